@@ -1,0 +1,243 @@
+//! Memory for large arrays: 64-byte aligned, on huge pages where the system offers them,
+//! and refused with an error when there is not enough.
+
+use std::alloc::{Layout as AllocLayout, alloc, alloc_zeroed, dealloc};
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use crate::{Error, Result};
+
+/// Alignment of every buffer that gustav allocates: one cache line, one AVX-512 vector.
+pub const ALIGN: usize = 64;
+
+// From this size on, pages are worth asking the system for in large units.
+const HUGE: usize = 4 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+// From this size on, an allocation is held against the memory that is free.
+const CHECKED: usize = 1 << 30;
+
+/// A fixed-length array of plain values. Made from a `Vec` without a copy, or allocated
+/// aligned to [`ALIGN`] bytes.
+pub struct Buffer<T> {
+    ptr: NonNull<T>,
+    len: usize,
+    layout: AllocLayout,
+}
+
+// SAFETY: a Buffer owns its memory as a Vec does.
+unsafe impl<T: Send> Send for Buffer<T> {}
+// SAFETY: shared access only gives `&[T]`.
+unsafe impl<T: Sync> Sync for Buffer<T> {}
+
+impl<T: bytemuck::Pod> Buffer<T> {
+    /// `len` zeros.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] naming `what`.
+    pub fn zeroed(len: usize, what: &'static str) -> Result<Self> {
+        Self::allocate(len, what, true)
+    }
+
+    /// Room for `len` values that the caller will write.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] naming `what`.
+    pub fn uninit(len: usize, what: &'static str) -> Result<UninitBuffer<T>> {
+        Ok(UninitBuffer { buffer: ManuallyDrop::new(Self::allocate(len, what, false)?) })
+    }
+
+    fn allocate(len: usize, what: &'static str, zero: bool) -> Result<Self> {
+        let needed = len as u128 * size_of::<T>() as u128;
+        let out_of_memory = |available| Error::OutOfMemory { what, needed, available };
+        if needed > isize::MAX as u128 - HUGE_PAGE as u128 {
+            return Err(out_of_memory(available_memory()));
+        }
+        let bytes = needed as usize;
+        let align = if bytes >= HUGE { HUGE_PAGE } else { ALIGN };
+        let layout = AllocLayout::from_size_align(bytes, align).map_err(|_| out_of_memory(None))?;
+        if bytes == 0 {
+            let ptr = NonNull::<[T; 0]>::dangling().cast();
+            return Ok(Buffer { ptr, len, layout });
+        }
+        if bytes >= CHECKED
+            && let Some(available) = available_memory()
+            && bytes as u64 > available
+        {
+            return Err(out_of_memory(Some(available)));
+        }
+        // Large blocks: ask for huge pages before the first touch, then clear in parallel.
+        let raw = if zero && bytes < HUGE {
+            // SAFETY: the layout has a size above zero.
+            unsafe { alloc_zeroed(layout) }
+        } else {
+            // SAFETY: the layout has a size above zero.
+            unsafe { alloc(layout) }
+        };
+        let ptr = NonNull::new(raw.cast::<T>()).ok_or_else(|| out_of_memory(available_memory()))?;
+        if bytes >= HUGE {
+            advise_huge(raw, bytes);
+            if zero {
+                clear(raw, bytes);
+            }
+        }
+        Ok(Buffer { ptr, len, layout })
+    }
+}
+
+/// Clears a large block on all threads of the current pool, so that its pages are first
+/// touched there.
+fn clear(raw: *mut u8, bytes: usize) {
+    use rayon::prelude::*;
+    // SAFETY: the block was just allocated with this size, and nothing else refers to it;
+    // `MaybeUninit` bytes need no initialisation.
+    let block =
+        unsafe { std::slice::from_raw_parts_mut(raw.cast::<std::mem::MaybeUninit<u8>>(), bytes) };
+    block.par_chunks_mut(HUGE_PAGE).for_each(|chunk| {
+        // SAFETY: writes zero bytes within the chunk.
+        unsafe { std::ptr::write_bytes(chunk.as_mut_ptr(), 0, chunk.len()) }
+    });
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge(raw: *mut u8, bytes: usize) {
+    // SAFETY: the range was just allocated, and is aligned to huge pages; advice changes no data.
+    unsafe { libc::madvise(raw.cast(), bytes, libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge(_raw: *mut u8, _bytes: usize) {}
+
+/// Bytes of memory that can be had without swapping, where the system says.
+pub fn available_memory() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// An empty `Vec` with room for `capacity` values.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] naming `what`.
+pub fn try_vec<T>(capacity: usize, what: &'static str) -> Result<Vec<T>> {
+    let needed = capacity as u128 * size_of::<T>() as u128;
+    if needed >= CHECKED as u128
+        && let Some(available) = available_memory()
+        && needed > u128::from(available)
+    {
+        return Err(Error::OutOfMemory { what, needed, available: Some(available) });
+    }
+    let mut v = Vec::new();
+    v.try_reserve_exact(capacity).map_err(|_| Error::OutOfMemory {
+        what,
+        needed,
+        available: available_memory(),
+    })?;
+    Ok(v)
+}
+
+/// Room for values that have not been written yet; see [`Buffer::uninit`].
+pub struct UninitBuffer<T> {
+    // Never read through before `assume_init`; dropping frees the memory only.
+    buffer: ManuallyDrop<Buffer<T>>,
+}
+
+impl<T> UninitBuffer<T> {
+    /// Start of the block.
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.buffer.ptr.as_ptr()
+    }
+
+    /// Number of values there is room for.
+    pub fn capacity(&self) -> usize {
+        self.buffer.len
+    }
+
+    /// The first `len` values as a buffer; the room behind them stays allocated.
+    ///
+    /// # Safety
+    /// The first `len` values have been written, and `len` is at most the capacity.
+    pub unsafe fn assume_init(mut self, len: usize) -> Buffer<T> {
+        debug_assert!(len <= self.buffer.len);
+        self.buffer.len = len;
+        // SAFETY: `self` is forgotten right after, so the buffer is taken once.
+        let buffer = unsafe { ManuallyDrop::take(&mut self.buffer) };
+        std::mem::forget(self);
+        buffer
+    }
+}
+
+impl<T> Drop for UninitBuffer<T> {
+    fn drop(&mut self) {
+        // SAFETY: dropped once; a Buffer's drop frees memory and reads no value.
+        unsafe { ManuallyDrop::drop(&mut self.buffer) }
+    }
+}
+
+impl<T: bytemuck::Pod> From<Vec<T>> for Buffer<T> {
+    fn from(v: Vec<T>) -> Self {
+        let mut v = ManuallyDrop::new(v);
+        // The capacity's layout exists, as the Vec was allocated with it.
+        let layout = AllocLayout::array::<T>(v.capacity()).unwrap_or(AllocLayout::new::<()>());
+        // SAFETY: a Vec's pointer is never null.
+        let ptr = unsafe { NonNull::new_unchecked(v.as_mut_ptr()) };
+        Buffer { ptr, len: v.len(), layout }
+    }
+}
+
+impl<T: Copy> Buffer<T> {
+    /// The values as a `Vec`, copied only when the buffer was allocated aligned.
+    pub fn into_vec(self) -> Vec<T> {
+        if self.layout.align() == align_of::<T>() && size_of::<T>() > 0 {
+            let this = ManuallyDrop::new(self);
+            let capacity = this.layout.size() / size_of::<T>();
+            // SAFETY: pointer and layout come from a Vec of this type.
+            return unsafe { Vec::from_raw_parts(this.ptr.as_ptr(), this.len, capacity) };
+        }
+        self.to_vec()
+    }
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` values were initialised when the buffer was made.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        if self.layout.size() > 0 {
+            // SAFETY: allocated with this layout, by us or by the Vec we took over; plain values
+            // need no drop.
+            unsafe { dealloc(self.ptr.as_ptr().cast(), self.layout) };
+        }
+    }
+}
+
+impl<T: bytemuck::Pod> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        self.to_vec().into()
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.deref().fmt(f)
+    }
+}
+
+impl<T: PartialEq> PartialEq for Buffer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.deref() == other.deref()
+    }
+}

@@ -1,0 +1,302 @@
+//! Conversions between formats, transposition and canonical form. Each keeps the matrix:
+//! entries are neither dropped nor summed unless the name says so.
+
+use rayon::prelude::*;
+
+use crate::csr::copy;
+use crate::{
+    Buffer, Coo, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, Result, Scalar,
+    buffer::try_vec,
+};
+
+pub(crate) fn widen_offsets<A: Index, B: Index>(from: &[A]) -> Vec<B> {
+    from.iter().map(|o| B::truncate(o.to_usize())).collect()
+}
+
+/// Counts → offsets: `counts[k + 1]` holds the length of row `k` on entry, the end on return.
+fn prefix_sum(counts: &mut [usize]) {
+    let mut sum = 0;
+    for c in counts {
+        sum += *c;
+        *c = sum;
+    }
+}
+
+/// Writes through a shared pointer at positions that no two threads share.
+struct Scatter<T>(*mut T);
+// SAFETY: users of `put` promise disjoint positions.
+unsafe impl<T: Send> Sync for Scatter<T> {}
+impl<T> Scatter<T> {
+    /// # Safety
+    /// `at` is in bounds, and no other thread writes or reads it meanwhile.
+    unsafe fn put(&self, at: usize, value: T) {
+        // SAFETY: promised by the caller.
+        unsafe { self.0.add(at).write(value) }
+    }
+}
+
+impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
+    /// CSR of triples, entries of a row in the order they come in.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) when the entries outnumber the offset type.
+    pub fn from_coo(coo: &Coo<T, I>) -> Result<Self> {
+        let nnz = coo.nnz();
+        O::try_from_usize(nnz, "row offset")?;
+        let mut next = vec![0usize; coo.nrows() + 1];
+        for r in coo.rows() {
+            next[r.to_usize() + 1] += 1;
+        }
+        prefix_sum(&mut next[1..]);
+        let offsets: Vec<O> = next.iter().map(|&o| O::truncate(o)).collect();
+        let mut indices = Buffer::<I>::zeroed(nnz, "column indices")?;
+        let mut values = Buffer::<T>::zeroed(nnz, "values")?;
+        for ((r, c), v) in coo.rows().iter().zip(coo.cols()).zip(coo.values()) {
+            let at = next[r.to_usize()];
+            next[r.to_usize()] += 1;
+            indices[at] = *c;
+            values[at] = *v;
+        }
+        // SAFETY: a counting sort of checked triples by row.
+        Ok(unsafe { Csr::new_unchecked(coo.nrows(), coo.ncols(), offsets, indices, values) })
+    }
+
+    /// CSR of the nonzero elements of a dense matrix, in the three parallel steps of paper B
+    /// §3.3: count the nonzeros of every row, prefix sum, fill.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) when columns or nonzeros do not fit the
+    /// index types.
+    pub fn from_dense(dense: DenseView<'_, T>) -> Result<Self> {
+        let (nrows, ncols) = (dense.nrows(), dense.ncols());
+        I::try_from_usize(ncols.saturating_sub(1), "column index")?;
+        let row = |i: usize| (0..ncols).map(move |j| dense.get(i, j));
+        let mut offsets = vec![0usize; nrows + 1];
+        offsets[1..].par_iter_mut().enumerate().with_min_len(64).for_each(|(i, count)| {
+            *count = row(i).filter(|v| !v.is_zero()).count();
+        });
+        prefix_sum(&mut offsets[1..]);
+        let nnz = offsets[nrows];
+        O::try_from_usize(nnz, "row offset")?;
+        let mut indices = Buffer::<I>::uninit(nnz, "column indices")?;
+        let mut values = Buffer::<T>::uninit(nnz, "values")?;
+        let (to_i, to_v) = (Scatter(indices.as_mut_ptr()), Scatter(values.as_mut_ptr()));
+        (0..nrows).into_par_iter().with_min_len(64).for_each(|i| {
+            let (to_i, to_v) = (&to_i, &to_v);
+            let kept = row(i).enumerate().filter(|(_, v)| !v.is_zero());
+            for (at, (j, v)) in (offsets[i]..).zip(kept) {
+                // SAFETY: row i owns the positions counted for it above.
+                unsafe {
+                    to_i.put(at, I::truncate(j));
+                    to_v.put(at, v);
+                }
+            }
+        });
+        // SAFETY: every position below nnz belongs to one row and was written by it.
+        Ok(unsafe {
+            let offsets = widen_offsets::<u64, O>(bytemuck::cast_slice(&offsets));
+            let (indices, values) = (indices.assume_init(nnz), values.assume_init(nnz));
+            Csr::new_unchecked(nrows, ncols, offsets, indices, values)
+        })
+    }
+
+    /// The matrix in canonical form: columns of every row sorted, duplicates summed. Sums of
+    /// duplicates are taken in the order of the entries and kept even when zero.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn canonicalize(&self) -> Result<Self> {
+        let sorted = self.sort_columns()?;
+        let view = sorted.view();
+        let mut offsets = try_vec::<O>(self.nrows() + 1, "row offsets")?;
+        let mut indices = try_vec::<I>(self.nnz(), "column indices")?;
+        let mut values = try_vec::<T>(self.nnz(), "values")?;
+        offsets.push(O::default());
+        for r in 0..self.nrows() {
+            let (cols, vals) = view.row(r);
+            let mut k = 0;
+            while k < cols.len() {
+                let (col, mut sum) = (cols[k], vals[k].to_accum());
+                k += 1;
+                while k < cols.len() && cols[k] == col {
+                    sum = crate::Arith::plus(sum, vals[k].to_accum());
+                    k += 1;
+                }
+                indices.push(col);
+                values.push(T::from_accum(sum));
+            }
+            offsets.push(O::truncate(indices.len()));
+        }
+        // SAFETY: a subset of a valid matrix's entries, with offsets to match.
+        Ok(unsafe { Csr::new_unchecked(self.nrows(), self.ncols(), offsets, indices, values) })
+    }
+
+    /// The matrix with the columns of every row sorted (stable); duplicates stay.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn sort_columns(&self) -> Result<Self> {
+        let offsets = copy(self.offsets(), "row offsets")?;
+        let mut indices = copy(self.indices(), "column indices")?;
+        let mut values = copy(self.values(), "values")?;
+        let (to_i, to_v) = (Scatter(indices.as_mut_ptr()), Scatter(values.as_mut_ptr()));
+        let view = self.view();
+        (0..self.nrows()).into_par_iter().with_min_len(256).for_each_init(Vec::new, |pairs, r| {
+            let (to_i, to_v) = (&to_i, &to_v);
+            let (cols, vals) = view.row(r);
+            if cols.is_sorted() {
+                return;
+            }
+            pairs.clear();
+            pairs.extend(cols.iter().copied().zip(vals.iter().copied()));
+            pairs.sort_by_key(|(c, _)| *c);
+            for (at, (c, v)) in view.row_range(r).zip(pairs.iter()) {
+                // SAFETY: rows own disjoint ranges.
+                unsafe {
+                    to_i.put(at, *c);
+                    to_v.put(at, *v);
+                }
+            }
+        });
+        // SAFETY: the same entries, reordered within rows.
+        Ok(unsafe { Csr::new_unchecked(self.nrows(), self.ncols(), offsets, indices, values) })
+    }
+}
+
+impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
+    /// Aᵀ in CSR form; rows come out sorted, duplicates in the order of A.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) when the row count of A does not fit the
+    /// index type, [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn transpose(&self) -> Result<Csr<T, I, O>> {
+        let (offsets, indices, source) = self.transpose_pattern()?;
+        let mut values = Buffer::<T>::uninit(self.nnz(), "values")?;
+        let to = Scatter(values.as_mut_ptr());
+        source.par_iter().enumerate().with_min_len(1 << 14).for_each(|(at, from)| {
+            // SAFETY: every position is written once.
+            unsafe { (&to).put(at, self.values()[from.to_usize()]) }
+        });
+        // SAFETY: a counting sort of a valid matrix by column; every value was written.
+        Ok(unsafe {
+            let values = values.assume_init(self.nnz());
+            Csr::new_unchecked(self.ncols(), self.nrows(), offsets, indices, values)
+        })
+    }
+
+    /// The pattern of Aᵀ: its row offsets and column indices, and for each of its entries the
+    /// position of the same entry in A, so that new values can be brought over.
+    ///
+    /// # Errors
+    /// As [`CsrView::transpose`].
+    pub fn transpose_pattern(&self) -> Result<(Buffer<O>, Buffer<I>, Buffer<O>)> {
+        I::try_from_usize(self.nrows().saturating_sub(1), "row index of the transpose")?;
+        let (nrows, ncols, nnz) = (self.nrows(), self.ncols(), self.nnz());
+        // Each part of the rows counts its columns; parts then know where to write.
+        let parts = rayon::current_num_threads().min(nnz / (ncols + 1) + 1).min(64);
+        let bounds: Vec<usize> = (0..=parts)
+            .map(|p| {
+                let target = (nnz as u128 * p as u128 / parts as u128) as usize;
+                if p == parts {
+                    nrows
+                } else {
+                    self.offsets().partition_point(|o| o.to_usize() < target).min(nrows)
+                }
+            })
+            .collect();
+        let span = |p: usize| {
+            self.offsets()[bounds[p]].to_usize()..self.offsets()[bounds[p + 1]].to_usize()
+        };
+        let mut counts: Vec<Vec<usize>> = (0..parts)
+            .into_par_iter()
+            .map(|p| {
+                let mut count = vec![0usize; ncols];
+                for c in &self.indices()[span(p)] {
+                    count[c.to_usize()] += 1;
+                }
+                count
+            })
+            .collect();
+        let mut offsets = Buffer::<O>::zeroed(ncols.saturating_add(1), "row offsets")?;
+        let mut sum = 0;
+        for c in 0..ncols {
+            for count in &mut counts {
+                sum += std::mem::replace(&mut count[c], sum);
+            }
+            offsets[c + 1] = O::truncate(sum);
+        }
+        let mut indices = Buffer::<I>::uninit(nnz, "column indices")?;
+        let mut source = Buffer::<O>::uninit(nnz, "transpose positions")?;
+        let (to_i, to_s) = (Scatter(indices.as_mut_ptr()), Scatter(source.as_mut_ptr()));
+        counts.par_iter_mut().enumerate().for_each(|(p, next)| {
+            let (to_i, to_s) = (&to_i, &to_s);
+            for r in bounds[p]..bounds[p + 1] {
+                for from in self.row_range(r) {
+                    let slot = &mut next[self.indices()[from].to_usize()];
+                    // SAFETY: the counts give every part its own positions in every column.
+                    unsafe {
+                        to_i.put(*slot, I::truncate(r));
+                        to_s.put(*slot, O::truncate(from));
+                    }
+                    *slot += 1;
+                }
+            }
+        });
+        // SAFETY: the counts add up to nnz, and each counted position was written.
+        unsafe { Ok((offsets, indices.assume_init(nnz), source.assume_init(nnz))) }
+    }
+
+    /// The matrix in CSC form.
+    ///
+    /// # Errors
+    /// As [`CsrView::transpose`].
+    pub fn to_csc(&self) -> Result<Csc<T, I, O>> {
+        self.transpose().map(Csc::from_transpose)
+    }
+
+    /// The matrix as triples, row by row.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) when the row count does not fit the index
+    /// type.
+    pub fn to_coo(&self) -> Result<Coo<T, I>> {
+        I::try_from_usize(self.nrows().saturating_sub(1), "row index")?;
+        let mut rows = try_vec(self.nnz(), "row indices")?;
+        for r in 0..self.nrows() {
+            rows.extend(std::iter::repeat_n(I::truncate(r), self.row_len(r)));
+        }
+        Coo::new(self.nrows(), self.ncols(), rows, self.indices().to_vec(), self.values().to_vec())
+    }
+
+    /// The matrix in DCSR form.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) when the row count does not fit the index
+    /// type.
+    pub fn to_dcsr(&self) -> Result<Dcsr<T, I, O>> {
+        I::try_from_usize(self.nrows().saturating_sub(1), "row id")?;
+        let filled = || (0..self.nrows()).filter(|&r| self.row_len(r) > 0);
+        let row_ids: Vec<I> = filled().map(I::truncate).collect();
+        let mut offsets = vec![O::default()];
+        offsets.extend(filled().map(|r| self.offsets()[r + 1]));
+        let (indices, values) = (self.indices().to_vec(), self.values().to_vec());
+        Dcsr::new(self.nrows(), self.ncols(), row_ids, offsets, indices, values)
+    }
+
+    /// The matrix in dense form; duplicates are summed.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn to_dense(&self, layout: Layout) -> Result<Dense<T>> {
+        let mut dense = Dense::<T>::zeros(self.nrows(), self.ncols(), layout)?;
+        let mut view = dense.view_mut();
+        for r in 0..self.nrows() {
+            let (cols, vals) = self.row(r);
+            for (c, v) in cols.iter().zip(vals) {
+                let sum = crate::Arith::plus(view.get(r, c.to_usize()).to_accum(), v.to_accum());
+                view.set(r, c.to_usize(), T::from_accum(sum));
+            }
+        }
+        Ok(dense)
+    }
+}

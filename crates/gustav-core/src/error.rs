@@ -1,0 +1,177 @@
+//! The one error type of the workspace.
+
+use std::path::PathBuf;
+
+use crate::{DType, IndexType};
+
+/// Result with gustav's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong, with the place and, where there is one, the remedy.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Operands whose shapes do not fit together.
+    #[error("{op}: expected {expected}, found {found}")]
+    Shape {
+        /// The operation that was asked for.
+        op: &'static str,
+        /// The shape or relation that was needed.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// A column (or row) index outside the matrix.
+    #[error("row {row}, entry {position}: index {value} is out of range (must be below {bound})")]
+    Index {
+        /// Row of the entry (major index of the format).
+        row: usize,
+        /// Position of the entry in the index array.
+        position: usize,
+        /// The index that was found.
+        value: u64,
+        /// The first index that is too large.
+        bound: usize,
+    },
+    /// Row offsets that do not describe a matrix.
+    #[error("row offsets at row {row}: {reason} (found {found}, expected {expected})")]
+    Offsets {
+        /// Row whose offset is wrong.
+        row: usize,
+        /// What was found.
+        found: u64,
+        /// What would have been right.
+        expected: String,
+        /// What rule is broken.
+        reason: &'static str,
+    },
+    /// An array of the wrong length.
+    #[error("{what}: expected {expected} elements, found {found}")]
+    Length {
+        /// Which array.
+        what: &'static str,
+        /// The length that was needed.
+        expected: usize,
+        /// The length that was given.
+        found: usize,
+    },
+    /// Text that does not follow the format.
+    #[error("{}line {line}, column {column}: expected {expected}, found {found}", place(.path))]
+    Parse {
+        /// The file, when there is one.
+        path: Option<PathBuf>,
+        /// Line, counted from 1.
+        line: u64,
+        /// Byte within the line, counted from 1.
+        column: u64,
+        /// What the format wants here.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A binary or compressed file that is damaged or of a kind we do not read.
+    #[error("{}{format}: {reason}", place(.path))]
+    Format {
+        /// The file, when there is one.
+        path: Option<PathBuf>,
+        /// The format it was read as.
+        format: &'static str,
+        /// What is wrong and what would help.
+        reason: String,
+    },
+    /// A size that the index type cannot hold.
+    #[error("{what}: {need} does not fit in {index_type}; use u64")]
+    Overflow {
+        /// What was counted.
+        what: &'static str,
+        /// The number that had to be stored.
+        need: u128,
+        /// The type it had to be stored in.
+        index_type: IndexType,
+    },
+    /// A value that the scalar type cannot hold exactly.
+    #[error("{what}: {value} cannot be held in {dtype} without loss")]
+    Value {
+        /// Where the value stands.
+        what: String,
+        /// The value as text.
+        value: String,
+        /// The scalar type asked for.
+        dtype: DType,
+    },
+    /// A request that is well formed but not implemented for this algorithm or backend.
+    #[error("{backend} does not support {problem}: {reason}; nearest that works: {nearest}")]
+    Unsupported {
+        /// What was asked for.
+        problem: String,
+        /// Backend or algorithm that refuses.
+        backend: String,
+        /// Why.
+        reason: String,
+        /// The nearest thing that works.
+        nearest: String,
+    },
+    /// An argument outside its range.
+    #[error("{name}: {found} is not valid, expected {expected}")]
+    Argument {
+        /// Name of the argument.
+        name: &'static str,
+        /// What was given.
+        found: String,
+        /// What would be valid.
+        expected: String,
+    },
+    /// A plan used with a matrix whose pattern it was not made for.
+    #[error("the plan was made for {expected}, but the matrix is {found}; make a new plan")]
+    Pattern {
+        /// The pattern that the plan belongs to.
+        expected: String,
+        /// The pattern that was given.
+        found: String,
+    },
+    /// Memory that could not be had.
+    #[error("out of memory: {needed} bytes needed for {what}{}", free(.available))]
+    OutOfMemory {
+        /// What the memory was for.
+        what: &'static str,
+        /// Bytes that were asked for.
+        needed: u128,
+        /// Bytes that were free, when known.
+        available: Option<u64>,
+    },
+    /// No such device, or its software is missing.
+    #[error("no device: {reason}")]
+    NoDevice {
+        /// What is missing, in one line.
+        reason: String,
+    },
+    /// The operating system refused to read or write.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+        /// The system's own error.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Names the file in a [`Error::Parse`] or [`Error::Format`] that has none yet.
+    #[must_use]
+    pub fn in_file(mut self, file: &std::path::Path) -> Self {
+        if let Error::Parse { path, .. } | Error::Format { path, .. } = &mut self {
+            path.get_or_insert_with(|| file.to_path_buf());
+        }
+        self
+    }
+}
+
+fn place(path: &Option<PathBuf>) -> String {
+    path.as_ref().map(|p| format!("{}: ", p.display())).unwrap_or_default()
+}
+
+fn free(available: &Option<u64>) -> String {
+    available.map(|a| format!(", {a} available")).unwrap_or_default()
+}

@@ -1,0 +1,131 @@
+//! Column indices and row offsets: u32 and u64, chosen independently.
+
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+
+use crate::{Error, Result};
+
+/// Name of an index type at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IndexType {
+    /// 32-bit unsigned.
+    U32,
+    /// 64-bit unsigned.
+    U64,
+}
+
+impl IndexType {
+    /// Bytes of one index.
+    pub const fn bytes(self) -> usize {
+        match self {
+            IndexType::U32 => 4,
+            IndexType::U64 => 8,
+        }
+    }
+}
+
+impl Display for IndexType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            IndexType::U32 => "u32",
+            IndexType::U64 => "u64",
+        })
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
+/// A column index or a row offset: `u32` or `u64`.
+pub trait Index:
+    sealed::Sealed
+    + Copy
+    + Ord
+    + Hash
+    + Default
+    + Debug
+    + Display
+    + Send
+    + Sync
+    + bytemuck::Pod
+    + 'static
+{
+    /// The type's name at run time.
+    const TYPE: IndexType;
+    /// The largest value.
+    const MAX: u64;
+
+    /// The index as a `usize`; never loses anything on the 64-bit targets we support.
+    fn to_usize(self) -> usize;
+    /// `value` as an index; the caller has checked that it fits.
+    fn truncate(value: usize) -> Self;
+    /// `value` as an index.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] naming `what` when it does not fit.
+    fn try_from_usize(value: usize, what: &'static str) -> Result<Self> {
+        if value as u64 > Self::MAX {
+            return Err(Error::Overflow { what, need: value as u128, index_type: Self::TYPE });
+        }
+        Ok(Self::truncate(value))
+    }
+}
+
+impl Index for u32 {
+    const TYPE: IndexType = IndexType::U32;
+    const MAX: u64 = u32::MAX as u64;
+    #[inline(always)]
+    fn to_usize(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn truncate(value: usize) -> Self {
+        value as u32
+    }
+}
+
+impl Index for u64 {
+    const TYPE: IndexType = IndexType::U64;
+    const MAX: u64 = u64::MAX;
+    #[inline(always)]
+    fn to_usize(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn truncate(value: usize) -> Self {
+        value as u64
+    }
+}
+
+/// A signed integer type whose arrays can be read as unsigned when nothing is negative.
+pub trait SignedIndex: Copy + PartialOrd + Default + Debug + bytemuck::Pod {
+    /// The unsigned type of the same width.
+    type Unsigned: Index;
+}
+
+impl SignedIndex for i32 {
+    type Unsigned = u32;
+}
+
+impl SignedIndex for i64 {
+    type Unsigned = u64;
+}
+
+/// Reads an array of `i32` or `i64` as `u32` or `u64` without a copy.
+///
+/// # Errors
+/// [`Error::Argument`] with the position of the first negative entry.
+pub fn unsigned<S: SignedIndex>(indices: &[S]) -> Result<&[S::Unsigned]> {
+    if let Some(position) = indices.iter().position(|i| *i < S::default()) {
+        return Err(Error::Argument {
+            name: "index array",
+            found: format!("{:?} at position {position}", indices[position]),
+            expected: "no negative entries".into(),
+        });
+    }
+    Ok(bytemuck::cast_slice(indices))
+}

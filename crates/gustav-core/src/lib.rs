@@ -1,0 +1,39 @@
+//! What a matrix is: scalars, indices, semirings, CSR, CSC, COO, DCSR and dense
+//! matrices (owned and borrowed), permutations, and the description of a product.
+//!
+//! Nothing here multiplies, reads files or chooses algorithms. The other crates of
+//! the workspace build on these types; most users import them through `gustav`.
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("gustav needs a 64-bit target: row offsets and sizes pass 2^32");
+
+pub mod buffer;
+pub mod convert;
+pub mod coo;
+pub mod csc;
+pub mod csr;
+pub mod dcsr;
+pub mod dense;
+pub mod error;
+pub mod index;
+pub mod permutation;
+pub mod problem;
+pub mod scalar;
+pub mod semiring;
+pub mod validate;
+
+pub use buffer::Buffer;
+pub use coo::Coo;
+pub use csc::{Csc, CscView};
+pub use csr::{Csr, CsrView};
+pub use dcsr::{Dcsr, DcsrView};
+pub use dense::{Dense, DenseView, DenseViewMut, Layout};
+pub use error::{Error, Result};
+pub use half::{bf16, f16};
+pub use index::{Index, IndexType};
+pub use permutation::Permutation;
+pub use problem::{Operation, Problem};
+pub use scalar::{Arith, DType, Scalar};
+pub use semiring::{
+    MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Semiring, SemiringKind,
+};

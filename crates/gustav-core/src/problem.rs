@@ -1,0 +1,190 @@
+//! What is to be computed: operation, shapes, types, layouts, and how often.
+
+use std::fmt::Display;
+
+use crate::{CsrView, DType, Index, IndexType, Layout, Scalar, SemiringKind};
+
+/// The three products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// Sparse × dense matrix.
+    Spmm,
+    /// Sparse × dense vector.
+    Spmv,
+    /// Sparse × sparse.
+    Spgemm,
+}
+
+impl Operation {
+    /// The name used on the command line and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Spmm => "spmm",
+            Operation::Spmv => "spmv",
+            Operation::Spgemm => "spgemm",
+        }
+    }
+}
+
+impl Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A product to be planned: C = α·op(A)·B ⊕ β·C.
+///
+/// Made from the matrix by [`Problem::spmm`], [`Problem::spmv`] or [`Problem::spgemm`] and
+/// refined by the methods of the same names as the fields.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Problem {
+    /// Which product.
+    pub operation: Operation,
+    /// Rows of A as stored.
+    pub rows: usize,
+    /// Columns of A as stored.
+    pub cols: usize,
+    /// Stored entries of A.
+    pub nnz: usize,
+    /// Columns of B and C.
+    pub columns: usize,
+    /// Stored entries of B (SpGEMM).
+    pub nnz_b: Option<usize>,
+    /// Type of the stored values.
+    pub dtype: DType,
+    /// Type of the column indices.
+    pub index_type: IndexType,
+    /// Type of the row offsets.
+    pub offset_type: IndexType,
+    /// Whether Aᵀ is multiplied instead of A.
+    pub transpose_a: bool,
+    /// Layout of B.
+    pub layout_b: Layout,
+    /// Layout of C.
+    pub layout_c: Layout,
+    /// The two operations.
+    pub semiring: SemiringKind,
+    /// Whether the result must be the same to the bit from run to run and for any number of
+    /// threads.
+    pub deterministic: bool,
+    /// Whether rows of the result must come out sorted (SpGEMM).
+    pub sorted: bool,
+    /// How often the plan will be executed, as far as the caller knows.
+    pub calls: u64,
+}
+
+impl Problem {
+    fn new<T: Scalar, I: Index, O: Index>(operation: Operation, a: &CsrView<'_, T, I, O>) -> Self {
+        Problem {
+            operation,
+            rows: a.nrows(),
+            cols: a.ncols(),
+            nnz: a.nnz(),
+            columns: 1,
+            nnz_b: None,
+            dtype: T::DTYPE,
+            index_type: I::TYPE,
+            offset_type: O::TYPE,
+            transpose_a: false,
+            layout_b: Layout::RowMajor,
+            layout_c: Layout::RowMajor,
+            semiring: SemiringKind::PlusTimes,
+            deterministic: false,
+            sorted: true,
+            calls: 1,
+        }
+    }
+
+    /// Sparse × dense, one column until [`Problem::columns`] says otherwise.
+    pub fn spmm<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Self {
+        Self::new(Operation::Spmm, a)
+    }
+
+    /// Sparse × vector.
+    pub fn spmv<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Self {
+        Self::new(Operation::Spmv, a)
+    }
+
+    /// Sparse × sparse.
+    pub fn spgemm<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        b: &CsrView<'_, T, I, O>,
+    ) -> Self {
+        Problem { columns: b.ncols(), nnz_b: Some(b.nnz()), ..Self::new(Operation::Spgemm, a) }
+    }
+
+    /// Sets the number of columns of B and C.
+    #[must_use]
+    pub fn columns(self, columns: usize) -> Self {
+        Problem { columns, ..self }
+    }
+
+    /// Multiplies Aᵀ instead of A.
+    #[must_use]
+    pub fn transpose_a(self, transpose_a: bool) -> Self {
+        Problem { transpose_a, ..self }
+    }
+
+    /// Sets the layouts of B and C.
+    #[must_use]
+    pub fn layouts(self, layout_b: Layout, layout_c: Layout) -> Self {
+        Problem { layout_b, layout_c, ..self }
+    }
+
+    /// Sets the semiring.
+    #[must_use]
+    pub fn semiring(self, semiring: SemiringKind) -> Self {
+        Problem { semiring, ..self }
+    }
+
+    /// Asks for results that are the same to the bit from run to run.
+    #[must_use]
+    pub fn deterministic(self, deterministic: bool) -> Self {
+        Problem { deterministic, ..self }
+    }
+
+    /// Says whether rows of the result must come out sorted (SpGEMM).
+    #[must_use]
+    pub fn sorted(self, sorted: bool) -> Self {
+        Problem { sorted, ..self }
+    }
+
+    /// Says how often the plan will be executed.
+    #[must_use]
+    pub fn calls(self, calls: u64) -> Self {
+        Problem { calls, ..self }
+    }
+
+    /// Rows of op(A) and of C.
+    pub fn output_rows(&self) -> usize {
+        if self.transpose_a { self.cols } else { self.rows }
+    }
+
+    /// Columns of op(A): rows of B.
+    pub fn inner(&self) -> usize {
+        if self.transpose_a { self.rows } else { self.cols }
+    }
+}
+
+impl Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Problem { operation, rows, cols, nnz, columns, dtype, semiring, .. } = self;
+        let t = if self.transpose_a { "ᵀ" } else { "" };
+        write!(
+            f,
+            "{operation} of A{t}, A {rows} x {cols} with {nnz} nonzeros, {columns} columns, "
+        )?;
+        write!(f, "{dtype}, {}/{} indices", self.index_type, self.offset_type)?;
+        if self.operation == Operation::Spmm {
+            write!(f, ", B {}, C {}", self.layout_b, self.layout_c)?;
+        }
+        if *semiring != SemiringKind::PlusTimes {
+            write!(f, ", {semiring}")?;
+        }
+        if self.deterministic {
+            write!(f, ", deterministic")?;
+        }
+        Ok(())
+    }
+}

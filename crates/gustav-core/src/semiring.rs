@@ -1,0 +1,250 @@
+//! Semirings: the two operations of a product, and how α and β scale it.
+
+use std::fmt::{Debug, Display};
+
+use crate::scalar::Arith;
+
+/// Name of a semiring at run time.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum SemiringKind {
+    /// The ordinary product.
+    #[default]
+    PlusTimes,
+    /// Shortest paths.
+    MinPlus,
+    /// Most reliable paths.
+    MaxTimes,
+    /// Reachability: any value other than zero is true, the result is 1 or 0.
+    OrAnd,
+    /// Sums of A's values where B has an entry.
+    PlusFirst,
+    /// Sums of B's values where A has an entry: B's values only, A as a pattern.
+    PlusSecond,
+}
+
+impl SemiringKind {
+    /// Every semiring.
+    pub const ALL: [SemiringKind; 6] = [
+        SemiringKind::PlusTimes,
+        SemiringKind::MinPlus,
+        SemiringKind::MaxTimes,
+        SemiringKind::OrAnd,
+        SemiringKind::PlusFirst,
+        SemiringKind::PlusSecond,
+    ];
+
+    /// The name used on the command line and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SemiringKind::PlusTimes => "plus-times",
+            SemiringKind::MinPlus => "min-plus",
+            SemiringKind::MaxTimes => "max-times",
+            SemiringKind::OrAnd => "or-and",
+            SemiringKind::PlusFirst => "plus-first",
+            SemiringKind::PlusSecond => "plus-second",
+        }
+    }
+}
+
+impl Display for SemiringKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A semiring over sums of type `A`.
+///
+/// A product is `C = scale(α, A·B) ⊕ scale(β, C)`. β equal to [`Semiring::zero`] means
+/// that C is not read.
+pub trait Semiring<A: Arith>: Copy + Default + Debug + Send + Sync + 'static {
+    /// The semiring's name at run time.
+    const KIND: SemiringKind;
+
+    /// Identity of [`Semiring::add`]: the value of an empty sum, and the β that leaves C unread.
+    fn zero() -> A;
+    /// Identity of [`Semiring::scale`]: the α that changes nothing.
+    fn one() -> A;
+    /// ⊕.
+    fn add(a: A, b: A) -> A;
+    /// ⊗ of an entry of A and an entry of B.
+    fn mul(a: A, b: A) -> A;
+    /// `acc ⊕ (a ⊗ b)`.
+    #[inline(always)]
+    fn mul_add(a: A, b: A, acc: A) -> A {
+        Self::add(acc, Self::mul(a, b))
+    }
+    /// What α and β do: times, except in min-plus, where it is plus.
+    #[inline(always)]
+    fn scale(factor: A, sum: A) -> A {
+        factor.times(sum)
+    }
+}
+
+/// The ordinary product: ⊕ is +, ⊗ is ×.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlusTimes;
+
+impl<A: Arith> Semiring<A> for PlusTimes {
+    const KIND: SemiringKind = SemiringKind::PlusTimes;
+    #[inline(always)]
+    fn zero() -> A {
+        <A as crate::Scalar>::zero()
+    }
+    #[inline(always)]
+    fn one() -> A {
+        <A as crate::Scalar>::one()
+    }
+    #[inline(always)]
+    fn add(a: A, b: A) -> A {
+        a.plus(b)
+    }
+    #[inline(always)]
+    fn mul(a: A, b: A) -> A {
+        a.times(b)
+    }
+    #[inline(always)]
+    fn mul_add(a: A, b: A, acc: A) -> A {
+        a.times_plus(b, acc)
+    }
+}
+
+/// ⊕ is min, ⊗ is +: shortest paths. Zero is infinity (the largest integer).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MinPlus;
+
+impl<A: Arith> Semiring<A> for MinPlus {
+    const KIND: SemiringKind = SemiringKind::MinPlus;
+    #[inline(always)]
+    fn zero() -> A {
+        A::INFINITY
+    }
+    #[inline(always)]
+    fn one() -> A {
+        <A as crate::Scalar>::zero()
+    }
+    #[inline(always)]
+    fn add(a: A, b: A) -> A {
+        a.minimum(b)
+    }
+    #[inline(always)]
+    fn mul(a: A, b: A) -> A {
+        a.plus_saturating(b)
+    }
+    #[inline(always)]
+    fn scale(factor: A, sum: A) -> A {
+        factor.plus_saturating(sum)
+    }
+}
+
+/// ⊕ is max, ⊗ is ×. Zero is minus infinity (the smallest integer).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxTimes;
+
+impl<A: Arith> Semiring<A> for MaxTimes {
+    const KIND: SemiringKind = SemiringKind::MaxTimes;
+    #[inline(always)]
+    fn zero() -> A {
+        A::NEG_INFINITY
+    }
+    #[inline(always)]
+    fn one() -> A {
+        <A as crate::Scalar>::one()
+    }
+    #[inline(always)]
+    fn add(a: A, b: A) -> A {
+        a.maximum(b)
+    }
+    #[inline(always)]
+    fn mul(a: A, b: A) -> A {
+        a.times(b)
+    }
+    #[inline(always)]
+    fn scale(factor: A, sum: A) -> A {
+        // An empty maximum stays empty, whatever the sign of the factor.
+        if sum == A::NEG_INFINITY { sum } else { factor.times(sum) }
+    }
+}
+
+/// ⊕ is or, ⊗ is and; any value other than zero is true, results are 1 or 0.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OrAnd;
+
+#[inline(always)]
+fn truth<A: Arith>(t: bool) -> A {
+    if t { <A as crate::Scalar>::one() } else { <A as crate::Scalar>::zero() }
+}
+
+impl<A: Arith> Semiring<A> for OrAnd {
+    const KIND: SemiringKind = SemiringKind::OrAnd;
+    #[inline(always)]
+    fn zero() -> A {
+        <A as crate::Scalar>::zero()
+    }
+    #[inline(always)]
+    fn one() -> A {
+        <A as crate::Scalar>::one()
+    }
+    #[inline(always)]
+    fn add(a: A, b: A) -> A {
+        truth(!a.is_zero() | !b.is_zero())
+    }
+    #[inline(always)]
+    fn mul(a: A, b: A) -> A {
+        truth(!a.is_zero() & !b.is_zero())
+    }
+    #[inline(always)]
+    fn scale(factor: A, sum: A) -> A {
+        Self::mul(factor, sum)
+    }
+}
+
+/// ⊕ is +, ⊗ takes A's value: sums of A over the entries of B.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlusFirst;
+
+impl<A: Arith> Semiring<A> for PlusFirst {
+    const KIND: SemiringKind = SemiringKind::PlusFirst;
+    #[inline(always)]
+    fn zero() -> A {
+        <A as crate::Scalar>::zero()
+    }
+    #[inline(always)]
+    fn one() -> A {
+        <A as crate::Scalar>::one()
+    }
+    #[inline(always)]
+    fn add(a: A, b: A) -> A {
+        a.plus(b)
+    }
+    #[inline(always)]
+    fn mul(a: A, _b: A) -> A {
+        a
+    }
+}
+
+/// ⊕ is +, ⊗ takes B's value: A counts as a pattern, its values are ignored.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlusSecond;
+
+impl<A: Arith> Semiring<A> for PlusSecond {
+    const KIND: SemiringKind = SemiringKind::PlusSecond;
+    #[inline(always)]
+    fn zero() -> A {
+        <A as crate::Scalar>::zero()
+    }
+    #[inline(always)]
+    fn one() -> A {
+        <A as crate::Scalar>::one()
+    }
+    #[inline(always)]
+    fn add(a: A, b: A) -> A {
+        a.plus(b)
+    }
+    #[inline(always)]
+    fn mul(_a: A, b: A) -> A {
+        b
+    }
+}

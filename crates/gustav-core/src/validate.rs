@@ -1,0 +1,97 @@
+//! Checks on arrays from outside, each naming the first place that is wrong.
+
+use rayon::prelude::*;
+
+use crate::{Error, Index, Result};
+
+// Arrays shorter than this are checked on the calling thread.
+const PARALLEL: usize = 1 << 16;
+
+/// Checks the three arrays of a compressed matrix with `nmajor` rows and `nminor` columns.
+///
+/// # Errors
+/// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] for the first place found wrong.
+pub fn compressed<I: Index, O: Index>(
+    nmajor: usize,
+    nminor: usize,
+    offsets: &[O],
+    indices: &[I],
+    values: usize,
+) -> Result<()> {
+    let expected = nmajor.checked_add(1).ok_or(Error::Overflow {
+        what: "rows",
+        need: nmajor as u128 + 1,
+        index_type: O::TYPE,
+    })?;
+    length("row offsets", expected, offsets.len())?;
+    if offsets[0].to_usize() != 0 {
+        return Err(Error::Offsets {
+            row: 0,
+            found: offsets[0].to_usize() as u64,
+            expected: "0".into(),
+            reason: "the first offset must be 0",
+        });
+    }
+    let back = first(offsets.len() - 1, |k| offsets[k] > offsets[k + 1]);
+    if let Some(row) = back {
+        return Err(Error::Offsets {
+            row,
+            found: offsets[row + 1].to_usize() as u64,
+            expected: format!("at least {}", offsets[row]),
+            reason: "offsets must not go back",
+        });
+    }
+    let last = offsets[nmajor].to_usize();
+    if last != indices.len() {
+        return Err(Error::Offsets {
+            row: nmajor,
+            found: last as u64,
+            expected: format!("{}, the number of column indices", indices.len()),
+            reason: "the last offset must equal the number of entries",
+        });
+    }
+    length("values", indices.len(), values)?;
+    if let Some(position) = first(indices.len(), |k| indices[k].to_usize() >= nminor) {
+        let row = offsets.partition_point(|o| o.to_usize() <= position) - 1;
+        let value = indices[position].to_usize() as u64;
+        return Err(Error::Index { row, position, value, bound: nminor });
+    }
+    Ok(())
+}
+
+/// Checks that every index is below `bound`.
+///
+/// # Errors
+/// [`Error::Index`] with the position in place of the row.
+pub fn indices<I: Index>(bound: usize, indices: &[I]) -> Result<()> {
+    match first(indices.len(), |k| indices[k].to_usize() >= bound) {
+        None => Ok(()),
+        Some(position) => Err(Error::Index {
+            row: position,
+            position,
+            value: indices[position].to_usize() as u64,
+            bound,
+        }),
+    }
+}
+
+/// Checks the length of an array.
+///
+/// # Errors
+/// [`Error::Length`].
+pub fn length(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found { Ok(()) } else { Err(Error::Length { what, expected, found }) }
+}
+
+fn first(len: usize, wrong: impl Fn(usize) -> bool + Sync) -> Option<usize> {
+    // Scan for any fault branch-free first: the common case has none.
+    let scan = |range: std::ops::Range<usize>| range.fold(false, |any, k| any | wrong(k));
+    let chunks = len.div_ceil(PARALLEL);
+    let range = |c: usize| c * PARALLEL..len.min((c + 1) * PARALLEL);
+    let chunk = if chunks <= 1 {
+        (0..chunks).find(|&c| scan(range(c)))
+    } else {
+        (0..chunks).into_par_iter().find_first(|&c| scan(range(c)))
+    }?;
+    range(chunk).find(|&k| wrong(k))
+}

@@ -1,0 +1,30 @@
+//! What a plan is asked for, and what it settled on.
+
+use gustav_plan::Chooser;
+
+use crate::Threads;
+use crate::arch::Isa;
+
+/// What the caller of a plan decides.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Who chooses the algorithm.
+    pub chooser: Chooser,
+    /// The threads to run on.
+    pub threads: Threads,
+    /// The instruction set to use instead of the best one here.
+    pub isa: Option<Isa>,
+}
+
+/// The configuration of a CPU algorithm.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Config {
+    /// Instruction set.
+    pub isa: Isa,
+    /// Threads.
+    pub threads: usize,
+    /// Rows of B in one tile (`column-panel`), or rows and columns of a block (`csb`).
+    pub tile: Option<usize>,
+    /// Whether C is written past the caches.
+    pub streaming: bool,
+}

@@ -1,0 +1,163 @@
+//! Which nonzeros are mine: the three schedules of paper A as partitions for CPU threads.
+//!
+//! A schedule knows row offsets only, nothing of arithmetic. It cuts the nonzeros into
+//! [`Share`]s. The holder of a share finishes the rows that end in it and hands on the sum of
+//! what is left over (the carry-out), which belongs to the row that a later share finishes.
+
+use std::ops::Range;
+
+use gustav_core::Index;
+
+/// One worker's part of a matrix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The rows that end in this share. Row `rows.start` may have begun in an earlier share.
+    pub rows: Range<usize>,
+    /// The nonzeros of this share. Those from `offsets[rows.end]` on are the carry-out: they
+    /// belong to row `rows.end`, which ends in a later share.
+    pub nonzeros: Range<usize>,
+}
+
+impl Share {
+    /// The nonzeros of row `row` (one of `rows`) that lie in this share.
+    #[inline(always)]
+    pub fn of_row<O: Index>(&self, offsets: &[O], row: usize) -> Range<usize> {
+        offsets[row].to_usize().max(self.nonzeros.start)..offsets[row + 1].to_usize()
+    }
+
+    /// The nonzeros left over, of row `rows.end`; empty when the share ends with a row.
+    #[inline(always)]
+    pub fn carry_out<O: Index>(&self, offsets: &[O]) -> Range<usize> {
+        offsets[self.rows.end].to_usize().max(self.nonzeros.start)..self.nonzeros.end
+    }
+}
+
+/// `row-split` (paper A §4.1): the same number of rows each.
+pub fn row_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
+    let rows = offsets.len() - 1;
+    shares(offsets, parts, |p| {
+        let row = cut(rows, p, parts);
+        (row, offsets[row].to_usize())
+    })
+}
+
+/// Whole rows, cut where the nonzeros come closest to the same number each.
+pub fn balanced_rows<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
+    let rows = offsets.len() - 1;
+    let nnz = offsets[rows].to_usize();
+    shares(offsets, parts, |p| {
+        if p == parts {
+            return (rows, nnz);
+        }
+        let target = cut(nnz, p, parts);
+        let row = if p == 0 { 0 } else { offsets.partition_point(|o| o.to_usize() < target) };
+        (row.min(rows), offsets[row.min(rows)].to_usize())
+    })
+}
+
+/// `nonzero-split` (paper A §4.2): the same number of nonzeros each, by binary search in the
+/// row offsets; rows may be cut.
+pub fn nonzero_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
+    let rows = offsets.len() - 1;
+    let nnz = offsets[rows].to_usize();
+    shares(offsets, parts, |p| {
+        if p == parts {
+            return (rows, nnz);
+        }
+        let at = cut(nnz, p, parts);
+        // Rows that end at or before the cut; with p = 0 none, so empty leading rows have a home.
+        let row = if p == 0 { 0 } else { offsets[1..].partition_point(|o| o.to_usize() <= at) };
+        (row, at)
+    })
+}
+
+/// `merge-path` (Merrill & Garland; paper A §4): the same number of nonzeros plus rows each, by
+/// search along the diagonals of the merge of row ends and nonzeros.
+pub fn merge_path<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
+    let rows = offsets.len() - 1;
+    let nnz = offsets[rows].to_usize();
+    shares(offsets, parts, |p| {
+        let diagonal = cut(rows + nnz, p, parts);
+        // The first row r with offsets[r + 1] + r >= diagonal: r row ends lie before the cut.
+        let (mut low, mut high) = (diagonal.saturating_sub(nnz), diagonal.min(rows));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if offsets[middle + 1].to_usize() + middle < diagonal {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low, diagonal - low)
+    })
+}
+
+/// `total * p / parts` without overflow.
+fn cut(total: usize, p: usize, parts: usize) -> usize {
+    (total as u128 * p as u128 / parts as u128) as usize
+}
+
+fn shares<O: Index>(
+    offsets: &[O],
+    parts: usize,
+    at: impl Fn(usize) -> (usize, usize),
+) -> Vec<Share> {
+    debug_assert!(!offsets.is_empty() && parts > 0);
+    let cuts: Vec<_> = (0..=parts).map(at).collect();
+    cuts.windows(2).map(|w| Share { rows: w[0].0..w[1].0, nonzeros: w[0].1..w[1].1 }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every nonzero and every row end is visited exactly once, by the row it belongs to.
+    fn covers(schedule: fn(&[u32], usize) -> Vec<Share>, lengths: &[u32], parts: usize) {
+        let mut offsets = vec![0u32];
+        for l in lengths {
+            offsets.push(offsets[offsets.len() - 1] + l);
+        }
+        let mut visits = vec![None; offsets[lengths.len()] as usize];
+        let mut ended = vec![0; lengths.len()];
+        let mut visit = |row: usize, range: Range<usize>| {
+            for k in range {
+                assert_eq!(visits[k].replace(row), None, "nonzero {k} visited twice");
+            }
+        };
+        for share in schedule(&offsets, parts) {
+            for row in share.rows.clone() {
+                ended[row] += 1;
+                visit(row, share.of_row(&offsets, row));
+            }
+            let carry = share.carry_out(&offsets);
+            visit(share.rows.end, carry);
+        }
+        assert!(ended.iter().all(|&n| n == 1), "row ends {ended:?}");
+        for (k, row) in visits.iter().enumerate() {
+            let row = row.expect("nonzero not visited");
+            assert!((offsets[row] as usize..offsets[row + 1] as usize).contains(&k));
+        }
+    }
+
+    #[test]
+    fn schedules_visit_every_nonzero_once() {
+        let patterns: &[&[u32]] = &[
+            &[],
+            &[0],
+            &[0, 0, 0],
+            &[5],
+            &[1, 1, 1, 1],
+            &[0, 0, 100, 0, 0],
+            &[31, 32, 33, 0, 1000, 1, 0, 2],
+            &[0, 3, 0, 0, 7, 0, 0, 0, 0],
+        ];
+        for lengths in patterns {
+            for parts in [1, 2, 3, 7, 64] {
+                covers(row_split, lengths, parts);
+                covers(balanced_rows, lengths, parts);
+                covers(nonzero_split, lengths, parts);
+                covers(merge_path, lengths, parts);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Every algorithm by its one name.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use gustav_core::{Error, Operation};
+
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $source:literal, [$($op:ident),*];)*) => {
+        /// An algorithm of the catalog. The name is the same on the command line, in records, in
+        /// file names and in `docs/algorithms/`.
+        #[non_exhaustive]
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord,
+            serde::Serialize, serde::Deserialize,
+        )]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Algorithm {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Algorithm {
+            /// Every algorithm.
+            pub const ALL: &[Algorithm] = &[$(Algorithm::$variant),*];
+
+            /// The one name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Algorithm::$variant => $name,)* }
+            }
+
+            /// Where it comes from: paper and section, or "ours".
+            pub const fn source(self) -> &'static str {
+                match self { $(Algorithm::$variant => $source,)* }
+            }
+
+            /// The products it computes.
+            pub const fn operations(self) -> &'static [Operation] {
+                match self { $(Algorithm::$variant => &[$(Operation::$op),*],)* }
+            }
+        }
+    };
+}
+
+algorithms! {
+    /// Whole rows, the same number of rows each.
+    RowSplit = "row-split", "Yang, Buluç, Owens 2018, §4.1", [Spmm, Spmv];
+    /// The same number of nonzeros each; rows may be cut, carry-outs are added afterwards.
+    NonzeroSplit = "nonzero-split", "Yang, Buluç, Owens 2018, §4.2", [Spmm, Spmv];
+    /// The same number of nonzeros plus rows each.
+    MergePath = "merge-path", "Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4", [Spmm, Spmv];
+    /// Compressed sparse blocks: one structure multiplies as A and as Aᵀ.
+    Csb = "csb", "Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6", [Spmm, Spmv];
+    /// Tiles of B rows and panels of B columns, sized to the cache.
+    ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
+    /// Neighbouring rows with the same pattern share every load of B.
+    RowBlock = "row-block", "ours", [Spmm, Spmv];
+    /// Column indices compressed to runs and 16-bit differences.
+    CompressedIndex = "compressed-index", "ours", [Spmv];
+    /// The triple loop over dense operands.
+    DenseNaive = "dense-naive", "Chen et al. 2025, §4.1.1", [Spgemm];
+    /// A row at a time into a hash map.
+    HashRows = "hash-rows", "Chen et al. 2025, §4.1.2", [Spgemm];
+    /// Gustavson's row-wise product with an accumulator chosen per row.
+    Gustavson = "gustavson", "ours, after Gustavson 1978", [Spgemm];
+}
+
+impl Display for Algorithm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self, Error> {
+        Algorithm::ALL.iter().copied().find(|a| a.name() == s).ok_or_else(|| Error::Argument {
+            name: "algorithm",
+            found: s.into(),
+            expected: Algorithm::ALL.iter().map(|a| a.name()).collect::<Vec<_>>().join(", "),
+        })
+    }
+}

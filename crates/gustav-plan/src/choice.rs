@@ -1,0 +1,62 @@
+//! What was chosen, by whom, and why.
+
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+use gustav_core::Error;
+
+use crate::Algorithm;
+
+/// Who chooses.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chooser {
+    /// The default rules, from row statistics, columns, types and expected calls.
+    #[default]
+    Auto,
+    /// Paper A §5.4: nonzero-split below a mean row length of 9.35, else row-split.
+    MeanRowLength,
+    /// Time every candidate and take the fastest.
+    Autotune,
+    /// The caller.
+    Named(Algorithm),
+}
+
+impl Display for Chooser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Chooser::Auto => "auto",
+            Chooser::MeanRowLength => "mean-row-length",
+            Chooser::Autotune => "autotune",
+            Chooser::Named(a) => a.name(),
+        })
+    }
+}
+
+impl FromStr for Chooser {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self, Error> {
+        match s {
+            "auto" => Ok(Chooser::Auto),
+            "mean-row-length" => Ok(Chooser::MeanRowLength),
+            "autotune" => Ok(Chooser::Autotune),
+            _ => s.parse().map(Chooser::Named).map_err(|_| Error::Argument {
+                name: "chooser",
+                found: s.into(),
+                expected: "auto, mean-row-length, autotune or the name of an algorithm".into(),
+            }),
+        }
+    }
+}
+
+/// A choice of algorithm and configuration, with the reason. `C` is a backend's own
+/// configuration: a plain struct that can be printed and compared.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Choice<C> {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Its configuration.
+    pub config: C,
+    /// Why, in one sentence.
+    pub reason: String,
+}

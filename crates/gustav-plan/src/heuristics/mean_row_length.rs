@@ -1,0 +1,16 @@
+//! Paper A §5.4: the mean row length decides between the paper's two kernels.
+
+use crate::{Algorithm, RowStats};
+
+/// Mean row length below which nonzero-split wins (paper A §5.4, measured on a Tesla K40c).
+pub const THRESHOLD: f64 = 9.35;
+
+/// The algorithm and the reason.
+pub fn choose(stats: &RowStats) -> (Algorithm, String) {
+    let mean = stats.mean_row_length;
+    if mean < THRESHOLD {
+        (Algorithm::NonzeroSplit, format!("mean row length {mean:.2} is below {THRESHOLD}"))
+    } else {
+        (Algorithm::RowSplit, format!("mean row length {mean:.2} is at least {THRESHOLD}"))
+    }
+}

@@ -1,0 +1,13 @@
+//! Which way, and why: facts about a matrix, the list of algorithms, and the rules that choose
+//! among them. Nothing here runs on a device; backends pass in what they know as values.
+
+pub mod algorithm;
+pub mod choice;
+pub mod facts;
+pub mod heuristics;
+pub mod profile;
+
+pub use algorithm::Algorithm;
+pub use choice::{Choice, Chooser};
+pub use facts::RowStats;
+pub use profile::DeviceProfile;
