@@ -175,7 +175,7 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         let to = Scatter(values.as_mut_ptr());
         source.par_iter().enumerate().with_min_len(1 << 14).for_each(|(at, from)| {
             // SAFETY: every position is written once.
-            unsafe { (&to).put(at, self.values()[from.to_usize()]) }
+            unsafe { to.put(at, self.values()[from.to_usize()]) }
         });
         // SAFETY: a counting sort of a valid matrix by column; every value was written.
         Ok(unsafe {
