@@ -1,5 +1,6 @@
 //! What a plan is asked for, and what it settled on.
 
+use gustav_core::{Error, Result};
 use gustav_plan::Chooser;
 
 use crate::Threads;
@@ -14,6 +15,24 @@ pub struct Options {
     pub threads: Threads,
     /// The instruction set to use instead of the best one here.
     pub isa: Option<Isa>,
+}
+
+impl Options {
+    /// The instruction set to use: the one asked for, else the best one here.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when this machine does not have the one asked for.
+    pub fn isa(&self) -> Result<Isa> {
+        match self.isa {
+            Some(isa) if !isa.available() => Err(Error::Argument {
+                name: "instruction set",
+                found: isa.to_string(),
+                expected: format!("one of this machine, at best {}", Isa::detect()),
+            }),
+            Some(isa) => Ok(isa),
+            None => Ok(Isa::detect()),
+        }
+    }
 }
 
 /// The configuration of a CPU algorithm.

@@ -2,9 +2,13 @@
 //! run-time dispatch to AVX-512, AVX2, NEON or portable code.
 
 pub mod arch;
+pub mod catalog;
 pub mod config;
 pub mod schedule;
+pub mod spmv;
 pub mod threads;
 
+pub use catalog::Entry;
 pub use config::{Config, Options};
+pub use spmv::SpmvPlan;
 pub use threads::Threads;

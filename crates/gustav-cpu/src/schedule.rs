@@ -25,6 +25,13 @@ impl Share {
         offsets[row].to_usize().max(self.nonzeros.start)..offsets[row + 1].to_usize()
     }
 
+    /// Whether row `rows.start` (or, with no row ending here, the carry-out's row) began in an
+    /// earlier share.
+    #[inline(always)]
+    pub fn begins_inside<O: Index>(&self, offsets: &[O]) -> bool {
+        offsets[self.rows.start].to_usize() < self.nonzeros.start
+    }
+
     /// The nonzeros left over, of row `rows.end`; empty when the share ends with a row.
     #[inline(always)]
     pub fn carry_out<O: Index>(&self, offsets: &[O]) -> Range<usize> {

@@ -1,3 +1,4 @@
 //! Rules that choose an algorithm from facts.
 
+pub mod cpu_spmv;
 pub mod mean_row_length;

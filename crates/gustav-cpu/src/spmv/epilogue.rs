@@ -1,0 +1,69 @@
+//! y = scale(α, sum) ⊕ scale(β, y), and y shared between threads.
+
+use std::marker::PhantomData;
+
+use gustav_core::{Scalar, Semiring};
+
+/// What happens to a finished sum. β equal to the semiring's zero leaves y unread.
+#[derive(Clone, Copy)]
+pub(crate) struct Epilogue<A, S> {
+    alpha: A,
+    beta: A,
+    reads: bool,
+    semiring: PhantomData<S>,
+}
+
+impl<A: gustav_core::Arith, S: Semiring<A>> Epilogue<A, S> {
+    pub(crate) fn new(alpha: A, beta: A) -> Self {
+        Epilogue { alpha, beta, reads: beta != S::zero(), semiring: PhantomData }
+    }
+
+    /// Finishes the row at `at`.
+    ///
+    /// # Safety
+    /// `at` is below the length of y, and no other thread touches it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn store<T: Scalar<Accum = A>>(&self, y: Output<'_, T>, at: usize, sum: A) {
+        let mut sum = S::scale(self.alpha, sum);
+        // SAFETY: promised by the caller.
+        let slot = unsafe { &mut *y.start.add(at) };
+        if self.reads {
+            sum = S::add(sum, S::scale(self.beta, slot.to_accum()));
+        }
+        *slot = T::from_accum(sum);
+    }
+}
+
+/// The vector y, of which every thread writes its own rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Output<'a, T> {
+    start: *mut T,
+    y: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: users of `Epilogue::store` and `Output::put` promise disjoint positions.
+unsafe impl<T: Send> Send for Output<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Output<'_, T> {}
+
+impl<'a, T> Output<'a, T> {
+    pub(crate) fn new(y: &'a mut [T]) -> Self {
+        Output { start: y.as_mut_ptr(), y: PhantomData }
+    }
+
+    /// Writes one place.
+    ///
+    /// # Safety
+    /// As [`Epilogue::store`].
+    #[inline(always)]
+    pub(crate) unsafe fn put(self, at: usize, value: T) {
+        // SAFETY: promised by the caller.
+        unsafe { self.start.add(at).write(value) }
+    }
+
+    /// The address of one place.
+    #[inline(always)]
+    pub(crate) fn at(self, at: usize) -> *mut T {
+        self.start.wrapping_add(at)
+    }
+}

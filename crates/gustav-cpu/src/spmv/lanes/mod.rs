@@ -1,0 +1,94 @@
+//! Vectors of one register, so that a kernel is written once for every instruction set.
+//!
+//! A kernel is a [`Kernel`] whose `run` is generic over [`Lanes`]; [`dispatch`] calls it inside
+//! a function compiled for the instruction set at hand, into which everything is inlined.
+
+mod array;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use gustav_core::Arith;
+
+use crate::arch::Isa;
+
+/// A register of `N` sums. "First" variants touch `n` lanes only and leave zero in the others.
+///
+/// # Safety
+/// Every method needs the instruction set of the implementing type; pointers must be readable
+/// for the lanes touched.
+pub(crate) trait Lanes: Copy {
+    type Elem: Arith;
+    /// As many 32-bit indices.
+    type Index: Copy;
+    const N: usize;
+
+    unsafe fn zero() -> Self;
+    unsafe fn load(from: *const Self::Elem) -> Self;
+    unsafe fn load_first(from: *const Self::Elem, n: usize) -> Self;
+    unsafe fn store(self, to: *mut Self::Elem);
+    unsafe fn add(self, other: Self) -> Self;
+    /// `self * a + b`
+    unsafe fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Sum of all lanes, in an order that depends on the type alone.
+    unsafe fn sum(self) -> Self::Elem;
+
+    unsafe fn index_u32(from: *const u32) -> Self::Index;
+    unsafe fn index_u32_first(from: *const u32, n: usize) -> Self::Index;
+    unsafe fn index_u16(from: *const u16) -> Self::Index;
+    unsafe fn index_u16_first(from: *const u16, n: usize) -> Self::Index;
+    /// `from[index]`, indices below 2^31.
+    unsafe fn gather(from: *const Self::Elem, index: Self::Index) -> Self;
+    unsafe fn gather_first(from: *const Self::Elem, index: Self::Index, n: usize) -> Self;
+}
+
+/// A type of sums with vector registers: f32 and f64.
+pub(crate) trait Element: Arith {
+    #[cfg(target_arch = "x86_64")]
+    type Avx512: Lanes<Elem = Self>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: Lanes<Elem = Self>;
+    /// Plain arrays, which compilers turn into the vectors of the target's baseline (NEON).
+    type Plain: Lanes<Elem = Self>;
+}
+
+impl Element for f32 {
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = avx512::F32x16;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = avx2::F32x8;
+    type Plain = array::Array<f32, 8>;
+}
+
+impl Element for f64 {
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = avx512::F64x8;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = avx2::F64x4;
+    type Plain = array::Array<f64, 4>;
+}
+
+/// A computation over any kind of lanes.
+pub(crate) trait Kernel<E: Element> {
+    type Output;
+    /// Implementations are `#[inline(always)]`.
+    ///
+    /// # Safety
+    /// The instruction set of `V` is there.
+    unsafe fn run<V: Lanes<Elem = E>>(self) -> Self::Output;
+}
+
+/// Runs `kernel` with the lanes of `isa`.
+pub(crate) fn dispatch<E: Element, K: Kernel<E>>(isa: Isa, kernel: K) -> K::Output {
+    match isa {
+        // SAFETY: plans refuse an instruction set that the machine does not have.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { avx512::run(kernel) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { avx2::run(kernel) },
+        // SAFETY: arrays need no instruction set.
+        _ => unsafe { kernel.run::<E::Plain>() },
+    }
+}

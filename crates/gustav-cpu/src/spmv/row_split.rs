@@ -1,0 +1,28 @@
+//! `row-split` (Yang, Buluç, Owens 2018, §4.1): the same number of rows for every thread.
+//!
+//! Right for matrices whose rows are of like length; a long row delays its thread. Every row
+//! is summed by one thread, so nothing is carried over and nothing is held in the plan.
+
+use gustav_core::{Index, Scalar, Semiring};
+
+use super::epilogue::{Epilogue, Output};
+use super::rows::Operands;
+use crate::Threads;
+use crate::arch::Isa;
+
+pub(crate) fn execute<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    threads: &Threads,
+    isa: Isa,
+    operands: &Operands<'_, T, I, O>,
+    epilogue: &Epilogue<T::Accum, S>,
+    y: &mut [T],
+) {
+    let rows = y.len();
+    let workers = threads.count().min(rows);
+    let out = Output::new(y);
+    threads.each(workers, |w| {
+        let rows = rows * w / workers..rows * (w + 1) / workers;
+        // SAFETY: the ranges of rows are disjoint and within y.
+        unsafe { operands.multiply(isa, rows, epilogue, out) };
+    });
+}
