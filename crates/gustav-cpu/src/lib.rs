@@ -6,6 +6,7 @@ pub mod catalog;
 pub mod config;
 pub mod schedule;
 pub mod spmv;
+mod team;
 pub mod threads;
 
 pub use catalog::Entry;

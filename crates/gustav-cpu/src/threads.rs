@@ -4,21 +4,29 @@ use std::sync::{Arc, OnceLock};
 
 use gustav_core::{Error, Result};
 
+use crate::team::Team;
+
 /// A set of worker threads, shared by the plans that were made with it.
 #[derive(Clone)]
 pub struct Threads {
-    // None: the global pool of rayon, one thread per core.
-    pool: Option<Arc<rayon::ThreadPool>>,
+    // None: the global pool of rayon and the global team, one thread per core.
+    own: Option<Arc<Own>>,
+}
+
+struct Own {
+    pool: rayon::ThreadPool,
+    team: Team,
 }
 
 impl Threads {
     /// The process-wide pool: one thread per core, or what `RAYON_NUM_THREADS` says.
     pub fn global() -> Self {
-        Threads { pool: None }
+        Threads { own: None }
     }
 
     /// `count` threads of their own; with `pin`, each stays on one of the cores that the
-    /// process may use, as measurements want (ignored where the system cannot pin).
+    /// process may use, as measurements want (ignored where the system cannot pin). The first
+    /// core is left to the calling thread, which does its part of [`Threads::each`].
     ///
     /// # Errors
     /// [`Error::Argument`] for 0 threads or more than the system gives.
@@ -35,50 +43,56 @@ impl Threads {
             return Err(refuse("at most 4096".into()));
         }
         let cores = if pin { allowed_cores() } else { Vec::new() };
+        let pin = move |k: usize| {
+            if let Some(core) = cores.get(k % cores.len().max(1)) {
+                pin_to(*core);
+            }
+        };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(count)
-            .start_handler(move |k| {
-                if let Some(core) = cores.get(k % cores.len().max(1)) {
-                    pin_to(*core);
-                }
-            })
+            .start_handler(pin.clone())
             .build()
             .map_err(|e| refuse(format!("a number of threads the system gives ({e})")))?;
-        Ok(Threads { pool: Some(Arc::new(pool)) })
+        let team = Team::new(count, pin)
+            .map_err(|e| refuse(format!("a number of threads the system gives ({e})")))?;
+        Ok(Threads { own: Some(Arc::new(Own { pool, team })) })
     }
 
     /// Number of threads.
     pub fn count(&self) -> usize {
-        self.pool.as_ref().map_or_else(rayon::current_num_threads, |p| p.current_num_threads())
+        self.own
+            .as_ref()
+            .map_or_else(rayon::current_num_threads, |own| own.pool.current_num_threads())
     }
 
     /// Runs `work` inside the pool: rayon's parallel iterators in it use these threads.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        match &self.pool {
-            Some(pool) => pool.install(work),
+        match &self.own {
+            Some(own) => own.pool.install(work),
             None => work(),
         }
     }
 
     /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` where there are as
     /// many threads as parts, so that a thread meets the same memory again in the next call.
+    /// The calling thread is thread 0; it runs every part where `each` is called within `each`,
+    /// or while another thread's call is running.
     pub fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
-        if parts <= 1 {
-            (0..parts).for_each(work);
-            return;
+        let team = match &self.own {
+            Some(own) => Some(&own.team),
+            None => global_team(),
+        };
+        match team {
+            Some(team) => team.each(parts, work),
+            None => (0..parts).for_each(work),
         }
-        let body = |context: rayon::BroadcastContext<'_>| {
-            let mut k = context.index();
-            while k < parts {
-                work(k);
-                k += context.num_threads();
-            }
-        };
-        match &self.pool {
-            Some(pool) => pool.broadcast(body),
-            None => rayon::broadcast(body),
-        };
     }
+}
+
+/// The team of the process-wide pool, none where the system gives no threads.
+fn global_team() -> Option<&'static Team> {
+    static TEAM: OnceLock<Option<Team>> = OnceLock::new();
+    TEAM.get_or_init(|| Team::new(rayon::current_num_threads(), |_| {}).ok()).as_ref()
 }
 
 impl Default for Threads {
