@@ -4,6 +4,7 @@
 pub mod arch;
 pub mod catalog;
 pub mod config;
+pub mod csb;
 pub mod schedule;
 pub mod spmv;
 mod team;

@@ -61,9 +61,12 @@ impl<'a, T> Output<'a, T> {
         unsafe { self.start.add(at).write(value) }
     }
 
-    /// The address of one place.
-    #[inline(always)]
-    pub(crate) fn at(self, at: usize) -> *mut T {
-        self.start.wrapping_add(at)
+    /// A stretch of it.
+    ///
+    /// # Safety
+    /// It lies within, and no other thread touches it meanwhile.
+    pub(crate) unsafe fn slice(self, start: usize, len: usize) -> &'a mut [T] {
+        // SAFETY: promised by the caller.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 }

@@ -3,6 +3,7 @@
 //! One file per algorithm. `lanes` holds the vector instruction sets, `rows` the sums over CSR
 //! rows that the schedules share, `shares` the rows cut between workers, `epilogue` α and β.
 
+mod csb;
 mod epilogue;
 mod lanes;
 mod merge_path;
@@ -26,10 +27,11 @@ pub fn catalog() -> &'static [Entry] {
     &CATALOG
 }
 
-static CATALOG: [Entry; 3] = [
+static CATALOG: [Entry; 4] = [
     Entry { algorithm: Algorithm::RowSplit, supports: any },
     Entry { algorithm: Algorithm::NonzeroSplit, supports: any },
     Entry { algorithm: Algorithm::MergePath, supports: any },
+    Entry { algorithm: Algorithm::Csb, supports: any },
 ];
 
 fn any(problem: &Problem) -> Result<()> {
@@ -53,12 +55,13 @@ pub struct SpmvPlan<T: Scalar, I: Index, O: Index> {
     choice: Choice<Config>,
     threads: Threads,
     transposed: Option<Transposed<I, O>>,
-    method: Method<T::Accum>,
+    method: Method<T::Accum, O>,
 }
 
-enum Method<A> {
+enum Method<A, O: Index> {
     Rows,
     Shares(Shares<A>),
+    Blocks(csb::Blocks<A, O>),
 }
 
 /// The pattern of Aᵀ, and where its entries are in A.
@@ -79,14 +82,23 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         check_pattern(problem, &a)?;
         let isa = options.isa()?;
         let (algorithm, reason) = choose(&a, problem, options)?;
-        let transposed = problem.transpose_a.then(|| Transposed::new(&a)).transpose()?;
+        let transposed = (problem.transpose_a && algorithm != Algorithm::Csb)
+            .then(|| Transposed::new(&a))
+            .transpose()?;
         let offsets = transposed.as_ref().map_or(a.offsets(), |t| &t.offsets);
         let method = match algorithm {
             Algorithm::NonzeroSplit => Method::Shares(nonzero_split::plan(offsets)?),
             Algorithm::MergePath => Method::Shares(merge_path::plan(offsets)?),
+            Algorithm::Csb => {
+                Method::Blocks(csb::Blocks::new(&a, problem.transpose_a, &options.threads)?)
+            }
             _ => Method::Rows,
         };
-        let config = Config { isa, threads: options.threads.count(), tile: None, streaming: false };
+        let tile = match &method {
+            Method::Blocks(blocks) => Some(blocks.block()),
+            _ => None,
+        };
+        let config = Config { isa, threads: options.threads.count(), tile, streaming: false };
         Ok(SpmvPlan {
             problem: problem.clone(),
             choice: Choice { algorithm, config, reason },
@@ -106,6 +118,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         let method = match &self.method {
             Method::Rows => 0,
             Method::Shares(shares) => shares.bytes(),
+            Method::Blocks(blocks) => blocks.bytes(),
         };
         method + self.transposed.as_ref().map_or(0, Transposed::bytes)
     }
@@ -150,6 +163,9 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             Method::Rows => row_split::execute(&self.threads, isa, &operands, &epilogue, y),
             Method::Shares(shares) => {
                 shares.execute(&self.threads, isa, &operands, &epilogue, y);
+            }
+            Method::Blocks(blocks) => {
+                blocks.execute(&self.threads, a.values(), x, &epilogue, y);
             }
         }
         Ok(())
