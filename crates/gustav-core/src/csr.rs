@@ -132,6 +132,11 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         &mut self.values
     }
 
+    /// Row offsets and column indices to read, values to change under them.
+    pub fn arrays_mut(&mut self) -> (&[O], &[I], &mut [T]) {
+        (&self.offsets, &self.indices, &mut self.values)
+    }
+
     /// Row offsets, column indices and values, for their next owner.
     pub fn into_parts(self) -> (Buffer<O>, Buffer<I>, Buffer<T>) {
         (self.offsets, self.indices, self.values)

@@ -15,6 +15,8 @@ pub struct Options {
     pub threads: Threads,
     /// The instruction set to use instead of the best one here.
     pub isa: Option<Isa>,
+    /// Whether entries of an SpGEMM's result that come out as exactly zero are left out.
+    pub drop_zeros: bool,
 }
 
 impl Options {

@@ -6,11 +6,13 @@ pub mod catalog;
 pub mod config;
 pub mod csb;
 pub mod schedule;
+pub mod spgemm;
 pub mod spmv;
 mod team;
 pub mod threads;
 
 pub use catalog::Entry;
 pub use config::{Config, Options};
+pub use spgemm::SpgemmPlan;
 pub use spmv::SpmvPlan;
 pub use threads::Threads;

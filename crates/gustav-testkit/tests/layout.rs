@@ -16,7 +16,15 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("gustav", &["gustav-core", "gustav-io", "gustav-plan", "gustav-cpu", "gustav-cuda"]),
     (
         "gustav-bench",
-        &["gustav", "gustav-core", "gustav-io", "gustav-plan", "gustav-cpu", "gustav-cuda", "gustav-testkit"],
+        &[
+            "gustav",
+            "gustav-core",
+            "gustav-io",
+            "gustav-plan",
+            "gustav-cpu",
+            "gustav-cuda",
+            "gustav-testkit",
+        ],
     ),
     ("gustav-cli", &["gustav", "gustav-bench", "gustav-core"]),
 ];

@@ -1,4 +1,5 @@
 //! Rules that choose an algorithm from facts.
 
+pub mod cpu_spgemm;
 pub mod cpu_spmv;
 pub mod mean_row_length;

@@ -1,0 +1,111 @@
+//! SpGEMM: C = α·op(A)·B ⊕ β·D, everything in CSR.
+//!
+//! One file per algorithm: [`dense_naive`], [`hash_rows`] and `gustavson`. The last is made of
+//! `units` (which rows are mine), `row` (one row of C), `accumulator` (where its sums are kept),
+//! `vector` (the instruction sets), `assemble` (rows of C to their final place) and `refill`
+//! (new values under a known pattern).
+
+mod accumulator;
+mod add;
+mod assemble;
+mod avx512;
+mod columns;
+mod dense_naive;
+mod fingerprint;
+mod gustavson;
+mod hash_rows;
+mod plan;
+mod refill;
+mod row;
+mod shared;
+mod units;
+mod vector;
+
+use gustav_core::{
+    Csr, CsrView, DType, Error, Index, IndexType, Operation, Problem, Result, Scalar, Semiring,
+    SemiringKind,
+};
+use gustav_plan::{Algorithm, Chooser};
+
+use crate::Options;
+use crate::catalog::Entry;
+
+pub use plan::SpgemmPlan;
+
+/// The SpGEMM algorithms of this backend.
+pub fn catalog() -> &'static [Entry] {
+    &CATALOG
+}
+
+static CATALOG: [Entry; 3] = [
+    Entry { algorithm: Algorithm::Gustavson, supports: any },
+    Entry { algorithm: Algorithm::HashRows, supports: as_published },
+    Entry { algorithm: Algorithm::DenseNaive, supports: dense_naive::supports },
+];
+
+/// C = α·op(A)·B in one call, without a plan: the pattern of C is found while its values are
+/// computed.
+///
+/// `a` is m × k (k × m when [`Problem::transpose_a`] is set), `b` k × n; C is m × n and holds
+/// every entry that the patterns produce once, sums of exactly zero included unless
+/// [`Options::drop_zeros`] is set. Rows come out sorted when [`Problem::sorted`] asks for it.
+///
+/// # Errors
+/// [`Error::Shape`] when `a` and `b` do not fit together, [`Error::Pattern`] when `problem` was
+/// made for others, [`Error::Unsupported`] when the algorithm named in `options` cannot compute
+/// it, [`Error::Overflow`] when the entries of C outnumber the offset type, and
+/// [`Error::OutOfMemory`].
+pub fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
+    semiring: S,
+    a: CsrView<'_, T, I, O>,
+    alpha: T::Accum,
+    b: CsrView<'_, T, I, O>,
+    problem: &Problem,
+    options: &Options,
+) -> Result<Csr<T, I, O>> {
+    SpgemmPlan::for_one_call(a, b, problem, options)?.execute(semiring, a, alpha, b)
+}
+
+fn any(problem: &Problem) -> Result<()> {
+    if problem.operation == Operation::Spgemm {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        problem: problem.to_string(),
+        backend: "the CPU's SpGEMM".into(),
+        reason: "it multiplies two sparse matrices".into(),
+        nearest: "Problem::spgemm".into(),
+    })
+}
+
+/// What the algorithms of Chen et al. take: the types and the product of the paper.
+fn as_published(problem: &Problem) -> Result<()> {
+    any(problem)?;
+    let float = matches!(problem.dtype, DType::F32 | DType::F64);
+    let narrow = problem.index_type == IndexType::U32 && problem.offset_type == IndexType::U32;
+    if float && narrow && !problem.transpose_a && problem.semiring == SemiringKind::PlusTimes {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        problem: problem.to_string(),
+        backend: "the paper's CPU implementation".into(),
+        reason: "it is kept as published: f32 or f64, u32 indices, plus-times, A as stored".into(),
+        nearest: Algorithm::Gustavson.name().into(),
+    })
+}
+
+fn choose(problem: &Problem, options: &Options, products: u64) -> Result<(Algorithm, String)> {
+    any(problem)?;
+    let Chooser::Named(algorithm) = options.chooser else {
+        return Ok(gustav_plan::heuristics::cpu_spgemm::choose(problem, products));
+    };
+    let entry = CATALOG.iter().find(|e| e.algorithm == algorithm);
+    let entry = entry.ok_or_else(|| Error::Unsupported {
+        problem: problem.to_string(),
+        backend: format!("{algorithm} on the CPU"),
+        reason: "it is not an algorithm for this product".into(),
+        nearest: CATALOG.map(|e| e.algorithm.name()).join(", "),
+    })?;
+    (entry.supports)(problem)?;
+    Ok((algorithm, "named by the caller".into()))
+}

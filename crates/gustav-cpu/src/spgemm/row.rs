@@ -1,0 +1,202 @@
+//! One row of C: which accumulator, and the loops that fill and empty it.
+
+use gustav_core::{CsrView, Index, Scalar, Semiring};
+
+use super::accumulator::Accumulator;
+use super::vector::Vector;
+
+/// The operands and what is wanted of their product.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a, T: Scalar, I: Index, J: Index, O: Index> {
+    pub a: CsrView<'a, T, I, O>,
+    pub b: CsrView<'a, T, J, O>,
+    /// Whether the columns of every row of B strictly increase.
+    pub canonical: bool,
+    /// Smallest and largest column of every row of B, where B is not canonical.
+    pub ranges: Option<&'a [[u32; 2]]>,
+    pub sorted: bool,
+}
+
+/// What is known of a row of C before it is computed.
+pub(super) struct Facts {
+    pub products: usize,
+    /// Smallest and largest column.
+    pub first: usize,
+    pub last: usize,
+    /// Rows of B with entries that meet in this row, and the position in A of the last of them.
+    pub filled: usize,
+    pub position: usize,
+}
+
+// Draining looks at every flag between the first and the last column. Up to this many columns
+// per product it costs less than listing and sorting the columns that were met.
+const SCAN: usize = 64;
+
+impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
+    #[inline(always)]
+    pub fn facts(&self, row: usize) -> Facts {
+        let mut facts = Facts { products: 0, first: usize::MAX, last: 0, filled: 0, position: 0 };
+        for position in self.a.row_range(row) {
+            let k = self.a.indices()[position].to_usize();
+            let range = self.b.row_range(k);
+            if range.is_empty() {
+                continue;
+            }
+            facts.products += range.len();
+            facts.filled += 1;
+            facts.position = position;
+            let (first, last) = match self.ranges {
+                None => {
+                    let columns = self.b.indices();
+                    (columns[range.start].to_usize(), columns[range.end - 1].to_usize())
+                }
+                Some(ranges) => (ranges[k][0] as usize, ranges[k][1] as usize),
+            };
+            facts.first = facts.first.min(first);
+            facts.last = facts.last.max(last);
+        }
+        facts
+    }
+
+    /// Whether the row of C is one scaled row of B.
+    #[inline(always)]
+    pub fn is_copy(&self, facts: &Facts) -> bool {
+        facts.filled == 1 && self.canonical
+    }
+
+    /// The row of B and the value of A behind position `position` of A.
+    #[inline(always)]
+    pub fn factor(&self, position: usize) -> (T::Accum, &[J], &[T]) {
+        let (columns, values) = self.b.row(self.a.indices()[position].to_usize());
+        (self.a.values()[position].to_accum(), columns, values)
+    }
+
+    /// Computes row `row`, writes its columns and sums, and returns how many there are.
+    ///
+    /// # Safety
+    /// The outputs have room for the row's products or all columns, whichever is less, and one
+    /// block more; the accumulator has room for all columns of B.
+    #[inline(always)]
+    pub unsafe fn compute<S: Semiring<T::Accum>, V: Vector>(
+        &self,
+        row: usize,
+        accumulator: &mut Accumulator<T::Accum>,
+        to_columns: *mut u32,
+        to_sums: *mut T::Accum,
+    ) -> usize {
+        let facts = self.facts(row);
+        if facts.products == 0 {
+            return 0;
+        }
+        if self.is_copy(&facts) {
+            let (a, columns, values) = self.factor(facts.position);
+            for (at, (j, b)) in columns.iter().zip(values).enumerate() {
+                // SAFETY: the outputs have room for the row's products.
+                unsafe {
+                    to_columns.add(at).write(j.to_usize() as u32);
+                    to_sums.add(at).write(S::mul(a, b.to_accum()));
+                }
+            }
+            return columns.len();
+        }
+        let (sums, flags) = (accumulator.sums.as_mut_ptr(), accumulator.flags.as_mut_ptr());
+        let span = facts.last - facts.first + 1;
+        if span / SCAN <= facts.products {
+            for position in self.a.row_range(row) {
+                // SAFETY: columns of B are in bounds of the accumulator.
+                unsafe { self.add_flagged::<S, V>(position, sums, flags) };
+            }
+            // SAFETY: as promised by the caller.
+            return unsafe {
+                V::drain(S::zero(), flags, sums, facts.first, facts.last, to_columns, to_sums)
+            };
+        }
+        let list = accumulator.list.as_mut_ptr();
+        let mut n = 0;
+        for position in self.a.row_range(row) {
+            // SAFETY: columns are in bounds, and the list holds every column once.
+            n = unsafe { self.add_listed::<S>(position, sums, flags, list, n) };
+        }
+        // SAFETY: the list holds `n` columns, each flagged, and the outputs have room for them.
+        unsafe {
+            if self.sorted {
+                V::sort(list, n);
+            }
+            for at in 0..n {
+                let column = *list.add(at);
+                to_columns.add(at).write(column);
+                to_sums.add(at).write(sums.add(column as usize).replace(S::zero()));
+                flags.add(column as usize).write(0);
+            }
+        }
+        n
+    }
+
+    /// Adds a scaled row of B and flags its columns.
+    ///
+    /// # Safety
+    /// The columns of B are in bounds of `sums` and `flags`.
+    #[inline(always)]
+    unsafe fn add_flagged<S: Semiring<T::Accum>, V: Vector>(
+        &self,
+        position: usize,
+        sums: *mut T::Accum,
+        flags: *mut u8,
+    ) {
+        let (a, columns, values) = self.factor(position);
+        for (j, b) in columns.iter().zip(values) {
+            let j = j.to_usize();
+            // SAFETY: promised by the caller.
+            unsafe {
+                flags.add(j).write(1);
+                *sums.add(j) = S::mul_add(a, b.to_accum(), *sums.add(j));
+            }
+        }
+    }
+
+    /// Adds a scaled row of B and lists the columns met for the first time.
+    ///
+    /// # Safety
+    /// The columns of B are in bounds of `sums`, `flags` and `list`, which holds `n` columns.
+    #[inline(always)]
+    unsafe fn add_listed<S: Semiring<T::Accum>>(
+        &self,
+        position: usize,
+        sums: *mut T::Accum,
+        flags: *mut u8,
+        list: *mut u32,
+        mut n: usize,
+    ) -> usize {
+        let (a, columns, values) = self.factor(position);
+        for (j, b) in columns.iter().zip(values) {
+            let j = j.to_usize();
+            // SAFETY: promised by the caller; a repeated column is overwritten by the next.
+            unsafe {
+                list.add(n).write(j as u32);
+                n += usize::from(flags.add(j).replace(1) == 0);
+                *sums.add(j) = S::mul_add(a, b.to_accum(), *sums.add(j));
+            }
+        }
+        n
+    }
+
+    /// Counts the entries of row `row` of C.
+    pub fn count(&self, row: usize, accumulator: &mut Accumulator<T::Accum>) -> usize {
+        let facts = self.facts(row);
+        if self.is_copy(&facts) {
+            return facts.products;
+        }
+        let mut n = 0;
+        for position in self.a.row_range(row) {
+            for j in self.factor(position).1 {
+                let flag = &mut accumulator.flags[j.to_usize()];
+                accumulator.list[n] = j.to_usize() as u32;
+                n += usize::from(std::mem::replace(flag, 1) == 0);
+            }
+        }
+        for column in &accumulator.list[..n] {
+            accumulator.flags[*column as usize] = 0;
+        }
+        n
+    }
+}

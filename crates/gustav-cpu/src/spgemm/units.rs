@@ -1,0 +1,108 @@
+//! Which rows are mine: rows of C in units of about the same number of intermediate products.
+
+use std::ops::Range;
+
+use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar};
+use rayon::prelude::*;
+
+use super::shared::Shared;
+use crate::schedule;
+
+/// Consecutive rows of C that one thread computes in one go.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    pub rows: Range<usize>,
+    /// No more entries than this come out.
+    pub bound: usize,
+    pub products: u64,
+}
+
+// A unit's output stays in the level-2 cache until it is copied to its place in C.
+const MAX_BOUND: usize = 32 << 10;
+const MAX_PRODUCTS: u64 = 256 << 10;
+
+/// The rows of A and B as far as the algorithm needs to know them.
+pub(super) struct Analysis {
+    pub units: Vec<Unit>,
+    pub products: u64,
+    /// Entries of C at most.
+    pub bound: u128,
+    /// Whether the columns of every row of B strictly increase.
+    pub canonical: bool,
+    /// Smallest and largest column of every row of B, where B is not canonical.
+    pub ranges: Option<Buffer<[u32; 2]>>,
+}
+
+impl Analysis {
+    /// Both patterns are read once. Columns of B are below 2^32.
+    pub fn new<T: Scalar, I: Index, J: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        b: &CsrView<'_, T, J, O>,
+        parts: usize,
+    ) -> Result<Self> {
+        let shares = schedule::balanced_rows(a.offsets(), parts);
+        let cut: Vec<_> = shares.into_par_iter().map(|s| cut_units(a, b, s.rows)).collect();
+        let units: Vec<Unit> = cut.into_iter().flatten().collect();
+        let total: u128 = units.iter().map(|u| u128::from(u.products)).sum();
+        let products = u64::try_from(total).map_err(|_| Error::Overflow {
+            what: "intermediate products",
+            need: total,
+            index_type: IndexType::U64,
+        })?;
+        let canonical = is_canonical(b);
+        Ok(Analysis {
+            products,
+            bound: units.iter().map(|u| u.bound as u128).sum(),
+            units,
+            canonical,
+            ranges: if canonical { None } else { Some(column_ranges(b)?) },
+        })
+    }
+}
+
+fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    b: &CsrView<'_, T, J, O>,
+    rows: Range<usize>,
+) -> Vec<Unit> {
+    let mut units = Vec::new();
+    let mut unit = Unit { rows: rows.start..rows.start, bound: 0, products: 0 };
+    for row in rows {
+        let products: u64 = a.row(row).0.iter().map(|k| b.row_len(k.to_usize()) as u64).sum();
+        let bound = products.min(b.ncols() as u64) as usize;
+        let full = unit.bound + bound > MAX_BOUND || unit.products + products > MAX_PRODUCTS;
+        if full && !unit.rows.is_empty() {
+            units
+                .push(std::mem::replace(&mut unit, Unit { rows: row..row, bound: 0, products: 0 }));
+        }
+        unit.rows.end = row + 1;
+        unit.bound += bound;
+        unit.products += products;
+    }
+    if !unit.rows.is_empty() {
+        units.push(unit);
+    }
+    units
+}
+
+fn is_canonical<T: Scalar, J: Index, O: Index>(b: &CsrView<'_, T, J, O>) -> bool {
+    (0..b.nrows()).into_par_iter().with_min_len(1024).all(|r| {
+        let columns = b.row(r).0;
+        columns.windows(2).fold(true, |yes, w| yes & (w[0] < w[1]))
+    })
+}
+
+fn column_ranges<T: Scalar, J: Index, O: Index>(
+    b: &CsrView<'_, T, J, O>,
+) -> Result<Buffer<[u32; 2]>> {
+    let mut ranges = Buffer::<[u32; 2]>::zeroed(b.nrows(), "column ranges of B")?;
+    let to = Shared::new(&mut ranges);
+    (0..b.nrows()).into_par_iter().with_min_len(1024).for_each(|r| {
+        let columns = b.row(r).0;
+        let least = columns.iter().min().map_or(0, |c| c.to_usize() as u32);
+        let most = columns.iter().max().map_or(0, |c| c.to_usize() as u32);
+        // SAFETY: one element per row, each written by the row's own thread.
+        unsafe { to.slice(r..r + 1)[0] = [least, most] };
+    });
+    Ok(ranges)
+}
