@@ -1,0 +1,105 @@
+//! Every semiring over i32 and i64: exact, wrapping where the types wrap.
+
+use gustav_core::{Scalar, SemiringKind};
+
+use super::expected::Expected;
+use super::model::{Model, Scaling, Terms};
+
+/// Sums in i128, brought back to the width of the type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Integer {
+    kind: SemiringKind,
+    bits: u32,
+}
+
+impl Integer {
+    /// The model of `kind` over `T`.
+    pub fn of<T: Scalar>(kind: SemiringKind) -> Self {
+        Integer { kind, bits: 8 * T::DTYPE.bytes() as u32 }
+    }
+
+    fn max(&self) -> i128 {
+        (1 << (self.bits - 1)) - 1
+    }
+
+    fn min(&self) -> i128 {
+        -(1 << (self.bits - 1))
+    }
+
+    /// The value that the type holds after wrapping around.
+    fn wrap(&self, value: i128) -> i128 {
+        let unused = 128 - self.bits;
+        (value << unused) >> unused
+    }
+
+    /// Sum in which the largest value is infinity.
+    fn plus_saturating(&self, a: i128, b: i128) -> i128 {
+        if a == self.max() || b == self.max() {
+            self.max()
+        } else {
+            (a + b).clamp(self.min(), self.max())
+        }
+    }
+
+    fn add(&self, a: i128, b: i128) -> i128 {
+        match self.kind {
+            SemiringKind::MinPlus => a.min(b),
+            SemiringKind::MaxTimes => a.max(b),
+            SemiringKind::OrAnd => i128::from(a != 0 || b != 0),
+            _ => self.wrap(a + b),
+        }
+    }
+
+    fn scale(&self, factor: i128, sum: i128) -> i128 {
+        match self.kind {
+            SemiringKind::MinPlus => self.plus_saturating(factor, sum),
+            SemiringKind::MaxTimes if sum == self.min() => sum,
+            SemiringKind::OrAnd => i128::from(factor != 0 && sum != 0),
+            _ => self.wrap(factor * sum),
+        }
+    }
+}
+
+impl Model for Integer {
+    type Value = i64;
+    type Sum = i128;
+
+    fn read<T: Scalar>(value: T) -> i64 {
+        value.to_i64()
+    }
+
+    fn empty(&self) -> i128 {
+        match self.kind {
+            SemiringKind::MinPlus => self.max(),
+            SemiringKind::MaxTimes => self.min(),
+            _ => 0,
+        }
+    }
+
+    fn push(&self, sum: &mut i128, a: i64, b: i64) {
+        let (a, b) = (i128::from(a), i128::from(b));
+        let term = match self.kind {
+            SemiringKind::PlusTimes | SemiringKind::MaxTimes => self.wrap(a * b),
+            SemiringKind::MinPlus => self.plus_saturating(a, b),
+            SemiringKind::OrAnd => i128::from(a != 0 && b != 0),
+            SemiringKind::PlusFirst => a,
+            SemiringKind::PlusSecond => b,
+        };
+        *sum = self.add(*sum, term);
+    }
+
+    fn finish<T: Scalar>(
+        &self,
+        sum: i128,
+        _terms: usize,
+        scaling: Scaling<i64>,
+        old: Option<i64>,
+        _again: Terms<'_, i64>,
+    ) -> Expected {
+        let mut value = self.scale(i128::from(scaling.alpha), sum);
+        if let Some((c, beta)) = old.zip(scaling.beta) {
+            value = self.add(value, self.scale(i128::from(beta), i128::from(c)));
+        }
+        Expected::Integer(value as i64)
+    }
+}
