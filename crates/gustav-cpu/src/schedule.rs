@@ -32,6 +32,12 @@ impl Share {
         offsets[self.rows.start].to_usize() < self.nonzeros.start
     }
 
+    /// The rows that lie in this share as a whole.
+    pub fn whole_rows<O: Index>(&self, offsets: &[O]) -> Range<usize> {
+        let cut = usize::from(self.begins_inside(offsets) && !self.rows.is_empty());
+        self.rows.start + cut..self.rows.end
+    }
+
     /// The nonzeros left over, of row `rows.end`; empty when the share ends with a row.
     #[inline(always)]
     pub fn carry_out<O: Index>(&self, offsets: &[O]) -> Range<usize> {

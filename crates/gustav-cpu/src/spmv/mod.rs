@@ -3,6 +3,7 @@
 //! One file per algorithm. `lanes` holds the vector instruction sets, `rows` the sums over CSR
 //! rows that the schedules share, `shares` the rows cut between workers, `epilogue` α and β.
 
+mod compressed_index;
 mod csb;
 mod epilogue;
 mod lanes;
@@ -27,11 +28,12 @@ pub fn catalog() -> &'static [Entry] {
     &CATALOG
 }
 
-static CATALOG: [Entry; 4] = [
+static CATALOG: [Entry; 5] = [
     Entry { algorithm: Algorithm::RowSplit, supports: any },
     Entry { algorithm: Algorithm::NonzeroSplit, supports: any },
     Entry { algorithm: Algorithm::MergePath, supports: any },
     Entry { algorithm: Algorithm::Csb, supports: any },
+    Entry { algorithm: Algorithm::CompressedIndex, supports: not_transposed },
 ];
 
 fn any(problem: &Problem) -> Result<()> {
@@ -43,6 +45,19 @@ fn any(problem: &Problem) -> Result<()> {
         backend: "the CPU's SpMV".into(),
         reason: "it multiplies a matrix by one vector".into(),
         nearest: "Problem::spmv".into(),
+    })
+}
+
+fn not_transposed(problem: &Problem) -> Result<()> {
+    any(problem)?;
+    if !problem.transpose_a {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        problem: problem.to_string(),
+        backend: "compressed-index on the CPU".into(),
+        reason: "values are read in the order of A's rows".into(),
+        nearest: "csb".into(),
     })
 }
 
@@ -62,6 +77,7 @@ enum Method<A, O: Index> {
     Rows,
     Shares(Shares<A>),
     Blocks(csb::Blocks<A, O>),
+    Compressed(compressed_index::Compressed<A>),
 }
 
 /// The pattern of Aᵀ, and where its entries are in A.
@@ -92,6 +108,9 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             Algorithm::Csb => {
                 Method::Blocks(csb::Blocks::new(&a, problem.transpose_a, &options.threads)?)
             }
+            Algorithm::CompressedIndex => {
+                Method::Compressed(compressed_index::Compressed::new(&a, isa)?)
+            }
             _ => Method::Rows,
         };
         let tile = match &method {
@@ -119,6 +138,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             Method::Rows => 0,
             Method::Shares(shares) => shares.bytes(),
             Method::Blocks(blocks) => blocks.bytes(),
+            Method::Compressed(compressed) => compressed.bytes(),
         };
         method + self.transposed.as_ref().map_or(0, Transposed::bytes)
     }
@@ -162,10 +182,16 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         match &mut self.method {
             Method::Rows => row_split::execute(&self.threads, isa, &operands, &epilogue, y),
             Method::Shares(shares) => {
-                shares.execute(&self.threads, isa, &operands, &epilogue, y);
+                shares.execute(&self.threads, isa, &operands, &epilogue, y, |_, rows, y| {
+                    // SAFETY: shares hold different rows.
+                    unsafe { operands.multiply(isa, rows, &epilogue, y) }
+                });
             }
             Method::Blocks(blocks) => {
                 blocks.execute(&self.threads, a.values(), x, &epilogue, y);
+            }
+            Method::Compressed(compressed) => {
+                compressed.execute(&self.threads, isa, &operands, &epilogue, y);
             }
         }
         Ok(())

@@ -3,6 +3,8 @@
 //! Shares are cut by the pattern alone, never by the number of threads, and carries are added
 //! in their order: results are the same to the bit for any number of threads.
 
+use std::ops::Range;
+
 use gustav_core::{Index, Result, Scalar, Semiring, buffer::try_vec};
 
 use super::epilogue::{Epilogue, Output};
@@ -38,6 +40,11 @@ impl<A: gustav_core::Arith> Shares<A> {
         size_of_val(&*self.shares) + size_of_val(&*self.ends)
     }
 
+    pub(crate) fn shares(&self) -> &[Share] {
+        &self.shares
+    }
+
+    /// Computes y; `whole(share, rows, y)` finishes the rows that lie in a share as a whole.
     pub(crate) fn execute<T, I, O, S>(
         &mut self,
         threads: &Threads,
@@ -45,6 +52,7 @@ impl<A: gustav_core::Arith> Shares<A> {
         operands: &Operands<'_, T, I, O>,
         epilogue: &Epilogue<A, S>,
         y: &mut [T],
+        whole: impl Fn(usize, Range<usize>, Output<'_, T>) + Sync,
     ) where
         T: Scalar<Accum = A>,
         I: Index,
@@ -57,15 +65,13 @@ impl<A: gustav_core::Arith> Shares<A> {
         threads.each(workers, |w| {
             for s in w * shares.len() / workers..(w + 1) * shares.len() / workers {
                 let share = &shares[s];
-                let mut rows = share.rows.clone();
-                let mut head = S::zero();
-                if share.begins_inside(offsets) && !rows.is_empty() {
-                    head = operands.dot::<S>(isa, share.of_row(offsets, rows.start));
-                    rows.start += 1;
-                }
-                // SAFETY: a row ends in one share only, and rows that began in an earlier share
-                // are left to the loop below.
-                unsafe { operands.multiply(isa, rows, epilogue, out) };
+                let rows = share.whole_rows(offsets);
+                let head = if rows.start > share.rows.start {
+                    operands.dot::<S>(isa, share.of_row(offsets, share.rows.start))
+                } else {
+                    S::zero()
+                };
+                whole(s, rows, out);
                 let carry = operands.dot::<S>(isa, share.carry_out(offsets));
                 // SAFETY: one share, one place.
                 unsafe { ends.put(s, (head, carry)) };

@@ -32,12 +32,6 @@ impl<E: Arith, const N: usize> Lanes for Array<E, N> {
     }
 
     #[inline(always)]
-    unsafe fn store(self, to: *mut E) {
-        // SAFETY: the caller's pointer is writable for N values.
-        unsafe { to.cast::<[E; N]>().write_unaligned(self.0) }
-    }
-
-    #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         Array(from_fn(|k| self.0[k].plus(other.0[k])))
     }

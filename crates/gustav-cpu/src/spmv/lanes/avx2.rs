@@ -63,11 +63,6 @@ impl Lanes for F32x8 {
         Self(unsafe { _mm256_maskload_ps(from, mask32(n)) })
     }
     #[inline(always)]
-    unsafe fn store(self, to: *mut f32) {
-        // SAFETY: see above.
-        unsafe { _mm256_storeu_ps(to, self.0) }
-    }
-    #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         // SAFETY: see above.
         Self(unsafe { _mm256_add_ps(self.0, other.0) })
@@ -140,11 +135,6 @@ impl Lanes for F64x4 {
     unsafe fn load_first(from: *const f64, n: usize) -> Self {
         // SAFETY: see above.
         Self(unsafe { _mm256_maskload_pd(from, mask64(n)) })
-    }
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f64) {
-        // SAFETY: see above.
-        unsafe { _mm256_storeu_pd(to, self.0) }
     }
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {

@@ -2,19 +2,19 @@
 
 use std::arch::x86_64::*;
 
-use super::{Element, Kernel, Lanes};
+use super::{Element, Kernel, Lanes, MaskLanes};
 
 /// # Safety
 /// The machine has AVX-512 F, BW, DQ and VL.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) unsafe fn run<E: Element, K: Kernel<E>>(kernel: K) -> K::Output {
     // SAFETY: promised by the caller.
-    unsafe { kernel.run::<E::Avx512>() }
+    unsafe { kernel.run_masked::<E::Avx512>() }
 }
 
 macro_rules! lanes {
     ($name:ident, $elem:ty, $n:literal, $reg:ty, $index:ty, $mask:ty, $zero:ident, $load:ident,
-     $maskz_load:ident, $store:ident, $add:ident, $fma:ident, $sum:ident, $gather:ident,
+     $maskz_load:ident, $add:ident, $fma:ident, $sum:ident, $gather:ident,
      $mask_gather:ident, $scale:literal, $index_load:expr, $index_maskz:ident, $widen:ident,
      $half_load:expr, $half_maskz:ident) => {
         #[derive(Clone, Copy)]
@@ -47,11 +47,6 @@ macro_rules! lanes {
             unsafe fn load_first(from: *const $elem, n: usize) -> Self {
                 // SAFETY: see above.
                 Self(unsafe { $maskz_load(Self::mask(n), from) })
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $elem) {
-                // SAFETY: see above.
-                unsafe { $store(to, self.0) }
             }
             #[inline(always)]
             unsafe fn add(self, other: Self) -> Self {
@@ -112,7 +107,6 @@ lanes!(
     _mm512_setzero_ps,
     _mm512_loadu_ps,
     _mm512_maskz_loadu_ps,
-    _mm512_storeu_ps,
     _mm512_add_ps,
     _mm512_fmadd_ps,
     _mm512_reduce_add_ps,
@@ -135,7 +129,6 @@ lanes!(
     _mm512_setzero_pd,
     _mm512_loadu_pd,
     _mm512_maskz_loadu_pd,
-    _mm512_storeu_pd,
     _mm512_add_pd,
     _mm512_fmadd_pd,
     _mm512_reduce_add_pd,
@@ -148,3 +141,183 @@ lanes!(
     _mm_loadu_si128,
     _mm_maskz_loadu_epi16
 );
+
+macro_rules! mask_lanes {
+    ($name:ident, $elem:ty, $columns:literal, $mask:ty, $store:ident,
+     $maskz_load:ident, $expand:ident, $compress:ident, $mask_add:ident, $splat_last:expr,
+     $up:expr, $index_maskz:ident, $half_maskz:ident, $widen:ident, $mask_gather:ident,
+     $scale:literal, $zero:ident, $transpose:ident) => {
+        // SAFETY of every block below: `MaskLanes` demands the instruction set and the pointers.
+        impl MaskLanes for $name {
+            const COLUMNS: usize = $columns;
+            type Columns = [Self; $columns];
+
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $elem) {
+                // SAFETY: see above.
+                unsafe { $store(to, self.0) }
+            }
+            #[inline(always)]
+            unsafe fn load_mask(from: *const $elem, mask: u32) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $maskz_load(mask as $mask, from) })
+            }
+            #[inline(always)]
+            unsafe fn expand(from: *const $elem, mask: u32) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $expand(mask as $mask, from) })
+            }
+            #[inline(always)]
+            unsafe fn compress(self, to: *mut $elem, mask: u32) {
+                // SAFETY: see above.
+                unsafe { $store(to, $compress(mask as $mask, self.0)) }
+            }
+            #[inline(always)]
+            unsafe fn add_mask(self, other: Self, mask: u32) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $mask_add(self.0, mask as $mask, self.0, other.0) })
+            }
+            #[inline(always)]
+            unsafe fn splat_last(self) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $splat_last(self.0) })
+            }
+            #[inline(always)]
+            unsafe fn add_earlier<const STEP: usize>(self, mask: u32) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $mask_add(self.0, mask as $mask, self.0, $up(self.0, 1 << STEP)) })
+            }
+            #[inline(always)]
+            unsafe fn index_u32_mask(from: *const u32, mask: u32) -> Self::Index {
+                // SAFETY: see above.
+                unsafe { $index_maskz(mask as $mask, from.cast()) }
+            }
+            #[inline(always)]
+            unsafe fn index_u16_mask(from: *const u16, mask: u32) -> Self::Index {
+                // SAFETY: see above.
+                unsafe { $widen($half_maskz(mask as $mask, from.cast())) }
+            }
+            #[inline(always)]
+            unsafe fn gather_mask(from: *const $elem, index: Self::Index, mask: u32) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $mask_gather::<$scale>($zero(), mask as $mask, index, from) })
+            }
+            #[inline(always)]
+            unsafe fn columns(from: *const $elem, stride: usize, rows: usize) -> [Self; $columns] {
+                // SAFETY: see above; rows are clamped to the last one.
+                unsafe { $transpose(|row: usize| from.add(row.min(rows - 1) * stride)) }
+            }
+        }
+    };
+}
+
+mask_lanes!(
+    F32x16,
+    f32,
+    4,
+    __mmask16,
+    _mm512_storeu_ps,
+    _mm512_maskz_loadu_ps,
+    _mm512_maskz_expandloadu_ps,
+    _mm512_maskz_compress_ps,
+    _mm512_mask_add_ps,
+    |v| _mm512_permutexvar_ps(_mm512_set1_epi32(15), v),
+    up_f32,
+    _mm512_maskz_loadu_epi32,
+    _mm256_maskz_loadu_epi16,
+    _mm512_cvtepu16_epi32,
+    _mm512_mask_i32gather_ps,
+    4,
+    _mm512_setzero_ps,
+    columns_f32
+);
+mask_lanes!(
+    F64x8,
+    f64,
+    2,
+    __mmask8,
+    _mm512_storeu_pd,
+    _mm512_maskz_loadu_pd,
+    _mm512_maskz_expandloadu_pd,
+    _mm512_maskz_compress_pd,
+    _mm512_mask_add_pd,
+    |v| _mm512_permutexvar_pd(_mm512_set1_epi64(7), v),
+    up_f64,
+    _mm256_maskz_loadu_epi32,
+    _mm_maskz_loadu_epi16,
+    _mm256_cvtepu16_epi32,
+    _mm512_mask_i32gather_pd,
+    8,
+    _mm512_setzero_pd,
+    columns_f64
+);
+
+/// Lanes moved up by `places` (1, 2, 4 or 8), zeros below.
+#[inline(always)]
+unsafe fn up_f32(v: __m512, places: usize) -> __m512 {
+    // SAFETY: called where AVX-512 is there.
+    unsafe {
+        let (v, zero) = (_mm512_castps_si512(v), _mm512_setzero_si512());
+        _mm512_castsi512_ps(match places {
+            1 => _mm512_alignr_epi32::<15>(v, zero),
+            2 => _mm512_alignr_epi32::<14>(v, zero),
+            4 => _mm512_alignr_epi32::<12>(v, zero),
+            _ => _mm512_alignr_epi32::<8>(v, zero),
+        })
+    }
+}
+
+/// Lanes moved up by `places` (1, 2 or 4), zeros below.
+#[inline(always)]
+unsafe fn up_f64(v: __m512d, places: usize) -> __m512d {
+    // SAFETY: called where AVX-512 is there.
+    unsafe {
+        let (v, zero) = (_mm512_castpd_si512(v), _mm512_setzero_si512());
+        _mm512_castsi512_pd(match places {
+            1 => _mm512_alignr_epi64::<7>(v, zero),
+            2 => _mm512_alignr_epi64::<6>(v, zero),
+            _ => _mm512_alignr_epi64::<4>(v, zero),
+        })
+    }
+}
+
+/// Four columns of sixteen rows. Quarter q of a register takes the rows 4 q + k, so that the
+/// transposition of 4 × 4 within quarters leaves the rows in order.
+#[inline(always)]
+unsafe fn columns_f32(row: impl Fn(usize) -> *const f32) -> [F32x16; 4] {
+    // SAFETY: called where AVX-512 is there, with rows readable for 4 values.
+    unsafe {
+        let rows = |k: usize| {
+            let v = _mm512_castps128_ps512(_mm_loadu_ps(row(k)));
+            let v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(row(4 + k)));
+            let v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(row(8 + k)));
+            _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(row(12 + k)))
+        };
+        let (a, b, c, d) = (rows(0), rows(1), rows(2), rows(3));
+        let pair = |lo, hi| (_mm512_castps_pd(lo), _mm512_castps_pd(hi));
+        let (ab01, ab23) = pair(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        let (cd01, cd23) = pair(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+        [
+            F32x16(_mm512_castpd_ps(_mm512_unpacklo_pd(ab01, cd01))),
+            F32x16(_mm512_castpd_ps(_mm512_unpackhi_pd(ab01, cd01))),
+            F32x16(_mm512_castpd_ps(_mm512_unpacklo_pd(ab23, cd23))),
+            F32x16(_mm512_castpd_ps(_mm512_unpackhi_pd(ab23, cd23))),
+        ]
+    }
+}
+
+/// Two columns of eight rows, in the same way.
+#[inline(always)]
+unsafe fn columns_f64(row: impl Fn(usize) -> *const f64) -> [F64x8; 2] {
+    // SAFETY: called where AVX-512 is there, with rows readable for 2 values.
+    unsafe {
+        let rows = |k: usize| {
+            let v = _mm512_castpd128_pd512(_mm_loadu_pd(row(k)));
+            let v = _mm512_mask_broadcast_f64x2(v, 0x0c, _mm_loadu_pd(row(2 + k)));
+            let v = _mm512_mask_broadcast_f64x2(v, 0x30, _mm_loadu_pd(row(4 + k)));
+            _mm512_mask_broadcast_f64x2(v, 0xc0, _mm_loadu_pd(row(6 + k)))
+        };
+        let (a, b) = (rows(0), rows(1));
+        [F64x8(_mm512_unpacklo_pd(a, b)), F64x8(_mm512_unpackhi_pd(a, b))]
+    }
+}

@@ -27,7 +27,6 @@ pub(crate) trait Lanes: Copy {
     unsafe fn zero() -> Self;
     unsafe fn load(from: *const Self::Elem) -> Self;
     unsafe fn load_first(from: *const Self::Elem, n: usize) -> Self;
-    unsafe fn store(self, to: *mut Self::Elem);
     unsafe fn add(self, other: Self) -> Self;
     /// `self * a + b`
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
@@ -43,10 +42,41 @@ pub(crate) trait Lanes: Copy {
     unsafe fn gather_first(from: *const Self::Elem, index: Self::Index, n: usize) -> Self;
 }
 
+/// Lanes with a mask register; bit `k` of a mask is lane `k`, lanes that are off are zero.
+///
+/// # Safety
+/// As [`Lanes`].
+#[cfg(target_arch = "x86_64")]
+pub(crate) trait MaskLanes: Lanes {
+    /// Columns that [`MaskLanes::columns`] reads: those of 16 bytes.
+    const COLUMNS: usize;
+    /// `COLUMNS` vectors.
+    type Columns: AsRef<[Self]>;
+
+    unsafe fn store(self, to: *mut Self::Elem);
+    unsafe fn load_mask(from: *const Self::Elem, mask: u32) -> Self;
+    /// The next values in memory go to the lanes that are on.
+    unsafe fn expand(from: *const Self::Elem, mask: u32) -> Self;
+    /// Stores the lanes that are on next to each other, and whatever behind them.
+    unsafe fn compress(self, to: *mut Self::Elem, mask: u32);
+    /// Adds `other` to the lanes that are on.
+    unsafe fn add_mask(self, other: Self, mask: u32) -> Self;
+    /// The last lane in all lanes.
+    unsafe fn splat_last(self) -> Self;
+    /// Adds to each lane that is on the lane `1 << STEP` places before it.
+    unsafe fn add_earlier<const STEP: usize>(self, mask: u32) -> Self;
+    unsafe fn index_u32_mask(from: *const u32, mask: u32) -> Self::Index;
+    unsafe fn index_u16_mask(from: *const u16, mask: u32) -> Self::Index;
+    unsafe fn gather_mask(from: *const Self::Elem, index: Self::Index, mask: u32) -> Self;
+    /// `COLUMNS` columns of a row-major array with `stride` values a row, a row in each lane;
+    /// lanes from `rows` on repeat the last row.
+    unsafe fn columns(from: *const Self::Elem, stride: usize, rows: usize) -> Self::Columns;
+}
+
 /// A type of sums with vector registers: f32 and f64.
 pub(crate) trait Element: Arith {
     #[cfg(target_arch = "x86_64")]
-    type Avx512: Lanes<Elem = Self>;
+    type Avx512: MaskLanes<Elem = Self>;
     #[cfg(target_arch = "x86_64")]
     type Avx2: Lanes<Elem = Self>;
     /// Plain arrays, which compilers turn into the vectors of the target's baseline (NEON).
@@ -70,13 +100,24 @@ impl Element for f64 {
 }
 
 /// A computation over any kind of lanes.
-pub(crate) trait Kernel<E: Element> {
+pub(crate) trait Kernel<E: Element>: Sized {
     type Output;
     /// Implementations are `#[inline(always)]`.
     ///
     /// # Safety
     /// The instruction set of `V` is there.
     unsafe fn run<V: Lanes<Elem = E>>(self) -> Self::Output;
+
+    /// The same for lanes with masks, where there is a better way.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`].
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn run_masked<V: MaskLanes<Elem = E>>(self) -> Self::Output {
+        // SAFETY: promised by the caller.
+        unsafe { self.run::<V>() }
+    }
 }
 
 /// Runs `kernel` with the lanes of `isa`.

@@ -1,0 +1,85 @@
+//! Columns read back one by one: for the semirings and types that have no vector kernels.
+
+use gustav_core::{Index, Scalar, Semiring};
+
+use super::encode::{Code, Encoded, Segment};
+use crate::spmv::epilogue::{Epilogue, Output};
+use crate::spmv::rows::Operands;
+
+/// Finishes the whole rows of a share.
+///
+/// # Safety
+/// They are in y, and no other thread touches them meanwhile.
+pub(super) unsafe fn multiply<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    encoded: &Encoded,
+    share: usize,
+    operands: &Operands<'_, T, I, O>,
+    epilogue: &Epilogue<T::Accum, S>,
+    y: Output<'_, T>,
+) {
+    for segment in encoded.of_share(share) {
+        let mut sum = S::zero();
+        let mut open = segment.rows.start;
+        columns(encoded, segment, operands.offsets, operands.indices, |row, entry, column| {
+            while open < row {
+                // SAFETY: promised by the caller.
+                unsafe { epilogue.store(y, open, sum) };
+                (open, sum) = (open + 1, S::zero());
+            }
+            let (a, x) = (operands.values[entry], operands.x[column]);
+            sum = S::mul_add(a.to_accum(), x.to_accum(), sum);
+        });
+        for row in open..segment.rows.end {
+            // SAFETY: promised by the caller.
+            unsafe { epilogue.store(y, row, sum) };
+            sum = S::zero();
+        }
+    }
+}
+
+/// Calls `visit(row, entry, column)` for every entry of a segment, in order.
+pub(super) fn columns<I: Index, O: Index>(
+    encoded: &Encoded,
+    segment: &Segment,
+    offsets: &[O],
+    indices: &[I],
+    mut visit: impl FnMut(usize, usize, usize),
+) {
+    let mut next = match segment.code {
+        Code::Windows { first, .. } => first,
+        _ => 0,
+    };
+    for row in segment.rows.clone() {
+        let entries = offsets[row].to_usize()..offsets[row + 1].to_usize();
+        match segment.code {
+            Code::Shift { first, len } => {
+                for (entry, distance) in entries.zip(&encoded.distances[first..first + len]) {
+                    visit(row, entry, row.wrapping_add_signed(*distance));
+                }
+            }
+            Code::Windows { base, .. } => {
+                let mut entry = entries.start;
+                while entry < entries.end {
+                    let first = base + usize::from(encoded.codes[next]);
+                    let mut mask = encoded.codes[next + 1];
+                    next += 2;
+                    while mask != 0 {
+                        visit(row, entry, first + mask.trailing_zeros() as usize);
+                        mask &= mask - 1;
+                        entry += 1;
+                    }
+                }
+            }
+            Code::Narrow { base, .. } => {
+                for entry in entries {
+                    visit(row, entry, base + usize::from(encoded.codes[entry]));
+                }
+            }
+            Code::Plain { .. } => {
+                for entry in entries {
+                    visit(row, entry, indices[entry].to_usize());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The vector kernels: one for each way that columns are written.
+
+use std::ops::Range;
+
+use gustav_core::Index;
+
+use super::encode::{Code, Encoded, Segment};
+#[cfg(target_arch = "x86_64")]
+use super::masked;
+#[cfg(target_arch = "x86_64")]
+use crate::spmv::lanes::MaskLanes;
+use crate::spmv::lanes::{Element, Kernel, Lanes};
+
+/// One share of the rows, and who takes their sums.
+pub(super) struct Share<'a, E, O, F> {
+    pub(super) encoded: &'a Encoded,
+    pub(super) share: usize,
+    pub(super) offsets: &'a [O],
+    pub(super) indices: &'a [u32],
+    pub(super) values: &'a [E],
+    pub(super) x: &'a [E],
+    pub(super) store: F,
+}
+
+impl<E: Element, O: Index, F: Fn(usize, E)> Kernel<E> for Share<'_, E, O, F> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = E>>(self) {
+        for segment in self.encoded.of_share(self.share) {
+            // SAFETY: the segment was made from this pattern.
+            unsafe { self.segment::<V>(segment) };
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn run_masked<V: MaskLanes<Elem = E>>(self) {
+        for segment in self.encoded.of_share(self.share) {
+            // SAFETY: the segment was made from this pattern.
+            unsafe {
+                match segment.code {
+                    Code::Shift { first, len } => {
+                        let distances = &self.encoded.distances[first..first + len];
+                        masked::shift::<V, _, _>(&self, segment.rows.clone(), distances);
+                    }
+                    Code::Windows { first, base } => {
+                        masked::windows::<V, _, _>(&self, segment.rows.clone(), first, base);
+                    }
+                    Code::Narrow { base, flat: true } => {
+                        let narrow = Narrow::new(self.encoded, self.x, base);
+                        masked::flat::<V, _, _, _>(&self, segment.rows.clone(), narrow);
+                    }
+                    Code::Plain { flat: true } => {
+                        let plain = Plain { indices: self.indices, x: self.x };
+                        masked::flat::<V, _, _, _>(&self, segment.rows.clone(), plain);
+                    }
+                    _ => self.segment::<V>(segment),
+                }
+            }
+        }
+    }
+}
+
+impl<E: Element, O: Index, F: Fn(usize, E)> Share<'_, E, O, F> {
+    #[inline(always)]
+    unsafe fn segment<V: Lanes<Elem = E>>(&self, segment: &Segment) {
+        let rows = segment.rows.clone();
+        // SAFETY: promised by the caller.
+        unsafe {
+            match segment.code {
+                Code::Shift { first, len } => {
+                    self.shift(rows, &self.encoded.distances[first..first + len]);
+                }
+                Code::Narrow { base, .. } => {
+                    self.rows::<V, _>(rows, Narrow::new(self.encoded, self.x, base));
+                }
+                // Windows are made for lanes with masks only.
+                Code::Plain { .. } | Code::Windows { .. } => {
+                    self.rows::<V, _>(rows, Plain { indices: self.indices, x: self.x });
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn shift(&self, rows: Range<usize>, distances: &[isize]) {
+        let mut values = self.values[self.offsets[rows.start].to_usize()..].iter();
+        for row in rows {
+            let products = distances.iter().zip(&mut values);
+            let sum = products.fold(E::zero(), |sum, (distance, value)| {
+                value.times_plus(self.x[row.wrapping_add_signed(*distance)], sum)
+            });
+            (self.store)(row, sum);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rows<V: Lanes<Elem = E>, C: Columns<E>>(&self, rows: Range<usize>, columns: C) {
+        let mut start = self.offsets[rows.start].to_usize();
+        for row in rows {
+            let end = self.offsets[row + 1].to_usize();
+            // SAFETY: promised by the caller.
+            let sum = unsafe { self.dot::<V, C>(start..end, columns) };
+            (self.store)(row, sum);
+            start = end;
+        }
+    }
+
+    /// The sum of one row, two gathers in flight.
+    #[inline(always)]
+    unsafe fn dot<V: Lanes<Elem = E>, C: Columns<E>>(&self, entries: Range<usize>, c: C) -> E {
+        let values = self.values.as_ptr();
+        let (mut k, end) = (entries.start, entries.end);
+        // SAFETY: entries lie in the arrays; columns in x.
+        unsafe {
+            let (mut sum, mut other) = (V::zero(), V::zero());
+            while k + 2 * V::N <= end {
+                sum = V::load(values.add(k)).mul_add(c.gather::<V>(k), sum);
+                let k2 = k + V::N;
+                other = V::load(values.add(k2)).mul_add(c.gather::<V>(k2), other);
+                k += 2 * V::N;
+            }
+            if k + V::N <= end {
+                sum = V::load(values.add(k)).mul_add(c.gather::<V>(k), sum);
+                k += V::N;
+            }
+            if k < end {
+                let n = end - k;
+                let x = c.gather_first::<V>(k, n);
+                other = V::load_first(values.add(k), n).mul_add(x, other);
+            }
+            sum.add(other).sum()
+        }
+    }
+}
+
+/// Where the columns of entries stand, and x.
+pub(super) trait Columns<E>: Copy {
+    /// x at the columns of the entries from `k` on.
+    unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V;
+    unsafe fn gather_first<V: Lanes<Elem = E>>(self, k: usize, n: usize) -> V;
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn gather_mask<V: MaskLanes<Elem = E>>(self, k: usize, mask: u32) -> V;
+}
+
+/// The caller's own indices.
+#[derive(Clone, Copy)]
+pub(super) struct Plain<'a, E> {
+    indices: &'a [u32],
+    x: &'a [E],
+}
+
+impl<E: Element> Columns<E> for Plain<'_, E> {
+    #[inline(always)]
+    unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V {
+        // SAFETY: entries lie in the arrays; columns in x.
+        unsafe { V::gather(self.x.as_ptr(), V::index_u32(self.indices.as_ptr().add(k))) }
+    }
+    #[inline(always)]
+    unsafe fn gather_first<V: Lanes<Elem = E>>(self, k: usize, n: usize) -> V {
+        // SAFETY: as above.
+        unsafe {
+            let index = V::index_u32_first(self.indices.as_ptr().add(k), n);
+            V::gather_first(self.x.as_ptr(), index, n)
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn gather_mask<V: MaskLanes<Elem = E>>(self, k: usize, mask: u32) -> V {
+        // SAFETY: as above.
+        unsafe {
+            let index = V::index_u32_mask(self.indices.as_ptr().add(k), mask);
+            V::gather_mask(self.x.as_ptr(), index, mask)
+        }
+    }
+}
+
+/// 16-bit codes; `x` begins at the segment's base.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow<'a, E> {
+    codes: &'a [u16],
+    x: &'a [E],
+}
+
+impl<'a, E> Narrow<'a, E> {
+    #[inline(always)]
+    fn new(encoded: &'a Encoded, x: &'a [E], base: usize) -> Self {
+        Narrow { codes: &encoded.codes, x: &x[base..] }
+    }
+}
+
+impl<E: Element> Columns<E> for Narrow<'_, E> {
+    #[inline(always)]
+    unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V {
+        // SAFETY: entries lie in the arrays; columns in x.
+        unsafe { V::gather(self.x.as_ptr(), V::index_u16(self.codes.as_ptr().add(k))) }
+    }
+    #[inline(always)]
+    unsafe fn gather_first<V: Lanes<Elem = E>>(self, k: usize, n: usize) -> V {
+        // SAFETY: as above.
+        unsafe {
+            let index = V::index_u16_first(self.codes.as_ptr().add(k), n);
+            V::gather_first(self.x.as_ptr(), index, n)
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn gather_mask<V: MaskLanes<Elem = E>>(self, k: usize, mask: u32) -> V {
+        // SAFETY: as above.
+        unsafe {
+            let index = V::index_u16_mask(self.codes.as_ptr().add(k), mask);
+            V::gather_mask(self.x.as_ptr(), index, mask)
+        }
+    }
+}
