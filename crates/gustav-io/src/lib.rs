@@ -1,1 +1,9 @@
-//! (to be written)
+//! Where matrices come from and go to: files and generators.
+
+pub mod files;
+
+pub use files::{
+    Compression, Field, Format, Header, Progress, ReadOptions, Symmetry, Values, WriteOptions,
+    parse_csr, parse_dense, parse_header, read_csr, read_dense, read_header, read_matrix_market,
+    write_csr, write_dense,
+};

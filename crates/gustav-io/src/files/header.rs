@@ -1,0 +1,68 @@
+//! What a file says about its matrix before the first entry.
+
+use super::format::{Compression, Format};
+
+/// What kind of values a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// Floating-point numbers.
+    Real,
+    /// Integers (and Booleans).
+    Integer,
+    /// No values, only positions.
+    Pattern,
+}
+
+impl Field {
+    /// The field's name as Matrix Market writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Field::Real => "real",
+            Field::Integer => "integer",
+            Field::Pattern => "pattern",
+        }
+    }
+}
+
+/// Which half of a matrix a file leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Symmetry {
+    /// None.
+    General,
+    /// An entry below the diagonal stands for its mirror image too.
+    Symmetric,
+    /// As symmetric, with the mirror image negated; there is no diagonal.
+    SkewSymmetric,
+}
+
+impl Symmetry {
+    /// The symmetry's name as Matrix Market writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Symmetry::General => "general",
+            Symmetry::Symmetric => "symmetric",
+            Symmetry::SkewSymmetric => "skew-symmetric",
+        }
+    }
+}
+
+/// What a file says about its matrix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The file's format.
+    pub format: Format,
+    /// How the file is compressed.
+    pub compression: Compression,
+    /// Whether the file holds every element rather than the nonzeros.
+    pub dense: bool,
+    /// Number of rows.
+    pub rows: u64,
+    /// Number of columns.
+    pub cols: u64,
+    /// Number of entries stored in the file; symmetry may add their mirror images.
+    pub entries: u64,
+    /// What kind of values the file holds.
+    pub field: Field,
+    /// Which half of the matrix the file leaves out.
+    pub symmetry: Symmetry,
+}

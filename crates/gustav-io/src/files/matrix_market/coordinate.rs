@@ -1,0 +1,197 @@
+//! Coordinate matrices, parsed in parallel: the text is cut at line ends, the lines of every
+//! piece are counted, and each piece writes its entries where its lines begin in the order of
+//! the file.
+
+use std::ops::Range;
+
+use gustav_core::buffer::UninitBuffer;
+use gustav_core::{Buffer, Csr, Index, Result, Scalar};
+use rayon::prelude::*;
+
+use super::line::{Fault, Lines, ValueText, with_value_text};
+use super::place::{self, Mirror, Triples};
+use super::prologue::Prologue;
+use crate::files::header::{Field, Symmetry};
+use crate::files::options::ReadOptions;
+use crate::files::pattern;
+use crate::files::shared::Shared;
+use crate::files::text::{newlines, unexpected};
+
+// Pieces are large enough to be worth a task and small enough to balance the threads.
+const SMALLEST_PIECE: usize = 64 << 10;
+const LARGEST_PIECE: usize = 4 << 20;
+
+/// The matrix in `text`, symmetry expanded.
+pub(crate) fn read<T: Scalar, I: Index, O: Index>(
+    text: &[u8],
+    prologue: &Prologue,
+    options: &ReadOptions<'_>,
+) -> Result<Csr<T, I, O>> {
+    I::try_from_usize(prologue.rows.saturating_sub(1) as usize, "rows")?;
+    I::try_from_usize(prologue.cols.saturating_sub(1) as usize, "columns")?;
+    let mut triples = with_value_text!(prologue.field, V => {
+        parse::<T, I, V>(text, prologue, options)?
+    });
+    if prologue.field == Field::Pattern {
+        triples.values = pattern::values(options.values, triples.rows.len())?;
+    }
+    let mirror = match prologue.symmetry {
+        Symmetry::General => None,
+        Symmetry::Symmetric => Some(Mirror::Same),
+        Symmetry::SkewSymmetric => Some(Mirror::Negated),
+    };
+    place::csr(prologue.rows as usize, prologue.cols as usize, triples, mirror)
+}
+
+/// One piece of the text and what came of it.
+struct Piece {
+    bytes: Range<usize>,
+    /// Where its entries begin, were every line an entry.
+    first: usize,
+    entries: usize,
+    /// Rows never go down within the piece.
+    sorted: bool,
+    fault: Option<Fault>,
+}
+
+fn parse<T: Scalar, I: Index, V: ValueText<T>>(
+    text: &[u8],
+    prologue: &Prologue,
+    options: &ReadOptions<'_>,
+) -> Result<Triples<T, I>> {
+    let mut pieces = cut(text, prologue.body);
+    let lines: Vec<usize> = pieces.par_iter().map(|p| newlines(&text[p.bytes.clone()])).collect();
+    let mut total = 0;
+    for (piece, lines) in pieces.iter_mut().zip(lines) {
+        piece.first = total;
+        total += lines;
+    }
+    // The last line may lack its line end.
+    total += 1;
+    let mut rows = Buffer::<I>::uninit(total, "row indices")?;
+    let mut cols = Buffer::<I>::uninit(total, "column indices")?;
+    let mut values = Buffer::<T>::uninit(if V::PRESENT { total } else { 0 }, "values")?;
+    let to = (Shared::new(&mut rows), Shared::new(&mut cols), Shared::new(&mut values));
+    let reader = Lines::<T, I, V>::new(text, prologue);
+    pieces.par_iter_mut().for_each(|piece| {
+        let (to_rows, to_cols, to_values) = &to;
+        let mut at = piece.bytes.start;
+        let mut next = piece.first;
+        let mut last = I::default();
+        while at < piece.bytes.end {
+            match reader.next(&mut at) {
+                Ok(Some(entry)) => {
+                    piece.sorted &= last <= entry.row;
+                    last = entry.row;
+                    // SAFETY: every entry took a line, and the piece owns as many positions
+                    // from `first` on as it has lines.
+                    unsafe {
+                        to_rows.put(next, entry.row);
+                        to_cols.put(next, entry.col);
+                        if V::PRESENT {
+                            to_values.put(next, entry.value);
+                        }
+                    }
+                    next += 1;
+                }
+                Ok(None) => {}
+                Err(fault) => {
+                    piece.fault = Some(fault);
+                    break;
+                }
+            }
+        }
+        piece.entries = next - piece.first;
+        options.advance(piece.bytes.len());
+    });
+    check(text, prologue, &pieces, &reader)?;
+    let nnz = prologue.entries as usize;
+    // SAFETY: every piece wrote `entries` values from `first` on, `nnz` in all.
+    let (rows, cols, values) = unsafe {
+        (
+            close_gaps(rows, &pieces, nnz),
+            close_gaps(cols, &pieces, nnz),
+            V::PRESENT.then(|| close_gaps(values, &pieces, nnz)),
+        )
+    };
+    let mut start = 0;
+    let sorted = pieces.iter().all(|piece| {
+        let follows = start == 0 || piece.entries == 0 || rows[start - 1] <= rows[start];
+        start += piece.entries;
+        piece.sorted && follows
+    });
+    Ok(Triples { rows, cols, values, sorted })
+}
+
+/// Cuts the text from `body` on into pieces that end with lines.
+fn cut(text: &[u8], body: usize) -> Vec<Piece> {
+    let tasks = 8 * rayon::current_num_threads();
+    let size = ((text.len() - body) / tasks).clamp(SMALLEST_PIECE, LARGEST_PIECE);
+    let mut pieces = Vec::new();
+    let mut start = body;
+    while start < text.len() {
+        let goal = start.saturating_add(size).min(text.len());
+        let end =
+            text[goal..].iter().position(|b| *b == b'\n').map_or(text.len(), |n| goal + n + 1);
+        pieces.push(Piece { bytes: start..end, first: 0, entries: 0, sorted: true, fault: None });
+        start = end;
+    }
+    pieces
+}
+
+/// Reports the first fault, or a number of entries other than the size line says.
+fn check<T: Scalar, I: Index, V: ValueText<T>>(
+    text: &[u8],
+    prologue: &Prologue,
+    pieces: &[Piece],
+    reader: &Lines<'_, T, I, V>,
+) -> Result<()> {
+    let mut left = prologue.entries;
+    for piece in pieces {
+        if piece.entries as u64 > left {
+            let mut at = piece.bytes.start;
+            let mut line = at;
+            while let Ok(entry) = reader.next(&mut at) {
+                if entry.is_some() && left == 0 {
+                    break;
+                }
+                left -= u64::from(entry.is_some());
+                line = at;
+            }
+            let expected = format!("{} entries as the size line says", prologue.entries);
+            return Err(unexpected(text, line, expected, "one more"));
+        }
+        left -= piece.entries as u64;
+        if let Some(fault) = &piece.fault {
+            return Err(fault.clone().into_error::<T>(text));
+        }
+    }
+    if left > 0 {
+        let found = format!("{} at the end of the file", prologue.entries - left);
+        let expected = format!("{} entries as the size line says", prologue.entries);
+        return Err(unexpected(text, text.len(), expected, found));
+    }
+    Ok(())
+}
+
+/// Moves the entries of all pieces together; lines without an entry left room between them.
+///
+/// # Safety
+/// Every piece wrote `entries` values from `first` on, and they are `nnz` together.
+unsafe fn close_gaps<E: bytemuck::Pod>(
+    mut buffer: UninitBuffer<E>,
+    pieces: &[Piece],
+    nnz: usize,
+) -> Buffer<E> {
+    let base = buffer.as_mut_ptr();
+    let mut end = 0;
+    for piece in pieces {
+        if piece.first != end {
+            // SAFETY: both ranges lie within the buffer; `end` never passes `first`.
+            unsafe { std::ptr::copy(base.add(piece.first), base.add(end), piece.entries) };
+        }
+        end += piece.entries;
+    }
+    // SAFETY: the first `nnz` values are now those of the pieces.
+    unsafe { buffer.assume_init(nnz) }
+}

@@ -1,0 +1,238 @@
+//! Sparse matrices as `scipy.sparse.save_npz` writes them: a zip archive of NumPy arrays, one
+//! of which names the format.
+
+use std::borrow::Cow;
+use std::io::{self, Cursor, Write};
+
+use gustav_core::{Buffer, Coo, Csc, Csr, CsrView, Error, Index, Result, Scalar};
+use rayon::prelude::*;
+use zip::read::ZipArchive;
+use zip::write::{SimpleFileOptions, ZipWriter};
+
+use super::npy::{little_endian, write_array};
+use super::npy_header::{Array, Kind};
+use super::source::{Stop, read_all};
+
+fn damaged(reason: impl Into<String>) -> Error {
+    Error::Format { path: None, format: "npz", reason: reason.into() }
+}
+
+/// The sparse formats that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sparse {
+    Csr,
+    Csc,
+    Coo,
+}
+
+/// An opened archive that holds a sparse matrix.
+struct Archive<'a> {
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    sparse: Sparse,
+    rows: usize,
+    cols: usize,
+}
+
+// Enough for the header of any array; see `npy_header`.
+const HEAD: u64 = 16 << 10;
+
+impl<'a> Archive<'a> {
+    fn open(file: &'a [u8]) -> Result<Self> {
+        let zip = ZipArchive::new(Cursor::new(file)).map_err(|error| {
+            damaged(format!("the zip archive is damaged or truncated ({error})"))
+        })?;
+        let (sparse, rows, cols) = (Sparse::Csr, 0, 0);
+        let mut archive = Archive { zip, sparse, rows, cols };
+        if archive.zip.index_for_name("format.npy").is_none() {
+            let mut names: Vec<_> = archive
+                .zip
+                .file_names()
+                .take(8)
+                .filter_map(|name| name.ok().map(|name| name.into_owned()))
+                .collect();
+            names.sort();
+            return Err(damaged(format!(
+                "no array named format, so this is no sparse matrix of SciPy (arrays: {}); write \
+                 it with scipy.sparse.save_npz",
+                names.join(", ")
+            )));
+        }
+        archive.sparse = archive.sparse_format()?;
+        let shape = archive.integers::<u64>("shape", u64::MAX)?;
+        let [rows, cols] = shape[..] else {
+            return Err(damaged(format!("a shape of {} dimensions is no matrix", shape.len())));
+        };
+        (archive.rows, archive.cols) = (rows as usize, cols as usize);
+        Ok(archive)
+    }
+
+    /// The first `limit` bytes of an array's file.
+    fn bytes(&mut self, name: &str, limit: u64) -> Result<Vec<u8>> {
+        let wrong = |error: &dyn std::fmt::Display| damaged(format!("array {name}: {error}"));
+        let mut entry = self.zip.by_name(&format!("{name}.npy")).map_err(|error| wrong(&error))?;
+        let mut bytes = Vec::new();
+        match read_all(&mut entry, &mut bytes, limit) {
+            Ok(()) => Ok(bytes),
+            Err(Stop::Io(error)) => Err(wrong(&error)),
+            Err(Stop::Memory(error)) => Err(error),
+        }
+    }
+
+    fn sparse_format(&mut self) -> Result<Sparse> {
+        let file = self.bytes("format", HEAD)?;
+        let array = named("format", Array::parse(&file))?;
+        let text = &file[array.data.min(file.len())..];
+        // Either bytes or UTF-32; the names are ASCII.
+        let name: Vec<u8> = text.iter().copied().filter(|b| *b != 0).collect();
+        match &name[..] {
+            _ if array.kind != Kind::Text => Err(damaged("the array named format holds no text")),
+            b"csr" => Ok(Sparse::Csr),
+            b"csc" => Ok(Sparse::Csc),
+            b"coo" => Ok(Sparse::Coo),
+            _ => Err(damaged(format!(
+                "sparse format \"{}\" is not supported; convert it first: \
+                 scipy.sparse.save_npz(file, matrix.tocsr())",
+                name[..name.len().min(16)].escape_ascii()
+            ))),
+        }
+    }
+
+    fn values<T: Scalar>(&mut self) -> Result<Buffer<T>> {
+        let file = self.bytes("data", u64::MAX)?;
+        let array = vector("data", &file)?;
+        named("data", array.read(&file))
+    }
+
+    /// An array of indices below `bound`.
+    fn integers<N: Index>(&mut self, name: &'static str, bound: u64) -> Result<Vec<N>> {
+        let file = self.bytes(name, u64::MAX)?;
+        let array = vector(name, &file)?;
+        if !matches!(array.kind, Kind::Signed | Kind::Unsigned) {
+            return Err(damaged(format!(
+                "array {name} holds elements of type {}, expected integers",
+                array.descr
+            )));
+        }
+        let wide = named(name, array.read::<i64>(&file))?;
+        let largest = wide.par_iter().copied().max().unwrap_or(0);
+        if let Some(position) = wide.iter().position(|n| *n < 0 || *n as u64 >= bound) {
+            return Err(damaged(format!(
+                "array {name}, element {position}: {} is out of range (must be at least 0 and \
+                 below {bound})",
+                wide[position]
+            )));
+        }
+        N::try_from_usize(largest as usize, name)?;
+        Ok(wide.par_iter().map(|n| N::truncate(*n as usize)).collect())
+    }
+}
+
+fn named<R>(name: &str, result: Result<R>) -> Result<R> {
+    result.map_err(|error| match error {
+        Error::Format { reason, .. } => damaged(format!("array {name}: {reason}")),
+        Error::Value { what, value, dtype } => {
+            Error::Value { what: format!("array {name}, {what}"), value, dtype }
+        }
+        other => other,
+    })
+}
+
+fn vector(name: &str, file: &[u8]) -> Result<Array> {
+    let array = named(name, Array::parse(file))?;
+    if array.shape.len() != 1 {
+        return Err(damaged(format!(
+            "array {name} has {} dimensions, expected one",
+            array.shape.len()
+        )));
+    }
+    Ok(array)
+}
+
+/// The matrix in an archive, as CSR; entries stay as they are, unsorted and repeated ones too.
+pub(crate) fn read<T: Scalar, I: Index, O: Index>(file: &[u8]) -> Result<Csr<T, I, O>> {
+    let mut archive = Archive::open(file)?;
+    let (rows, cols) = (archive.rows, archive.cols);
+    let any = u64::MAX;
+    let read = match archive.sparse {
+        Sparse::Csr => {
+            let (offsets, indices) =
+                (archive.integers("indptr", any)?, archive.integers("indices", any)?);
+            Csr::new(rows, cols, offsets, indices, archive.values()?)
+        }
+        Sparse::Csc => {
+            let (offsets, indices) =
+                (archive.integers("indptr", any)?, archive.integers("indices", any)?);
+            Csc::new(rows, cols, offsets, indices, archive.values()?)
+                .and_then(|csc| csc.view().to_csr())
+        }
+        Sparse::Coo => {
+            let (i, j) = (
+                archive.integers::<I>("row", rows as u64)?,
+                archive.integers::<I>("col", cols as u64)?,
+            );
+            let values = archive.values::<T>()?.into_vec();
+            // The offsets take memory by the row: refuse what cannot be had.
+            Buffer::<O>::zeroed(rows.saturating_add(1), "row offsets")?;
+            Coo::new(rows, cols, i, j, values).and_then(|coo| Csr::from_coo(&coo))
+        }
+    };
+    read.map_err(|error| match error {
+        Error::Length { .. } | Error::Offsets { .. } | Error::Index { .. } => {
+            damaged(format!("the arrays do not describe a matrix: {error}"))
+        }
+        other => other,
+    })
+}
+
+/// Rows, columns, entries and the array of values.
+pub(crate) fn header(file: &[u8]) -> Result<(u64, u64, Array)> {
+    let mut archive = Archive::open(file)?;
+    let head = archive.bytes("data", HEAD)?;
+    let data = vector("data", &head)?;
+    Ok((archive.rows as u64, archive.cols as u64, data))
+}
+
+/// Writes a matrix as `scipy.sparse.save_npz` does for CSR.
+pub(crate) fn write<T: Scalar, I: Index, O: Index>(
+    to: &mut (impl Write + ?Sized),
+    descr: &str,
+    matrix: CsrView<'_, T, I, O>,
+    values: &[T],
+) -> io::Result<()> {
+    let mut zip = ZipWriter::new_stream(to);
+    // SciPy wants both index arrays to be of one type, signed.
+    let narrow = i32::MAX as usize;
+    let wide = matrix.nnz() > narrow || matrix.ncols() > narrow || matrix.nrows() > narrow;
+    let shape = [matrix.nrows() as i64, matrix.ncols() as i64];
+    let mut array = |name: &str, descr: &str, shape: &[usize], data: &[u8]| {
+        let options = SimpleFileOptions::default()
+            .compression_method(zip::CompressionMethod::Deflated)
+            .large_file(data.len() >= 1 << 31);
+        zip.start_file(format!("{name}.npy"), options)?;
+        write_array(&mut zip, descr, false, shape, data)
+    };
+    let nnz = matrix.nnz();
+    let indices = index_bytes(matrix.indices(), wide);
+    let offsets = index_bytes(matrix.offsets(), wide);
+    let index = if wide { "<i8" } else { "<i4" };
+    array("indices", index, &[nnz], &indices)?;
+    array("indptr", index, &[matrix.nrows() + 1], &offsets)?;
+    array("format", "|S3", &[], b"csr")?;
+    array("shape", "<i8", &[2], &little_endian(&shape))?;
+    array("data", descr, &[nnz], &little_endian(values))?;
+    zip.finish()?;
+    Ok(())
+}
+
+/// Indices as little-endian bytes, four or eight each.
+fn index_bytes<N: Index>(indices: &[N], wide: bool) -> Cow<'_, [u8]> {
+    let width = if wide { 8 } else { 4 };
+    if N::TYPE.bytes() == width {
+        return little_endian(indices);
+    }
+    let bytes = indices.iter().flat_map(|n| {
+        let bytes = (n.to_usize() as u64).to_le_bytes();
+        bytes.into_iter().take(width)
+    });
+    Cow::Owned(bytes.collect())
+}

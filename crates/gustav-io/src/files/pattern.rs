@@ -1,0 +1,39 @@
+//! Values for patterns.
+
+use gustav_core::{Buffer, Result, Scalar};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use rayon::prelude::*;
+
+use super::options::Values;
+
+const RUN: usize = 1 << 14;
+
+/// One value per entry, or `None` when all are 1.
+pub(crate) fn values<T: Scalar>(values: Values, entries: usize) -> Result<Option<Buffer<T>>> {
+    let Values::Random(seed) = values else { return Ok(None) };
+    let mut buffer = Buffer::<T>::zeroed(entries, "values")?;
+    buffer.par_chunks_mut(RUN).enumerate().for_each(|(run, values)| {
+        // Each run jumps to its place in one stream, so that threads do not matter.
+        let mut stream = Pcg64Mcg::seed_from_u64(seed);
+        stream.advance((run * RUN) as u128);
+        values.fill_with(|| draw(stream.next_u64()));
+    });
+    Ok(Some(buffer))
+}
+
+fn draw<T: Scalar>(bits: u64) -> T {
+    if T::DTYPE.is_integer() {
+        T::from_i64(1 + (bits % 9) as i64)
+    } else {
+        // 24 bits are held exactly by f32, so that every type draws the same numbers.
+        T::from_f64((bits >> 40) as f64 / f64::from(1 << 23) - 1.0)
+    }
+}
+
+/// `entries` ones.
+pub(crate) fn ones<T: Scalar>(entries: usize) -> Result<Buffer<T>> {
+    let mut buffer = Buffer::<T>::zeroed(entries, "values")?;
+    buffer.par_chunks_mut(RUN).for_each(|run| run.fill(T::one()));
+    Ok(buffer)
+}

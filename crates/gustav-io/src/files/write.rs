@@ -1,0 +1,100 @@
+//! Writing: the name of a file decides what it becomes, unless the caller does.
+
+use std::path::Path;
+
+use gustav_core::{CsrView, DenseView, Error, Index, Result, Scalar, buffer::try_vec};
+
+use super::format::{Compression, Format, of_name};
+use super::matrix_market::write as matrix_market;
+use super::options::WriteOptions;
+use super::{atomic, npy, npz, smtx};
+
+/// Writes a sparse matrix: `.mtx` (coordinate general), `.npz` (as SciPy does) or `.smtx`
+/// (pattern), each with `.gz` or `.zst` for compression. Numbers are written in the shortest
+/// form that reads back the same.
+///
+/// The file appears whole or not at all: it is written under a temporary name in the same
+/// folder, synced and renamed, and a file that was there before stays until then.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be written; [`Error::Argument`] when the name or the
+/// format does not suit; [`Error::Unsupported`] when the format cannot hold the values.
+pub fn write_csr<T: Scalar, I: Index, O: Index>(
+    path: impl AsRef<Path>,
+    matrix: CsrView<'_, T, I, O>,
+    options: &WriteOptions,
+) -> Result<()> {
+    let path = path.as_ref();
+    let (format, compression) = target(path, options)?;
+    let ones = options.pattern_only;
+    match format {
+        Format::MatrixMarket => atomic::write(path, compression, |to| {
+            matrix_market::coordinate(to, matrix, options.pattern_only)
+        }),
+        Format::Smtx => {
+            if !ones && matrix.values().iter().any(|v| *v != T::one()) {
+                return Err(Error::Unsupported {
+                    problem: "values other than 1".into(),
+                    backend: "smtx".into(),
+                    reason: "the format holds the pattern only".into(),
+                    nearest: "npz or Matrix Market, or ask for the pattern only".into(),
+                });
+            }
+            atomic::write(path, compression, |to| smtx::write(to, matrix))
+        }
+        Format::Npz => {
+            let descr = npy::descr::<T>()?;
+            let mut pattern = Vec::new();
+            if ones {
+                pattern = try_vec(matrix.nnz(), "values")?;
+                pattern.resize(matrix.nnz(), T::one());
+            }
+            let values = if ones { &pattern } else { matrix.values() };
+            atomic::write(path, compression, |to| npz::write(to, descr, matrix, values))
+        }
+        Format::Npy => Err(Error::Argument {
+            name: "output format",
+            found: "npy for a sparse matrix".into(),
+            expected: "npz, mtx or smtx; npy holds dense matrices".into(),
+        }),
+    }
+}
+
+/// Writes a dense matrix: `.npy` (in its layout) or `.mtx` (array general), each with `.gz` or
+/// `.zst` for compression; see [`write_csr`].
+///
+/// # Errors
+/// As [`write_csr`].
+pub fn write_dense<T: Scalar>(
+    path: impl AsRef<Path>,
+    matrix: DenseView<'_, T>,
+    options: &WriteOptions,
+) -> Result<()> {
+    let path = path.as_ref();
+    let (format, compression) = target(path, options)?;
+    match format {
+        Format::Npy => {
+            let descr = npy::descr::<T>()?;
+            atomic::write(path, compression, |to| npy::write_dense(to, descr, matrix))
+        }
+        Format::MatrixMarket => {
+            atomic::write(path, compression, |to| matrix_market::array(to, matrix))
+        }
+        Format::Npz | Format::Smtx => Err(Error::Argument {
+            name: "output format",
+            found: format!("{format} for a dense matrix"),
+            expected: "npy or mtx".into(),
+        }),
+    }
+}
+
+fn target(path: &Path, options: &WriteOptions) -> Result<(Format, Compression)> {
+    let by_name = of_name(path);
+    let format = match (options.format, &by_name) {
+        (Some(format), _) => format,
+        (None, Ok((format, _))) => *format,
+        (None, Err(_)) => return by_name,
+    };
+    let told = by_name.map(|(_, compression)| compression).unwrap_or_default();
+    Ok((format, options.compression.unwrap_or(told)))
+}
