@@ -1,4 +1,13 @@
-//! Instruction sets, found at run time.
+//! Instruction sets, found at run time, and the vectors that kernels are written in.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+pub(crate) mod portable;
+pub(crate) mod vector;
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -1,0 +1,199 @@
+//! AVX2 vectors for plus-times: f32 and f64, and f16 and bf16 widened to f32.
+
+use std::arch::x86_64::*;
+use std::mem::transmute;
+
+use gustav_core::{Scalar, bf16, f16};
+
+use super::vector::{Vector, Work};
+
+/// The 256-bit registers.
+pub struct Avx2;
+
+/// Compiles `work` over vectors `V` for AVX2.
+///
+/// # Safety
+/// The machine has [`Isa::Avx2`](super::Isa::Avx2).
+#[target_feature(enable = "avx2,fma,f16c")]
+pub unsafe fn enable<T: Scalar, V: Vector<T>, W: Work<T>>(work: W) {
+    // SAFETY: promised by the caller.
+    unsafe { work.run::<V>() }
+}
+
+macro_rules! vector {
+    ($t:ty, $accum:ty, $v:ty, $mask:ty, $lanes:literal,
+     $splat:ident, $add:ident, $mul:ident, $fma:ident, $load_sums:ident, $store_sums:ident,
+     mask: |$c:ident| $make_mask:block,
+     load: |$lp:ident| $load:expr,
+     load_masked: |$mp:ident, $mm:ident| $load_masked:expr,
+     store: |$sp:ident, $sv:ident| $store:expr,
+     store_masked: |$np:ident, $nm:ident, $nv:ident| $store_masked:expr,
+     stream: |$tp:ident, $tv:ident| $stream:expr) => {
+        impl Vector<$t> for Avx2 {
+            type V = $v;
+            type Mask = $mask;
+            const LANES: usize = $lanes;
+            const WIDTH: usize = 8;
+
+            #[inline(always)]
+            unsafe fn splat(a: $accum) -> $v {
+                // SAFETY: this and every other intrinsic below: the caller has AVX2, and says
+                // which lanes behind the pointers may be touched.
+                unsafe { $splat(a) }
+            }
+            #[inline(always)]
+            unsafe fn mask($c: usize) -> $mask {
+                $make_mask
+            }
+            #[inline(always)]
+            unsafe fn load($lp: *const $t) -> $v {
+                // SAFETY: as above.
+                unsafe { $load }
+            }
+            #[inline(always)]
+            unsafe fn load_masked($mp: *const $t, $mm: $mask) -> $v {
+                // SAFETY: as above.
+                unsafe { $load_masked }
+            }
+            #[inline(always)]
+            unsafe fn store($sp: *mut $t, $sv: $v) {
+                // SAFETY: as above.
+                unsafe { $store }
+            }
+            #[inline(always)]
+            unsafe fn store_masked($np: *mut $t, $nm: $mask, $nv: $v) {
+                // SAFETY: as above.
+                unsafe { $store_masked }
+            }
+            #[inline(always)]
+            unsafe fn stream($tp: *mut $t, $tv: $v) {
+                // SAFETY: as above; aligned, says the caller.
+                unsafe { $stream }
+            }
+            #[inline(always)]
+            unsafe fn load_sums(p: *const $accum) -> $v {
+                // SAFETY: as above.
+                unsafe { $load_sums(p) }
+            }
+            #[inline(always)]
+            unsafe fn store_sums(p: *mut $accum, v: $v) {
+                // SAFETY: as above.
+                unsafe { $store_sums(p, v) }
+            }
+            #[inline(always)]
+            unsafe fn mul_add(a: $v, b: $v, acc: $v) -> $v {
+                // SAFETY: as above.
+                unsafe { $fma(a, b, acc) }
+            }
+            #[inline(always)]
+            unsafe fn add(a: $v, b: $v) -> $v {
+                // SAFETY: as above.
+                unsafe { $add(a, b) }
+            }
+            #[inline(always)]
+            unsafe fn scale(factor: $v, sum: $v) -> $v {
+                // SAFETY: as above.
+                unsafe { $mul(factor, sum) }
+            }
+        }
+    };
+}
+
+vector!(f32, f32, __m256, __m256i, 8,
+    _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps,
+    _mm256_loadu_ps, _mm256_storeu_ps,
+    mask: |c| {
+        let lanes = [0, 1, 2, 3, 4, 5, 6, 7];
+        // SAFETY: the caller has AVX2.
+        unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(c as i32), transmute::<[i32; 8], __m256i>(lanes)) }
+    },
+    load: |p| _mm256_loadu_ps(p),
+    load_masked: |p, m| _mm256_maskload_ps(p, m),
+    store: |p, v| _mm256_storeu_ps(p, v),
+    store_masked: |p, m, v| _mm256_maskstore_ps(p, m, v),
+    stream: |p, v| _mm256_stream_ps(p, v));
+
+vector!(f64, f64, __m256d, __m256i, 4,
+    _mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_fmadd_pd,
+    _mm256_loadu_pd, _mm256_storeu_pd,
+    mask: |c| {
+        let lanes = [0, 1, 2, 3];
+        // SAFETY: the caller has AVX2.
+        unsafe { _mm256_cmpgt_epi64(_mm256_set1_epi64x(c as i64), transmute::<[i64; 4], __m256i>(lanes)) }
+    },
+    load: |p| _mm256_loadu_pd(p),
+    load_masked: |p, m| _mm256_maskload_pd(p, m),
+    store: |p, v| _mm256_storeu_pd(p, v),
+    store_masked: |p, m, v| _mm256_maskstore_pd(p, m, v),
+    stream: |p, v| _mm256_stream_pd(p, v));
+
+vector!(f16, f32, __m256, usize, 8,
+    _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps,
+    _mm256_loadu_ps, _mm256_storeu_ps,
+    mask: |c| { c },
+    load: |p| _mm256_cvtph_ps(_mm_loadu_si128(p.cast())),
+    load_masked: |p, m| _mm256_cvtph_ps(load_some(p.cast(), m)),
+    store: |p, v| _mm_storeu_si128(p.cast(), narrow_f16(v)),
+    store_masked: |p, m, v| store_some(p.cast(), m, narrow_f16(v)),
+    stream: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)));
+
+vector!(bf16, f32, __m256, usize, 8,
+    _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps,
+    _mm256_loadu_ps, _mm256_storeu_ps,
+    mask: |c| { c },
+    load: |p| widen_bf16(_mm_loadu_si128(p.cast())),
+    load_masked: |p, m| widen_bf16(load_some(p.cast(), m)),
+    store: |p, v| _mm_storeu_si128(p.cast(), narrow_bf16(v)),
+    store_masked: |p, m, v| store_some(p.cast(), m, narrow_bf16(v)),
+    stream: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)));
+
+// AVX2 has no masked load of 16-bit values.
+#[inline(always)]
+unsafe fn load_some(p: *const u16, count: usize) -> __m128i {
+    let mut lanes = [0u16; 8];
+    // SAFETY: the caller vouches for `count` readable values, at most 8; the array is a vector's
+    // size.
+    unsafe {
+        std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), count);
+        _mm_loadu_si128(lanes.as_ptr().cast())
+    }
+}
+
+#[inline(always)]
+unsafe fn store_some(p: *mut u16, count: usize, v: __m128i) {
+    let mut lanes = [0u16; 8];
+    // SAFETY: the caller vouches for `count` writable values, at most 8; the array is a vector's
+    // size.
+    unsafe {
+        _mm_storeu_si128(lanes.as_mut_ptr().cast(), v);
+        std::ptr::copy_nonoverlapping(lanes.as_ptr(), p, count);
+    }
+}
+
+#[inline(always)]
+unsafe fn narrow_f16(v: __m256) -> __m128i {
+    // SAFETY: the caller has F16C.
+    unsafe { _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v) }
+}
+
+#[inline(always)]
+unsafe fn widen_bf16(v: __m128i) -> __m256 {
+    // SAFETY: the caller has AVX2.
+    unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(v))) }
+}
+
+/// Rounds to nearest, ties to even; NaN stays NaN.
+#[inline(always)]
+unsafe fn narrow_bf16(v: __m256) -> __m128i {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let bits = _mm256_castps_si256(v);
+        let high = _mm256_srli_epi32::<16>(bits);
+        let odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+        let up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+        let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(v, v));
+        let quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+        let rounded = _mm256_blendv_epi8(_mm256_srli_epi32::<16>(up), quiet, nan);
+        _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256::<1>(rounded))
+    }
+}

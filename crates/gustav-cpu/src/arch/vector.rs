@@ -1,0 +1,134 @@
+//! What a kernel asks of vector registers, and how a kernel is compiled once per instruction
+//! set and chosen at run time.
+
+use gustav_core::{Scalar, Semiring, SemiringKind};
+
+use super::Isa;
+use super::portable::Portable;
+
+/// Vectors of sums of one semiring over one scalar type on one instruction set.
+///
+/// # Safety
+/// Every function needs the instruction set that the implementing type stands for. Loads and
+/// stores touch `LANES` values behind the pointer (the masked ones only the lanes of the mask)
+/// and need no alignment, but for `stream`, which needs that of its own size.
+pub trait Vector<T: Scalar>: 'static {
+    /// A vector of sums.
+    type V: Copy;
+    /// A set of leading lanes.
+    type Mask: Copy;
+    /// Values in a vector.
+    const LANES: usize;
+    /// Most vectors of sums that fit the registers beside the operands.
+    const WIDTH: usize;
+
+    /// `a` in every lane.
+    unsafe fn splat(a: T::Accum) -> Self::V;
+    /// The first `count` lanes, `count` at most `LANES`.
+    unsafe fn mask(count: usize) -> Self::Mask;
+    /// Loads and widens stored values.
+    unsafe fn load(p: *const T) -> Self::V;
+    /// Loads and widens the lanes of the mask.
+    unsafe fn load_masked(p: *const T, mask: Self::Mask) -> Self::V;
+    /// Rounds and stores.
+    unsafe fn store(p: *mut T, v: Self::V);
+    /// Rounds and stores the lanes of the mask.
+    unsafe fn store_masked(p: *mut T, mask: Self::Mask, v: Self::V);
+    /// Rounds and stores past the caches where the instruction set can.
+    unsafe fn stream(p: *mut T, v: Self::V);
+    /// Loads sums that were put aside.
+    unsafe fn load_sums(p: *const T::Accum) -> Self::V;
+    /// Puts sums aside.
+    unsafe fn store_sums(p: *mut T::Accum, v: Self::V);
+    /// `acc ⊕ (a ⊗ b)`.
+    unsafe fn mul_add(a: Self::V, b: Self::V, acc: Self::V) -> Self::V;
+    /// `a ⊕ b`.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// What α and β do to a sum.
+    unsafe fn scale(factor: Self::V, sum: Self::V) -> Self::V;
+}
+
+/// A piece of a kernel, written once for every kind of vector.
+pub trait Work<T: Scalar> {
+    /// Runs the piece; must be `#[inline(always)]`, so that it is compiled with the features
+    /// of the instruction set.
+    ///
+    /// # Safety
+    /// The instruction set of `V` is available.
+    unsafe fn run<V: Vector<T>>(self);
+}
+
+/// Scalars that have vector kernels for plus-times.
+pub trait Dispatch: Scalar {
+    /// Runs `work` with the plus-times vectors of `isa`.
+    ///
+    /// # Safety
+    /// `isa` is available.
+    unsafe fn plus_times<W: Work<Self>>(isa: Isa, work: W);
+}
+
+/// Runs `work` with vectors of semiring `S` on `isa`.
+///
+/// # Safety
+/// `isa` is available.
+pub unsafe fn vectorize<T: Dispatch, S: Semiring<T::Accum>, W: Work<T>>(isa: Isa, work: W) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        if matches!(S::KIND, SemiringKind::PlusTimes) {
+            T::plus_times(isa, work)
+        } else {
+            any_semiring::<T, S, W>(isa, work)
+        }
+    }
+}
+
+/// Runs `work` with arrays as vectors, which the compiler turns into those of `isa`.
+///
+/// # Safety
+/// `isa` is available.
+unsafe fn any_semiring<T: Scalar, S: Semiring<T::Accum>, W: Work<T>>(isa: Isa, work: W) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: AVX-512 machines have AVX2; otherwise promised by the caller.
+        Isa::Avx2 | Isa::Avx512 => unsafe { super::avx2::enable::<T, Portable<S>, W>(work) },
+        // SAFETY: plain Rust needs no feature.
+        _ => unsafe { work.run::<Portable<S>>() },
+    }
+}
+
+macro_rules! dispatch {
+    ($t:ty, native) => {
+        impl Dispatch for $t {
+            unsafe fn plus_times<W: Work<Self>>(isa: Isa, work: W) {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    // SAFETY: promised by the caller.
+                    Isa::Avx512 => unsafe { super::avx512::enable::<$t, W>(work) },
+                    #[cfg(target_arch = "x86_64")]
+                    // SAFETY: promised by the caller.
+                    Isa::Avx2 => unsafe { super::avx2::enable::<$t, super::avx2::Avx2, W>(work) },
+                    #[cfg(target_arch = "aarch64")]
+                    // SAFETY: promised by the caller.
+                    Isa::Neon => unsafe { work.run::<super::neon::Neon>() },
+                    // SAFETY: plain Rust needs no feature.
+                    _ => unsafe { work.run::<Portable<gustav_core::PlusTimes>>() },
+                }
+            }
+        }
+    };
+    ($t:ty, portable) => {
+        impl Dispatch for $t {
+            unsafe fn plus_times<W: Work<Self>>(isa: Isa, work: W) {
+                // SAFETY: promised by the caller.
+                unsafe { any_semiring::<$t, gustav_core::PlusTimes, W>(isa, work) }
+            }
+        }
+    };
+}
+
+dispatch!(f32, native);
+dispatch!(f64, native);
+dispatch!(gustav_core::f16, native);
+dispatch!(gustav_core::bf16, native);
+dispatch!(i32, portable);
+dispatch!(i64, portable);

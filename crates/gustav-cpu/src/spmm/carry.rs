@@ -1,0 +1,172 @@
+//! Shares that cut rows: what `nonzero-split` and `merge-path` have in common.
+//!
+//! A share puts two sums aside: that of its first row, if the row began in an earlier share
+//! (`head`), and that of what is left over at its end (`tail`). A serial pass then adds, for
+//! every cut row, the tails in the order of the shares and the head, and writes the row once.
+
+use gustav_core::{Buffer, Index, Result, Scalar, Semiring};
+
+use super::kernel::{Panel, Rows, for_each_panel};
+use super::operands::Operands;
+use crate::Threads;
+use crate::arch::Isa;
+use crate::arch::vector::{Vector, Work, vectorize};
+use crate::schedule::Share;
+use crate::spmm::CpuScalar;
+
+/// A share and where its row cuts lie.
+struct Cut {
+    share: Share,
+    /// Nonzeros of the first row, when an earlier share began it.
+    head: Option<std::ops::Range<usize>>,
+    /// Nonzeros left over, when there are any.
+    tail: Option<std::ops::Range<usize>>,
+}
+
+pub(super) struct Cuts<A> {
+    cuts: Vec<Cut>,
+    /// Two rows of sums for every share: head and tail.
+    sums: Buffer<A>,
+    stride: usize,
+}
+
+/// Sums of one share, written by the thread that holds it.
+struct Sums<A>(*mut A);
+// SAFETY: every share writes its own two rows.
+unsafe impl<A> Sync for Sums<A> {}
+
+impl<A: gustav_core::Arith> Cuts<A> {
+    pub(super) fn new<O: Index>(offsets: &[O], shares: Vec<Share>, columns: usize) -> Result<Self> {
+        // Whole vectors are put aside, whatever their length.
+        let stride = columns.next_multiple_of(64);
+        let sums = Buffer::zeroed(shares.len() * 2 * stride, "carry-outs")?;
+        let cuts = shares.into_iter().map(|share| {
+            let first = share.rows.start;
+            let cut = !share.rows.is_empty() && offsets[first].to_usize() < share.nonzeros.start;
+            let head = cut.then(|| share.of_row(offsets, first));
+            let tail = Some(share.carry_out(offsets)).filter(|t| !t.is_empty());
+            Cut { share, head, tail }
+        });
+        Ok(Cuts { cuts: cuts.collect(), sums, stride })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.cuts[..]) + size_of_val(&self.sums[..])
+    }
+
+    pub(super) fn execute<T: CpuScalar<Accum = A>, I: Index, S: Semiring<A>>(
+        &mut self,
+        threads: &Threads,
+        isa: Isa,
+        op: &Operands<'_, T, I>,
+    ) {
+        let sums = Sums(self.sums.as_mut_ptr());
+        let (sums, stride) = (&sums, self.stride);
+        let cuts = &self.cuts;
+        threads.each(cuts.len(), |p| {
+            let cut = &cuts[p];
+            // SAFETY: two rows of sums were allocated for every share; the plan checked that the
+            // instruction set is there, and shares end in disjoint rows.
+            unsafe {
+                let head = sums.0.add(2 * p * stride);
+                for (range, to) in [(&cut.head, head), (&cut.tail, head.add(stride))] {
+                    if let Some(range) = range {
+                        vectorize::<T, S, _>(isa, Partial { op, range: range.clone(), to });
+                    }
+                }
+                let rows =
+                    cut.share.rows.start + usize::from(cut.head.is_some())..cut.share.rows.end;
+                vectorize::<T, S, _>(isa, Rows { op, rows });
+            }
+        });
+        // SAFETY: the threads are done; the plan checked that the instruction set is there.
+        unsafe { vectorize::<T, S, _>(isa, FixUp { op, cuts, sums: sums.0, stride }) }
+    }
+}
+
+/// The sums of a piece of a row, put aside.
+struct Partial<'a, T: Scalar, I> {
+    op: &'a Operands<'a, T, I>,
+    range: std::ops::Range<usize>,
+    to: *mut T::Accum,
+}
+
+impl<T: Scalar, I: Index> Partial<'_, T, I> {
+    #[inline(always)]
+    unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
+        &self,
+        panel: &Panel<T, V, W, TAIL>,
+    ) {
+        // SAFETY: the range comes from a checked matrix; `to` has room for whole vectors.
+        unsafe {
+            let sums = panel.sum::<I, U>(self.op, self.range.clone());
+            for w in 0..W {
+                V::store_sums(self.to.add(panel.start + w * V::LANES), sums[w]);
+            }
+        }
+    }
+}
+
+impl<T: Scalar, I: Index> Work<T> for Partial<'_, T, I> {
+    #[inline(always)]
+    unsafe fn run<V: Vector<T>>(self) {
+        // SAFETY: promised by the caller.
+        unsafe { for_each_panel!(T, V, self.op.columns, self) }
+    }
+}
+
+/// Adds up and writes the rows that were cut.
+struct FixUp<'a, T: Scalar, I> {
+    op: &'a Operands<'a, T, I>,
+    cuts: &'a [Cut],
+    sums: *const T::Accum,
+    stride: usize,
+}
+
+impl<T: Scalar, I: Index> FixUp<'_, T, I> {
+    #[inline(always)]
+    unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
+        &self,
+        panel: &Panel<T, V, W, TAIL>,
+    ) {
+        // SAFETY: every head and tail that exists was put aside by its share; the rows are C's.
+        unsafe {
+            let zero = [V::splat(self.op.zero); W];
+            let mut carry = zero;
+            for (p, cut) in self.cuts.iter().enumerate() {
+                let head = self.sums.add(2 * p * self.stride + panel.start);
+                if cut.head.is_some() {
+                    take::<T, V, W>(&mut carry, head);
+                    panel.finish(self.op, cut.share.rows.start, &carry);
+                    carry = zero;
+                }
+                if cut.tail.is_some() {
+                    take::<T, V, W>(&mut carry, head.add(self.stride));
+                }
+            }
+        }
+    }
+}
+
+/// Adds sums that were put aside to `carry`.
+///
+/// # Safety
+/// `W` vectors of sums lie behind `from`; the instruction set is available.
+#[inline(always)]
+unsafe fn take<T: Scalar, V: Vector<T>, const W: usize>(
+    carry: &mut [V::V; W],
+    from: *const T::Accum,
+) {
+    for w in 0..W {
+        // SAFETY: promised by the caller.
+        carry[w] = unsafe { V::add(carry[w], V::load_sums(from.add(w * V::LANES))) };
+    }
+}
+
+impl<T: Scalar, I: Index> Work<T> for FixUp<'_, T, I> {
+    #[inline(always)]
+    unsafe fn run<V: Vector<T>>(self) {
+        // SAFETY: promised by the caller.
+        unsafe { for_each_panel!(T, V, self.op.columns, self) }
+    }
+}

@@ -1,0 +1,60 @@
+//! The operands of one execution as kernels see them: raw, row-major, checked beforehand.
+
+use std::ops::Range;
+
+use gustav_core::{Index, IndexType, Scalar};
+
+/// Row offsets of either width. Read once or twice a row, so a branch here costs less than
+/// kernels compiled twice.
+#[derive(Clone, Copy)]
+pub(super) enum Offsets<'a> {
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+}
+
+impl<'a> Offsets<'a> {
+    pub(super) fn new<O: Index>(offsets: &'a [O]) -> Self {
+        match O::TYPE {
+            IndexType::U32 => Offsets::U32(bytemuck::cast_slice(offsets)),
+            IndexType::U64 => Offsets::U64(bytemuck::cast_slice(offsets)),
+        }
+    }
+
+    /// Positions of row `row`.
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> Range<usize> {
+        match self {
+            Offsets::U32(o) => o[row] as usize..o[row + 1] as usize,
+            Offsets::U64(o) => o[row] as usize..o[row + 1] as usize,
+        }
+    }
+}
+
+/// C = scale(α, A·B) ⊕ scale(β, C) with A in CSR, B and C row-major.
+#[derive(Clone, Copy)]
+pub(super) struct Operands<'a, T: Scalar, I> {
+    pub offsets: Offsets<'a>,
+    pub indices: &'a [I],
+    pub values: &'a [T],
+    pub rows: usize,
+    /// Columns of B and C.
+    pub columns: usize,
+    pub b: *const T,
+    pub ldb: usize,
+    pub c: *mut T,
+    pub ldc: usize,
+    pub alpha: T::Accum,
+    pub beta: T::Accum,
+    /// The value of an empty sum.
+    pub zero: T::Accum,
+    /// Whether C is read at all.
+    pub reads_c: bool,
+    /// Whether C is written past the caches; its rows are then aligned to whole cache lines.
+    pub streaming: bool,
+}
+
+// SAFETY: the pointers stand for a shared slice of B and an exclusive one of C; kernels write
+// each row of C from one thread at a time.
+unsafe impl<T: Scalar, I: Sync> Sync for Operands<'_, T, I> {}
+// SAFETY: as above.
+unsafe impl<T: Scalar, I: Sync> Send for Operands<'_, T, I> {}
