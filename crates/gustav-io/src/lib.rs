@@ -1,6 +1,7 @@
 //! Where matrices come from and go to: files and generators.
 
 pub mod files;
+pub mod generate;
 
 pub use files::{
     Compression, Field, Format, Header, Progress, ReadOptions, Symmetry, Values, WriteOptions,

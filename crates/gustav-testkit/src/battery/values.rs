@@ -20,7 +20,8 @@ pub fn value<T: Scalar>(rng: &mut Pcg64Mcg) -> T {
         T::from_i64(if negative { -magnitude } else { magnitude })
     } else {
         let magnitude = 0.5 + rng.random::<f64>();
-        T::from_f64(if negative { -magnitude } else { magnitude })
+        // By way of the type of sums: f64 to 16 bits in one step depends on the processor.
+        T::from_accum(T::Accum::from_f64(if negative { -magnitude } else { magnitude }))
     }
 }
 

@@ -1,0 +1,134 @@
+//! R-MAT: Chakrabarti, Zhan and Faloutsos, "R-MAT: a recursive model for graph mining", 2004.
+
+use std::fmt::Display;
+
+use gustav_core::{Buffer, Error, Index, IndexType, Result, buffer::try_vec};
+use rayon::prelude::*;
+
+use super::args::Args;
+use super::rows::Pattern;
+use super::stream::{Purpose, Stream};
+use super::{Family, Kind};
+
+/// Edges that share a stream.
+const RUN: usize = 1 << 14;
+/// The largest scale: an edge's two ends fit 64 bits.
+const MAX_SCALE: usize = 32;
+
+/// A graph of 2^`scale` vertices. Each of `edge_factor`·2^`scale` edges falls into a quadrant of
+/// the matrix with the probabilities `quadrants` (upper left, upper right, lower left, lower
+/// right), then into a quadrant of that, down to one element. Repeated edges are kept once;
+/// vertices are not renamed, so that the heavy ones come first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rmat {
+    /// Logarithm of the number of vertices, at most 32.
+    pub scale: usize,
+    /// Edges per vertex, before repeated ones are removed.
+    pub edge_factor: usize,
+    /// a, b, c, d; they add up to 1.
+    pub quadrants: [f64; 4],
+}
+
+impl Rmat {
+    /// The quadrants of the Graph500 benchmark.
+    pub const GRAPH500: [f64; 4] = [0.57, 0.19, 0.19, 0.05];
+
+    fn edges(&self) -> u128 {
+        (self.edge_factor as u128) << self.scale
+    }
+
+    /// Row and column of one edge, side by side in one number.
+    fn edge(&self, stream: &mut Stream, bounds: [u64; 3]) -> u64 {
+        let (mut row, mut col) = (0, 0);
+        for level in 0..self.scale {
+            let draw = stream.bits() >> 32;
+            // Past a: right or lower; past b: lower; past c: lower right.
+            let lower = u64::from(draw >= bounds[1]);
+            let right = u64::from(draw >= bounds[0]) - lower + u64::from(draw >= bounds[2]);
+            let bit = self.scale - 1 - level;
+            row |= lower << bit;
+            col |= right << bit;
+        }
+        row << self.scale | col
+    }
+}
+
+impl Display for Rmat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{},{}", self.scale, self.edge_factor)?;
+        if self.quadrants != Self::GRAPH500 {
+            let [a, b, c, d] = self.quadrants;
+            write!(f, ",{a},{b},{c},{d}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Family for Rmat {
+    const KIND: Kind = Kind {
+        name: "rmat",
+        usage: "rmat:SCALE,EDGE_FACTOR[,A,B,C,D]",
+        about: "recursive matrix graph of 2^SCALE vertices, repeated edges removed",
+    };
+
+    fn parse(args: &mut Args<'_>) -> Result<Self> {
+        let scale = args.size("SCALE")?;
+        if scale > MAX_SCALE {
+            return Err(args.error(&format!("SCALE must be at most {MAX_SCALE}")));
+        }
+        let edge_factor = args.size("EDGE_FACTOR")?;
+        let mut quadrants = Self::GRAPH500;
+        if !args.is_done() {
+            for (q, name) in quadrants.iter_mut().zip(["A", "B", "C", "D"]) {
+                *q = args.real(name, 0.0..=1.0)?;
+            }
+            let sum: f64 = quadrants.iter().sum();
+            if (sum - 1.0).abs() > 1e-9 {
+                return Err(args.error("A, B, C and D must add up to 1"));
+            }
+        }
+        Ok(Rmat { scale, edge_factor, quadrants })
+    }
+
+    fn shape(&self) -> Result<(usize, usize)> {
+        Ok((1 << self.scale, 1 << self.scale))
+    }
+
+    fn entries(&self) -> Option<u128> {
+        // Only an upper bound is known, and it is not far off unless the graph is dense.
+        (self.scale >= 16).then(|| self.edges())
+    }
+
+    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+        let count = usize::try_from(self.edges()).map_err(|_| Error::Overflow {
+            what: "edges",
+            need: self.edges(),
+            index_type: IndexType::U64,
+        })?;
+        let [a, b, c, _] = self.quadrants;
+        let bounds = [a, a + b, a + b + c].map(|p| (p * 2f64.powi(32)) as u64);
+        let mut edges = Buffer::<u64>::zeroed(count, "edges")?;
+        edges.par_chunks_mut(RUN).enumerate().for_each(|(run, edges)| {
+            let mut stream = Stream::new(seed, Purpose::Edges, run as u64);
+            edges.fill_with(|| self.edge(&mut stream, bounds));
+        });
+        edges.par_sort_unstable();
+        let nrows = self.shape()?.0;
+        let mut offsets = try_vec::<O>(nrows + 1, "row offsets")?;
+        let mut indices = try_vec::<I>(count, "column indices")?;
+        let mut last = None;
+        offsets.push(O::default());
+        for &edge in edges.iter() {
+            if last.replace(edge) == Some(edge) {
+                continue;
+            }
+            let row = (edge >> self.scale) as usize;
+            let end = O::truncate(indices.len());
+            offsets.resize(row + 1, end);
+            indices.push(I::truncate((edge & ((1 << self.scale) - 1)) as usize));
+        }
+        O::try_from_usize(indices.len(), "row offset")?;
+        offsets.resize(nrows + 1, O::truncate(indices.len()));
+        Ok(Pattern { offsets, indices: indices.into() })
+    }
+}

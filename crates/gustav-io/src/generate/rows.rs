@@ -1,0 +1,64 @@
+//! Patterns made row by row, in parallel.
+
+use gustav_core::{Buffer, Index, Result, buffer::try_vec};
+use rayon::prelude::*;
+
+use super::stream::{Purpose, Stream};
+
+/// Rows that one task makes.
+const CHUNK: usize = 512;
+
+/// Row offsets and column indices.
+pub(crate) struct Pattern<I: Index, O: Index> {
+    pub offsets: Vec<O>,
+    pub indices: Buffer<I>,
+}
+
+/// The pattern whose row `r` has the columns that `row(r, stream, columns)` appends, where the
+/// stream belongs to the row alone.
+///
+/// # Errors
+/// [`Error::Overflow`](gustav_core::Error::Overflow) when the entries do not fit the offsets,
+/// [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory).
+pub(crate) fn pattern<I: Index, O: Index>(
+    nrows: usize,
+    entries: Option<u128>,
+    seed: u64,
+    row: impl Fn(usize, &mut Stream, &mut Vec<usize>) + Sync,
+) -> Result<Pattern<I, O>> {
+    let mut offsets = try_vec::<O>(nrows.saturating_add(1), "row offsets")?;
+    // Refused here when there is not enough, before the chunks are made.
+    let expected = entries.map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    drop(try_vec::<I>(expected, "column indices")?);
+    let chunks: Vec<(Vec<usize>, Vec<I>)> = (0..nrows.div_ceil(CHUNK))
+        .into_par_iter()
+        .map(|chunk| {
+            let (mut lengths, mut indices, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+            for r in chunk * CHUNK..nrows.min((chunk + 1) * CHUNK) {
+                columns.clear();
+                row(r, &mut Stream::new(seed, Purpose::Columns, r as u64), &mut columns);
+                lengths.push(columns.len());
+                indices.extend(columns.iter().map(|&c| I::truncate(c)));
+            }
+            (lengths, indices)
+        })
+        .collect();
+    let nnz = chunks.iter().map(|(_, indices)| indices.len()).sum();
+    O::try_from_usize(nnz, "row offset")?;
+    let mut sum = 0;
+    offsets.push(O::default());
+    for length in chunks.iter().flat_map(|(lengths, _)| lengths) {
+        sum += length;
+        offsets.push(O::truncate(sum));
+    }
+    let mut indices = Buffer::<I>::zeroed(nnz, "column indices")?;
+    let mut rest = &mut indices[..];
+    let mut parts = Vec::with_capacity(chunks.len());
+    for (_, from) in &chunks {
+        let (to, after) = rest.split_at_mut(from.len());
+        parts.push((to, from));
+        rest = after;
+    }
+    parts.into_par_iter().for_each(|(to, from)| to.copy_from_slice(from));
+    Ok(Pattern { offsets, indices })
+}

@@ -1,0 +1,95 @@
+//! Dense matrices with most elements removed at random.
+
+use std::fmt::Display;
+
+use gustav_core::{Index, Result};
+
+use super::args::Args;
+use super::rows::{Pattern, pattern};
+use super::stream::Stream;
+use super::{Family, Kind};
+
+/// Every element is an entry with probability 1 − `sparsity`, on its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sparse {
+    /// Rows.
+    pub nrows: usize,
+    /// Columns.
+    pub ncols: usize,
+    /// Expected share of elements that are zero, in [0, 1].
+    pub sparsity: f64,
+}
+
+impl Display for Sparse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}x{},{}", self.nrows, self.ncols, self.sparsity)
+    }
+}
+
+impl Family for Sparse {
+    const KIND: Kind = Kind {
+        name: "sparse",
+        usage: "sparse:ROWSxCOLS,SPARSITY",
+        about: "every element zero with probability SPARSITY",
+    };
+
+    fn parse(args: &mut Args<'_>) -> Result<Self> {
+        let [nrows, ncols] = args.dimensions("the shape")?;
+        Ok(Sparse { nrows, ncols, sparsity: args.real("SPARSITY", 0.0..=1.0)? })
+    }
+
+    fn shape(&self) -> Result<(usize, usize)> {
+        Ok((self.nrows, self.ncols))
+    }
+
+    fn entries(&self) -> Option<u128> {
+        let elements = self.nrows as u128 * self.ncols as u128;
+        Some((elements as f64 * (1.0 - self.sparsity)) as u128)
+    }
+
+    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+        let gaps = Gaps::new(self.sparsity);
+        pattern(self.nrows, self.entries(), seed, |_, stream, columns| {
+            let mut column = gaps.draw(stream, self.ncols);
+            while column < self.ncols {
+                columns.push(column);
+                column += 1 + gaps.draw(stream, self.ncols - column - 1);
+            }
+        })
+    }
+}
+
+/// Numbers of zeros between two entries: geometric, by inversion of a table.
+struct Gaps {
+    /// `table[g]`: probability that the gap is longer than g, times 2⁶⁴; decreasing.
+    table: Vec<u64>,
+}
+
+impl Gaps {
+    /// Longer gaps are drawn piece by piece: the distribution has no memory.
+    const LENGTH: usize = 256;
+
+    fn new(sparsity: f64) -> Self {
+        let mut longer = 1.0;
+        let probability = |_| {
+            longer *= sparsity;
+            // Saturates at 2⁶⁴ − 1 for a sparsity of 1.
+            (longer * 2f64.powi(64)) as u64
+        };
+        Gaps { table: (0..Self::LENGTH).map(probability).collect() }
+    }
+
+    /// A gap; `limit` and above all mean that the row has ended.
+    fn draw(&self, stream: &mut Stream, limit: usize) -> usize {
+        let mut gap = 0;
+        while gap < limit {
+            let u = stream.bits();
+            let piece = self.table.partition_point(|longer| u < *longer);
+            gap += piece;
+            if piece < Self::LENGTH {
+                break;
+            }
+        }
+        gap
+    }
+}
