@@ -2,7 +2,10 @@
 
 use std::marker::PhantomData;
 
-use gustav_core::{Scalar, Semiring};
+use gustav_core::{Arith, Scalar, Semiring};
+
+#[cfg(target_arch = "x86_64")]
+use super::lanes::MaskLanes;
 
 /// What happens to a finished sum. β equal to the semiring's zero leaves y unread.
 #[derive(Clone, Copy)]
@@ -13,7 +16,7 @@ pub(crate) struct Epilogue<A, S> {
     semiring: PhantomData<S>,
 }
 
-impl<A: gustav_core::Arith, S: Semiring<A>> Epilogue<A, S> {
+impl<A: Arith, S: Semiring<A>> Epilogue<A, S> {
     pub(crate) fn new(alpha: A, beta: A) -> Self {
         Epilogue { alpha, beta, reads: beta != S::zero(), semiring: PhantomData }
     }
@@ -31,6 +34,59 @@ impl<A: gustav_core::Arith, S: Semiring<A>> Epilogue<A, S> {
             sum = S::add(sum, S::scale(self.beta, slot.to_accum()));
         }
         *slot = T::from_accum(sum);
+    }
+}
+
+/// The same for vector kernels: α·sum + β·y of a type of sums.
+#[derive(Clone, Copy)]
+pub(crate) struct Finish<E> {
+    alpha: E,
+    beta: E,
+    reads: bool,
+    y: *mut E,
+}
+
+impl<A: Arith, S: Semiring<A>> Epilogue<A, S> {
+    /// For plus-times, where stored values and sums are both `E`.
+    pub(crate) fn finish<T: Scalar<Accum = A>, E: Arith>(&self, y: Output<'_, T>) -> Finish<E> {
+        let cast = bytemuck::cast::<A, E>;
+        let (alpha, beta) = (cast(self.alpha), cast(self.beta));
+        Finish { alpha, beta, reads: self.reads, y: y.start.cast() }
+    }
+}
+
+impl<E: Arith> Finish<E> {
+    /// Finishes the row at `at`.
+    ///
+    /// # Safety
+    /// As [`Epilogue::store`].
+    #[inline(always)]
+    pub(crate) unsafe fn one(self, at: usize, sum: E) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let to = self.y.add(at);
+            let sum = self.alpha.times(sum);
+            to.write(if self.reads { sum.plus(self.beta.times(to.read())) } else { sum });
+        }
+    }
+
+    /// Finishes `n` rows from `at` on.
+    ///
+    /// # Safety
+    /// As [`Epilogue::store`], for each row.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) unsafe fn first<V: MaskLanes<Elem = E>>(self, at: usize, sums: V, n: usize) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let to = self.y.add(at);
+            let mut sums = V::splat(self.alpha).mul(sums);
+            if self.reads {
+                let y = V::load_first(to, n);
+                sums = sums.add(V::splat(self.beta).mul(y));
+            }
+            sums.store_first(to, n);
+        }
     }
 }
 

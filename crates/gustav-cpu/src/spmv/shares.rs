@@ -14,8 +14,10 @@ use crate::arch::Isa;
 use crate::schedule::Share;
 
 // Nonzeros plus rows of one share, and the most shares of a matrix.
-const WORK: usize = 4096;
+const WORK: usize = 8192;
 const MOST: usize = 1024;
+// Shares come in multiples of this, so that as many threads get the same number of them.
+const MULTIPLE: usize = 16;
 
 /// The shares of a plan and room for their sums.
 pub(crate) struct Shares<A> {
@@ -24,13 +26,22 @@ pub(crate) struct Shares<A> {
     ends: Vec<(A, A)>,
 }
 
+/// How many shares make `work` nonzeros and rows.
+fn count(work: usize) -> usize {
+    match work / WORK {
+        0 => 1,
+        n if n < MULTIPLE => MULTIPLE / 2,
+        n => n.next_multiple_of(MULTIPLE).min(MOST),
+    }
+}
+
 impl<A: gustav_core::Arith> Shares<A> {
     pub(crate) fn new<O: Index>(
         offsets: &[O],
         schedule: fn(&[O], usize) -> Vec<Share>,
     ) -> Result<Self> {
         let work = offsets.len() - 1 + offsets[offsets.len() - 1].to_usize();
-        let shares = schedule(offsets, (work / WORK).clamp(1, MOST));
+        let shares = schedule(offsets, count(work));
         let mut ends = try_vec(shares.len(), "carry-outs")?;
         ends.resize(shares.len(), (A::zero(), A::zero()));
         Ok(Shares { shares, ends })

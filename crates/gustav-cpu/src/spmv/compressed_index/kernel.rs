@@ -4,25 +4,28 @@ use std::ops::Range;
 
 use gustav_core::Index;
 
+#[cfg(target_arch = "x86_64")]
+use super::encode::Walk;
 use super::encode::{Code, Encoded, Segment};
 #[cfg(target_arch = "x86_64")]
 use super::masked;
+use crate::spmv::epilogue::Finish;
 #[cfg(target_arch = "x86_64")]
 use crate::spmv::lanes::MaskLanes;
 use crate::spmv::lanes::{Element, Kernel, Lanes};
 
 /// One share of the rows, and who takes their sums.
-pub(super) struct Share<'a, E, O, F> {
+pub(super) struct Share<'a, E, O> {
     pub(super) encoded: &'a Encoded,
     pub(super) share: usize,
     pub(super) offsets: &'a [O],
     pub(super) indices: &'a [u32],
     pub(super) values: &'a [E],
     pub(super) x: &'a [E],
-    pub(super) store: F,
+    pub(super) finish: Finish<E>,
 }
 
-impl<E: Element, O: Index, F: Fn(usize, E)> Kernel<E> for Share<'_, E, O, F> {
+impl<E: Element, O: Index> Kernel<E> for Share<'_, E, O> {
     type Output = ();
 
     #[inline(always)]
@@ -39,30 +42,50 @@ impl<E: Element, O: Index, F: Fn(usize, E)> Kernel<E> for Share<'_, E, O, F> {
         for segment in self.encoded.of_share(self.share) {
             // SAFETY: the segment was made from this pattern.
             unsafe {
+                let rows = segment.rows.clone();
                 match segment.code {
                     Code::Shift { first, len } => {
                         let distances = &self.encoded.distances[first..first + len];
-                        masked::shift::<V, _, _>(&self, segment.rows.clone(), distances);
+                        masked::shift::<V, _>(&self, rows, distances);
                     }
-                    Code::Windows { first, base } => {
-                        masked::windows::<V, _, _>(&self, segment.rows.clone(), first, base);
+                    Code::Windows { first, base, runs: true } => {
+                        masked::windows::<V, _, true>(&self, rows, first, base);
                     }
-                    Code::Narrow { base, flat: true } => {
-                        let narrow = Narrow::new(self.encoded, self.x, base);
-                        masked::flat::<V, _, _, _>(&self, segment.rows.clone(), narrow);
+                    Code::Windows { first, base, runs: false } => {
+                        masked::windows::<V, _, false>(&self, rows, first, base);
                     }
-                    Code::Plain { flat: true } => {
-                        let plain = Plain { indices: self.indices, x: self.x };
-                        masked::flat::<V, _, _, _>(&self, segment.rows.clone(), plain);
+                    Code::Narrow { base, walk } => {
+                        let columns = Narrow::new(self.encoded, self.x, base);
+                        self.walk::<V, _>(rows, columns, walk);
                     }
-                    _ => self.segment::<V>(segment),
+                    Code::Plain { walk } => {
+                        let columns = Plain { indices: self.indices, x: self.x };
+                        self.walk::<V, _>(rows, columns, walk);
+                    }
                 }
             }
         }
     }
 }
 
-impl<E: Element, O: Index, F: Fn(usize, E)> Share<'_, E, O, F> {
+impl<E: Element, O: Index> Share<'_, E, O> {
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn walk<V, C>(&self, rows: Range<usize>, columns: C, walk: Walk)
+    where
+        V: MaskLanes<Elem = E>,
+        C: Columns<E>,
+    {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match walk {
+                Walk::Rows => self.rows::<V, C>(rows, columns),
+                Walk::Alike => masked::alike::<V, _, C>(self, rows, columns),
+                Walk::Flat => masked::flat::<V, _, C>(self, rows, columns),
+            }
+        }
+    }
+
     #[inline(always)]
     unsafe fn segment<V: Lanes<Elem = E>>(&self, segment: &Segment) {
         let rows = segment.rows.clone();
@@ -91,7 +114,8 @@ impl<E: Element, O: Index, F: Fn(usize, E)> Share<'_, E, O, F> {
             let sum = products.fold(E::zero(), |sum, (distance, value)| {
                 value.times_plus(self.x[row.wrapping_add_signed(*distance)], sum)
             });
-            (self.store)(row, sum);
+            // SAFETY: the segment's rows are y's.
+            unsafe { self.finish.one(row, sum) };
         }
     }
 
@@ -101,8 +125,7 @@ impl<E: Element, O: Index, F: Fn(usize, E)> Share<'_, E, O, F> {
         for row in rows {
             let end = self.offsets[row + 1].to_usize();
             // SAFETY: promised by the caller.
-            let sum = unsafe { self.dot::<V, C>(start..end, columns) };
-            (self.store)(row, sum);
+            unsafe { self.finish.one(row, self.dot::<V, C>(start..end, columns)) };
             start = end;
         }
     }

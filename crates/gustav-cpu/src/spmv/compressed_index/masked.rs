@@ -3,11 +3,14 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use gustav_core::Index;
+use gustav_core::{Arith, Index, Scalar};
 
-use super::encode::ROWS;
 use super::kernel::{Columns, Share};
+use super::survey::ROWS;
 use crate::spmv::lanes::{Element, MaskLanes};
+
+// Lanes of the widest vector.
+const LANES: usize = 16;
 
 /// Rows of one shape as vectors over rows: lane k is row k, the columns of the values are
 /// turned into vectors on the way, and x is read in order.
@@ -15,45 +18,40 @@ use crate::spmv::lanes::{Element, MaskLanes};
 /// # Safety
 /// The rows are a shift segment of the pattern, `distances` its distances.
 #[inline(always)]
-pub(super) unsafe fn shift<V: MaskLanes, O: Index, F: Fn(usize, V::Elem)>(
-    share: &Share<'_, V::Elem, O, F>,
+pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
+    share: &Share<'_, V::Elem, O>,
     rows: Range<usize>,
     distances: &[isize],
-) where
-    V::Elem: Element,
-{
+) {
     let len = distances.len();
     let mut at = share.offsets[rows.start].to_usize();
     let mut row = rows.start;
     while row < rows.end {
         let n = (rows.end - row).min(V::N);
         // A vector of columns may be longer than a row: it must still lie in the array.
-        let sums = if at + (n - 1) * len + V::COLUMNS.max(len) > share.values.len() {
-            let mut sums = [<V::Elem as gustav_core::Scalar>::zero(); 16];
-            for (k, sum) in sums[..n].iter_mut().enumerate() {
+        if len > 1 && at + (n - 1) * len + V::COLUMNS.max(len) > share.values.len() {
+            for k in 0..n {
+                let mut sum = V::Elem::zero();
                 for (j, distance) in distances.iter().enumerate() {
                     let x = share.x[(row + k).wrapping_add_signed(*distance)];
-                    let value = share.values[at + k * len + j];
-                    *sum = gustav_core::Arith::times_plus(value, x, *sum);
+                    sum = share.values[at + k * len + j].times_plus(x, sum);
                 }
+                // SAFETY: the segment's rows are y's.
+                unsafe { share.finish.one(row + k, sum) };
             }
-            sums
         } else {
             // SAFETY: the values were checked above; x has the columns of these rows.
             unsafe {
                 let values = share.values.as_ptr().add(at);
                 let x = share.x.as_ptr().wrapping_add(row);
-                let sum = match n == V::N {
-                    true => rows_of_one_shape::<V>(values, x, distances, V::N),
-                    false => rows_of_one_shape::<V>(values, x, distances, n),
-                };
-                let mut sums = [<V::Elem as gustav_core::Scalar>::zero(); 16];
-                sum.store(sums.as_mut_ptr());
-                sums
+                if n == V::N {
+                    let sums = one_shape::<V>(values, x, distances, V::N);
+                    share.finish.first(row, sums, V::N);
+                } else {
+                    let sums = one_shape::<V>(values, x, distances, n);
+                    share.finish.first(row, sums, n);
+                }
             }
-        };
-        for (k, sum) in sums[..n].iter().enumerate() {
-            (share.store)(row + k, *sum);
         }
         row += n;
         at += n * len;
@@ -62,7 +60,7 @@ pub(super) unsafe fn shift<V: MaskLanes, O: Index, F: Fn(usize, V::Elem)>(
 
 /// The sums of `n` rows; `x` begins at the first row's own number.
 #[inline(always)]
-unsafe fn rows_of_one_shape<V: MaskLanes>(
+unsafe fn one_shape<V: MaskLanes>(
     values: *const V::Elem,
     x: *const V::Elem,
     distances: &[isize],
@@ -82,6 +80,10 @@ unsafe fn rows_of_one_shape<V: MaskLanes>(
     };
     // SAFETY: the caller checked that these reads lie in the values.
     unsafe {
+        if len == 1 {
+            add(0, V::load_first(values, n), distances[0]);
+            return sums[0];
+        }
         for j in (0..whole).step_by(V::COLUMNS) {
             let columns = V::columns(values.add(j), len, n);
             for (k, column) in columns.as_ref().iter().enumerate() {
@@ -103,19 +105,18 @@ unsafe fn rows_of_one_shape<V: MaskLanes>(
     }
 }
 
-/// Rows as windows of columns: values spread by the mask, x read in order.
+/// Rows as windows of columns: values spread by the mask (or as they are, when the windows are
+/// runs), x read in order.
 ///
 /// # Safety
 /// The rows are a segment of windows of the pattern.
 #[inline(always)]
-pub(super) unsafe fn windows<V: MaskLanes, O: Index, F: Fn(usize, V::Elem)>(
-    share: &Share<'_, V::Elem, O, F>,
+pub(super) unsafe fn windows<V: MaskLanes<Elem: Element>, O: Index, const RUNS: bool>(
+    share: &Share<'_, V::Elem, O>,
     rows: Range<usize>,
     first: usize,
     base: usize,
-) where
-    V::Elem: Element,
-{
+) {
     let mut codes = share.encoded.codes[first..].as_ptr();
     let (values, x) = (share.values.as_ptr(), share.x[base..].as_ptr());
     let mut k = share.offsets[rows.start].to_usize();
@@ -127,14 +128,89 @@ pub(super) unsafe fn windows<V: MaskLanes, O: Index, F: Fn(usize, V::Elem)>(
             while k < end {
                 let (start, mask) = (usize::from(*codes), u32::from(*codes.add(1)));
                 let x = V::load_mask(x.add(start), mask);
-                let value = V::expand(values.add(k), mask);
+                let value = if RUNS {
+                    V::load_mask(values.add(k), mask)
+                } else {
+                    V::expand(values.add(k), mask)
+                };
                 (sum, other) = (other, value.mul_add(x, sum));
                 k += mask.count_ones() as usize;
                 codes = codes.add(2);
             }
-            (share.store)(row, sum.add(other).sum());
+            share.finish.one(row, sum.add(other).sum());
         }
     }
+}
+
+/// Neighbouring rows with the same columns together, up to four: one gather for all.
+///
+/// # Safety
+/// The rows are a segment of the pattern that is walked so.
+#[inline(always)]
+pub(super) unsafe fn alike<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>>(
+    share: &Share<'_, V::Elem, O>,
+    rows: Range<usize>,
+    columns: C,
+) {
+    let mut row = rows.start;
+    while row < rows.end {
+        // SAFETY: the bitmap holds spare bytes behind the last row.
+        let bits = unsafe { bits(&share.encoded.alike, row + 1) };
+        let n = (1 + bits.trailing_ones() as usize).min(rows.end - row).min(4);
+        let (start, end) = (share.offsets[row].to_usize(), share.offsets[row + 1].to_usize());
+        // SAFETY: these rows have the columns of the first.
+        unsafe {
+            match n {
+                1 => together::<V, O, C, 1>(share, row, start, end - start, columns),
+                2 => together::<V, O, C, 2>(share, row, start, end - start, columns),
+                3 => together::<V, O, C, 3>(share, row, start, end - start, columns),
+                _ => together::<V, O, C, 4>(share, row, start, end - start, columns),
+            }
+        }
+        row += n;
+    }
+}
+
+#[inline(always)]
+unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, const R: usize>(
+    share: &Share<'_, V::Elem, O>,
+    row: usize,
+    start: usize,
+    len: usize,
+    columns: C,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let values = share.values.as_ptr().add(start);
+        let mut sums = [V::zero(); R];
+        let mut k = 0;
+        while k + V::N <= len {
+            let x = columns.gather::<V>(start + k);
+            for (r, sum) in sums.iter_mut().enumerate() {
+                *sum = V::load(values.add(r * len + k)).mul_add(x, *sum);
+            }
+            k += V::N;
+        }
+        if k < len {
+            let x = columns.gather_first::<V>(start + k, len - k);
+            for (r, sum) in sums.iter_mut().enumerate() {
+                *sum = V::load_first(values.add(r * len + k), len - k).mul_add(x, *sum);
+            }
+        }
+        for (r, sum) in sums.into_iter().enumerate() {
+            share.finish.one(row + r, sum.sum());
+        }
+    }
+}
+
+/// 25 bits or more of a bitmap, from bit `at` on.
+///
+/// # Safety
+/// Four bytes from that of `at` on are there.
+#[inline(always)]
+unsafe fn bits(map: &[u8], at: usize) -> u32 {
+    // SAFETY: promised by the caller.
+    unsafe { map.as_ptr().add(at / 8).cast::<u32>().read_unaligned() >> (at % 8) }
 }
 
 /// Entries a vector at a time, whatever rows they belong to: a segmented sum within the vector,
@@ -143,28 +219,23 @@ pub(super) unsafe fn windows<V: MaskLanes, O: Index, F: Fn(usize, V::Elem)>(
 /// # Safety
 /// The rows are a flat segment of the pattern, at most [`ROWS`] of them.
 #[inline(always)]
-pub(super) unsafe fn flat<V: MaskLanes, O: Index, F: Fn(usize, V::Elem), C: Columns<V::Elem>>(
-    share: &Share<'_, V::Elem, O, F>,
+pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>>(
+    share: &Share<'_, V::Elem, O>,
     rows: Range<usize>,
     columns: C,
-) where
-    V::Elem: Element,
-{
-    let offsets = &share.offsets[rows.start..=rows.end];
-    let (start, end) = (offsets[0].to_usize(), offsets[rows.len()].to_usize());
-    let mut sums = MaybeUninit::<[V::Elem; ROWS + 16]>::uninit();
+) {
+    let (start, end) = (share.offsets[rows.start].to_usize(), share.offsets[rows.end].to_usize());
+    let mut sums = MaybeUninit::<[V::Elem; ROWS + LANES]>::uninit();
     let sums = sums.as_mut_ptr().cast::<V::Elem>();
-    let mut filled = 0;
-    let last = &share.encoded.last;
+    let all = (1u32 << V::N) - 1;
     // SAFETY: vectors are cut to the entries of the segment; every sum but the spare ones behind
     // is written before it is read, as there are as many as rows with entries.
     unsafe {
+        let mut filled = 0;
         let mut carry = V::zero();
         let mut k = start / V::N * V::N;
         while k < end {
-            let bits = last.as_ptr().add(k / 8).cast::<u16>().read_unaligned();
-            let all = (1u32 << V::N) - 1;
-            let mut ends = u32::from(bits) & all;
+            let mut ends = bits(&share.encoded.last, k) & all;
             let mut sum = if k >= start && k + V::N <= end {
                 V::load(share.values.as_ptr().add(k)).mul_add(columns.gather::<V>(k), V::zero())
             } else {
@@ -180,7 +251,7 @@ pub(super) unsafe fn flat<V: MaskLanes, O: Index, F: Fn(usize, V::Elem), C: Colu
                 value.mul_add(columns.gather_mask::<V>(k, mask), V::zero())
             };
             // Lanes whose row goes on from the lane before; then 2, 4 and 8 lanes before.
-            let one = !(ends << 1) & !1 & all;
+            let one = !(ends << 1) & !1;
             let two = one & (one << 1);
             let four = two & (two << 2);
             sum = sum.add_earlier::<0>(one);
@@ -190,24 +261,19 @@ pub(super) unsafe fn flat<V: MaskLanes, O: Index, F: Fn(usize, V::Elem), C: Colu
                 sum = sum.add_earlier::<3>(four & (four << 4));
             }
             // The lanes of the row that was open: up to the first end.
-            let open = ends ^ ends.wrapping_sub(1);
-            sum = sum.add_mask(carry, open & all);
+            sum = sum.add_mask(carry, ends ^ ends.wrapping_sub(1));
             sum.compress(sums.add(filled), ends);
             filled += ends.count_ones() as usize;
-            carry = if ends >> (V::N - 1) == 1 { V::zero() } else { sum.splat_last() };
+            // All lanes, or none when the last one ends a row.
+            carry = sum.splat_last((ends >> (V::N - 1)).wrapping_sub(1));
             k += V::N;
         }
-    }
-    let mut next = sums.cast_const();
-    for (k, ends) in offsets.windows(2).enumerate() {
-        let mut sum = <V::Elem as gustav_core::Scalar>::zero();
-        if ends[0] < ends[1] {
-            // SAFETY: one sum for each row with entries.
-            unsafe {
-                sum = *next;
-                next = next.add(1);
-            }
+        let mut next = sums.cast_const();
+        for row in rows.clone().step_by(V::N) {
+            let n = (rows.end - row).min(V::N);
+            let filled = bits(&share.encoded.filled, row) & (all >> (V::N - n));
+            share.finish.first(row, V::expand(next, filled), n);
+            next = next.add(filled.count_ones() as usize);
         }
-        (share.store)(rows.start + k, sum);
     }
 }

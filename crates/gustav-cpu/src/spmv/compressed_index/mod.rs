@@ -12,6 +12,7 @@ mod encode;
 mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod masked;
+mod survey;
 
 use bytemuck::cast_slice;
 use gustav_core::{Arith, CsrView, DType, Index, IndexType, Result, Scalar, Semiring};
@@ -22,7 +23,8 @@ use super::rows::{Operands, vectorizes};
 use super::shares::Shares;
 use crate::arch::Isa;
 use crate::{Threads, schedule};
-use encode::{Encoded, Limits};
+use encode::Encoded;
+use survey::Limits;
 
 pub(crate) struct Compressed<A> {
     shares: Shares<A>,
@@ -80,11 +82,6 @@ unsafe fn vectors<E: Element, T: Scalar, I: Index, O: Index, S: Semiring<T::Accu
     epilogue: &Epilogue<T::Accum, S>,
     y: Output<'_, T>,
 ) {
-    let store = |row: usize, sum: E| {
-        let sum = bytemuck::cast::<E, T::Accum>(sum);
-        // SAFETY: promised by the caller.
-        unsafe { epilogue.store(y, row, sum) }
-    };
     let share = kernel::Share {
         encoded,
         share,
@@ -92,7 +89,7 @@ unsafe fn vectors<E: Element, T: Scalar, I: Index, O: Index, S: Semiring<T::Accu
         indices: cast_slice(operands.indices),
         values: cast_slice::<T, E>(operands.values),
         x: cast_slice::<T, E>(operands.x),
-        store,
+        finish: epilogue.finish(y),
     };
     dispatch(isa, share);
 }

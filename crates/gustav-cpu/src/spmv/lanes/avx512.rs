@@ -143,7 +143,7 @@ lanes!(
 );
 
 macro_rules! mask_lanes {
-    ($name:ident, $elem:ty, $columns:literal, $mask:ty, $store:ident,
+    ($name:ident, $elem:ty, $columns:literal, $mask:ty, $set1:ident, $mul:ident, $mask_store:ident, $store:ident,
      $maskz_load:ident, $expand:ident, $compress:ident, $mask_add:ident, $splat_last:expr,
      $up:expr, $index_maskz:ident, $half_maskz:ident, $widen:ident, $mask_gather:ident,
      $scale:literal, $zero:ident, $transpose:ident) => {
@@ -153,9 +153,19 @@ macro_rules! mask_lanes {
             type Columns = [Self; $columns];
 
             #[inline(always)]
-            unsafe fn store(self, to: *mut $elem) {
+            unsafe fn splat(value: $elem) -> Self {
                 // SAFETY: see above.
-                unsafe { $store(to, self.0) }
+                Self(unsafe { $set1(value) })
+            }
+            #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $mul(self.0, other.0) })
+            }
+            #[inline(always)]
+            unsafe fn store_first(self, to: *mut $elem, n: usize) {
+                // SAFETY: see above.
+                unsafe { $mask_store(to, Self::mask(n), self.0) }
             }
             #[inline(always)]
             unsafe fn load_mask(from: *const $elem, mask: u32) -> Self {
@@ -178,9 +188,9 @@ macro_rules! mask_lanes {
                 Self(unsafe { $mask_add(self.0, mask as $mask, self.0, other.0) })
             }
             #[inline(always)]
-            unsafe fn splat_last(self) -> Self {
+            unsafe fn splat_last(self, mask: u32) -> Self {
                 // SAFETY: see above.
-                Self(unsafe { $splat_last(self.0) })
+                Self(unsafe { $splat_last(mask as $mask, self.0) })
             }
             #[inline(always)]
             unsafe fn add_earlier<const STEP: usize>(self, mask: u32) -> Self {
@@ -216,12 +226,15 @@ mask_lanes!(
     f32,
     4,
     __mmask16,
+    _mm512_set1_ps,
+    _mm512_mul_ps,
+    _mm512_mask_storeu_ps,
     _mm512_storeu_ps,
     _mm512_maskz_loadu_ps,
     _mm512_maskz_expandloadu_ps,
     _mm512_maskz_compress_ps,
     _mm512_mask_add_ps,
-    |v| _mm512_permutexvar_ps(_mm512_set1_epi32(15), v),
+    |m, v| _mm512_maskz_permutexvar_ps(m, _mm512_set1_epi32(15), v),
     up_f32,
     _mm512_maskz_loadu_epi32,
     _mm256_maskz_loadu_epi16,
@@ -236,12 +249,15 @@ mask_lanes!(
     f64,
     2,
     __mmask8,
+    _mm512_set1_pd,
+    _mm512_mul_pd,
+    _mm512_mask_storeu_pd,
     _mm512_storeu_pd,
     _mm512_maskz_loadu_pd,
     _mm512_maskz_expandloadu_pd,
     _mm512_maskz_compress_pd,
     _mm512_mask_add_pd,
-    |v| _mm512_permutexvar_pd(_mm512_set1_epi64(7), v),
+    |m, v| _mm512_maskz_permutexvar_pd(m, _mm512_set1_epi64(7), v),
     up_f64,
     _mm256_maskz_loadu_epi32,
     _mm_maskz_loadu_epi16,

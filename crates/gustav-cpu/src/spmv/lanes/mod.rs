@@ -53,7 +53,10 @@ pub(crate) trait MaskLanes: Lanes {
     /// `COLUMNS` vectors.
     type Columns: AsRef<[Self]>;
 
-    unsafe fn store(self, to: *mut Self::Elem);
+    unsafe fn splat(value: Self::Elem) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+    /// Stores the first `n` lanes.
+    unsafe fn store_first(self, to: *mut Self::Elem, n: usize);
     unsafe fn load_mask(from: *const Self::Elem, mask: u32) -> Self;
     /// The next values in memory go to the lanes that are on.
     unsafe fn expand(from: *const Self::Elem, mask: u32) -> Self;
@@ -61,8 +64,8 @@ pub(crate) trait MaskLanes: Lanes {
     unsafe fn compress(self, to: *mut Self::Elem, mask: u32);
     /// Adds `other` to the lanes that are on.
     unsafe fn add_mask(self, other: Self, mask: u32) -> Self;
-    /// The last lane in all lanes.
-    unsafe fn splat_last(self) -> Self;
+    /// The last lane in the lanes that are on.
+    unsafe fn splat_last(self, mask: u32) -> Self;
     /// Adds to each lane that is on the lane `1 << STEP` places before it.
     unsafe fn add_earlier<const STEP: usize>(self, mask: u32) -> Self;
     unsafe fn index_u32_mask(from: *const u32, mask: u32) -> Self::Index;

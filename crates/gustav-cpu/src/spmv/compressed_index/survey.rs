@@ -1,0 +1,167 @@
+//! Which way to write the columns of which rows.
+
+use std::ops::Range;
+
+use gustav_core::{CsrView, Index, Scalar};
+
+use super::encode::{Code, Segment, Walk, entries};
+
+/// What the kernels of an instruction set can do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Columns of a window: the lanes of a vector.
+    pub(super) width: usize,
+    /// Whether masks can spread values over windows, and sum vectors that hold many rows.
+    pub(super) masks: bool,
+}
+
+/// Most rows of a segment that is no shift: bounds the sums that a flat walk holds back.
+pub(super) const ROWS: usize = 512;
+// Fewest rows of a shift.
+const SHIFT_ROWS: usize = 16;
+const NARROW: usize = 1 << 16;
+
+/// What a kernel takes for a part of its work, in cycles, as measured on one AVX-512 machine:
+/// only the ratios count.
+struct Cost;
+
+impl Cost {
+    const ROW: usize = 10;
+    const RUN: usize = 3;
+    const WINDOW: usize = 4;
+    /// A vector of entries: a gather for f32 and f64 is as long as its lanes.
+    const fn gather(width: usize) -> usize {
+        width + 2
+    }
+    const fn flat(width: usize) -> usize {
+        Self::gather(width) + 8
+    }
+}
+
+/// The segments of `rows`: shifts first, the rest by cost. Distances of shifts come with them.
+pub(super) fn survey<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    rows: Range<usize>,
+    limits: Limits,
+) -> Vec<(Segment, Vec<isize>)> {
+    let mut found = Vec::new();
+    let mut open = rows.start;
+    let mut row = rows.start;
+    while row < rows.end {
+        let mut end = row + 1;
+        while end < rows.end && shifted(a.row(end - 1).0, a.row(end).0) {
+            end += 1;
+        }
+        if end - row >= SHIFT_ROWS && a.row_len(row) > 0 {
+            others(a, open..row, limits, &mut found);
+            let columns = a.row(row).0;
+            let distances = columns.iter().map(|c| c.to_usize() as isize - row as isize).collect();
+            let code = Code::Shift { first: 0, len: columns.len() };
+            found.push((Segment { rows: row..end, code }, distances));
+            open = end;
+        }
+        row = end;
+    }
+    others(a, open..rows.end, limits, &mut found);
+    found
+}
+
+fn shifted<I: Index>(row: &[I], next: &[I]) -> bool {
+    row.len() == next.len() && row.iter().zip(next).all(|(a, b)| a.to_usize() + 1 == b.to_usize())
+}
+
+fn others<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    rows: Range<usize>,
+    limits: Limits,
+    found: &mut Vec<(Segment, Vec<isize>)>,
+) {
+    let mut start = rows.start;
+    while start < rows.end {
+        let end = rows.end.min(start + ROWS);
+        found.push((Segment { rows: start..end, code: code(a, start..end, limits) }, Vec::new()));
+        start = end;
+    }
+}
+
+/// The cheapest way to write rows that are no shift.
+fn code<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    rows: Range<usize>,
+    limits: Limits,
+) -> Code {
+    let Limits { width, masks } = limits;
+    let entries = entries(a, &rows);
+    let columns = &a.indices()[entries.clone()];
+    let base = columns.iter().min().map_or(0, |c| c.to_usize());
+    let last = columns.iter().max().map_or(0, |c| c.to_usize());
+    let narrow = last - base < NARROW;
+
+    let (walk, cost) = walk(a, rows.clone(), limits);
+    if masks && narrow && rows.clone().all(|r| a.row(r).0.is_sorted_by(|a, b| a < b)) {
+        let (mut runs, mut spread) = (0, 0);
+        for row in rows.clone() {
+            windows(a.row(row).0, width, true, |_, _| runs += 1);
+            windows(a.row(row).0, width, false, |_, _| spread += 1);
+        }
+        let ways = [(runs * Cost::RUN, runs, true), (spread * Cost::WINDOW, spread, false)];
+        let [run, window] = ways;
+        let (best, count, runs) = if run.0 <= window.0 { run } else { window };
+        // Two codes for a window find room in place of its entries' only if there are two.
+        if best + rows.len() * Cost::ROW < cost && 2 * count <= entries.len() {
+            return Code::Windows { first: entries.start, base, runs };
+        }
+    }
+    if narrow { Code::Narrow { base, walk } } else { Code::Plain { walk } }
+}
+
+/// How to take the entries one by one, and what it costs.
+fn walk<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    rows: Range<usize>,
+    limits: Limits,
+) -> (Walk, usize) {
+    let vectors = |r: usize| a.row_len(r).div_ceil(limits.width);
+    let (mut by_row, mut together) = (0, 0);
+    for row in rows.clone() {
+        let own = Cost::ROW + vectors(row) * 2;
+        let gathers = vectors(row) * Cost::gather(limits.width);
+        by_row += own + gathers;
+        let alike = row > rows.start && a.row(row - 1).0 == a.row(row).0;
+        together += own + if alike { 0 } else { gathers };
+    }
+    let nnz = entries(a, &rows).len();
+    let flat = nnz.div_ceil(limits.width) * Cost::flat(limits.width) + rows.len();
+    // Rows alike must pay for finding out how many there are.
+    let ways = if !limits.masks {
+        [(by_row, Walk::Rows); 3]
+    } else {
+        [(by_row, Walk::Rows), (together * 5 / 4, Walk::Alike), (flat, Walk::Flat)]
+    };
+    let (cost, walk) = ways.into_iter().min_by_key(|way| way.0).unwrap_or((by_row, Walk::Rows));
+    (walk, cost)
+}
+
+/// Covers the increasing `columns` with windows of `width`, greedily; with `runs`, a window
+/// ends where a column is missing.
+pub(super) fn windows<I: Index>(
+    columns: &[I],
+    width: usize,
+    runs: bool,
+    mut window: impl FnMut(usize, u16),
+) {
+    let mut k = 0;
+    while k < columns.len() {
+        let (start, first) = (k, columns[k].to_usize());
+        let mut mask = 0;
+        while k < columns.len() {
+            let at = columns[k].to_usize() - first;
+            if at >= width || (runs && at != k - start) {
+                break;
+            }
+            mask |= 1 << at;
+            k += 1;
+        }
+        window(first, mask);
+    }
+}
