@@ -284,6 +284,12 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
     }
 }
 
+impl<'a, T: Scalar, I: Index, O: Index> From<&'a Csr<T, I, O>> for CsrView<'a, T, I, O> {
+    fn from(a: &'a Csr<T, I, O>) -> Self {
+        a.view()
+    }
+}
+
 pub(crate) fn copy<T: bytemuck::Pod>(from: &[T], what: &'static str) -> Result<Buffer<T>> {
     let mut to = Buffer::uninit(from.len(), what)?;
     // SAFETY: both blocks hold `from.len()` values and cannot overlap.

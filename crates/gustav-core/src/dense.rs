@@ -328,6 +328,18 @@ impl<'a, T: Scalar> DenseView<'a, T> {
     }
 }
 
+impl<'a, T: Scalar> From<&'a Dense<T>> for DenseView<'a, T> {
+    fn from(m: &'a Dense<T>) -> Self {
+        m.view()
+    }
+}
+
+impl<'a, T: Scalar> From<&'a mut Dense<T>> for DenseViewMut<'a, T> {
+    fn from(m: &'a mut Dense<T>) -> Self {
+        m.view_mut()
+    }
+}
+
 impl<'a, T: Scalar> DenseViewMut<'a, T> {
     /// A matrix over borrowed values, to be written.
     ///

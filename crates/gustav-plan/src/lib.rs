@@ -2,6 +2,7 @@
 //! among them. Nothing here runs on a device; backends pass in what they know as values.
 
 pub mod algorithm;
+pub mod autotune;
 pub mod choice;
 pub mod facts;
 pub mod heuristics;

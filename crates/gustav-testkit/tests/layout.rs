@@ -26,7 +26,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "gustav-testkit",
         ],
     ),
-    ("gustav-cli", &["gustav", "gustav-bench", "gustav-core"]),
+    ("gustav-cli", &["gustav", "gustav-bench", "gustav-core", "gustav-testkit"]),
 ];
 
 fn root() -> PathBuf {

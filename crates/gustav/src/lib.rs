@@ -1,1 +1,51 @@
-//! (to be written)
+//! Sparse matrix multiplication, straight from CSR: sparse × dense ([`spmm`]), sparse × vector
+//! ([`spmv`]) and sparse × sparse ([`spgemm`]).
+//!
+//! ```
+//! use gustav::{Csr, Dense};
+//!
+//! // 2 x 3, row 0 holds 1 at column 0 and 2 at column 2, row 1 holds 3 at column 1.
+//! let a = Csr::<f32>::new(2, 3, vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])?;
+//! let b = Dense::from_row_major(3, 2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+//! let c = gustav::spmm(&a, &b)?;
+//! assert_eq!(c.data(), [11.0, 14.0, 9.0, 12.0]);
+//! # Ok::<(), gustav::Error>(())
+//! ```
+//!
+//! Options stand on the builders [`Spmm`], [`Spmv`] and [`Spgemm`]: α, Aᵀ, another semiring,
+//! threads, a named algorithm, deterministic results.
+//!
+//! A plan analyses the pattern once and multiplies any number of times, with any values:
+//!
+//! ```
+//! use gustav::{Csr, Dense, Device, Layout, Problem};
+//!
+//! let a = Csr::<f64>::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, 2.0])?;
+//! let b = Dense::from_row_major(2, 1, vec![10.0, 20.0])?;
+//! let mut c = Dense::zeros(2, 1, Layout::RowMajor)?;
+//!
+//! let mut plan = Device::cpu().plan_spmm(&a, &Problem::spmm(&a.view()).calls(1000))?;
+//! plan.execute(&a, 1.0, &b, 0.0, &mut c)?;
+//! assert_eq!(c.data(), [20.0, 20.0]);
+//! println!("{}", plan.explain()); // algorithm, facts, why, workspace
+//! # Ok::<(), gustav::Error>(())
+//! ```
+//!
+//! Arrays that a program already holds are borrowed by [`CsrView`]; `i32` and `i64` index
+//! arrays are read in place through [`index::unsigned`]. Column indices and row offsets are
+//! `u32` or `u64`, independently. Files are read and written, and test matrices generated, by
+//! [`io`].
+
+mod device;
+mod explain;
+mod plan;
+mod product;
+
+pub use device::{Device, DeviceInfo};
+pub use explain::Explanation;
+pub use gustav_core::*;
+pub use gustav_cpu::{Config, CpuScalar, Threads};
+pub use gustav_io as io;
+pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats};
+pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
+pub use product::{Spgemm, Spmm, Spmv, spgemm, spmm, spmv};

@@ -107,7 +107,7 @@ pub(crate) fn of_content(head: &[u8]) -> Result<Format> {
 ///
 /// # Errors
 /// [`Error::Argument`] when the extension is unknown.
-pub(crate) fn of_name(path: &Path) -> Result<(Format, Compression)> {
+pub fn of_name(path: &Path) -> Result<(Format, Compression)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let (stem, compression) = match () {
         () if name.ends_with(".gz") => (&name[..name.len() - 3], Compression::Gzip),

@@ -60,6 +60,14 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
     }
 }
 
+/// Writes a file of any content as [`write_csr`] does: whole or not at all.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be written.
+pub fn write_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    atomic::write(path.as_ref(), Compression::None, |to| to.write_all(bytes))
+}
+
 /// Writes a dense matrix: `.npy` (in its layout) or `.mtx` (array general), each with `.gz` or
 /// `.zst` for compression; see [`write_csr`].
 ///

@@ -75,7 +75,10 @@ pub fn check_spgemm<T, I, O, S>(
             let (a, b) = (matrix.csr.view(), b.view());
             let failure = match attempt(|| kernel(SpgemmCase { name: matrix.name, a, b, sorted })) {
                 Err(failure) => Some(failure),
-                Ok(c) => wrong(oracle::Spgemm { semiring: S::KIND, a, b, sorted }.verify(c.view())),
+                Ok(c) => wrong(
+                    oracle::Spgemm { semiring: S::KIND, sorted, ..oracle::Spgemm::new(a, b) }
+                        .verify(c.view()),
+                ),
             };
             let order = if sorted { "sorted" } else { "unsorted" };
             report.case(|| format!("{} x {}, {order}", matrix.name, OTHERS[row[1]]), failure);

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::model::{Model, Scaling, with_model};
 use super::verdict::Verdict;
 
-/// The operands of C = A·B, to check a sparse result against.
+/// The operands of C = α·A·B, to check a sparse result against.
 ///
 /// The pattern rule: C stores every entry that some pair of entries of A and B produces, once,
 /// also when its value is zero, and no other.
@@ -18,6 +18,8 @@ pub struct Spgemm<'a, T: Scalar, I: Index, O: Index> {
     pub a: CsrView<'a, T, I, O>,
     /// B, as many rows as A has columns.
     pub b: CsrView<'a, T, I, O>,
+    /// α; the semiring's one when there is none.
+    pub alpha: Option<T::Accum>,
     /// Whether the columns of every row of C must increase.
     pub sorted: bool,
 }
@@ -34,7 +36,7 @@ struct Slot<S> {
 impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
     /// The ordinary product A·B with sorted rows.
     pub fn new(a: CsrView<'a, T, I, O>, b: CsrView<'a, T, I, O>) -> Self {
-        Spgemm { semiring: SemiringKind::PlusTimes, a, b, sorted: true }
+        Spgemm { semiring: SemiringKind::PlusTimes, a, b, alpha: None, sorted: true }
     }
 
     /// Compares `found` with the reference. Its index types may differ from those of A.
@@ -111,7 +113,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
         touched: &[usize],
         (cols, values): (&[I2], &[T]),
     ) -> Verdict {
-        let alpha = one::<M, T>(self.semiring);
+        let alpha = self.alpha.map_or_else(|| one::<M, T>(self.semiring), M::read);
         let scaling = Scaling { alpha, beta: None };
         let mut verdict = Verdict::empty();
         for (position, (col, value)) in cols.iter().zip(values).enumerate() {

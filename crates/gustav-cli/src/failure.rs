@@ -1,0 +1,73 @@
+//! How a command ends: exit status 0 done, 1 a check failed, 2 error.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use gustav::Error;
+
+/// How a command ended when nothing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything that was asked for was done.
+    Done,
+    /// A check or a comparison failed.
+    Failed,
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub enum Failure {
+    /// The reader of the output went away: not an error.
+    ClosedPipe,
+    /// The library's error.
+    Library(Error),
+    /// A request that makes no sense, in words.
+    Request(String),
+    /// Standard output could not be written.
+    Output(std::io::Error),
+}
+
+/// What a verb returns.
+pub type Result<T = Outcome> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        Failure::Library(e)
+    }
+}
+
+/// Only writing to standard output gives bare input-output errors.
+impl From<std::io::Error> for Failure {
+    fn from(e: std::io::Error) -> Self {
+        if e.kind() == ErrorKind::BrokenPipe { Failure::ClosedPipe } else { Failure::Output(e) }
+    }
+}
+
+impl Failure {
+    /// The message for standard error, with the option that helps where there is one.
+    fn message(&self) -> Option<String> {
+        match self {
+            Failure::ClosedPipe => None,
+            Failure::Library(e @ Error::Overflow { .. }) => Some(format!("{e} (pass --index u64)")),
+            Failure::Library(e) => Some(e.to_string()),
+            Failure::Request(words) => Some(words.clone()),
+            Failure::Output(e) => Some(format!("cannot write to standard output: {e}")),
+        }
+    }
+}
+
+/// The exit status of a command, after telling why on standard error.
+pub fn finish(result: Result) -> ExitCode {
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::from(1),
+        Err(failure) => match failure.message() {
+            None => ExitCode::SUCCESS,
+            Some(message) => {
+                // Nothing is left to be told when standard error is gone too.
+                let _ = writeln!(std::io::stderr(), "gustav: {message}");
+                ExitCode::from(2)
+            }
+        },
+    }
+}

@@ -1,0 +1,154 @@
+//! A matrix as a picture: where its nonzeros lie, and how long its rows are.
+
+mod drawing;
+mod png;
+mod svg;
+mod terminal;
+
+pub use drawing::Drawing;
+pub use png::encode as to_png;
+pub use svg::write as to_svg;
+pub use terminal::{histogram, spy};
+
+use gustav::{CsrView, Index, Scalar};
+
+/// The matrix counted into a grid of bins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Density {
+    /// Bins from top to bottom.
+    pub down: usize,
+    /// Bins from left to right.
+    pub across: usize,
+    counts: Vec<u64>,
+    // Cells of the matrix in one bin, at least 1.
+    cells: f64,
+}
+
+impl Density {
+    /// Counts `a` into at most `most` × `most` bins with the shape of the matrix, one bin a
+    /// cell when it is small. `stretch` is how much taller than wide a bin is drawn.
+    pub fn new<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        most: usize,
+        stretch: usize,
+    ) -> Self {
+        let (rows, cols) = (a.nrows(), a.ncols());
+        let longer = rows.max(cols).max(1) as f64;
+        // At least two bins, so that a very long matrix still shows as a stripe.
+        let bins = |size: usize, most: usize| {
+            let share = (most as f64 * size as f64 / longer).round() as usize;
+            share.max(2).min(size)
+        };
+        let (down, across) = (bins(rows, most / stretch), bins(cols, most));
+        let mut counts = vec![0; down * across];
+        for row in 0..rows {
+            let line = bin(row, rows, down) * across;
+            for col in a.row(row).0 {
+                counts[line + bin(col.to_usize(), cols, across)] += 1;
+            }
+        }
+        let cells = (rows as f64 * cols as f64 / (down * across).max(1) as f64).max(1.0);
+        Density { down, across, counts, cells }
+    }
+
+    /// How full a bin is, from 0 (empty) to 1 (every cell), on a logarithmic scale: a bin with
+    /// a single nonzero among millions of cells still shows.
+    pub fn shade(&self, down: usize, across: usize) -> f64 {
+        match self.counts[down * self.across + across] {
+            0 => 0.0,
+            count => {
+                let fullness = (count as f64 / self.cells).min(1.0);
+                let darkest = -self.cells.ln().max(1.0);
+                0.15 + 0.85 * (1.0 - fullness.ln() / darkest).clamp(0.0, 1.0)
+            }
+        }
+    }
+}
+
+/// The bin of `index` among `bins` of equal size.
+fn bin(index: usize, size: usize, bins: usize) -> usize {
+    (index as u128 * bins as u128 / size as u128) as usize
+}
+
+/// Row lengths in bins that double: 0, 1, 2–3, 4–7 and so on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowLengths {
+    /// First and last length of a bin, and the number of rows with such a length.
+    pub bins: Vec<(usize, usize, u64)>,
+}
+
+impl RowLengths {
+    /// Counts the rows of `a`; bins up to the longest row.
+    pub fn new<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Self {
+        let mut bins: Vec<(usize, usize, u64)> = Vec::new();
+        for row in 0..a.nrows() {
+            let length = a.row_len(row);
+            let k = (usize::BITS - length.leading_zeros()) as usize;
+            while bins.len() <= k {
+                let n = bins.len();
+                let first = if n == 0 { 0 } else { 1 << (n - 1) };
+                bins.push((first, (first * 2).max(1) - 1, 0));
+            }
+            bins[k].2 += 1;
+        }
+        RowLengths { bins }
+    }
+
+    /// A bin's lengths as text.
+    pub fn label(first: usize, last: usize) -> String {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gustav::Csr;
+
+    fn matrix(nrows: usize, ncols: usize, rows: &[&[u32]]) -> Csr<f32> {
+        let mut offsets = vec![0u32];
+        let mut indices = Vec::new();
+        for row in rows {
+            indices.extend_from_slice(row);
+            offsets.push(indices.len() as u32);
+        }
+        let values = vec![1.0; indices.len()];
+        Csr::new(nrows, ncols, offsets, indices, values).expect("a valid matrix")
+    }
+
+    #[test]
+    fn a_small_matrix_has_one_bin_a_cell() {
+        let a = matrix(2, 3, &[&[0, 2], &[1]]);
+        let d = Density::new(&a.view(), 64, 1);
+        assert_eq!((d.down, d.across), (2, 3));
+        assert_eq!(d.shade(0, 0), 1.0);
+        assert_eq!(d.shade(0, 1), 0.0);
+    }
+
+    #[test]
+    fn a_matrix_without_cells_has_no_bins() {
+        for (m, n) in [(0, 0), (0, 5), (5, 0)] {
+            let a = Csr::<f32>::empty(m, n).expect("small");
+            let d = Density::new(&a.view(), 64, 2);
+            assert_eq!(d.down * d.across, 0, "{m} x {n}");
+        }
+    }
+
+    #[test]
+    fn every_nonzero_is_counted_and_a_lone_one_shows() {
+        let rows: Vec<Vec<u32>> = (0..1000).map(|i| vec![i]).collect();
+        let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+        let d = Density::new(&matrix(1000, 1000, &rows).view(), 32, 1);
+        assert_eq!(d.counts.iter().sum::<u64>(), 1000);
+        for k in 0..32 {
+            assert!(d.shade(k, k) > 0.1);
+        }
+    }
+
+    #[test]
+    fn row_lengths_double() {
+        let a = matrix(4, 8, &[&[], &[1], &[0, 1, 2], &[0, 1, 2, 3, 4]]);
+        let lengths = RowLengths::new(&a.view());
+        assert_eq!(lengths.bins, [(0, 0, 1), (1, 1, 1), (2, 3, 1), (4, 7, 1)]);
+    }
+}

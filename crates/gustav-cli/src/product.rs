@@ -1,0 +1,285 @@
+//! What the three products have in common: trying algorithms, and telling the outcome.
+
+use std::fmt::Write;
+
+use gustav::{Algorithm, Chooser, Device, Error, Explanation, Operation, Scalar};
+use gustav_testkit::oracle::Verdict;
+use serde::Serialize;
+
+use crate::args::{AlgorithmArg, Choice, Telling, Types};
+use crate::failure::{Failure, Outcome, Result};
+use crate::measure::Timing;
+use crate::output::{self, Number};
+use crate::source::Source;
+
+/// One algorithm, planned, executed and perhaps checked.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// What the plan says.
+    pub explanation: Explanation,
+    /// Milliseconds of planning.
+    pub plan_ms: f64,
+    /// Milliseconds of executing.
+    pub timing: Timing,
+    /// What the oracle says, when it was asked.
+    pub verdict: Option<Verdict>,
+}
+
+/// An algorithm of `--algorithm all`: its trial, or why there is none.
+pub type Attempt = (Algorithm, std::result::Result<Trial, String>);
+
+/// Tries the device's choice, or with `--algorithm all` every algorithm of `operation`; returns
+/// the fastest right trial first, and all attempts when there were several.
+///
+/// # Errors
+/// The first error of `trial`, except that with `all` an algorithm may refuse the problem.
+pub fn attempt(
+    choice: &Choice,
+    device: &Device,
+    operation: Operation,
+    mut trial: impl FnMut(&Device) -> Result<Trial>,
+) -> Result<(Trial, Vec<Attempt>)> {
+    if choice.algorithm != AlgorithmArg::All {
+        return Ok((trial(device)?, Vec::new()));
+    }
+    let mut attempts: Vec<Attempt> = Vec::new();
+    for &a in Algorithm::ALL.iter().filter(|a| a.operations().contains(&operation)) {
+        match trial(&device.clone().choose(Chooser::Named(a))) {
+            Ok(done) => attempts.push((a, Ok(done))),
+            Err(Failure::Library(e @ (Error::Unsupported { .. } | Error::OutOfMemory { .. }))) => {
+                attempts.push((a, Err(e.to_string())));
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    let right = |t: &Trial| t.verdict.as_ref().is_none_or(|v| v.ok);
+    let done = attempts.iter().filter_map(|(_, t)| t.as_ref().ok());
+    let best = done.min_by(|a, b| {
+        right(b).cmp(&right(a)).then(a.timing.median_ms.total_cmp(&b.timing.median_ms))
+    });
+    match best.cloned() {
+        Some(best) => Ok((best, attempts)),
+        None => Err(Failure::Request(format!("no algorithm computes this {operation}"))),
+    }
+}
+
+/// A multiplication as JSON; the keys are documented in docs/json.md.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    operation: Operation,
+    file: String,
+    rows: usize,
+    cols: usize,
+    nnz: usize,
+    columns: usize,
+    dtype: String,
+    index: String,
+    semiring: String,
+    transpose: bool,
+    device: String,
+    threads: usize,
+    algorithm: Algorithm,
+    reason: String,
+    plan_ms: Number,
+    execute_ms: Number,
+    repeats: usize,
+    gflops: Number,
+    workspace_bytes: usize,
+    norm: Number,
+    verified: Option<bool>,
+    max_error: Option<Number>,
+    error_bound: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    products: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nnz_c: Option<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<Candidate>,
+}
+
+/// One line of `--algorithm all` as JSON.
+#[derive(Clone, Debug, Serialize)]
+struct Candidate {
+    algorithm: Algorithm,
+    plan_ms: Option<Number>,
+    execute_ms: Option<Number>,
+    gflops: Option<Number>,
+    verified: Option<bool>,
+    max_error: Option<Number>,
+    error_bound: Option<Number>,
+    refused: Option<String>,
+}
+
+/// A finished product, ready to be told.
+pub struct Product<'a> {
+    /// Where A came from.
+    pub source: &'a Source,
+    /// The types it was read in.
+    pub types: &'a Types,
+    /// Where it was computed.
+    pub device: &'a Device,
+    /// The fastest right trial.
+    pub best: &'a Trial,
+    /// All attempts of `--algorithm all`.
+    pub attempts: &'a [Attempt],
+    /// Multiplications: nnz · columns, or the intermediate products.
+    pub multiplications: f64,
+    /// Nonzeros of C when it is sparse.
+    pub nnz_c: Option<usize>,
+    /// Intermediate products when C is sparse.
+    pub products: Option<u64>,
+    /// The product in words, such as `C = A·B`.
+    pub formula: String,
+    /// A few values of C.
+    pub sample: String,
+    /// The Frobenius norm of C.
+    pub norm: f64,
+}
+
+impl Product<'_> {
+    /// Tells the product on standard output.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    pub fn tell(&self, telling: Telling) -> Result {
+        output::tell(telling, &self.report(), &self.text())?;
+        let mut trials: Vec<&Trial> =
+            self.attempts.iter().filter_map(|(_, t)| t.as_ref().ok()).collect();
+        trials.push(self.best);
+        let wrong = trials.iter().any(|t| t.verdict.as_ref().is_some_and(|v| !v.ok));
+        Ok(if wrong { Outcome::Failed } else { Outcome::Done })
+    }
+
+    fn gflops(&self, trial: &Trial) -> f64 {
+        // Below a nanosecond there is nothing to divide by.
+        2.0 * self.multiplications / trial.timing.median_ms.max(1e-6) / 1e6
+    }
+
+    fn report(&self) -> Report {
+        let Explanation { problem, choice, workspace_bytes, .. } = &self.best.explanation;
+        let verdict = self.best.verdict.as_ref();
+        Report {
+            operation: problem.operation,
+            file: self.source.to_string(),
+            rows: problem.rows,
+            cols: problem.cols,
+            nnz: problem.nnz,
+            columns: problem.columns,
+            dtype: self.types.dtype.to_string(),
+            index: self.types.index.to_string(),
+            semiring: problem.semiring.to_string(),
+            transpose: problem.transpose_a,
+            device: self.device.name().into(),
+            threads: self.device.threads().count(),
+            algorithm: choice.algorithm,
+            reason: choice.reason.clone(),
+            plan_ms: Number(self.best.plan_ms),
+            execute_ms: Number(self.best.timing.median_ms),
+            repeats: self.best.timing.repeats,
+            gflops: Number(self.gflops(self.best)),
+            workspace_bytes: *workspace_bytes,
+            norm: Number(self.norm),
+            verified: verdict.map(|v| v.ok),
+            max_error: verdict.map(|v| Number(v.max_error())),
+            error_bound: verdict.map(|v| Number(v.error_bound())),
+            products: self.products,
+            nnz_c: self.nnz_c,
+            candidates: self.attempts.iter().map(|a| self.candidate(a)).collect(),
+        }
+    }
+
+    fn candidate(&self, (algorithm, outcome): &Attempt) -> Candidate {
+        let trial = outcome.as_ref().ok();
+        let verdict = trial.and_then(|t| t.verdict.as_ref());
+        Candidate {
+            algorithm: *algorithm,
+            plan_ms: trial.map(|t| Number(t.plan_ms)),
+            execute_ms: trial.map(|t| Number(t.timing.median_ms)),
+            gflops: trial.map(|t| Number(self.gflops(t))),
+            verified: verdict.map(|v| v.ok),
+            max_error: verdict.map(|v| Number(v.max_error())),
+            error_bound: verdict.map(|v| Number(v.error_bound())),
+            refused: outcome.as_ref().err().cloned(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Trial { explanation, plan_ms, timing, verdict } = self.best;
+        let Explanation { problem, choice, workspace_bytes, .. } = explanation;
+        let mut t = String::new();
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            t,
+            "{}: {}, {} on {} ({})",
+            problem.operation,
+            self.formula,
+            self.types.dtype,
+            self.device,
+            self.device.description(),
+        );
+        let (rows, cols, nnz) = (problem.rows, problem.cols, problem.nnz);
+        let mean = explanation.facts.mean_row_length;
+        let _ = writeln!(
+            t,
+            "A          {}: {rows} x {cols}, {nnz} nonzeros, {mean:.2} a row",
+            self.source
+        );
+        if let (Some(products), Some(nnz_c)) = (self.products, self.nnz_c) {
+            let compression = products as f64 / nnz_c.max(1) as f64;
+            let _ = writeln!(
+                t,
+                "size       {products} intermediate products, {nnz_c} nonzeros of C, \
+                 compression ratio {compression:.2}",
+            );
+        }
+        let _ = writeln!(t, "algorithm  {} ({})", choice.algorithm, choice.algorithm.source());
+        let _ = writeln!(t, "why        {}", choice.reason);
+        let _ = writeln!(t, "plan       {plan_ms:.3} ms, workspace {workspace_bytes} bytes");
+        let _ = writeln!(
+            t,
+            "execute    {:.3} ms (median of {}), {:.2} GFLOP/s",
+            timing.median_ms,
+            timing.repeats,
+            self.gflops(self.best),
+        );
+        let _ = writeln!(t, "C          {}, norm {:.6e}", self.sample, self.norm);
+        if let Some(v) = verdict {
+            let _ = writeln!(t, "verified   {v}");
+        }
+        for (algorithm, outcome) in self.attempts {
+            let _ = match outcome {
+                Ok(trial) => writeln!(
+                    t,
+                    "{algorithm:<18} plan {:>10.3} ms   execute {:>10.3} ms   {:>8.2} GFLOP/s{}",
+                    trial.plan_ms,
+                    trial.timing.median_ms,
+                    self.gflops(trial),
+                    match &trial.verdict {
+                        None => "",
+                        Some(v) if v.ok => "   right",
+                        Some(_) => "   WRONG",
+                    },
+                ),
+                Err(reason) => writeln!(t, "{algorithm:<18} {reason}"),
+            };
+        }
+        t
+    }
+}
+
+/// The first values of C as text, and its Frobenius norm.
+pub fn look<T: Scalar>(values: impl Iterator<Item = T> + Clone) -> (String, f64) {
+    const SHOWN: usize = 4;
+    let mut sample: Vec<String> = values.clone().take(SHOWN).map(|v| format!("{v:.6}")).collect();
+    let mut squares = 0.0;
+    let mut count = 0usize;
+    for v in values {
+        squares += v.to_f64().powi(2);
+        count += 1;
+    }
+    if count > SHOWN {
+        sample.push("...".into());
+    }
+    let shown = if sample.is_empty() { "no values".into() } else { sample.join(" ") };
+    (shown, squares.sqrt())
+}

@@ -1,0 +1,105 @@
+//! Where operands come from: a file, or `gen:` and the description of a generated matrix.
+
+use std::fmt::Display;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use gustav::io::{Generator, Progress, ReadOptions};
+use gustav::{Csr, Index, Scalar};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::Telling;
+use crate::failure::Result;
+
+/// A file, or a generated matrix.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A matrix file.
+    File(PathBuf),
+    /// A generated matrix, with the text that describes it.
+    Generated(Generator),
+}
+
+impl FromStr for Source {
+    type Err = gustav::Error;
+    fn from_str(s: &str) -> gustav::Result<Self> {
+        match s.strip_prefix("gen:") {
+            Some(description) => description.parse().map(Source::Generated),
+            None => Ok(Source::File(s.into())),
+        }
+    }
+}
+
+impl Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::File(path) => path.display().fmt(f),
+            Source::Generated(generator) => write!(f, "gen:{generator}"),
+        }
+    }
+}
+
+impl Source {
+    /// The matrix, read or generated with `seed`.
+    ///
+    /// # Errors
+    /// For files that cannot be read or hold no matrix, and sizes that do not fit.
+    pub fn read<T: Scalar, I: Index, O: Index>(
+        &self,
+        seed: u64,
+        telling: Telling,
+    ) -> Result<Csr<T, I, O>> {
+        match self {
+            Source::File(path) => {
+                let bar = Bar::new(telling);
+                let options = ReadOptions { progress: Some(&bar), ..ReadOptions::default() };
+                Ok(gustav::io::read_csr(path, &options)?)
+            }
+            Source::Generated(generator) => Ok(generator.build(seed)?),
+        }
+    }
+}
+
+/// A progress bar on standard error, when that is a terminal.
+pub struct Bar {
+    shown: bool,
+    bar: OnceLock<ProgressBar>,
+}
+
+impl Bar {
+    /// A bar that appears when reading begins.
+    pub fn new(telling: Telling) -> Self {
+        let shown = !telling.quiet && std::io::stderr().is_terminal();
+        Bar { shown, bar: OnceLock::new() }
+    }
+}
+
+impl Progress for Bar {
+    fn start(&self, total: u64) {
+        if self.shown {
+            let style = ProgressStyle::with_template("reading {bar:40} {bytes}/{total_bytes}");
+            let bar = ProgressBar::new(total);
+            if let Ok(style) = style {
+                bar.set_style(style);
+            }
+            // A second start, of a second file, goes on with the first bar.
+            let _ = self.bar.set(bar);
+        }
+    }
+
+    fn advance(&self, bytes: u64) {
+        if let Some(bar) = self.bar.get() {
+            bar.inc(bytes);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `gustav devices`: where products can run.
+
+use gustav::{Device, DeviceInfo};
+use serde::Serialize;
+
+use crate::args::Telling;
+use crate::failure::{Outcome, Result};
+use crate::output;
+
+/// List the devices that products can run on, and what the missing ones lack
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    telling: Telling,
+}
+
+#[derive(Serialize)]
+struct Report {
+    devices: Vec<DeviceInfo>,
+}
+
+/// Lists the devices.
+pub fn run(args: &Args) -> Result {
+    let devices = Device::list();
+    let text: String = devices
+        .iter()
+        .map(|d| {
+            let word = if d.available { "" } else { "not available: " };
+            format!("{:<8} {word}{}\n", d.name, d.description)
+        })
+        .collect();
+    output::tell(args.telling, &Report { devices }, &text)?;
+    Ok(Outcome::Done)
+}

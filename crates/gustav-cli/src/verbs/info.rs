@@ -1,0 +1,154 @@
+//! `gustav info`: what a matrix looks like.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use gustav::{Csr, CsrView, Index, IndexType, RowStats, Scalar};
+use serde::Serialize;
+
+use crate::args::Telling;
+use crate::failure::{Failure, Outcome, Result};
+use crate::output::{self, Number};
+use crate::picture::{self, Density, Drawing, RowLengths};
+use crate::source::Source;
+
+/// Show shape, nonzeros, row lengths, symmetry, and a picture of a matrix
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The matrix
+    file: Source,
+    /// Draw the picture to an SVG file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Draw the picture to a PNG file
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
+    /// Seed of generated matrices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Type of column indices and row offsets
+    #[arg(long, value_name = "TYPE", default_value = "u32", value_parser = crate::args::indices())]
+    index: IndexType,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+#[derive(Serialize)]
+struct Report {
+    file: String,
+    rows: usize,
+    cols: usize,
+    nnz: usize,
+    density: Number,
+    min_row_length: usize,
+    mean_row_length: Number,
+    max_row_length: usize,
+    row_length_deviation: Number,
+    empty_rows: usize,
+    mean_row_span: Number,
+    symmetric: bool,
+    sorted: bool,
+}
+
+// Characters of the picture in the terminal, pixels of the one in a file.
+const ACROSS: usize = 64;
+const PIXELS: usize = 512;
+
+/// Reads the matrix and tells about it.
+pub fn run(args: &Args) -> Result {
+    for path in args.svg.iter().chain(&args.png) {
+        output::writable(path)?;
+    }
+    match args.index {
+        IndexType::U32 => typed::<u32>(args),
+        IndexType::U64 => typed::<u64>(args),
+    }
+}
+
+fn typed<I: Index>(args: &Args) -> Result {
+    let matrix: Csr<f64, I, I> = args.file.read(args.seed, args.telling)?;
+    let a = matrix.view();
+    let stats = RowStats::new(&a);
+    let cells = a.nrows() as f64 * a.ncols() as f64;
+    let report = Report {
+        file: args.file.to_string(),
+        rows: stats.rows,
+        cols: stats.cols,
+        nnz: stats.nnz,
+        density: Number(if cells > 0.0 { stats.nnz as f64 / cells } else { 0.0 }),
+        min_row_length: stats.min_row_length,
+        mean_row_length: Number(stats.mean_row_length),
+        max_row_length: stats.max_row_length,
+        row_length_deviation: Number(stats.row_length_deviation),
+        empty_rows: stats.empty_rows,
+        mean_row_span: Number(stats.mean_row_span),
+        symmetric: symmetric(&matrix)?,
+        sorted: a.is_canonical(),
+    };
+    draw(args, &a, &report)?;
+    output::tell(args.telling, &report, &text(&a, &report))?;
+    Ok(Outcome::Done)
+}
+
+/// Whether A equals its transpose, values included; repeated entries count as their sum.
+fn symmetric<T: Scalar, I: Index, O: Index>(a: &Csr<T, I, O>) -> Result<bool> {
+    if a.nrows() != a.ncols() {
+        return Ok(false);
+    }
+    if !a.view().is_canonical() {
+        return symmetric(&a.canonicalize()?);
+    }
+    // The transpose of sorted rows has sorted rows.
+    let t = a.view().transpose()?;
+    let equal = |(x, y): (&T, &T)| x == y || (x.to_f64().is_nan() && y.to_f64().is_nan());
+    Ok(t.offsets() == a.offsets()
+        && t.indices() == a.indices()
+        && t.values().iter().zip(a.values()).all(equal))
+}
+
+/// Draws to the files that were asked for.
+fn draw<T: Scalar, I: Index, O: Index>(
+    args: &Args,
+    a: &CsrView<'_, T, I, O>,
+    report: &Report,
+) -> Result<()> {
+    if args.svg.is_none() && args.png.is_none() {
+        return Ok(());
+    }
+    let Report { file, rows, cols, nnz, .. } = report;
+    let title = format!("{file}: {rows} x {cols}, {nnz} nonzeros");
+    let drawing = Drawing::new(&title, &Density::new(a, PIXELS / 2, 1), &RowLengths::new(a));
+    if let Some(path) = &args.svg {
+        gustav::io::write_bytes(path, picture::to_svg(&drawing).as_bytes())?;
+    }
+    if let Some(path) = &args.png {
+        let png = picture::to_png(&drawing)
+            .map_err(|e| Failure::Request(format!("cannot draw {}: {e}", path.display())))?;
+        gustav::io::write_bytes(path, &png)?;
+    }
+    Ok(())
+}
+
+fn text<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>, r: &Report) -> String {
+    let mut t = String::new();
+    let yes = |b: bool| if b { "yes" } else { "no" };
+    // Writing to a String cannot fail.
+    let _ = writeln!(t, "{}", r.file);
+    let _ = writeln!(t, "shape      {} x {}", r.rows, r.cols);
+    let _ = writeln!(t, "nonzeros   {} ({:.3e} of all cells)", r.nnz, r.density.0);
+    let _ = writeln!(
+        t,
+        "rows       {} to {} nonzeros, mean {:.2}, deviation {:.2}, {} empty",
+        r.min_row_length,
+        r.max_row_length,
+        r.mean_row_length.0,
+        r.row_length_deviation.0,
+        r.empty_rows,
+    );
+    let _ = writeln!(t, "row span   {:.0} columns in the mean", r.mean_row_span.0);
+    let _ = writeln!(t, "symmetric  {}", yes(r.symmetric));
+    let _ = writeln!(t, "sorted     {} (columns of every row rise)", yes(r.sorted));
+    t += &picture::spy(&Density::new(a, ACROSS, 2));
+    t += "rows by number of nonzeros\n";
+    t + &picture::histogram(&RowLengths::new(a))
+}

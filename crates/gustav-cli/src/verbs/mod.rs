@@ -1,0 +1,60 @@
+//! The verbs, one per file, and the command line they stand on.
+
+mod completions;
+mod convert;
+mod devices;
+mod generate;
+mod info;
+mod plan;
+mod spgemm;
+mod spmm;
+mod spmv;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Result;
+
+/// Multiply sparse matrices straight from CSR
+///
+/// FILE is a matrix in Matrix Market (.mtx), SciPy .npz, NumPy .npy or .smtx form, plain or
+/// compressed with gzip or zstd, told by its content; or gen: and the description of a
+/// generated matrix, such as gen:grid5:1000x1000 (see gustav generate --help).
+///
+/// Exit status: 0 done, 1 a check or a comparison failed, 2 error.
+#[derive(Debug, Parser)]
+#[command(name = "gustav", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Info(info::Args),
+    Spmm(Box<spmm::Args>),
+    Spmv(Box<spmv::Args>),
+    Spgemm(Box<spgemm::Args>),
+    Plan(Box<plan::Args>),
+    Convert(convert::Args),
+    Generate(generate::Args),
+    Devices(devices::Args),
+    Completions(completions::Args),
+}
+
+/// Does what the command line asks for.
+///
+/// # Errors
+/// What the verb ran into.
+pub fn run(cli: Cli) -> Result {
+    match cli.verb {
+        Verb::Info(args) => info::run(&args),
+        Verb::Spmm(args) => spmm::run(&args),
+        Verb::Spmv(args) => spmv::run(&args),
+        Verb::Spgemm(args) => spgemm::run(&args),
+        Verb::Plan(args) => plan::run(&args),
+        Verb::Convert(args) => convert::run(&args),
+        Verb::Generate(args) => generate::run(&args),
+        Verb::Devices(args) => devices::run(&args),
+        Verb::Completions(args) => completions::run(&args),
+    }
+}

@@ -1,0 +1,121 @@
+//! `gustav plan`: which way and why, without running.
+
+use gustav::{Explanation, Operation, Problem};
+use serde::Serialize;
+
+use super::spgemm::Operands;
+use crate::args::{Choice, DenseLayout, Telling, Types};
+use crate::failure::{Outcome, Result};
+use crate::measure;
+use crate::output::{self, Number};
+use crate::source::Source;
+use crate::types::with_product_types;
+
+/// Explain which algorithm would be used and why, without multiplying
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sparse matrix A
+    file: Source,
+    /// The product
+    #[arg(long, value_parser = crate::args::operations(), default_value = "spmm")]
+    operation: Operation,
+    /// Columns of B, needed for spmm
+    #[arg(long, value_name = "N", required_if_eq("operation", "spmm"))]
+    columns: Option<usize>,
+    /// How often the product would be computed
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    calls: u64,
+    /// Seed of generated matrices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    layout: DenseLayout,
+    #[command(flatten)]
+    types: Types,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+#[derive(Serialize)]
+struct Report {
+    operation: Operation,
+    file: String,
+    rows: usize,
+    cols: usize,
+    nnz: usize,
+    columns: usize,
+    dtype: String,
+    device: String,
+    algorithm: String,
+    source: String,
+    reason: String,
+    plan_ms: Number,
+    workspace_bytes: usize,
+    config: serde_json::Value,
+    facts: serde_json::Value,
+}
+
+/// Plans and explains.
+pub fn run(args: &Args) -> Result {
+    let device = args.choice.device()?;
+    let (explanation, plan_ms) = with_product_types!(&args.types, |T, I, O| {
+        let Args { choice, telling, seed, .. } = args;
+        let layout = args.layout.layout;
+        let refine = |problem: Problem| {
+            problem
+                .transpose_a(choice.transpose)
+                .deterministic(choice.deterministic)
+                .semiring(choice.semiring)
+                .calls(args.calls)
+        };
+        match args.operation {
+            Operation::Spmm => {
+                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
+                let columns = args.columns.unwrap_or(1);
+                let problem = Problem::spmm(&a.view()).columns(columns).layouts(layout, layout);
+                let problem = refine(problem);
+                measure::once(|| Ok(device.plan_spmm(&a, &problem)?.explain().clone()))?
+            }
+            Operation::Spmv => {
+                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
+                let problem = refine(Problem::spmv(&a.view()));
+                measure::once(|| Ok(device.plan_spmv(&a, &problem)?.explain().clone()))?
+            }
+            Operation::Spgemm => {
+                let read = || {
+                    Operands::<T, I, O>::choose(&args.file, None, choice.transpose, *seed, *telling)
+                };
+                let operands = device.threads().run(read)?;
+                let (a, b) = (&operands.a, operands.b());
+                let problem = refine(Problem::spgemm(&a.view(), &b.view()));
+                measure::once(|| Ok(device.plan_spgemm(a, b, &problem)?.explain().clone()))?
+            }
+        }
+    });
+    let text = format!("{explanation}\nplan       {plan_ms:.3} ms\n");
+    output::tell(args.telling, &report(args, &explanation, plan_ms)?, &text)?;
+    Ok(Outcome::Done)
+}
+
+fn report(args: &Args, e: &Explanation, plan_ms: f64) -> Result<Report> {
+    let Explanation { problem, choice, .. } = e;
+    Ok(Report {
+        operation: problem.operation,
+        file: args.file.to_string(),
+        rows: problem.rows,
+        cols: problem.cols,
+        nnz: problem.nnz,
+        columns: problem.columns,
+        dtype: problem.dtype.to_string(),
+        device: e.device.clone(),
+        algorithm: choice.algorithm.to_string(),
+        source: choice.algorithm.source().into(),
+        reason: choice.reason.clone(),
+        plan_ms: Number(plan_ms),
+        workspace_bytes: e.workspace_bytes,
+        config: output::value(&choice.config)?,
+        facts: output::value(&e.facts)?,
+    })
+}

@@ -1,0 +1,170 @@
+//! `gustav spgemm`: C = α·op(A)·B, all sparse.
+
+use gustav::io::WriteOptions;
+use gustav::{CpuScalar, Csr, Device, Error, Index, Operation, Problem, Scalar, Semiring};
+use gustav_testkit::oracle;
+
+use crate::args::{Choice, Running, Telling, Types};
+use crate::failure::{Failure, Result};
+use crate::measure;
+use crate::output;
+use crate::product::{self, Product, Trial};
+use crate::source::Source;
+use crate::types::{factor, with_product};
+
+/// Multiply two sparse matrices
+///
+/// Without B: A·A, or A·Aᵀ when A is not square; with --transpose Aᵀ·A.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sparse matrix A
+    #[arg(value_name = "A")]
+    file: Source,
+    /// The sparse matrix B
+    #[arg(value_name = "B")]
+    right: Option<Source>,
+    /// Let the columns of a row of C come in any order, which can be faster
+    #[arg(long)]
+    unsorted: bool,
+    #[command(flatten)]
+    types: Types,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+/// Multiplies and tells.
+pub fn run(args: &Args) -> Result {
+    args.running.check(false)?;
+    let device = args.choice.device()?;
+    with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
+        let operands = device.threads().run(|| Operands::<T, I, O>::read(args))?;
+        operands.multiply(s, args, &device)
+    })
+}
+
+/// A, and B where it is another matrix than A.
+pub struct Operands<T: Scalar, I: Index, O: Index> {
+    /// A.
+    pub a: Csr<T, I, O>,
+    b: Option<Csr<T, I, O>>,
+    /// The product in words.
+    pub formula: String,
+}
+
+impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
+    fn read(args: &Args) -> Result<Self> {
+        let seed = args.running.seed;
+        let right = args.right.as_ref();
+        Self::choose(&args.file, right, args.choice.transpose, seed, args.telling)
+    }
+
+    /// Reads A, and B or what stands for it.
+    ///
+    /// # Errors
+    /// For files that cannot be read, and shapes that do not fit.
+    pub fn choose(
+        left: &Source,
+        right: Option<&Source>,
+        transpose: bool,
+        seed: u64,
+        telling: Telling,
+    ) -> Result<Self> {
+        let a = left.read::<T, I, O>(seed, telling)?;
+        let op = if transpose { "Aᵀ" } else { "A" };
+        let square = a.nrows() == a.ncols();
+        let (b, name) = match right {
+            Some(source) => (Some(source.read(seed, telling)?), "B"),
+            None if square || transpose => (None, "A"),
+            None => (Some(a.view().transpose()?), "Aᵀ"),
+        };
+        if right.is_none() && !square {
+            output::note(telling, &format!("A is not square; multiplying {op}·{name}"));
+        }
+        let operands = Operands { a, b, formula: format!("C = {op}·{name}") };
+        let inner = if transpose { operands.a.nrows() } else { operands.a.ncols() };
+        let b = operands.b();
+        if b.nrows() != inner {
+            return Err(Error::Shape {
+                op: "spgemm",
+                expected: format!("B with {inner} rows, as many as {op} has columns"),
+                found: format!("{} x {}", b.nrows(), b.ncols()),
+            }
+            .into());
+        }
+        Ok(operands)
+    }
+
+    /// B.
+    pub fn b(&self) -> &Csr<T, I, O> {
+        self.b.as_ref().unwrap_or(&self.a)
+    }
+}
+
+impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
+    fn multiply<S: Semiring<T::Accum>>(&self, semiring: S, args: &Args, device: &Device) -> Result {
+        let (a, b) = (&self.a, self.b());
+        let Args { choice, running, .. } = args;
+        let problem = Problem::spgemm(&a.view(), &b.view())
+            .transpose_a(choice.transpose)
+            .deterministic(choice.deterministic)
+            .semiring(choice.semiring)
+            .sorted(!args.unsorted)
+            .calls(running.repeat.unwrap_or(1) as u64);
+        let alpha = factor("alpha", running.alpha, S::one())?;
+
+        let mut product: Option<(Csr<T, I, O>, u64)> = None;
+        let trial = |device: &Device| -> Result<Trial> {
+            let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spgemm(a, b, &problem)?))?;
+            let timing = measure::repeat(running.repeat, || {
+                // The product before this one gives its memory back first.
+                product = None;
+                let run = || Ok(plan.execute_with(semiring, a, alpha, b)?);
+                let (c, ms) = measure::once(run)?;
+                product = Some((c, plan.products()));
+                Ok(ms)
+            })?;
+            let verdict = match &product {
+                Some((c, _)) if running.verify => {
+                    let _spinner = output::spinner(args.telling, "verifying");
+                    let transposed =
+                        if choice.transpose { Some(a.view().transpose()?) } else { None };
+                    let reference = oracle::Spgemm {
+                        semiring: S::KIND,
+                        alpha: Some(alpha),
+                        sorted: problem.sorted,
+                        ..oracle::Spgemm::new(transposed.as_ref().unwrap_or(a).view(), b.view())
+                    };
+                    Some(device.threads().run(|| reference.verify(c.view()))?)
+                }
+                _ => None,
+            };
+            Ok(Trial { explanation: plan.explain().clone(), plan_ms, timing, verdict })
+        };
+        let (best, attempts) = product::attempt(choice, device, Operation::Spgemm, trial)?;
+        let Some((c, products)) = product else {
+            return Err(Failure::Request("no product was computed".into()));
+        };
+        if let Some(path) = &running.output {
+            gustav::io::write_csr(path, c.view(), &WriteOptions::default())?;
+        }
+        let (sample, norm) = product::look(c.values().iter().copied());
+        let told = Product {
+            source: &args.file,
+            types: &args.types,
+            device,
+            best: &best,
+            attempts: &attempts,
+            multiplications: products as f64,
+            nnz_c: Some(c.nnz()),
+            products: Some(products),
+            formula: self.formula.clone(),
+            sample,
+            norm,
+        };
+        told.tell(args.telling)
+    }
+}

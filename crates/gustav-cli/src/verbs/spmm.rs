@@ -1,0 +1,179 @@
+//! `gustav spmm`: C = α·op(A)·B ⊕ β·C with B dense.
+
+use std::path::PathBuf;
+
+use gustav::io::{ReadOptions, WriteOptions};
+use gustav::{
+    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, Problem, Scalar, Semiring,
+};
+use gustav_testkit::oracle;
+
+use crate::args::{Choice, DenseLayout, Running, Telling, Types};
+use crate::failure::Result;
+use crate::measure;
+use crate::output;
+use crate::product::{self, Product, Trial};
+use crate::random;
+use crate::source::Source;
+use crate::types::{factor, with_product};
+
+/// Multiply a sparse matrix by a dense one
+///
+/// B is random (uniform in [-1, 1), integers 1 to 9) unless --b gives it. With --beta, C is
+/// random before the product unless --c gives it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sparse matrix A
+    file: Source,
+    #[command(flatten)]
+    right: Right,
+    /// Factor of C before the product (C is not read unless given)
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    beta: Option<f64>,
+    /// C before the product (.npy or Matrix Market array), with --beta
+    #[arg(long, value_name = "FILE", requires = "beta")]
+    c: Option<PathBuf>,
+    #[command(flatten)]
+    layout: DenseLayout,
+    #[command(flatten)]
+    types: Types,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+/// The dense operand: a width, or a file.
+#[derive(clap::Args, Clone, Debug)]
+#[group(required = true, multiple = false)]
+pub struct Right {
+    /// Columns of a random B
+    #[arg(long, value_name = "N")]
+    pub columns: Option<usize>,
+    /// B from a file (.npy or Matrix Market array)
+    #[arg(long, value_name = "FILE")]
+    pub b: Option<PathBuf>,
+}
+
+/// Multiplies and tells.
+pub fn run(args: &Args) -> Result {
+    args.running.check(true)?;
+    let device = args.choice.device()?;
+    with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
+        Operands::<T, I, O>::read(args, &device)?.multiply(s, args, &device)
+    })
+}
+
+struct Operands<T: Scalar, I: Index, O: Index> {
+    a: Csr<T, I, O>,
+    b: Dense<T>,
+    problem: Problem,
+}
+
+impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
+    fn read(args: &Args, device: &Device) -> Result<Self> {
+        let Args { choice, running, telling, .. } = args;
+        let layout = args.layout.layout;
+        let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *telling))?;
+        let problem = Problem::spmm(&a.view())
+            .transpose_a(choice.transpose)
+            .deterministic(choice.deterministic)
+            .semiring(choice.semiring)
+            .layouts(layout, layout);
+        let b = match &args.right.b {
+            Some(path) => dense_file(path, layout, "B", problem.inner(), None)?,
+            None => {
+                let columns = args.right.columns.unwrap_or(1);
+                random::dense(problem.inner(), columns, layout, running.seed)?
+            }
+        };
+        let problem = problem.columns(b.ncols()).calls(running.repeat.unwrap_or(1) as u64);
+        Ok(Operands { a, b, problem })
+    }
+
+    fn multiply<S: Semiring<T::Accum>>(&self, semiring: S, args: &Args, device: &Device) -> Result {
+        let Operands { a, b, problem } = self;
+        let running = &args.running;
+        let alpha = factor("alpha", running.alpha, S::one())?;
+        let beta = factor("beta", args.beta, S::zero())?;
+        let (m, n, layout) = (problem.output_rows(), problem.columns, problem.layout_c);
+        let before = match (&args.c, beta == S::zero()) {
+            (_, true) => None,
+            (Some(path), false) => Some(dense_file(path, layout, "C", m, Some(n))?),
+            (None, false) => Some(random::dense(m, n, layout, running.seed.wrapping_add(1))?),
+        };
+        let mut c = Dense::zeros(m, n, layout)?;
+
+        let trial = |device: &Device| -> Result<Trial> {
+            let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spmm(a, problem)?))?;
+            // What β = 0 must not read.
+            c.data_mut().fill(T::from_f64(f64::NAN));
+            let timing = measure::repeat(running.repeat, || {
+                if let Some(before) = &before {
+                    c.data_mut().copy_from_slice(before.data());
+                }
+                let run = || Ok(plan.execute_with(semiring, a, alpha, b, beta, &mut c)?);
+                Ok(measure::once(run)?.1)
+            })?;
+            let verdict = if running.verify {
+                let _spinner = output::spinner(args.telling, "verifying");
+                let product = oracle::Spmm {
+                    semiring: S::KIND,
+                    transpose_a: problem.transpose_a,
+                    alpha,
+                    beta,
+                    before: before.as_ref().map(Dense::view),
+                    ..oracle::Spmm::new(a.view(), b.view())
+                };
+                Some(device.threads().run(|| product.verify(c.view()))?)
+            } else {
+                None
+            };
+            Ok(Trial { explanation: plan.explain().clone(), plan_ms, timing, verdict })
+        };
+        let (best, attempts) = product::attempt(&args.choice, device, Operation::Spmm, trial)?;
+        if let Some(path) = &running.output {
+            gustav::io::write_dense(path, c.view(), &WriteOptions::default())?;
+        }
+        let (sample, norm) = product::look(c.data().iter().copied());
+        let op = if problem.transpose_a { "Aᵀ" } else { "A" };
+        let told = Product {
+            source: &args.file,
+            types: &args.types,
+            device,
+            best: &best,
+            attempts: &attempts,
+            multiplications: problem.nnz as f64 * n as f64,
+            nnz_c: None,
+            products: None,
+            formula: format!("C = {op}·B, {n} columns"),
+            sample,
+            norm,
+        };
+        told.tell(args.telling)
+    }
+}
+
+/// A dense operand from a file, packed in `layout`, with `rows` rows and, where that is known,
+/// `columns` columns.
+fn dense_file<T: Scalar>(
+    path: &PathBuf,
+    layout: Layout,
+    name: &str,
+    rows: usize,
+    columns: Option<usize>,
+) -> Result<Dense<T>> {
+    let m = gustav::io::read_dense::<T>(path, &ReadOptions::default())?;
+    if m.nrows() != rows || columns.is_some_and(|n| n != m.ncols()) {
+        let any = columns.map_or("any number of columns".into(), |n| format!("{n} columns"));
+        return Err(Error::Shape {
+            op: "spmm",
+            expected: format!("{name} with {rows} rows and {any}"),
+            found: format!("{} x {} in {}", m.nrows(), m.ncols(), path.display()),
+        }
+        .into());
+    }
+    Ok(if m.layout() == layout { m } else { m.to_layout(layout)? })
+}

@@ -1,0 +1,141 @@
+//! `gustav spmv`: y = α·op(A)·x ⊕ β·y.
+
+use std::path::{Path, PathBuf};
+
+use gustav::io::{ReadOptions, WriteOptions};
+use gustav::{
+    CpuScalar, Csr, DenseView, Device, Error, Index, Operation, Problem, Scalar, Semiring,
+};
+use gustav_testkit::oracle;
+
+use crate::args::{Choice, Running, Telling, Types};
+use crate::failure::Result;
+use crate::measure;
+use crate::output;
+use crate::product::{self, Product, Trial};
+use crate::random;
+use crate::source::Source;
+use crate::types::{factor, with_product};
+
+/// Multiply a sparse matrix by a vector
+///
+/// x is random (uniform in [-1, 1), integers 1 to 9) unless --x gives it. With --beta, y is
+/// random before the product unless --y gives it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sparse matrix A
+    file: Source,
+    /// x from a file (.npy or Matrix Market array)
+    #[arg(long, value_name = "FILE")]
+    x: Option<PathBuf>,
+    /// Factor of y before the product (y is not read unless given)
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    beta: Option<f64>,
+    /// y before the product (.npy or Matrix Market array), with --beta
+    #[arg(long, value_name = "FILE", requires = "beta")]
+    y: Option<PathBuf>,
+    #[command(flatten)]
+    types: Types,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+/// Multiplies and tells.
+pub fn run(args: &Args) -> Result {
+    args.running.check(true)?;
+    let device = args.choice.device()?;
+    with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
+        let seed = args.running.seed;
+        let a = device.threads().run(|| args.file.read::<T, I, O>(seed, args.telling))?;
+        multiply(s, &a, args, &device)
+    })
+}
+
+fn multiply<T: CpuScalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    semiring: S,
+    a: &Csr<T, I, O>,
+    args: &Args,
+    device: &Device,
+) -> Result {
+    let Args { choice, running, .. } = args;
+    let problem = Problem::spmv(&a.view())
+        .transpose_a(choice.transpose)
+        .deterministic(choice.deterministic)
+        .semiring(choice.semiring)
+        .calls(running.repeat.unwrap_or(1) as u64);
+    let (m, k) = (problem.output_rows(), problem.inner());
+    let alpha = factor("alpha", running.alpha, S::one())?;
+    let beta = factor("beta", args.beta, S::zero())?;
+    let x = match &args.x {
+        Some(path) => vector_file(path, "x", k)?,
+        None => random::vector::<T>(k, running.seed)?,
+    };
+    let before = match (&args.y, beta == S::zero()) {
+        (_, true) => None,
+        (Some(path), false) => Some(vector_file(path, "y", m)?),
+        (None, false) => Some(random::vector::<T>(m, running.seed.wrapping_add(1))?),
+    };
+    let mut y = random::vector::<T>(m, running.seed)?;
+
+    let trial = |device: &Device| -> Result<Trial> {
+        let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spmv(a, &problem)?))?;
+        // What β = 0 must not read.
+        y.fill(T::from_f64(f64::NAN));
+        let timing = measure::repeat(running.repeat, || {
+            if let Some(before) = &before {
+                y.copy_from_slice(before);
+            }
+            let run = || Ok(plan.execute_with(semiring, a, alpha, &x, beta, &mut y)?);
+            Ok(measure::once(run)?.1)
+        })?;
+        let verdict = if running.verify {
+            let _spinner = output::spinner(args.telling, "verifying");
+            let before = before.as_deref();
+            let (a, transpose) = (a.view(), problem.transpose_a);
+            let check = || oracle::spmv(S::KIND, a, transpose, &x, alpha, beta, before, &y);
+            Some(device.threads().run(check)?)
+        } else {
+            None
+        };
+        Ok(Trial { explanation: plan.explain().clone(), plan_ms, timing, verdict })
+    };
+    let (best, attempts) = product::attempt(choice, device, Operation::Spmv, trial)?;
+    if let Some(path) = &running.output {
+        let column = DenseView::row_major(m, 1, &y)?;
+        gustav::io::write_dense(path, column, &WriteOptions::default())?;
+    }
+    let (sample, norm) = product::look(y.iter().copied());
+    let told = Product {
+        source: &args.file,
+        types: &args.types,
+        device,
+        best: &best,
+        attempts: &attempts,
+        multiplications: problem.nnz as f64,
+        nnz_c: None,
+        products: None,
+        formula: format!("y = {}·x", if problem.transpose_a { "Aᵀ" } else { "A" }),
+        sample,
+        norm,
+    };
+    told.tell(args.telling)
+}
+
+/// A vector of `len` values from a file that holds one column or one row.
+fn vector_file<T: Scalar>(path: &Path, name: &str, len: usize) -> Result<Vec<T>> {
+    let m = gustav::io::read_dense::<T>(path, &ReadOptions::default())?;
+    let (rows, cols) = (m.nrows(), m.ncols());
+    if rows * cols != len || (rows != 1 && cols != 1 && len > 0) {
+        return Err(Error::Shape {
+            op: "spmv",
+            expected: format!("{name} of {len} elements"),
+            found: format!("{rows} x {cols} in {}", path.display()),
+        }
+        .into());
+    }
+    Ok(m.into_data().into_vec())
+}

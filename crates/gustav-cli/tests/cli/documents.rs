@@ -1,0 +1,73 @@
+//! docs/json.md and the output agree, and every verb has its help.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::support::{Folder, SMALL};
+
+/// Keys of the tables under the heading that names `verb`, up to the next heading; tables
+/// introduced by a line with `adds` only when that line holds one of `with`.
+fn documented(page: &str, verb: &str, with: &[&str]) -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    let (mut inside, mut counted) = (false, false);
+    for line in page.lines() {
+        if line.starts_with("## ") {
+            inside = line.contains(&format!("`gustav {verb}`"));
+            counted = inside;
+        } else if inside && line.ends_with(" adds") {
+            counted = with.iter().any(|w| line.contains(w));
+        } else if counted && let Some(rest) = line.strip_prefix("| `") {
+            keys.insert(rest.split('`').next().expect("a closing quote").to_string());
+        }
+    }
+    keys
+}
+
+fn printed(value: &Value) -> BTreeSet<String> {
+    value.as_object().expect("an object").keys().cloned().collect()
+}
+
+#[test]
+fn every_key_is_documented_and_every_documented_key_is_there() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+    let page = std::fs::read_to_string(page).expect("docs/json.md");
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    for (line, verb, with) in [
+        ("spmm a.mtx --columns 2", "spmm", &[][..]),
+        ("spmm a.mtx --columns 2 --verify --algorithm all", "spmm", &["--algorithm all"]),
+        ("spmv a.mtx", "spmv", &[]),
+        ("spgemm a.mtx --quiet", "spgemm", &["`spgemm`"]),
+        ("spgemm a.mtx --quiet --algorithm all", "spgemm", &["`spgemm`", "--algorithm all"]),
+        ("info a.mtx", "info", &[]),
+        ("plan a.mtx --columns 4", "plan", &[]),
+        ("plan a.mtx --operation spgemm --quiet", "plan", &[]),
+        ("generate diagonal:3 -o d.mtx", "generate", &[]),
+        ("convert a.mtx b.npz", "convert", &[]),
+        ("devices", "devices", &[]),
+    ] {
+        let keys = documented(&page, verb, with);
+        assert!(!keys.is_empty(), "{verb} is not documented");
+        assert_eq!(printed(&folder.json(&format!("{line} --json"))), keys, "{line}");
+    }
+}
+
+#[test]
+fn every_verb_has_help() {
+    let folder = Folder::new();
+    let help = folder.run("--help");
+    assert_eq!(help.status, 0);
+    for verb in
+        ["info", "spmm", "spmv", "spgemm", "plan", "convert", "generate", "devices", "completions"]
+    {
+        assert!(help.stdout.contains(&format!("  {verb} ")), "{verb}: {}", help.stdout);
+        let run = folder.run(&format!("{verb} --help"));
+        assert_eq!(run.status, 0, "{verb}");
+        assert!(run.stdout.contains("Usage: gustav"), "{verb}");
+    }
+    let kinds = folder.run("generate --help").stdout;
+    for kind in ["grid5:", "rmat:", "uniform:", "block:"] {
+        assert!(kinds.contains(kind), "{kind}: {kinds}");
+    }
+}

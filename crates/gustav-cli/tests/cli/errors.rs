@@ -1,0 +1,171 @@
+//! Bad input: each message says what, where, and what would work; exit status 2.
+
+use crate::support::{Folder, SMALL};
+
+/// Runs `line` with `name` holding `content`; the message must hold every one of `parts`.
+#[track_caller]
+fn refused(name: &str, content: impl AsRef<[u8]>, line: &str, parts: &[&str]) {
+    let folder = Folder::new();
+    folder.write(name, content);
+    let message = folder.error(line);
+    assert!(message.starts_with("gustav: "), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in: {message}");
+    }
+}
+
+const HEADER: &str = "%%MatrixMarket matrix coordinate real general\n";
+
+#[test]
+fn a_missing_file_is_named() {
+    for verb in ["info", "spmm --columns 2", "spmv", "spgemm", "plan --operation spmv"] {
+        refused("other", "", &format!("{verb} nofile.mtx"), &["nofile.mtx", "No such file"]);
+    }
+}
+
+#[test]
+fn garbage_and_empty_files_are_not_recognised() {
+    refused("a.mtx", "hello", "info a.mtx", &["a.mtx", "not recognised", "expected Matrix Market"]);
+    refused("a.mtx", "", "info a.mtx", &["a.mtx", "the file is empty"]);
+}
+
+#[test]
+fn damaged_matrix_market_files_name_line_and_column() {
+    for (body, parts) in [
+        ("3 3 2\n1 1 1\n", &["a.mtx: line 3", "expected"][..]),
+        ("3 3 1\n1 1 1\n2 2 2\n", &["a.mtx: line 4"]),
+        ("3 3 1\n4 1 1\n", &["a.mtx: line 3"]),
+        ("3 3 1\n0 1 1\n", &["a.mtx: line 3"]),
+        ("3 3 1\n1 1 abc\n", &["a.mtx: line 3", "abc"]),
+    ] {
+        refused("a.mtx", format!("{HEADER}{body}"), "info a.mtx", parts);
+    }
+    let complex = "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 0\n";
+    refused("a.mtx", complex, "info a.mtx", &["complex"]);
+}
+
+#[test]
+fn sizes_past_u32_name_the_way_out() {
+    let huge = format!("{HEADER}2 5000000000 1\n1 5000000000 1\n");
+    refused("a.mtx", &huge, "spmv a.mtx", &["does not fit in u32", "pass --index u64"]);
+    let folder = Folder::new();
+    folder.write("a.mtx", &huge);
+    assert_eq!(folder.json("info a.mtx --index u64 --json --quiet")["cols"], 5_000_000_000u64);
+}
+
+#[test]
+fn integers_that_do_not_fit_are_not_rounded() {
+    let text = "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 9007199254740993\n";
+    refused("a.mtx", text, "spmv a.mtx --dtype i32", &["9007199254740993", "i32"]);
+    let fraction = format!("{HEADER}1 1 1\n1 1 0.5\n");
+    refused("a.mtx", fraction, "spmv a.mtx --dtype i64", &["0.5", "i64"]);
+}
+
+#[test]
+fn shapes_that_do_not_fit_say_what_was_needed() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    folder.write("b.mtx", "%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n");
+    assert_eq!(
+        folder.error("spmm a.mtx --b b.mtx"),
+        "gustav: spmm: expected B with 4 rows and any number of columns, found 3 x 1 in b.mtx\n",
+    );
+    assert_eq!(
+        folder.error("spmv a.mtx --x b.mtx"),
+        "gustav: spmv: expected x of 4 elements, found 3 x 1 in b.mtx\n",
+    );
+    assert_eq!(
+        folder.error("spgemm a.mtx a.mtx"),
+        "gustav: spgemm: expected B with 4 rows, as many as A has columns, found 3 x 4\n",
+    );
+    assert_eq!(
+        folder.error("spmm a.mtx --columns 2 --beta 1 --c b.mtx"),
+        "gustav: spmm: expected C with 3 rows and 2 columns, found 3 x 1 in b.mtx\n",
+    );
+    let message = folder.error("spmm a.mtx --b a.mtx");
+    assert!(message.contains("sparse matrix where a dense one is needed"), "{message}");
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    for (line, message) in [
+        ("spmv a.mtx --threads 0", "threads: 0 is not valid, expected at least 1"),
+        ("spmv a.mtx --repeat 0", "repeat: 0 is not valid, expected at least 1"),
+        ("spmv a.mtx --dtype i32 --alpha 0.5", "alpha: 0.5 cannot be held in i32 without loss"),
+        (
+            "spmv a.mtx --dtype f16 --semiring min-plus",
+            "the gustav command does not support min-plus over f16 with u32 indices: it leaves \
+             out rare combinations to stay small; the library has them all; nearest that works: \
+             --dtype f32 --index u32",
+        ),
+    ] {
+        assert_eq!(folder.error(line), format!("gustav: {message}\n"), "{line}");
+    }
+}
+
+#[test]
+fn a_missing_gpu_is_one_line() {
+    refused("a.mtx", SMALL, "spmv a.mtx --device cuda:0", &["no device", "cuda:0", "no CUDA"]);
+    refused("a.mtx", SMALL, "spmv a.mtx --device gpu", &["device: gpu is not valid", "cuda:K"]);
+}
+
+#[test]
+fn unknown_generators_list_the_known_ones() {
+    let folder = Folder::new();
+    let run = folder.run("info gen:lattice:3");
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("lattice") && run.stderr.contains("grid5"), "{}", run.stderr);
+}
+
+#[test]
+fn usage_errors_have_status_two_and_name_the_option() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    for (line, part) in [
+        ("", "Usage: gustav"),
+        ("multiply a.mtx", "multiply"),
+        ("spmm a.mtx", "--columns <N>|--b <FILE>"),
+        ("spmm a.mtx --columns 2 --b b.npy", "cannot be used with"),
+        ("spmm a.mtx --columns x", "invalid value 'x' for '--columns <N>'"),
+        ("spmv a.mtx --dtype f8", "[possible values: f32, f64, f16, bf16, i32, i64]"),
+        ("spmv a.mtx --algorithm fastest", "nonzero-split"),
+        ("spmv a.mtx --choose autotune --algorithm csb", "cannot be used with"),
+        ("plan a.mtx", "--columns <N>"),
+        ("spmm a.mtx --columns 2 --c c.npy", "--beta"),
+    ] {
+        let message = folder.error(line);
+        assert!(message.contains(part), "{line}: {message}");
+    }
+}
+
+#[test]
+fn an_output_that_cannot_hold_the_product_is_refused_before_any_work() {
+    let folder = Folder::new();
+    let huge = "gen:grid5:100000x100000 --index u64";
+    for (line, part) in [
+        (format!("spmm {huge} --columns 1 -o c.npz"), "use .npy or .mtx"),
+        (format!("spgemm {huge} -o c.npy"), "use .mtx, .npz or .smtx"),
+        (format!("spmv {huge} -o c.txt"), "a name ending in .mtx"),
+    ] {
+        let message = folder.error(&line);
+        assert!(message.contains(part), "{line}: {message}");
+    }
+}
+
+#[test]
+fn more_memory_than_there_is_is_an_error() {
+    let folder = Folder::new();
+    let message = folder.error("spmm gen:grid5:300x300 --columns 1000000000000 --quiet");
+    assert!(message.starts_with("gustav: out of memory: "), "{message}");
+}
+
+#[test]
+fn an_algorithm_of_another_product_is_refused() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    let message = folder.error("spmm a.mtx --columns 2 --algorithm gustavson");
+    assert!(message.contains("gustavson") && message.contains("nearest that works"), "{message}");
+}

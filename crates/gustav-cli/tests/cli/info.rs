@@ -1,0 +1,131 @@
+//! `gustav info`, `devices`, `generate`, `convert`, `completions`.
+
+use crate::support::{Folder, SMALL, SYMMETRIC};
+
+#[test]
+fn info_counts() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    let report = folder.json("info a.mtx --json");
+    for (key, value) in [
+        ("rows", 3.into()),
+        ("cols", 4.into()),
+        ("nnz", 3.into()),
+        ("mean_row_length", 1.0.into()),
+        ("max_row_length", 2.into()),
+        ("empty_rows", 1.into()),
+        ("symmetric", false.into()),
+        ("sorted", true.into()),
+    ] as [(&str, serde_json::Value); 8]
+    {
+        assert_eq!(report[key], value, "{key}");
+    }
+}
+
+#[test]
+fn symmetric_means_equal_to_its_transpose() {
+    let folder = Folder::new();
+    folder.write("s.mtx", SYMMETRIC);
+    let report = folder.json("info s.mtx --json");
+    assert_eq!((&report["symmetric"], &report["nnz"]), (&true.into(), &3.into()));
+    // The same pattern with other values on the two sides; repeated entries count as their sum.
+    let header = "%%MatrixMarket matrix coordinate real general\n2 2 3\n";
+    folder.write("p.mtx", format!("{header}1 2 1\n2 1 2\n2 2 1\n"));
+    assert_eq!(folder.json("info p.mtx --json")["symmetric"], false);
+    folder.write("d.mtx", format!("{header}1 2 2\n2 1 1\n2 1 1\n"));
+    assert_eq!(folder.json("info d.mtx --json")["symmetric"], true);
+}
+
+#[test]
+fn info_draws_in_the_terminal() {
+    let folder = Folder::new();
+    let run = folder.run("info gen:diagonal:3");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stdout.contains("shape      3 x 3\nnonzeros   3 "), "{}", run.stdout);
+    assert!(run.stdout.contains("┌───┐\n│█  │\n│ █ │\n│  █│\n└───┘\n"), "{}", run.stdout);
+}
+
+#[test]
+fn info_draws_files_without_any_font() {
+    let folder = Folder::new();
+    let mut command = folder.command("info gen:grid5:40x40 --svg a.svg --png a.png --quiet");
+    command.env_clear();
+    assert_eq!(command.output().expect("gustav starts").status.code(), Some(0));
+    let svg = String::from_utf8(folder.read("a.svg")).expect("text");
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert!(svg.contains("gen:grid5:40x40: 1600 x 1600, 7840 nonzeros"));
+    let png = folder.read("a.png");
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xaeB`\x82"));
+    assert_eq!(folder.names(), ["a.png", "a.svg"]);
+}
+
+#[test]
+fn devices_tell_what_is_missing() {
+    let folder = Folder::new();
+    let run = folder.run("devices");
+    assert!(run.stdout.starts_with("cpu "), "{}", run.stdout);
+    assert!(run.stdout.contains("not available: this build of gustav has no CUDA backend"));
+    let devices = folder.json("devices --json")["devices"].clone();
+    assert_eq!((&devices[0]["available"], &devices[1]["available"]), (&true.into(), &false.into()));
+}
+
+#[test]
+fn generated_files_read_back() {
+    let folder = Folder::new();
+    for name in ["g.mtx", "g.mtx.gz", "g.mtx.zst", "g.npz"] {
+        let written = folder.json(&format!("generate uniform:50,4 --seed 5 -o {name} --json"));
+        let read = folder.json(&format!("info {name} --json"));
+        for key in ["rows", "cols", "nnz"] {
+            assert_eq!(written[key], read[key], "{name}");
+        }
+    }
+    let norm = |file: &str| folder.json(&format!("spmv {file} --dtype f64 --json"))["norm"].clone();
+    assert_eq!(norm("g.mtx"), norm("g.mtx.gz"));
+    assert_eq!(norm("g.mtx"), norm("g.npz"));
+}
+
+#[test]
+fn convert_keeps_values() {
+    let folder = Folder::new();
+    // Neither an f32 nor, for the integers, an f64 could hold these.
+    let header = "%%MatrixMarket matrix coordinate";
+    folder.write("r.mtx", format!("{header} real general\n1 1 1\n1 1 0.1234567890123456\n"));
+    folder.write("i.mtx", format!("{header} integer general\n1 1 1\n1 1 9007199254740993\n"));
+    for (name, value) in [("r", "0.1234567890123456"), ("i", "9007199254740993")] {
+        folder.run(&format!("convert {name}.mtx {name}.npz"));
+        folder.run(&format!("convert {name}.npz {name}2.mtx"));
+        let text = String::from_utf8(folder.read(&format!("{name}2.mtx"))).expect("text");
+        assert!(text.trim_end().ends_with(value), "{text}");
+    }
+}
+
+#[test]
+fn convert_canonicalises_and_transposes_when_asked() {
+    let folder = Folder::new();
+    let header = "%%MatrixMarket matrix coordinate integer general\n";
+    folder.write("a.mtx", format!("{header}2 3 3\n1 3 1\n1 1 2\n1 3 4\n"));
+    assert_eq!(folder.json("convert a.mtx same.mtx --json")["nnz"], 3);
+    assert_eq!(folder.json("convert a.mtx b.mtx --canonical --transpose --json")["nnz"], 2);
+    let text = String::from_utf8(folder.read("b.mtx")).expect("text");
+    assert!(text.ends_with("3 2 2\n1 1 2\n3 1 5\n"), "{text}");
+}
+
+#[test]
+fn convert_keeps_patterns() {
+    let folder = Folder::new();
+    folder.write("p.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n2 1\n");
+    folder.run("convert p.mtx q.mtx.gz");
+    folder.run("convert q.mtx.gz r.mtx");
+    assert!(folder.read("r.mtx").starts_with(b"%%MatrixMarket matrix coordinate pattern"));
+}
+
+#[test]
+fn completions_know_verbs_and_values() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let run = folder.run(&format!("completions {shell}"));
+        assert_eq!(run.status, 0, "{shell}");
+        assert!(run.stdout.contains("spgemm"), "{shell}");
+        assert!(run.stdout.contains("nonzero-split") || shell == "elvish" || shell == "powershell");
+    }
+}

@@ -1,0 +1,214 @@
+//! The three products from the command line: results, checks, files.
+
+use crate::support::{Folder, Run, SMALL, SYMMETRIC};
+
+#[test]
+fn spmm_multiplies_and_verifies_every_type() {
+    let folder = Folder::new();
+    for types in [
+        "--dtype f32",
+        "--dtype f64",
+        "--dtype f16",
+        "--dtype bf16",
+        "--dtype i32",
+        "--dtype i64",
+        "--dtype f32 --index u64",
+        "--dtype f64 --index u64",
+        "--dtype i64 --index u64",
+    ] {
+        for verb in ["spmm --columns 3", "spmv", "spgemm"] {
+            let line = format!("{verb} gen:grid5:20x20 {types} --repeat 2 --verify --json");
+            let report = folder.json(&line);
+            assert_eq!(report["verified"], true, "{line}");
+            assert_eq!(report["nnz"], 1920, "{line}");
+            assert_eq!(report["repeats"], 2, "{line}");
+        }
+    }
+}
+
+#[test]
+fn every_semiring_verifies() {
+    let folder = Folder::new();
+    for semiring in ["min-plus", "max-times", "or-and", "plus-first", "plus-second"] {
+        for dtype in ["f32", "i64"] {
+            for verb in ["spmm --columns 5", "spmv", "spgemm"] {
+                let line = format!(
+                    "{verb} gen:uniform:200,7 --dtype {dtype} --semiring {semiring} --repeat 1 \
+                     --verify --json"
+                );
+                let report = folder.json(&line);
+                assert_eq!(report["verified"], true, "{line}");
+                assert_eq!(report["semiring"], semiring);
+            }
+        }
+    }
+}
+
+#[test]
+fn alpha_beta_transpose_and_layout_verify() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    for options in [
+        "--alpha 2.5",
+        "--alpha -1 --beta 0.5",
+        "--transpose",
+        "--transpose --beta -2 --layout column-major",
+        "--layout column-major",
+        "--deterministic",
+        "--threads 1",
+        "--choose mean-row-length",
+        "--choose autotune",
+    ] {
+        let line = format!("spmm a.mtx --columns 5 {options} --repeat 2 --verify --json");
+        assert_eq!(folder.json(&line)["verified"], true, "{line}");
+        if !options.contains("layout") {
+            let line = format!("spmv a.mtx {options} --repeat 2 --verify --json");
+            assert_eq!(folder.json(&line)["verified"], true, "{line}");
+        }
+        if !options.contains("layout") && !options.contains("beta") {
+            let line = format!("spgemm a.mtx {options} --repeat 2 --verify --json");
+            assert_eq!(folder.json(&line)["verified"], true, "{line}");
+        }
+    }
+}
+
+#[test]
+fn all_algorithms_agree_with_the_oracle() {
+    let folder = Folder::new();
+    for verb in ["spmm --columns 8", "spmv", "spgemm"] {
+        let line = format!("{verb} gen:uniform:300,9 --algorithm all --repeat 1 --verify --json");
+        let report = folder.json(&line);
+        let candidates = report["candidates"].as_array().expect("a list");
+        let ran: Vec<_> = candidates.iter().filter(|c| c["refused"].is_null()).collect();
+        assert!(ran.len() >= 2, "{line}: {report}");
+        assert!(ran.iter().all(|c| c["verified"] == true), "{line}: {report}");
+    }
+}
+
+#[test]
+fn the_product_is_the_one_on_paper() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    folder.write("x.mtx", "%%MatrixMarket matrix array real general\n4 1\n1\n10\n100\n1000\n");
+    let run = folder.run("spmv a.mtx --x x.mtx -o y.mtx --quiet");
+    assert_eq!((run.status, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
+    let y = String::from_utf8(folder.read("y.mtx")).expect("text");
+    let values: Vec<f64> = y.lines().skip(2).map(|l| l.trim().parse().expect("a number")).collect();
+    assert_eq!(values, [2001.0, 0.0, -30.0]);
+
+    folder.run("spmm a.mtx --b x.mtx -o c.npy --quiet");
+    let bytes = folder.read("c.npy");
+    let c: Vec<f32> = bytes[bytes.len() - 12..]
+        .chunks(4)
+        .map(|b| f32::from_le_bytes(b.try_into().expect("4 bytes")))
+        .collect();
+    assert_eq!(c, [2001.0, 0.0, -30.0]);
+}
+
+#[test]
+fn spgemm_without_b_says_what_it_multiplies() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    folder.write("s.mtx", SYMMETRIC);
+    let run = folder.run("spgemm a.mtx --json -o c.mtx");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert_eq!(run.stderr, "note: A is not square; multiplying A·Aᵀ\n");
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("one object");
+    assert_eq!((&report["nnz_c"], &report["products"]), (&2.into(), &3.into()));
+    // [1 2]·[1 2]ᵀ = 5, (-3)·(-3) = 9.
+    let c = String::from_utf8(folder.read("c.mtx")).expect("text");
+    assert!(c.contains("3 3 2\n1 1 5\n3 3 9"), "{c}");
+
+    let report = folder.json("spgemm s.mtx --json");
+    assert_eq!((&report["nnz"], &report["nnz_c"]), (&3.into(), &4.into()));
+    let run = folder.run("spgemm a.mtx --transpose --verify");
+    assert!(run.stdout.contains("C = Aᵀ·A"), "{run:?}");
+}
+
+#[test]
+fn sizes_of_nothing_work() {
+    let folder = Folder::new();
+    let header = "%%MatrixMarket matrix coordinate real general\n";
+    for (rows, cols) in [(0, 0), (0, 5), (5, 0), (5, 5)] {
+        folder.write("e.mtx", format!("{header}{rows} {cols} 0\n"));
+        for verb in ["spmm --columns 3", "spmm --columns 0", "spmv", "spgemm"] {
+            let line = format!("{verb} e.mtx --verify --json --quiet");
+            let report = folder.json(&line);
+            assert_eq!(report["verified"], true, "{rows} x {cols}: {line}");
+            assert_eq!((&report["rows"], &report["cols"]), (&rows.into(), &cols.into()));
+        }
+        assert_eq!(folder.run("info e.mtx").status, 0, "{rows} x {cols}");
+    }
+}
+
+#[test]
+fn not_a_number_travels_and_is_told_as_a_string() {
+    let folder = Folder::new();
+    let header = "%%MatrixMarket matrix coordinate real general\n";
+    folder.write("nan.mtx", format!("{header}1 1 1\n1 1 nan\n"));
+    folder.write("inf.mtx", format!("{header}1 1 1\n1 1 inf\n"));
+    assert_eq!(folder.json("spgemm nan.mtx --verify --json")["norm"], "NaN");
+    let report = folder.json("spgemm inf.mtx --verify --json");
+    assert_eq!((&report["norm"], &report["verified"]), (&"inf".into(), &true.into()));
+}
+
+#[test]
+fn without_verify_nothing_is_claimed() {
+    let folder = Folder::new();
+    let report = folder.json("spmm gen:grid5:4x4 --columns 1 --json");
+    for key in ["verified", "max_error", "error_bound"] {
+        assert!(report[key].is_null(), "{key}");
+    }
+}
+
+#[test]
+fn the_summary_says_which_algorithm_and_why() {
+    let folder = Folder::new();
+    let run = folder.run("spmm gen:grid5:30x30 --columns 4 --verify");
+    assert_eq!(run.status, 0, "{run:?}");
+    for line in
+        ["spmm: ", "A  ", "algorithm  ", "why  ", "plan  ", "execute  ", "C  ", "verified   right"]
+    {
+        assert!(run.stdout.lines().any(|l| l.starts_with(line)), "{line}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn plan_explains_without_running() {
+    let folder = Folder::new();
+    for operation in ["spmm --columns 64", "spmv", "spgemm"] {
+        let run = folder.run(&format!("plan gen:grid5:30x30 --operation {operation}"));
+        assert_eq!(run.status, 0, "{run:?}");
+        for line in
+            ["problem  ", "device  ", "facts  ", "algorithm  ", "config  ", "why  ", "workspace  "]
+        {
+            assert!(run.stdout.lines().any(|l| l.starts_with(line)), "{line}: {}", run.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_product_again() {
+    let folder = Folder::new();
+    let norm =
+        |seed| folder.json(&format!("spmv gen:uniform:100,5 --seed {seed} --json"))["norm"].clone();
+    assert_eq!(norm(3), norm(3));
+    assert_ne!(norm(3), norm(4));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    use std::process::Stdio;
+    let folder = Folder::new();
+    for line in
+        ["info gen:grid5:20x20", "completions bash", "spmm gen:grid5:9x9 --columns 2 --json"]
+    {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = folder.command(line);
+        command.stdout(writer).stderr(Stdio::piped());
+        let run = Run::of(command.output().expect("gustav starts"));
+        assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{line}");
+    }
+}

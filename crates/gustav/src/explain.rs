@@ -1,0 +1,75 @@
+//! What a plan says of itself.
+
+use std::fmt::Display;
+
+use gustav_core::{CsrView, Index, Problem, Scalar};
+use gustav_cpu::Config;
+use gustav_plan::{Choice, RowStats};
+
+use crate::Device;
+
+/// Algorithm, configuration, facts, reason and workspace of a plan. Printed, it is a few
+/// lines of text.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Explanation {
+    /// What is computed.
+    pub problem: Problem,
+    /// Where.
+    pub device: String,
+    /// The device's threads and instruction set.
+    pub device_description: String,
+    /// The facts about A that the choice rests on.
+    pub facts: RowStats,
+    /// Algorithm, configuration and reason.
+    pub choice: Choice<Config>,
+    /// Bytes that the plan holds besides the operands.
+    pub workspace_bytes: usize,
+}
+
+impl Explanation {
+    pub(crate) fn new<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        problem: &Problem,
+        device: &Device,
+        choice: Choice<Config>,
+        workspace_bytes: usize,
+    ) -> Self {
+        Explanation {
+            problem: problem.clone(),
+            device: device.name().into(),
+            device_description: device.description(),
+            facts: device.threads().run(|| RowStats::new(a)),
+            choice,
+            workspace_bytes,
+        }
+    }
+}
+
+impl Display for Explanation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Explanation { problem, facts, choice, .. } = self;
+        writeln!(f, "problem    {problem}")?;
+        writeln!(f, "device     {} ({})", self.device, self.device_description)?;
+        writeln!(
+            f,
+            "facts      rows of {} to {} nonzeros, mean {:.2}, deviation {:.2}, {} empty",
+            facts.min_row_length,
+            facts.max_row_length,
+            facts.mean_row_length,
+            facts.row_length_deviation,
+            facts.empty_rows,
+        )?;
+        writeln!(
+            f,
+            "           row span {:.0} columns; {:.0}% of neighbours consecutive, {:.0}% of rows \
+             like the next",
+            facts.mean_row_span,
+            facts.consecutive * 100.0,
+            facts.same_as_next * 100.0,
+        )?;
+        writeln!(f, "algorithm  {} ({})", choice.algorithm, choice.algorithm.source())?;
+        writeln!(f, "config     {:?}", choice.config)?;
+        writeln!(f, "why        {}", choice.reason)?;
+        write!(f, "workspace  {} bytes", self.workspace_bytes)
+    }
+}

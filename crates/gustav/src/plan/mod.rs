@@ -1,0 +1,73 @@
+//! Plans: the pattern is analysed once, the product is executed any number of times.
+
+mod spgemm;
+mod spmm;
+mod spmv;
+
+pub use spgemm::SpgemmPlan;
+pub use spmm::SpmmPlan;
+pub use spmv::SpmvPlan;
+
+use std::time::Instant;
+
+use gustav_core::{Operation, Result};
+use gustav_cpu::Options;
+use gustav_plan::{Algorithm, Chooser, autotune};
+
+// Timed runs of a candidate, after one to warm up.
+const RUNS: usize = 3;
+
+/// Median seconds of a run.
+fn median_seconds(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+    run()?;
+    let mut seconds = [0.0; RUNS];
+    for s in &mut seconds {
+        let start = Instant::now();
+        run()?;
+        *s = start.elapsed().as_secs_f64();
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds[RUNS / 2])
+}
+
+/// The options that name the algorithm which `time` finds fastest, and the reason.
+fn autotuned(
+    operation: Operation,
+    options: &Options,
+    mut time: impl FnMut(&Options) -> Result<f64>,
+) -> Result<(Options, String)> {
+    let named = |a| Options { chooser: Chooser::Named(a), ..options.clone() };
+    // The triple loop is a reference: cubic time, never the fastest.
+    let candidates = Algorithm::ALL
+        .iter()
+        .copied()
+        .filter(|a| a.operations().contains(&operation) && *a != Algorithm::DenseNaive);
+    let (best, reason) = autotune::fastest(candidates, |a| time(&named(a)))?;
+    Ok((named(best), reason))
+}
+
+/// What every plan tells about itself; each has its `explanation` and its `inner` plan.
+macro_rules! accessors {
+    () => {
+        /// The algorithm that was chosen.
+        pub fn algorithm(&self) -> gustav_plan::Algorithm {
+            self.explanation.choice.algorithm
+        }
+
+        /// Why it was chosen, in one sentence.
+        pub fn reason(&self) -> &str {
+            &self.explanation.choice.reason
+        }
+
+        /// Algorithm, configuration, facts, reason and workspace; print it, or read its fields.
+        pub fn explain(&self) -> &crate::Explanation {
+            &self.explanation
+        }
+
+        /// Bytes that the plan holds besides the operands.
+        pub fn workspace_bytes(&self) -> usize {
+            self.explanation.workspace_bytes
+        }
+    };
+}
+use accessors;
