@@ -1,1 +1,38 @@
-//! (to be written)
+//! How fast is it, beside whom? Engines (ours and peers) take turns on the same matrix, every
+//! result is checked against the oracle in the same run, and what was measured goes into JSON
+//! lines. `bench/METHODOLOGY.md` describes the protocol and its biases.
+//!
+//! ```no_run
+//! use gustav_bench::{BenchArgs, read_records, run, summary};
+//!
+//! let outcome = run(&BenchArgs::new("quick", "quick.jsonl"))?;
+//! println!("{} cases", outcome.measured);
+//! println!("{}", summary(&read_records("quick.jsonl".as_ref())?));
+//! # Ok::<(), gustav_core::Error>(())
+//! ```
+
+mod affinity;
+mod allocator;
+mod args;
+mod case;
+mod check;
+mod engine;
+mod machine;
+mod measure;
+mod peers;
+mod record;
+mod run;
+mod suite;
+mod summary;
+mod timing;
+mod value;
+mod workload;
+
+pub use args::{BenchArgs, Outcome};
+pub use case::{Case, Filter};
+pub use machine::{Bandwidth, Machine};
+pub use record::{Record, RecordFile, Status, read as read_records};
+pub use run::run;
+pub use suite::{Engines, Products, Source, Suite};
+pub use summary::{Comparison, Ratios, VENDORS, compare, summary};
+pub use timing::Timing;

@@ -1,0 +1,163 @@
+//! One product to be measured, and the choice of some of them.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use gustav_core::{DType, Error, Operation, Result};
+
+/// One product on one matrix: what the engines take turns on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub struct Case {
+    /// Name of the matrix.
+    pub matrix: String,
+    /// Name of the operation: `spmm`, `spmv` or `spgemm`.
+    pub operation: String,
+    /// Columns of B and C (SpMM), 1 for SpMV, 0 for SpGEMM.
+    pub columns: usize,
+    /// Name of the type of the values.
+    pub dtype: String,
+    /// Whether rows of the product must come out sorted (SpGEMM).
+    pub sorted: bool,
+}
+
+impl Case {
+    /// A case of the typed names.
+    pub fn new(
+        matrix: &str,
+        operation: Operation,
+        columns: usize,
+        dtype: DType,
+        sorted: bool,
+    ) -> Self {
+        Case {
+            matrix: matrix.into(),
+            operation: operation.name().into(),
+            columns,
+            dtype: dtype.name().into(),
+            sorted,
+        }
+    }
+}
+
+impl Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.matrix, self.operation, self.dtype)?;
+        match self.operation.as_str() {
+            "spmm" => write!(f, " n={}", self.columns),
+            "spgemm" => f.write_str(if self.sorted { " sorted" } else { " unsorted" }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A part of a suite: `op=spmm,n=8|32,dtype=f32,matrix=dlmc*`. Every key that is given must
+/// match; `|` separates alternatives, `*` in one stands for any text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    rules: Vec<(Key, Vec<String>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Key {
+    Operation,
+    Columns,
+    DType,
+    Matrix,
+    Order,
+}
+
+const KEYS: [(&str, Key); 5] = [
+    ("op", Key::Operation),
+    ("n", Key::Columns),
+    ("dtype", Key::DType),
+    ("matrix", Key::Matrix),
+    ("order", Key::Order),
+];
+
+impl Filter {
+    /// Whether `case` is part of the choice. `n` is compared for SpMM only, `order` for SpGEMM.
+    pub fn matches(&self, case: &Case) -> bool {
+        self.rules.iter().all(|(key, any)| {
+            let found = match key {
+                Key::Operation => case.operation.clone(),
+                Key::Columns if case.operation == "spmm" => case.columns.to_string(),
+                Key::DType => case.dtype.clone(),
+                Key::Matrix => case.matrix.clone(),
+                Key::Order if case.operation == "spgemm" => {
+                    (if case.sorted { "sorted" } else { "unsorted" }).into()
+                }
+                Key::Columns | Key::Order => return true,
+            };
+            any.iter().any(|pattern| glob(pattern, &found))
+        })
+    }
+
+    /// Whether any case of the matrix may be part of the choice.
+    pub fn admits_matrix(&self, name: &str) -> bool {
+        let named = self.rules.iter().filter(|(key, _)| *key == Key::Matrix);
+        named.into_iter().all(|(_, any)| any.iter().any(|pattern| glob(pattern, name)))
+    }
+}
+
+impl FromStr for Filter {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        let rule = |part: &str| {
+            let found = part.split_once('=').and_then(|(key, values)| {
+                let (_, key) = KEYS.iter().find(|(name, _)| *name == key.trim())?;
+                Some((*key, values.split('|').map(|v| v.trim().to_owned()).collect()))
+            });
+            found.ok_or_else(|| Error::Argument {
+                name: "only",
+                found: part.into(),
+                expected: "op=, n=, dtype=, matrix= or order=, separated by commas".into(),
+            })
+        };
+        let parts = text.split(',').filter(|p| !p.trim().is_empty());
+        Ok(Filter { rules: parts.map(rule).collect::<Result<_>>()? })
+    }
+}
+
+/// Whether `text` is `pattern`, where `*` stands for any text.
+fn glob(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(head) else { return false };
+    (0..=text.len()).filter(|&k| text.is_char_boundary(k)).any(|k| glob(rest, &text[k..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text, matches) in [
+            ("cant", "cant", true),
+            ("cant", "cantilever", false),
+            ("c*", "cant", true),
+            ("*nt", "cant", true),
+            ("d*_ffn*", "dlmc_tr_ffn1", true),
+            ("d*_ffn*", "dlmc_tr_embed", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(glob(pattern, text), matches, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn every_key_must_match_and_n_is_for_spmm_alone() {
+        let filter: Filter = "op=spmm|spmv, n=8|32, dtype=f32".parse().unwrap();
+        let case = |op, n, dtype| Case::new("m", op, n, dtype, false);
+        assert!(filter.matches(&case(Operation::Spmm, 32, DType::F32)));
+        assert!(!filter.matches(&case(Operation::Spmm, 64, DType::F32)));
+        assert!(!filter.matches(&case(Operation::Spmm, 32, DType::F64)));
+        assert!(filter.matches(&case(Operation::Spmv, 1, DType::F32)));
+        assert!(!filter.matches(&case(Operation::Spgemm, 0, DType::F32)));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_by_name() {
+        let error = "colour=red".parse::<Filter>().unwrap_err().to_string();
+        assert!(error.contains("colour=red") && error.contains("dtype="), "{error}");
+    }
+}

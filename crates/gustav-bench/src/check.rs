@@ -1,0 +1,110 @@
+//! Results against the oracle.
+
+use gustav_core::{Csr, CsrView, DenseView, Index, Operation, Result, Scalar, buffer::try_vec};
+use gustav_testkit::oracle::{self, Verdict};
+
+use crate::engine::{Outcome, Task};
+
+// Rows that are checked of larger results.
+const SAMPLE: usize = 400;
+
+/// The rows of C to check: all of them (`None`) up to `full` units of work (products of an
+/// SpGEMM, else nonzeros times columns), beyond that a sample spread over the matrix, with the
+/// longest row, the first and the last.
+pub(crate) fn rows_to_check<T: Scalar>(
+    a: CsrView<'_, T>,
+    work: u64,
+    full: u64,
+) -> Option<Vec<usize>> {
+    if work <= full || a.nrows() <= SAMPLE {
+        return None;
+    }
+    let m = a.nrows();
+    // A stride with no small common factor keeps the sample off the periods of a grid.
+    let mut rows: Vec<usize> = (0..SAMPLE).map(|k| (k * (m / SAMPLE) + k * 7) % m).collect();
+    let longest = (0..m).max_by_key(|&r| a.row_len(r)).unwrap_or(0);
+    rows.extend([0, longest, m - 1]);
+    rows.sort_unstable();
+    rows.dedup();
+    Some(rows)
+}
+
+/// The matrix made of `rows` of `a`.
+pub(crate) fn take_rows<T: Scalar>(a: CsrView<'_, T>, rows: &[usize]) -> Result<Csr<T>> {
+    let count = rows.iter().map(|&r| a.row_len(r)).sum();
+    let mut offsets = try_vec::<u32>(rows.len() + 1, "row offsets")?;
+    let mut indices = try_vec::<u32>(count, "column indices")?;
+    let mut values = try_vec::<T>(count, "values")?;
+    offsets.push(0);
+    for &r in rows {
+        let (cols, vals) = a.row(r);
+        indices.extend_from_slice(cols);
+        values.extend_from_slice(vals);
+        offsets.push(u32::try_from_usize(indices.len(), "row offset")?);
+    }
+    Csr::new(rows.len(), a.ncols(), offsets, indices, values)
+}
+
+/// Compares a result, of `rows` or of all, with the oracle.
+///
+/// # Errors
+/// [`gustav_core::Error::Length`] or [`gustav_core::Error::Shape`] when it has the wrong size.
+pub(crate) fn check<T: Scalar>(
+    task: &Task<'_, T>,
+    rows: Option<&[usize]>,
+    outcome: &Outcome<T>,
+) -> Result<Verdict> {
+    let part = rows.map(|rows| take_rows(task.a, rows)).transpose()?;
+    let a = part.as_ref().map_or(task.a, |p| p.view());
+    match outcome {
+        Outcome::Dense(c) => {
+            let b = DenseView::row_major(task.a.ncols(), task.columns, task.dense_b())?;
+            let c = DenseView::row_major(a.nrows(), task.columns, c)?;
+            oracle::Spmm::new(a, b).verify(c)
+        }
+        Outcome::Sparse(c) => {
+            debug_assert_eq!(task.operation, Operation::Spgemm);
+            let reference = oracle::Spgemm::new(a, task.b.unwrap_or(task.a));
+            oracle::Spgemm { sorted: task.sorted, ..reference }.verify(c.view())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task<'a>(a: &'a Csr<f64>, pool: &'a [f64]) -> Task<'a, f64> {
+        let operation = Operation::Spmm;
+        Task { operation, a: a.view(), b: None, columns: 2, sorted: false, pool }
+    }
+
+    #[test]
+    fn a_wrong_row_of_the_sample_is_found() {
+        let a = Csr::new(3, 2, vec![0, 1, 2, 3], vec![0, 1, 0], vec![1.0, 2.0, 3.0]).unwrap();
+        let pool = [1.0, 2.0, 3.0, 4.0];
+        let task = task(&a, &pool);
+        let right = Outcome::Dense(vec![6.0, 8.0, 3.0, 6.0]);
+        assert!(check(&task, Some(&[1, 2]), &right).unwrap().ok);
+        assert!(!check(&task, Some(&[0, 2]), &right).unwrap().ok);
+        let nan = Outcome::Dense(vec![6.0, f64::NAN, 3.0, 6.0]);
+        assert!(!check(&task, Some(&[1, 2]), &nan).unwrap().ok);
+    }
+
+    #[test]
+    fn a_sample_holds_the_longest_row_and_both_ends() {
+        let m = 5000;
+        let mut offsets: Vec<u32> = (0..=m as u32).collect();
+        for o in &mut offsets[4243..] {
+            *o += 3;
+        }
+        let nnz = m + 3;
+        let a = Csr::new(m, 9, offsets, vec![0; nnz], vec![1.0f32; nnz]).unwrap();
+        assert_eq!(rows_to_check(a.view(), 100, 100), None);
+        let rows = rows_to_check(a.view(), 101, 100).unwrap();
+        assert!(rows.len() > 350 && rows.is_sorted());
+        for row in [0, 4242, m - 1] {
+            assert!(rows.contains(&row), "{row}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Engines: ours, peers in child processes, and the crates of the field.
+
+#[cfg(feature = "peers")]
+mod crates;
+mod ours;
+mod peer;
+mod process;
+
+use std::collections::BTreeMap;
+
+use gustav_core::{Csr, CsrView, Operation, Result, Scalar};
+
+use crate::timing::Runner;
+
+#[cfg(feature = "peers")]
+pub(crate) use crates::{CrateValue, crate_engine};
+pub(crate) use ours::Ours;
+pub(crate) use peer::PeerEngine;
+pub(crate) use process::{Matrix, PeerProcess};
+
+/// A case with its operands.
+#[derive(Clone, Copy)]
+pub(crate) struct Task<'a, T: Scalar> {
+    pub operation: Operation,
+    pub a: CsrView<'a, T>,
+    /// The second factor of an SpGEMM.
+    pub b: Option<CsrView<'a, T>>,
+    /// Columns of B and C, 1 for SpMV.
+    pub columns: usize,
+    pub sorted: bool,
+    /// Values of B, row-major, or of x: the first `a.ncols() * columns` of the pool.
+    pub pool: &'a [T],
+}
+
+impl<'a, T: Scalar> Task<'a, T> {
+    /// Values of B or x.
+    pub fn dense_b(&self) -> &'a [T] {
+        &self.pool[..self.a.ncols() * self.columns]
+    }
+
+    /// Elements of a dense C.
+    pub fn dense_c_len(&self) -> usize {
+        self.a.nrows() * self.columns
+    }
+}
+
+/// A result, or the chosen rows of one, for the oracle.
+pub(crate) enum Outcome<T: Scalar> {
+    /// Row-major.
+    Dense(Vec<T>),
+    Sparse(Csr<T, u64, u64>),
+}
+
+/// What an engine says of itself once it is ready.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prepared {
+    pub plan_ms: Option<f64>,
+    pub chosen: Option<String>,
+    pub reason: Option<String>,
+    pub products: Option<u64>,
+}
+
+/// One engine ready for one case.
+pub(crate) trait Engine<T: Scalar>: Runner {
+    /// What it did before the first execution.
+    fn prepared(&self) -> &Prepared;
+    /// Versions for the record.
+    fn versions(&self) -> BTreeMap<String, String>;
+    /// Median time of an execution that reuses symbolic work, where the engine has such.
+    fn reuse_ms(&mut self) -> Result<Option<f64>> {
+        Ok(None)
+    }
+    /// One more execution from a poisoned C, and its `rows` (all when `None`).
+    fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
+}
+
+/// Picks rows of a row-major C.
+pub(crate) fn dense_rows<T: Scalar>(c: &[T], columns: usize, rows: Option<&[usize]>) -> Vec<T> {
+    match rows {
+        None => c.to_vec(),
+        Some(rows) => {
+            rows.iter().flat_map(|&r| &c[r * columns..(r + 1) * columns]).copied().collect()
+        }
+    }
+}
+
+/// Milliseconds that `work` takes, and what it returns.
+pub(crate) fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
+    let start = std::time::Instant::now();
+    let out = work();
+    (start.elapsed().as_secs_f64() * 1e3, out)
+}
+
+/// NaN in the type; types without one are not measured.
+pub(crate) fn poison<T: Scalar>() -> T {
+    T::from_f64(f64::NAN)
+}
+
+/// Name of a type in the protocol.
+pub(crate) fn dtype_name<T: Scalar>() -> &'static str {
+    <T as Scalar>::DTYPE.name()
+}

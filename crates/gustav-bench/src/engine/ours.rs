@@ -1,0 +1,189 @@
+//! gustav itself: every algorithm by name, and `auto`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use gustav_core::{
+    Csr, CsrView, DenseView, DenseViewMut, Error, Layout, Operation, PlusTimes, Problem, Result,
+    Scalar,
+};
+use gustav_cpu::{Options, SpgemmPlan, SpmmPlan, SpmvPlan, Threads, spgemm};
+use gustav_plan::Choice;
+
+use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
+use crate::affinity::Pinned;
+use crate::timing::{Runner, quantile};
+use crate::value::Value;
+
+// Idle threads of the library spin for about a third of this before they sleep.
+const SETTLE: Duration = Duration::from_micros(300);
+const REUSES: usize = 5;
+
+/// Our library ready for one case.
+pub(crate) struct Ours<'a, T: Value> {
+    task: Task<'a, T>,
+    options: Options,
+    problem: Problem,
+    prepared: Prepared,
+    method: Method<T>,
+}
+
+enum Method<T: Value> {
+    Spmm { plan: Box<SpmmPlan<T>>, c: Vec<T> },
+    Spmv { plan: Box<SpmvPlan<T, u32, u32>>, y: Vec<T> },
+    // The product of the last call; freed outside the timing, as the peers do it.
+    Spgemm { c: Option<Csr<T>> },
+}
+
+impl<'a, T: Value> Ours<'a, T> {
+    /// Plans the product with the algorithm, or the chooser, of that name.
+    ///
+    /// # Errors
+    /// The library's own.
+    pub fn prepare(task: Task<'a, T>, algorithm: &str, threads: &Threads) -> Result<Self> {
+        let chooser = algorithm.parse()?;
+        let options = Options { chooser, threads: threads.clone(), ..Options::default() };
+        let problem = problem(&task)?.calls(1000);
+        let mut prepared = Prepared::default();
+        let _pinned = Pinned::to_first_core();
+        let method = match task.operation {
+            Operation::Spmm => {
+                let (ms, plan) = timed(|| SpmmPlan::new(task.a, &problem, &options));
+                let plan = Box::new(plan?);
+                note(&mut prepared, ms, plan.choice());
+                Method::Spmm { plan, c: vec![T::zero(); task.dense_c_len()] }
+            }
+            Operation::Spmv => {
+                let (ms, plan) = timed(|| SpmvPlan::new(task.a, &problem, &options));
+                let plan = Box::new(plan?);
+                note(&mut prepared, ms, plan.choice());
+                Method::Spmv { plan, y: vec![T::zero(); task.a.nrows()] }
+            }
+            Operation::Spgemm => {
+                let b = second(&task)?;
+                let (ms, plan) = timed(|| SpgemmPlan::new(task.a, b, &problem, &options));
+                let plan = plan?;
+                note(&mut prepared, ms, plan.choice());
+                prepared.products = Some(plan.products());
+                Method::Spgemm { c: None }
+            }
+        };
+        Ok(Ours { task, options, problem, prepared, method })
+    }
+
+    /// One execution; its time in milliseconds.
+    fn execute(&mut self) -> Result<f64> {
+        let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+        let task = self.task;
+        let (ms, done) = match &mut self.method {
+            Method::Spmm { plan, c } => {
+                let b = DenseView::row_major(task.a.ncols(), task.columns, task.dense_b())?;
+                let (m, n) = (task.a.nrows(), task.columns);
+                let c = DenseViewMut::new(m, n, Layout::RowMajor, n, c)?;
+                timed(|| plan.execute(PlusTimes, task.a, one, b, zero, c))
+            }
+            Method::Spmv { plan, y } => {
+                let x = task.dense_b();
+                timed(|| plan.execute(PlusTimes, task.a, one, x, zero, y))
+            }
+            Method::Spgemm { c } => {
+                *c = None;
+                let b = second(&task)?;
+                let (problem, options) = (&self.problem, &self.options);
+                let (ms, product) =
+                    timed(|| spgemm::multiply(PlusTimes, task.a, one, b, problem, options));
+                (ms, product.map(|p| *c = Some(p)))
+            }
+        };
+        done.map(|()| ms)
+    }
+}
+
+fn problem<T: Scalar>(task: &Task<'_, T>) -> Result<Problem> {
+    Ok(match task.operation {
+        Operation::Spmm => Problem::spmm(&task.a).columns(task.columns),
+        Operation::Spmv => Problem::spmv(&task.a),
+        Operation::Spgemm => Problem::spgemm(&task.a, &second(task)?).sorted(task.sorted),
+    })
+}
+
+fn second<'a, T: Scalar>(task: &Task<'a, T>) -> Result<CsrView<'a, T>> {
+    task.b.ok_or_else(|| Error::Argument {
+        name: "second factor",
+        found: "none".into(),
+        expected: "a matrix, for an SpGEMM".into(),
+    })
+}
+
+fn note<C>(prepared: &mut Prepared, ms: f64, choice: &Choice<C>) {
+    prepared.plan_ms = Some(ms);
+    prepared.chosen = Some(choice.algorithm.name().into());
+    prepared.reason = Some(choice.reason.clone());
+}
+
+impl<T: Value> Runner for Ours<'_, T> {
+    fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
+        let pinned = Pinned::to_first_core();
+        for _ in 0..wake {
+            self.execute()?;
+        }
+        let times = (0..repeats).map(|_| self.execute()).collect();
+        drop(pinned);
+        std::thread::sleep(SETTLE);
+        times
+    }
+}
+
+impl<T: Value> Engine<T> for Ours<'_, T> {
+    fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())])
+    }
+
+    fn reuse_ms(&mut self) -> Result<Option<f64>> {
+        if self.task.operation != Operation::Spgemm {
+            return Ok(None);
+        }
+        let (a, b) = (self.task.a, second(&self.task)?);
+        let mut plan = SpgemmPlan::new(a, b, &self.problem, &self.options)?;
+        let _pinned = Pinned::to_first_core();
+        let mut c = plan.execute(PlusTimes, a, T::one().to_accum(), b)?;
+        let mut times = Vec::new();
+        for _ in 0..REUSES {
+            let (ms, done) = timed(|| plan.execute_into(PlusTimes, a, T::one().to_accum(), b, &mut c));
+            done?;
+            times.push(ms);
+        }
+        Ok(quantile(&times, 0.5))
+    }
+
+    fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        if let Method::Spmm { c, .. } | Method::Spmv { y: c, .. } = &mut self.method {
+            c.fill(poison());
+        }
+        self.execute()?;
+        match &self.method {
+            Method::Spmm { c, .. } | Method::Spmv { y: c, .. } => {
+                Ok(Outcome::Dense(dense_rows(c, self.task.columns, rows)))
+            }
+            Method::Spgemm { c: Some(c), .. } => sparse_rows(c.view(), rows),
+            Method::Spgemm { c: None, .. } => Err(Error::Argument {
+                name: "result",
+                found: "none".into(),
+                expected: "an execution before it".into(),
+            }),
+        }
+    }
+}
+
+/// The matrix of the chosen rows, all when `None`.
+pub(crate) fn sparse_rows<T: Scalar>(
+    c: CsrView<'_, T>,
+    rows: Option<&[usize]>,
+) -> Result<Outcome<T>> {
+    let Some(rows) = rows else { return c.to_indices().map(Outcome::Sparse) };
+    crate::check::take_rows(c, rows)?.view().to_indices().map(Outcome::Sparse)
+}

@@ -1,0 +1,90 @@
+//! A peer process ready for one case.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
+use serde_json::{Value, json};
+
+use super::{Engine, Outcome, PeerProcess, Prepared, Task};
+use crate::timing::Runner;
+
+/// A peer process with the product it was asked to prepare.
+pub(crate) struct PeerEngine<'a, T: Scalar> {
+    process: &'a mut PeerProcess,
+    task: Task<'a, T>,
+    prepared: Prepared,
+}
+
+impl<'a, T: Scalar> PeerEngine<'a, T> {
+    /// Has the peer prepare the product of the matrices and values it was given before.
+    ///
+    /// # Errors
+    /// The peer's own.
+    pub fn prepare(process: &'a mut PeerProcess, task: Task<'a, T>, b_is_a: bool) -> Result<Self> {
+        let b = match (task.operation, b_is_a) {
+            (Operation::Spgemm, true) => json!("a"),
+            (Operation::Spgemm, false) => json!("b"),
+            _ => Value::Null,
+        };
+        let answer = process.ask(&json!({
+            "do": "prepare", "operation": task.operation.name(), "a": "a", "b": b,
+            "columns": task.columns, "sorted": task.sorted,
+        }))?;
+        let plan_ms = answer.get("prepare_ms").and_then(Value::as_f64);
+        let prepared = Prepared { plan_ms, ..Prepared::default() };
+        Ok(PeerEngine { process, task, prepared })
+    }
+}
+
+impl<T: Scalar> Runner for PeerEngine<'_, T> {
+    fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
+        let answer = self.process.ask(&json!({ "do": "run", "wake": wake, "repeats": repeats }))?;
+        let times = answer.get("ms").cloned().unwrap_or_default();
+        serde_json::from_value(times).map_err(|e| Error::NoDevice {
+            reason: format!("peer {}: no times in {answer}: {e}", self.process.name()),
+        })
+    }
+}
+
+impl<T: Scalar> Engine<T> for PeerEngine<'_, T> {
+    fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        self.process.versions().clone()
+    }
+
+    fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        let folder = self.process.folder().to_path_buf();
+        let list = folder.join("rows");
+        if let Some(rows) = rows {
+            let rows: Vec<u64> = rows.iter().map(|&r| r as u64).collect();
+            std::fs::write(&list, bytemuck::cast_slice(&rows))
+                .map_err(|source| Error::Io { path: list.clone(), action: "write", source })?;
+        }
+        let rows_file = rows.map(|_| &list);
+        self.process.ask(&json!({ "do": "result", "folder": folder, "rows": rows_file }))?;
+        let values = read::<T>(&folder.join("values"))?;
+        if self.task.operation != Operation::Spgemm {
+            return Ok(Outcome::Dense(values));
+        }
+        let offsets = read::<u64>(&folder.join("offsets"))?;
+        let indices = read::<u64>(&folder.join("indices"))?;
+        let count = rows.map_or(self.task.a.nrows(), <[usize]>::len);
+        let cols = self.task.b.map_or(0, |b| b.ncols());
+        Csr::new(count, cols, offsets, indices, values).map(Outcome::Sparse)
+    }
+}
+
+/// A raw little-endian array, and the file removed.
+fn read<T: bytemuck::Pod>(path: &Path) -> Result<Vec<T>> {
+    let io = |source| Error::Io { path: path.into(), action: "read", source };
+    let bytes = std::fs::read(path).map_err(io)?;
+    std::fs::remove_file(path).map_err(io)?;
+    let count = bytes.len() / size_of::<T>();
+    let mut out = Buffer::<T>::zeroed(count, "result of a peer")?;
+    bytemuck::cast_slice_mut(&mut out).copy_from_slice(&bytes[..count * size_of::<T>()]);
+    Ok(out.into_vec())
+}

@@ -1,0 +1,236 @@
+//! A peer in a child process: the parent's side of bench/PROTOCOL.md.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use gustav_core::{CsrView, Error, Result, Scalar};
+use serde_json::{Value, json};
+
+use super::dtype_name;
+
+/// The script that is the other side, unless another one is named.
+const SCRIPT: &str = include_str!("../../../../bench/peers/peer.py");
+// A peer that says nothing for this long has hung.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How the runtimes under the peers are set; bench/METHODOLOGY.md says why.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("KMP_BLOCKTIME", "1"),
+    ("KMP_AFFINITY", "granularity=fine,compact,1,0"),
+    ("GOMP_SPINCOUNT", "20000"),
+    ("OMP_DYNAMIC", "false"),
+    ("MKL_DYNAMIC", "false"),
+    ("OPENBLAS_NUM_THREADS", "1"),
+    (
+        "GLIBC_TUNABLES",
+        "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=17179869184:\
+         glibc.malloc.trim_threshold=17179869184",
+    ),
+];
+
+/// Which operand a matrix is to the peer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Matrix {
+    A,
+    B,
+}
+
+impl Matrix {
+    fn name(self) -> &'static str {
+        match self {
+            Matrix::A => "a",
+            Matrix::B => "b",
+        }
+    }
+}
+
+/// A running peer and the folder through which arrays pass.
+pub(crate) struct PeerProcess {
+    name: String,
+    child: Child,
+    input: ChildStdin,
+    answers: Receiver<String>,
+    folder: PathBuf,
+    errors: PathBuf,
+    versions: BTreeMap<String, String>,
+}
+
+impl PeerProcess {
+    /// Starts `python script name`, the script that comes with the program unless `script`
+    /// names another, with `threads` threads; `folder` is where arrays pass.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] with the peer's words when it cannot be had.
+    pub fn start(
+        name: &str,
+        python: &str,
+        script: Option<&Path>,
+        threads: usize,
+        folder: &Path,
+    ) -> Result<Self> {
+        let missing = |reason: String| Error::NoDevice { reason: format!("peer {name}: {reason}") };
+        let folder = folder.join(name);
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| Error::Io { path, action: "write", source }
+        };
+        std::fs::create_dir_all(&folder).map_err(io(&folder))?;
+        let own = folder.join("peer.py");
+        let script = match script {
+            Some(script) => script,
+            None => {
+                std::fs::write(&own, SCRIPT).map_err(io(&own))?;
+                &own
+            }
+        };
+        let errors = folder.join("stderr");
+        let log = std::fs::File::create(&errors).map_err(io(&errors))?;
+        let threads = threads.to_string();
+        let mut command = Command::new(python);
+        command.arg(script).arg(name).envs(ENVIRONMENT.iter().copied());
+        for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS"] {
+            command.env(variable, &threads);
+        }
+        if name != "mkl" {
+            // The Intel runtime goes by KMP_AFFINITY, the GNU one by this.
+            command.env("OMP_PROC_BIND", "true");
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .map_err(|e| missing(format!("cannot start {python}: {e}")))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(missing("no pipes".into()));
+        };
+        let (send, answers) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(|l| l.ok()) {
+                if send.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let name = name.to_owned();
+        let mut peer =
+            PeerProcess { name, child, input, answers, folder, errors, versions: BTreeMap::new() };
+        peer.receive()?;
+        let hello = peer.ask(&json!({ "do": "hello" }))?;
+        let versions = hello.get("versions").cloned().unwrap_or_default();
+        peer.versions = serde_json::from_value(versions).unwrap_or_default();
+        if let Some(found) = hello.get("threads") {
+            peer.versions.insert("threads".into(), found.to_string());
+        }
+        Ok(peer)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn versions(&self) -> &BTreeMap<String, String> {
+        &self.versions
+    }
+
+    /// Whether the process has ended.
+    pub fn gone(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Sends one request and waits for its answer.
+    pub fn ask(&mut self, request: &Value) -> Result<Value> {
+        if writeln!(self.input, "{request}").and_then(|()| self.input.flush()).is_err() {
+            return Err(self.died());
+        }
+        self.receive()
+    }
+
+    fn receive(&mut self) -> Result<Value> {
+        let line = match self.answers.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
+            Err(RecvTimeoutError::Timeout) => {
+                // It will not answer any more; the pipes close with it.
+                self.child.kill().ok();
+                return Err(self.failure(format!("no answer for {} s", PATIENCE.as_secs())));
+            }
+        };
+        let value: Value = serde_json::from_str(&line)
+            .map_err(|e| self.failure(format!("an answer that is not JSON: {line:?} ({e})")))?;
+        match value.get("error").and_then(Value::as_str) {
+            Some(words) => Err(self.failure(words.to_owned())),
+            None => Ok(value),
+        }
+    }
+
+    fn failure(&self, reason: String) -> Error {
+        Error::NoDevice { reason: format!("peer {}: {reason}", self.name) }
+    }
+
+    /// The last words of a peer that is gone.
+    fn died(&mut self) -> Error {
+        let status = self.child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
+        let text = std::fs::read_to_string(&self.errors).unwrap_or_default();
+        let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no words");
+        self.failure(format!("ended with {status}: {last}"))
+    }
+
+    /// Gives the peer a matrix.
+    pub fn matrix<T: Scalar>(&mut self, which: Matrix, m: CsrView<'_, T>) -> Result<()> {
+        let file = |part: &str, bytes: &[u8]| -> Result<PathBuf> {
+            let path = self.folder.join(format!("{}.{part}", which.name()));
+            write(&path, bytes)?;
+            Ok(path)
+        };
+        let offsets = file("offsets", bytemuck::cast_slice(m.offsets()))?;
+        let indices = file("indices", bytemuck::cast_slice(m.indices()))?;
+        let values = file("values", bytemuck::cast_slice(m.values()))?;
+        let request = json!({
+            "do": "matrix", "name": which.name(), "rows": m.nrows(), "cols": m.ncols(),
+            "dtype": dtype_name::<T>(), "offsets": offsets, "indices": indices, "values": values,
+        });
+        self.ask(&request)?;
+        for path in [offsets, indices, values] {
+            std::fs::remove_file(path).ok();
+        }
+        Ok(())
+    }
+
+    /// Gives the peer the values of B.
+    pub fn pool<T: Scalar>(&mut self, pool: &[T]) -> Result<()> {
+        let path = self.folder.join("pool");
+        write(&path, bytemuck::cast_slice(pool))?;
+        self.ask(&json!({ "do": "dense", "dtype": dtype_name::<T>(), "values": path }))?;
+        std::fs::remove_file(path).ok();
+        Ok(())
+    }
+
+    /// Has the peer drop its matrices.
+    pub fn forget(&mut self) -> Result<()> {
+        self.ask(&json!({ "do": "forget" })).map(|_| ())
+    }
+}
+
+impl Drop for PeerProcess {
+    fn drop(&mut self) {
+        let asked = writeln!(self.input, "{}", json!({ "do": "quit" }));
+        if asked.and_then(|()| self.input.flush()).is_err() {
+            self.child.kill().ok();
+        }
+        self.child.wait().ok();
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes)
+        .map_err(|source| Error::Io { path: path.into(), action: "write", source })
+}

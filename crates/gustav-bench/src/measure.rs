@@ -1,0 +1,187 @@
+//! One case: every engine prepared, checked, timed in turns, and written down.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use gustav_core::{Error, Result};
+use gustav_cpu::Threads;
+use gustav_testkit::oracle::Verdict;
+
+use crate::check::{check, rows_to_check};
+use crate::engine::{Engine, Ours, Outcome, Prepared, Task};
+use crate::peers::Peers;
+use crate::value::Value;
+use crate::timing::{Runner, Samples, Timing, interleave};
+use crate::{Bandwidth, Record, Status};
+
+// Work up to which every row of our own result, and of a peer's, is checked.
+const OURS_IN_FULL: u64 = 60_000_000;
+const PEERS_IN_FULL: u64 = 4_000_000;
+
+/// What is the same for every case of a run.
+pub(crate) struct Setting<'a> {
+    pub ours: &'a [String],
+    pub timing: Timing,
+    pub threads: &'a Threads,
+    pub bandwidth: &'a Bandwidth,
+}
+
+/// One engine on its way through a case.
+struct Entry<'a, T: Value> {
+    record: Record,
+    engine: Option<Box<dyn Engine<T> + 'a>>,
+    samples: Option<Samples>,
+}
+
+/// Measures `task`, of which `blank` is the record without results.
+pub(crate) fn measure<T: Value>(
+    setting: &Setting<'_>,
+    peers: &mut Peers<'_>,
+    task: Task<'_, T>,
+    b_is_a: bool,
+    work: u64,
+    blank: &Record,
+) -> Vec<Record> {
+    let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+    let blank = Record { group, ..blank.clone() };
+    let mut entries = Vec::new();
+    for algorithm in setting.ours {
+        let engine = Ours::prepare(task, algorithm, setting.threads);
+        let engine = engine.map(|e| Box::new(e) as Box<dyn Engine<T>>);
+        entries.push(Entry::new(&blank, "gustav", algorithm, engine));
+    }
+    for (name, engine) in peers.prepare(task, b_is_a) {
+        entries.push(Entry::new(&blank, &name, "default", engine));
+    }
+    let full = rows_to_check(task.a, work, OURS_IN_FULL);
+    let part = rows_to_check(task.a, work, PEERS_IN_FULL);
+    for entry in &mut entries {
+        let rows = if entry.record.engine == "gustav" { &full } else { &part };
+        entry.verify(&task, rows.as_deref());
+    }
+    time(&mut entries, &setting.timing);
+    let mut records: Vec<_> = entries.into_iter().map(|e| e.finish(&task, setting)).collect();
+    compare(&mut records);
+    records
+}
+
+impl<'a, T: Value> Entry<'a, T> {
+    fn new(
+        blank: &Record,
+        name: &str,
+        algorithm: &str,
+        engine: Result<Box<dyn Engine<T> + 'a>>,
+    ) -> Self {
+        let mut record =
+            Record { engine: name.into(), algorithm: algorithm.into(), ..blank.clone() };
+        let engine = match engine {
+            Ok(engine) => {
+                let Prepared { plan_ms, chosen, reason, products } = engine.prepared().clone();
+                record.products = record.products.or(products);
+                record.versions = engine.versions();
+                (record.plan_ms, record.chosen, record.reason) = (plan_ms, chosen, reason);
+                Some(engine)
+            }
+            Err(e) => {
+                fail(&mut record, &e);
+                None
+            }
+        };
+        Entry { record, engine, samples: None }
+    }
+
+    /// Has the result checked; an engine that is wrong or fails takes no part in the rounds.
+    fn verify(&mut self, task: &Task<'_, T>, rows: Option<&[usize]>) {
+        let Some(engine) = &mut self.engine else { return };
+        let record = &mut self.record;
+        let checked = engine.result(rows).and_then(|outcome| {
+            if let (Outcome::Sparse(c), None) = (&outcome, rows) {
+                record.nnz_c = Some(c.nnz() as u64);
+            }
+            check(task, rows, &outcome)
+        });
+        match checked {
+            Ok(verdict) => {
+                record.max_error = Some(verdict.max_error()).filter(|e| e.is_finite());
+                record.error_bound = Some(verdict.error_bound());
+                record.rows_checked = rows.map_or(task.a.nrows(), <[usize]>::len);
+                if !verdict.ok {
+                    wrong(record, &verdict);
+                    self.engine = None;
+                }
+            }
+            Err(e) => {
+                fail(record, &e);
+                self.engine = None;
+            }
+        }
+    }
+
+    fn finish(mut self, task: &Task<'_, T>, setting: &Setting<'_>) -> Record {
+        let record = &mut self.record;
+        if let Some(samples) = &self.samples {
+            record.rounds = samples.ms.len();
+            record.repeats = samples.repeats;
+            record.execute_ms = samples.quantile(0.5);
+            record.lower_ms = samples.quantile(0.25);
+            record.upper_ms = samples.quantile(0.75);
+            record.floor_ms = floor_bytes(task).map(|bytes| setting.bandwidth.floor_ms(bytes));
+        }
+        if let Some(engine) = &mut self.engine {
+            // Only some algorithms keep symbolic work; the others have no such time.
+            record.reuse_ms = engine.reuse_ms().unwrap_or(None);
+        }
+        self.record
+    }
+}
+
+fn fail(record: &mut Record, error: &Error) {
+    record.status = Status::Failed;
+    record.message = Some(error.to_string());
+}
+
+fn wrong(record: &mut Record, verdict: &Verdict) {
+    record.status = Status::Wrong;
+    record.message = Some(verdict.to_string());
+}
+
+fn time<T: Value>(entries: &mut [Entry<'_, T>], timing: &Timing) {
+    let mut running: Vec<_> = entries.iter_mut().filter(|e| e.engine.is_some()).collect();
+    let samples = {
+        let engines = running.iter_mut().filter_map(|e| e.engine.as_mut());
+        let mut runners: Vec<&mut dyn Runner> =
+            engines.map(|e| &mut **e as &mut dyn Runner).collect();
+        interleave(&mut runners, timing)
+    };
+    for (entry, samples) in running.into_iter().zip(samples) {
+        match samples {
+            Ok(samples) => entry.samples = Some(samples),
+            Err(e) => {
+                fail(&mut entry.record, &e);
+                entry.engine = None;
+            }
+        }
+    }
+}
+
+/// Sets every record beside the fastest right peer.
+fn compare(records: &mut [Record]) {
+    let right = records.iter().filter(|r| r.engine != "gustav" && r.status == Status::Ok);
+    let times = right.filter_map(|r| Some((r.execute_ms?, r.engine.clone())));
+    let Some((best, name)) = times.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
+    for record in records.iter_mut().filter(|r| r.engine == "gustav") {
+        record.best_peer = Some(name.clone());
+        record.ratio = record.execute_ms.map(|ms| best / ms);
+        let saved = record.execute_ms.map(|ms| best - ms).filter(|saved| *saved > 0.0);
+        record.break_even_calls = saved.zip(record.plan_ms).map(|(saved, plan)| plan / saved);
+    }
+}
+
+/// Bytes of A, B and C, each once; `None` for an SpGEMM, whose B is read many times over.
+fn floor_bytes<T: Value>(task: &Task<'_, T>) -> Option<f64> {
+    if task.b.is_some() {
+        return None;
+    }
+    let value = size_of::<T>();
+    let a = task.a.nnz() * (value + 4) + task.a.nrows() * 4;
+    Some((a + (task.a.nrows() + task.a.ncols()) * task.columns * value) as f64)
+}

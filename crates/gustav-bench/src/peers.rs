@@ -1,0 +1,122 @@
+//! The peers of a run: which are there, and what each is given.
+
+use std::path::Path;
+
+#[cfg(not(feature = "peers"))]
+use gustav_core::Error;
+use gustav_core::{CsrView, Result, Scalar};
+
+use crate::engine::{Engine, Matrix, PeerEngine, PeerProcess, Task};
+
+/// Peers that are crates of the field, compiled in by the feature `peers`.
+const CRATE_NAMES: [&str; 3] = ["sprs", "faer", "nalgebra-sparse"];
+
+/// How peer processes are started.
+pub(crate) struct Launch<'a> {
+    pub python: String,
+    pub script: Option<&'a Path>,
+    pub threads: usize,
+    pub folder: &'a Path,
+}
+
+/// The peers that are there.
+pub(crate) struct Peers<'a> {
+    launch: Launch<'a>,
+    processes: Vec<PeerProcess>,
+    crates: Vec<String>,
+}
+
+impl<'a> Peers<'a> {
+    /// Starts the peers named; the notes say which are missing and why.
+    pub fn start(names: &[String], launch: Launch<'a>) -> (Self, Vec<String>) {
+        let (mut processes, mut crates, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        for name in names {
+            if CRATE_NAMES.contains(&name.as_str()) {
+                if cfg!(feature = "peers") {
+                    crates.push(name.clone());
+                } else {
+                    notes.push(format!("peer {name}: this program was built without `peers`"));
+                }
+                continue;
+            }
+            match launch.start(name) {
+                Ok(process) => processes.push(process),
+                Err(e) => notes.push(e.to_string()),
+            }
+        }
+        (Peers { launch, processes, crates }, notes)
+    }
+
+    /// Names of the peers that are there.
+    pub fn names(&self) -> Vec<String> {
+        let processes = self.processes.iter().map(|p| p.name().to_owned());
+        processes.chain(self.crates.iter().cloned()).collect()
+    }
+
+    /// How many processes hold operands of their own.
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Gives every process the operands of the cases to come; a process that has died is
+    /// started again first. Failures show when a case is prepared.
+    pub fn give<T: Scalar>(
+        &mut self,
+        a: CsrView<'_, T>,
+        b: Option<CsrView<'_, T>>,
+        pool: &[T],
+    ) -> Result<()> {
+        for process in &mut self.processes {
+            if process.gone() {
+                *process = self.launch.start(&process.name().to_owned())?;
+            }
+            // What fails here fails again, with the same words, when a case is prepared.
+            let given = process.forget().and_then(|()| process.matrix(Matrix::A, a));
+            let given = given.and_then(|()| b.map_or(Ok(()), |b| process.matrix(Matrix::B, b)));
+            given.and_then(|()| process.pool(pool)).ok();
+        }
+        Ok(())
+    }
+
+    /// Every peer ready for `task`, or why it is not, with its name.
+    pub fn prepare<'b, T: crate::value::Value>(
+        &'b mut self,
+        task: Task<'b, T>,
+        b_is_a: bool,
+    ) -> Vec<(String, Result<Box<dyn Engine<T> + 'b>>)> {
+        let mut ready: Vec<(String, Result<Box<dyn Engine<T> + 'b>>)> = Vec::new();
+        for process in &mut self.processes {
+            let name = process.name().to_owned();
+            let engine = PeerEngine::prepare(process, task, b_is_a);
+            ready.push((name, engine.map(|e| Box::new(e) as Box<dyn Engine<T> + 'b>)));
+        }
+        for name in &self.crates {
+            ready.push((name.clone(), compiled_in(name, task, self.launch.threads)));
+        }
+        ready
+    }
+}
+
+impl Launch<'_> {
+    fn start(&self, name: &str) -> Result<PeerProcess> {
+        PeerProcess::start(name, &self.python, self.script, self.threads, self.folder)
+    }
+}
+
+#[cfg(feature = "peers")]
+fn compiled_in<'a, T: crate::value::Value>(
+    name: &str,
+    task: Task<'a, T>,
+    threads: usize,
+) -> Result<Box<dyn Engine<T> + 'a>> {
+    crate::engine::crate_engine(name, task, threads)
+}
+
+#[cfg(not(feature = "peers"))]
+fn compiled_in<'a, T: crate::value::Value>(
+    name: &str,
+    _task: Task<'a, T>,
+    _threads: usize,
+) -> Result<Box<dyn Engine<T> + 'a>> {
+    Err(Error::NoDevice { reason: format!("peer {name}: built without `peers`") })
+}

@@ -1,0 +1,285 @@
+//! What was measured: one JSON line per engine and case.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use gustav_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::{Case, Machine};
+
+/// How a measurement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Right, and timed.
+    Ok,
+    /// A result that the oracle refuses: it has no time.
+    Wrong,
+    /// The engine gave up, with its words in `message`.
+    Failed,
+    /// Not tried, with the reason in `message`.
+    Skipped,
+}
+
+/// One engine on one case. Times in milliseconds; `None` where a quantity has no meaning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The suite that asked.
+    pub suite: String,
+    /// The case.
+    #[serde(flatten)]
+    pub case: Case,
+    /// Kind of the matrix, as the manifest or the generator names it.
+    pub kind: String,
+    /// Rows of A.
+    pub rows: usize,
+    /// Columns of A.
+    pub cols: usize,
+    /// Stored entries of A.
+    pub nnz: usize,
+    /// Entries per row, on average.
+    pub mean_row_length: f64,
+    /// Entries of the longest row.
+    pub max_row_length: usize,
+    /// Intermediate products of an SpGEMM.
+    pub products: Option<u64>,
+    /// Stored entries of C of an SpGEMM.
+    pub nnz_c: Option<u64>,
+    /// Who computed: `gustav`, or the name of a peer.
+    pub engine: String,
+    /// What was asked of the engine: an algorithm, `auto`, or `default`.
+    pub algorithm: String,
+    /// The algorithm that ran, where the engine says so.
+    pub chosen: Option<String>,
+    /// Why, in the engine's words.
+    pub reason: Option<String>,
+    /// How it ended.
+    pub status: Status,
+    /// What went wrong.
+    pub message: Option<String>,
+    /// Time to plan, inspect or convert, before the first execution.
+    pub plan_ms: Option<f64>,
+    /// Median time of one execution. An SpGEMM includes all symbolic work.
+    pub execute_ms: Option<f64>,
+    /// First quartile of the executions.
+    pub lower_ms: Option<f64>,
+    /// Third quartile of the executions.
+    pub upper_ms: Option<f64>,
+    /// Median time of an execution that reuses the symbolic work of a plan (SpGEMM).
+    pub reuse_ms: Option<f64>,
+    /// Rounds in which this engine took its turn.
+    pub rounds: usize,
+    /// Executions timed in each of its turns; the median of a turn is one sample.
+    pub repeats: usize,
+    /// The fastest right peer of the same rounds.
+    pub best_peer: Option<String>,
+    /// Its time over this engine's: above 1 is faster than every peer.
+    pub ratio: Option<f64>,
+    /// Calls after which planning has paid for itself against the best peer.
+    pub break_even_calls: Option<f64>,
+    /// Time that moving A, B and C once takes at the copy bandwidth measured for their size.
+    pub floor_ms: Option<f64>,
+    /// Error of the element nearest to its bound, or furthest beyond it.
+    pub max_error: Option<f64>,
+    /// The bound of that element.
+    pub error_bound: Option<f64>,
+    /// Rows of C that were compared with the oracle.
+    pub rows_checked: usize,
+    /// Versions of gustav or of the peer and what it stands on.
+    pub versions: BTreeMap<String, String>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// Threads.
+    pub threads: usize,
+    /// Seed of the values.
+    pub seed: u64,
+    /// Start of the case in milliseconds since 1970: equal for engines that took turns.
+    pub group: u64,
+}
+
+impl Record {
+    /// The engine with what was asked of it, as tables name it.
+    pub fn engine_name(&self) -> String {
+        match self.algorithm.as_str() {
+            "default" => self.engine.clone(),
+            algorithm => format!("{}:{algorithm}", self.engine),
+        }
+    }
+}
+
+/// Reads records; a last line that an interruption cut short is left out.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Parse`] for a line that is no record.
+pub fn read(path: &Path) -> Result<Vec<Record>> {
+    let io = |source| Error::Io { path: path.into(), action: "read", source };
+    let mut reader = BufReader::new(File::open(path).map_err(io)?);
+    let (mut records, mut line, mut number) = (Vec::new(), String::new(), 0);
+    while reader.read_line(&mut line).map_err(io)? > 0 {
+        number += 1;
+        if !line.ends_with('\n') {
+            break;
+        }
+        if !line.trim().is_empty() {
+            let record = serde_json::from_str(&line).map_err(|e| Error::Parse {
+                path: Some(path.into()),
+                line: number,
+                column: e.column() as u64,
+                expected: "a benchmark record".into(),
+                found: e.to_string(),
+            })?;
+            records.push(record);
+        }
+        line.clear();
+    }
+    Ok(records)
+}
+
+/// A record file that grows a line at a time and remembers what it holds.
+#[derive(Debug)]
+pub struct RecordFile {
+    path: PathBuf,
+    file: File,
+    done: BTreeMap<Case, BTreeSet<String>>,
+}
+
+impl RecordFile {
+    /// Opens or makes the file. A line cut short by an interruption is removed.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be opened for writing, and as [`read`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let io = |source| Error::Io { path: path.into(), action: "write", source };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(io)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(io)?;
+        let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |k| k + 1);
+        file.set_len(whole as u64).map_err(io)?;
+        file.seek(SeekFrom::End(0)).map_err(io)?;
+        let mut done = BTreeMap::<Case, BTreeSet<String>>::new();
+        for record in read(path)? {
+            let name = record.engine_name();
+            done.entry(record.case).or_default().insert(name);
+        }
+        Ok(RecordFile { path: path.into(), file, done })
+    }
+
+    /// Whether the file holds a record of `case` for every engine of `engines`.
+    pub fn holds(&self, case: &Case, engines: &[String]) -> bool {
+        self.done.get(case).is_some_and(|found| engines.iter().all(|e| found.contains(e)))
+    }
+
+    /// Appends the records of one case and hands them to the system.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when they cannot be written.
+    pub fn append(&mut self, records: &[Record]) -> Result<()> {
+        let io = |source| Error::Io { path: self.path.clone(), action: "write", source };
+        let mut text = String::new();
+        for record in records {
+            text += &serde_json::to_string(record).map_err(|e| io(e.into()))?;
+            text.push('\n');
+        }
+        self.file.write_all(text.as_bytes()).map_err(io)?;
+        self.file.flush().map_err(io)?;
+        for record in records {
+            self.done.entry(record.case.clone()).or_default().insert(record.engine_name());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use gustav_core::{DType, Operation};
+
+    pub(crate) fn record(matrix: &str, engine: &str, algorithm: &str) -> Record {
+        Record {
+            suite: "test".into(),
+            case: Case::new(matrix, Operation::Spmm, 8, DType::F32, false),
+            kind: "grid5".into(),
+            rows: 10,
+            cols: 10,
+            nnz: 200_000,
+            mean_row_length: 2.0,
+            max_row_length: 3,
+            products: None,
+            nnz_c: None,
+            engine: engine.into(),
+            algorithm: algorithm.into(),
+            chosen: Some("row-split".into()),
+            reason: None,
+            status: Status::Ok,
+            message: None,
+            plan_ms: Some(0.25),
+            execute_ms: Some(1.5),
+            lower_ms: None,
+            upper_ms: None,
+            reuse_ms: None,
+            rounds: 15,
+            repeats: 1,
+            best_peer: None,
+            ratio: None,
+            break_even_calls: None,
+            floor_ms: None,
+            max_error: Some(1e-7),
+            error_bound: Some(1e-6),
+            rows_checked: 10,
+            versions: BTreeMap::from([("gustav".into(), "0.1.0".into())]),
+            machine: Machine::default(),
+            threads: 2,
+            seed: 1,
+            group: 7,
+        }
+    }
+
+    #[test]
+    fn records_come_back_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.jsonl");
+        let records = [record("a", "gustav", "auto"), record("a", "mkl", "default")];
+        RecordFile::open(&path).unwrap().append(&records).unwrap();
+        assert_eq!(read(&path).unwrap(), records);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.lines().all(|l| l.contains("\"matrix\":\"a\"")), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_resumes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.jsonl");
+        let first = record("a", "gustav", "auto");
+        RecordFile::open(&path).unwrap().append(std::slice::from_ref(&first)).unwrap();
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text += "{\"suite\":\"te";
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(read(&path).unwrap().len(), 1);
+
+        let mut file = RecordFile::open(&path).unwrap();
+        let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        assert!(file.holds(&first.case, &names(&["gustav:auto"])));
+        assert!(!file.holds(&first.case, &names(&["gustav:auto", "mkl"])));
+        file.append(&[record("a", "mkl", "default")]).unwrap();
+        assert!(file.holds(&first.case, &names(&["gustav:auto", "mkl"])));
+        assert_eq!(read(&path).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_line_that_is_no_record_is_refused_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.jsonl");
+        std::fs::write(&path, "\n{\"suite\": 3}\n").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+}

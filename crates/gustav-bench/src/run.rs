@@ -1,0 +1,291 @@
+//! A whole run: matrices, cases, progress and the record file.
+
+use gustav_core::{Csr, DType, Error, Operation, Result, Scalar, buffer::available_memory};
+use gustav_cpu::Threads;
+use gustav_plan::Algorithm;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::engine::Task;
+use crate::measure::{Setting, measure};
+use crate::peers::{Launch, Peers};
+use crate::value::Value;
+use crate::workload::{self, Workload, products, random, with_fresh_values};
+use crate::{
+    Bandwidth, BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite, allocator,
+};
+
+/// Measures what `args` asks for, and appends a record per engine and case to its file.
+///
+/// Cases whose records the file holds for every engine at hand are passed over, so that an
+/// interrupted run goes on where it stopped. On a terminal, a bar on standard error shows the
+/// time left unless `args` says quiet.
+///
+/// # Errors
+/// For what stops the whole run: a suite or matrix that cannot be read, a record file that
+/// cannot be written, no memory. An engine that fails is a record, a peer that is missing a
+/// note.
+pub fn run(args: &BenchArgs) -> Result<Outcome> {
+    allocator::keep_freed_memory();
+    let mut suite = Suite::of_targets(&args.targets)?;
+    suite.engines.ours = args.ours.clone().unwrap_or(suite.engines.ours);
+    suite.engines.peers = args.peers.clone().unwrap_or(suite.engines.peers);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = Threads::new(args.threads.unwrap_or(cores), true)?;
+    let folder = tempfile::tempdir().map_err(|source| Error::Io {
+        path: std::env::temp_dir(),
+        action: "make a folder in",
+        source,
+    })?;
+    let python = args.python.clone().or_else(|| std::env::var("GUSTAV_PYTHON").ok());
+    let launch = Launch {
+        python: python.unwrap_or_else(|| "python3".into()),
+        script: None,
+        threads: threads.count(),
+        folder: folder.path(),
+    };
+    let (workloads, mut notes) = workload::list(&suite)?;
+    let mut records = RecordFile::open(&args.record)?;
+    let (peers, missing) = Peers::start(&suite.engines.peers, launch);
+    notes.extend(missing);
+
+    let mut outcome = Outcome { notes, ..Outcome::default() };
+    let mut plan = Vec::new();
+    for workload in workloads.iter().filter(|w| args.only.admits_matrix(&w.name)) {
+        let mut cases = cases(&suite, workload);
+        cases.retain(|c| args.only.matches(&c.case));
+        let all = cases.len();
+        cases.retain(|c| {
+            let engines = c.engines(&suite, &peers);
+            !records.holds(&c.case, &engines)
+        });
+        outcome.resumed += all - cases.len();
+        plan.push((workload, cases));
+    }
+    let total: usize = plan.iter().map(|(_, cases)| cases.len()).sum();
+    if total == 0 {
+        return Ok(outcome);
+    }
+    let bandwidth = Bandwidth::measure(&threads)?;
+    let machine = Machine::describe();
+    let bar = progress(total as u64, args.quiet);
+    let mut session =
+        Session { args, suite: &suite, peers, threads: &threads, bandwidth: &bandwidth, machine };
+    for (workload, cases) in plan.into_iter().filter(|(_, cases)| !cases.is_empty()) {
+        bar.set_message(workload.name.clone());
+        let pattern = match workload.load(args.seed) {
+            Ok(pattern) => pattern,
+            Err(e) => {
+                outcome.notes.push(format!("{}: {e}", workload.name));
+                bar.inc(cases.len() as u64);
+                continue;
+            }
+        };
+        for dtype in [DType::F32, DType::F64] {
+            let own: Vec<_> = cases.iter().filter(|c| c.dtype == dtype).collect();
+            let mut keep = |done: Vec<Record>| {
+                outcome.measured += 1;
+                outcome.wrong += done.iter().filter(|r| r.status == Status::Wrong).count();
+                outcome.failed += done.iter().filter(|r| r.status == Status::Failed).count();
+                bar.inc(1);
+                records.append(&done)
+            };
+            match dtype {
+                DType::F32 => session.matrix::<f32>(workload, &pattern, &own, &mut keep)?,
+                _ => session.matrix::<f64>(workload, &pattern, &own, &mut keep)?,
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(outcome)
+}
+
+fn progress(total: u64, quiet: bool) -> ProgressBar {
+    // Indicatif draws nothing when standard error is no terminal.
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}, {eta} left");
+    ProgressBar::with_draw_target(Some(total), target)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// A case with its types.
+#[derive(Clone, Debug)]
+struct Typed {
+    case: Case,
+    operation: Operation,
+    dtype: DType,
+}
+
+impl Typed {
+    /// Names of the engines that take part, as records carry them.
+    fn engines(&self, suite: &Suite, peers: &Peers<'_>) -> Vec<String> {
+        let ours = algorithms(suite, self.operation);
+        ours.iter().map(|a| format!("gustav:{a}")).chain(peers.names()).collect()
+    }
+}
+
+/// Our algorithms for an operation, with `all` spelt out.
+fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in &suite.engines.ours {
+        if name == "all" {
+            let own = Algorithm::ALL.iter().filter(|a| a.operations().contains(&operation));
+            names.push("auto".into());
+            names.extend(own.map(|a| a.name().to_owned()));
+        } else {
+            names.push(name.clone());
+        }
+    }
+    let fits = |name: &String| {
+        name.parse::<Algorithm>().map_or(true, |a| a.operations().contains(&operation))
+    };
+    names.retain(fits);
+    names
+}
+
+/// The cases of one matrix.
+fn cases(suite: &Suite, workload: &Workload) -> Vec<Typed> {
+    let mut found = Vec::new();
+    for &dtype in &suite.products.dtypes {
+        for &operation in suite.products.operations.iter().filter(|o| workload.operations.contains(o)) {
+            let shapes: Vec<(usize, bool)> = match operation {
+                Operation::Spmm => suite.products.columns.iter().map(|&n| (n, false)).collect(),
+                Operation::Spmv => vec![(1, false)],
+                Operation::Spgemm => suite.products.sorted.iter().map(|&s| (0, s)).collect(),
+            };
+            for (columns, sorted) in shapes {
+                let case = Case::new(&workload.name, operation, columns, dtype, sorted);
+                found.push(Typed { case, operation, dtype });
+            }
+        }
+    }
+    found
+}
+
+struct Session<'a> {
+    args: &'a BenchArgs,
+    suite: &'a Suite,
+    peers: Peers<'a>,
+    threads: &'a Threads,
+    bandwidth: &'a Bandwidth,
+    machine: Machine,
+}
+
+impl Session<'_> {
+    /// Measures the cases of one matrix and one type.
+    fn matrix<T: Value>(
+        &mut self,
+        workload: &Workload,
+        pattern: &Csr<f64>,
+        cases: &[&Typed],
+        keep: &mut dyn FnMut(Vec<Record>) -> Result<()>,
+    ) -> Result<()> {
+        if cases.is_empty() {
+            return Ok(());
+        }
+        let seed = self.args.seed;
+        let a = with_fresh_values::<T>(pattern, seed.wrapping_mul(3) + 1)?;
+        let square = a.nrows() == a.ncols();
+        let sparse = cases.iter().any(|c| c.operation == Operation::Spgemm);
+        let b = (sparse && !square).then(|| a.view().transpose()).transpose()?;
+        let factor = b.as_ref().unwrap_or(&a);
+        let products = if sparse { products(&a, factor) } else { 0 };
+        let columns = cases.iter().map(|c| c.case.columns).max().unwrap_or(0);
+        let columns = columns.min(self.columns_that_fit(&a));
+        let pool = random::<T>(a.ncols() * columns, seed.wrapping_mul(5) + 2)?;
+        self.peers.give(a.view(), b.as_ref().map(|b| b.view()), &pool)?;
+        for typed in cases {
+            let blank = self.blank(workload, &a, typed);
+            let case = &typed.case;
+            let spgemm = typed.operation == Operation::Spgemm;
+            let too_large = if spgemm && products > self.suite.products.max_products {
+                Some(format!("{products} intermediate products, more than the suite asks for"))
+            } else if case.columns > columns {
+                Some(format!("B and C of {} columns do not fit in memory", case.columns))
+            } else {
+                None
+            };
+            if let Some(reason) = too_large {
+                let ours = algorithms(self.suite, typed.operation);
+                let skip = |engine: String, algorithm: &str| Record {
+                    engine,
+                    algorithm: algorithm.into(),
+                    status: Status::Skipped,
+                    message: Some(reason.clone()),
+                    ..blank.clone()
+                };
+                let ours = ours.iter().map(|a| skip("gustav".into(), a));
+                let peers = self.peers.names();
+                keep(ours.chain(peers.into_iter().map(|p| skip(p, "default"))).collect())?;
+                continue;
+            }
+            let task = Task {
+                operation: typed.operation,
+                a: a.view(),
+                b: spgemm.then(|| factor.view()),
+                columns: case.columns,
+                sorted: case.sorted,
+                pool: &pool,
+            };
+            let work = if spgemm { products } else { (a.nnz() * case.columns) as u64 };
+            let blank = Record { products: spgemm.then_some(products), ..blank };
+            let ours = algorithms(self.suite, typed.operation);
+            let setting = Setting {
+                ours: &ours,
+                timing: self.suite.timing,
+                threads: self.threads,
+                bandwidth: self.bandwidth,
+            };
+            keep(measure(&setting, &mut self.peers, task, b.is_none(), work, &blank))?;
+        }
+        Ok(())
+    }
+
+    /// Columns for which every engine's B and C fit in three quarters of the free memory.
+    fn columns_that_fit<T: Scalar>(&self, a: &Csr<T>) -> usize {
+        let engines = self.suite.engines.ours.len() + self.peers.processes() + 1;
+        let column = (a.nrows() + a.ncols()).max(1) * size_of::<T>() * engines;
+        available_memory().map_or(usize::MAX, |free| free as usize / 4 * 3 / column)
+    }
+
+    /// The record of a case before anything was measured.
+    fn blank<T: Scalar>(&self, workload: &Workload, a: &Csr<T>, typed: &Typed) -> Record {
+        let view = a.view();
+        Record {
+            suite: self.suite.name.clone(),
+            case: typed.case.clone(),
+            kind: workload.kind.clone(),
+            rows: a.nrows(),
+            cols: a.ncols(),
+            nnz: a.nnz(),
+            mean_row_length: a.nnz() as f64 / a.nrows().max(1) as f64,
+            max_row_length: (0..a.nrows()).map(|r| view.row_len(r)).max().unwrap_or(0),
+            products: None,
+            nnz_c: None,
+            engine: String::new(),
+            algorithm: String::new(),
+            chosen: None,
+            reason: None,
+            status: Status::Ok,
+            message: None,
+            plan_ms: None,
+            execute_ms: None,
+            lower_ms: None,
+            upper_ms: None,
+            reuse_ms: None,
+            rounds: 0,
+            repeats: 0,
+            best_peer: None,
+            ratio: None,
+            break_even_calls: None,
+            floor_ms: None,
+            max_error: None,
+            error_bound: None,
+            rows_checked: 0,
+            versions: Default::default(),
+            machine: self.machine.clone(),
+            threads: self.threads.count(),
+            seed: self.args.seed,
+            group: 0,
+        }
+    }
+}

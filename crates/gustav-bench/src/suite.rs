@@ -1,0 +1,208 @@
+//! Suites: which products on which matrices, as TOML.
+
+use std::path::{Path, PathBuf};
+
+use gustav_core::{DType, Error, Operation, Result};
+use serde::Deserialize;
+
+use crate::timing::Timing;
+
+/// Suites that come with the program.
+const SHIPPED: &[(&str, &str)] = &[
+    ("cpu", include_str!("../../../bench/suites/cpu.toml")),
+    ("quick", include_str!("../../../bench/suites/quick.toml")),
+];
+
+/// A suite as its file describes it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// Name, as records carry it.
+    pub name: String,
+    /// What it is for, in a sentence.
+    pub description: String,
+    /// The matrices.
+    #[serde(default)]
+    pub matrices: Vec<Source>,
+    /// What is computed with each.
+    pub products: Products,
+    /// Who computes.
+    pub engines: Engines,
+    /// How long each case is measured.
+    #[serde(default)]
+    pub timing: Timing,
+}
+
+/// Where a matrix comes from: one of `generate`, `file` and `folder`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Description of a generated matrix, as `gustav generate` takes it.
+    pub generate: Option<String>,
+    /// A file, or a folder of files, relative to the working directory.
+    pub path: Option<PathBuf>,
+    /// Whether a missing path is noted and passed over.
+    #[serde(default)]
+    pub optional: bool,
+    /// Operations this source is used for; all of the suite's when absent.
+    pub operations: Option<Vec<Operation>>,
+}
+
+/// What is computed with each matrix.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Products {
+    /// The operations.
+    pub operations: Vec<Operation>,
+    /// Columns of B, for SpMM.
+    #[serde(default)]
+    pub columns: Vec<usize>,
+    /// Types of the values: `f32`, `f64`.
+    pub dtypes: Vec<DType>,
+    /// Whether rows of an SpGEMM's product come out sorted: `false`, `true` or both.
+    #[serde(default)]
+    pub sorted: Vec<bool>,
+    /// SpGEMM with more intermediate products than this is passed over.
+    #[serde(default = "default_products")]
+    pub max_products: u64,
+}
+
+fn default_products() -> u64 {
+    1_000_000_000
+}
+
+/// Who computes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engines {
+    /// Our algorithms by name, `auto` among them; `all` for every algorithm of the operation.
+    pub ours: Vec<String>,
+    /// Peers by name.
+    #[serde(default)]
+    pub peers: Vec<String>,
+}
+
+impl Suite {
+    /// A suite from the text of its file.
+    ///
+    /// # Errors
+    /// [`Error::Format`] with the line that is wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        let suite: Suite = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        for dtype in &suite.products.dtypes {
+            if !matches!(dtype, DType::F32 | DType::F64) {
+                return Err(refuse(format!("type {dtype} has no peers: use f32 or f64")));
+            }
+        }
+        for source in &suite.matrices {
+            if source.generate.is_some() == source.path.is_some() {
+                return Err(refuse("a matrix needs either `generate` or `path`".into()));
+            }
+        }
+        Ok(suite)
+    }
+
+    /// The suite shipped under `name`, or the one in the file of that name.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] with the names that exist, [`Error::Io`], and as [`Suite::parse`].
+    pub fn find(name: &str) -> Result<Self> {
+        if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+            return Self::parse(text);
+        }
+        let path = Path::new(name);
+        if path.extension().is_some_and(|e| e == "toml") {
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| Error::Io { path: path.into(), action: "read", source })?;
+            return Self::parse(&text).map_err(|e| e.in_file(path));
+        }
+        let names: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        Err(Error::Argument {
+            name: "suite",
+            found: name.into(),
+            expected: format!("{}, a .toml file, or matrix files", names.join(", ")),
+        })
+    }
+
+    /// The `quick` suite over other matrices: files, folders, or descriptions of generated ones
+    /// (which hold a colon).
+    ///
+    /// # Errors
+    /// As [`Suite::find`].
+    pub fn of_matrices(targets: &[String]) -> Result<Self> {
+        let mut suite = Self::find("quick")?;
+        suite.name = "files".into();
+        suite.matrices = targets
+            .iter()
+            .map(|t| match Path::new(t).exists() || !t.contains(':') {
+                true => Source { path: Some(t.into()), ..Source::default() },
+                false => Source { generate: Some(t.clone()), ..Source::default() },
+            })
+            .collect();
+        Ok(suite)
+    }
+
+    /// What the command line names: one suite, or matrices.
+    ///
+    /// # Errors
+    /// As [`Suite::find`].
+    pub fn of_targets(targets: &[String]) -> Result<Self> {
+        match targets {
+            [one] if !Path::new(one).exists() && !one.contains(':') => Self::find(one),
+            [one] if one.ends_with(".toml") => Self::find(one),
+            many => Self::of_matrices(many),
+        }
+    }
+}
+
+fn refuse(reason: String) -> Error {
+    Error::Format { path: None, format: "suite", reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_suites_parse_and_carry_their_names() {
+        for (name, _) in SHIPPED {
+            let suite = Suite::find(name).unwrap();
+            assert_eq!(&suite.name, name);
+            assert!(!suite.matrices.is_empty() && !suite.engines.ours.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_with_its_line() {
+        let text = "name = 'x'\ndescription = ''\nmatrixes = []\n";
+        let error = Suite::parse(text).unwrap_err().to_string();
+        assert!(error.contains("matrixes") && error.contains("line 3"), "{error}");
+    }
+
+    #[test]
+    fn integer_types_and_ambiguous_sources_are_refused() {
+        let with = |dtype: &str, source: &str| {
+            Suite::parse(&format!(
+                "name='x'\ndescription=''\nmatrices=[{source}]\n\
+                 [products]\noperations=['spmv']\ndtypes=['{dtype}']\n[engines]\nours=['auto']"
+            ))
+        };
+        assert!(with("f32", "{path='a.mtx'}").is_ok());
+        assert!(with("i32", "{path='a.mtx'}").unwrap_err().to_string().contains("i32"));
+        let both = with("f32", "{path='a.mtx', generate='diagonal:3'}").unwrap_err();
+        assert!(both.to_string().contains("either"), "{both}");
+    }
+
+    #[test]
+    fn targets_are_a_suite_or_matrices() {
+        let suite = |t: &[&str]| {
+            Suite::of_targets(&t.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(suite(&["cpu"]).unwrap().name, "cpu");
+        let error = suite(&["no-such-suite"]).unwrap_err().to_string();
+        assert!(error.contains("cpu, quick"), "{error}");
+        let files = suite(&["Cargo.toml.mtx", "diagonal:8"]).unwrap();
+        assert_eq!(files.matrices[0].path, Some("Cargo.toml.mtx".into()));
+        assert_eq!(files.matrices[1].generate, Some("diagonal:8".into()));
+    }
+}

@@ -1,0 +1,174 @@
+//! Interleaved rounds: every engine in turn, until there are enough samples or the time is up.
+
+use std::time::{Duration, Instant};
+
+use gustav_core::Result;
+use serde::Deserialize;
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timing {
+    /// Executions of each engine before the first round.
+    pub warmups: usize,
+    /// Rounds, when time allows.
+    pub rounds: usize,
+    /// Rounds of an engine even when its time is up.
+    pub min_rounds: usize,
+    /// Seconds that one engine may spend on one case.
+    pub budget_s: f64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing { warmups: 3, rounds: 15, min_rounds: 5, budget_s: 0.5 }
+    }
+}
+
+/// Something that can be executed again and again.
+pub trait Runner {
+    /// `wake` untimed executions, which bring threads and caches back, then `repeats` timed
+    /// ones; milliseconds of each.
+    ///
+    /// # Errors
+    /// Whatever stops the engine.
+    fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>>;
+}
+
+/// The samples of one engine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// One per turn: the median of the executions of that turn, in milliseconds.
+    pub ms: Vec<f64>,
+    /// Executions timed in one turn.
+    pub repeats: usize,
+}
+
+impl Samples {
+    /// The value below which the share `q` of the samples lies.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        quantile(&self.ms, q)
+    }
+}
+
+/// The value below which the share `q` of `values` lies, between neighbours by weight.
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let at = q.clamp(0.0, 1.0) * last as f64;
+    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    Some(sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64))
+}
+
+// Turns of very short executions are filled up to about this long.
+const TURN_MS: f64 = 1.0;
+const MAX_REPEATS: f64 = 16.0;
+// Longer executions need no untimed one before them.
+const WAKE_BELOW_MS: f64 = 20.0;
+// Executions this long are measured in three rounds.
+const LONG_MS: f64 = 700.0;
+
+struct Turn {
+    wake: usize,
+    repeats: usize,
+    min_rounds: usize,
+    spent: Duration,
+}
+
+/// Warms every engine up and lets them take turns, starting with another one in every round. An
+/// engine that fails has no samples; its error stands in its place.
+pub fn interleave(engines: &mut [&mut dyn Runner], timing: &Timing) -> Vec<Result<Samples>> {
+    let budget = Duration::from_secs_f64(timing.budget_s.max(0.0));
+    let mut turns = Vec::new();
+    let mut samples: Vec<Result<Samples>> = Vec::new();
+    for engine in engines.iter_mut() {
+        let start = Instant::now();
+        let mut times = Ok(Vec::new());
+        for _ in 0..timing.warmups.max(1) {
+            let taken = engine.run(0, 1);
+            times = times.and_then(|mut all: Vec<f64>| taken.map(|t| (all.extend(t), all).1));
+            if times.is_err() || start.elapsed() > 4 * budget {
+                break;
+            }
+        }
+        let estimate = times.as_ref().ok().and_then(|t| quantile(t, 0.0)).unwrap_or(LONG_MS);
+        let repeats = (TURN_MS / estimate.max(1e-6)).ceil().clamp(1.0, MAX_REPEATS) as usize;
+        turns.push(Turn {
+            wake: usize::from(estimate < WAKE_BELOW_MS),
+            repeats,
+            min_rounds: if estimate > LONG_MS { 3 } else { timing.min_rounds },
+            spent: Duration::ZERO,
+        });
+        samples.push(times.map(|_| Samples { ms: Vec::new(), repeats }));
+    }
+    for round in 0..timing.rounds {
+        for turn in 0..engines.len() {
+            let k = (turn + round) % engines.len();
+            let state = &mut turns[k];
+            let Ok(own) = &mut samples[k] else { continue };
+            if round >= state.min_rounds && state.spent > budget {
+                continue;
+            }
+            let start = Instant::now();
+            match engines[k].run(state.wake, state.repeats) {
+                Ok(times) => own.ms.extend(quantile(&times, 0.5)),
+                Err(e) => samples[k] = Err(e),
+            }
+            state.spent += start.elapsed();
+        }
+    }
+    samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gustav_core::Error;
+
+    struct Fake {
+        ms: f64,
+        calls: usize,
+        fail_at: usize,
+    }
+
+    impl Runner for Fake {
+        fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
+            self.calls += wake + repeats;
+            if self.calls >= self.fail_at {
+                return Err(Error::NoDevice { reason: "gone".into() });
+            }
+            Ok(vec![self.ms; repeats])
+        }
+    }
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.5), Some(2.0));
+        assert_eq!(quantile(&[4.0, 1.0], 0.5), Some(2.5));
+        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25), Some(2.0));
+    }
+
+    #[test]
+    fn short_executions_are_repeated_and_long_ones_are_not() {
+        let mut short = Fake { ms: 0.1, calls: 0, fail_at: usize::MAX };
+        let mut long = Fake { ms: 100.0, calls: 0, fail_at: usize::MAX };
+        let timing = Timing::default();
+        let samples = interleave(&mut [&mut short, &mut long], &timing);
+        let [a, b] = [0, 1].map(|k| samples[k].as_ref().unwrap().clone());
+        assert_eq!((a.repeats, a.ms.len(), a.quantile(0.5)), (10, 15, Some(0.1)));
+        assert_eq!((b.repeats, b.ms.len(), b.quantile(0.5)), (1, 15, Some(100.0)));
+        assert_eq!(long.calls, 3 + 15);
+        assert_eq!(short.calls, 3 + 15 * 11);
+    }
+
+    #[test]
+    fn an_engine_that_fails_does_not_stop_the_others() {
+        let mut bad = Fake { ms: 50.0, calls: 0, fail_at: 6 };
+        let mut good = Fake { ms: 50.0, calls: 0, fail_at: usize::MAX };
+        let samples = interleave(&mut [&mut bad, &mut good], &Timing::default());
+        assert!(samples[0].as_ref().unwrap_err().to_string().contains("gone"));
+        assert_eq!(samples[1].as_ref().unwrap().ms.len(), 15);
+    }
+}

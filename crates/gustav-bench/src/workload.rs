@@ -1,0 +1,172 @@
+//! Matrices and their values.
+
+use std::path::{Path, PathBuf};
+
+use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
+use gustav_io::generate::Generator;
+use rayon::prelude::*;
+
+use crate::suite::Suite;
+
+/// A matrix to be loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Workload {
+    pub name: String,
+    pub kind: String,
+    pub origin: Origin,
+    /// Operations it is used for.
+    pub operations: Vec<Operation>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Origin {
+    Generated(String),
+    File(PathBuf),
+}
+
+// Ends of the names of matrix files, longest first.
+const ENDINGS: [&str; 6] = [".mtx.zst", ".mtx.gz", ".mtx", ".smtx", ".npz", ".zst"];
+
+/// The matrices of a suite, and notes on those that are not there.
+///
+/// # Errors
+/// [`Error::Io`] for a path that is missing and not optional.
+pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
+    for source in &suite.matrices {
+        let operations = source.operations.clone().unwrap_or(suite.products.operations.clone());
+        if let Some(text) = &source.generate {
+            let kind = text.split(':').next().unwrap_or_default().to_owned();
+            let (origin, operations) = (Origin::Generated(text.clone()), operations.clone());
+            found.push(Workload { name: text.clone(), kind, origin, operations });
+        }
+        if let Some(path) = &source.path {
+            match files(path) {
+                Ok(files) => {
+                    for (name, kind, path) in files {
+                        let (origin, operations) = (Origin::File(path), operations.clone());
+                        found.push(Workload { name, kind, origin, operations });
+                    }
+                }
+                Err(_) if source.optional => notes.push(format!(
+                    "{} is not there: its matrices are not measured",
+                    path.display()
+                )),
+                Err(source) => {
+                    return Err(Error::Io { path: path.clone(), action: "read", source });
+                }
+            }
+        }
+    }
+    Ok((found, notes))
+}
+
+/// Name, kind and path of one file, or of every matrix file of a folder, smallest first.
+fn files(path: &Path) -> std::io::Result<Vec<(String, String, PathBuf)>> {
+    let stem = |path: &Path| {
+        let name = path.file_name()?.to_str()?;
+        let end = ENDINGS.iter().find(|e| name.ends_with(**e))?;
+        Some(name[..name.len() - end.len()].to_owned())
+    };
+    if !std::fs::metadata(path)?.is_dir() {
+        let name = stem(path).unwrap_or_else(|| path.display().to_string());
+        return Ok(vec![(name, "file".into(), path.into())]);
+    }
+    let manifest = std::fs::read_to_string(path.join("MANIFEST.csv")).unwrap_or_default();
+    let kind = |name: &str| {
+        let line = manifest.lines().find(|l| l.split(',').next() == Some(name));
+        line.and_then(|l| l.split(',').nth(1)).unwrap_or("file").to_owned()
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        if let Some(name) = stem(&entry.path()) {
+            found.push((entry.metadata()?.len(), name, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, name, path)| (name.clone(), kind(&name), path)).collect())
+}
+
+impl Workload {
+    /// The pattern, in canonical form (every engine takes that), with values that
+    /// nothing reads.
+    ///
+    /// # Errors
+    /// As the generator and the reader of files.
+    pub fn load(&self, seed: u64) -> Result<Csr<f64>> {
+        let matrix: Csr<f64> = match &self.origin {
+            Origin::Generated(text) => text.parse::<Generator>()?.build(seed)?,
+            Origin::File(path) => gustav_io::read_csr(path, &gustav_io::ReadOptions::default())?,
+        };
+        if matrix.view().is_canonical() { Ok(matrix) } else { matrix.canonicalize() }
+    }
+}
+
+/// The pattern of `matrix` with fresh values of another type.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(crate) fn with_fresh_values<T: Scalar>(matrix: &Csr<f64>, seed: u64) -> Result<Csr<T>> {
+    let values = random::<T>(matrix.nnz(), seed)?;
+    matrix.view().with_values(&values)?.to_owned()
+}
+
+/// `count` values, each at random from ±[2⁻¹⁰, 1]; the same for a seed on every machine.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(crate) fn random<T: Scalar>(count: usize, seed: u64) -> Result<Buffer<T>> {
+    let mut values = Buffer::<T>::zeroed(count, "random values")?;
+    values.par_iter_mut().enumerate().with_min_len(1 << 14).for_each(|(k, v)| {
+        let bits = mix(seed ^ mix(k as u64));
+        let magnitude = ((bits >> 40) as f64 + 1.0) / (1u64 << 24) as f64;
+        let magnitude = magnitude.max(1.0 / 1024.0);
+        *v = T::from_f64(if bits & 1 == 0 { magnitude } else { -magnitude });
+    });
+    Ok(values)
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+fn mix(x: u64) -> u64 {
+    let z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Intermediate products of A·B.
+pub(crate) fn products<T: Scalar>(a: &Csr<T>, b: &Csr<T>) -> u64 {
+    let b = b.view();
+    a.indices().par_iter().with_min_len(1 << 14).map(|&k| b.row_len(k as usize) as u64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_seeded_nonzero_and_of_both_signs() {
+        let a = random::<f32>(5000, 7).unwrap();
+        assert_eq!(a, random::<f32>(5000, 7).unwrap());
+        assert_ne!(a, random::<f32>(5000, 8).unwrap());
+        assert!(a.iter().all(|v| (1.0 / 1024.0..=1.0).contains(&v.abs())));
+        let mean = a.iter().sum::<f32>() / 5000.0;
+        assert!(mean.abs() < 0.05, "{mean}");
+    }
+
+    #[test]
+    fn products_are_counted_row_by_row() {
+        let a = Csr::<f32>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0; 3]).unwrap();
+        assert_eq!(products(&a, &a), 4);
+    }
+
+    #[test]
+    fn a_missing_folder_is_noted_when_optional_and_refused_otherwise() {
+        let mut suite = Suite::of_matrices(&["/no/such/folder.mtx".into()]).unwrap();
+        assert!(list(&suite).is_err());
+        suite.matrices[0].optional = true;
+        let (found, notes) = list(&suite).unwrap();
+        assert!(found.is_empty() && notes[0].contains("/no/such/folder"), "{notes:?}");
+    }
+}
