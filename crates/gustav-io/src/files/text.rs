@@ -14,6 +14,17 @@ const EXACT: [f64; 23] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
+/// Powers of five that fit in a word.
+const POW5: [u64; 28] = {
+    let mut powers = [1; 28];
+    let mut k = 1;
+    while k < powers.len() {
+        powers[k] = powers[k - 1] * 5;
+        k += 1;
+    }
+    powers
+};
+
 #[inline(always)]
 fn load(text: &[u8], at: usize) -> Option<u64> {
     let bytes = text.get(at..at + 8)?;
@@ -110,14 +121,41 @@ pub(crate) fn real(text: &[u8], at: &mut usize) -> Option<f64> {
         }
         exponent += if minus { -(power as i64) } else { power as i64 };
     }
-    // Clinger's fast path: both operands are exact, so one rounding is all there is.
-    if whole + fraction <= 19 && mantissa <= 1 << 53 && exponent.unsigned_abs() <= 22 {
-        let scale = EXACT[exponent.unsigned_abs() as usize];
-        let magnitude =
-            if exponent < 0 { mantissa as f64 / scale } else { mantissa as f64 * scale };
+    if whole + fraction <= 19
+        && let Some(magnitude) = scaled(mantissa, exponent)
+    {
         return Some(if negative { -magnitude } else { magnitude });
     }
     fast_float2::parse::<f64, _>(&text[start..*at]).ok().filter(|v| v.is_finite())
+}
+
+/// `mantissa` × 10^`exponent`, correctly rounded; `None` for large exponents.
+#[inline(always)]
+fn scaled(mantissa: u64, exponent: i64) -> Option<f64> {
+    let power = exponent.unsigned_abs() as usize;
+    // Clinger's fast path: both operands are exact, so one rounding is all there is.
+    if mantissa <= 1 << 53 && power < EXACT.len() {
+        let (mantissa, scale) = (mantissa as f64, EXACT[power]);
+        return Some(if exponent < 0 { mantissa / scale } else { mantissa * scale });
+    }
+    // Otherwise 5^power still fits in a word, and a power of two rounds nothing.
+    let five = *POW5.get(power)?;
+    if exponent >= 0 {
+        return Some((u128::from(mantissa) * u128::from(five)) as f64 * power_of_two(exponent));
+    }
+    // With both top bits set the quotient has at least 63 bits, more than rounding looks at;
+    // a remainder only matters in that it is one, so it may stand in the last bit.
+    let (up, down) = (mantissa.leading_zeros(), five.leading_zeros());
+    let (dividend, divisor) = (u128::from(mantissa << up) << 63, u128::from(five << down));
+    let (quotient, remainder) = (dividend / divisor, dividend % divisor);
+    let sticky = quotient as u64 | u64::from(remainder != 0);
+    Some(sticky as f64 * power_of_two(exponent + i64::from(down) - i64::from(up) - 63))
+}
+
+/// 2^`exponent`, which is within the range of normal numbers.
+#[inline(always)]
+fn power_of_two(exponent: i64) -> f64 {
+    f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
 /// Line and column of byte `at`, both counted from 1.
@@ -157,4 +195,79 @@ pub(crate) fn unexpected(
 ) -> Error {
     let (line, column) = place(text, at);
     Error::Parse { path: None, line, column, expected: expected.into(), found: found.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(number: &str) -> Option<f64> {
+        let text = format!("{number}\n                        ");
+        let mut at = 0;
+        let value = real(text.as_bytes(), &mut at);
+        value.inspect(|_| assert_eq!(at, number.len(), "{number}"))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn reals_are_those_of_the_standard_library(
+            mantissa in prop_oneof![any::<u64>(), 0..1u64 << 54, 0..100_000u64],
+            exponent in -40i32..40,
+            point in 0usize..20,
+        ) {
+            let digits = mantissa.to_string();
+            let (whole, fraction) = digits.split_at(point.min(digits.len()));
+            for number in [
+                format!("{digits}e{exponent}"),
+                format!("-{whole}.{fraction}E{exponent:+}"),
+                format!("0.{digits}"),
+            ] {
+                if let Some(value) = read(&number) {
+                    prop_assert_eq!(value.to_bits(), number.parse::<f64>().unwrap().to_bits());
+                } else {
+                    prop_assert!(number.len() > 19, "{} is usual", number);
+                }
+            }
+        }
+
+        #[test]
+        fn shortest_forms_read_back(bits in any::<u64>()) {
+            let value = f64::from_bits(bits);
+            prop_assume!(value.is_finite());
+            if let Some(read) = read(&format!("{value:e}")) {
+                prop_assert_eq!(read.to_bits(), bits);
+            }
+        }
+
+        #[test]
+        fn integers_are_those_of_the_standard_library(value in any::<i64>(), shift in 0u32..64) {
+            let value = value >> shift;
+            let text = format!("{value} rest of the line");
+            let mut at = 0;
+            match signed(text.as_bytes(), &mut at) {
+                Some(read) => prop_assert_eq!((read, at), (value, value.to_string().len())),
+                None => prop_assert!(value.unsigned_abs() >= 10_000_000_000_000_000),
+            }
+        }
+    }
+
+    #[test]
+    fn halfway_cases_round_to_even() {
+        for number in [
+            "9007199254740993",
+            "9007199254740995",
+            "9007199254740993.0",
+            "900719925474099.3e1",
+            "4503599627370497.5",
+            "4503599627370496.5",
+            "0.5000000000000000001e1",
+        ] {
+            if let Some(value) = read(number) {
+                assert_eq!(value, number.parse::<f64>().unwrap(), "{number}");
+            }
+        }
+    }
 }
