@@ -5,17 +5,18 @@
 
 use gustav_core::Error;
 
+// Tables are statics: indexing a constant array copies it first.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
-const POW10: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+static POW10: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// Powers of ten that f64 holds exactly.
-const EXACT: [f64; 23] = [
+static EXACT: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
 /// Powers of five that fit in a word.
-const POW5: [u64; 28] = {
+static POW5: [u64; 28] = {
     let mut powers = [1; 28];
     let mut k = 1;
     while k < powers.len() {
