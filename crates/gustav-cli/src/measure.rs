@@ -21,7 +21,7 @@ const SECONDS: f64 = 2.0;
 ///
 /// # Errors
 /// The first error of `run`.
-pub fn repeat(repeat: Option<usize>, mut run: impl FnMut() -> Result<f64>) -> Result<Timing> {
+pub fn repeat(repeat: Option<usize>, run: &mut dyn FnMut() -> Result<f64>) -> Result<Timing> {
     let begin = Instant::now();
     let mut times = Vec::new();
     loop {
@@ -63,7 +63,7 @@ mod tests {
         let times = [9.0, 1.0, 4.0, 2.0, 100.0, 3.0, 5.0];
         for (count, median_ms) in [(1, 9.0), (2, 5.0), (7, 4.0)] {
             let mut next = times.iter().copied();
-            let timing = repeat(Some(count), || Ok(next.next().expect("enough times")));
+            let timing = repeat(Some(count), &mut || Ok(next.next().expect("enough times")));
             assert_eq!(timing.expect("nothing fails"), Timing { median_ms, repeats: count });
         }
     }

@@ -37,7 +37,7 @@ pub fn attempt(
     choice: &Choice,
     device: &Device,
     operation: Operation,
-    mut trial: impl FnMut(&Device) -> Result<Trial>,
+    trial: &mut dyn FnMut(&Device) -> Result<Trial>,
 ) -> Result<(Trial, Vec<Attempt>)> {
     if choice.algorithm != AlgorithmArg::All {
         return Ok((trial(device)?, Vec::new()));
@@ -58,7 +58,11 @@ pub fn attempt(
         right(b).cmp(&right(a)).then(a.timing.median_ms.total_cmp(&b.timing.median_ms))
     });
     match best.cloned() {
-        Some(best) => Ok((best, attempts)),
+        Some(mut best) => {
+            let ran = attempts.iter().filter(|(_, t)| t.is_ok()).count();
+            best.explanation.choice.reason = format!("fastest of the {ran} that ran");
+            Ok((best, attempts))
+        }
         None => Err(Failure::Request(format!("no algorithm computes this {operation}"))),
     }
 }
@@ -244,7 +248,15 @@ impl Product<'_> {
         );
         let _ = writeln!(t, "C          {}, norm {:.6e}", self.sample, self.norm);
         if let Some(v) = verdict {
-            let _ = writeln!(t, "verified   {v}");
+            let _ = match v.worst {
+                Some(w) if v.ok => writeln!(
+                    t,
+                    "verified   right: {} elements within their bounds, worst error {:.3e} of {:.3e} \
+                     (row {}, column {})",
+                    v.checked, w.error, w.bound, w.row, w.col,
+                ),
+                _ => writeln!(t, "verified   {v}"),
+            };
         }
         for (algorithm, outcome) in self.attempts {
             let _ = match outcome {

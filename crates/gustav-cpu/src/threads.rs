@@ -67,10 +67,10 @@ impl Threads {
 
     /// Runs `work` inside the pool: rayon's parallel iterators in it use these threads.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        match &self.own {
-            Some(own) => own.pool.install(work),
-            None => work(),
-        }
+        let Some(own) = &self.own else { return work() };
+        let (mut work, mut result) = (Some(work), None);
+        install(&own.pool, &mut || result = work.take().map(|work| work()));
+        result.expect("a pool runs what is installed in it")
     }
 
     /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` where there are as
@@ -82,11 +82,18 @@ impl Threads {
             Some(own) => Some(&own.team),
             None => global_team(),
         };
+        // One type for all work, so that the team is compiled once.
+        let work: &(dyn Fn(usize) + Sync) = &work;
         match team {
             Some(team) => team.each(parts, work),
             None => (0..parts).for_each(work),
         }
     }
+}
+
+/// Runs `work` inside `pool`; not generic, so that entering a pool is compiled once.
+fn install(pool: &rayon::ThreadPool, work: &mut (dyn FnMut() + Send)) {
+    pool.install(work);
 }
 
 /// The team of the process-wide pool, none where the system gives no threads.

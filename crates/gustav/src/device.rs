@@ -43,9 +43,7 @@ impl Device {
     /// # Errors
     /// [`Error::NoDevice`] saying what is missing.
     pub fn cuda(ordinal: u32) -> Result<Self> {
-        Err(Error::NoDevice {
-            reason: format!("cuda:{ordinal} was asked for, but {NO_CUDA}; use --device cpu"),
-        })
+        Err(Error::NoDevice { reason: format!("cuda:{ordinal} was asked for, but {NO_CUDA}") })
     }
 
     /// Every device this build knows of, the missing ones with the reason.

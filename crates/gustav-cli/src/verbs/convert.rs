@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result {
         dtype: args.types.dtype.unwrap_or(exact),
         index: args.types.index.unwrap_or(IndexType::U32),
     };
-    with_types!(types, |T, I, O| typed::<T, I, O>(args, header.as_ref()))
+    with_types!(&types, |T, I, O| typed::<T, I, O>(args, header.as_ref()))
 }
 
 fn typed<T: Scalar, I: Index, O: Index>(args: &Args, header: Option<&Header>) -> Result {

@@ -51,7 +51,7 @@ fn kinds() -> String {
 /// Generates and writes.
 pub fn run(args: &Args) -> Result {
     output::writable(&args.output)?;
-    with_types!(args.types, |T, I, O| typed::<T, I, O>(args))
+    with_types!(&args.types, |T, I, O| typed::<T, I, O>(args))
 }
 
 fn typed<T: Scalar, I: Index, O: Index>(args: &Args) -> Result {

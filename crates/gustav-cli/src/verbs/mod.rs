@@ -1,5 +1,6 @@
 //! The verbs, one per file, and the command line they stand on.
 
+mod bench;
 mod completions;
 mod convert;
 mod devices;
@@ -38,6 +39,7 @@ enum Verb {
     Convert(convert::Args),
     Generate(generate::Args),
     Devices(devices::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
 }
 
@@ -55,6 +57,7 @@ pub fn run(cli: Cli) -> Result {
         Verb::Convert(args) => convert::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Devices(args) => devices::run(&args),
+        Verb::Bench(args) => bench::run(&args),
         Verb::Completions(args) => completions::run(&args),
     }
 }

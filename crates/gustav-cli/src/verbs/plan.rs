@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::spgemm::Operands;
 use crate::args::{Choice, DenseLayout, Telling, Types};
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::measure;
 use crate::output::{self, Number};
 use crate::source::Source;
-use crate::types::with_product_types;
+use crate::types::with_types;
 
 /// Explain which algorithm would be used and why, without multiplying
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, value_parser = crate::args::operations(), default_value = "spmm")]
     operation: Operation,
     /// Columns of B, needed for spmm
-    #[arg(long, value_name = "N", required_if_eq("operation", "spmm"))]
+    #[arg(long, value_name = "N")]
     columns: Option<usize>,
     /// How often the product would be computed
     #[arg(long, value_name = "K", default_value_t = 1)]
@@ -59,8 +59,11 @@ struct Report {
 
 /// Plans and explains.
 pub fn run(args: &Args) -> Result {
+    if args.operation == Operation::Spmm && args.columns.is_none() {
+        return Err(Failure::Request("columns: --columns N is needed to plan spmm".into()));
+    }
     let device = args.choice.device()?;
-    let (explanation, plan_ms) = with_product_types!(&args.types, |T, I, O| {
+    let (explanation, plan_ms) = with_types!(&args.types, |T, I, O| {
         let Args { choice, telling, seed, .. } = args;
         let layout = args.layout.layout;
         let refine = |problem: Problem| {

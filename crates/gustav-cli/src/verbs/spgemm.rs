@@ -117,9 +117,9 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         let alpha = factor("alpha", running.alpha, S::one())?;
 
         let mut product: Option<(Csr<T, I, O>, u64)> = None;
-        let trial = |device: &Device| -> Result<Trial> {
+        let mut trial = |device: &Device| -> Result<Trial> {
             let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spgemm(a, b, &problem)?))?;
-            let timing = measure::repeat(running.repeat, || {
+            let timing = measure::repeat(running.repeat, &mut || {
                 // The product before this one gives its memory back first.
                 product = None;
                 let run = || Ok(plan.execute_with(semiring, a, alpha, b)?);
@@ -144,7 +144,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             };
             Ok(Trial { explanation: plan.explain().clone(), plan_ms, timing, verdict })
         };
-        let (best, attempts) = product::attempt(choice, device, Operation::Spgemm, trial)?;
+        let (best, attempts) = product::attempt(choice, device, Operation::Spgemm, &mut trial)?;
         let Some((c, products)) = product else {
             return Err(Failure::Request("no product was computed".into()));
         };

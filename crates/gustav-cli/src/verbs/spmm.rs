@@ -106,11 +106,11 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         };
         let mut c = Dense::zeros(m, n, layout)?;
 
-        let trial = |device: &Device| -> Result<Trial> {
+        let mut trial = |device: &Device| -> Result<Trial> {
             let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spmm(a, problem)?))?;
             // What β = 0 must not read.
             c.data_mut().fill(T::from_f64(f64::NAN));
-            let timing = measure::repeat(running.repeat, || {
+            let timing = measure::repeat(running.repeat, &mut || {
                 if let Some(before) = &before {
                     c.data_mut().copy_from_slice(before.data());
                 }
@@ -133,7 +133,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             };
             Ok(Trial { explanation: plan.explain().clone(), plan_ms, timing, verdict })
         };
-        let (best, attempts) = product::attempt(&args.choice, device, Operation::Spmm, trial)?;
+        let (best, attempts) = product::attempt(&args.choice, device, Operation::Spmm, &mut trial)?;
         if let Some(path) = &running.output {
             gustav::io::write_dense(path, c.view(), &WriteOptions::default())?;
         }

@@ -81,11 +81,11 @@ fn multiply<T: CpuScalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     };
     let mut y = random::vector::<T>(m, running.seed)?;
 
-    let trial = |device: &Device| -> Result<Trial> {
+    let mut trial = |device: &Device| -> Result<Trial> {
         let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spmv(a, &problem)?))?;
         // What β = 0 must not read.
         y.fill(T::from_f64(f64::NAN));
-        let timing = measure::repeat(running.repeat, || {
+        let timing = measure::repeat(running.repeat, &mut || {
             if let Some(before) = &before {
                 y.copy_from_slice(before);
             }
@@ -103,7 +103,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index, S: Semiring<T::Accum>>(
         };
         Ok(Trial { explanation: plan.explain().clone(), plan_ms, timing, verdict })
     };
-    let (best, attempts) = product::attempt(choice, device, Operation::Spmv, trial)?;
+    let (best, attempts) = product::attempt(choice, device, Operation::Spmv, &mut trial)?;
     if let Some(path) = &running.output {
         let column = DenseView::row_major(m, 1, &y)?;
         gustav::io::write_dense(path, column, &WriteOptions::default())?;

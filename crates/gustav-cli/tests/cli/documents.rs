@@ -46,6 +46,7 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
         ("generate diagonal:3 -o d.mtx", "generate", &[]),
         ("convert a.mtx b.npz", "convert", &[]),
         ("devices", "devices", &[]),
+        ("bench gen:diagonal:9 --record r.jsonl --peers= --only op=spmv --quiet", "bench", &[]),
     ] {
         let keys = documented(&page, verb, with);
         assert!(!keys.is_empty(), "{verb} is not documented");
@@ -58,9 +59,18 @@ fn every_verb_has_help() {
     let folder = Folder::new();
     let help = folder.run("--help");
     assert_eq!(help.status, 0);
-    for verb in
-        ["info", "spmm", "spmv", "spgemm", "plan", "convert", "generate", "devices", "completions"]
-    {
+    for verb in [
+        "info",
+        "spmm",
+        "spmv",
+        "spgemm",
+        "plan",
+        "convert",
+        "generate",
+        "devices",
+        "bench",
+        "completions",
+    ] {
         assert!(help.stdout.contains(&format!("  {verb} ")), "{verb}: {}", help.stdout);
         let run = folder.run(&format!("{verb} --help"));
         assert_eq!(run.status, 0, "{verb}");

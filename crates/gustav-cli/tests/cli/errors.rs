@@ -33,7 +33,7 @@ fn garbage_and_empty_files_are_not_recognised() {
 #[test]
 fn damaged_matrix_market_files_name_line_and_column() {
     for (body, parts) in [
-        ("3 3 2\n1 1 1\n", &["a.mtx: line 3", "expected"][..]),
+        ("3 3 2\n1 1 1\n", &["a.mtx: line 4", "expected 2 entries", "found 1"][..]),
         ("3 3 1\n1 1 1\n2 2 2\n", &["a.mtx: line 4"]),
         ("3 3 1\n4 1 1\n", &["a.mtx: line 3"]),
         ("3 3 1\n0 1 1\n", &["a.mtx: line 3"]),
@@ -99,7 +99,7 @@ fn numbers_out_of_range_are_refused() {
             "spmv a.mtx --dtype f16 --semiring min-plus",
             "the gustav command does not support min-plus over f16 with u32 indices: it leaves \
              out rare combinations to stay small; the library has them all; nearest that works: \
-             --dtype f32 --index u32",
+             --dtype f32 or f64 with --index u32",
         ),
     ] {
         assert_eq!(folder.error(line), format!("gustav: {message}\n"), "{line}");
@@ -133,7 +133,7 @@ fn usage_errors_have_status_two_and_name_the_option() {
         ("spmv a.mtx --dtype f8", "[possible values: f32, f64, f16, bf16, i32, i64]"),
         ("spmv a.mtx --algorithm fastest", "nonzero-split"),
         ("spmv a.mtx --choose autotune --algorithm csb", "cannot be used with"),
-        ("plan a.mtx", "--columns <N>"),
+        ("plan a.mtx", "columns: --columns N is needed to plan spmm"),
         ("spmm a.mtx --columns 2 --c c.npy", "--beta"),
     ] {
         let message = folder.error(line);

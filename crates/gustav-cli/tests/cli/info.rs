@@ -73,13 +73,13 @@ fn devices_tell_what_is_missing() {
 fn generated_files_read_back() {
     let folder = Folder::new();
     for name in ["g.mtx", "g.mtx.gz", "g.mtx.zst", "g.npz"] {
-        let written = folder.json(&format!("generate uniform:50,4 --seed 5 -o {name} --json"));
+        let written = folder.json(&format!("generate uniform:50x50,4 --seed 5 -o {name} --json"));
         let read = folder.json(&format!("info {name} --json"));
         for key in ["rows", "cols", "nnz"] {
             assert_eq!(written[key], read[key], "{name}");
         }
     }
-    let norm = |file: &str| folder.json(&format!("spmv {file} --dtype f64 --json"))["norm"].clone();
+    let norm = |file: &str| folder.json(&format!("spmv {file} --json"))["norm"].clone();
     assert_eq!(norm("g.mtx"), norm("g.mtx.gz"));
     assert_eq!(norm("g.mtx"), norm("g.npz"));
 }

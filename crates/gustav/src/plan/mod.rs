@@ -5,6 +5,7 @@ mod spmm;
 mod spmv;
 
 pub use spgemm::SpgemmPlan;
+pub(crate) use spgemm::tune as tune_spgemm;
 pub use spmm::SpmmPlan;
 pub use spmv::SpmvPlan;
 

@@ -80,7 +80,7 @@ impl Device {
 }
 
 /// Times every algorithm on the operands themselves, over plus-times.
-fn tune<T: Scalar, I: Index, O: Index>(
+pub(crate) fn tune<T: Scalar, I: Index, O: Index>(
     device: &Device,
     a: CsrView<'_, T, I, O>,
     b: CsrView<'_, T, I, O>,

@@ -1,8 +1,12 @@
 //! Sparse × sparse.
 
 use gustav_core::{Csr, CsrView, Index, PlusTimes, Problem, Result, Scalar, Semiring};
+use gustav_cpu::Options;
+use gustav_cpu::spgemm::multiply;
+use gustav_plan::Chooser;
 
 use super::{Settings, setters};
+use crate::plan::tune_spgemm as tune;
 
 /// C = A·B with the best device and algorithm; rows of C are sorted.
 ///
@@ -34,13 +38,20 @@ pub struct Spgemm<'a, T: Scalar, I: Index, O: Index, S = PlusTimes> {
     a: CsrView<'a, T, I, O>,
     b: CsrView<'a, T, I, O>,
     sorted: bool,
+    drop_zeros: bool,
     settings: Settings<T, S>,
 }
 
 impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
     /// The product A·B.
     pub fn new(a: impl Into<CsrView<'a, T, I, O>>, b: impl Into<CsrView<'a, T, I, O>>) -> Self {
-        Spgemm { a: a.into(), b: b.into(), sorted: true, settings: Settings::new(PlusTimes) }
+        Spgemm {
+            a: a.into(),
+            b: b.into(),
+            sorted: true,
+            drop_zeros: false,
+            settings: Settings::new(PlusTimes),
+        }
     }
 }
 
@@ -49,8 +60,8 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
 
     /// Multiplies over `semiring`, with α at its one.
     pub fn semiring<R: Semiring<T::Accum>>(self, semiring: R) -> Spgemm<'a, T, I, O, R> {
-        let Spgemm { a, b, sorted, settings } = self;
-        Spgemm { a, b, sorted, settings: settings.over(semiring) }
+        let Spgemm { a, b, sorted, drop_zeros, settings } = self;
+        Spgemm { a, b, sorted, drop_zeros, settings: settings.over(semiring) }
     }
 
     /// Whether the columns of every row of C come out in order (they do unless told not to,
@@ -60,13 +71,26 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
         self
     }
 
+    /// Whether entries that come out as exactly zero are left out of C (they stay unless told
+    /// not to).
+    pub fn drop_zeros(mut self, drop_zeros: bool) -> Self {
+        self.drop_zeros = drop_zeros;
+        self
+    }
+
     /// C = α·op(A)·B.
     ///
     /// # Errors
     /// As [`spgemm`], and [`gustav_core::Error::Unsupported`] for a named algorithm.
     pub fn run(self) -> Result<Csr<T, I, O>> {
-        let problem = self.settings.refine(Problem::spgemm(&self.a, &self.b)).sorted(self.sorted);
-        let mut plan = self.settings.device()?.plan_spgemm(self.a, self.b, &problem)?;
-        plan.execute_with(self.settings.semiring, self.a, self.settings.alpha, self.b)
+        let Spgemm { a, b, sorted, drop_zeros, settings } = self;
+        let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted);
+        let device = settings.device()?;
+        let options = match device.chooser() {
+            Chooser::Autotune => tune(&device, a, b, &problem)?.0,
+            _ => device.options().clone(),
+        };
+        let options = Options { drop_zeros, ..options };
+        multiply(settings.semiring, a, settings.alpha, b, &problem, &options)
     }
 }
