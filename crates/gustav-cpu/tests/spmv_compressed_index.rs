@@ -1,0 +1,21 @@
+//! `compressed-index` against the oracle.
+
+mod common;
+
+use gustav_plan::Algorithm;
+use gustav_testkit::battery::Settings;
+
+#[test]
+fn passes_the_battery() {
+    common::passes_the_battery(Algorithm::CompressedIndex, &Settings::default().untransposed());
+}
+
+#[test]
+fn right_on_structures() {
+    common::right_on_structures(Algorithm::CompressedIndex, &[false]);
+}
+
+#[test]
+fn serves_new_values_and_refuses_other_patterns() {
+    common::serves_new_values_and_refuses_other_patterns(Algorithm::CompressedIndex);
+}
