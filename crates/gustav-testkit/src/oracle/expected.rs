@@ -37,7 +37,11 @@ impl Judgement {
 
     /// Error over bound: at most 1 when right.
     pub fn ratio(&self) -> f64 {
-        if self.error == 0.0 { 0.0 } else { self.error / self.bound }
+        // An infinite bound holds any error, also one that is infinite itself.
+        if self.error == 0.0 || self.bound == f64::INFINITY {
+            return 0.0;
+        }
+        self.error / self.bound
     }
 }
 
