@@ -1,8 +1,10 @@
 //! Columns read back one by one: for the semirings and types that have no vector kernels.
 
+use std::ops::Range;
+
 use gustav_core::{Index, Scalar, Semiring};
 
-use super::encode::{Code, Encoded, Segment};
+use super::encode::{Code, Encoded, Segment, Walk};
 use crate::spmv::epilogue::{Epilogue, Output};
 use crate::spmv::rows::Operands;
 
@@ -70,6 +72,11 @@ pub(super) fn columns<I: Index, O: Index>(
                     }
                 }
             }
+            Code::Narrow { base, walk: Walk::Even(_) } => {
+                for (entry, code) in entries.zip(even(encoded, segment, offsets, row)) {
+                    visit(row, entry, base + usize::from(encoded.codes[code]));
+                }
+            }
             Code::Narrow { base, .. } => {
                 for entry in entries {
                     visit(row, entry, base + usize::from(encoded.codes[entry]));
@@ -82,4 +89,18 @@ pub(super) fn columns<I: Index, O: Index>(
             }
         }
     }
+}
+
+/// Where the codes of a row of an even segment stand.
+fn even<O: Index>(
+    encoded: &Encoded,
+    segment: &Segment,
+    offsets: &[O],
+    row: usize,
+) -> impl Iterator<Item = usize> {
+    let Range { start, end } = segment.rows;
+    let lane = (row - start) % encoded.width;
+    let first = row - lane;
+    let n = encoded.width.min(end - first);
+    (offsets[first].to_usize() + lane..).step_by(n)
 }

@@ -28,7 +28,7 @@ pub(super) enum Code {
     Windows { first: usize, base: usize, runs: bool },
     /// Each entry's column less `base`, at the entry's own position in the codes.
     Narrow { base: usize, walk: Walk },
-    /// The caller's own indices.
+    /// The caller's own indices, or for a walk that needs another order [`Encoded::wide`].
     Plain { walk: Walk },
 }
 
@@ -41,6 +41,9 @@ pub(super) enum Walk {
     Alike,
     /// A vector of entries at a time, whatever rows they belong to.
     Flat,
+    /// Rows of this many entries each, as vectors over rows: of [`Encoded::width`] rows (fewer
+    /// at the end) the first columns stand together, then the second ones, and so on.
+    Even(usize),
 }
 
 /// The columns of a matrix, written down.
@@ -50,6 +53,8 @@ pub(super) struct Encoded {
     /// Ends of the segments of each share.
     shares: Vec<usize>,
     pub(super) codes: Buffer<u16>,
+    /// Columns at the position of their entry, for even rows whose columns lie far apart.
+    pub(super) wide: Buffer<u32>,
     pub(super) distances: Vec<isize>,
     /// For segments walked flat. Bit k: entry k is the last of its row.
     pub(super) last: Buffer<u8>,
@@ -57,8 +62,8 @@ pub(super) struct Encoded {
     pub(super) filled: Buffer<u8>,
     /// For rows taken together. Bit r: row r has the columns of row r - 1.
     pub(super) alike: Buffer<u8>,
-    /// Columns of a window.
-    width: usize,
+    /// Columns of a window, rows of a vector.
+    pub(super) width: usize,
 }
 
 impl Encoded {
@@ -89,10 +94,12 @@ impl Encoded {
         let any = |is: fn(&Code) -> bool| segments.iter().any(|s| is(&s.code));
         let room = |needed: bool, len: usize| if needed { len } else { 0 };
         let coded = any(Code::is_coded);
+        let wide = any(Code::is_wide);
         let flat = any(|code| code.walk() == Some(Walk::Flat));
         let alike = any(|code| code.walk() == Some(Walk::Alike));
         let mut encoded = Encoded {
             codes: Buffer::zeroed(room(coded, a.nnz()), "index codes")?,
+            wide: Buffer::zeroed(room(wide, a.nnz()), "wide index codes")?,
             last: Buffer::zeroed(room(flat, a.nnz() / 8 + SPARE), "row ends")?,
             filled: Buffer::zeroed(room(flat, a.nrows() / 8 + SPARE), "filled rows")?,
             alike: Buffer::zeroed(room(alike, a.nrows() / 8 + SPARE), "rows alike")?,
@@ -101,9 +108,9 @@ impl Encoded {
             distances,
             width: limits.width,
         };
-        if coded {
-            encoded.write(a);
-        }
+        let Encoded { codes, wide, segments, .. } = &mut encoded;
+        write(a, segments, limits.width, Code::is_coded, codes);
+        write(a, segments, limits.width, Code::is_wide, wide);
         if flat {
             for row in (0..a.nrows()).filter(|&r| a.row_len(r) > 0) {
                 set(&mut encoded.last, a.row_range(row).end - 1);
@@ -118,41 +125,6 @@ impl Encoded {
         Ok(encoded)
     }
 
-    /// Writes the codes of every segment at its entries' positions.
-    fn write<T: Scalar, I: Index, O: Index>(&mut self, a: &CsrView<'_, T, I, O>) {
-        let width = self.width;
-        let (mut rest, mut at): (&mut [u16], usize) = (&mut self.codes, 0);
-        let mut pieces = Vec::with_capacity(self.segments.len());
-        for segment in self.segments.iter().filter(|s| s.code.is_coded()) {
-            let entries = entries(a, &segment.rows);
-            let codes;
-            (_, rest) = rest.split_at_mut(entries.start - at);
-            (codes, rest) = rest.split_at_mut(entries.len());
-            at = entries.end;
-            pieces.push((segment, codes));
-        }
-        pieces.into_par_iter().with_min_len(16).for_each(|(segment, codes)| match segment.code {
-            Code::Narrow { base, .. } => {
-                let columns = &a.indices()[entries(a, &segment.rows)];
-                for (code, column) in codes.iter_mut().zip(columns) {
-                    *code = (column.to_usize() - base) as u16;
-                }
-            }
-            Code::Windows { base, runs, .. } => {
-                let mut codes = codes.chunks_exact_mut(2);
-                for row in segment.rows.clone() {
-                    windows(a.row(row).0, width, runs, |first, mask| {
-                        if let Some(code) = codes.next() {
-                            code[0] = (first - base) as u16;
-                            code[1] = mask;
-                        }
-                    });
-                }
-            }
-            Code::Shift { .. } | Code::Plain { .. } => {}
-        });
-    }
-
     /// The segments of share `share`.
     pub(super) fn of_share(&self, share: usize) -> &[Segment] {
         let start = if share == 0 { 0 } else { self.shares[share - 1] };
@@ -163,6 +135,7 @@ impl Encoded {
         size_of_val(&*self.segments)
             + size_of_val(&*self.shares)
             + size_of_val(&*self.codes)
+            + size_of_val(&*self.wide)
             + size_of_val(&*self.distances)
             + size_of_val(&*self.last)
             + size_of_val(&*self.filled)
@@ -175,10 +148,93 @@ impl Code {
         matches!(self, Code::Windows { .. } | Code::Narrow { .. })
     }
 
+    fn is_wide(&self) -> bool {
+        matches!(self, Code::Plain { walk: Walk::Even(_) })
+    }
+
     fn walk(&self) -> Option<Walk> {
         match self {
             Code::Narrow { walk, .. } | Code::Plain { walk } => Some(*walk),
             _ => None,
+        }
+    }
+}
+
+/// An element of the codes.
+trait Element: Default + Send {
+    fn from(column: usize) -> Self;
+}
+
+impl Element for u16 {
+    fn from(column: usize) -> Self {
+        column as u16
+    }
+}
+
+impl Element for u32 {
+    fn from(column: usize) -> Self {
+        column as u32
+    }
+}
+
+/// Writes the codes of the segments that are `written` here, at their entries' positions.
+fn write<T: Scalar, I: Index, O: Index, E: Element>(
+    a: &CsrView<'_, T, I, O>,
+    segments: &[Segment],
+    width: usize,
+    written: fn(&Code) -> bool,
+    codes: &mut [E],
+) {
+    let (mut rest, mut at) = (codes, 0);
+    let mut pieces = Vec::new();
+    for segment in segments.iter().filter(|s| written(&s.code)) {
+        let entries = entries(a, &segment.rows);
+        let codes;
+        (_, rest) = rest.split_at_mut(entries.start - at);
+        (codes, rest) = rest.split_at_mut(entries.len());
+        at = entries.end;
+        pieces.push((segment, codes));
+    }
+    pieces.into_par_iter().with_min_len(16).for_each(|(segment, codes)| match segment.code {
+        Code::Narrow { base, walk } => columns(a, &segment.rows, base, walk, width, codes),
+        Code::Plain { walk } => columns(a, &segment.rows, 0, walk, width, codes),
+        Code::Windows { base, runs, .. } => {
+            let mut codes = codes.chunks_exact_mut(2);
+            for row in segment.rows.clone() {
+                windows(a.row(row).0, width, runs, |first, mask| {
+                    if let Some(code) = codes.next() {
+                        code[0] = E::from(first - base);
+                        code[1] = E::from(usize::from(mask));
+                    }
+                });
+            }
+        }
+        Code::Shift { .. } => {}
+    });
+}
+
+/// Writes one code for every entry.
+fn columns<T: Scalar, I: Index, O: Index, E: Element>(
+    a: &CsrView<'_, T, I, O>,
+    rows: &Range<usize>,
+    base: usize,
+    walk: Walk,
+    width: usize,
+    codes: &mut [E],
+) {
+    let code = |column: &I| E::from(column.to_usize() - base);
+    if let Walk::Even(len) = walk {
+        for (first, codes) in rows.clone().step_by(width).zip(codes.chunks_mut(width * len)) {
+            let n = codes.len() / len;
+            for lane in 0..n {
+                for (j, column) in a.row(first + lane).0.iter().enumerate() {
+                    codes[j * n + lane] = code(column);
+                }
+            }
+        }
+    } else {
+        for (to, column) in codes.iter_mut().zip(&a.indices()[entries(a, rows)]) {
+            *to = code(column);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::masked;
 use crate::spmv::epilogue::Finish;
 #[cfg(target_arch = "x86_64")]
 use crate::spmv::lanes::MaskLanes;
-use crate::spmv::lanes::{Element, Kernel, Lanes};
+use crate::spmv::lanes::{AHEAD, Element, Kernel, Lanes};
 
 /// One share of the rows, and who takes their sums.
 pub(super) struct Share<'a, E, O> {
@@ -59,7 +59,11 @@ impl<E: Element, O: Index> Kernel<E> for Share<'_, E, O> {
                         self.walk::<V, _>(rows, columns, walk);
                     }
                     Code::Plain { walk } => {
-                        let columns = Plain { indices: self.indices, x: self.x };
+                        let indices = match walk {
+                            Walk::Even(_) => &self.encoded.wide,
+                            _ => self.indices,
+                        };
+                        let columns = Plain { indices, x: self.x };
                         self.walk::<V, _>(rows, columns, walk);
                     }
                 }
@@ -82,6 +86,7 @@ impl<E: Element, O: Index> Share<'_, E, O> {
                 Walk::Rows => self.rows::<V, C>(rows, columns),
                 Walk::Alike => masked::alike::<V, _, C>(self, rows, columns),
                 Walk::Flat => masked::flat::<V, _, C>(self, rows, columns),
+                Walk::Even(len) => masked::even::<V, _, C>(self, rows, columns, len),
             }
         }
     }
@@ -139,6 +144,9 @@ impl<E: Element, O: Index> Share<'_, E, O> {
         unsafe {
             let (mut sum, mut other) = (V::zero(), V::zero());
             while k + 2 * V::N <= end {
+                V::fetch(values.wrapping_add(k).wrapping_byte_add(AHEAD));
+                V::fetch(values.wrapping_add(k + V::N).wrapping_byte_add(AHEAD));
+                c.fetch::<V>(k);
                 sum = V::load(values.add(k)).mul_add(c.gather::<V>(k), sum);
                 let k2 = k + V::N;
                 other = V::load(values.add(k2)).mul_add(c.gather::<V>(k2), other);
@@ -163,6 +171,8 @@ pub(super) trait Columns<E>: Copy {
     /// x at the columns of the entries from `k` on.
     unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V;
     unsafe fn gather_first<V: Lanes<Elem = E>>(self, k: usize, n: usize) -> V;
+    /// Asks for the columns of entries well behind `k`.
+    fn fetch<V: Lanes>(self, k: usize);
     #[cfg(target_arch = "x86_64")]
     unsafe fn gather_mask<V: MaskLanes<Elem = E>>(self, k: usize, mask: u32) -> V;
 }
@@ -175,6 +185,10 @@ pub(super) struct Plain<'a, E> {
 }
 
 impl<E: Element> Columns<E> for Plain<'_, E> {
+    #[inline(always)]
+    fn fetch<V: Lanes>(self, k: usize) {
+        V::fetch(self.indices.as_ptr().wrapping_add(k).wrapping_byte_add(AHEAD));
+    }
     #[inline(always)]
     unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V {
         // SAFETY: entries lie in the arrays; columns in x.
@@ -214,6 +228,10 @@ impl<'a, E> Narrow<'a, E> {
 }
 
 impl<E: Element> Columns<E> for Narrow<'_, E> {
+    #[inline(always)]
+    fn fetch<V: Lanes>(self, k: usize) {
+        V::fetch(self.codes.as_ptr().wrapping_add(k).wrapping_byte_add(AHEAD));
+    }
     #[inline(always)]
     unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V {
         // SAFETY: entries lie in the arrays; columns in x.

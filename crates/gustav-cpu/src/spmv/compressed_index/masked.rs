@@ -3,17 +3,17 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use gustav_core::{Arith, Index, Scalar};
+use gustav_core::{Index, Scalar};
 
 use super::kernel::{Columns, Share};
 use super::survey::ROWS;
-use crate::spmv::lanes::{Element, MaskLanes};
+use crate::spmv::lanes::{AHEAD, Element, MaskLanes};
 
 // Lanes of the widest vector.
 const LANES: usize = 16;
+const LINE: usize = 64;
 
-/// Rows of one shape as vectors over rows: lane k is row k, the columns of the values are
-/// turned into vectors on the way, and x is read in order.
+/// Rows of one shape: x is read in order.
 ///
 /// # Safety
 /// The rows are a shift segment of the pattern, `distances` its distances.
@@ -23,71 +23,93 @@ pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
     rows: Range<usize>,
     distances: &[isize],
 ) {
-    let len = distances.len();
+    let x = |row: usize, n: usize, _: usize, j: usize| {
+        // SAFETY: the columns of these rows lie in x.
+        unsafe {
+            let from = share.x.as_ptr().wrapping_add(row);
+            let from = from.wrapping_offset(*distances.get_unchecked(j));
+            if n == V::N { V::load(from) } else { V::load_first(from, n) }
+        }
+    };
+    // SAFETY: promised by the caller.
+    unsafe { over_rows::<V, O>(share, rows, distances.len(), x) }
+}
+
+/// Rows of one length: x is gathered.
+///
+/// # Safety
+/// The rows are a segment of the pattern that is walked so.
+#[inline(always)]
+pub(super) unsafe fn even<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>>(
+    share: &Share<'_, V::Elem, O>,
+    rows: Range<usize>,
+    columns: C,
+    len: usize,
+) {
+    let x = |_: usize, n: usize, at: usize, j: usize| {
+        let k = at + j * n;
+        // SAFETY: the codes of these rows stand at their entries' positions.
+        unsafe { if n == V::N { columns.gather::<V>(k) } else { columns.gather_first::<V>(k, n) } }
+    };
+    // SAFETY: promised by the caller.
+    unsafe { over_rows::<V, O>(share, rows, len, x) }
+}
+
+/// Rows of `len` entries as vectors over rows: lane k is row k, and the columns of the values
+/// are turned into vectors on the way. `x(row, n, at, j)` is the x of entry `j` of the `n` rows
+/// from `row` on, whose entries begin at `at`.
+#[inline(always)]
+unsafe fn over_rows<V: MaskLanes<Elem: Element>, O: Index>(
+    share: &Share<'_, V::Elem, O>,
+    rows: Range<usize>,
+    len: usize,
+    x: impl Fn(usize, usize, usize, usize) -> V,
+) {
     let mut at = share.offsets[rows.start].to_usize();
     let mut row = rows.start;
     while row < rows.end {
         let n = (rows.end - row).min(V::N);
         // A vector of columns may be longer than a row: it must still lie in the array.
-        if len > 1 && at + (n - 1) * len + V::COLUMNS.max(len) > share.values.len() {
-            for k in 0..n {
-                let mut sum = V::Elem::zero();
-                for (j, distance) in distances.iter().enumerate() {
-                    let x = share.x[(row + k).wrapping_add_signed(*distance)];
-                    sum = share.values[at + k * len + j].times_plus(x, sum);
-                }
-                // SAFETY: the segment's rows are y's.
-                unsafe { share.finish.one(row + k, sum) };
+        let fits = len == 1 || at + (n - 1) * len + V::COLUMNS.max(len) <= share.values.len();
+        // SAFETY: the values were checked above; the rows are y's.
+        unsafe {
+            let values = share.values.as_ptr().add(at);
+            for line in (0..V::N * len).step_by(LINE / size_of::<V::Elem>()) {
+                V::fetch(values.wrapping_add(line).wrapping_byte_add(AHEAD));
             }
-        } else {
-            // SAFETY: the values were checked above; x has the columns of these rows.
-            unsafe {
-                let values = share.values.as_ptr().add(at);
-                let x = share.x.as_ptr().wrapping_add(row);
-                if n == V::N {
-                    let sums = one_shape::<V>(values, x, distances, V::N);
-                    share.finish.first(row, sums, V::N);
-                } else {
-                    let sums = one_shape::<V>(values, x, distances, n);
-                    share.finish.first(row, sums, n);
-                }
-            }
+            let sums = if !fits {
+                at_the_end::<V>(values, len, n, |j| x(row, n, at, j))
+            } else if n == V::N {
+                one_vector::<V>(values, len, V::N, |j| x(row, V::N, at, j))
+            } else {
+                one_vector::<V>(values, len, n, |j| x(row, n, at, j))
+            };
+            share.finish.first(row, sums, n);
         }
         row += n;
         at += n * len;
     }
 }
 
-/// The sums of `n` rows; `x` begins at the first row's own number.
+/// The sums of `n` rows of `len` values.
 #[inline(always)]
-unsafe fn one_shape<V: MaskLanes>(
+unsafe fn one_vector<V: MaskLanes>(
     values: *const V::Elem,
-    x: *const V::Elem,
-    distances: &[isize],
+    len: usize,
     n: usize,
+    x: impl Fn(usize) -> V,
 ) -> V {
-    let len = distances.len();
-    let whole = len / V::COLUMNS * V::COLUMNS;
-    // SAFETY: the instruction set is there.
-    let mut sums = [unsafe { V::zero() }; 2];
-    let mut add = |k: usize, column: V, distance: isize| {
-        // SAFETY: the columns of rows 0..n lie in x.
-        unsafe {
-            let x = x.wrapping_offset(distance);
-            let x = if n == V::N { V::load(x) } else { V::load_first(x, n) };
-            sums[k % 2] = column.mul_add(x, sums[k % 2]);
-        }
-    };
     // SAFETY: the caller checked that these reads lie in the values.
     unsafe {
         if len == 1 {
-            add(0, V::load_first(values, n), distances[0]);
-            return sums[0];
+            return V::load_first(values, n).mul_add(x(0), V::zero());
         }
+        let whole = len / V::COLUMNS * V::COLUMNS;
+        let mut sums = [V::zero(); 2];
         for j in (0..whole).step_by(V::COLUMNS) {
             let columns = V::columns(values.add(j), len, n);
             for (k, column) in columns.as_ref().iter().enumerate() {
-                add(k, *column, *distances.get_unchecked(j + k));
+                sums[k % 2] = column.mul_add(x(j + k), sums[k % 2]);
             }
         }
         let left = len - whole;
@@ -97,11 +119,33 @@ unsafe fn one_shape<V: MaskLanes>(
             let columns = V::columns(values.add(whole - skip), len, n);
             for (k, column) in columns.as_ref().iter().enumerate() {
                 if k >= skip && k < skip + left {
-                    add(k, *column, *distances.get_unchecked(whole - skip + k));
+                    sums[k % 2] = column.mul_add(x(whole - skip + k), sums[k % 2]);
                 }
             }
         }
         sums[0].add(sums[1])
+    }
+}
+
+/// The same one value at a time: for the last rows of a matrix.
+#[inline(always)]
+unsafe fn at_the_end<V: MaskLanes>(
+    values: *const V::Elem,
+    len: usize,
+    n: usize,
+    x: impl Fn(usize) -> V,
+) -> V {
+    // SAFETY: there are `n * len` values.
+    unsafe {
+        let mut sums = V::zero();
+        for j in 0..len {
+            let mut column = [V::Elem::zero(); LANES];
+            for (k, value) in column[..n].iter_mut().enumerate() {
+                *value = *values.add(k * len + j);
+            }
+            sums = V::load(column.as_ptr()).mul_add(x(j), sums);
+        }
+        sums
     }
 }
 
@@ -127,6 +171,7 @@ pub(super) unsafe fn windows<V: MaskLanes<Elem: Element>, O: Index, const RUNS: 
             let (mut sum, mut other) = (V::zero(), V::zero());
             while k < end {
                 let (start, mask) = (usize::from(*codes), u32::from(*codes.add(1)));
+                V::fetch(values.wrapping_add(k).wrapping_byte_add(AHEAD));
                 let x = V::load_mask(x.add(start), mask);
                 let value = if RUNS {
                     V::load_mask(values.add(k), mask)
@@ -236,6 +281,8 @@ pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::E
         let mut k = start / V::N * V::N;
         while k < end {
             let mut ends = bits(&share.encoded.last, k) & all;
+            V::fetch(share.values.as_ptr().wrapping_add(k).wrapping_byte_add(AHEAD));
+            columns.fetch::<V>(k);
             let mut sum = if k >= start && k + V::N <= end {
                 V::load(share.values.as_ptr().add(k)).mul_add(columns.gather::<V>(k), V::zero())
             } else {

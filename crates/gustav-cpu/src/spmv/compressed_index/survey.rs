@@ -19,6 +19,8 @@ pub(super) struct Limits {
 pub(super) const ROWS: usize = 512;
 // Fewest rows of a shift.
 const SHIFT_ROWS: usize = 16;
+// Fewest rows of the same length that are taken as vectors over rows.
+const EVEN_ROWS: usize = 64;
 const NARROW: usize = 1 << 16;
 
 /// What a kernel takes for a part of its work, in cycles, as measured on one AVX-512 machine:
@@ -27,14 +29,18 @@ struct Cost;
 
 impl Cost {
     const ROW: usize = 10;
-    const RUN: usize = 3;
-    const WINDOW: usize = 4;
+    /// A row of windows, whose number is hard to foresee for the processor.
+    const WINDOWS: usize = 15;
+    const RUN: usize = 7;
+    const WINDOW: usize = 7;
+    /// Finding out how many rows are alike.
+    const ALIKE: usize = 12;
     /// A vector of entries: a gather for f32 and f64 is as long as its lanes.
     const fn gather(width: usize) -> usize {
         width + 2
     }
     const fn flat(width: usize) -> usize {
-        Self::gather(width) + 8
+        Self::gather(width) + 18
     }
 }
 
@@ -76,18 +82,38 @@ fn others<T: Scalar, I: Index, O: Index>(
     limits: Limits,
     found: &mut Vec<(Segment, Vec<isize>)>,
 ) {
-    let mut start = rows.start;
-    while start < rows.end {
-        let end = rows.end.min(start + ROWS);
-        found.push((Segment { rows: start..end, code: code(a, start..end, limits) }, Vec::new()));
-        start = end;
+    let mut push = |rows: Range<usize>, even: Option<usize>| {
+        for start in rows.clone().step_by(ROWS) {
+            let rows = start..rows.end.min(start + ROWS);
+            let code = code(a, rows.clone(), even, limits);
+            found.push((Segment { rows, code }, Vec::new()));
+        }
+    };
+    let mut open = rows.start;
+    let mut row = rows.start;
+    while row < rows.end {
+        let len = a.row_len(row);
+        let mut end = row + 1;
+        while end < rows.end && a.row_len(end) == len {
+            end += 1;
+        }
+        // Longer rows fill vectors of their own.
+        let even = limits.masks && (1..2 * limits.width).contains(&len);
+        if even && end - row >= EVEN_ROWS {
+            push(open..row, None);
+            push(row..end, Some(len));
+            open = end;
+        }
+        row = end;
     }
+    push(open..rows.end, None);
 }
 
-/// The cheapest way to write rows that are no shift.
+/// The cheapest way to write rows that are no shift; `even`: all have that many entries.
 fn code<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
     rows: Range<usize>,
+    even: Option<usize>,
     limits: Limits,
 ) -> Code {
     let Limits { width, masks } = limits;
@@ -97,7 +123,7 @@ fn code<T: Scalar, I: Index, O: Index>(
     let last = columns.iter().max().map_or(0, |c| c.to_usize());
     let narrow = last - base < NARROW;
 
-    let (walk, cost) = walk(a, rows.clone(), limits);
+    let (walk, cost) = walk(a, rows.clone(), even, limits);
     if masks && narrow && rows.clone().all(|r| a.row(r).0.is_sorted_by(|a, b| a < b)) {
         let (mut runs, mut spread) = (0, 0);
         for row in rows.clone() {
@@ -108,7 +134,7 @@ fn code<T: Scalar, I: Index, O: Index>(
         let [run, window] = ways;
         let (best, count, runs) = if run.0 <= window.0 { run } else { window };
         // Two codes for a window find room in place of its entries' only if there are two.
-        if best + rows.len() * Cost::ROW < cost && 2 * count <= entries.len() {
+        if best + rows.len() * Cost::WINDOWS < cost && 2 * count <= entries.len() {
             return Code::Windows { first: entries.start, base, runs };
         }
     }
@@ -119,27 +145,32 @@ fn code<T: Scalar, I: Index, O: Index>(
 fn walk<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
     rows: Range<usize>,
+    even: Option<usize>,
     limits: Limits,
 ) -> (Walk, usize) {
     let vectors = |r: usize| a.row_len(r).div_ceil(limits.width);
-    let (mut by_row, mut together) = (0, 0);
+    let (mut by_row, mut together, mut alike) = (0, 0, 0);
     for row in rows.clone() {
         let own = Cost::ROW + vectors(row) * 2;
         let gathers = vectors(row) * Cost::gather(limits.width);
         by_row += own + gathers;
-        let alike = row > rows.start && a.row(row - 1).0 == a.row(row).0;
-        together += own + if alike { 0 } else { gathers };
+        let same = row > rows.start && a.row(row - 1).0 == a.row(row).0;
+        // Of rows alike, every fourth begins a new group.
+        alike = if same { (alike + 1) % 4 } else { 0 };
+        together += own + if alike == 0 { gathers + Cost::ALIKE } else { 0 };
+    }
+    if !limits.masks {
+        return (Walk::Rows, by_row);
     }
     let nnz = entries(a, &rows).len();
     let flat = nnz.div_ceil(limits.width) * Cost::flat(limits.width) + rows.len();
-    // Rows alike must pay for finding out how many there are.
-    let ways = if !limits.masks {
-        [(by_row, Walk::Rows); 3]
-    } else {
-        [(by_row, Walk::Rows), (together * 5 / 4, Walk::Alike), (flat, Walk::Flat)]
-    };
-    let (cost, walk) = ways.into_iter().min_by_key(|way| way.0).unwrap_or((by_row, Walk::Rows));
-    (walk, cost)
+    let even = even.map(|len| {
+        let vectors = rows.len().div_ceil(limits.width);
+        (vectors * (len * (Cost::gather(limits.width) + 3) + Cost::ROW), Walk::Even(len))
+    });
+    let ways = [(by_row, Walk::Rows), (together, Walk::Alike), (flat, Walk::Flat)];
+    let best = ways.into_iter().chain(even).min_by_key(|way| way.0);
+    best.map_or((Walk::Rows, by_row), |(cost, walk)| (walk, cost))
 }
 
 /// Covers the increasing `columns` with windows of `width`, greedily; with `runs`, a window

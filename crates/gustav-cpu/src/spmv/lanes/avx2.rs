@@ -82,6 +82,11 @@ impl Lanes for F32x8 {
         }
     }
     #[inline(always)]
+    fn fetch<T>(at: *const T) {
+        // SAFETY: a prefetch of any address does no harm.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+    #[inline(always)]
     unsafe fn index_u32(from: *const u32) -> __m256i {
         // SAFETY: see above.
         unsafe { _mm256_loadu_si256(from.cast()) }
@@ -153,6 +158,11 @@ impl Lanes for F64x4 {
             let v = _mm_add_pd(_mm256_castpd256_pd128(self.0), _mm256_extractf128_pd::<1>(self.0));
             _mm_cvtsd_f64(_mm_add_sd(v, _mm_unpackhi_pd(v, v)))
         }
+    }
+    #[inline(always)]
+    fn fetch<T>(at: *const T) {
+        // SAFETY: a prefetch of any address does no harm.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
     #[inline(always)]
     unsafe fn index_u32(from: *const u32) -> __m128i {

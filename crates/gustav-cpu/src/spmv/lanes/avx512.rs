@@ -64,6 +64,11 @@ macro_rules! lanes {
                 unsafe { $sum(self.0) }
             }
             #[inline(always)]
+            fn fetch<T>(at: *const T) {
+                // SAFETY: a prefetch of any address does no harm.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+            }
+            #[inline(always)]
             unsafe fn index_u32(from: *const u32) -> $index {
                 // SAFETY: see above.
                 unsafe { $index_load(from.cast()) }

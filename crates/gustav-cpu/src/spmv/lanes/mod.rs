@@ -13,6 +13,10 @@ use gustav_core::Arith;
 
 use crate::arch::Isa;
 
+/// How far ahead of a stream [`Lanes::fetch`] looks, in bytes: streams of values, codes and
+/// rows taken together outrun the processor's own prefetch.
+pub(crate) const AHEAD: usize = 2048;
+
 /// A register of `N` sums. "First" variants touch `n` lanes only and leave zero in the others.
 ///
 /// # Safety
@@ -32,6 +36,10 @@ pub(crate) trait Lanes: Copy {
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
     /// Sum of all lanes, in an order that depends on the type alone.
     unsafe fn sum(self) -> Self::Elem;
+
+    /// Asks for the cache line at `at`, which need not be readable.
+    #[inline(always)]
+    fn fetch<T>(_at: *const T) {}
 
     unsafe fn index_u32(from: *const u32) -> Self::Index;
     unsafe fn index_u32_first(from: *const u32, n: usize) -> Self::Index;
