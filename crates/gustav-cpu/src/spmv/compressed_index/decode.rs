@@ -104,3 +104,65 @@ fn even<O: Index>(
     let n = encoded.width.min(end - first);
     (offsets[first].to_usize() + lane..).step_by(n)
 }
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Csr;
+    use proptest::prelude::*;
+
+    use super::super::survey::Limits;
+    use super::*;
+    use crate::schedule;
+
+    /// Stretches of rows of one kind: empty, shifts, runs, rows alike, even or random ones.
+    fn pattern() -> impl Strategy<Value = Csr<f32, u32, u32>> {
+        let stretch = (0..6usize, 1..80usize, 1..40usize, any::<u32>());
+        (proptest::collection::vec(stretch, 0..8), prop_oneof![Just(300usize), Just(200_000)])
+            .prop_map(|(stretches, cols)| {
+                let (mut offsets, mut indices) = (vec![0u32], Vec::new());
+                for (kind, rows, len, seed) in stretches {
+                    for r in 0..rows {
+                        let row = offsets.len() - 1;
+                        let at = |k: usize| match kind {
+                            0 => None,
+                            1 => (k < len).then_some(row + k * k),
+                            2 => (k < len).then_some(seed as usize + k),
+                            3 => (k < len).then_some(r / 3 * 7 + k * 3),
+                            4 => (k < len).then_some(k.wrapping_mul(seed as usize) + r * r),
+                            _ => {
+                                (k < r % len).then_some((seed as usize ^ (r * 77 + k * 1009)) * 31)
+                            }
+                        };
+                        indices.extend((0..).map_while(at).map(|c| (c % cols) as u32));
+                        offsets.push(indices.len() as u32);
+                    }
+                }
+                let values = vec![1.0; indices.len()];
+                Csr::new(offsets.len() - 1, cols, offsets, indices, values).unwrap()
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_gives_back_the_columns(a in pattern(), masks: bool, wide: bool, parts in 1..4usize) {
+            let a = a.view();
+            let shares = schedule::merge_path(a.offsets(), parts);
+            let limits = Limits { width: if wide { 16 } else { 8 }, masks };
+            let encoded = Encoded::new(&a, &shares, limits).unwrap();
+            for (k, share) in shares.iter().enumerate() {
+                let mut expected = Vec::new();
+                for row in share.whole_rows(a.offsets()) {
+                    let entries = a.row_range(row);
+                    expected.extend(entries.map(|e| (row, e, a.indices()[e] as usize)));
+                }
+                let mut found = Vec::new();
+                for segment in encoded.of_share(k) {
+                    columns(&encoded, segment, a.offsets(), a.indices(), |row, entry, column| {
+                        found.push((row, entry, column));
+                    });
+                }
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}
