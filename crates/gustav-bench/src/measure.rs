@@ -9,8 +9,8 @@ use gustav_testkit::oracle::Verdict;
 use crate::check::{check, rows_to_check};
 use crate::engine::{Engine, Ours, Outcome, Prepared, Task};
 use crate::peers::Peers;
-use crate::value::Value;
 use crate::timing::{Runner, Samples, Timing, interleave};
+use crate::value::Value;
 use crate::{Bandwidth, Record, Status};
 
 // Work up to which every row of our own result, and of a peer's, is checked.

@@ -146,7 +146,9 @@ fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
 fn cases(suite: &Suite, workload: &Workload) -> Vec<Typed> {
     let mut found = Vec::new();
     for &dtype in &suite.products.dtypes {
-        for &operation in suite.products.operations.iter().filter(|o| workload.operations.contains(o)) {
+        for &operation in
+            suite.products.operations.iter().filter(|o| workload.operations.contains(o))
+        {
             let shapes: Vec<(usize, bool)> = match operation {
                 Operation::Spmm => suite.products.columns.iter().map(|&n| (n, false)).collect(),
                 Operation::Spmv => vec![(1, false)],

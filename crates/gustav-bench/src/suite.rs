@@ -112,8 +112,11 @@ impl Suite {
         }
         let path = Path::new(name);
         if path.extension().is_some_and(|e| e == "toml") {
-            let text = std::fs::read_to_string(path)
-                .map_err(|source| Error::Io { path: path.into(), action: "read", source })?;
+            let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+                path: path.into(),
+                action: "read",
+                source,
+            })?;
             return Self::parse(&text).map_err(|e| e.in_file(path));
         }
         let names: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
@@ -195,9 +198,8 @@ mod tests {
 
     #[test]
     fn targets_are_a_suite_or_matrices() {
-        let suite = |t: &[&str]| {
-            Suite::of_targets(&t.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
-        };
+        let suite =
+            |t: &[&str]| Suite::of_targets(&t.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(suite(&["cpu"]).unwrap().name, "cpu");
         let error = suite(&["no-such-suite"]).unwrap_err().to_string();
         assert!(error.contains("cpu, quick"), "{error}");

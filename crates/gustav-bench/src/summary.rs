@@ -101,7 +101,13 @@ const BARS: [Bar; 4] = [
         at_least: 1.3,
         aim: Some(1.7),
     },
-    Bar { title: "SpGEMM, sorted", operation: "spgemm", sorted: true, at_least: 2.0, aim: Some(3.0) },
+    Bar {
+        title: "SpGEMM, sorted",
+        operation: "spgemm",
+        sorted: true,
+        at_least: 2.0,
+        aim: Some(3.0),
+    },
 ];
 
 const CRATE_BARS: [(&str, f64); 2] = [("sprs", 2.0), ("faer", 3.0)];
@@ -300,6 +306,9 @@ mod tests {
         let text = summary(&set("a", 1, 2.0, 1.0, 3.0));
         assert!(text.contains("!!  0.50  a spmm f32 n=8"), "{text}");
         assert!(text.contains("graphblas 3.0000  mkl 1.0000"), "{text}");
-        assert!(text.contains("SpMM                           0.50  at least 1.3, aim 1.5: NOT MET"), "{text}");
+        assert!(
+            text.contains("SpMM                           0.50  at least 1.3, aim 1.5: NOT MET"),
+            "{text}"
+        );
     }
 }

@@ -153,7 +153,8 @@ impl<T: Value> Engine<T> for Ours<'_, T> {
         let mut c = plan.execute(PlusTimes, a, T::one().to_accum(), b)?;
         let mut times = Vec::new();
         for _ in 0..REUSES {
-            let (ms, done) = timed(|| plan.execute_into(PlusTimes, a, T::one().to_accum(), b, &mut c));
+            let (ms, done) =
+                timed(|| plan.execute_into(PlusTimes, a, T::one().to_accum(), b, &mut c));
             done?;
             times.push(ms);
         }

@@ -61,8 +61,11 @@ impl<T: Scalar> Engine<T> for PeerEngine<'_, T> {
         let list = folder.join("rows");
         if let Some(rows) = rows {
             let rows: Vec<u64> = rows.iter().map(|&r| r as u64).collect();
-            std::fs::write(&list, bytemuck::cast_slice(&rows))
-                .map_err(|source| Error::Io { path: list.clone(), action: "write", source })?;
+            std::fs::write(&list, bytemuck::cast_slice(&rows)).map_err(|source| Error::Io {
+                path: list.clone(),
+                action: "write",
+                source,
+            })?;
         }
         let rows_file = rows.map(|_| &list);
         self.process.ask(&json!({ "do": "result", "folder": folder, "rows": rows_file }))?;

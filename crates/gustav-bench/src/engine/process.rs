@@ -231,6 +231,9 @@ impl Drop for PeerProcess {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(path, bytes)
-        .map_err(|source| Error::Io { path: path.into(), action: "write", source })
+    std::fs::write(path, bytes).map_err(|source| Error::Io {
+        path: path.into(),
+        action: "write",
+        source,
+    })
 }

@@ -1,0 +1,315 @@
+//! The crates of the field as engines: sprs, faer and nalgebra-sparse.
+
+use std::collections::BTreeMap;
+
+use faer::sparse::SymbolicSparseRowMatRef;
+use faer::sparse::linalg::matmul::{sparse_dense_matmul, sparse_sparse_matmul};
+use faer::sparse::{SparseColMatRef, SparseRowMatRef, SymbolicSparseColMatRef};
+use faer::{Accum, MatMut, MatRef, Par};
+use gustav_core::{Csr, CsrView, Error, Operation, Result, Scalar};
+use nalgebra_sparse::CsrMatrix;
+use nalgebra_sparse::na::{ClosedAddAssign, ClosedMulAssign, DMatrix};
+use nalgebra_sparse::ops::Op;
+use nalgebra_sparse::ops::serial::spmm_csr_dense;
+use sprs::CsMatViewI;
+use sprs::prod::{csr_mulacc_dense_rowmaj, mul_acc_mat_vec_csr};
+use sprs::smmp::mul_csr_csr;
+
+use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
+use crate::timing::Runner;
+use crate::value::Value;
+
+/// What the crates ask of a type.
+pub(crate) trait CrateValue:
+    faer::traits::ComplexField
+    + nalgebra_sparse::na::Scalar
+    + ClosedAddAssign
+    + ClosedMulAssign
+    + num_traits::Zero
+    + num_traits::One
+    + sprs::MulAcc
+{
+}
+impl CrateValue for f32 {}
+impl CrateValue for f64 {}
+
+/// One execution of a product, with what it leaves.
+trait Product<T: Scalar> {
+    /// Milliseconds of one execution.
+    fn execute(&mut self) -> Result<f64>;
+    /// Makes what C holds wrong, where C is kept.
+    fn poison(&mut self);
+    /// Rows of C.
+    fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
+}
+
+struct CrateEngine<'a, T: Value> {
+    name: &'static str,
+    prepared: Prepared,
+    product: Box<dyn Product<T> + 'a>,
+}
+
+/// The crate of that name ready for a case.
+///
+/// # Errors
+/// [`Error::NoDevice`] for another name or a matrix that the crate refuses.
+pub(crate) fn crate_engine<'a, T: Value>(
+    name: &str,
+    task: Task<'a, T>,
+    threads: usize,
+) -> Result<Box<dyn Engine<T> + 'a>> {
+    let (ms, product) = timed(|| -> Result<(&'static str, Box<dyn Product<T> + 'a>)> {
+        let dense = Kept { c: vec![T::zero(); task.dense_c_len()], columns: task.columns };
+        Ok(match name {
+            "sprs" => ("sprs", Box::new(Sprs { task, dense, sparse: None })),
+            "faer" => ("faer", Box::new(Faer { task, dense, sparse: None, threads })),
+            _ => ("nalgebra-sparse", Box::new(Nalgebra::new(task)?)),
+        })
+    });
+    let (name, product) = product?;
+    let prepared = Prepared { plan_ms: Some(ms), ..Prepared::default() };
+    Ok(Box::new(CrateEngine { name, prepared, product }))
+}
+
+impl<T: Value> Runner for CrateEngine<'_, T> {
+    fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
+        for _ in 0..wake {
+            self.product.execute()?;
+        }
+        (0..repeats).map(|_| self.product.execute()).collect()
+    }
+}
+
+impl<T: Value> Engine<T> for CrateEngine<'_, T> {
+    fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([(self.name.into(), "as in Cargo.lock".into())])
+    }
+
+    fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        self.product.poison();
+        self.product.execute()?;
+        self.product.outcome(rows)
+    }
+}
+
+/// A row-major C that is written again and again.
+struct Kept<T> {
+    c: Vec<T>,
+    columns: usize,
+}
+
+impl<T: Scalar> Kept<T> {
+    fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        Ok(Outcome::Dense(dense_rows(&self.c, self.columns, rows)))
+    }
+}
+
+fn refuse(name: &str, why: impl std::fmt::Display) -> Error {
+    Error::NoDevice { reason: format!("peer {name}: {why}") }
+}
+
+fn no_product(name: &str) -> Error {
+    refuse(name, "nothing was multiplied yet")
+}
+
+/// A sparse result as the oracle takes it.
+fn sparse<T: Scalar>(
+    (rows, cols): (usize, usize),
+    offsets: impl Iterator<Item = usize>,
+    indices: impl Iterator<Item = usize>,
+    values: &[T],
+    wanted: Option<&[usize]>,
+) -> Result<Outcome<T>> {
+    let offsets: Vec<u32> = offsets.map(|o| o as u32).collect();
+    let indices: Vec<u32> = indices.map(|i| i as u32).collect();
+    let c = Csr::<T>::new(rows, cols, offsets, indices, values.to_vec())?;
+    super::ours::sparse_rows(c.view(), wanted)
+}
+
+struct Sprs<'a, T: Value> {
+    task: Task<'a, T>,
+    dense: Kept<T>,
+    sparse: Option<sprs::CsMatI<T, u32, u32>>,
+}
+
+fn sprs_view<'a, T: Value>(m: CsrView<'a, T>) -> Result<CsMatViewI<'a, T, u32, u32>> {
+    CsMatViewI::try_new((m.nrows(), m.ncols()), m.offsets(), m.indices(), m.values())
+        .map_err(|(_, _, _, why)| refuse("sprs", why))
+}
+
+impl<T: Value> Product<T> for Sprs<'_, T> {
+    fn execute(&mut self) -> Result<f64> {
+        let (task, a) = (self.task, sprs_view(self.task.a)?);
+        if let Some(b) = task.b {
+            let b = sprs_view(b)?;
+            self.sparse = None;
+            let (ms, c) = timed(|| mul_csr_csr(a, b));
+            self.sparse = Some(c);
+            return Ok(ms);
+        }
+        // The crate adds into C, so C is cleared inside the timing.
+        let c = &mut self.dense.c;
+        if task.operation == Operation::Spmv {
+            let x = task.dense_b();
+            return Ok(timed(|| {
+                c.fill(Scalar::zero());
+                mul_acc_mat_vec_csr(a, x, c.as_mut_slice());
+            })
+            .0);
+        }
+        let (shape_b, shape_c) = ((task.a.ncols(), task.columns), (task.a.nrows(), task.columns));
+        let b = ndarray::ArrayView2::from_shape(shape_b, task.dense_b());
+        let b = b.map_err(|e| refuse("sprs", e))?;
+        let mut c =
+            ndarray::ArrayViewMut2::from_shape(shape_c, c).map_err(|e| refuse("sprs", e))?;
+        Ok(timed(|| {
+            c.fill(Scalar::zero());
+            csr_mulacc_dense_rowmaj(a, b, c);
+        })
+        .0)
+    }
+
+    fn poison(&mut self) {
+        self.dense.c.fill(poison());
+    }
+
+    fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        if self.task.b.is_none() {
+            return self.dense.outcome(rows);
+        }
+        let c = self.sparse.as_ref().ok_or_else(|| no_product("sprs"))?;
+        let offsets = c.proper_indptr();
+        let offsets = offsets.iter().map(|&o| o as usize);
+        let indices = c.indices().iter().map(|&i| i as usize);
+        sparse((c.rows(), c.cols()), offsets, indices, c.data(), rows)
+    }
+}
+
+struct Faer<'a, T: Value> {
+    task: Task<'a, T>,
+    dense: Kept<T>,
+    // Cᵀ by columns, which is C by rows.
+    sparse: Option<faer::sparse::SparseColMat<u32, T>>,
+    threads: usize,
+}
+
+/// The CSR arrays read as the transpose by columns.
+fn transposed<'a, T: Value>(m: CsrView<'a, T>) -> SparseColMatRef<'a, u32, T> {
+    let pattern =
+        SymbolicSparseColMatRef::new_checked(m.ncols(), m.nrows(), m.offsets(), None, m.indices());
+    SparseColMatRef::new(pattern, m.values())
+}
+
+impl<T: Value> Product<T> for Faer<'_, T> {
+    fn execute(&mut self) -> Result<f64> {
+        let task = self.task;
+        let par = Par::rayon(self.threads);
+        if let Some(b) = task.b {
+            // Cᵀ = BᵀAᵀ needs no conversion.
+            let (left, right) = (transposed(b), transposed(task.a));
+            self.sparse = None;
+            let (ms, c) = timed(|| sparse_sparse_matmul(left, right, Scalar::one(), par));
+            self.sparse = Some(c.map_err(|e| refuse("faer", format!("{e:?}")))?);
+            return Ok(ms);
+        }
+        let (m, n) = (task.a.nrows(), task.columns);
+        let pattern = SymbolicSparseRowMatRef::new_checked(
+            m,
+            task.a.ncols(),
+            task.a.offsets(),
+            None,
+            task.a.indices(),
+        );
+        let a = SparseRowMatRef::new(pattern, task.a.values());
+        let b = MatRef::from_row_major_slice(task.dense_b(), task.a.ncols(), n);
+        let c = MatMut::from_row_major_slice_mut(&mut self.dense.c, m, n);
+        Ok(timed(|| sparse_dense_matmul(c, Accum::Replace, a, b, Scalar::one(), par)).0)
+    }
+
+    fn poison(&mut self) {
+        self.dense.c.fill(poison());
+    }
+
+    fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        if self.task.b.is_none() {
+            return self.dense.outcome(rows);
+        }
+        let c = self.sparse.as_ref().ok_or_else(|| no_product("faer"))?;
+        let offsets = c.col_ptr().iter().map(|&o| o as usize);
+        let indices = c.row_idx().iter().map(|&i| i as usize);
+        sparse((c.ncols(), c.nrows()), offsets, indices, c.val(), rows)
+    }
+}
+
+struct Nalgebra<T: Value> {
+    a: CsrMatrix<T>,
+    b: Option<CsrMatrix<T>>,
+    // Column-major, as the crate has it.
+    dense_b: DMatrix<T>,
+    dense_c: DMatrix<T>,
+    sparse: Option<CsrMatrix<T>>,
+}
+
+impl<T: Value> Nalgebra<T> {
+    fn new(task: Task<'_, T>) -> Result<Self> {
+        let convert = |m: CsrView<'_, T>| {
+            let offsets = m.offsets().iter().map(|&o| o as usize).collect();
+            let indices = m.indices().iter().map(|&i| i as usize).collect();
+            CsrMatrix::try_from_csr_data(
+                m.nrows(),
+                m.ncols(),
+                offsets,
+                indices,
+                m.values().to_vec(),
+            )
+            .map_err(|e| refuse("nalgebra-sparse", e))
+        };
+        let b = task.dense_b();
+        Ok(Nalgebra {
+            a: convert(task.a)?,
+            b: task.b.map(convert).transpose()?,
+            dense_b: DMatrix::from_row_slice(task.a.ncols(), task.columns, b),
+            dense_c: DMatrix::repeat(task.a.nrows(), task.columns, Scalar::zero()),
+            sparse: None,
+        })
+    }
+}
+
+impl<T: Value> Product<T> for Nalgebra<T> {
+    fn execute(&mut self) -> Result<f64> {
+        if let Some(b) = &self.b {
+            self.sparse = None;
+            let (ms, c) = timed(|| &self.a * b);
+            self.sparse = Some(c);
+            return Ok(ms);
+        }
+        // The crate scales C by β even when β is 0, which keeps NaN.
+        let (zero, one) = (<T as Scalar>::zero(), <T as Scalar>::one());
+        let (a, b, c) = (Op::NoOp(&self.a), Op::NoOp(&self.dense_b), &mut self.dense_c);
+        Ok(timed(|| {
+            c.fill(zero);
+            spmm_csr_dense(zero, c, one, a, b);
+        })
+        .0)
+    }
+
+    fn poison(&mut self) {
+        self.dense_c.fill(poison());
+    }
+
+    fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        if self.b.is_none() {
+            let row_major = self.dense_c.transpose();
+            let columns = self.dense_c.ncols();
+            return Ok(Outcome::Dense(dense_rows(row_major.as_slice(), columns, rows)));
+        }
+        let c = self.sparse.as_ref().ok_or_else(|| no_product("nalgebra-sparse"))?;
+        let offsets = c.row_offsets().iter().copied();
+        let indices = c.col_indices().iter().copied();
+        sparse((c.nrows(), c.ncols()), offsets, indices, c.values(), rows)
+    }
+}
