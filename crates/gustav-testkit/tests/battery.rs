@@ -1,12 +1,14 @@
 //! The battery run on plain reference kernels: it passes what is right, in time, and catches
 //! kernels with a typical mistake.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gustav_core::{
     Arith, Csr, DenseView, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond,
     PlusTimes, Result, Scalar, Semiring, bf16, f16,
 };
+use gustav_testkit::battery::matrices::matrices;
 use gustav_testkit::battery::{
     Settings, SpgemmCase, SpmmCase, SpmvCase, check_spgemm, check_spmm, check_spmv,
 };
@@ -168,4 +170,40 @@ fn mistakes_are_caught() {
         is_caught::<i32, PlusTimes>(mistake);
         is_caught::<i64, MinPlus>(mistake);
     }
+}
+
+#[test]
+fn matrices_hold_what_their_names_say() {
+    fn check<T: Scalar>() {
+        let list = matrices::<T, u32, u32>();
+        let names: HashSet<_> = list.iter().map(|m| m.name).collect();
+        assert_eq!(names.len(), list.len(), "names repeat");
+        let of = |name: &str| -> Vec<f64> {
+            let m = list.iter().find(|m| m.name == name).expect(name);
+            m.csr.values().iter().map(|v| v.to_f64()).collect()
+        };
+        assert!(of("explicit zeros").contains(&0.0));
+        let random = of("random");
+        assert!(random.iter().any(|v| *v < 0.0) && random.iter().any(|v| *v > 0.0));
+        assert!(list.iter().any(|m| !m.traits.canonical) && list.iter().any(|m| !m.traits.finite));
+        let largest = |name: &str| of(name).iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+        assert!(largest("huge magnitudes") > 500.0 * largest("random"));
+        if T::DTYPE.is_integer() {
+            return;
+        }
+        let tiny = of("tiny magnitudes");
+        assert!(tiny.iter().all(|v| *v != 0.0), "tiny values have become zeros");
+        assert!(largest("tiny magnitudes") < 1e-6);
+        let special = of("NaN and infinity");
+        assert!(special.iter().any(|v| v.is_nan()) && special.iter().any(|v| v.is_infinite()));
+        assert!(of("overflow").iter().all(|v| v.is_finite()));
+        let finite = list.iter().filter(|m| m.traits.finite);
+        assert!(finite.flat_map(|m| m.csr.values()).all(|v| v.to_f64().is_finite()));
+    }
+    check::<f16>();
+    check::<bf16>();
+    check::<f32>();
+    check::<f64>();
+    check::<i32>();
+    check::<i64>();
 }

@@ -98,7 +98,11 @@ fn numbers<T: Scalar, I: Index, O: Index>() -> Vec<Named<T, I, O>> {
         }
         csr
     };
-    let scale = |v: T, power: i32| T::from_f64(v.to_f64() * 2f64.powi(power));
+    // In two steps: 2⁻¹⁰⁶⁰ itself is out of reach of `powi`.
+    let scale = |v: T, power: i32| {
+        let half = power / 2;
+        T::from_f64(v.to_f64() * 2f64.powi(half) * 2f64.powi(power - half))
+    };
     let mut list = vec![named(
         "explicit zeros",
         true,

@@ -68,7 +68,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
     ) -> Verdict {
         let empty = Slot { sum: model.empty(), terms: 0, seen: false };
         let init = || (vec![empty; self.b.ncols()], Vec::new());
-        let min_len = (self.a.nrows() / (8 * rayon::current_num_threads())).clamp(1, 1024);
+        let min_len = (self.a.nrows() / (8 * rayon::current_num_threads())).max(1);
         (0..self.a.nrows())
             .into_par_iter()
             .with_min_len(min_len)
