@@ -111,7 +111,8 @@ fn numbers<T: Scalar, I: Index, O: Index>() -> Vec<Named<T, I, O>> {
     // Exponents whose products with values near 1 stay in range, and reach into the subnormals.
     let (huge, tiny) = match T::DTYPE {
         DType::F16 => (10, -23),
-        DType::Bf16 | DType::F32 => (120, -140),
+        DType::Bf16 => (120, -130),
+        DType::F32 => (120, -140),
         DType::F64 => (1000, -1060),
         DType::I32 => (24, 0),
         DType::I64 => (50, 0),
