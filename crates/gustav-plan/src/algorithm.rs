@@ -53,7 +53,7 @@ algorithms! {
     /// Tiles of B rows and panels of B columns, sized to the cache.
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
     /// Neighbouring rows with the same pattern share every load of B.
-    RowBlock = "row-block", "ours", [Spmm, Spmv];
+    RowBlock = "row-block", "ours", [Spmm];
     /// Column indices compressed to runs and 16-bit differences.
     CompressedIndex = "compressed-index", "ours", [Spmv];
     /// The triple loop over dense operands.

@@ -84,11 +84,23 @@ fn every_algorithm_has_its_file_its_test_and_its_page() {
         }
         for operation in operations.trim_end_matches("];").split(", ") {
             let op = operation.to_lowercase();
-            let sources = ["cpu", "cuda"].map(|b| format!("crates/gustav-{b}/src/{op}/{stem}.rs"));
+            let sources: Vec<_> = ["cpu", "cuda"]
+                .iter()
+                .flat_map(|b| {
+                    let folder = format!("crates/gustav-{b}/src/{op}");
+                    [format!("{folder}/{stem}.rs"), format!("{folder}/{stem}/mod.rs")]
+                })
+                .collect();
             if !sources.iter().any(|s| root.join(s).exists()) {
                 missing.push(sources.join(" or "));
             }
-            let tests = ["cpu", "cuda"].map(|b| format!("crates/gustav-{b}/tests/{op}_{stem}.rs"));
+            let tests: Vec<_> = ["cpu", "cuda"]
+                .iter()
+                .flat_map(|b| {
+                    let folder = format!("crates/gustav-{b}/tests/{op}");
+                    [format!("{folder}/{stem}.rs"), format!("{folder}_{stem}.rs")]
+                })
+                .collect();
             if !tests.iter().any(|t| root.join(t).exists()) {
                 missing.push(tests.join(" or "));
             }
