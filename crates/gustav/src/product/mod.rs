@@ -58,7 +58,6 @@ impl<T: Scalar, S: Semiring<T::Accum>> Settings<T, S> {
 macro_rules! setters {
     () => {
         /// Runs on `device` instead of the best one.
-        #[must_use]
         pub fn device(mut self, device: crate::Device) -> Self {
             self.settings.device = device;
             self
@@ -66,35 +65,30 @@ macro_rules! setters {
 
         /// Lets `chooser` choose the algorithm, for example
         /// [`Chooser::Named`](gustav_plan::Chooser::Named).
-        #[must_use]
         pub fn choose(mut self, chooser: gustav_plan::Chooser) -> Self {
             self.settings.device = self.settings.device.choose(chooser);
             self
         }
 
         /// Runs on `count` threads instead of one per core.
-        #[must_use]
         pub fn threads(mut self, count: usize) -> Self {
             self.settings.threads = Some(count);
             self
         }
 
         /// Scales the product by `alpha`.
-        #[must_use]
         pub fn alpha(mut self, alpha: T::Accum) -> Self {
             self.settings.alpha = alpha;
             self
         }
 
         /// Multiplies Aᵀ instead of A.
-        #[must_use]
         pub fn transpose_a(mut self, transpose_a: bool) -> Self {
             self.settings.transpose_a = transpose_a;
             self
         }
 
         /// Asks for results that are the same to the bit from run to run.
-        #[must_use]
         pub fn deterministic(mut self, deterministic: bool) -> Self {
             self.settings.deterministic = deterministic;
             self
