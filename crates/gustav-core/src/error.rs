@@ -145,6 +145,14 @@ pub enum Error {
         /// What is missing, in one line.
         reason: String,
     },
+    /// A device's driver or compiler refused.
+    #[error("{action} failed: {reason}")]
+    Device {
+        /// What was being done.
+        action: &'static str,
+        /// The driver's or the compiler's own words.
+        reason: String,
+    },
     /// The operating system refused to read or write.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

@@ -52,6 +52,8 @@ algorithms! {
     Csb = "csb", "Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6", [Spmm, Spmv];
     /// Tiles of B rows and panels of B columns, sized to the cache.
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
+    /// Rows cut into segments, long segments first; all columns of a segment in registers.
+    Segmented = "segmented", "ours", [Spmm];
     /// Neighbouring rows with the same pattern share every load of B.
     RowBlock = "row-block", "ours", [Spmm];
     /// Column indices compressed to runs and 16-bit differences.
@@ -60,6 +62,8 @@ algorithms! {
     DenseNaive = "dense-naive", "Chen et al. 2025, §4.1.1", [Spgemm];
     /// A row at a time into a hash map.
     HashRows = "hash-rows", "Chen et al. 2025, §4.1.2", [Spgemm];
+    /// The vendor's own library, named or chosen, never a silent fallback.
+    Vendor = "vendor", "cuSPARSE", [Spmm];
     /// Gustavson's row-wise product with an accumulator chosen per row.
     Gustavson = "gustavson", "ours, after Gustavson 1978", [Spgemm];
 }

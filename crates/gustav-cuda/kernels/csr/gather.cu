@@ -1,0 +1,22 @@
+// gather: the values of A in the order of another pattern, out[i] = values[source[i]].
+//
+// One thread a value; the grid strides.
+#include "common/types.cuh"
+
+using Value = GUSTAV_VALUE;
+using Offset = GUSTAV_OFFSET;
+
+constexpr int BLOCK = GUSTAV_BLOCK;
+
+struct Arguments {
+    const Value *values;
+    const Offset *source;
+    Value *out;
+    u64 count;
+};
+
+extern "C" __global__ void __launch_bounds__(BLOCK) gather(const Arguments args) {
+    const u64 step = (u64)gridDim.x * BLOCK;
+    for (u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x; i < args.count; i += step)
+        args.out[i] = args.values[args.source[i]];
+}

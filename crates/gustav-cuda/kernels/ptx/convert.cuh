@@ -1,0 +1,35 @@
+// 16-bit floating point to and from f32.
+#pragma once
+
+namespace ptx {
+
+__device__ __forceinline__ float widen_f16(unsigned short bits) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+
+__device__ __forceinline__ unsigned short narrow_f16(float value) {
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+__device__ __forceinline__ float widen_bf16(unsigned short bits) {
+    return __uint_as_float((unsigned)bits << 16);
+}
+
+__device__ __forceinline__ unsigned short narrow_bf16(float value) {
+#if __CUDA_ARCH__ >= 800
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+#else
+    // No instruction before sm_80: add half of the last place kept, ties to even.
+    unsigned bits = __float_as_uint(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+    return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
+}
+
+}  // namespace ptx

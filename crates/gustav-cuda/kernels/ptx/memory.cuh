@@ -1,0 +1,53 @@
+// Loads through the read-only path, streaming stores, vector reductions.
+#pragma once
+
+namespace ptx {
+
+// Intrinsics, not inline assembly: the compiler may run assembly that it takes for free of effects
+// ahead of the condition that guards it.
+__device__ __forceinline__ void load_readonly(const void *from, unsigned (&to)[4]) {
+    const uint4 word = __ldg(static_cast<const uint4 *>(from));
+    to[0] = word.x, to[1] = word.y, to[2] = word.z, to[3] = word.w;
+}
+__device__ __forceinline__ void load_readonly(const void *from, unsigned (&to)[2]) {
+    const uint2 word = __ldg(static_cast<const uint2 *>(from));
+    to[0] = word.x, to[1] = word.y;
+}
+__device__ __forceinline__ void load_readonly(const void *from, unsigned (&to)[1]) {
+    to[0] = __ldg(static_cast<const unsigned *>(from));
+}
+__device__ __forceinline__ unsigned short load_readonly_16(const void *from) {
+    return __ldg(static_cast<const unsigned short *>(from));
+}
+
+// Stores that the caches may drop first.
+__device__ __forceinline__ void store_streaming(void *to, const unsigned (&from)[4]) {
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(from[0]),
+                 "r"(from[1]), "r"(from[2]), "r"(from[3])
+                 : "memory");
+}
+__device__ __forceinline__ void store_streaming(void *to, const unsigned (&from)[2]) {
+    asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(from[0]), "r"(from[1])
+                 : "memory");
+}
+__device__ __forceinline__ void store_streaming(void *to, const unsigned (&from)[1]) {
+    asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(to), "r"(from[0]) : "memory");
+}
+__device__ __forceinline__ void store_streaming_16(void *to, unsigned short from) {
+    asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(to), "h"(from) : "memory");
+}
+
+// Adds neighbours to memory, one by one but where the chip has wider reductions.
+template <class T, int N>
+__device__ __forceinline__ void reduce_add(T *to, const T (&from)[N]) {
+    for (int i = 0; i < N; ++i) atomicAdd(to + i, from[i]);
+}
+#if __CUDA_ARCH__ >= 900
+__device__ __forceinline__ void reduce_add(float *to, const float (&from)[4]) {
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(from[0]),
+                 "f"(from[1]), "f"(from[2]), "f"(from[3])
+                 : "memory");
+}
+#endif
+
+}  // namespace ptx

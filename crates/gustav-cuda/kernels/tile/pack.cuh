@@ -1,0 +1,53 @@
+// N neighbouring values moved as few, wide transactions.
+//
+// The address must be a multiple of the smaller of 16 bytes and N values; the host picks N so.
+#pragma once
+#include "common/types.cuh"
+#include "ptx/memory.cuh"
+
+namespace tile {
+
+template <class T, int N>
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
+    T at[N];
+};
+
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> load(const T *from) {
+    constexpr int bytes = sizeof(T) * N;
+    constexpr int words = bytes < 4 ? 1 : bytes < 16 ? bytes / 4 : 4;
+    static_assert(bytes == 2 || bytes == 4 || bytes == 8 || bytes % 16 == 0, "no such transaction");
+    Pack<T, N> pack;
+    if constexpr (bytes == 2) {
+        u16 word = ptx::load_readonly_16(from);
+        memcpy(&pack, &word, 2);
+    } else {
+#pragma unroll
+        for (int i = 0; i < bytes; i += words * 4) {
+            u32 word[words];
+            ptx::load_readonly(reinterpret_cast<const u8 *>(from) + i, word);
+            memcpy(reinterpret_cast<u8 *>(&pack) + i, word, words * 4);
+        }
+    }
+    return pack;
+}
+
+template <class T, int N>
+__device__ __forceinline__ void store(T *to, const Pack<T, N> &pack) {
+    constexpr int bytes = sizeof(T) * N;
+    constexpr int words = bytes < 4 ? 1 : bytes < 16 ? bytes / 4 : 4;
+    if constexpr (bytes == 2) {
+        u16 word;
+        memcpy(&word, &pack, 2);
+        ptx::store_streaming_16(to, word);
+    } else {
+#pragma unroll
+        for (int i = 0; i < bytes; i += words * 4) {
+            u32 word[words];
+            memcpy(word, reinterpret_cast<const u8 *>(&pack) + i, words * 4);
+            ptx::store_streaming(reinterpret_cast<u8 *>(to) + i, word);
+        }
+    }
+}
+
+}  // namespace tile

@@ -1,0 +1,97 @@
+//! A dense matrix brought from one layout to the other on the device.
+
+use gustav_core::{Arith, DType, Result, Scalar, SemiringKind};
+
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::spmm::bits;
+use crate::stream::Stream;
+use crate::{Device, source};
+
+const BLOCK: u32 = 256;
+const EDGE: u64 = 32;
+
+/// The kernel of `kernels/dense/transpose.cu` for one pair of types.
+pub(crate) struct Transpose {
+    kernel: Kernel,
+}
+
+/// Where a matrix is, where it goes, and how many lines of what length it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Move {
+    pub from: u64,
+    pub to: u64,
+    pub lines: usize,
+    pub length: usize,
+    pub ld_from: usize,
+    pub ld_to: usize,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    input: u64,
+    output: u64,
+    lines: u64,
+    length: u64,
+    ld_in: u64,
+    ld_out: u64,
+    alpha: u64,
+    beta: u64,
+}
+
+impl Transpose {
+    /// The source with its parameters.
+    pub(crate) fn request(from: DType, to: DType, semiring: SemiringKind) -> Request {
+        Request::new("dense/transpose.cu", include_str!("../kernels/dense/transpose.cu"))
+            .with("VALUE", from)
+            .with("OUT", to)
+            .with("SEMIRING", source::semiring(semiring))
+            .with("BLOCK", BLOCK)
+    }
+
+    pub(crate) fn new(
+        device: &Device,
+        from: DType,
+        to: DType,
+        semiring: SemiringKind,
+    ) -> Result<Self> {
+        let module = device.module(&Self::request(from, to, semiring))?;
+        Ok(Transpose { kernel: module.kernel(c"transpose")? })
+    }
+
+    /// Queues `to = scale(α, fromᵀ) ⊕ scale(β, to)`.
+    ///
+    /// # Safety
+    /// The addresses are valid for what `m` describes until the stream has done the work.
+    pub(crate) unsafe fn launch<A: Arith>(
+        &self,
+        stream: &Stream,
+        m: &Move,
+        alpha: A,
+        beta: A,
+    ) -> Result<()> {
+        let arguments = Arguments {
+            input: m.from,
+            output: m.to,
+            lines: m.lines as u64,
+            length: m.length as u64,
+            ld_in: m.ld_from as u64,
+            ld_out: m.ld_to as u64,
+            alpha: bits(alpha),
+            beta: bits(beta),
+        };
+        let grid = (arguments.length.div_ceil(EDGE), arguments.lines.div_ceil(EDGE));
+        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        unsafe { self.kernel.launch(stream, grid, BLOCK, &arguments) }
+    }
+
+    /// Queues a plain copy into the other layout.
+    ///
+    /// # Safety
+    /// As [`Transpose::launch`].
+    pub(crate) unsafe fn copy<T: Scalar>(&self, stream: &Stream, m: &Move) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch(stream, m, T::Accum::one(), T::Accum::zero()) }
+    }
+}

@@ -1,0 +1,218 @@
+//! A CUDA device: what it is, its stream, and the kernels loaded on it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::{CudaContext, DriverError, sys};
+use gustav_core::{Error, Result};
+use gustav_plan::DeviceProfile;
+
+use crate::driver::{Checked, describe};
+use crate::jit::{Jit, Request};
+use crate::kernel::Module;
+use crate::stream::Stream;
+
+// The oldest driver whose entry points this crate is bound to.
+const OLDEST_DRIVER: i32 = 12_000;
+
+/// What a device is, as read from the driver.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Profile {
+    /// The device's name.
+    pub name: String,
+    /// Compute capability, for example (9, 0).
+    pub compute_capability: (i32, i32),
+    /// Streaming multiprocessors.
+    pub multiprocessors: usize,
+    /// Lanes of a warp.
+    pub warp: usize,
+    /// Threads that one multiprocessor holds at once.
+    pub threads_per_multiprocessor: usize,
+    /// Level-2 cache in bytes.
+    pub l2_bytes: usize,
+    /// Shared memory in bytes that one CTA can have when it asks for it.
+    pub shared_bytes_per_cta: usize,
+    /// Memory in bytes.
+    pub memory_bytes: usize,
+    /// The driver's CUDA version, for example 13000.
+    pub driver: i32,
+}
+
+impl Profile {
+    /// The target that kernels are compiled for, for example `sm_90`.
+    pub fn target(&self) -> String {
+        let (major, minor) = self.compute_capability;
+        format!("sm_{major}{minor}")
+    }
+}
+
+/// A CUDA device. Clones are the same device.
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    context: Arc<CudaContext>,
+    stream: Stream,
+    profile: Profile,
+    jit: Jit,
+    modules: Mutex<HashMap<String, Arc<Module>>>,
+}
+
+impl Device {
+    /// Device number `ordinal`, with kernels cached in the user's cache folder.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] saying what is missing.
+    pub fn cuda(ordinal: usize) -> Result<Self> {
+        Self::with_jit(ordinal, Jit::default())
+    }
+
+    /// Device number `ordinal`, with kernels compiled and kept as `jit` says.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] saying what is missing.
+    pub fn with_jit(ordinal: usize, jit: Jit) -> Result<Self> {
+        let count = Self::count()?;
+        if ordinal >= count {
+            let reason =
+                format!("cuda:{ordinal} was asked for, but there are {count} CUDA devices");
+            return Err(Error::NoDevice { reason });
+        }
+        let context = CudaContext::new(ordinal).map_err(|e| no_device(ordinal, e))?;
+        // Buffers order their streams themselves, see memory.rs.
+        // SAFETY: no `CudaSlice` is used in this crate, so nothing relies on tracked events.
+        unsafe { context.disable_event_tracking() };
+        let profile = read_profile(&context).map_err(|e| no_device(ordinal, e))?;
+        let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?);
+        let modules = Mutex::default();
+        Ok(Device { inner: Arc::new(Inner { context, stream, profile, jit, modules }) })
+    }
+
+    /// How many CUDA devices there are.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] when the driver is missing, too old, or refuses.
+    pub fn count() -> Result<usize> {
+        let missing = |reason: String| Error::NoDevice { reason };
+        // SAFETY: only tries to open the library.
+        if !unsafe { sys::is_culib_present() } {
+            let library = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+            return Err(missing(format!(
+                "the NVIDIA driver's library {library} was not found; install the driver"
+            )));
+        }
+        let mut version = 0;
+        // SAFETY: writes one integer, and may be called before initialisation.
+        let status = unsafe { sys::cuDriverGetVersion(&mut version) };
+        if status.result().is_err() || version < OLDEST_DRIVER {
+            return Err(missing(format!(
+                "the NVIDIA driver supports CUDA {}.{}, 12.0 is needed; update the driver",
+                version / 1000,
+                version % 1000 / 10
+            )));
+        }
+        let count = CudaContext::device_count()
+            .map_err(|e| missing(format!("the NVIDIA driver reports {}", describe(e))))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// What the device is.
+    pub fn profile(&self) -> &Profile {
+        &self.inner.profile
+    }
+
+    /// What the planner needs to know of it.
+    pub fn planner_profile(&self) -> DeviceProfile {
+        let p = self.profile();
+        DeviceProfile {
+            name: p.name.clone(),
+            units: p.multiprocessors,
+            lanes: p.warp,
+            l2_bytes: p.l2_bytes,
+            llc_bytes: p.l2_bytes,
+        }
+    }
+
+    /// The stream that memory is allocated, uploaded and downloaded on.
+    pub fn stream(&self) -> &Stream {
+        &self.inner.stream
+    }
+
+    /// A stream of its own.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn new_stream(&self) -> Result<Stream> {
+        Ok(Stream::new(self.inner.context.new_stream().during("making a stream")?))
+    }
+
+    /// Free and total memory in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn memory(&self) -> Result<(usize, usize)> {
+        self.inner.context.mem_get_info().during("asking for free memory")
+    }
+
+    /// Makes this device the calling thread's.
+    pub(crate) fn bind(&self) -> Result<()> {
+        self.inner.context.bind_to_thread().during("using the device from this thread")
+    }
+
+    /// The module of `request`, compiled and loaded at its first use.
+    pub(crate) fn module(&self, request: &Request) -> Result<Arc<Module>> {
+        let target = self.profile().target();
+        let key = request.key(&target, "");
+        let modules = || self.inner.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = modules().get(&key) {
+            return Ok(module.clone());
+        }
+        // Other threads may go on, or compile the same kernel, meanwhile.
+        let cubin = self.inner.jit.cubin(request, &target)?;
+        self.bind()?;
+        let module = Arc::new(Module::load(self.inner.context.clone(), &cubin)?);
+        Ok(modules().entry(key).or_insert(module).clone())
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Device").field(&self.inner.profile).finish()
+    }
+}
+
+impl PartialEq for Device {
+    /// Whether both are the same chip, so that one can read the other's memory.
+    fn eq(&self, other: &Self) -> bool {
+        self.inner.context == other.inner.context
+    }
+}
+
+fn no_device(ordinal: usize, e: DriverError) -> Error {
+    Error::NoDevice { reason: format!("cuda:{ordinal} does not start: {}", describe(e)) }
+}
+
+fn read_profile(context: &CudaContext) -> std::result::Result<Profile, DriverError> {
+    use sys::CUdevice_attribute_enum as Attribute;
+    let read = |attribute| context.attribute(attribute).map(|v| usize::try_from(v).unwrap_or(0));
+    let mut driver = 0;
+    // SAFETY: writes one integer.
+    unsafe { sys::cuDriverGetVersion(&mut driver) }.result()?;
+    Ok(Profile {
+        name: context.name()?,
+        compute_capability: context.compute_capability()?,
+        multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        warp: read(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
+        threads_per_multiprocessor: read(
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+        )?,
+        l2_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
+        shared_bytes_per_cta: read(
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        )?,
+        memory_bytes: context.total_mem()?,
+        driver,
+    })
+}

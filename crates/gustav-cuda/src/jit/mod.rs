@@ -1,0 +1,76 @@
+//! Compiling kernels at run time, once per machine.
+
+mod cache;
+mod nvrtc;
+mod request;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gustav_core::Result;
+
+pub use cache::Cache;
+pub use nvrtc::Nvrtc;
+pub use request::Request;
+
+/// Turns CUDA C++ into a cubin.
+pub trait Compiler: Send + Sync {
+    /// What tells this compiler's output from another's.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing.
+    fn version(&self) -> Result<String>;
+
+    /// The cubin of `request` for `target` (for example `sm_90`).
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing,
+    /// [`Error::Device`](gustav_core::Error::Device) with its log when it refuses the source.
+    fn compile(&self, request: &Request, target: &str) -> Result<Vec<u8>>;
+}
+
+/// A compiler and the cache in front of it.
+#[derive(Clone)]
+pub struct Jit {
+    compiler: Arc<dyn Compiler>,
+    cache: Cache,
+}
+
+impl Jit {
+    /// `compiler`, with its output kept in `cache`.
+    pub fn new(compiler: Arc<dyn Compiler>, cache: Cache) -> Self {
+        Jit { compiler, cache }
+    }
+
+    /// The cubin of `request` for `target`: from the cache, else compiled and kept there. A
+    /// cache that cannot be written costs time, not the result.
+    ///
+    /// # Errors
+    /// As [`Compiler::compile`].
+    pub fn cubin(&self, request: &Request, target: &str) -> Result<Vec<u8>> {
+        let key = request.key(target, &self.compiler.version()?);
+        if let Some(cubin) = self.cache.get(&key) {
+            return Ok(cubin);
+        }
+        let cubin = self.compiler.compile(request, target)?;
+        self.cache.put(&key, &cubin);
+        Ok(cubin)
+    }
+}
+
+impl Default for Jit {
+    /// NVRTC, and the folder `gustav/cubins` in the user's cache folder.
+    fn default() -> Self {
+        Jit::new(Arc::new(Nvrtc), Cache::new(user_cache_folder()))
+    }
+}
+
+/// `$GUSTAV_CACHE`, else the system's folder for caches.
+fn user_cache_folder() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    variable("GUSTAV_CACHE")
+        .or_else(|| variable("XDG_CACHE_HOME").map(|p| p.join("gustav")))
+        .or_else(|| variable("LOCALAPPDATA").map(|p| p.join("gustav")))
+        .or_else(|| variable("HOME").map(|p| p.join(".cache/gustav")))
+        .map(|p| p.join("cubins"))
+}

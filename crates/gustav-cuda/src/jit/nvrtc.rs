@@ -1,0 +1,134 @@
+//! NVRTC, NVIDIA's run-time compiler.
+
+use std::ffi::{CStr, CString, c_char};
+
+use cudarc::nvrtc::sys;
+use gustav_core::{Error, Result};
+
+use super::request::HEADERS;
+use super::{Compiler, Request};
+
+/// NVRTC as found on this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nvrtc;
+
+impl Nvrtc {
+    /// Whether its library can be loaded.
+    pub fn is_present() -> bool {
+        // SAFETY: only tries to open the library.
+        unsafe { sys::is_culib_present() }
+    }
+}
+
+impl Compiler for Nvrtc {
+    fn version(&self) -> Result<String> {
+        if !Self::is_present() {
+            return Err(Error::NoDevice {
+                reason: "the CUDA run-time compiler libnvrtc was not found; install CUDA's NVRTC \
+                         and put its folder on the library path"
+                    .into(),
+            });
+        }
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: writes two integers.
+        let status = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+        check(status, "asking NVRTC for its version")?;
+        Ok(format!("NVRTC {major}.{minor}"))
+    }
+
+    fn compile(&self, request: &Request, target: &str) -> Result<Vec<u8>> {
+        self.version()?;
+        let program = Program::new(request)?;
+        let options = c_strings(request.options(target))?;
+        let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+        // SAFETY: the options outlive the call.
+        let status = unsafe {
+            sys::nvrtcCompileProgram(program.raw, pointers.len() as i32, pointers.as_ptr())
+        };
+        if status != sys::nvrtcResult::NVRTC_SUCCESS {
+            let reason = format!("{} for {target}: {}", request.name, program.log());
+            return Err(Error::Device { action: "compiling a kernel", reason });
+        }
+        program.cubin()
+    }
+}
+
+struct Program {
+    raw: sys::nvrtcProgram,
+}
+
+impl Program {
+    fn new(request: &Request) -> Result<Self> {
+        let texts = c_strings([request.source, request.name])?;
+        let headers = c_strings(HEADERS.iter().map(|(_, text)| *text))?;
+        let names = c_strings(HEADERS.iter().map(|(name, _)| *name))?;
+        let pointers = |strings: &[CString]| -> Vec<*const c_char> {
+            strings.iter().map(|s| s.as_ptr()).collect()
+        };
+        let (header_texts, header_names) = (pointers(&headers), pointers(&names));
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: all strings end in a zero and outlive the call, which copies them.
+        let status = unsafe {
+            sys::nvrtcCreateProgram(
+                &mut raw,
+                texts[0].as_ptr(),
+                texts[1].as_ptr(),
+                HEADERS.len() as i32,
+                header_texts.as_ptr(),
+                header_names.as_ptr(),
+            )
+        };
+        check(status, "preparing a kernel for NVRTC")?;
+        Ok(Program { raw })
+    }
+
+    fn log(&self) -> String {
+        let mut size = 0;
+        // SAFETY: writes one integer.
+        if unsafe { sys::nvrtcGetProgramLogSize(self.raw, &mut size) }
+            != sys::nvrtcResult::NVRTC_SUCCESS
+        {
+            return String::new();
+        }
+        let mut log = vec![0u8; size];
+        // SAFETY: the log has the size just asked for.
+        unsafe { sys::nvrtcGetProgramLog(self.raw, log.as_mut_ptr().cast()) };
+        String::from_utf8_lossy(&log).trim_end_matches('\0').trim().into()
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>> {
+        let mut size = 0;
+        // SAFETY: writes one integer.
+        let status = unsafe { sys::nvrtcGetCUBINSize(self.raw, &mut size) };
+        check(status, "reading a cubin's size")?;
+        let mut cubin = vec![0u8; size];
+        // SAFETY: the buffer has the size just asked for.
+        let status = unsafe { sys::nvrtcGetCUBIN(self.raw, cubin.as_mut_ptr().cast()) };
+        check(status, "reading a cubin")?;
+        Ok(cubin)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once.
+        unsafe { sys::nvrtcDestroyProgram(&mut self.raw) };
+    }
+}
+
+fn c_strings<S: Into<Vec<u8>>>(texts: impl IntoIterator<Item = S>) -> Result<Vec<CString>> {
+    let strings: std::result::Result<_, _> = texts.into_iter().map(CString::new).collect();
+    strings.map_err(|e| Error::Device {
+        action: "preparing a kernel for NVRTC",
+        reason: e.to_string(),
+    })
+}
+
+fn check(status: sys::nvrtcResult, action: &'static str) -> Result<()> {
+    if status == sys::nvrtcResult::NVRTC_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: NVRTC answers with a constant string.
+    let reason = unsafe { CStr::from_ptr(sys::nvrtcGetErrorString(status)) };
+    Err(Error::Device { action, reason: reason.to_string_lossy().into_owned() })
+}

@@ -1,0 +1,74 @@
+//! What is to be compiled.
+
+use std::fmt::{Display, Write};
+
+/// A kernel file with the values of its template parameters.
+///
+/// A parameter `NAME` is the macro `GUSTAV_NAME` in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// File below `kernels/`, for messages.
+    pub name: &'static str,
+    /// The file's text.
+    pub source: &'static str,
+    /// Template parameters in order.
+    pub parameters: Vec<(&'static str, String)>,
+}
+
+impl Request {
+    /// A kernel file without parameters.
+    pub fn new(name: &'static str, source: &'static str) -> Self {
+        Request { name, source, parameters: Vec::new() }
+    }
+
+    /// Sets a template parameter.
+    #[must_use]
+    pub fn with(mut self, parameter: &'static str, value: impl Display) -> Self {
+        self.parameters.push((parameter, value.to_string()));
+        self
+    }
+
+    /// The compiler's options for `target`.
+    pub fn options(&self, target: &str) -> Vec<String> {
+        let mut options = vec![format!("-arch={target}"), "-std=c++17".into()];
+        options
+            .extend(self.parameters.iter().map(|(name, value)| format!("-DGUSTAV_{name}={value}")));
+        options
+    }
+
+    /// Everything that the cubin depends on, as text: compiler, options, source and headers.
+    pub fn key(&self, target: &str, compiler: &str) -> String {
+        let mut key = format!("{compiler}\n{}\n", self.name);
+        for option in self.options(target) {
+            let _ = writeln!(key, "{option}");
+        }
+        for text in HEADERS.iter().map(|(_, text)| *text).chain([self.source]) {
+            let _ = writeln!(key, "{:016x}", fnv(text.as_bytes()));
+        }
+        key
+    }
+}
+
+macro_rules! headers {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../kernels/", $path)))),*]
+    };
+}
+
+/// Headers that kernel files include, by path below `kernels/`.
+pub(super) const HEADERS: &[(&str, &str)] = headers![
+    "common/epilogue.cuh",
+    "common/semiring.cuh",
+    "common/types.cuh",
+    "ptx/convert.cuh",
+    "ptx/memory.cuh",
+    "schedule/segments.cuh",
+    "tile/pack.cuh",
+];
+
+/// FNV-1a, 64 bits: the same in every build, unlike the standard library's hashers.
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+}

@@ -1,0 +1,117 @@
+//! Loaded modules, and launches.
+
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, sys};
+use gustav_core::{Error, Result};
+
+use crate::driver::Checked;
+use crate::stream::Stream;
+
+/// The largest grid in y and z.
+pub(crate) const GRID_Y: u64 = 65_535;
+// The largest grid in x.
+const GRID_X: u64 = i32::MAX as u64;
+
+/// A cubin loaded on a device.
+pub(crate) struct Module {
+    // Unloaded before the context goes.
+    context: Arc<CudaContext>,
+    raw: sys::CUmodule,
+}
+
+// SAFETY: a module handle may be used from any thread that has bound its context.
+unsafe impl Send for Module {}
+// SAFETY: the driver synchronises access to a module.
+unsafe impl Sync for Module {}
+
+impl Module {
+    /// Loads `cubin`; the context is bound.
+    pub(crate) fn load(context: Arc<CudaContext>, cubin: &[u8]) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the cubin carries its own length; the driver copies what it needs.
+        unsafe { sys::cuModuleLoadData(&mut raw, cubin.as_ptr().cast()) }
+            .result()
+            .during("loading a kernel")?;
+        Ok(Module { context, raw })
+    }
+
+    /// The kernel `name`.
+    pub(crate) fn kernel(self: &Arc<Self>, name: &CStr) -> Result<Kernel> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the module is loaded, the name ends in a zero.
+        unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, name.as_ptr()) }
+            .result()
+            .during("finding a kernel")?;
+        Ok(Kernel { module: self.clone(), raw })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: loaded once, unloaded once; kernels hold the module.
+            let _ = unsafe { sys::cuModuleUnload(self.raw) };
+        }
+    }
+}
+
+/// A kernel, ready to launch.
+#[derive(Clone)]
+pub(crate) struct Kernel {
+    module: Arc<Module>,
+    raw: sys::CUfunction,
+}
+
+// SAFETY: as for the module that holds it.
+unsafe impl Send for Kernel {}
+// SAFETY: as for the module that holds it.
+unsafe impl Sync for Kernel {}
+
+impl Kernel {
+    /// Queues a launch of `grid` CTAs of `block` threads; `arguments` is the kernel's one
+    /// parameter, a struct passed by value.
+    ///
+    /// # Safety
+    /// `arguments` has the layout of the kernel's parameter, and every address in it is valid
+    /// for what the kernel does until the stream has done it.
+    pub(crate) unsafe fn launch<A: Copy>(
+        &self,
+        stream: &Stream,
+        grid: (u64, u64),
+        block: u32,
+        arguments: &A,
+    ) -> Result<()> {
+        if grid.0 == 0 || grid.1 == 0 {
+            return Ok(());
+        }
+        if grid.0 > GRID_X {
+            return Err(Error::Overflow {
+                what: "CTAs of a launch",
+                need: u128::from(grid.0),
+                index_type: gustav_core::IndexType::U32,
+            });
+        }
+        self.module.context.bind_to_thread().during("using the device from this thread")?;
+        let mut parameters = [std::ptr::from_ref(arguments).cast_mut().cast::<c_void>()];
+        // SAFETY: the caller's promise; the driver copies the parameter before it returns.
+        unsafe {
+            sys::cuLaunchKernel(
+                self.raw,
+                grid.0 as u32,
+                grid.1.min(GRID_Y) as u32,
+                1,
+                block,
+                1,
+                1,
+                0,
+                stream.raw().cu_stream(),
+                parameters.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+        .result()
+        .during("launching a kernel")
+    }
+}

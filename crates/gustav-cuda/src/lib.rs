@@ -1,0 +1,28 @@
+//! Sparse products on NVIDIA GPUs, straight from CSR.
+//!
+//! Kernels are CUDA C++ (`kernels/`), compiled at run time for the device at hand and kept in a
+//! cache on disk. Nothing of CUDA is needed to build this crate, nor to run it until a device is
+//! asked for: [`Device::cuda`] then says in one line what is missing.
+
+pub mod catalog;
+#[cfg(test)]
+mod covering;
+mod dense;
+pub mod device;
+mod driver;
+pub mod jit;
+mod kernel;
+pub mod matrix;
+pub mod memory;
+mod schedule;
+mod source;
+pub mod spmm;
+pub mod stream;
+mod transposed;
+
+pub use catalog::Entry;
+pub use device::{Device, Profile};
+pub use matrix::{DeviceCsr, DeviceDense};
+pub use memory::DeviceBuffer;
+pub use spmm::{Config, Options, SpmmPlan};
+pub use stream::{Event, Stream};

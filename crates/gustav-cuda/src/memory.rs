@@ -1,0 +1,196 @@
+//! Memory of a device, owned or borrowed.
+
+use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::{result, sys};
+use gustav_core::{Buffer, Error, Result};
+
+use crate::Device;
+use crate::driver::Checked;
+use crate::stream::Stream;
+
+/// `len` values on a device.
+///
+/// Owned memory is allocated on the device's own stream and freed there in order, after the work
+/// of every stream that used it. Borrowed memory is somebody else's and stays theirs.
+#[derive(Debug)]
+pub struct DeviceBuffer<T> {
+    device: Device,
+    address: u64,
+    len: usize,
+    owned: bool,
+    users: Mutex<Vec<Stream>>,
+    value: PhantomData<T>,
+}
+
+impl<T: bytemuck::Pod> DeviceBuffer<T> {
+    /// Room for `len` values that have not been written.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] naming `what`, with what is free; the device stays usable.
+    pub fn uninit(device: &Device, len: usize, what: &'static str) -> Result<Self> {
+        let needed = len as u128 * size_of::<T>() as u128;
+        let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
+        let mut address = 0;
+        if bytes > 0 {
+            device.bind()?;
+            // SAFETY: the stream is alive and belongs to the bound device.
+            let allocated =
+                unsafe { result::malloc_async(device.stream().raw().cu_stream(), bytes) };
+            address = allocated.map_err(|e| match e.0 {
+                sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY
+                | sys::cudaError_enum::CUDA_ERROR_INVALID_VALUE => Error::OutOfMemory {
+                    what,
+                    needed,
+                    available: device.memory().ok().map(|(free, _)| free as u64),
+                },
+                _ => Error::Device {
+                    action: "allocating memory",
+                    reason: crate::driver::describe(e),
+                },
+            })?;
+        }
+        let buffer = Self::at(device, address, len, true);
+        // From here on the memory may be used on any stream.
+        if bytes > 0 {
+            device.stream().synchronize()?;
+        }
+        Ok(buffer)
+    }
+
+    /// A copy of `values`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] naming `what`, [`Error::Device`].
+    pub fn from_slice(device: &Device, values: &[T], what: &'static str) -> Result<Self> {
+        let mut buffer = Self::uninit(device, values.len(), what)?;
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+
+    /// Memory that somebody else holds on `device`.
+    ///
+    /// # Safety
+    /// `address` is `len` values of `T`, aligned for `T`, on this device, and lives (unfreed)
+    /// until the last work that uses the buffer is done. Work of other libraries on it is
+    /// ordered with ours by the caller.
+    pub unsafe fn borrowed(device: &Device, address: u64, len: usize) -> Self {
+        Self::at(device, address, len, false)
+    }
+
+    fn at(device: &Device, address: u64, len: usize, owned: bool) -> Self {
+        let (device, users) = (device.clone(), Mutex::default());
+        DeviceBuffer { device, address, len, owned, users, value: PhantomData }
+    }
+
+    /// Overwrites all values, and waits until that is done.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Device`].
+    pub fn write(&mut self, values: &[T]) -> Result<()> {
+        self.check_length(values.len())?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        let stream = self.join()?;
+        // SAFETY: the buffer holds as many values as the slice, and the copy is waited for.
+        unsafe { result::memcpy_htod_async(self.address, values, stream.raw().cu_stream()) }
+            .during("copying to the device")?;
+        stream.synchronize()
+    }
+
+    /// Copies all values into `values`, after the work that was queued on them.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Device`].
+    pub fn read(&self, values: &mut [T]) -> Result<()> {
+        self.check_length(values.len())?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        let stream = self.join()?;
+        // SAFETY: the slice holds as many values as the buffer, and the copy is waited for.
+        unsafe { result::memcpy_dtoh_async(values, self.address, stream.raw().cu_stream()) }
+            .during("copying from the device")?;
+        stream.synchronize()
+    }
+
+    /// All values, after the work that was queued on them.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] on the host, [`Error::Device`].
+    pub fn to_host(&self) -> Result<Buffer<T>> {
+        let mut values = Buffer::zeroed(self.len, "values from the device")?;
+        self.read(&mut values)?;
+        Ok(values)
+    }
+
+    fn check_length(&self, found: usize) -> Result<()> {
+        if found == self.len {
+            return Ok(());
+        }
+        Err(Error::Length { what: "device buffer", expected: self.len, found })
+    }
+}
+
+impl<T> DeviceBuffer<T> {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// Address on the device.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The device it is on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Remembers that `stream` has work on the buffer.
+    pub(crate) fn used_on(&self, stream: &Stream) {
+        if stream.handle() == self.device.stream().handle() {
+            return;
+        }
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if users.iter().all(|u| u.handle() != stream.handle()) {
+            users.push(stream.clone());
+        }
+    }
+
+    /// The device's stream, made to wait for the work of every stream that used the buffer.
+    fn join(&self) -> Result<&Stream> {
+        self.device.bind()?;
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        for user in users.drain(..) {
+            self.device.stream().wait(&user.record()?)?;
+        }
+        Ok(self.device.stream())
+    }
+}
+
+impl<T> Drop for DeviceBuffer<T> {
+    fn drop(&mut self) {
+        if !self.owned || self.address == 0 {
+            return;
+        }
+        // Memory whose users cannot be waited for is left to the end of the process.
+        if let Ok(stream) = self.join() {
+            // SAFETY: allocated on this stream by us, freed once, after all work on it.
+            let _ = unsafe { result::free_async(self.address, stream.raw().cu_stream()) };
+        }
+    }
+}

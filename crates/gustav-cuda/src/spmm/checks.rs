@@ -1,0 +1,71 @@
+//! Whether the operands of an execution fit the plan.
+
+use gustav_core::{Error, Index, Layout, Problem, Result, Scalar};
+
+use crate::{Device, DeviceCsr, DeviceDense};
+
+/// `a` has the shape and number of entries of `problem`.
+pub(super) fn pattern<T: Scalar, I: Index, O: Index>(
+    problem: &Problem,
+    a: &DeviceCsr<T, I, O>,
+) -> Result<()> {
+    if (problem.rows, problem.cols, problem.nnz) == (a.nrows(), a.ncols(), a.nnz()) {
+        return Ok(());
+    }
+    let name = |rows, cols, nnz| format!("{rows} x {cols} with {nnz} nonzeros");
+    Err(Error::Pattern {
+        expected: name(problem.rows, problem.cols, problem.nnz),
+        found: name(a.nrows(), a.ncols(), a.nnz()),
+    })
+}
+
+/// B and C have the shapes and layouts of `problem`, all is on one device, and C overlaps nothing.
+pub(super) fn dense<T: Scalar, I: Index, O: Index>(
+    problem: &Problem,
+    device: &Device,
+    a: &DeviceCsr<T, I, O>,
+    b: &DeviceDense<T>,
+    c: &DeviceDense<T>,
+) -> Result<()> {
+    let shape = |name: &str, m: &DeviceDense<T>, rows: usize, layout: Layout| {
+        if (m.nrows(), m.ncols(), m.layout()) == (rows, problem.columns, layout) {
+            return Ok(());
+        }
+        Err(Error::Shape {
+            op: "spmm",
+            expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
+            found: format!("{} x {}, {}", m.nrows(), m.ncols(), m.layout()),
+        })
+    };
+    shape("B", b, problem.inner(), problem.layout_b)?;
+    shape("C", c, problem.output_rows(), problem.layout_c)?;
+    let devices = [a.offsets().device(), a.indices().device(), a.values().device()];
+    if devices.iter().chain(&[b.data().device(), c.data().device()]).any(|d| *d != device) {
+        return Err(Error::Argument {
+            name: "operand",
+            found: "one on another device".into(),
+            expected: format!("all operands on {}", device.profile().name),
+        });
+    }
+    let out = range(c.data().address(), c.data().bytes());
+    let inputs = [
+        ("B", range(b.data().address(), b.data().bytes())),
+        ("the row offsets of A", range(a.offsets().address(), a.offsets().bytes())),
+        ("the column indices of A", range(a.indices().address(), a.indices().bytes())),
+        ("the values of A", range(a.values().address(), a.values().bytes())),
+    ];
+    for (name, input) in inputs {
+        if input.start < out.end && out.start < input.end {
+            return Err(Error::Argument {
+                name: "C",
+                found: format!("memory that overlaps {name}"),
+                expected: "memory of its own".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn range(address: u64, bytes: usize) -> std::ops::Range<u64> {
+    address..address + bytes as u64
+}

@@ -1,0 +1,29 @@
+//! The operands of one execution, as a kernel's host side sees them.
+
+use gustav_core::{DType, IndexType, SemiringKind};
+
+/// Addresses on the device, and what they hold. B and C are row-major here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operands {
+    pub offsets: u64,
+    pub indices: u64,
+    pub values: u64,
+    pub rows: usize,
+    /// Columns of op(A), rows of B.
+    pub inner: usize,
+    pub nnz: usize,
+    pub b: u64,
+    pub ldb: usize,
+    pub c: u64,
+    pub ldc: usize,
+    pub columns: usize,
+    /// Bits of α and β in the type of sums.
+    pub alpha: u64,
+    pub beta: u64,
+    pub dtype: DType,
+    /// Type that C is stored in: the values' own, or that of sums.
+    pub dtype_c: DType,
+    pub index_type: IndexType,
+    pub offset_type: IndexType,
+    pub semiring: SemiringKind,
+}

@@ -1,0 +1,119 @@
+//! `row-split`: one warp per row and 32 columns, as Yang, Buluç and Owens (2018, §4.1) describe
+//! it. See `kernels/spmm/row_split.cu`.
+
+use gustav_core::{DType, IndexType, Layout, Operation, Problem, Result, SemiringKind};
+
+use super::operands::Operands;
+use super::unsupported;
+use crate::Device;
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::stream::Stream;
+
+const WARP: u32 = 32;
+
+/// Warps of `row-split`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Warps of a CTA; the paper's number is 4.
+    pub warps: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { warps: 4 }
+    }
+}
+
+/// What the paper defines: f32 and f64, u32 indices, plus-times, row-major B and C, A as stored.
+pub(super) fn supports(problem: &Problem) -> Result<()> {
+    let refuse = |reason: &str| Err(unsupported(problem, "row-split on CUDA", reason, "segmented"));
+    if problem.operation != Operation::Spmm {
+        return refuse("it multiplies by a dense matrix");
+    }
+    if !matches!(problem.dtype, DType::F32 | DType::F64) {
+        return refuse("the paper's kernel takes f32 and f64");
+    }
+    if (problem.index_type, problem.offset_type) != (IndexType::U32, IndexType::U32) {
+        return refuse("the paper's kernel takes u32 indices");
+    }
+    if problem.semiring != SemiringKind::PlusTimes {
+        return refuse("the paper's kernel computes plus-times");
+    }
+    if problem.transpose_a {
+        return refuse("the paper's kernel multiplies A as stored");
+    }
+    if (problem.layout_b, problem.layout_c) != (Layout::RowMajor, Layout::RowMajor) {
+        return refuse("the paper's kernel reads and writes row-major matrices");
+    }
+    Ok(())
+}
+
+/// The compiled kernel.
+pub(super) struct Prepared {
+    config: Config,
+    kernel: Kernel,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    offsets: u64,
+    indices: u64,
+    values: u64,
+    b: u64,
+    c: u64,
+    rows: u64,
+    columns: u64,
+    ldb: u64,
+    ldc: u64,
+    alpha: u64,
+    beta: u64,
+}
+
+/// The source with its parameters.
+pub(crate) fn request(dtype: DType, config: Config) -> Request {
+    Request::new("spmm/row_split.cu", include_str!("../../kernels/spmm/row_split.cu"))
+        .with("VALUE", dtype)
+        .with("WARPS", config.warps)
+}
+
+impl Prepared {
+    pub(super) fn new(device: &Device, problem: &Problem, config: Config) -> Result<Self> {
+        if !(1..=32).contains(&config.warps) {
+            return Err(gustav_core::Error::Argument {
+                name: "warps",
+                found: config.warps.to_string(),
+                expected: "1 to 32".into(),
+            });
+        }
+        let module = device.module(&request(problem.dtype, config))?;
+        Ok(Prepared { config, kernel: module.kernel(c"row_split")? })
+    }
+
+    /// Queues C = α·A·B + β·C.
+    ///
+    /// # Safety
+    /// The addresses in `operands` are valid until the stream has done the work.
+    pub(super) unsafe fn launch(&self, stream: &Stream, o: &Operands) -> Result<()> {
+        let arguments = Arguments {
+            offsets: o.offsets,
+            indices: o.indices,
+            values: o.values,
+            b: o.b,
+            c: o.c,
+            rows: o.rows as u64,
+            columns: o.columns as u64,
+            ldb: o.ldb as u64,
+            ldc: o.ldc as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+        };
+        let grid = (
+            arguments.rows.div_ceil(u64::from(self.config.warps)),
+            arguments.columns.div_ceil(u64::from(WARP)),
+        );
+        // SAFETY: `Arguments` is the kernel's parameter; the operands are the caller's promise.
+        unsafe { self.kernel.launch(stream, grid, self.config.warps * WARP, &arguments) }
+    }
+}

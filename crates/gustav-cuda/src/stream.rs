@@ -1,0 +1,70 @@
+//! Streams and events.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaEvent, CudaStream, sys};
+use gustav_core::Result;
+
+use crate::driver::Checked;
+
+/// A queue of work on one device. Work of one stream runs in order; clones are the same stream.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    raw: Arc<CudaStream>,
+}
+
+impl Stream {
+    pub(crate) fn new(raw: Arc<CudaStream>) -> Self {
+        Stream { raw }
+    }
+
+    pub(crate) fn raw(&self) -> &Arc<CudaStream> {
+        &self.raw
+    }
+
+    /// The driver's handle, for other libraries.
+    pub fn handle(&self) -> *mut std::ffi::c_void {
+        self.raw.cu_stream().cast()
+    }
+
+    /// Waits until all work queued so far is done, and reports its errors.
+    ///
+    /// # Errors
+    /// [`Error::Device`](gustav_core::Error::Device).
+    pub fn synchronize(&self) -> Result<()> {
+        self.raw.synchronize().during("waiting for a stream")
+    }
+
+    /// Marks this point of the queue.
+    ///
+    /// # Errors
+    /// [`Error::Device`](gustav_core::Error::Device).
+    pub fn record(&self) -> Result<Event> {
+        let timed = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        Ok(Event { raw: self.raw.record_event(timed).during("recording an event")? })
+    }
+
+    /// Lets all work queued from now on wait for `event`.
+    ///
+    /// # Errors
+    /// [`Error::Device`](gustav_core::Error::Device).
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        self.raw.wait(&event.raw).during("waiting for an event")
+    }
+}
+
+/// A point in a stream's queue.
+#[derive(Debug)]
+pub struct Event {
+    raw: CudaEvent,
+}
+
+impl Event {
+    /// Milliseconds from `self` to `later`, after waiting for both.
+    ///
+    /// # Errors
+    /// [`Error::Device`](gustav_core::Error::Device).
+    pub fn milliseconds_to(&self, later: &Event) -> Result<f32> {
+        self.raw.elapsed_ms(&later.raw).during("reading the time between events")
+    }
+}

@@ -1,0 +1,44 @@
+//! The battery on the device.
+
+use gustav_core::{DenseView, Index, Result, Scalar, Semiring};
+use gustav_cuda::{Device, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_testkit::battery::SpmmCase;
+
+/// The first device; these tests are ignored where there is none.
+pub fn device() -> Device {
+    Device::cuda(0).expect("a CUDA device")
+}
+
+/// One case of the battery, on a stream of its own.
+pub fn run<T, I, O, S>(
+    device: &Device,
+    options: &Options,
+    mut case: SpmmCase<'_, T, I, O>,
+) -> Result<()>
+where
+    T: Scalar,
+    I: Index,
+    O: Index,
+    S: Semiring<T::Accum>,
+{
+    let a = DeviceCsr::upload(device, &case.a)?;
+    let b = upload(device, &case.b)?;
+    let mut c = upload(device, &case.c.as_view())?;
+    let problem = a
+        .spmm()
+        .columns(b.ncols())
+        .transpose_a(case.transpose_a)
+        .layouts(b.layout(), c.layout())
+        .semiring(S::KIND);
+    let mut plan = SpmmPlan::new(&a, &problem, options)?;
+    let stream = device.new_stream()?;
+    plan.execute(&a, case.alpha, &b, case.beta, &mut c, &stream)?;
+    stream.synchronize()?;
+    let result = c.data().to_host()?;
+    case.c.data().copy_from_slice(&result);
+    Ok(())
+}
+
+fn upload<T: Scalar>(device: &Device, m: &DenseView<'_, T>) -> Result<DeviceDense<T>> {
+    DeviceDense::upload(device, m)
+}

@@ -1,0 +1,212 @@
+//! `segmented` on the device against the oracle.
+
+mod common;
+
+use common::{device, run};
+use gustav_core::{
+    Csr, Dense, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
+    Semiring, bf16, f16,
+};
+use gustav_cuda::spmm::segmented::{Config, Reduction};
+use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_plan::{Algorithm, Chooser};
+use gustav_testkit::battery::{Settings, check_spmm};
+
+fn auto<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+    let options = Options { chooser: Chooser::Named(Algorithm::Segmented), ..Options::default() };
+    let device = device();
+    check_spmm::<T, I, O, S>(&Settings::default(), |case| {
+        run::<T, I, O, S>(&device, &options, case)
+    });
+}
+
+macro_rules! battery_of {
+    ($($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
+        #[test]
+        #[ignore = "needs a CUDA device"]
+        fn $name() {
+            auto::<$t, $i, $o, $s>();
+        }
+    )*};
+}
+
+battery_of! {
+    f32_plus_times: f32, u32, u32, PlusTimes;
+    f64_plus_times: f64, u32, u32, PlusTimes;
+    f16_plus_times: f16, u32, u32, PlusTimes;
+    bf16_plus_times: bf16, u32, u32, PlusTimes;
+    i32_plus_times: i32, u32, u32, PlusTimes;
+    i64_plus_times: i64, u64, u64, PlusTimes;
+    f32_wide_offsets: f32, u32, u64, PlusTimes;
+    f32_wide_indices: f32, u64, u32, PlusTimes;
+    f64_wide: f64, u64, u64, PlusTimes;
+    f32_min_plus: f32, u32, u32, MinPlus;
+    i32_min_plus: i32, u32, u32, MinPlus;
+    f64_max_times: f64, u32, u32, MaxTimes;
+    f32_or_and: f32, u32, u32, OrAnd;
+    f16_plus_first: f16, u32, u32, PlusFirst;
+    f32_plus_second: f32, u32, u32, PlusSecond;
+}
+
+/// A configuration that cuts rows short, so that small matrices exercise every path.
+fn config(vector: u32, lanes: u32, tiles: u32, share: u32) -> Config {
+    Config {
+        vector,
+        lanes,
+        tiles,
+        share,
+        chunk: 4,
+        prefetch: true,
+        longest: Some(8),
+        sorted: true,
+        reduction: Reduction::FixUp,
+        block: 128,
+    }
+}
+
+fn options(config: Config) -> Options {
+    Options { config: Some(gustav_cuda::Config::Segmented(config)), ..Options::default() }
+}
+
+fn configured<T: Scalar>(config: Config) {
+    // The oracle's own sums are f64, so that it cannot judge other orders where those overflow.
+    let nonfinite = T::DTYPE != gustav_core::DType::F64;
+    let settings = Settings { nonfinite, ..Settings::default() };
+    let (device, options) = (device(), options(config));
+    check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {
+        run::<T, u32, u32, PlusTimes>(&device, &options, case)
+    });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn cut_rows_meet_by_fix_up() {
+    configured::<f32>(config(4, 8, 1, 1));
+    configured::<f16>(config(8, 4, 2, 4));
+    configured::<f64>(config(2, 8, 2, 2));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn cut_rows_meet_by_reductions() {
+    let device = device();
+    let reductions = options(Config { reduction: Reduction::Atomic, ..config(4, 16, 1, 2) });
+    check_spmm::<f32, u32, u32, PlusTimes>(&Settings::default(), |case| {
+        // Reductions in memory flush subnormal sums in f32, which their documentation says.
+        let subnormal = case.name == "tiny magnitudes";
+        let options = if subnormal { options(config(4, 16, 1, 2)) } else { reductions };
+        run::<f32, u32, u32, PlusTimes>(&device, &options, case)
+    });
+    configured::<f64>(Config { reduction: Reduction::Atomic, ..config(2, 8, 2, 4) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn whole_rows_without_a_list() {
+    configured::<f32>(Config { longest: None, ..config(4, 32, 1, 1) });
+    configured::<f32>(Config { longest: None, prefetch: false, ..config(4, 4, 2, 8) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn other_chunks_and_blocks() {
+    configured::<f32>(Config { chunk: 8, block: 256, ..config(4, 8, 1, 1) });
+    configured::<f64>(Config { chunk: 2, block: 64, ..config(2, 16, 1, 2) });
+    configured::<f32>(Config { chunk: 1, sorted: false, ..config(1, 1, 1, 32) });
+}
+
+/// A ragged matrix whose rows are cut.
+fn ragged(rows: usize) -> Csr<f32> {
+    let mut offsets = vec![0u32];
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    for r in 0..rows {
+        for k in 0..r * 7 % 301 {
+            indices.push(((r * 31 + k * 17) % rows) as u32);
+            values.push(((r + k) % 13) as f32 / 7.0 - 0.8);
+        }
+        offsets.push(indices.len() as u32);
+    }
+    Csr::new(rows, rows, offsets, indices, values).expect("a matrix")
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn deterministic_runs_give_the_same_bits() {
+    let device = device();
+    let host = ragged(700);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let b = Dense::from_fn(700, 48, Default::default(), |i, j| ((i * 48 + j) % 29) as f32 / 9.0);
+    let b = DeviceDense::upload(&device, &b.expect("B").view()).expect("B");
+    let problem = a.spmm().columns(48).deterministic(true);
+    let options = Options {
+        config: Some(gustav_cuda::Config::Segmented(config(4, 4, 3, 2))),
+        ..Options::default()
+    };
+    let mut first: Option<Vec<u32>> = None;
+    for _ in 0..20 {
+        let mut c = DeviceDense::uninit(&device, 700, 48, Default::default()).expect("C");
+        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+        plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        let bits: Vec<u32> = c.data().to_host().expect("C").iter().map(|v| v.to_bits()).collect();
+        assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits);
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn wrong_operands_are_refused() {
+    let device = device();
+    let host = ragged(60);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let problem = a.spmm().columns(8);
+    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    let dense = |rows, columns| {
+        DeviceDense::<f32>::uninit(&device, rows, columns, Default::default()).expect("a matrix")
+    };
+    let b = dense(60, 8);
+    let stream = device.stream();
+    let shape = plan.execute(&a, 1.0, &dense(59, 8), 0.0, &mut dense(60, 8), stream);
+    assert!(matches!(shape, Err(Error::Shape { .. })), "{shape:?}");
+    // SAFETY: the memory is B's, which outlives the view; the overlap is what must be refused.
+    let memory = unsafe { gustav_cuda::DeviceBuffer::borrowed(&device, b.data().address(), 480) };
+    let mut overlapping = DeviceDense::new(60, 8, Default::default(), 8, memory).expect("a view");
+    let aliased = plan.execute(&a, 1.0, &b, 0.0, &mut overlapping, stream);
+    assert!(matches!(aliased, Err(Error::Argument { name: "C", .. })), "{aliased:?}");
+    let other = DeviceCsr::upload(&device, &ragged(61).view()).expect("A");
+    let pattern = plan.execute(&other, 1.0, &b, 0.0, &mut dense(60, 8), stream);
+    assert!(matches!(pattern, Err(Error::Pattern { .. })), "{pattern:?}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn too_much_memory_is_an_error_and_the_device_lives_on() {
+    let device = device();
+    let total = device.profile().memory_bytes;
+    let asked = DeviceDense::<f32>::uninit(&device, total / 4, 2, Default::default());
+    assert!(matches!(asked, Err(Error::OutOfMemory { available: Some(_), .. })), "{asked:?}");
+    let host = ragged(40);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    assert_eq!(a.download().expect("A"), host);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn values_may_change_under_a_plan() {
+    let device = device();
+    let host = ragged(50);
+    let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let ones = Dense::from_fn(50, 1, Default::default(), |_, _| 1.0f32).expect("B");
+    let b = DeviceDense::upload(&device, &ones.view()).expect("B");
+    let mut c = DeviceDense::uninit(&device, 50, 1, Default::default()).expect("C");
+    for transpose in [false, true] {
+        let problem = a.spmm().columns(1).transpose_a(transpose);
+        let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+        a.values_mut().write(&vec![1.0; host.nnz()]).expect("values");
+        plan.execute(&a, 2.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        let counted =
+            if transpose { host.view().transpose().expect("a transpose") } else { host.clone() };
+        let expected: Vec<f32> = (0..50).map(|r| 2.0 * counted.view().row_len(r) as f32).collect();
+        assert_eq!(c.data().to_host().expect("C")[..], expected);
+        a.values_mut().write(host.values()).expect("values");
+    }
+}
