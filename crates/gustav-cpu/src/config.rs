@@ -15,6 +15,9 @@ pub struct Options {
     pub threads: Threads,
     /// The instruction set to use instead of the best one here.
     pub isa: Option<Isa>,
+    /// Rows of B in one tile (`column-panel`), or rows and columns of a block (`csb` of SpMM),
+    /// instead of what the cache suggests; at least 1.
+    pub tile: Option<usize>,
     /// Whether entries of an SpGEMM's result that come out as exactly zero are left out.
     pub drop_zeros: bool,
 }

@@ -5,6 +5,7 @@ pub mod arch;
 pub mod catalog;
 pub mod config;
 pub mod csb;
+pub mod profile;
 pub mod schedule;
 pub mod spgemm;
 pub mod spmm;

@@ -37,6 +37,7 @@ macro_rules! vector {
             type Mask = $mask;
             const LANES: usize = $lanes;
             const WIDTH: usize = 8;
+            const GROUP_WIDTH: usize = 4;
 
             #[inline(always)]
             unsafe fn splat(a: $accum) -> $v {

@@ -21,6 +21,7 @@ impl<T: Scalar, S: Semiring<T::Accum>> Vector<T> for Portable<S> {
     type Mask = usize;
     const LANES: usize = LANES;
     const WIDTH: usize = 4;
+    const GROUP_WIDTH: usize = 1;
 
     #[inline(always)]
     unsafe fn splat(a: T::Accum) -> Self::V {

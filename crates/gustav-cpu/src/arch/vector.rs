@@ -21,6 +21,8 @@ pub trait Vector<T: Scalar>: 'static {
     const LANES: usize;
     /// Most vectors of sums that fit the registers beside the operands.
     const WIDTH: usize;
+    /// Most vectors of a row when four rows are summed at once.
+    const GROUP_WIDTH: usize;
 
     /// `a` in every lane.
     unsafe fn splat(a: T::Accum) -> Self::V;
@@ -56,6 +58,16 @@ pub trait Work<T: Scalar> {
     /// # Safety
     /// The instruction set of `V` is available.
     unsafe fn run<V: Vector<T>>(self);
+}
+
+/// Orders stores past the caches before whatever follows, as their threads hand on C.
+#[inline(always)]
+pub fn fence_streams() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 /// Scalars that have vector kernels for plus-times.

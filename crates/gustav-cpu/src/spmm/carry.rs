@@ -10,7 +10,7 @@ use super::kernel::{Panel, Rows, for_each_panel};
 use super::operands::Operands;
 use crate::Threads;
 use crate::arch::Isa;
-use crate::arch::vector::{Vector, Work, vectorize};
+use crate::arch::vector::{Vector, Work, fence_streams, vectorize};
 use crate::schedule::Share;
 use crate::spmm::CpuScalar;
 
@@ -78,9 +78,13 @@ impl<A: gustav_core::Arith> Cuts<A> {
                     cut.share.rows.start + usize::from(cut.head.is_some())..cut.share.rows.end;
                 vectorize::<T, S, _>(isa, Rows { op, rows });
             }
+            if op.streaming {
+                fence_streams();
+            }
         });
         // SAFETY: the threads are done; the plan checked that the instruction set is there.
         unsafe { vectorize::<T, S, _>(isa, FixUp { op, cuts, sums: sums.0, stride }) }
+        fence_streams();
     }
 }
 
@@ -111,7 +115,7 @@ impl<T: Scalar, I: Index> Work<T> for Partial<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, V, self.op.columns, self) }
+        unsafe { for_each_panel!(T, V, self.op.columns, V::WIDTH, self) }
     }
 }
 
@@ -167,6 +171,6 @@ impl<T: Scalar, I: Index> Work<T> for FixUp<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, V, self.op.columns, self) }
+        unsafe { for_each_panel!(T, V, self.op.columns, V::WIDTH, self) }
     }
 }

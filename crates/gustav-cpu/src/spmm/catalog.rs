@@ -7,8 +7,17 @@ use crate::Entry;
 
 /// Every SpMM algorithm of this backend, the safest choice first.
 pub fn catalog() -> &'static [Entry] {
-    const { &[entry(Algorithm::RowSplit), entry(Algorithm::NonzeroSplit), entry(Algorithm::MergePath)] }
+    &CATALOG
 }
+
+static CATALOG: [Entry; 6] = [
+    entry(Algorithm::RowSplit),
+    entry(Algorithm::NonzeroSplit),
+    entry(Algorithm::MergePath),
+    entry(Algorithm::Csb),
+    entry(Algorithm::ColumnPanel),
+    entry(Algorithm::RowBlock),
+];
 
 const fn entry(algorithm: Algorithm) -> Entry {
     Entry { algorithm, supports: is_spmm }

@@ -115,34 +115,34 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
 }
 
 /// Calls `$work.panel::<V, W, U, TAIL>(&panel)` for the panels that cover `$columns` columns:
-/// as few as the registers allow, of as equal width as possible.
+/// at most `$width` vectors wide, as few as that allows, of as equal width as possible.
 macro_rules! for_each_panel {
-    ($t:ty, $v:ty, $columns:expr, $work:expr) => {{
+    ($t:ty, $v:ty, $columns:expr, $width:expr, $work:expr) => {{
         use crate::arch::vector::Vector;
         use crate::spmm::kernel::Panel;
         let columns = $columns;
         let lanes = <$v as Vector<$t>>::LANES;
         let vectors = columns.div_ceil(lanes);
-        let count = vectors.div_ceil(<$v as Vector<$t>>::WIDTH);
+        let count = vectors.div_ceil($width);
         let rest = columns - (vectors.max(1) - 1) * lanes;
         for p in 0..count {
             let (first, last) = (vectors * p / count, vectors * (p + 1) / count);
             let tail = last == vectors && rest < lanes;
             let start = first * lanes;
             let mask = <$v as Vector<$t>>::mask(if tail { rest } else { lanes });
-            for_each_panel!(@arms $t, $v, $work, last - first, tail, start, mask,
+            for_each_panel!(@arms $t, $v, $width, $work, last - first, tail, start, mask,
                 [1, 4] [2, 4] [3, 2] [4, 2] [5, 1] [6, 1] [7, 1] [8, 1]);
         }
     }};
-    (@arms $t:ty, $v:ty, $work:expr, $width:expr, $tail:expr, $start:expr, $mask:expr,
+    (@arms $t:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $start:expr, $mask:expr,
      $([$w:literal, $u:literal])*) => {
         match ($width, $tail) {
             $(
-                ($w, false) if const { <$v as Vector<$t>>::WIDTH >= $w } => {
+                ($w, false) if const { $most >= $w } => {
                     let panel = Panel::<$t, $v, $w, false> { start: $start, mask: $mask };
                     $work.panel::<$v, $w, $u, false>(&panel)
                 }
-                ($w, true) if const { <$v as Vector<$t>>::WIDTH >= $w } => {
+                ($w, true) if const { $most >= $w } => {
                     let panel = Panel::<$t, $v, $w, true> { start: $start, mask: $mask };
                     $work.panel::<$v, $w, $u, true>(&panel)
                 }
@@ -189,7 +189,7 @@ impl<T: Scalar, I: Index> Work<T> for Rows<'_, T, I> {
             start = rows.end;
             let block = Rows { op: self.op, rows };
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, V, columns, block) }
+            unsafe { for_each_panel!(T, V, columns, V::WIDTH, block) }
         }
     }
 }

@@ -2,14 +2,18 @@
 
 mod carry;
 mod catalog;
+mod column_panel;
+mod csb;
 mod kernel;
 mod layout;
 mod merge_path;
 mod nonzero_split;
 mod operands;
 mod plan;
+mod row_block;
 mod row_split;
 mod transposed;
+mod vector;
 mod workspace;
 
 pub use catalog::catalog;

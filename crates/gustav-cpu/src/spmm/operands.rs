@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use gustav_core::buffer::ALIGN;
 use gustav_core::{Index, IndexType, Scalar};
 
 /// Row offsets of either width. Read once or twice a row, so a branch here costs less than
@@ -17,6 +18,15 @@ impl<'a> Offsets<'a> {
         match O::TYPE {
             IndexType::U32 => Offsets::U32(bytemuck::cast_slice(offsets)),
             IndexType::U64 => Offsets::U64(bytemuck::cast_slice(offsets)),
+        }
+    }
+
+    /// Offset `k`.
+    #[inline(always)]
+    pub(super) fn at(&self, k: usize) -> usize {
+        match self {
+            Offsets::U32(o) => o[k] as usize,
+            Offsets::U64(o) => o[k] as usize,
         }
     }
 
@@ -51,6 +61,14 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     pub reads_c: bool,
     /// Whether C is written past the caches; its rows are then aligned to whole cache lines.
     pub streaming: bool,
+}
+
+impl<T: Scalar, I> Operands<'_, T, I> {
+    /// Whether every row of C is made of whole cache lines.
+    pub(super) fn rows_fill_cache_lines(&self) -> bool {
+        let bytes = [self.c as usize, self.ldc * size_of::<T>(), self.columns * size_of::<T>()];
+        bytes.iter().all(|b| b % ALIGN == 0)
+    }
 }
 
 // SAFETY: the pointers stand for a shared slice of B and an exclusive one of C; kernels write

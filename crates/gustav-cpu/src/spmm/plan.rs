@@ -4,18 +4,26 @@ use gustav_core::{
     CsrView, DenseView, DenseViewMut, Error, Index, Layout, PlusTimes, Problem, Result, Scalar,
     Semiring,
 };
-use gustav_plan::{Algorithm, Choice, Chooser, RowStats, heuristics};
+use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats, heuristics};
 
 use super::carry::Cuts;
+use super::column_panel::ColumnPanel;
+use super::csb::Blocks;
 use super::operands::{Offsets, Operands};
+use super::row_block::RowBlock;
 use super::row_split::RowSplit;
 use super::transposed::Transposed;
+use super::vector::Vector;
 use super::workspace::Workspace;
 use super::{CpuScalar, catalog, merge_path, nonzero_split};
+use crate::arch::Isa;
+use crate::profile::profile;
 use crate::{Config, Options, Threads};
 
 // Parts that cut rows when the result must not depend on the number of threads.
 const FIXED_PARTS: usize = 64;
+// Size of C from which it is written past the caches.
+const STREAMED_BYTES: usize = 64 << 20;
 
 /// A planned SpMM: C = scale(α, op(A)·B) ⊕ scale(β, C).
 ///
@@ -27,14 +35,19 @@ pub struct SpmmPlan<T: CpuScalar, I: Index = u32, O: Index = u32> {
     choice: Choice<Config>,
     threads: Threads,
     transposed: Option<Transposed<T, I, O>>,
-    method: Method<T>,
+    method: Method<T, I, O>,
     workspace: Workspace<T>,
 }
 
 /// What each algorithm keeps.
-enum Method<T: Scalar> {
+enum Method<T: CpuScalar, I: Index, O: Index> {
     RowSplit(RowSplit),
     Cuts(Cuts<T::Accum>),
+    Csb(Blocks<T::Accum, O>),
+    ColumnPanel(ColumnPanel<T::Accum, O>),
+    RowBlock(RowBlock),
+    /// One column, chosen by the planner.
+    Vector(Box<Vector<T, I, O>>),
 }
 
 impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
@@ -48,9 +61,15 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     pub fn new(a: CsrView<'_, T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
         check_pattern(problem, &a)?;
         let isa = options.isa()?;
-        let transposed = if problem.transpose_a { Some(Transposed::new(&a)?) } else { None };
+        let device = profile(options.threads.count(), isa);
+        if problem.columns == 1 && options.chooser == Chooser::Auto {
+            return Self::one_column(a, problem, options);
+        }
+        let by_row = options.chooser != Chooser::Named(Algorithm::Csb);
+        let transposed =
+            if problem.transpose_a && by_row { Some(Transposed::new(&a)?) } else { None };
         let op_a = transposed.as_ref().map_or(a, |t| t.view());
-        let (algorithm, reason) = choose(&op_a, options);
+        let (algorithm, reason) = choose(&op_a, problem, options, &device);
         (catalog::find(algorithm, problem)?.supports)(problem)?;
 
         let threads = options.threads.clone();
@@ -59,14 +78,50 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let workspace = Workspace::new(problem)?;
         let offsets = op_a.offsets();
         let columns = workspace.panel(problem);
+        let sums_bytes = device.l2_bytes / 4;
+        let mut tile = None;
         let method = match algorithm {
             Algorithm::NonzeroSplit => Method::Cuts(nonzero_split::new(offsets, parts, columns)?),
             Algorithm::MergePath => Method::Cuts(merge_path::new(offsets, parts, columns)?),
+            Algorithm::Csb => {
+                let transposed = problem.transpose_a;
+                let block = options.tile.map(|t| t.max(1));
+                let blocks = Blocks::new(&a, transposed, columns, sums_bytes, block, count)?;
+                tile = Some(blocks.block());
+                Method::Csb(blocks)
+            }
+            Algorithm::ColumnPanel => {
+                let panel = problem.clone().columns(columns);
+                let fit = heuristics::cpu_spmm::tile_rows(&panel, &device);
+                let rows = options.tile.map_or(fit, |t| t.max(1));
+                let panel = ColumnPanel::new(&op_a, columns, rows, sums_bytes, count)?;
+                tile = Some(panel.tile());
+                Method::ColumnPanel(panel)
+            }
+            Algorithm::RowBlock => Method::RowBlock(RowBlock::new(&op_a, count)?),
             _ => Method::RowSplit(RowSplit::new(offsets, count)),
         };
-        let config = Config { isa, threads: count, tile: None, streaming: false };
+        let c_bytes = problem.output_rows() * problem.columns * problem.dtype.bytes();
+        let streaming = problem.layout_c == Layout::RowMajor && c_bytes >= STREAMED_BYTES;
+        let config = Config { isa, threads: count, tile, streaming };
         let choice = Choice { algorithm, config, reason };
         Ok(SpmmPlan { problem: problem.clone(), choice, threads, transposed, method, workspace })
+    }
+
+    /// The product with one column: an SpMV, whatever the layouts.
+    fn one_column(a: CsrView<'_, T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
+        (catalog::find(Algorithm::RowSplit, problem)?.supports)(problem)?;
+        let vector = Vector::new(a, problem, options)?;
+        let mut choice = vector.plan.choice().clone();
+        choice.reason = format!("one column: an SpMV; {}", choice.reason);
+        Ok(SpmmPlan {
+            problem: problem.clone(),
+            choice,
+            threads: options.threads.clone(),
+            transposed: None,
+            method: Method::Vector(Box::new(vector)),
+            workspace: Workspace::none()?,
+        })
     }
 
     /// The algorithm, its configuration, and why it was chosen.
@@ -79,6 +134,10 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let method = match &self.method {
             Method::RowSplit(m) => m.bytes(),
             Method::Cuts(m) => m.bytes(),
+            Method::Csb(m) => m.bytes(),
+            Method::ColumnPanel(m) => m.bytes(),
+            Method::RowBlock(m) => m.bytes(),
+            Method::Vector(m) => m.bytes(),
         };
         self.transposed.as_ref().map_or(0, Transposed::bytes) + method + self.workspace.bytes()
     }
@@ -105,8 +164,7 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     /// # Errors
     /// [`Error::Pattern`] when `a` has another shape or number of nonzeros than the plan's
     /// matrix, [`Error::Shape`] when B or C does not fit it or lies in another layout than
-    /// planned. Of a matrix with the right numbers but other columns the product is right,
-    /// except that Aᵀ is formed from the columns the plan has seen.
+    /// planned. A matrix with the right numbers but another pattern gives a wrong product.
     pub fn execute<S: Semiring<T::Accum>>(
         &mut self,
         _semiring: S,
@@ -124,6 +182,9 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         if c.nrows() == 0 || c.ncols() == 0 {
             return Ok(());
         }
+        if let Method::Vector(m) = &mut self.method {
+            return m.execute::<S>(a, alpha, b, beta, c);
+        }
         if let Some(t) = &mut self.transposed {
             t.gather(&self.threads, a.values());
         }
@@ -133,7 +194,7 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             offsets: Offsets::new(a.offsets()),
             indices: a.indices(),
             values: a.values(),
-            rows: a.nrows(),
+            rows: p.output_rows(),
             columns: c.ncols(),
             b: b.data().as_ptr(),
             ldb,
@@ -143,13 +204,25 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             beta,
             zero: S::zero(),
             reads_c: beta != S::zero(),
-            streaming: self.choice.config.streaming,
+            streaming: false,
         };
-        let (threads, isa, method) = (&self.threads, self.choice.config.isa, &mut self.method);
-        self.workspace.for_each_panel(threads, a.ncols(), &op, (b.layout(), c.layout()), |op| {
+        let streaming = self.choice.config.streaming && op.rows_fill_cache_lines();
+        let op = Operands { streaming, ..op };
+        let isa = match self.choice.config.isa {
+            // Half a register holds a whole row: no masks, and fewer loads that cross lines.
+            Isa::Avx512 if c.ncols() * size_of::<T::Accum>() <= 32 => Isa::Avx2,
+            isa => isa,
+        };
+        let (threads, method, inner) = (&self.threads, &mut self.method, self.problem.inner());
+        self.workspace.for_each_panel(threads, inner, &op, (b.layout(), c.layout()), |op| {
             match method {
                 Method::RowSplit(m) => m.execute::<T, I, S>(threads, isa, op),
                 Method::Cuts(m) => m.execute::<T, I, S>(threads, isa, op),
+                Method::Csb(m) => m.execute::<T, I, S>(threads, isa, op),
+                Method::ColumnPanel(m) => m.execute::<T, I, S>(threads, isa, op),
+                Method::RowBlock(m) => m.execute::<T, I, S>(threads, isa, op),
+                // Executed above.
+                Method::Vector(_) => {}
             }
         });
         Ok(())
@@ -159,12 +232,14 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
 /// Who chooses, and what.
 fn choose<T: CpuScalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
+    problem: &Problem,
     options: &Options,
+    device: &DeviceProfile,
 ) -> (Algorithm, String) {
     match options.chooser {
         Chooser::Named(algorithm) => (algorithm, "asked for by name".into()),
         Chooser::MeanRowLength => heuristics::mean_row_length::choose(&RowStats::new(a)),
-        _ => (Algorithm::RowSplit, "whole rows, taken by whichever thread is free".into()),
+        _ => heuristics::cpu_spmm::choose(&RowStats::new(a), problem, device),
     }
 }
 

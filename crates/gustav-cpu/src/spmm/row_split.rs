@@ -9,12 +9,19 @@ use gustav_core::{Index, Semiring};
 use super::kernel::Rows;
 use super::operands::Operands;
 use crate::arch::Isa;
-use crate::arch::vector::vectorize;
+use crate::arch::vector::{fence_streams, vectorize};
 use crate::spmm::CpuScalar;
 use crate::{Threads, schedule};
 
 // Parts for each thread: enough to even out skewed rows and a busy core.
 const PARTS: usize = 32;
+
+/// Rows in parts of the same number, for any free thread of `threads` to take.
+pub(super) fn parts<O: Index>(offsets: &[O], threads: usize) -> Vec<Range<usize>> {
+    let rows = offsets.len() - 1;
+    let parts = if threads == 1 { 1 } else { (threads * PARTS).min(rows.max(1)) };
+    schedule::row_split(offsets, parts).into_iter().map(|s| s.rows).collect()
+}
 
 pub(super) struct RowSplit {
     parts: Vec<Range<usize>>,
@@ -22,10 +29,7 @@ pub(super) struct RowSplit {
 
 impl RowSplit {
     pub(super) fn new<O: Index>(offsets: &[O], threads: usize) -> Self {
-        let rows = offsets.len() - 1;
-        let parts = if threads == 1 { 1 } else { (threads * PARTS).min(rows.max(1)) };
-        let shares = schedule::row_split(offsets, parts);
-        RowSplit { parts: shares.into_iter().map(|s| s.rows).collect() }
+        RowSplit { parts: parts(offsets, threads) }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -43,6 +47,9 @@ impl RowSplit {
             while let Some(rows) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
                 unsafe { vectorize::<T, S, _>(isa, Rows { op, rows: rows.clone() }) }
+            }
+            if op.streaming {
+                fence_streams();
             }
         });
     }

@@ -1,5 +1,6 @@
 //! Rules that choose an algorithm from facts.
 
 pub mod cpu_spgemm;
+pub mod cpu_spmm;
 pub mod cpu_spmv;
 pub mod mean_row_length;

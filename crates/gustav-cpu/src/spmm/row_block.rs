@@ -1,0 +1,197 @@
+//! `row-block` (ours): up to four consecutive rows with the same columns share every load of B,
+//! as the rows of one node of a finite-element mesh or of a dense block do.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gustav_core::{Buffer, CsrView, Index, Result, Scalar, Semiring};
+use rayon::prelude::*;
+
+use super::kernel::{Panel, for_each_panel};
+use super::operands::Operands;
+use super::row_split;
+use crate::Threads;
+use crate::arch::Isa;
+use crate::arch::vector::{Vector, Work, fence_streams, vectorize};
+use crate::spmm::CpuScalar;
+
+/// Most rows of a group.
+const ROWS: usize = 4;
+
+pub(super) struct RowBlock {
+    /// Rows of the group that starts at a row; 0 inside a group.
+    groups: Buffer<u8>,
+    parts: Vec<Range<usize>>,
+}
+
+impl RowBlock {
+    pub(super) fn new<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        threads: usize,
+    ) -> Result<Self> {
+        let rows = a.nrows();
+        let mut groups = Buffer::<u8>::zeroed(rows, "groups of rows")?;
+        // 1 where a row has the columns of the row before it.
+        groups.par_iter_mut().enumerate().with_min_len(1 << 10).for_each(|(r, same)| {
+            *same = u8::from(r > 0 && a.row(r).0 == a.row(r - 1).0);
+        });
+        let mut start = 0;
+        while start < rows {
+            let run = groups[start + 1..].iter().take(ROWS - 1).take_while(|same| **same == 1);
+            let length = 1 + run.count();
+            groups[start] = length as u8;
+            groups[start + 1..start + length].fill(0);
+            start += length;
+        }
+        let mut parts = row_split::parts(a.offsets(), threads);
+        let begin = |row: usize| (row..rows).find(|&r| groups[r] > 0).unwrap_or(rows);
+        for part in &mut parts {
+            *part = begin(part.start)..begin(part.end);
+        }
+        Ok(RowBlock { groups, parts })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.groups.len() + size_of_val(&self.parts[..])
+    }
+
+    pub(super) fn execute<T: CpuScalar, I: Index, S: Semiring<T::Accum>>(
+        &self,
+        threads: &Threads,
+        isa: Isa,
+        op: &Operands<'_, T, I>,
+    ) {
+        let next = AtomicUsize::new(0);
+        let groups = &self.groups;
+        threads.each(threads.count().min(self.parts.len()), |_| {
+            while let Some(rows) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let work = Groups { op, groups, rows: rows.clone() };
+                // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
+                unsafe { vectorize::<T, S, _>(isa, work) }
+            }
+            if op.streaming {
+                fence_streams();
+            }
+        });
+    }
+}
+
+/// Groups of rows, one after another.
+struct Groups<'a, T: Scalar, I> {
+    op: &'a Operands<'a, T, I>,
+    groups: &'a [u8],
+    rows: Range<usize>,
+}
+
+// Rows that one panel of columns is done for before the next.
+const BLOCK: usize = 64;
+
+impl<T: Scalar, I: Index> Groups<'_, T, I> {
+    #[inline(always)]
+    unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
+        &self,
+        panel: &Panel<T, V, W, TAIL>,
+    ) {
+        let mut row = self.rows.start;
+        while row < self.rows.end {
+            let rows = usize::from(self.groups[row]).max(1);
+            // SAFETY: the rows of a group belong to this part, and to the matrix.
+            unsafe {
+                match rows {
+                    2 => group::<T, I, V, W, U, TAIL, 2>(self.op, panel, row),
+                    3 => group::<T, I, V, W, U, TAIL, 3>(self.op, panel, row),
+                    4 => group::<T, I, V, W, U, TAIL, 4>(self.op, panel, row),
+                    _ => single::<T, I, V, W, U, TAIL>(self.op, panel, row),
+                }
+            }
+            row += rows;
+        }
+    }
+}
+
+/// One row.
+///
+/// # Safety
+/// `row` is a row of C that no other thread touches; the instruction set is available.
+#[inline(always)]
+unsafe fn single<T, I, V, const W: usize, const U: usize, const TAIL: bool>(
+    op: &Operands<'_, T, I>,
+    panel: &Panel<T, V, W, TAIL>,
+    row: usize,
+) where
+    T: Scalar,
+    I: Index,
+    V: Vector<T>,
+{
+    // SAFETY: promised by the caller.
+    unsafe {
+        let sums = panel.sum::<I, U>(op, op.offsets.row(row));
+        panel.finish(op, row, &sums);
+    }
+}
+
+/// The `R` rows from `row` on, which have the same columns.
+///
+/// # Safety
+/// As [`single`], for all of the rows.
+#[inline(always)]
+unsafe fn group<T, I, V, const W: usize, const U: usize, const TAIL: bool, const R: usize>(
+    op: &Operands<'_, T, I>,
+    panel: &Panel<T, V, W, TAIL>,
+    row: usize,
+) where
+    T: Scalar,
+    I: Index,
+    V: Vector<T>,
+{
+    let first = op.offsets.row(row);
+    let length = first.len();
+    // SAFETY: promised by the caller; the lengths are compared, so that a matrix of another
+    // pattern is still read within its bounds.
+    unsafe {
+        if (1..R).any(|r| op.offsets.row(row + r).len() != length) {
+            for r in 0..R {
+                single::<T, I, V, W, U, TAIL>(op, panel, row + r);
+            }
+            return;
+        }
+        let mut sums = [[V::splat(op.zero); W]; R];
+        let indices = op.indices.as_ptr().add(first.start);
+        let values = op.values.as_ptr().add(first.start);
+        for k in 0..length {
+            let b = op.b.add((*indices.add(k)).to_usize() * op.ldb);
+            let mut x = [V::splat(op.zero); W];
+            for w in 0..W {
+                x[w] = panel.load(b, w);
+            }
+            for r in 0..R {
+                // Rows of a group follow each other in the value array, all of one length.
+                let a = V::splat((*values.add(r * length + k)).to_accum());
+                for w in 0..W {
+                    sums[r][w] = V::mul_add(a, x[w], sums[r][w]);
+                }
+            }
+        }
+        for r in 0..R {
+            panel.finish(op, row + r, &sums[r]);
+        }
+    }
+}
+
+impl<T: Scalar, I: Index> Work<T> for Groups<'_, T, I> {
+    #[inline(always)]
+    unsafe fn run<V: Vector<T>>(self) {
+        let columns = self.op.columns;
+        let mut start = self.rows.start;
+        while start < self.rows.end {
+            let mut end = self.rows.end.min(start + BLOCK);
+            while end < self.rows.end && self.groups[end] == 0 {
+                end += 1;
+            }
+            let block = Groups { op: self.op, groups: self.groups, rows: start..end };
+            start = end;
+            // SAFETY: promised by the caller.
+            unsafe { for_each_panel!(T, V, columns, V::GROUP_WIDTH, block) }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Every SpMM algorithm against the battery, for all types, semirings, instruction sets of this
+//! machine and several numbers of threads; and what a plan promises. One file per algorithm.
+
+mod battery;
+mod column_panel;
+mod csb;
+mod merge_path;
+mod nonzero_split;
+mod plan;
+mod row_block;
+mod row_split;

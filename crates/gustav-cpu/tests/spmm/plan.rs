@@ -1,0 +1,93 @@
+use gustav_core::{Csr, Dense, Error, Layout, Problem};
+use gustav_cpu::{Options, SpmmPlan, spmm};
+use gustav_plan::{Algorithm, Chooser};
+
+use crate::battery::numbers;
+
+fn matrix(scale: f32) -> Csr<f32> {
+    let (mut offsets, mut indices) = (vec![0u32], Vec::new());
+    for r in 0..40u32 {
+        indices.extend((0..r % 7).map(|k| (r * 3 + k * 5) % 30));
+        offsets.push(indices.len() as u32);
+    }
+    let values: Vec<_> = numbers(indices.len()).into_iter().map(|v| v * scale).collect();
+    Csr::new(40, 30, offsets, indices, values).unwrap()
+}
+
+fn choosers() -> impl Iterator<Item = Chooser> {
+    let named = spmm::catalog().iter().map(|e| Chooser::Named(e.algorithm));
+    [Chooser::Auto, Chooser::MeanRowLength].into_iter().chain(named)
+}
+
+#[test]
+fn a_plan_takes_new_values() {
+    let (a, twice) = (matrix(1.0), matrix(2.0));
+    for chooser in choosers() {
+        for (transposed, n) in [(false, 1), (false, 20), (true, 1), (true, 20)] {
+            let options = Options { chooser, ..Options::default() };
+            let problem = Problem::spmm(&a.view()).columns(n).transpose_a(transposed);
+            let mut plan = SpmmPlan::new(a.view(), &problem, &options).unwrap();
+            let b = Dense::from_row_major(problem.inner(), n, numbers(problem.inner() * n)).unwrap();
+            let mut c = Dense::zeros(problem.output_rows(), n, Layout::RowMajor).unwrap();
+            plan.multiply(a.view(), 1.0, b.view(), 0.0, c.view_mut()).unwrap();
+            let first = c.clone();
+            plan.multiply(twice.view(), 1.0, b.view(), 0.0, c.view_mut()).unwrap();
+            assert!(first.data().iter().any(|x| *x != 0.0));
+            for (x, y) in first.data().iter().zip(c.data()) {
+                assert_eq!(2.0 * x, *y, "{chooser}, n = {n}, transposed {transposed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_pattern_is_refused() {
+    let a = matrix(1.0);
+    let other = Csr::<f32>::empty(40, 30).unwrap();
+    let problem = Problem::spmm(&a.view()).columns(4);
+    let b = Dense::zeros(30, 4, Layout::RowMajor).unwrap();
+    let mut c = Dense::zeros(40, 4, Layout::RowMajor).unwrap();
+    let mut plan = SpmmPlan::new(a.view(), &problem, &Options::default()).unwrap();
+    let refused = plan.multiply(other.view(), 1.0, b.view(), 0.0, c.view_mut());
+    assert!(matches!(refused, Err(Error::Pattern { .. })), "{refused:?}");
+    let planned = SpmmPlan::new(other.view(), &problem, &Options::default()).map(|_| ());
+    assert!(matches!(planned, Err(Error::Pattern { .. })), "{planned:?}");
+}
+
+#[test]
+fn shapes_and_layouts_are_checked() {
+    let a = matrix(1.0);
+    let problem = Problem::spmm(&a.view()).columns(4);
+    let mut plan = SpmmPlan::new(a.view(), &problem, &Options::default()).unwrap();
+    let dense = |m, n, layout| Dense::<f32>::zeros(m, n, layout).unwrap();
+    for (b, mut c) in [
+        (dense(29, 4, Layout::RowMajor), dense(40, 4, Layout::RowMajor)),
+        (dense(30, 5, Layout::RowMajor), dense(40, 4, Layout::RowMajor)),
+        (dense(30, 4, Layout::RowMajor), dense(41, 4, Layout::RowMajor)),
+        (dense(30, 4, Layout::ColumnMajor), dense(40, 4, Layout::RowMajor)),
+        (dense(30, 4, Layout::RowMajor), dense(40, 4, Layout::ColumnMajor)),
+    ] {
+        let refused = plan.multiply(a.view(), 1.0, b.view(), 0.0, c.view_mut());
+        assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn algorithms_of_other_products_are_refused() {
+    let a = matrix(1.0);
+    let options =
+        Options { chooser: Chooser::Named(Algorithm::Gustavson), ..Options::default() };
+    let spmm = SpmmPlan::new(a.view(), &Problem::spmm(&a.view()), &options).map(|_| ());
+    assert!(matches!(spmm, Err(Error::Unsupported { .. })), "{spmm:?}");
+    let spmv = SpmmPlan::new(a.view(), &Problem::spmv(&a.view()), &Options::default()).map(|_| ());
+    assert!(matches!(spmv, Err(Error::Unsupported { .. })), "{spmv:?}");
+}
+
+#[test]
+fn the_workspace_is_counted() {
+    let a = matrix(1.0);
+    let plain = Problem::spmm(&a.view()).columns(64);
+    let turned = plain.clone().layouts(Layout::ColumnMajor, Layout::ColumnMajor);
+    let bytes = |p| SpmmPlan::new(a.view(), p, &Options::default()).unwrap().workspace_bytes();
+    assert!(bytes(&turned) >= bytes(&plain) + (30 + 40) * 32 * 4);
+}
