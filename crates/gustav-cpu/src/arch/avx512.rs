@@ -37,6 +37,7 @@ macro_rules! vector {
             type Mask = $mask;
             const LANES: usize = $lanes;
             const WIDTH: usize = 8;
+            const WHOLE: bool = true;
             const GROUP_WIDTH: usize = 4;
 
             #[inline(always)]

@@ -20,7 +20,8 @@ impl<T: Scalar, S: Semiring<T::Accum>> Vector<T> for Portable<S> {
     type V = [T::Accum; LANES];
     type Mask = usize;
     const LANES: usize = LANES;
-    const WIDTH: usize = 4;
+    const WIDTH: usize = 2;
+    const WHOLE: bool = false;
     const GROUP_WIDTH: usize = 1;
 
     #[inline(always)]

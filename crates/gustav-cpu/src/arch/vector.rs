@@ -21,6 +21,8 @@ pub trait Vector<T: Scalar>: 'static {
     const LANES: usize;
     /// Most vectors of sums that fit the registers beside the operands.
     const WIDTH: usize;
+    /// Whether kernels without masks are worth compiling.
+    const WHOLE: bool;
     /// Most vectors of a row when four rows are summed at once.
     const GROUP_WIDTH: usize;
 

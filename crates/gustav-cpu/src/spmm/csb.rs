@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gustav_core::{Arith, Buffer, CsrView, Index, Result, Scalar, Semiring};
 
 use super::kernel::{Panel, for_each_panel};
-use super::operands::Operands;
+use super::operands::{Offsets, Operands};
 use crate::Threads;
 use crate::arch::Isa;
 use crate::arch::vector::{Vector, Work, fence_streams, vectorize};
-use crate::csb::{Csb, default_block};
+use crate::csb::{Block, Csb, default_block};
 use crate::spmm::CpuScalar;
 
 pub(super) struct Blocks<A, O: Index> {
@@ -69,6 +69,11 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         let parts = self.sums.len() / strip_sums.max(1);
         let (csb, transposed, stride) = (&self.csb, self.transposed, self.stride);
         let strips = csb.strips(transposed);
+        let (to, from) = match transposed {
+            false => (csb.local_rows(), csb.local_cols()),
+            true => (csb.local_cols(), csb.local_rows()),
+        };
+        let entries = Entries { to, from, positions: Offsets::new(csb.positions()) };
         let sums = Shared(self.sums.as_mut_ptr());
         let (sums, next) = (&sums, AtomicUsize::new(0));
         threads.each(parts.min(strips), |thread| {
@@ -79,7 +84,18 @@ impl<A: Arith, O: Index> Blocks<A, O> {
                 if strip >= strips {
                     break;
                 }
-                let work = Strip { op, csb, transposed, strip, sums, stride };
+                let first = strip * csb.block();
+                let blocks = csb.strip(transposed, strip);
+                let work = Strip {
+                    op,
+                    entries,
+                    transposed,
+                    blocks,
+                    first,
+                    rows: csb.block(),
+                    sums,
+                    stride,
+                };
                 // SAFETY: the plan checked that the instruction set is there.
                 unsafe { vectorize::<T, S, _>(isa, work) }
             }
@@ -90,29 +106,35 @@ impl<A: Arith, O: Index> Blocks<A, O> {
     }
 }
 
-/// One strip of blocks: `block()` rows of C.
-struct Strip<'a, T: Scalar, I, O: Index> {
+/// The nonzeros in the order of the blocks: where they add to, what they meet, both within the
+/// block, and where their values are.
+#[derive(Clone, Copy)]
+struct Entries<'a> {
+    to: &'a [u16],
+    from: &'a [u16],
+    positions: Offsets<'a>,
+}
+
+/// One strip of blocks: at most `rows` rows of C from `first` on.
+struct Strip<'a, T: Scalar, I> {
     op: &'a Operands<'a, T, I>,
-    csb: &'a Csb<O>,
+    entries: Entries<'a>,
     transposed: bool,
-    strip: usize,
+    blocks: &'a [Block],
+    first: usize,
+    rows: usize,
     sums: *mut T::Accum,
     stride: usize,
 }
 
-impl<T: Scalar, I: Index, O: Index> Strip<'_, T, I, O> {
+impl<T: Scalar, I: Index> Strip<'_, T, I> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,
         panel: &Panel<T, V, W, TAIL>,
     ) {
-        let (op, csb) = (self.op, self.csb);
-        let first = self.strip * csb.block();
-        let rows = csb.block().min(op.rows - first);
-        let (to, from) = match self.transposed {
-            false => (csb.local_rows(), csb.local_cols()),
-            true => (csb.local_cols(), csb.local_rows()),
-        };
+        let (op, entries) = (self.op, &self.entries);
+        let rows = self.rows.min(op.rows - self.first);
         // SAFETY: local positions stay below the block's sides, which end with the matrix;
         // positions are those of the plan's nonzeros, of which `values` has as many; the sums
         // have room for whole vectors of every row of a strip.
@@ -123,13 +145,13 @@ impl<T: Scalar, I: Index, O: Index> Strip<'_, T, I, O> {
                     V::store_sums(sums(row).add(w * V::LANES), V::splat(op.zero));
                 }
             }
-            for block in csb.strip(self.transposed, self.strip) {
+            for block in self.blocks {
                 let b = op.b.add(if self.transposed { block.row } else { block.col } * op.ldb);
                 for e in block.entries.clone() {
-                    let sum = sums(usize::from(*to.get_unchecked(e)));
-                    let x = b.add(usize::from(*from.get_unchecked(e)) * op.ldb);
-                    let position = csb.positions().get_unchecked(e).to_usize();
-                    let a = V::splat(op.values.get_unchecked(position).to_accum());
+                    let sum = sums(usize::from(*entries.to.get_unchecked(e)));
+                    let x = b.add(usize::from(*entries.from.get_unchecked(e)) * op.ldb);
+                    let value = *op.values.get_unchecked(entries.positions.at(e));
+                    let a = V::splat(value.to_accum());
                     for w in 0..W {
                         let at = sum.add(w * V::LANES);
                         V::store_sums(at, V::mul_add(a, panel.load(x, w), V::load_sums(at)));
@@ -141,13 +163,13 @@ impl<T: Scalar, I: Index, O: Index> Strip<'_, T, I, O> {
                 for w in 0..W {
                     all[w] = V::load_sums(sums(row).add(w * V::LANES));
                 }
-                panel.finish(op, first + row, &all);
+                panel.finish(op, self.first + row, &all);
             }
         }
     }
 }
 
-impl<T: Scalar, I: Index, O: Index> Work<T> for Strip<'_, T, I, O> {
+impl<T: Scalar, I: Index> Work<T> for Strip<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.

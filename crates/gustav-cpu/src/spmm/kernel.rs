@@ -102,7 +102,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
                     v = V::add(v, V::scale(beta, self.load(c, w)));
                 }
                 let p = c.add(self.start + w * V::LANES);
-                if TAIL && w == W - 1 {
+                if TAIL && w == W - 1 && !op.streaming {
                     V::store_masked(p, self.mask, v);
                 } else if op.streaming {
                     V::stream(p, v);
@@ -136,9 +136,14 @@ macro_rules! for_each_panel {
     }};
     (@arms $t:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $start:expr, $mask:expr,
      $([$w:literal, $u:literal])*) => {
-        match ($width, $tail) {
+        // Vectors of plain arrays, and widths seldom met without a rest, are always masked:
+        // kernels compiled twice cost more than they give there.
+        let tail = $tail || !<$v as Vector<$t>>::WHOLE || !matches!($width, 1 | 2 | 4 | 8);
+        match ($width, tail) {
             $(
-                ($w, false) if const { $most >= $w } => {
+                ($w, false) if const {
+                    $most >= $w && <$v as Vector<$t>>::WHOLE && matches!($w, 1 | 2 | 4 | 8)
+                } => {
                     let panel = Panel::<$t, $v, $w, false> { start: $start, mask: $mask };
                     $work.panel::<$v, $w, $u, false>(&panel)
                 }

@@ -99,7 +99,10 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                 Method::ColumnPanel(panel)
             }
             Algorithm::RowBlock => Method::RowBlock(RowBlock::new(&op_a, count)?),
-            _ => Method::RowSplit(RowSplit::new(offsets, count)),
+            _ => {
+                let row_bytes = columns * problem.dtype.bytes();
+                Method::RowSplit(RowSplit::new(&op_a, row_bytes, device.l2_bytes, count))
+            }
         };
         let c_bytes = problem.output_rows() * problem.columns * problem.dtype.bytes();
         let streaming = problem.layout_c == Layout::RowMajor && c_bytes >= STREAMED_BYTES;

@@ -1,10 +1,15 @@
 //! `row-split` (paper A §4.1): whole rows, parts of the same number of rows, taken by whichever
 //! thread is free. No row is cut, so every element is summed in one fixed order.
+//!
+//! On the matrix of a grid, whose rows reach a plane (or line) ahead and back, a part is a strip
+//! through all planes: the rows of B that three neighbouring planes share stay in L2, where
+//! whole planes would not.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gustav_core::{Index, Semiring};
+use gustav_core::{CsrView, Index, Scalar, Semiring};
+use gustav_plan::Bands;
 
 use super::kernel::Rows;
 use super::operands::Operands;
@@ -23,13 +28,31 @@ pub(super) fn parts<O: Index>(offsets: &[O], threads: usize) -> Vec<Range<usize>
     schedule::row_split(offsets, parts).into_iter().map(|s| s.rows).collect()
 }
 
+/// `rows`, and the rows `distance`, 2 · `distance`, … after them, `count` times in all.
+struct Part {
+    rows: Range<usize>,
+    distance: usize,
+    count: usize,
+}
+
 pub(super) struct RowSplit {
-    parts: Vec<Range<usize>>,
+    parts: Vec<Part>,
 }
 
 impl RowSplit {
-    pub(super) fn new<O: Index>(offsets: &[O], threads: usize) -> Self {
-        RowSplit { parts: parts(offsets, threads) }
+    /// `row_bytes`: bytes of a row of B; `l2_bytes`: the cache that B should stay in.
+    pub(super) fn new<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        row_bytes: usize,
+        l2_bytes: usize,
+        threads: usize,
+    ) -> Self {
+        let whole = || {
+            let parts = parts(a.offsets(), threads);
+            parts.into_iter().map(|rows| Part { rows, distance: 0, count: 1 }).collect()
+        };
+        let parts = strips(a, row_bytes, l2_bytes, threads).unwrap_or_else(whole);
+        RowSplit { parts }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -44,13 +67,52 @@ impl RowSplit {
     ) {
         let next = AtomicUsize::new(0);
         threads.each(threads.count().min(self.parts.len()), |_| {
-            while let Some(rows) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
-                unsafe { vectorize::<T, S, _>(isa, Rows { op, rows: rows.clone() }) }
+            while let Some(part) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                for k in 0..part.count {
+                    let start = part.rows.start + k * part.distance;
+                    let rows = start..op.rows.min(start + part.rows.len());
+                    // SAFETY: the plan checked that the instruction set is there; parts are
+                    // disjoint.
+                    unsafe { vectorize::<T, S, _>(isa, Rows { op, rows }) }
+                }
             }
             if op.streaming {
                 fence_streams();
             }
         });
     }
+}
+
+/// Strips through the planes of a grid, if `a` has planes and three of them overflow L2.
+fn strips<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    row_bytes: usize,
+    l2_bytes: usize,
+    threads: usize,
+) -> Option<Vec<Part>> {
+    let fit = l2_bytes / 2 / row_bytes.max(1);
+    let Bands { count, distance, width } = Bands::new(a)?;
+    if count * distance <= fit + fit / 2 {
+        return None;
+    }
+    let strip = (fit / count).saturating_sub(width).min(distance);
+    // Narrower strips would load their margins more often than planes are loaded now.
+    if strip < width || strip < 16 {
+        return None;
+    }
+    let strips = distance.div_ceil(strip);
+    let planes = a.nrows().div_ceil(distance);
+    // Whole strips where there are enough of them, else pieces.
+    let pieces = (threads * 4).div_ceil(strips).min(planes).max(1);
+    let mut parts = Vec::with_capacity(strips * pieces);
+    for s in 0..strips {
+        let rows = distance * s / strips..distance * (s + 1) / strips;
+        for p in 0..pieces {
+            let (first, last) = (planes * p / pieces, planes * (p + 1) / pieces);
+            let begin = first * distance;
+            let rows = begin + rows.start..begin + rows.end;
+            parts.push(Part { rows, distance, count: last - first });
+        }
+    }
+    Some(parts)
 }

@@ -27,7 +27,8 @@ fn a_plan_takes_new_values() {
             let options = Options { chooser, ..Options::default() };
             let problem = Problem::spmm(&a.view()).columns(n).transpose_a(transposed);
             let mut plan = SpmmPlan::new(a.view(), &problem, &options).unwrap();
-            let b = Dense::from_row_major(problem.inner(), n, numbers(problem.inner() * n)).unwrap();
+            let b =
+                Dense::from_row_major(problem.inner(), n, numbers(problem.inner() * n)).unwrap();
             let mut c = Dense::zeros(problem.output_rows(), n, Layout::RowMajor).unwrap();
             plan.multiply(a.view(), 1.0, b.view(), 0.0, c.view_mut()).unwrap();
             let first = c.clone();
@@ -75,8 +76,7 @@ fn shapes_and_layouts_are_checked() {
 #[test]
 fn algorithms_of_other_products_are_refused() {
     let a = matrix(1.0);
-    let options =
-        Options { chooser: Chooser::Named(Algorithm::Gustavson), ..Options::default() };
+    let options = Options { chooser: Chooser::Named(Algorithm::Gustavson), ..Options::default() };
     let spmm = SpmmPlan::new(a.view(), &Problem::spmm(&a.view()), &options).map(|_| ());
     assert!(matches!(spmm, Err(Error::Unsupported { .. })), "{spmm:?}");
     let spmv = SpmmPlan::new(a.view(), &Problem::spmv(&a.view()), &Options::default()).map(|_| ());
