@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use crate::{Error, Result};
+use crate::{Error, Result, recycle};
 
 /// Alignment of every buffer that gustav allocates: one cache line, one AVX-512 vector.
 pub const ALIGN: usize = 64;
@@ -60,6 +60,15 @@ impl<T: bytemuck::Pod> Buffer<T> {
             let ptr = NonNull::<[T; 0]>::dangling().cast();
             return Ok(Buffer { ptr, len, layout });
         }
+        if bytes >= HUGE
+            && let Some((raw, layout)) = recycle::take(bytes)
+            && let Some(ptr) = NonNull::new(raw.cast::<T>())
+        {
+            if zero {
+                clear(raw, bytes);
+            }
+            return Ok(Buffer { ptr, len, layout });
+        }
         if bytes >= CHECKED
             && let Some(available) = available_memory()
             && bytes as u64 > available
@@ -67,13 +76,17 @@ impl<T: bytemuck::Pod> Buffer<T> {
             return Err(out_of_memory(Some(available)));
         }
         // Large blocks: ask for huge pages before the first touch, then clear in parallel.
-        let raw = if zero && bytes < HUGE {
+        let fresh = || match zero && bytes < HUGE {
             // SAFETY: the layout has a size above zero.
-            unsafe { alloc_zeroed(layout) }
-        } else {
+            true => unsafe { alloc_zeroed(layout) },
             // SAFETY: the layout has a size above zero.
-            unsafe { alloc(layout) }
+            false => unsafe { alloc(layout) },
         };
+        let mut raw = fresh();
+        if raw.is_null() {
+            recycle::clear();
+            raw = fresh();
+        }
         let ptr = NonNull::new(raw.cast::<T>()).ok_or_else(|| out_of_memory(available_memory()))?;
         if bytes >= HUGE {
             advise_huge(raw, bytes);
@@ -217,9 +230,16 @@ impl<T> DerefMut for Buffer<T> {
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.layout.size() > 0 {
+            let raw = self.ptr.as_ptr().cast();
             // SAFETY: allocated with this layout, by us or by the Vec we took over; plain values
             // need no drop.
-            unsafe { dealloc(self.ptr.as_ptr().cast(), self.layout) };
+            unsafe {
+                if self.layout.align() == HUGE_PAGE {
+                    recycle::give(raw, self.layout);
+                } else {
+                    dealloc(raw, self.layout);
+                }
+            }
         }
     }
 }

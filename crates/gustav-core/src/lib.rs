@@ -18,6 +18,7 @@ pub mod error;
 pub mod index;
 pub mod permutation;
 pub mod problem;
+mod recycle;
 pub mod scalar;
 pub mod semiring;
 pub mod validate;

@@ -12,6 +12,7 @@ pub(super) struct Accumulator<A> {
     pub sums: Buffer<A>,
     pub flags: Buffer<u8>,
     pub list: Buffer<u32>,
+    pub spare: Buffer<u32>,
 }
 
 impl<A: Arith> Accumulator<A> {
@@ -23,6 +24,7 @@ impl<A: Arith> Accumulator<A> {
             sums: Buffer::zeroed(padded, "accumulator")?,
             flags: Buffer::zeroed(padded, "accumulator flags")?,
             list: Buffer::zeroed(padded, "accumulator columns")?,
+            spare: Buffer::zeroed(padded, "accumulator columns")?,
         })
     }
 
@@ -36,6 +38,7 @@ impl<A: Arith> Accumulator<A> {
 
     /// Bytes for `columns` columns.
     pub fn bytes(columns: usize) -> usize {
-        (columns.next_multiple_of(BLOCK) + BLOCK) * (size_of::<A>() + size_of::<u8>() + 4)
+        (columns.next_multiple_of(BLOCK) + BLOCK)
+            * (size_of::<A>() + size_of::<u8>() + 2 * size_of::<u32>())
     }
 }

@@ -1,9 +1,119 @@
 //! AVX-512.
 
+use std::arch::x86_64::*;
+
+use gustav_core::Arith;
+
+use super::accumulator::BLOCK;
 use super::vector::Vector;
+use super::{avx512_sort, radix};
 
 /// AVX-512 F, BW, DQ and VL; used only inside functions compiled for them.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512;
 
-impl Vector for Avx512 {}
+impl Vector for Avx512 {
+    #[inline(always)]
+    unsafe fn drain<A: Arith>(
+        zero: A,
+        flags: *mut u8,
+        sums: *mut A,
+        first: usize,
+        last: usize,
+        to_columns: *mut u32,
+        to_sums: *mut A,
+    ) -> usize {
+        // SAFETY: as promised by the caller.
+        unsafe { drain(zero, flags, sums, first, last, to_columns, to_sums) }
+    }
+
+    #[inline(always)]
+    fn sort(list: &mut [u32], spare: &mut [u32]) {
+        if list.len() <= avx512_sort::MAX {
+            // SAFETY: only used where the machine has AVX-512.
+            unsafe { avx512_sort::sort(list.as_mut_ptr(), list.len()) }
+        } else {
+            radix::sort(list, spare);
+        }
+    }
+}
+
+/// # Safety
+/// As [`Vector::drain`], on a machine with AVX-512.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn drain<A: Arith>(
+    zero: A,
+    flags: *mut u8,
+    sums: *mut A,
+    first: usize,
+    last: usize,
+    to_columns: *mut u32,
+    to_sums: *mut A,
+) -> usize {
+    let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let mut n = 0;
+    for block in first / BLOCK..=last / BLOCK {
+        let start = block * BLOCK;
+        // SAFETY: whole blocks of the accumulator are in bounds; the outputs have room for a
+        // block past the last element.
+        unsafe {
+            let at = flags.add(start).cast::<__m512i>();
+            let bytes = _mm512_loadu_si512(at);
+            let mask = _mm512_test_epi8_mask(bytes, bytes);
+            if mask == 0 {
+                continue;
+            }
+            _mm512_storeu_si512(at, _mm512_setzero_si512());
+            for quarter in 0..4 {
+                let from = start + quarter * 16;
+                let bits = (mask >> (quarter * 16)) as u16;
+                let columns = _mm512_add_epi32(lanes, _mm512_set1_epi32(from as i32));
+                let packed = _mm512_maskz_compress_epi32(bits, columns);
+                _mm512_storeu_si512(to_columns.add(n).cast(), packed);
+                if size_of::<A>() == 4 {
+                    pack4(zero, bits, sums.add(from), to_sums.add(n));
+                } else {
+                    let (low, high) = (bits as u8, (bits >> 8) as u8);
+                    pack8(zero, low, sums.add(from), to_sums.add(n));
+                    let behind = n + low.count_ones() as usize;
+                    pack8(zero, high, sums.add(from + 8), to_sums.add(behind));
+                }
+                n += bits.count_ones() as usize;
+            }
+        }
+    }
+    n
+}
+
+/// Moves the chosen of 16 four-byte sums to `to` without gaps and leaves zeros behind.
+///
+/// # Safety
+/// Both pointers are valid for 16 elements.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn pack4<A: Arith>(zero: A, bits: u16, sums: *mut A, to: *mut A) {
+    // SAFETY: promised by the caller; A has four bytes.
+    unsafe {
+        let zeros = _mm512_set1_epi32(std::mem::transmute_copy(&zero));
+        let packed = _mm512_maskz_compress_epi32(bits, _mm512_loadu_si512(sums.cast()));
+        _mm512_storeu_si512(to.cast(), packed);
+        _mm512_storeu_si512(sums.cast(), zeros);
+    }
+}
+
+/// Moves the chosen of 8 eight-byte sums to `to` without gaps and leaves zeros behind.
+///
+/// # Safety
+/// Both pointers are valid for 8 elements.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn pack8<A: Arith>(zero: A, bits: u8, sums: *mut A, to: *mut A) {
+    // SAFETY: promised by the caller; A has eight bytes.
+    unsafe {
+        let zeros = _mm512_set1_epi64(std::mem::transmute_copy(&zero));
+        let packed = _mm512_maskz_compress_epi64(bits, _mm512_loadu_si512(sums.cast()));
+        _mm512_storeu_si512(to.cast(), packed);
+        _mm512_storeu_si512(sums.cast(), zeros);
+    }
+}

@@ -19,7 +19,8 @@ fn parallel<I: Index>(values: &[I]) -> u64 {
         .par_chunks(CHUNK)
         .enumerate()
         .map(|(k, chunk)| of_slice(chunk).rotate_left(k as u32 % 64).wrapping_mul(2 * k as u64 + 1))
-        .reduce(|| values.len() as u64, u64::wrapping_add)
+        .reduce(|| 0, u64::wrapping_add)
+        .wrapping_add(values.len() as u64)
 }
 
 /// Digest of a slice; four independent lanes, so that the multiplier's latency is hidden.

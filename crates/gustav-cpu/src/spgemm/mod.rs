@@ -8,13 +8,17 @@
 mod accumulator;
 mod add;
 mod assemble;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_sort;
 mod columns;
 mod dense_naive;
 mod fingerprint;
 mod gustavson;
 mod hash_rows;
 mod plan;
+mod radix;
 mod refill;
 mod row;
 mod shared;

@@ -120,7 +120,7 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
         // SAFETY: the list holds `n` columns, each flagged, and the outputs have room for them.
         unsafe {
             if self.sorted {
-                V::sort(list, n);
+                V::sort(&mut accumulator.list[..n], &mut accumulator.spare[..n]);
             }
             for at in 0..n {
                 let column = *list.add(at);

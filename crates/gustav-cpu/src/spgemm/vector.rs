@@ -3,6 +3,7 @@
 use gustav_core::Arith;
 
 use super::accumulator::BLOCK;
+use super::radix;
 
 /// An instruction set. The methods here are plain Rust; instruction sets replace some of them.
 ///
@@ -47,14 +48,10 @@ pub(super) trait Vector: Copy + Send + Sync {
         n
     }
 
-    /// Sorts distinct columns.
-    ///
-    /// # Safety
-    /// `list` has room for [`BLOCK`] elements past `len`.
+    /// Sorts distinct columns, all below 2^32 - 1; `spare` is as long.
     #[inline(always)]
-    unsafe fn sort(list: *mut u32, len: usize) {
-        // SAFETY: `len` elements are initialised.
-        unsafe { std::slice::from_raw_parts_mut(list, len) }.sort_unstable();
+    fn sort(list: &mut [u32], spare: &mut [u32]) {
+        radix::sort(list, spare);
     }
 }
 
