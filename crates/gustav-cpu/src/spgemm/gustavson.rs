@@ -234,57 +234,59 @@ fn narrow<I: Index>(column: u32) -> I {
     I::truncate(column as usize)
 }
 
-macro_rules! dispatched {
-    ($(#[$doc:meta])* $name:ident, $body:ident, [$($arg:ident: $type:ty),* $(,)?]) => {
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// The machine has `isa`; the unit belongs to this thread, and its chunk and the
-        /// accumulator have room.
-        unsafe fn $name<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: Index>(
-            isa: Isa, $($arg: $type),*
-        ) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-                unsafe fn avx512<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: Index>(
-                    $($arg: $type),*
-                ) {
-                    // SAFETY: promised by the caller.
-                    unsafe { $body::<S, super::avx512::Avx512, T, I, J, O>($($arg),*) }
-                }
-                #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-                unsafe fn avx2<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: Index>(
-                    $($arg: $type),*
-                ) {
-                    // SAFETY: promised by the caller.
-                    unsafe { $body::<S, vector::Scalar, T, I, J, O>($($arg),*) }
-                }
-                match isa {
-                    // SAFETY: the machine has the instruction set; the rest as promised.
-                    Isa::Avx512 => return unsafe { avx512::<S, T, I, J, O>($($arg),*) },
-                    // SAFETY: as above.
-                    Isa::Avx2 => return unsafe { avx2::<S, T, I, J, O>($($arg),*) },
-                    _ => {}
-                }
-            }
-            let _ = isa;
-            // SAFETY: promised by the caller.
-            unsafe { $body::<S, vector::Scalar, T, I, J, O>($($arg),*) }
-        }
-    };
+/// Computes the rows of a unit into its chunk; row ends count from the unit's start.
+///
+/// # Safety
+/// The machine has `isa`; the unit belongs to this thread, and its chunk and the accumulator have
+/// room.
+unsafe fn compute_unit<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: Index>(
+    isa: Isa,
+    job: &Job<'_, T, I, J, O>,
+    unit: &Unit,
+    entries: &Entries<'_, T::Accum, I>,
+    accumulator: &mut Accumulator<T::Accum>,
+    chunk: &mut Chunk<T::Accum>,
+    ends: Shared<'_, O>,
+) {
+    // Scattered sums gain nothing from AVX2: it runs the portable code.
+    #[cfg(target_arch = "x86_64")]
+    if isa == Isa::Avx512 {
+        // SAFETY: the machine has the instruction set; the rest as promised.
+        return unsafe {
+            unit_avx512::<S, _, _, _, _>(job, unit, entries, accumulator, chunk, ends)
+        };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = isa;
+    // SAFETY: promised by the caller.
+    unsafe {
+        unit_body::<S, vector::Scalar, _, _, _, _>(job, unit, entries, accumulator, chunk, ends)
+    }
 }
 
-dispatched! {
-    /// Computes the rows of a unit into its chunk; row ends count from the unit's start.
-    compute_unit, unit_body, [
-        job: &Job<'_, T, I, J, O>,
-        unit: &Unit,
-        entries: &Entries<'_, T::Accum, I>,
-        accumulator: &mut Accumulator<T::Accum>,
-        chunk: &mut Chunk<T::Accum>,
-        ends: Shared<'_, O>,
-    ]
+/// # Safety
+/// As [`compute_unit`], on a machine with AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn unit_avx512<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: Index>(
+    job: &Job<'_, T, I, J, O>,
+    unit: &Unit,
+    entries: &Entries<'_, T::Accum, I>,
+    accumulator: &mut Accumulator<T::Accum>,
+    chunk: &mut Chunk<T::Accum>,
+    ends: Shared<'_, O>,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        unit_body::<S, super::avx512::Avx512, _, _, _, _>(
+            job,
+            unit,
+            entries,
+            accumulator,
+            chunk,
+            ends,
+        )
+    }
 }
 
 /// # Safety
