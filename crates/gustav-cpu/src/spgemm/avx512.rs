@@ -51,39 +51,74 @@ unsafe fn drain<A: Arith>(
     to_columns: *mut u32,
     to_sums: *mut A,
 ) -> usize {
-    let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let mut n = 0;
-    for block in first / BLOCK..=last / BLOCK {
-        let start = block * BLOCK;
-        // SAFETY: whole blocks of the accumulator are in bounds; the outputs have room for a
-        // block past the last element.
+    let (mut block, end) = (first / BLOCK, last / BLOCK + 1);
+    while block < end {
+        // SAFETY: whole blocks of the accumulator are in bounds, and so are four blocks before
+        // `end`; the outputs have room for a block past the last element.
         unsafe {
-            let at = flags.add(start).cast::<__m512i>();
-            let bytes = _mm512_loadu_si512(at);
-            let mask = _mm512_test_epi8_mask(bytes, bytes);
-            if mask == 0 {
-                continue;
-            }
-            _mm512_storeu_si512(at, _mm512_setzero_si512());
-            for quarter in 0..4 {
-                let from = start + quarter * 16;
-                let bits = (mask >> (quarter * 16)) as u16;
-                let columns = _mm512_add_epi32(lanes, _mm512_set1_epi32(from as i32));
-                let packed = _mm512_maskz_compress_epi32(bits, columns);
-                _mm512_storeu_si512(to_columns.add(n).cast(), packed);
-                if size_of::<A>() == 4 {
-                    pack4(zero, bits, sums.add(from), to_sums.add(n));
-                } else {
-                    let (low, high) = (bits as u8, (bits >> 8) as u8);
-                    pack8(zero, low, sums.add(from), to_sums.add(n));
-                    let behind = n + low.count_ones() as usize;
-                    pack8(zero, high, sums.add(from + 8), to_sums.add(behind));
+            let at = flags.add(block * BLOCK).cast::<__m512i>();
+            if block + 4 <= end {
+                let low = _mm512_or_si512(at.read_unaligned(), at.add(1).read_unaligned());
+                let high = _mm512_or_si512(at.add(2).read_unaligned(), at.add(3).read_unaligned());
+                let any = _mm512_or_si512(low, high);
+                if _mm512_test_epi64_mask(any, any) == 0 {
+                    block += 4;
+                    continue;
                 }
-                n += bits.count_ones() as usize;
+            }
+            let last = end.min(block + 4);
+            while block < last {
+                n += drain_block(zero, flags, sums, block, to_columns.add(n), to_sums.add(n));
+                block += 1;
             }
         }
     }
     n
+}
+
+/// # Safety
+/// As [`drain`], for one block.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+unsafe fn drain_block<A: Arith>(
+    zero: A,
+    flags: *mut u8,
+    sums: *mut A,
+    block: usize,
+    to_columns: *mut u32,
+    to_sums: *mut A,
+) -> usize {
+    let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let start = block * BLOCK;
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let at = flags.add(start).cast::<__m512i>();
+        let bytes = at.read_unaligned();
+        let mask = _mm512_test_epi8_mask(bytes, bytes);
+        if mask == 0 {
+            return 0;
+        }
+        at.write_unaligned(_mm512_setzero_si512());
+        let mut n = 0;
+        for quarter in 0..4 {
+            let from = start + quarter * 16;
+            let bits = (mask >> (quarter * 16)) as u16;
+            let columns = _mm512_add_epi32(lanes, _mm512_set1_epi32(from as i32));
+            let packed = _mm512_maskz_compress_epi32(bits, columns);
+            _mm512_storeu_si512(to_columns.add(n).cast(), packed);
+            if size_of::<A>() == 4 {
+                pack4(zero, bits, sums.add(from), to_sums.add(n));
+            } else {
+                let (low, high) = (bits as u8, (bits >> 8) as u8);
+                pack8(zero, low, sums.add(from), to_sums.add(n));
+                let behind = n + low.count_ones() as usize;
+                pack8(zero, high, sums.add(from + 8), to_sums.add(behind));
+            }
+            n += bits.count_ones() as usize;
+        }
+        n
+    }
 }
 
 /// Moves the chosen of 16 four-byte sums to `to` without gaps and leaves zeros behind.
