@@ -69,11 +69,12 @@ impl<T: bytemuck::Pod> Buffer<T> {
             }
             return Ok(Buffer { ptr, len, layout });
         }
-        if bytes >= CHECKED
-            && let Some(available) = available_memory()
-            && bytes as u64 > available
-        {
-            return Err(out_of_memory(Some(available)));
+        if bytes >= CHECKED && available_memory().is_some_and(|a| bytes as u64 > a) {
+            recycle::clear();
+            let available = available_memory();
+            if available.is_some_and(|a| bytes as u64 > a) {
+                return Err(out_of_memory(available));
+            }
         }
         // Large blocks: ask for huge pages before the first touch, then clear in parallel.
         let fresh = || match zero && bytes < HUGE {
@@ -123,8 +124,13 @@ fn advise_huge(_raw: *mut u8, _bytes: usize) {}
 
 /// Bytes of memory that can be had without swapping, where the system says.
 pub fn available_memory() -> Option<u64> {
+    meminfo("MemAvailable:")
+}
+
+/// Bytes of a line of the system's memory report.
+pub(crate) fn meminfo(key: &str) -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    let line = info.lines().find(|l| l.starts_with(key))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1024)
 }

@@ -1,0 +1,31 @@
+//! `hash-rows` on the battery, as published: f32 and f64, u32, plus-times.
+
+mod spgemm_support;
+
+use gustav_core::{Csr, Error, PlusTimes, Scalar};
+use gustav_plan::Algorithm;
+use gustav_testkit::battery::{Settings, check_spgemm};
+use spgemm_support::{options, product};
+
+fn passes<T: Scalar>() {
+    for threads in [1, 2, 5] {
+        let options = options(Algorithm::HashRows, threads, None);
+        check_spgemm::<T, u32, u32, PlusTimes>(&Settings::default(), |case| {
+            Ok(product::<T, u32, u32, PlusTimes>(case.a, case.b, case.sorted, &options)?.1)
+        });
+    }
+}
+
+#[test]
+fn battery() {
+    passes::<f32>();
+    passes::<f64>();
+}
+
+#[test]
+fn what_the_paper_does_not_have_is_refused() {
+    let options = options(Algorithm::HashRows, 1, None);
+    let a = Csr::<i32, u32, u32>::empty(3, 3).unwrap();
+    let refused = product::<_, _, _, PlusTimes>(a.view(), a.view(), true, &options).err();
+    assert!(matches!(refused, Some(Error::Unsupported { .. })), "{refused:?}");
+}
