@@ -22,7 +22,7 @@ fn check<T: Scalar>(config: Config) {
     });
 }
 
-// In f16 and bf16 its results miss the bound of 32-bit sums, so that those stay unchecked here.
+// In f16 its results miss the bound of 32-bit sums; 16-bit types stay unchecked here.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn default_in_f32_and_f64() {
