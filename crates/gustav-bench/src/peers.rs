@@ -68,7 +68,7 @@ impl<'a> Peers<'a> {
     ) -> Result<()> {
         for process in &mut self.processes {
             if process.gone() {
-                *process = self.launch.start(&process.name().to_owned())?;
+                *process = self.launch.start(process.name())?;
             }
             // What fails here fails again, with the same words, when a case is prepared.
             let given = process.forget().and_then(|()| process.matrix(Matrix::A, a));

@@ -165,7 +165,7 @@ fn descriptions_survive_the_round_trip() {
     for kind in Generator::KINDS {
         assert!(kind.usage.starts_with(&format!("{}:", kind.name)));
         let named = |text: &&str| text.split(':').next() == Some(kind.name);
-        assert!(SMALL.iter().chain([&EMPTY]).any(|t| named(t)), "{} has no test", kind.name);
+        assert!(SMALL.iter().chain([&EMPTY]).any(named), "{} has no test", kind.name);
     }
 }
 

@@ -175,7 +175,7 @@ fn buffers_are_aligned_cleared_and_given_back() {
         let buffer = Buffer::<u32>::zeroed(len, "the test").expect("memory");
         assert_eq!(buffer.len(), len);
         assert!(buffer.iter().all(|v| *v == 0));
-        assert!(len == 0 || buffer.as_ptr() as usize % gustav_core::buffer::ALIGN == 0);
+        assert!(len == 0 || (buffer.as_ptr() as usize).is_multiple_of(gustav_core::buffer::ALIGN));
         assert_eq!(buffer.into_vec(), vec![0; len]);
     }
     let mut vec = Vec::with_capacity(50);

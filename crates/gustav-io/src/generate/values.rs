@@ -24,7 +24,7 @@ fn draw<T: Scalar>(stream: &mut Stream) -> T {
     let bits = stream.bits();
     let negative = bits & 1 == 1;
     if T::DTYPE.is_integer() {
-        let magnitude = 1 + ((bits >> 32) * 9 >> 32) as i64;
+        let magnitude = 1 + (((bits >> 32) * 9) >> 32) as i64;
         return T::from_i64(if negative { -magnitude } else { magnitude });
     }
     let magnitude = 0.5 + (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
