@@ -1,6 +1,6 @@
 //! SpGEMM: C = α·op(A)·B ⊕ β·D, everything in CSR.
 //!
-//! One file per algorithm: [`dense_naive`], [`hash_rows`] and `gustavson`. The last is made of
+//! One file per algorithm: `dense_naive`, `hash_rows` and `gustavson`. The last is made of
 //! `units` (which rows are mine), `row` (one row of C), `accumulator` (where its sums are kept),
 //! `vector` (the instruction sets), `assemble` (rows of C to their final place) and `refill`
 //! (new values under a known pattern).
