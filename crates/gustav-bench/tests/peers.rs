@@ -1,0 +1,102 @@
+//! The whole way of a run with peers that are made up for the test.
+
+use std::path::Path;
+
+use gustav_bench::{BenchArgs, Filter, Status, read_records, run};
+
+/// A peer by the protocol alone: multiplies a diagonal matrix, which is all the test has.
+const FAKE: &str = r#"
+import json, os, struct, sys
+name = sys.argv[2]
+def say(**v): print(json.dumps(v), flush=True)
+if name == "torch":
+    say(error="ImportError: no such library", missing=True)
+    sys.exit()
+say(ready=True)
+floats = lambda p: list(struct.unpack("<%df" % (os.path.getsize(p) // 4), open(p, "rb").read()))
+for line in sys.stdin:
+    m = json.loads(line)
+    do = m["do"]
+    if do == "quit": break
+    if do == "hello": say(peer=name, versions={name: "1"}, threads=1)
+    elif do == "matrix": a = floats(m["values"]); say()
+    elif do == "dense": b = floats(m["values"]); say()
+    elif do == "prepare" and name == "scipy": sys.exit("fell over")
+    elif do == "prepare": n = m["columns"]; say(prepare_ms=2.0)
+    elif do == "run": say(ms=[4.0] * m["repeats"])
+    elif do == "result":
+        c = [a[i // n] * b[i] for i in range(len(a) * n)]
+        if name == "graphblas": c[3] += 1
+        open(os.path.join(m["folder"], "values"), "wb").write(struct.pack("<%df" % len(c), *c))
+        say()
+    else: say()
+"#;
+
+/// An interpreter that runs the script above in place of the one it is told to run.
+#[cfg(unix)]
+fn interpreter(folder: &Path) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let (script, shell) = (folder.join("fake.py"), folder.join("python"));
+    std::fs::write(&script, FAKE).unwrap();
+    let text = format!("#!/bin/sh\nexec python3 {} \"$@\"\n", script.display());
+    std::fs::write(&shell, text).unwrap();
+    std::fs::set_permissions(&shell, std::fs::Permissions::from_mode(0o755)).unwrap();
+    shell.display().to_string()
+}
+
+fn args(folder: &Path, python: String, peers: &[&str]) -> BenchArgs {
+    BenchArgs {
+        python: Some(python),
+        peers: Some(peers.iter().map(|p| (*p).to_owned()).collect()),
+        only: "op=spmm,n=8".parse::<Filter>().unwrap(),
+        threads: Some(1),
+        quiet: true,
+        ..BenchArgs::new("diagonal:50", folder.join("out.jsonl"))
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn right_wrong_failing_and_missing_peers_are_told_apart() {
+    if std::process::Command::new("python3").arg("-V").output().is_err() {
+        eprintln!("skipped: no python3 to stand in for a peer");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let python = interpreter(folder.path());
+    let args = args(folder.path(), python, &["mkl", "graphblas", "scipy", "torch"]);
+    let outcome = run(&args).unwrap();
+    assert_eq!((outcome.measured, outcome.wrong, outcome.failed), (1, 1, 1));
+    assert_eq!(outcome.notes.len(), 1);
+    assert!(outcome.notes[0].contains("torch") && outcome.notes[0].contains("no such library"));
+
+    let records = read_records(&args.record).unwrap();
+    let of = |engine: &str| records.iter().find(|r| r.engine == engine).unwrap();
+    let ours = of("gustav");
+    assert_eq!((ours.status, ours.rows_checked), (Status::Ok, 50));
+    assert_eq!(ours.best_peer.as_deref(), Some("mkl"));
+    let expected = 4.0 / ours.execute_ms.unwrap();
+    assert!((ours.ratio.unwrap() - expected).abs() < 1e-9 * expected);
+    assert_eq!((of("mkl").execute_ms, of("mkl").plan_ms), (Some(4.0), Some(2.0)));
+    let wrong = of("graphblas");
+    assert_eq!((wrong.status, wrong.execute_ms), (Status::Wrong, None));
+    assert!(wrong.message.as_ref().unwrap().contains("row 0, column 3"), "{wrong:?}");
+    let failed = of("scipy");
+    assert_eq!(failed.status, Status::Failed);
+    assert!(failed.message.as_ref().unwrap().contains("fell over"), "{failed:?}");
+
+    let again = run(&args).unwrap();
+    assert_eq!((again.measured, again.resumed), (0, 1));
+    assert_eq!(read_records(&args.record).unwrap(), records);
+}
+
+#[test]
+fn without_an_interpreter_ours_is_measured_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = args(folder.path(), "/no/such/python".into(), &["mkl"]);
+    let outcome = run(&args).unwrap();
+    assert_eq!(outcome.measured, 1);
+    assert!(outcome.notes[0].contains("mkl") && outcome.notes[0].contains("/no/such/python"));
+    let records = read_records(&args.record).unwrap();
+    assert_eq!((records.len(), records[0].ratio), (1, None));
+}
