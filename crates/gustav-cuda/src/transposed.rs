@@ -37,24 +37,20 @@ pub(crate) fn request<T: Scalar, O: Index>() -> Request {
 }
 
 impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
-    /// Transposes the pattern on the host. Returns the row offsets of Aᵀ there as well.
-    pub(crate) fn new(
-        device: &Device,
-        a: &DeviceCsr<T, I, O>,
-    ) -> Result<(Self, gustav_core::Buffer<O>)> {
+    /// Transposes the pattern on the host.
+    pub(crate) fn new(device: &Device, a: &DeviceCsr<T, I, O>) -> Result<Self> {
         let host = a.download()?;
         let (offsets, indices, source) = host.view().transpose_pattern()?;
         let resident =
             device.profile().multiprocessors * device.profile().threads_per_multiprocessor;
-        let transposed = Transposed {
+        Ok(Transposed {
             offsets: DeviceBuffer::from_slice(device, &offsets, "row offsets of the transpose")?,
             indices: DeviceBuffer::from_slice(device, &indices, "column indices of the transpose")?,
             values: DeviceBuffer::uninit(device, a.nnz(), "values of the transpose")?,
             source: DeviceBuffer::from_slice(device, &source, "positions of the transpose")?,
             gather: device.module(&request::<T, O>())?.kernel(c"gather")?,
             grid: (a.nnz() as u64).div_ceil(u64::from(BLOCK)).min(resident.max(1) as u64),
-        };
-        Ok((transposed, offsets))
+        })
     }
 
     /// Bytes on the device.

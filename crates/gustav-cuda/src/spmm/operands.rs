@@ -1,8 +1,9 @@
 //! The operands of one execution, as a kernel's host side sees them.
 
-use gustav_core::{DType, IndexType, SemiringKind};
+use gustav_core::{DType, IndexType, Layout, SemiringKind};
 
-/// Addresses on the device, and what they hold. B and C are row-major here.
+/// Addresses on the device, and what they hold. B and C are row-major, but for the algorithms that
+/// take any layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {
     pub offsets: u64,
@@ -16,6 +17,8 @@ pub(crate) struct Operands {
     pub ldb: usize,
     pub c: u64,
     pub ldc: usize,
+    /// Layouts of B and C in the caller's arrays.
+    pub layouts: (Layout, Layout),
     pub columns: usize,
     /// Bits of α and β in the type of sums.
     pub alpha: u64,

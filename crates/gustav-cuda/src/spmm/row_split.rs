@@ -3,7 +3,9 @@
 
 use gustav_core::{DType, IndexType, Layout, Operation, Problem, Result, SemiringKind};
 
+use super::catalog::Method;
 use super::operands::Operands;
+use super::pattern::Pattern;
 use super::unsupported;
 use crate::Device;
 use crate::jit::Request;
@@ -49,6 +51,17 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
     Ok(())
 }
 
+pub(super) const ANY_LAYOUT: bool = false;
+
+/// The paper's configuration.
+pub(super) fn choose(_pattern: &Pattern<'_>, _problem: &Problem) -> Result<(Config, String)> {
+    Ok((Config::default(), "named by the caller".into()))
+}
+
+pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
+    vec![Config::default()]
+}
+
 /// The compiled kernel.
 pub(super) struct Prepared {
     config: Config,
@@ -79,7 +92,7 @@ pub(crate) fn request(dtype: DType, config: Config) -> Request {
 }
 
 impl Prepared {
-    pub(super) fn new(device: &Device, problem: &Problem, config: Config) -> Result<Self> {
+    pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         if !(1..=32).contains(&config.warps) {
             return Err(gustav_core::Error::Argument {
                 name: "warps",
@@ -87,15 +100,17 @@ impl Prepared {
                 expected: "1 to 32".into(),
             });
         }
-        let module = device.module(&request(problem.dtype, config))?;
+        let module = pattern.device().module(&request(problem.dtype, config))?;
         Ok(Prepared { config, kernel: module.kernel(c"row_split")? })
     }
+}
 
-    /// Queues C = α·A·B + β·C.
-    ///
-    /// # Safety
-    /// The addresses in `operands` are valid until the stream has done the work.
-    pub(super) unsafe fn launch(&self, stream: &Stream, o: &Operands) -> Result<()> {
+impl Method for Prepared {
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         let arguments = Arguments {
             offsets: o.offsets,
             indices: o.indices,

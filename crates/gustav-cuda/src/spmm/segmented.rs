@@ -5,12 +5,14 @@ mod config;
 
 use std::collections::HashMap;
 
-use gustav_core::{DType, Index, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, IndexType, Operation, Problem, Result, SemiringKind};
 
+use super::catalog::Method;
 use super::operands::Operands;
+use super::pattern::Pattern;
 use crate::jit::Request;
 use crate::kernel::Kernel;
-use crate::schedule::{Segments, Target};
+use crate::schedule::{RowLengths, Segments, Target};
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, source};
 use config::widest;
@@ -32,6 +34,24 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
         "it multiplies by a dense matrix",
         "Problem::spmm",
     ))
+}
+
+pub(super) const ANY_LAYOUT: bool = false;
+
+/// From the lengths of the rows.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let rows = RowLengths::new(pattern.host_offsets()?);
+    let config = Config::choose(problem, &rows, pattern.device().profile());
+    let how = match config.longest {
+        Some(longest) => format!("cut at {longest} and sorted by length"),
+        None => "taken whole and in order".into(),
+    };
+    let (mean, max) = (rows.mean, rows.max);
+    Ok((config, format!("rows of {mean:.1} nonzeros on average, {max} at most: {how}")))
+}
+
+pub(super) fn configs(problem: &Problem) -> Vec<Config> {
+    Config::candidates(problem)
 }
 
 /// The schedule on the device and the kernels compiled so far.
@@ -118,13 +138,9 @@ impl Variant {
 
 impl Prepared {
     /// Cuts the rows as `config` says and puts the schedule on the device.
-    pub(super) fn new<O: Index>(
-        device: &Device,
-        problem: &Problem,
-        offsets: &[O],
-        config: Config,
-    ) -> Result<Self> {
+    pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
+        let (device, offsets) = (pattern.device(), pattern.host_offsets()?);
         if config.reduction == Reduction::Atomic {
             let plain = matches!(problem.dtype, DType::F32 | DType::F64)
                 && problem.semiring == SemiringKind::PlusTimes;
@@ -157,27 +173,6 @@ impl Prepared {
         })
     }
 
-    /// Bytes on the device.
-    pub(super) fn bytes(&self) -> usize {
-        self.segments.bytes() + self.cut_rows.bytes() + self.partials.bytes()
-    }
-
-    /// Compiles what `operands` need, unless that has been done.
-    pub(super) fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
-        let variant = self.variant(operands);
-        if self.kernels.contains_key(&variant) {
-            return Ok(());
-        }
-        let module = device.module(&variant.request())?;
-        let kernels = Kernels {
-            segmented: module.kernel(c"segmented")?,
-            fix_up: module.kernel(c"segmented_fix_up")?,
-            prepare: module.kernel(c"segmented_prepare")?,
-        };
-        self.kernels.insert(variant, kernels);
-        Ok(())
-    }
-
     fn variant(&self, o: &Operands) -> Variant {
         let aligned = |address: u64, ld: usize, dtype: DType| {
             let values = widest(dtype, ld as u64);
@@ -202,18 +197,29 @@ impl Prepared {
             wide_a: (o.indices | o.values).is_multiple_of(16),
         }
     }
+}
 
-    /// Queues C = scale(α, A·B) ⊕ scale(β, C).
-    ///
-    /// # Safety
-    /// The addresses in `operands` are valid until the stream has done the work, and the schedule
-    /// was made from these row offsets.
-    pub(super) unsafe fn launch(
-        &mut self,
-        device: &Device,
-        stream: &Stream,
-        o: &Operands,
-    ) -> Result<()> {
+impl Method for Prepared {
+    fn bytes(&self) -> usize {
+        self.segments.bytes() + self.cut_rows.bytes() + self.partials.bytes()
+    }
+
+    fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
+        let variant = self.variant(operands);
+        if self.kernels.contains_key(&variant) {
+            return Ok(());
+        }
+        let module = device.module(&variant.request())?;
+        let kernels = Kernels {
+            segmented: module.kernel(c"segmented")?,
+            fix_up: module.kernel(c"segmented_fix_up")?,
+            prepare: module.kernel(c"segmented_prepare")?,
+        };
+        self.kernels.insert(variant, kernels);
+        Ok(())
+    }
+
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         self.compile(device, o)?;
         let variant = self.variant(o);
         let kernels = &self.kernels[&variant];

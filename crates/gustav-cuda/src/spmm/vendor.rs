@@ -6,7 +6,9 @@ use std::ptr::null_mut;
 use cudarc::cusparse::sys;
 use gustav_core::{DType, Error, IndexType, Layout, Operation, Problem, Result, SemiringKind};
 
+use super::catalog::Method;
 use super::operands::Operands;
+use super::pattern::Pattern;
 use super::unsupported;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer};
@@ -62,6 +64,18 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
         return refuse("its order of summation is not promised");
     }
     Ok(())
+}
+
+// cuSPARSE takes either layout itself.
+pub(super) const ANY_LAYOUT: bool = true;
+
+/// Its own choice.
+pub(super) fn choose(_pattern: &Pattern<'_>, _problem: &Problem) -> Result<(Config, String)> {
+    Ok((Config::Default, "named by the caller".into()))
+}
+
+pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
+    Config::ALL.to_vec()
 }
 
 /// cuSPARSE's handle, and A as it was last prepared.
@@ -142,7 +156,7 @@ impl Drop for DenseMatrix {
 }
 
 impl Prepared {
-    pub(super) fn new(config: Config) -> Result<Self> {
+    pub(super) fn new(_pattern: &Pattern<'_>, _problem: &Problem, config: Config) -> Result<Self> {
         // SAFETY: only tries to open the library.
         if !unsafe { sys::is_culib_present() } {
             let reason = "the library libcusparse was not found; install cuSPARSE or name another \
@@ -154,23 +168,16 @@ impl Prepared {
         check(unsafe { sys::cusparseCreate(&mut handle) })?;
         Ok(Prepared { config, handle: Handle(handle), matrix: None })
     }
+}
 
-    /// Bytes on the device.
-    pub(super) fn bytes(&self) -> usize {
+impl Method for Prepared {
+    fn bytes(&self) -> usize {
         self.matrix.as_ref().map_or(0, |m| m.workspace.bytes())
     }
 
-    /// Queues C = α·A·B + β·C; describes and preprocesses A when it is new.
-    ///
-    /// # Safety
-    /// The addresses in `operands` are valid until the stream has done the work.
-    pub(super) unsafe fn launch(
-        &mut self,
-        device: &Device,
-        stream: &Stream,
-        o: &Operands,
-        (layout_b, layout_c): (Layout, Layout),
-    ) -> Result<()> {
+    // Describes and preprocesses A when it is new.
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        let (layout_b, layout_c) = o.layouts;
         device.bind()?;
         // SAFETY: the stream is alive.
         check(unsafe { sys::cusparseSetStream(self.handle.0, stream.handle().cast()) })?;

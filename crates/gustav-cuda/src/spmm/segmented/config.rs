@@ -69,6 +69,33 @@ impl Config {
             .unwrap_or((32, 1))
     }
 
+    /// Those that are worth timing for `problem`.
+    pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
+        let vector = widest(problem.dtype, problem.columns as u64);
+        let mut candidates = Vec::new();
+        for preferred in [1, 2, 4] {
+            let (lanes, tiles) = Self::tile(problem.dtype, vector, problem.columns, preferred);
+            for share in [1, 4].into_iter().filter(|share| lanes * share <= 32) {
+                for longest in [None, Some(64), Some(256), Some(1024)] {
+                    candidates.push(Config {
+                        vector,
+                        lanes,
+                        tiles,
+                        share,
+                        chunk: 4,
+                        prefetch: true,
+                        longest,
+                        sorted: longest.is_some(),
+                        reduction: Reduction::FixUp,
+                        block: 64,
+                    });
+                }
+            }
+        }
+        candidates.dedup();
+        candidates
+    }
+
     /// The default for a matrix with such rows on such a device.
     ///
     /// The rules were fitted to sweeps over configurations; docs/algorithms/segmented.md has them

@@ -1,0 +1,265 @@
+//! A plan: one algorithm prepared for one pattern, and the workspaces around it.
+
+use gustav_core::{Arith, Error, Index, Layout, Problem, Result, Scalar};
+use gustav_plan::{Algorithm, Choice, Chooser};
+
+use super::catalog::{self, Config, Method};
+use super::operands::Operands;
+use super::pattern::Pattern;
+use super::{bits, checks, unsupported};
+use crate::dense::{Move, Transpose};
+use crate::stream::Stream;
+use crate::transposed::Transposed;
+use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense};
+
+/// What the caller of a plan decides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Who chooses the algorithm.
+    pub chooser: Chooser,
+    /// The configuration, in place of the algorithm's own choice.
+    pub config: Option<Config>,
+}
+
+/// A plan for C = α·op(A)·B ⊕ β·C, for one pattern of A and any values.
+pub struct SpmmPlan<T: Scalar, I: Index, O: Index> {
+    device: Device,
+    problem: Problem,
+    choice: Choice<Config>,
+    method: Box<dyn Method>,
+    transposed: Option<Transposed<T, I, O>>,
+    layouts: Layouts<T>,
+}
+
+/// Row-major workspaces of column-major operands.
+struct Layouts<T: Scalar> {
+    b: Option<(DeviceBuffer<T>, Transpose)>,
+    c: Option<(DeviceBuffer<T::Accum>, Transpose)>,
+}
+
+impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
+    /// Looks at the pattern of `a` once and chooses how to multiply by it. Row offsets are read
+    /// back to the host, where rows are cut and sorted.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem`,
+    /// [`Error::Pattern`] when `problem` was made for another matrix, [`Error::OutOfMemory`],
+    /// [`Error::NoDevice`] when the run-time compiler is missing, [`Error::Device`].
+    pub fn new(a: &DeviceCsr<T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
+        let device = a.device().clone();
+        checks::pattern(problem, a)?;
+        let algorithm = choose(problem, options)?;
+        let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
+        let pattern = match &transposed {
+            Some(t) => Pattern::new(&t.offsets),
+            None => Pattern::new(a.offsets()),
+        };
+        let (config, reason) = match options.config {
+            Some(config) => (config, "configured by the caller".into()),
+            None => Config::choose(algorithm, &pattern, problem)?,
+        };
+        let method = config.prepare(&pattern, problem)?;
+        drop(pattern);
+        let layouts = Layouts::new(&device, problem, !config.any_layout())?;
+        let choice = Choice { algorithm, config, reason };
+        let problem = problem.clone();
+        let mut plan = SpmmPlan { device, problem, choice, method, transposed, layouts };
+        plan.compile(a)?;
+        Ok(plan)
+    }
+
+    /// What was chosen, and why.
+    pub fn choice(&self) -> &Choice<Config> {
+        &self.choice
+    }
+
+    /// Bytes that the plan holds on the device beside the caller's arrays.
+    pub fn workspace_bytes(&self) -> usize {
+        let transposed = self.transposed.as_ref().map_or(0, Transposed::bytes);
+        let b = self.layouts.b.as_ref().map_or(0, |(w, _)| w.bytes());
+        let c = self.layouts.c.as_ref().map_or(0, |(w, _)| w.bytes());
+        self.method.bytes() + transposed + b + c
+    }
+
+    /// Queues C = α·op(A)·B ⊕ β·C on `stream`; neither allocates nor waits, except that operands
+    /// less aligned than packed ones compile their kernel at first sight and that `vendor` sets
+    /// itself up at its first execution. `a` has the pattern that the plan was made for, and any
+    /// values. β equal to the semiring's zero leaves C unread. Work on the operands that was
+    /// queued on other streams is ordered by the caller, see [`Stream::wait`].
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Shape`] when
+    /// `b` or `c` does not fit, [`Error::Argument`] when C overlaps another operand or an operand
+    /// is on another device, [`Error::Device`].
+    pub fn execute(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceDense<T>,
+        beta: T::Accum,
+        c: &mut DeviceDense<T>,
+        stream: &Stream,
+    ) -> Result<()> {
+        checks::pattern(&self.problem, a)?;
+        checks::dense(&self.problem, &self.device, a, b, c)?;
+        if self.problem.output_rows() == 0 || self.problem.columns == 0 {
+            return Ok(());
+        }
+        self.mark(a, b, c, stream);
+        let mut operands = self.operands(a);
+        (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
+        (operands.c, operands.ldc) = (c.data().address(), c.leading_dimension());
+        (operands.alpha, operands.beta) = (bits(alpha), bits(beta));
+        if let Some(transposed) = &self.transposed {
+            transposed.refresh(stream, a)?;
+        }
+        // SAFETY: shapes and leading dimensions were checked against the buffers, which wait for
+        // the stream when they are freed; the pattern is the plan's by the caller's word and the
+        // invariants of `DeviceCsr`.
+        unsafe {
+            if let Some((workspace, transpose)) = &self.layouts.b {
+                let (lines, length) = (self.problem.columns, self.problem.inner());
+                let m = Move {
+                    from: operands.b,
+                    to: workspace.address(),
+                    lines,
+                    length,
+                    ld_from: operands.ldb,
+                    ld_to: lines,
+                };
+                transpose.copy::<T>(stream, &m)?;
+                (operands.b, operands.ldb) = (m.to, m.ld_to);
+            }
+            let c_final = (operands.c, operands.ldc);
+            if let Some((workspace, _)) = &self.layouts.c {
+                (operands.c, operands.ldc) = (workspace.address(), self.problem.columns);
+                // The workspace takes bare sums: one and zero of the semiring.
+                (operands.alpha, operands.beta) = neutral::<T::Accum>(&self.problem);
+            }
+            self.method.launch(&self.device, stream, &operands)?;
+            if let Some((workspace, transpose)) = &self.layouts.c {
+                let m = Move {
+                    from: workspace.address(),
+                    to: c_final.0,
+                    lines: self.problem.output_rows(),
+                    length: self.problem.columns,
+                    ld_from: self.problem.columns,
+                    ld_to: c_final.1,
+                };
+                transpose.launch(stream, &m, alpha, beta)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles the kernels that packed operands need.
+    fn compile(&mut self, a: &DeviceCsr<T, I, O>) -> Result<()> {
+        let operands = self.operands(a);
+        self.method.compile(&self.device, &operands)
+    }
+
+    /// The operands with packed, fully aligned B and C at no address yet.
+    fn operands(&self, a: &DeviceCsr<T, I, O>) -> Operands {
+        let p = &self.problem;
+        let (offsets, indices, values) = match &self.transposed {
+            None => (a.offsets().address(), a.indices().address(), a.values().address()),
+            Some(t) => (t.offsets.address(), t.indices.address(), t.values.address()),
+        };
+        Operands {
+            offsets,
+            indices,
+            values,
+            rows: p.output_rows(),
+            inner: p.inner(),
+            nnz: p.nnz,
+            b: 0,
+            ldb: p.columns,
+            c: 0,
+            ldc: p.columns,
+            layouts: (p.layout_b, p.layout_c),
+            columns: p.columns,
+            alpha: 0,
+            beta: 0,
+            dtype: T::DTYPE,
+            dtype_c: if self.layouts.c.is_some() { T::Accum::DTYPE } else { T::DTYPE },
+            index_type: I::TYPE,
+            offset_type: O::TYPE,
+            semiring: p.semiring,
+        }
+    }
+
+    fn mark(
+        &self,
+        a: &DeviceCsr<T, I, O>,
+        b: &DeviceDense<T>,
+        c: &DeviceDense<T>,
+        stream: &Stream,
+    ) {
+        a.offsets().used_on(stream);
+        a.indices().used_on(stream);
+        for values in [a.values(), b.data(), c.data()] {
+            values.used_on(stream);
+        }
+        if let Some((workspace, _)) = &self.layouts.b {
+            workspace.used_on(stream);
+        }
+        if let Some((workspace, _)) = &self.layouts.c {
+            workspace.used_on(stream);
+        }
+    }
+}
+
+impl<T: Scalar> Layouts<T> {
+    fn new(device: &Device, p: &Problem, row_major_only: bool) -> Result<Self> {
+        let needs = |layout| row_major_only && layout == Layout::ColumnMajor;
+        let room = |rows: usize| rows.saturating_mul(p.columns);
+        let b = needs(p.layout_b)
+            .then(|| {
+                let workspace = DeviceBuffer::uninit(device, room(p.inner()), "row-major B")?;
+                let plain = gustav_core::SemiringKind::PlusTimes;
+                Ok::<_, Error>((workspace, Transpose::new(device, T::DTYPE, T::DTYPE, plain)?))
+            })
+            .transpose()?;
+        let c = needs(p.layout_c)
+            .then(|| {
+                let workspace = DeviceBuffer::uninit(device, room(p.output_rows()), "row-major C")?;
+                let (sums, values) = (T::Accum::DTYPE, T::DTYPE);
+                Ok::<_, Error>((workspace, Transpose::new(device, sums, values, p.semiring)?))
+            })
+            .transpose()?;
+        Ok(Layouts { b, c })
+    }
+}
+
+/// The algorithm, checked against the problem.
+fn choose(problem: &Problem, options: &Options) -> Result<Algorithm> {
+    let algorithm = match (options.config, options.chooser) {
+        (Some(config), Chooser::Auto) => config.algorithm(),
+        (Some(config), Chooser::Named(a)) if a != config.algorithm() => {
+            return Err(Error::Argument {
+                name: "config",
+                found: format!("one of {}", config.algorithm()),
+                expected: format!("one of {a}"),
+            });
+        }
+        (_, Chooser::Named(algorithm)) => algorithm,
+        (_, Chooser::Auto) => Algorithm::Segmented,
+        (_, chooser) => {
+            let reason = format!("the chooser {chooser} does not choose among its algorithms");
+            return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));
+        }
+    };
+    catalog::check(problem, algorithm)?;
+    Ok(algorithm)
+}
+
+/// Bits of the semiring's one and zero.
+fn neutral<A: Arith>(problem: &Problem) -> (u64, u64) {
+    use gustav_core::SemiringKind::{MaxTimes, MinPlus};
+    let (zero, one) = (<A as Scalar>::zero(), <A as Scalar>::one());
+    match problem.semiring {
+        MinPlus => (bits(zero), bits(A::INFINITY)),
+        MaxTimes => (bits(one), bits(A::NEG_INFINITY)),
+        _ => (bits(one), bits(zero)),
+    }
+}
