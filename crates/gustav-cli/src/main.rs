@@ -1,13 +1,16 @@
 //! The `gustav` command: one verb per file in `verbs/`.
 
 mod args;
+mod cuda;
 mod failure;
+mod floor;
 mod measure;
 mod output;
 mod picture;
 mod product;
 mod random;
 mod source;
+mod table;
 mod types;
 mod verbs;
 

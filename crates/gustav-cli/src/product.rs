@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
-use gustav::{Algorithm, Chooser, Device, Error, Explanation, Operation, Scalar};
+use gustav::{Algorithm, Chooser, Device, Error, Explanation, Operation, Problem, Scalar};
 use gustav_testkit::oracle::Verdict;
 use serde::Serialize;
 
 use crate::args::{AlgorithmArg, Choice, Telling, Types};
+use crate::cuda;
 use crate::failure::{Failure, Outcome, Result};
+use crate::floor;
 use crate::measure::Timing;
 use crate::output::{self, Number};
 use crate::source::Source;
@@ -19,10 +21,48 @@ pub struct Trial {
     pub explanation: Explanation,
     /// Milliseconds of planning.
     pub plan_ms: f64,
+    /// Milliseconds of moving the operands to a GPU and the product back.
+    pub transfer_ms: Option<f64>,
     /// Milliseconds of executing.
     pub timing: Timing,
     /// What the oracle says, when it was asked.
     pub verdict: Option<Verdict>,
+}
+
+impl Trial {
+    /// A run on the CPU that nobody has checked.
+    pub fn new(explanation: &Explanation, plan_ms: f64, timing: Timing) -> Self {
+        let explanation = explanation.clone();
+        Trial { explanation, plan_ms, transfer_ms: None, timing, verdict: None }
+    }
+
+    /// A run on a GPU that nobody has checked.
+    pub fn of(run: cuda::Run) -> Self {
+        let cuda::Run { explanation, plan_ms, transfer_ms, timing } = run;
+        Trial { explanation, plan_ms, transfer_ms: Some(transfer_ms), timing, verdict: None }
+    }
+
+    /// Whether nobody found the product wrong.
+    pub fn is_right(&self) -> bool {
+        self.verdict.as_ref().is_none_or(|v| v.ok)
+    }
+}
+
+/// Milliseconds that memory alone takes, where that is told: on GPUs, and for
+/// `--algorithm all`.
+///
+/// # Errors
+/// When there is no memory to measure with.
+pub fn floor(
+    choice: &Choice,
+    device: &Device,
+    problem: &Problem,
+    reads_c: bool,
+) -> Result<Option<f64>> {
+    if device.is_cuda() || choice.algorithm == AlgorithmArg::All {
+        return Ok(Some(floor::milliseconds(device, problem, reads_c)?));
+    }
+    Ok(None)
 }
 
 /// An algorithm of `--algorithm all`: its trial, or why there is none.
@@ -43,7 +83,7 @@ pub fn attempt(
         return Ok((trial(device)?, Vec::new()));
     }
     let mut attempts: Vec<Attempt> = Vec::new();
-    for &a in Algorithm::ALL.iter().filter(|a| a.operations().contains(&operation)) {
+    for a in device.algorithms(operation) {
         match trial(&device.clone().choose(Chooser::Named(a))) {
             Ok(done) => attempts.push((a, Ok(done))),
             Err(Failure::Library(e @ (Error::Unsupported { .. } | Error::OutOfMemory { .. }))) => {
@@ -52,10 +92,9 @@ pub fn attempt(
             Err(e) => return Err(e),
         }
     }
-    let right = |t: &Trial| t.verdict.as_ref().is_none_or(|v| v.ok);
     let done = attempts.iter().filter_map(|(_, t)| t.as_ref().ok());
     let best = done.min_by(|a, b| {
-        right(b).cmp(&right(a)).then(a.timing.median_ms.total_cmp(&b.timing.median_ms))
+        b.is_right().cmp(&a.is_right()).then(a.timing.median_ms.total_cmp(&b.timing.median_ms))
     });
     match best.cloned() {
         Some(mut best) => {
@@ -85,9 +124,11 @@ pub struct Report {
     algorithm: Algorithm,
     reason: String,
     plan_ms: Number,
+    transfer_ms: Option<Number>,
     execute_ms: Number,
     repeats: usize,
     gflops: Number,
+    floor_ms: Option<Number>,
     workspace_bytes: usize,
     norm: Number,
     verified: Option<bool>,
@@ -106,8 +147,11 @@ pub struct Report {
 struct Candidate {
     algorithm: Algorithm,
     plan_ms: Option<Number>,
+    transfer_ms: Option<Number>,
     execute_ms: Option<Number>,
     gflops: Option<Number>,
+    floor_fraction: Option<Number>,
+    vendor_ratio: Option<Number>,
     verified: Option<bool>,
     max_error: Option<Number>,
     error_bound: Option<Number>,
@@ -132,6 +176,8 @@ pub struct Product<'a> {
     pub nnz_c: Option<usize>,
     /// Intermediate products when C is sparse.
     pub products: Option<u64>,
+    /// Milliseconds that moving the operands and the product once takes.
+    pub floor_ms: Option<f64>,
     /// The product in words, such as `C = A·B`.
     pub formula: String,
     /// A few values of C.
@@ -150,11 +196,24 @@ impl Product<'_> {
         let mut trials: Vec<&Trial> =
             self.attempts.iter().filter_map(|(_, t)| t.as_ref().ok()).collect();
         trials.push(self.best);
-        let wrong = trials.iter().any(|t| t.verdict.as_ref().is_some_and(|v| !v.ok));
+        let wrong = trials.iter().any(|t| !t.is_right());
         Ok(if wrong { Outcome::Failed } else { Outcome::Done })
     }
 
-    fn gflops(&self, trial: &Trial) -> f64 {
+    /// Part of the execution that memory alone would take.
+    pub fn floor_fraction(&self, trial: &Trial) -> Option<f64> {
+        Some(self.floor_ms? / trial.timing.median_ms.max(1e-6))
+    }
+
+    /// Time of the vendor's library over that of `trial`, where it ran and was right.
+    pub fn vendor_ratio(&self, trial: &Trial) -> Option<f64> {
+        let vendor = self.attempts.iter().find(|(a, _)| *a == Algorithm::Vendor)?;
+        let vendor = vendor.1.as_ref().ok().filter(|t| t.is_right())?;
+        Some(vendor.timing.median_ms / trial.timing.median_ms.max(1e-6))
+    }
+
+    /// 10⁹ floating-point operations per second.
+    pub fn gflops(&self, trial: &Trial) -> f64 {
         // Below a nanosecond there is nothing to divide by.
         2.0 * self.multiplications / trial.timing.median_ms.max(1e-6) / 1e6
     }
@@ -178,9 +237,11 @@ impl Product<'_> {
             algorithm: choice.algorithm,
             reason: choice.reason.clone(),
             plan_ms: Number(self.best.plan_ms),
+            transfer_ms: self.best.transfer_ms.map(Number),
             execute_ms: Number(self.best.timing.median_ms),
             repeats: self.best.timing.repeats,
             gflops: Number(self.gflops(self.best)),
+            floor_ms: self.floor_ms.map(Number),
             workspace_bytes: *workspace_bytes,
             norm: Number(self.norm),
             verified: verdict.map(|v| v.ok),
@@ -198,8 +259,11 @@ impl Product<'_> {
         Candidate {
             algorithm: *algorithm,
             plan_ms: trial.map(|t| Number(t.plan_ms)),
+            transfer_ms: trial.and_then(|t| t.transfer_ms).map(Number),
             execute_ms: trial.map(|t| Number(t.timing.median_ms)),
             gflops: trial.map(|t| Number(self.gflops(t))),
+            floor_fraction: trial.and_then(|t| self.floor_fraction(t)).map(Number),
+            vendor_ratio: trial.and_then(|t| self.vendor_ratio(t)).map(Number),
             verified: verdict.map(|v| v.ok),
             max_error: verdict.map(|v| Number(v.max_error())),
             error_bound: verdict.map(|v| Number(v.error_bound())),
@@ -208,7 +272,7 @@ impl Product<'_> {
     }
 
     fn text(&self) -> String {
-        let Trial { explanation, plan_ms, timing, verdict } = self.best;
+        let Trial { explanation, plan_ms, transfer_ms, timing, verdict } = self.best;
         let Explanation { problem, choice, workspace_bytes, .. } = explanation;
         let mut t = String::new();
         // Writing to a String cannot fail.
@@ -222,7 +286,7 @@ impl Product<'_> {
             self.device.description(),
         );
         let (rows, cols, nnz) = (problem.rows, problem.cols, problem.nnz);
-        let mean = explanation.facts.mean_row_length;
+        let mean = nnz as f64 / rows.max(1) as f64;
         let _ = writeln!(
             t,
             "A          {}: {rows} x {cols}, {nnz} nonzeros, {mean:.2} a row",
@@ -246,6 +310,13 @@ impl Product<'_> {
             timing.repeats,
             self.gflops(self.best),
         );
+        if let Some(fraction) = self.floor_fraction(self.best) {
+            let percent = 100.0 * fraction;
+            let _ = writeln!(t, "floor      {percent:.0}% of what copying A, B and C once allows");
+        }
+        if let Some(ms) = transfer_ms {
+            let _ = writeln!(t, "transfer   {ms:.3} ms, operands to the GPU and C back");
+        }
         let _ = writeln!(t, "C          {}, norm {:.6e}", self.sample, self.norm);
         if let Some(v) = verdict {
             let _ = match v.worst {
@@ -258,23 +329,7 @@ impl Product<'_> {
                 _ => writeln!(t, "verified   {v}"),
             };
         }
-        for (algorithm, outcome) in self.attempts {
-            let _ = match outcome {
-                Ok(trial) => writeln!(
-                    t,
-                    "{algorithm:<18} plan {:>10.3} ms   execute {:>10.3} ms   {:>8.2} GFLOP/s{}",
-                    trial.plan_ms,
-                    trial.timing.median_ms,
-                    self.gflops(trial),
-                    match &trial.verdict {
-                        None => "",
-                        Some(v) if v.ok => "   right",
-                        Some(_) => "   WRONG",
-                    },
-                ),
-                Err(reason) => writeln!(t, "{algorithm:<18} {reason}"),
-            };
-        }
+        t += &crate::table::of(self);
         t
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::{CudaContext, DriverError, sys};
+use cudarc::driver::{CudaContext, DriverError, result, sys};
 use gustav_core::{Error, Result};
 use gustav_plan::DeviceProfile;
 
@@ -39,6 +39,16 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// What device number `ordinal` is, without starting it.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] saying what is missing.
+    pub fn read(ordinal: usize) -> Result<Self> {
+        Device::check(ordinal)?;
+        let device = result::device::get(i32::try_from(ordinal).unwrap_or(i32::MAX));
+        device.and_then(read_profile).map_err(|e| no_device(ordinal, e))
+    }
+
     /// The target that kernels are compiled for, for example `sm_90`.
     pub fn target(&self) -> String {
         let (major, minor) = self.compute_capability;
@@ -74,17 +84,12 @@ impl Device {
     /// # Errors
     /// [`Error::NoDevice`] saying what is missing.
     pub fn with_jit(ordinal: usize, jit: Jit) -> Result<Self> {
-        let count = Self::count()?;
-        if ordinal >= count {
-            let reason =
-                format!("cuda:{ordinal} was asked for, but there are {count} CUDA devices");
-            return Err(Error::NoDevice { reason });
-        }
+        Self::check(ordinal)?;
         let context = CudaContext::new(ordinal).map_err(|e| no_device(ordinal, e))?;
         // Buffers order their streams themselves, see memory.rs.
         // SAFETY: no `CudaSlice` is used in this crate, so nothing relies on tracked events.
         unsafe { context.disable_event_tracking() };
-        let profile = read_profile(&context).map_err(|e| no_device(ordinal, e))?;
+        let profile = read_profile(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?);
         let modules = Mutex::default();
         Ok(Device { inner: Arc::new(Inner { context, stream, profile, jit, modules }) })
@@ -116,6 +121,21 @@ impl Device {
         let count = CudaContext::device_count()
             .map_err(|e| missing(format!("the NVIDIA driver reports {}", describe(e))))?;
         Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// Whether there is a device of this number.
+    fn check(ordinal: usize) -> Result<()> {
+        let count = Self::count().map_err(|e| match e {
+            Error::NoDevice { reason } => {
+                Error::NoDevice { reason: format!("cuda:{ordinal} was asked for, but {reason}") }
+            }
+            other => other,
+        })?;
+        if ordinal < count {
+            return Ok(());
+        }
+        let reason = format!("cuda:{ordinal} was asked for, but there are {count} CUDA devices");
+        Err(Error::NoDevice { reason })
     }
 
     /// What the device is.
@@ -194,15 +214,20 @@ fn no_device(ordinal: usize, e: DriverError) -> Error {
     Error::NoDevice { reason: format!("cuda:{ordinal} does not start: {}", describe(e)) }
 }
 
-fn read_profile(context: &CudaContext) -> std::result::Result<Profile, DriverError> {
+fn read_profile(device: sys::CUdevice) -> std::result::Result<Profile, DriverError> {
     use sys::CUdevice_attribute_enum as Attribute;
-    let read = |attribute| context.attribute(attribute).map(|v| usize::try_from(v).unwrap_or(0));
+    // SAFETY: the handle came from the driver.
+    let number = |attribute| unsafe { result::device::get_attribute(device, attribute) };
+    let read = |attribute| number(attribute).map(|v| usize::try_from(v).unwrap_or(0));
     let mut driver = 0;
     // SAFETY: writes one integer.
     unsafe { sys::cuDriverGetVersion(&mut driver) }.result()?;
     Ok(Profile {
-        name: context.name()?,
-        compute_capability: context.compute_capability()?,
+        name: result::device::get_name(device)?,
+        compute_capability: (
+            number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
         multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         warp: read(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
         threads_per_multiprocessor: read(
@@ -212,7 +237,8 @@ fn read_profile(context: &CudaContext) -> std::result::Result<Profile, DriverErr
         shared_bytes_per_cta: read(
             Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
         )?,
-        memory_bytes: context.total_mem()?,
+        // SAFETY: the handle came from the driver.
+        memory_bytes: unsafe { result::device::total_mem(device) }?,
         driver,
     })
 }

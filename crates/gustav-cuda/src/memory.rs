@@ -100,6 +100,41 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         stream.synchronize()
     }
 
+    /// Queues setting all bytes to `byte` on `stream`.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn fill(&mut self, byte: u8, stream: &Stream) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.device.bind()?;
+        self.used_on(stream);
+        // SAFETY: the buffer holds as many bytes, and waits for the stream when freed.
+        unsafe {
+            result::memset_d8_async(self.address, byte, self.bytes(), stream.raw().cu_stream())
+        }
+        .during("filling memory")
+    }
+
+    /// Queues copying all values of `from` on `stream`.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Device`].
+    pub fn copy_from(&mut self, from: &Self, stream: &Stream) -> Result<()> {
+        self.check_length(from.len())?;
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.device.bind()?;
+        self.used_on(stream);
+        from.used_on(stream);
+        let (to, bytes) = (self.address, self.bytes());
+        // SAFETY: both hold as many bytes, and wait for the stream when freed.
+        unsafe { result::memcpy_dtod_async(to, from.address, bytes, stream.raw().cu_stream()) }
+            .during("copying on the device")
+    }
+
     /// Copies all values into `values`, after the work that was queued on them.
     ///
     /// # Errors

@@ -60,3 +60,10 @@ pub struct Choice<C> {
     /// Why, in one sentence.
     pub reason: String,
 }
+
+impl<C> Choice<C> {
+    /// The same choice with its configuration as another type.
+    pub fn map<D>(self, config: impl FnOnce(C) -> D) -> Choice<D> {
+        Choice { algorithm: self.algorithm, config: config(self.config), reason: self.reason }
+    }
+}

@@ -8,12 +8,15 @@ use gustav_cpu::arch::Isa;
 use gustav_cpu::{Options, Threads};
 use gustav_plan::Chooser;
 
-/// A device to make plans for. This build has one backend: the CPU.
+use crate::cuda::{self, Gpu, Profile};
+
+/// A device to make plans for: the CPU, or an NVIDIA GPU.
 ///
 /// Parsed from `auto`, `cpu` or `cuda:K`.
 #[derive(Clone, Debug, Default)]
 pub struct Device {
     options: Options,
+    gpu: Option<Gpu>,
 }
 
 /// One line of [`Device::list`].
@@ -25,6 +28,8 @@ pub struct DeviceInfo {
     pub available: bool,
     /// What it is, or what is missing.
     pub description: String,
+    /// What the driver says of a GPU.
+    pub gpu: Option<Profile>,
 }
 
 impl Device {
@@ -33,7 +38,9 @@ impl Device {
         Self::default()
     }
 
-    /// The best device of this machine and build: the CPU.
+    /// The best device for matrices in host memory: the CPU. What a GPU gains on a product is less
+    /// than what moving the operands there and back costs; matrices that stay in a GPU's memory
+    /// are worth naming it for, by [`Device::cuda`].
     pub fn auto() -> Self {
         Self::cpu()
     }
@@ -43,16 +50,41 @@ impl Device {
     /// # Errors
     /// [`Error::NoDevice`] saying what is missing.
     pub fn cuda(ordinal: u32) -> Result<Self> {
-        Err(Error::NoDevice { reason: format!("cuda:{ordinal} was asked for, but {NO_CUDA}") })
+        Ok(Device { gpu: Some(Gpu::new(ordinal)?), ..Self::default() })
     }
 
-    /// Every device this build knows of, the missing ones with the reason.
+    /// The CPU and every GPU of this machine; where there is none, what is missing for one.
     pub fn list() -> Vec<DeviceInfo> {
-        let cpu = Self::cpu();
-        vec![
-            DeviceInfo { name: "cpu".into(), available: true, description: cpu.description() },
-            DeviceInfo { name: "cuda".into(), available: false, description: NO_CUDA.into() },
-        ]
+        let description = Self::cpu().description();
+        let mut devices =
+            vec![DeviceInfo { name: "cpu".into(), available: true, description, gpu: None }];
+        let missing = |name: String, e: Error| {
+            let description = match e {
+                Error::NoDevice { reason } => reason,
+                other => other.to_string(),
+            };
+            DeviceInfo { name, available: false, description, gpu: None }
+        };
+        match gustav_cuda::Device::count() {
+            Err(e) => devices.push(missing("cuda".into(), e)),
+            Ok(0) => {
+                let reason = "the NVIDIA driver finds no GPU".into();
+                devices.push(missing("cuda".into(), Error::NoDevice { reason }));
+            }
+            Ok(count) => devices.extend((0..count).map(|ordinal| {
+                let name = format!("cuda:{ordinal}");
+                match Profile::read(ordinal) {
+                    Err(e) => missing(name, e),
+                    Ok(profile) => DeviceInfo {
+                        name,
+                        available: true,
+                        description: cuda::description(&profile),
+                        gpu: Some(profile),
+                    },
+                }
+            })),
+        }
+        devices
     }
 
     /// The same device with `count` threads.
@@ -61,24 +93,24 @@ impl Device {
     /// [`Error::Argument`] for 0 threads or more than the system gives.
     pub fn with_threads(self, count: usize) -> Result<Self> {
         let threads = Threads::new(count, false)?;
-        Ok(Device { options: Options { threads, ..self.options } })
+        Ok(self.on(threads))
     }
 
     /// The same device with threads that were made before, for example pinned ones.
     #[must_use]
     pub fn on(self, threads: Threads) -> Self {
-        Device { options: Options { threads, ..self.options } }
+        Device { options: Options { threads, ..self.options }, ..self }
     }
 
     /// The same device with another rule for choosing algorithms.
     #[must_use]
     pub fn choose(self, chooser: Chooser) -> Self {
-        Device { options: Options { chooser, ..self.options } }
+        Device { options: Options { chooser, ..self.options }, ..self }
     }
 
-    /// The short name: `cpu`.
-    pub fn name(&self) -> &'static str {
-        "cpu"
+    /// The short name: `cpu` or `cuda:K`.
+    pub fn name(&self) -> &str {
+        self.gpu.as_ref().map_or("cpu", |g| &g.name)
     }
 
     /// The threads that products run on.
@@ -91,8 +123,11 @@ impl Device {
         self.options.chooser
     }
 
-    /// The device in a few words: threads and instruction set.
+    /// The device in a few words: threads and instruction set, or what the GPU is.
     pub fn description(&self) -> String {
+        if let Some(gpu) = &self.gpu {
+            return cuda::description(gpu.device.profile());
+        }
         let isa = self.options.isa.unwrap_or_else(Isa::detect);
         let threads = self.threads().count();
         let s = if threads == 1 { "" } else { "s" };
@@ -102,9 +137,11 @@ impl Device {
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }
-}
 
-const NO_CUDA: &str = "this build of gustav has no CUDA backend";
+    pub(crate) fn gpu(&self) -> Option<&Gpu> {
+        self.gpu.as_ref()
+    }
+}
 
 impl Display for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -142,9 +179,20 @@ mod tests {
 
     #[test]
     fn a_missing_gpu_is_one_line() {
-        let message = Device::from_str("cuda:3").expect_err("no GPU in this build").to_string();
-        assert!(message.contains("cuda:3") && message.contains("no CUDA backend"), "{message}");
+        // A number that no machine has, so that this holds with a driver as well.
+        let message = Device::from_str("cuda:1048576").expect_err("so many GPUs").to_string();
+        assert!(message.starts_with("no device: ") && message.len() > 20, "{message}");
         assert!(!message.contains('\n'));
+    }
+
+    #[test]
+    fn the_list_says_what_is_there_or_missing() {
+        let devices = Device::list();
+        assert_eq!((devices[0].name.as_str(), devices[0].available), ("cpu", true));
+        assert!(devices.len() > 1 && devices.iter().all(|d| !d.description.is_empty()));
+        for gpu in &devices[1..] {
+            assert!(gpu.name.starts_with("cuda") && gpu.available == gpu.gpu.is_some(), "{gpu:?}");
+        }
     }
 
     #[test]

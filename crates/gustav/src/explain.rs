@@ -3,10 +3,28 @@
 use std::fmt::Display;
 
 use gustav_core::{CsrView, Index, Problem, Scalar};
-use gustav_cpu::Config;
 use gustav_plan::{Choice, RowStats};
 
 use crate::Device;
+
+/// The configuration of an algorithm on one backend.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(untagged)]
+pub enum Config {
+    /// On the CPU.
+    Cpu(gustav_cpu::Config),
+    /// On an NVIDIA GPU.
+    Cuda(gustav_cuda::Config),
+}
+
+impl Display for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Config::Cpu(c) => write!(f, "{c:?}"),
+            Config::Cuda(c) => write!(f, "{c:?}"),
+        }
+    }
+}
 
 /// Algorithm, configuration, facts, reason and workspace of a plan. Printed, it is a few
 /// lines of text.
@@ -16,10 +34,10 @@ pub struct Explanation {
     pub problem: Problem,
     /// Where.
     pub device: String,
-    /// The device's threads and instruction set.
+    /// The device in a few words.
     pub device_description: String,
-    /// The facts about A that the choice rests on.
-    pub facts: RowStats,
+    /// Facts about A; `None` for a matrix in a GPU's memory, which is not read back for them.
+    pub facts: Option<RowStats>,
     /// Algorithm, configuration and reason.
     pub choice: Choice<Config>,
     /// Bytes that the plan holds besides the operands.
@@ -27,10 +45,10 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    pub(crate) fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub(crate) fn new(
         problem: &Problem,
         device: &Device,
+        facts: Option<RowStats>,
         choice: Choice<Config>,
         workspace_bytes: usize,
     ) -> Self {
@@ -38,11 +56,19 @@ impl Explanation {
             problem: problem.clone(),
             device: device.name().into(),
             device_description: device.description(),
-            facts: device.threads().run(|| RowStats::new(a)),
+            facts,
             choice,
             workspace_bytes,
         }
     }
+}
+
+/// The facts about a matrix in host memory.
+pub(crate) fn facts<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    a: &CsrView<'_, T, I, O>,
+) -> Option<RowStats> {
+    Some(device.threads().run(|| RowStats::new(a)))
 }
 
 impl Display for Explanation {
@@ -50,25 +76,27 @@ impl Display for Explanation {
         let Explanation { problem, facts, choice, .. } = self;
         writeln!(f, "problem    {problem}")?;
         writeln!(f, "device     {} ({})", self.device, self.device_description)?;
-        writeln!(
-            f,
-            "facts      rows of {} to {} nonzeros, mean {:.2}, deviation {:.2}, {} empty",
-            facts.min_row_length,
-            facts.max_row_length,
-            facts.mean_row_length,
-            facts.row_length_deviation,
-            facts.empty_rows,
-        )?;
-        writeln!(
-            f,
-            "           row span {:.0} columns; {:.0}% of neighbours consecutive, {:.0}% of rows \
-             like the next",
-            facts.mean_row_span,
-            facts.consecutive * 100.0,
-            facts.same_as_next * 100.0,
-        )?;
+        if let Some(facts) = facts {
+            writeln!(
+                f,
+                "facts      rows of {} to {} nonzeros, mean {:.2}, deviation {:.2}, {} empty",
+                facts.min_row_length,
+                facts.max_row_length,
+                facts.mean_row_length,
+                facts.row_length_deviation,
+                facts.empty_rows,
+            )?;
+            writeln!(
+                f,
+                "           row span {:.0} columns; {:.0}% of neighbours consecutive, {:.0}% of rows \
+                 like the next",
+                facts.mean_row_span,
+                facts.consecutive * 100.0,
+                facts.same_as_next * 100.0,
+            )?;
+        }
         writeln!(f, "algorithm  {} ({})", choice.algorithm, choice.algorithm.source())?;
-        writeln!(f, "config     {:?}", choice.config)?;
+        writeln!(f, "config     {}", choice.config)?;
         writeln!(f, "why        {}", choice.reason)?;
         write!(f, "workspace  {} bytes", self.workspace_bytes)
     }

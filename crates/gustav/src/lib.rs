@@ -34,18 +34,20 @@
 //! Arrays that a program already holds are borrowed by [`CsrView`]; `i32` and `i64` index
 //! arrays are read in place through [`index::unsigned`]. Column indices and row offsets are
 //! `u32` or `u64`, independently. Files are read and written, and test matrices generated, by
-//! [`io`].
+//! [`io`]. [`cuda`] shows products on NVIDIA GPUs, where matrices stay in the GPU's memory.
 
+mod catalog;
+pub mod cuda;
 mod device;
 mod explain;
 mod plan;
 mod product;
 
 pub use device::{Device, DeviceInfo};
-pub use explain::Explanation;
+pub use explain::{Config, Explanation};
 pub use gustav_core::*;
-pub use gustav_cpu::{Config, CpuScalar, Threads};
+pub use gustav_cpu::{CpuScalar, Threads};
 pub use gustav_io as io;
 pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats};
-pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
+pub use plan::{PlanSpmm, SpgemmPlan, SpmmPlan, SpmvPlan};
 pub use product::{Spgemm, Spmm, Spmv, spgemm, spmm, spmv};

@@ -127,7 +127,8 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 product = Some((c, plan.products()));
                 Ok(ms)
             })?;
-            let verdict = match &product {
+            let mut run = Trial::new(plan.explain(), plan_ms, timing);
+            run.verdict = match &product {
                 Some((c, _)) if running.verify => {
                     let _spinner = output::spinner(args.telling, "verifying");
                     let transposed =
@@ -142,7 +143,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 }
                 _ => None,
             };
-            Ok(Trial { explanation: plan.explain().clone(), plan_ms, timing, verdict })
+            Ok(run)
         };
         let (best, attempts) = product::attempt(choice, device, Operation::Spgemm, &mut trial)?;
         let Some((c, products)) = product else {
@@ -161,6 +162,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             multiplications: products as f64,
             nnz_c: Some(c.nnz()),
             products: Some(products),
+            floor_ms: None,
             formula: self.formula.clone(),
             sample,
             norm,

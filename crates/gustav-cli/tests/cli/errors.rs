@@ -108,7 +108,9 @@ fn numbers_out_of_range_are_refused() {
 
 #[test]
 fn a_missing_gpu_is_one_line() {
-    refused("a.mtx", SMALL, "spmv a.mtx --device cuda:0", &["no device", "cuda:0", "no CUDA"]);
+    refused("a.mtx", SMALL, "spmv a.mtx --device cuda:4096", &["no device", "cuda:4096"]);
+    let nearest = ["segmented on the device cuda:0", "row-split"];
+    refused("a.mtx", SMALL, "spmm a.mtx --columns 2 --device cpu --algorithm segmented", &nearest);
     refused("a.mtx", SMALL, "spmv a.mtx --device gpu", &["device: gpu is not valid", "cuda:K"]);
 }
 

@@ -20,6 +20,13 @@ __device__ __forceinline__ unsigned short load_readonly_16(const void *from) {
     return __ldg(static_cast<const unsigned short *>(from));
 }
 
+// A load that only L2 answers.
+__device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[4]) {
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "l"(from));
+}
+
 // Stores that the caches may drop first.
 __device__ __forceinline__ void store_streaming(void *to, const unsigned (&from)[4]) {
     asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(from[0]),

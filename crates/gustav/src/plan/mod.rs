@@ -6,7 +6,7 @@ mod spmv;
 
 pub use spgemm::SpgemmPlan;
 pub(crate) use spgemm::tune as tune_spgemm;
-pub use spmm::SpmmPlan;
+pub use spmm::{PlanSpmm, SpmmPlan};
 pub use spmv::SpmvPlan;
 
 use std::time::Instant;
@@ -71,4 +71,4 @@ macro_rules! accessors {
         }
     };
 }
-use accessors;
+pub(crate) use accessors;

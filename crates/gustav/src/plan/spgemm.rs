@@ -6,6 +6,7 @@ use gustav_core::{
 use gustav_plan::Chooser;
 
 use super::{accessors, autotuned, median_seconds};
+use crate::explain::{Config, facts};
 use crate::{Device, Explanation};
 
 /// A plan for sparse × sparse products with one pattern of A and one of B, made by
@@ -65,6 +66,7 @@ impl Device {
         problem: &Problem,
     ) -> Result<SpgemmPlan<T, I, O>> {
         let (a, b) = (a.into(), b.into());
+        self.offers(problem)?;
         let (options, tuned) = if self.chooser() == Chooser::Autotune {
             let (options, reason) = tune(self, a, b, problem)?;
             (options, Some(reason))
@@ -72,9 +74,10 @@ impl Device {
             (self.options().clone(), None)
         };
         let inner = gustav_cpu::SpgemmPlan::new(a, b, problem, &options)?;
-        let mut choice = inner.choice().clone();
+        let mut choice = inner.choice().clone().map(Config::Cpu);
         choice.reason = tuned.unwrap_or(choice.reason);
-        let explanation = Explanation::new(&a, problem, self, choice, inner.workspace_bytes());
+        let bytes = inner.workspace_bytes();
+        let explanation = Explanation::new(problem, self, facts(self, &a), choice, bytes);
         Ok(SpgemmPlan { inner, explanation })
     }
 }

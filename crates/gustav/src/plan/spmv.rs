@@ -1,15 +1,26 @@
 //! The plan of y = α·op(A)·x ⊕ β·y.
 
-use gustav_core::{CsrView, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind};
+use gustav_core::{
+    CsrView, DenseView, DenseViewMut, Index, Layout, PlusTimes, Problem, Result, Scalar, Semiring,
+    SemiringKind,
+};
 use gustav_plan::Chooser;
 
 use super::{accessors, autotuned, median_seconds};
+use crate::cuda::HostSpmm;
+use crate::explain::{Config, facts};
 use crate::{Device, Explanation};
 
-/// A plan for sparse × vector products with one pattern of A, made by [`Device::plan_spmv`].
+/// A plan for sparse × vector products with one pattern of A in host memory, made by
+/// [`Device::plan_spmv`]. On a GPU every execution moves the operands there and the product back.
 pub struct SpmvPlan<T: Scalar, I: Index = u32, O: Index = u32> {
-    inner: gustav_cpu::SpmvPlan<T, I, O>,
+    inner: Inner<T, I, O>,
     explanation: Explanation,
+}
+
+enum Inner<T: Scalar, I: Index, O: Index> {
+    Cpu(Box<gustav_cpu::SpmvPlan<T, I, O>>),
+    Cuda(Box<HostSpmm<T, I, O>>),
 }
 
 impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
@@ -30,11 +41,13 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         self.execute_with(PlusTimes, a, alpha, x, beta, y)
     }
 
-    /// The same over another semiring; β equal to its zero does not read y.
+    /// The same over another semiring; β equal to its zero does not read y. On a GPU it is the
+    /// semiring of the plan's problem, for which its kernel was compiled.
     ///
     /// # Errors
     /// [`gustav_core::Error::Pattern`] when A is not the matrix of the plan,
-    /// [`gustav_core::Error::Shape`] when x or y do not fit.
+    /// [`gustav_core::Error::Shape`] when x or y do not fit, and on a GPU
+    /// [`gustav_core::Error::Argument`] for another semiring and what its driver refuses.
     pub fn execute_with<'a, S: Semiring<T::Accum>>(
         &mut self,
         semiring: S,
@@ -44,7 +57,15 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         beta: T::Accum,
         y: &mut [T],
     ) -> Result<()> {
-        self.inner.execute(semiring, a.into(), alpha, x, beta, y)
+        let a = a.into();
+        match &mut self.inner {
+            Inner::Cpu(plan) => plan.execute(semiring, a, alpha, x, beta, y),
+            Inner::Cuda(plan) => {
+                let x = DenseView::row_major(x.len(), 1, x)?;
+                let mut y = DenseViewMut::new(y.len(), 1, Layout::RowMajor, 1, y)?;
+                plan.execute(S::KIND, &a, alpha, &x, beta, beta != S::zero(), &mut y)
+            }
+        }
     }
 }
 
@@ -59,6 +80,12 @@ impl Device {
         problem: &Problem,
     ) -> Result<SpmvPlan<T, I, O>> {
         let a = a.into();
+        self.offers(problem)?;
+        if self.gpu().is_some() {
+            let plan = HostSpmm::new(self, &a, problem)?;
+            let explanation = Explanation { facts: facts(self, &a), ..plan.explain().clone() };
+            return Ok(SpmvPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
+        }
         let (options, tuned) = if self.chooser() == Chooser::Autotune {
             let (options, reason) = tune(self, a, problem)?;
             (options, Some(reason))
@@ -66,10 +93,11 @@ impl Device {
             (self.options().clone(), None)
         };
         let inner = gustav_cpu::SpmvPlan::new(a, problem, &options)?;
-        let mut choice = inner.choice().clone();
+        let mut choice = inner.choice().clone().map(Config::Cpu);
         choice.reason = tuned.unwrap_or(choice.reason);
-        let explanation = Explanation::new(&a, problem, self, choice, inner.workspace_bytes());
-        Ok(SpmvPlan { inner, explanation })
+        let bytes = inner.workspace_bytes();
+        let explanation = Explanation::new(problem, self, facts(self, &a), choice, bytes);
+        Ok(SpmvPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
     }
 }
 

@@ -86,6 +86,7 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
         let Spgemm { a, b, sorted, drop_zeros, settings } = self;
         let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted);
         let device = settings.device()?;
+        device.offers(&problem)?;
         let options = match device.chooser() {
             Chooser::Autotune => tune(&device, a, b, &problem)?.0,
             _ => device.options().clone(),

@@ -1,0 +1,90 @@
+//! Products on a GPU: operands move there once, executions are timed by the GPU's clock.
+
+use gustav::cuda::{DeviceCsr, DeviceDense, Probe, Stream};
+use gustav::{CsrView, Dense, DenseView, Device, Explanation, Index, Problem, Scalar};
+
+use crate::failure::Result;
+use crate::measure::{self, Timing};
+
+/// Operands in a GPU's memory.
+pub struct Resident<T: Scalar, I: Index, O: Index> {
+    a: DeviceCsr<T, I, O>,
+    b: DeviceDense<T>,
+    before: Option<DeviceDense<T>>,
+    c: DeviceDense<T>,
+    stream: Stream,
+    probe: Probe,
+    upload_ms: f64,
+}
+
+/// What one algorithm did.
+pub struct Run {
+    /// What the plan says.
+    pub explanation: Explanation,
+    /// Milliseconds of planning.
+    pub plan_ms: f64,
+    /// Milliseconds of moving the operands to the GPU and C back.
+    pub transfer_ms: f64,
+    /// Milliseconds of executing, each time with cold caches.
+    pub timing: Timing,
+}
+
+impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
+    /// Moves the operands of `problem` to `device`; `before` is C before the product, where it is
+    /// read.
+    ///
+    /// # Errors
+    /// When the GPU lacks the memory.
+    pub fn new(
+        device: &Device,
+        problem: &Problem,
+        a: CsrView<'_, T, I, O>,
+        b: DenseView<'_, T>,
+        before: Option<DenseView<'_, T>>,
+    ) -> Result<Self> {
+        let move_all =
+            || Ok((device.upload(a)?, device.upload(b)?, before.map(|m| device.upload(m))));
+        let ((a, b, before), upload_ms) = measure::once(move_all)?;
+        Ok(Resident {
+            a,
+            b,
+            before: before.transpose()?,
+            c: device.dense(problem.output_rows(), problem.columns, problem.layout_c)?,
+            stream: device.stream()?,
+            probe: Probe::new(device.cuda_device()?)?,
+            upload_ms,
+        })
+    }
+
+    /// Plans as `device` chooses, multiplies into a poisoned C, and brings it to `c`.
+    ///
+    /// # Errors
+    /// When the algorithm refuses `problem` or the GPU fails.
+    pub fn run(
+        &mut self,
+        device: &Device,
+        problem: &Problem,
+        (alpha, beta): (T::Accum, T::Accum),
+        repeat: Option<usize>,
+        c: &mut Dense<T>,
+    ) -> Result<Run> {
+        let Resident { a, b, before, c: product, stream, probe, upload_ms } = self;
+        let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spmm(&*a, problem)?))?;
+        // NaN in every floating-point type: what β = 0 must not read.
+        product.data_mut().fill(0xff, stream)?;
+        let mut execute = || -> Result<f64> {
+            if let Some(before) = before {
+                product.data_mut().copy_from(before.data(), stream)?;
+            }
+            let run = || plan.execute(a, alpha, b, beta, product, stream);
+            Ok(probe.cold_ms(stream, run)?)
+        };
+        // The first execution may set up what later ones reuse.
+        execute()?;
+        let timing = measure::repeat(repeat, &mut execute)?;
+        let (read, download_ms) = measure::once(|| Ok(product.data().read(c.data_mut())))?;
+        read?;
+        let explanation = plan.explain().clone();
+        Ok(Run { explanation, plan_ms, transfer_ms: *upload_ms + download_ms, timing })
+    }
+}

@@ -1,0 +1,86 @@
+//! Which algorithms a device has.
+
+use gustav_core::{Error, Operation, Problem, Result};
+use gustav_plan::{Algorithm, Chooser};
+
+use crate::Device;
+
+fn cpu(operation: Operation) -> Vec<Algorithm> {
+    let entries = match operation {
+        Operation::Spmm => gustav_cpu::spmm::catalog(),
+        Operation::Spmv => gustav_cpu::spmv::catalog(),
+        Operation::Spgemm => gustav_cpu::spgemm::catalog(),
+    };
+    entries.iter().map(|e| e.algorithm).collect()
+}
+
+fn cuda(operation: Operation) -> Vec<Algorithm> {
+    match operation {
+        // A vector is a matrix of one column.
+        Operation::Spmm | Operation::Spmv => {
+            gustav_cuda::spmm::catalog().iter().map(|e| e.algorithm).collect()
+        }
+        Operation::Spgemm => Vec::new(),
+    }
+}
+
+impl Device {
+    /// The algorithms that this device has for `operation`.
+    pub fn algorithms(&self, operation: Operation) -> Vec<Algorithm> {
+        if self.gpu().is_some() { cuda(operation) } else { cpu(operation) }
+    }
+
+    /// Refuses an operation or a named algorithm that only the other kind of device has, naming
+    /// what works.
+    pub(crate) fn offers(&self, problem: &Problem) -> Result<()> {
+        let operation = problem.operation;
+        let here = self.algorithms(operation);
+        let on_cpu = self.gpu().is_none();
+        let refuse = |backend: String, reason: &str, nearest: String| {
+            let problem = problem.to_string();
+            Err(Error::Unsupported { problem, backend, reason: reason.into(), nearest })
+        };
+        if here.is_empty() {
+            return refuse(self.name().into(), "this product has no kernels there", "cpu".into());
+        }
+        let Chooser::Named(algorithm) = self.chooser() else { return Ok(()) };
+        let (there, reason, other) = if on_cpu {
+            (cuda(operation), "it is an algorithm of GPUs", "cuda:0")
+        } else {
+            (cpu(operation), "it is an algorithm of the CPU", "cpu")
+        };
+        if here.contains(&algorithm) || !there.contains(&algorithm) {
+            return Ok(());
+        }
+        let names: Vec<_> = here.iter().map(|a| a.name()).collect();
+        let nearest = format!("{algorithm} on the device {other}; here auto, {}", names.join(", "));
+        refuse(format!("{algorithm} on {}", self.name()), reason, nearest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Csr;
+
+    use super::*;
+
+    #[test]
+    fn what_only_gpus_have_is_refused_with_what_works() {
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let problem = Problem::spmm(&eye.view()).columns(2);
+        for algorithm in [Algorithm::Segmented, Algorithm::Vendor] {
+            let device = Device::cpu().choose(Chooser::Named(algorithm));
+            let text = device.plan_spmm(&eye, &problem).err().expect("a refusal").to_string();
+            for part in [algorithm.name(), "on the device cuda:0", "row-split", "csb"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_operation_has_algorithms_on_the_cpu() {
+        for operation in [Operation::Spmm, Operation::Spmv, Operation::Spgemm] {
+            assert!(Device::cpu().algorithms(operation).len() >= 3, "{operation}");
+        }
+    }
+}

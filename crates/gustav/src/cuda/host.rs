@@ -1,0 +1,103 @@
+//! Matrices in host memory multiplied on a GPU.
+
+use gustav_core::{
+    CsrView, DenseView, DenseViewMut, Error, Index, Problem, Result, Scalar, SemiringKind,
+};
+
+use super::plan::SpmmPlan;
+use super::{DeviceBuffer, DeviceCsr, DeviceDense};
+use crate::plan::PlanSpmm;
+use crate::{Device, Explanation};
+
+/// A plan whose executions move the operands to the GPU and the product back.
+pub(crate) struct HostSpmm<T: Scalar, I: Index, O: Index> {
+    device: gustav_cuda::Device,
+    problem: Problem,
+    a: DeviceCsr<T, I, O>,
+    // Kept from one execution to the next, as long as their shapes in memory stay.
+    b: Option<DeviceDense<T>>,
+    c: Option<DeviceDense<T>>,
+    plan: SpmmPlan<T, I, O>,
+}
+
+impl<T: Scalar, I: Index, O: Index> HostSpmm<T, I, O> {
+    /// Moves `a` to the GPU and plans there.
+    pub fn new(device: &Device, a: &CsrView<'_, T, I, O>, problem: &Problem) -> Result<Self> {
+        let cuda = device.cuda_device()?;
+        let resident = DeviceCsr::upload(cuda, a)?;
+        let plan = (&resident).plan_spmm(device, problem)?;
+        let (device, problem) = (cuda.clone(), problem.clone());
+        Ok(HostSpmm { device, problem, a: resident, b: None, c: None, plan })
+    }
+
+    /// What the plan on the GPU says.
+    pub fn explain(&self) -> &Explanation {
+        self.plan.explain()
+    }
+
+    /// C = α·op(A)·B ⊕ β·C over `kind`, done when this returns; `reads_c` is false for a β that
+    /// leaves C unread.
+    pub fn execute(
+        &mut self,
+        kind: SemiringKind,
+        a: &CsrView<'_, T, I, O>,
+        alpha: T::Accum,
+        b: &DenseView<'_, T>,
+        beta: T::Accum,
+        reads_c: bool,
+        c: &mut DenseViewMut<'_, T>,
+    ) -> Result<()> {
+        if kind != self.problem.semiring {
+            return Err(Error::Argument {
+                name: "semiring",
+                found: kind.to_string(),
+                expected: format!(
+                    "{}, which the plan's kernel was compiled for",
+                    self.problem.semiring
+                ),
+            });
+        }
+        if (a.nrows(), a.ncols(), a.nnz()) != (self.a.nrows(), self.a.ncols(), self.a.nnz()) {
+            let name = |r, c, n| format!("{r} x {c} with {n} nonzeros");
+            return Err(Error::Pattern {
+                expected: name(self.a.nrows(), self.a.ncols(), self.a.nnz()),
+                found: name(a.nrows(), a.ncols(), a.nnz()),
+            });
+        }
+        self.a.values_mut().write(a.values())?;
+        let stream = self.device.stream();
+        let b_device = room(&self.device, &mut self.b, b)?;
+        b_device.data_mut().write(b.data())?;
+        let before = c.as_view();
+        // Padding between the lines of C goes there and comes back unchanged.
+        let padded = before.data().len() != before.nrows() * before.ncols();
+        let c_device = room(&self.device, &mut self.c, &before)?;
+        if reads_c || padded {
+            c_device.data_mut().write(before.data())?;
+        }
+        self.plan.execute(&self.a, alpha, b_device, beta, c_device, stream)?;
+        c_device.data().read(c.data())
+    }
+}
+
+/// The matrix in `kept`, made anew when it does not lie in memory as `m` does.
+fn room<'k, T: Scalar>(
+    device: &gustav_cuda::Device,
+    kept: &'k mut Option<DeviceDense<T>>,
+    m: &DenseView<'_, T>,
+) -> Result<&'k mut DeviceDense<T>> {
+    let (rows, columns, layout) = (m.nrows(), m.ncols(), m.layout());
+    let (ld, len) = (m.leading_dimension(), m.data().len());
+    let found = kept.take().filter(|d| {
+        (d.nrows(), d.ncols(), d.layout()) == (rows, columns, layout)
+            && (d.leading_dimension(), d.data().len()) == (ld, len)
+    });
+    let matrix = match found {
+        Some(matrix) => matrix,
+        None => {
+            let data = DeviceBuffer::uninit(device, len, "a dense matrix on the device")?;
+            DeviceDense::new(rows, columns, layout, ld, data)?
+        }
+    };
+    Ok(kept.insert(matrix))
+}

@@ -1,0 +1,121 @@
+//! NVIDIA GPUs: matrices that stay in a device's memory, and plans for them.
+//!
+//! ```no_run
+//! use gustav::{Csr, Dense, Device};
+//!
+//! let a = Csr::<f32>::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, 2.0])?;
+//! let b = Dense::from_row_major(2, 1, vec![10.0, 20.0])?;
+//!
+//! let gpu = Device::cuda(0)?;
+//! let a = gpu.upload(&a)?; // or borrow device pointers, see `DeviceBuffer::borrowed`
+//! let b = gpu.upload(&b)?;
+//! let mut c = gpu.dense(2, 1, Default::default())?;
+//! let stream = gpu.stream()?;
+//!
+//! let mut plan = gpu.plan_spmm(&a, &a.spmm().columns(1).calls(1000))?;
+//! plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream)?; // queued; values may change between calls
+//! assert_eq!(c.download()?.data(), [20.0, 20.0]); // waits for the stream
+//! println!("{}", plan.explain());
+//! # Ok::<(), gustav::Error>(())
+//! ```
+//!
+//! Matrices in host memory are multiplied on a GPU as well, by the same calls as on the CPU; every
+//! execution then moves the operands there and the product back.
+
+mod host;
+mod plan;
+mod tune;
+mod upload;
+
+pub use gustav_cuda::spmm::{self, Config};
+pub use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Event, Probe, Profile, Stream};
+pub(crate) use host::HostSpmm;
+pub use plan::SpmmPlan;
+pub use upload::Upload;
+
+use gustav_core::{Error, Layout, Result, Scalar};
+
+use crate::Device;
+
+/// A GPU with the name it was asked for by.
+#[derive(Clone, Debug)]
+pub(crate) struct Gpu {
+    pub device: gustav_cuda::Device,
+    pub name: String,
+}
+
+impl Gpu {
+    /// The GPU number `ordinal`.
+    pub fn new(ordinal: u32) -> Result<Self> {
+        let name = format!("cuda:{ordinal}");
+        Ok(Gpu { device: gustav_cuda::Device::cuda(ordinal as usize)?, name })
+    }
+}
+
+/// A GPU in a few words.
+pub(crate) fn description(p: &Profile) -> String {
+    let (major, minor) = p.compute_capability;
+    let mib = |bytes: usize| bytes >> 20;
+    format!(
+        "{}, {} multiprocessors, {} MiB L2, {} MiB memory, compute capability {major}.{minor}, \
+         driver for CUDA {}.{}",
+        p.name,
+        p.multiprocessors,
+        mib(p.l2_bytes),
+        mib(p.memory_bytes),
+        p.driver / 1000,
+        p.driver % 1000 / 10,
+    )
+}
+
+/// What only a GPU does. On the CPU, which multiplies matrices where they are, these are
+/// [`Error::Unsupported`].
+impl Device {
+    /// A copy of a sparse ([`Csr`](crate::Csr)) or dense ([`Dense`](crate::Dense)) matrix in the
+    /// device's memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Device`].
+    pub fn upload<M: Upload>(&self, matrix: M) -> Result<M::Resident> {
+        matrix.upload(self.cuda_device()?)
+    }
+
+    /// A packed dense matrix in the device's memory whose values have not been written.
+    ///
+    /// # Errors
+    /// As [`Device::upload`].
+    pub fn dense<T: Scalar>(
+        &self,
+        nrows: usize,
+        ncols: usize,
+        layout: Layout,
+    ) -> Result<DeviceDense<T>> {
+        DeviceDense::uninit(self.cuda_device()?, nrows, ncols, layout)
+    }
+
+    /// A new queue of work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn stream(&self) -> Result<Stream> {
+        self.cuda_device()?.new_stream()
+    }
+
+    /// Whether this is a GPU.
+    pub fn is_cuda(&self) -> bool {
+        self.gpu().is_some()
+    }
+
+    /// The backend's device, to borrow memory on (see [`DeviceBuffer::borrowed`]).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on the CPU.
+    pub fn cuda_device(&self) -> Result<&gustav_cuda::Device> {
+        self.gpu().map(|g| &g.device).ok_or_else(|| Error::Unsupported {
+            problem: "matrices and streams of its own".into(),
+            backend: "the CPU".into(),
+            reason: "it multiplies matrices where they are".into(),
+            nearest: "plan_spmm with the matrix in host memory, or Device::cuda".into(),
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! The façade on a GPU: matrices that stay there, matrices in host memory, and what is refused.
+
+use gustav::cuda::{DeviceBuffer, DeviceDense};
+use gustav::{
+    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, MinPlus, PlusTimes, Problem, Scalar,
+    SemiringKind, Spgemm, Spmm, Spmv,
+};
+use gustav_testkit::oracle;
+
+fn gpu() -> Device {
+    Device::cuda(0).expect("a CUDA device")
+}
+
+fn matrix(description: &str) -> Csr<f32> {
+    let generator: gustav::io::Generator = description.parse().expect("a description");
+    generator.build(5).expect("a small matrix")
+}
+
+fn operand(rows: usize, columns: usize, layout: Layout) -> Dense<f32> {
+    Dense::from_fn(rows, columns, layout, |i, j| ((5 * i + 3 * j) % 13) as f32 - 6.0)
+        .expect("small")
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_four_nouns() {
+    let (gpu, host) = (gpu(), matrix("uniform:300x200,7"));
+    let b = operand(200, 33, Layout::RowMajor);
+    let before = operand(300, 33, Layout::RowMajor);
+    let a = gpu.upload(&host).expect("A");
+    let b_there = gpu.upload(&b).expect("B");
+    let mut c = gpu.upload(&before).expect("C");
+    let stream = gpu.stream().expect("a stream");
+    let mut plan = gpu.plan_spmm(&a, &a.spmm().columns(33).calls(1000)).expect("a plan");
+    plan.execute(&a, 2.0, &b_there, 0.5, &mut c, &stream).expect("C");
+    let reference = oracle::Spmm {
+        alpha: 2.0,
+        beta: 0.5,
+        before: Some(before.view()),
+        ..oracle::Spmm::new(host.view(), b.view())
+    };
+    let c = c.download().expect("C");
+    assert!(reference.verify(c.view()).expect("shapes fit").ok);
+    let text = plan.explain().to_string();
+    for part in ["cuda:0", "algorithm", "why", "workspace"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn borrowed_pointers_are_multiplied_in_place() {
+    let (gpu, host) = (gpu(), matrix("banded:100,2"));
+    let a = gpu.upload(&host).expect("A");
+    let b = operand(100, 8, Layout::RowMajor);
+    let owned = gpu.upload(&b).expect("B");
+    let device = gpu.cuda_device().expect("a GPU");
+    // SAFETY: the memory is that of `owned`, which outlives its borrower.
+    let memory = unsafe { DeviceBuffer::borrowed(device, owned.data().address(), 800) };
+    let borrowed = DeviceDense::new(100, 8, Layout::RowMajor, 8, memory).expect("B");
+    let mut c = gpu.dense(100, 8, Layout::RowMajor).expect("C");
+    let stream = gpu.stream().expect("a stream");
+    let mut plan = gpu.plan_spmm(&a, &a.spmm().columns(8)).expect("a plan");
+    plan.execute(&a, 1.0, &borrowed, 0.0, &mut c, &stream).expect("C");
+    let c = c.download().expect("C");
+    assert!(oracle::Spmm::new(host.view(), b.view()).verify(c.view()).expect("shapes fit").ok);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn host_matrices_go_there_and_back() {
+    let (gpu, a) = (gpu(), matrix("rmat:9,8"));
+    for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        let b = operand(512, 5, layout);
+        let c = Spmm::new(&a, &b).layout(layout).device(gpu.clone()).run().expect("C");
+        assert!(oracle::Spmm::new(a.view(), b.view()).verify(c.view()).expect("shapes fit").ok);
+    }
+    // Lines with padding between them, which must stay as it is.
+    let b = operand(512, 3, Layout::RowMajor);
+    let mut c =
+        Dense::with_leading_dimension(512, 3, Layout::RowMajor, 4, vec![7.0; 2048]).expect("C");
+    Spmm::new(&a, &b).device(gpu.clone()).run_into(0.0, &mut c).expect("C");
+    assert!(oracle::Spmm::new(a.view(), b.view()).verify(c.view()).expect("shapes fit").ok);
+    assert!(c.data().iter().skip(3).step_by(4).all(|v| *v == 7.0));
+
+    let x: Vec<f32> = (0..512).map(|k| (k % 9) as f32).collect();
+    let y = Spmv::new(&a, &x).transpose_a(true).device(gpu).run().expect("y");
+    let plus_times = SemiringKind::PlusTimes;
+    let verdict = oracle::spmv(plus_times, a.view(), true, &x, 1.0, 0.0, None, &y);
+    assert!(verdict.expect("shapes fit").ok);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn plans_of_host_matrices_take_new_values() {
+    let (gpu, mut a) = (gpu(), matrix("grid5:20x20"));
+    let b = operand(400, 6, Layout::RowMajor);
+    let problem = Problem::spmm(&a.view()).columns(6);
+    let mut plan = gpu.plan_spmm(&a, &problem).expect("a plan");
+    let mut c = Dense::zeros(400, 6, Layout::RowMajor).expect("C");
+    for _ in 0..2 {
+        plan.execute(&a, 1.0, &b, 0.0, &mut c).expect("C");
+        assert!(oracle::Spmm::new(a.view(), b.view()).verify(c.view()).expect("shapes fit").ok);
+        a.values_mut().iter_mut().for_each(|v| *v *= -3.0);
+    }
+    assert!(plan.explain().facts.is_some());
+    let zero = f32::zero();
+    let wrong = plan.execute_with(MinPlus, &a, zero, &b, f32::INFINITY, &mut c);
+    assert!(matches!(wrong, Err(Error::Argument { name: "semiring", .. })), "{wrong:?}");
+    let other = matrix("grid5:20x21");
+    let wrong = plan.execute_with(PlusTimes, &other, 1.0, &b, 0.0, &mut c);
+    assert!(matches!(wrong, Err(Error::Pattern { .. })), "{wrong:?}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn autotuning_names_the_fastest() {
+    let (gpu, host) = (gpu().choose(Chooser::Autotune), matrix("rmat:10,8"));
+    let a = gpu.upload(&host).expect("A");
+    let plan = gpu.plan_spmm(&a, &a.spmm().columns(64)).expect("a plan");
+    assert!(plan.reason().starts_with("fastest of "), "{}", plan.reason());
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_a_gpu_lacks_is_refused_with_what_works() {
+    let (gpu, a) = (gpu(), matrix("banded:50,1"));
+    let e = Spgemm::new(&a, &a).device(gpu.clone()).run().expect_err("no kernels");
+    assert!(e.to_string().contains("nearest that works: cpu"), "{e}");
+    let b = operand(50, 2, Layout::RowMajor);
+    let csb = gpu.choose(Chooser::Named(Algorithm::Csb));
+    let e = Spmm::new(&a, &b).device(csb).run().expect_err("no kernels");
+    assert!(e.to_string().contains("csb on the device cpu"), "{e}");
+}
+
+#[test]
+fn the_cpu_has_no_memory_of_its_own() {
+    let e = Device::cpu().upload(&matrix("banded:9,1")).expect_err("no upload");
+    assert!(matches!(e, Error::Unsupported { .. }) && e.to_string().contains("plan_spmm"), "{e}");
+}
