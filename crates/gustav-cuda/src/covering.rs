@@ -1,10 +1,15 @@
 //! Kernel instantiations compiled without a device: every type meets every semiring, targets and
 //! tiles take turns.
 
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use gustav_core::{DType, IndexType, SemiringKind};
 
 use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
+use crate::probe;
 use crate::spmm::row_split;
 use crate::spmm::segmented::{Config, Reduction, Variant};
 use crate::transposed;
@@ -47,9 +52,8 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     .request()
 }
 
-#[test]
-#[ignore = "needs NVRTC on the library path"]
-fn covering_set_compiles_for_every_target() {
+/// The set, each with the turn that picks its target.
+fn requests() -> Vec<(usize, Request)> {
     let mut requests = Vec::new();
     for (i, dtype) in TYPES.into_iter().enumerate() {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
@@ -68,19 +72,110 @@ fn covering_set_compiles_for_every_target() {
     }
     requests.push((0, transposed::request::<f32, u32>()));
     requests.push((1, transposed::request::<f64, u64>()));
-    let mut failures = Vec::new();
-    for (turn, request) in &requests {
-        let target = TARGETS[turn % TARGETS.len()];
-        match Nvrtc.compile(request, target) {
-            Ok(cubin) => assert!(cubin.starts_with(b"\x7fELF"), "{} is no cubin", request.name),
-            Err(error) => failures.push(format!("{error}")),
+    requests.push((2, probe::request()));
+    requests
+}
+
+/// Whether NVRTC is there; if not, says on the terminal that `test` was skipped.
+fn found_nvrtc(test: &str) -> bool {
+    let found = Nvrtc::is_present();
+    if !found {
+        // Written past the harness, which shows what a passing test prints to nobody.
+        let line = format!("SKIPPED {test}: libnvrtc was not found on the library path\n");
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+    found
+}
+
+/// What `work` makes of every request, on all cores.
+fn each<R: Send>(
+    requests: &[(usize, Request)],
+    work: impl Fn(usize, &Request) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((turn, request)) = requests.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let result = work(*turn, request);
+                    results.lock().expect("no thread has failed").push(result);
+                }
+            });
+        }
+    });
+    results.into_inner().expect("no thread has failed")
+}
+
+#[test]
+fn covering_set_compiles_for_every_target() {
+    if !found_nvrtc("covering_set_compiles_for_every_target") {
+        return;
+    }
+    let requests = requests();
+    let results = each(&requests, |turn, request| {
+        let cubin = Nvrtc.compile(request, TARGETS[turn % TARGETS.len()]);
+        cubin.map(|c| assert!(c.starts_with(b"\x7fELF"), "{} is no cubin", request.name))
+    });
+    let failures: Vec<_> = results.iter().filter_map(|r| r.as_ref().err()).collect();
+    assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), requests.len());
+}
+
+const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/registers-sm_90.txt");
+
+/// Registers and spills of every kernel of the set on sm_90, beside those of the snapshot. With
+/// `GUSTAV_UPDATE_SNAPSHOT` set, the snapshot is written instead.
+#[test]
+#[ignore = "needs NVRTC, and minutes"]
+fn registers_on_sm_90_are_those_of_the_snapshot() {
+    let name = "registers_on_sm_90_are_those_of_the_snapshot";
+    if !found_nvrtc(name) {
+        return;
+    }
+    let version = Nvrtc.version().expect("a version");
+    let mut lines: Vec<String> = each(&requests(), |_, request| {
+        let log = Nvrtc.resources(request, "sm_90").expect("a log");
+        resources(&log, &request.to_string())
+    })
+    .concat();
+    lines.sort();
+    lines.dedup();
+    let found = format!("{version}\n{}\n", lines.join("\n"));
+    if std::env::var_os("GUSTAV_UPDATE_SNAPSHOT").is_some() {
+        std::fs::write(SNAPSHOT, found).expect("the snapshot is written");
+        return;
+    }
+    let kept = std::fs::read_to_string(SNAPSHOT).expect("the snapshot");
+    if !kept.starts_with(&format!("{version}\n")) {
+        let kept = kept.lines().next().unwrap_or_default();
+        let line = format!("SKIPPED {name}: the snapshot is of {kept}, this is {version}\n");
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        return;
+    }
+    let (kept, found): (Vec<_>, Vec<_>) = (kept.lines().collect(), found.lines().collect());
+    let changed: Vec<_> = found.iter().filter(|l| !kept.contains(l)).collect();
+    assert!(kept == found, "{} lines differ: {changed:#?}", changed.len());
+}
+
+/// A line for each kernel in the assembler's log.
+fn resources(log: &str, request: &str) -> Vec<String> {
+    let number = |line: &str, before: &str| -> u32 {
+        let words = line.split(before).next().unwrap_or_default();
+        words.rsplit([' ', ',']).next().and_then(|n| n.parse().ok()).expect("a number in the log")
+    };
+    let (mut kernel, mut spills, mut lines) = (String::new(), 0, Vec::new());
+    for line in log.lines() {
+        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
+            kernel = rest.split('\'').next().unwrap_or_default().into();
+        } else if line.contains("bytes spill stores") {
+            spills = number(line, " bytes spill stores") + number(line, " bytes spill loads");
+        } else if line.contains(" registers") && line.contains("Used ") {
+            let registers = number(line, " registers");
+            lines
+                .push(format!("{request} {kernel}: {registers} registers, {spills} bytes spilled"));
         }
     }
-    assert!(
-        failures.is_empty(),
-        "{} of {}: {}",
-        failures.len(),
-        requests.len(),
-        failures.join("\n")
-    );
+    assert!(!lines.is_empty(), "no kernel in the log of {request}: {log}");
+    lines
 }

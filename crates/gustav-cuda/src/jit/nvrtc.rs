@@ -18,6 +18,14 @@ impl Nvrtc {
         // SAFETY: only tries to open the library.
         unsafe { sys::is_culib_present() }
     }
+
+    /// The assembler's words on the registers and the spills of a kernel.
+    #[cfg(test)]
+    pub(crate) fn resources(&self, request: &Request, target: &str) -> Result<String> {
+        let mut options = request.options(target);
+        options.push("--ptxas-options=-v".into());
+        Ok(compile(request, target, options)?.log())
+    }
 }
 
 impl Compiler for Nvrtc {
@@ -38,19 +46,22 @@ impl Compiler for Nvrtc {
 
     fn compile(&self, request: &Request, target: &str) -> Result<Vec<u8>> {
         self.version()?;
-        let program = Program::new(request)?;
-        let options = c_strings(request.options(target))?;
-        let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
-        // SAFETY: the options outlive the call.
-        let status = unsafe {
-            sys::nvrtcCompileProgram(program.raw, pointers.len() as i32, pointers.as_ptr())
-        };
-        if status != sys::nvrtcResult::NVRTC_SUCCESS {
-            let reason = format!("{} for {target}: {}", request.name, program.log());
-            return Err(Error::Device { action: "compiling a kernel", reason });
-        }
-        program.cubin()
+        compile(request, target, request.options(target))?.cubin()
     }
+}
+
+fn compile(request: &Request, target: &str, options: Vec<String>) -> Result<Program> {
+    let program = Program::new(request)?;
+    let options = c_strings(options)?;
+    let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+    // SAFETY: the options outlive the call.
+    let status =
+        unsafe { sys::nvrtcCompileProgram(program.raw, pointers.len() as i32, pointers.as_ptr()) };
+    if status != sys::nvrtcResult::NVRTC_SUCCESS {
+        let reason = format!("{request} for {target}: {}", program.log());
+        return Err(Error::Device { action: "compiling a kernel", reason });
+    }
+    Ok(program)
 }
 
 struct Program {

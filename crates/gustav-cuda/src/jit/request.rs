@@ -49,6 +49,14 @@ impl Request {
     }
 }
 
+/// The file and its parameters, for messages.
+impl Display for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)?;
+        self.parameters.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
 macro_rules! headers {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("../../kernels/", $path)))),*]
