@@ -9,9 +9,12 @@ use gustav_core::{DType, IndexType, SemiringKind};
 
 use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
-use crate::probe;
-use crate::spmm::row_split;
+use crate::{probe, shares};
+
+use crate::spmm::merge_path::MergePath;
+use crate::spmm::nonzero_split::NonzeroSplit;
 use crate::spmm::segmented::{Config, Reduction, Variant};
+use crate::spmm::{flattened, row_split, thread_row};
 use crate::transposed;
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
@@ -69,10 +72,18 @@ fn requests() -> Vec<(usize, Request)> {
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         requests.push((i, row_split::request(dtype, row_split::Config::default())));
+        requests.push((i + 1, thread_row::request(dtype, thread_row::Config::default())));
+        let shares = flattened::Config::default();
+        let narrow = flattened::Config { items: 8, columns: 4, ..shares };
+        requests.push((i + 2, flattened::request::<NonzeroSplit>(dtype, shares)));
+        requests.push((i + 3, flattened::request::<MergePath>(dtype, shares)));
+        requests.push((i + 4, flattened::request::<NonzeroSplit>(dtype, narrow)));
     }
     requests.push((0, transposed::request::<f32, u32>()));
     requests.push((1, transposed::request::<f64, u64>()));
     requests.push((2, probe::request()));
+    requests.push((3, shares::request("nonzero_split", 2)));
+    requests.push((4, shares::request("merge_path", 1)));
     requests
 }
 

@@ -16,6 +16,8 @@ pub mod matrix;
 pub mod memory;
 pub mod probe;
 mod schedule;
+#[cfg(test)]
+mod shares;
 mod source;
 pub mod spmm;
 pub mod stream;

@@ -44,6 +44,8 @@ macro_rules! algorithms {
 algorithms! {
     /// Whole rows, the same number of rows each.
     RowSplit = "row-split", "Yang, Buluç, Owens 2018, §4.1", [Spmm, Spmv];
+    /// One thread a row, for very short rows.
+    ThreadRow = "thread-row", "Yang, Buluç, Owens 2018, §4.1", [Spmm];
     /// The same number of nonzeros each; rows may be cut, carry-outs are added afterwards.
     NonzeroSplit = "nonzero-split", "Yang, Buluç, Owens 2018, §4.2", [Spmm, Spmv];
     /// The same number of nonzeros plus rows each.

@@ -71,6 +71,8 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "ptx/convert.cuh",
     "ptx/memory.cuh",
     "schedule/segments.cuh",
+    "schedule/shares.cuh",
+    "spmm/flattened.cuh",
     "tile/pack.cuh",
 ];
 

@@ -5,7 +5,7 @@ use gustav_plan::Algorithm;
 
 use super::operands::Operands;
 use super::pattern::Pattern;
-use super::{row_split, segmented, vendor};
+use super::{merge_path, nonzero_split, row_split, segmented, thread_row, vendor};
 use crate::Device;
 use crate::catalog::Entry;
 use crate::stream::Stream;
@@ -116,6 +116,9 @@ macro_rules! algorithms {
 algorithms! {
     Segmented => segmented,
     RowSplit => row_split,
+    ThreadRow => thread_row,
+    NonzeroSplit => nonzero_split,
+    MergePath => merge_path,
     Vendor => vendor,
 }
 

@@ -5,11 +5,16 @@
 
 mod catalog;
 mod checks;
+pub(crate) mod flattened;
+pub mod merge_path;
+pub mod nonzero_split;
 pub(crate) mod operands;
+mod papers;
 mod pattern;
 mod plan;
 pub mod row_split;
 pub mod segmented;
+pub mod thread_row;
 pub mod vendor;
 
 use gustav_core::{Arith, Error, Problem};

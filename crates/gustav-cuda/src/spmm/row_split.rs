@@ -1,12 +1,13 @@
 //! `row-split`: one warp per row and 32 columns, as Yang, Buluç and Owens (2018, §4.1) describe
 //! it. See `kernels/spmm/row_split.cu`.
 
-use gustav_core::{DType, IndexType, Layout, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Layout, Problem, Result};
+use gustav_plan::Algorithm;
 
 use super::catalog::Method;
 use super::operands::Operands;
+use super::papers::{self, Arguments};
 use super::pattern::Pattern;
-use super::unsupported;
 use crate::Device;
 use crate::jit::Request;
 use crate::kernel::Kernel;
@@ -27,28 +28,9 @@ impl Default for Config {
     }
 }
 
-/// What the paper defines: f32 and f64, u32 indices, plus-times, row-major B and C, A as stored.
+/// What the paper defines.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    let refuse = |reason: &str| Err(unsupported(problem, "row-split on CUDA", reason, "segmented"));
-    if problem.operation != Operation::Spmm {
-        return refuse("it multiplies by a dense matrix");
-    }
-    if !matches!(problem.dtype, DType::F32 | DType::F64) {
-        return refuse("the paper's kernel takes f32 and f64");
-    }
-    if (problem.index_type, problem.offset_type) != (IndexType::U32, IndexType::U32) {
-        return refuse("the paper's kernel takes u32 indices");
-    }
-    if problem.semiring != SemiringKind::PlusTimes {
-        return refuse("the paper's kernel computes plus-times");
-    }
-    if problem.transpose_a {
-        return refuse("the paper's kernel multiplies A as stored");
-    }
-    if (problem.layout_b, problem.layout_c) != (Layout::RowMajor, Layout::RowMajor) {
-        return refuse("the paper's kernel reads and writes row-major matrices");
-    }
-    Ok(())
+    papers::supports(problem, Algorithm::RowSplit, Layout::RowMajor)
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
@@ -66,22 +48,6 @@ pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
 pub(super) struct Prepared {
     config: Config,
     kernel: Kernel,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    b: u64,
-    c: u64,
-    rows: u64,
-    columns: u64,
-    ldb: u64,
-    ldc: u64,
-    alpha: u64,
-    beta: u64,
 }
 
 /// The source with its parameters.
@@ -111,19 +77,7 @@ impl Method for Prepared {
     }
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
-        let arguments = Arguments {
-            offsets: o.offsets,
-            indices: o.indices,
-            values: o.values,
-            b: o.b,
-            c: o.c,
-            rows: o.rows as u64,
-            columns: o.columns as u64,
-            ldb: o.ldb as u64,
-            ldc: o.ldc as u64,
-            alpha: o.alpha,
-            beta: o.beta,
-        };
+        let arguments = Arguments::new(o);
         let grid = (
             arguments.rows.div_ceil(u64::from(self.config.warps)),
             arguments.columns.div_ceil(u64::from(WARP)),

@@ -1,0 +1,38 @@
+// coverage: writes down which nonzeros and rows each share gets, for the test that every one of
+// them is visited exactly once.
+//
+//   grid.x -> shares, one a CTA
+#include "schedule/shares.cuh"
+
+constexpr int THREADS = GUSTAV_THREADS;
+constexpr int ITEMS = GUSTAV_ITEMS;
+
+struct Arguments {
+    const u32 *offsets;
+    schedule::Boundary *boundaries;
+    u32 *visits;    // of each nonzero
+    u32 *rows_of;   // row that each nonzero was taken for
+    u32 *row_ends;  // shares that each row ends in
+    u64 shares;
+    u64 rows;
+    u64 nonzeros;
+};
+
+extern "C" __global__ void boundaries(const Arguments args) {
+    const u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;
+    if (i > args.shares) return;
+    args.boundaries[i] = schedule::GUSTAV_SCHEDULE(args.offsets, args.rows, args.nonzeros, i,
+                                                   args.shares, THREADS * ITEMS);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) coverage(const Arguments args) {
+    __shared__ u32 row_of[THREADS * ITEMS];
+    const schedule::Share s = schedule::share(args.boundaries, blockIdx.x);
+    schedule::flatten<THREADS, ITEMS>(args.offsets, args.rows, s, row_of);
+    for (u32 k = threadIdx.x; k < s.last - s.first; k += THREADS) {
+        atomicAdd(args.visits + s.first + k, 1);
+        args.rows_of[s.first + k] = s.first_row + row_of[k];
+    }
+    for (u64 r = (u64)s.first_row + threadIdx.x; r < s.last_row; r += THREADS)
+        atomicAdd(args.row_ends + r, 1);
+}

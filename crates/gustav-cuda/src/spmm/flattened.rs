@@ -1,0 +1,186 @@
+//! Host side of `kernels/spmm/flattened.cuh`: what `nonzero-split` and `merge-path` have in common.
+
+use std::ffi::CStr;
+use std::marker::PhantomData;
+
+use gustav_core::{DType, Error, Problem, Result};
+
+use super::catalog::Method;
+use super::operands::Operands;
+use super::pattern::Pattern;
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::stream::Stream;
+use crate::{Device, DeviceBuffer};
+
+// Threads and columns of a CTA of the fix-up.
+const FIX_UP_BLOCK: u32 = 256;
+const FIX_UP_WIDTH: u64 = 32;
+
+/// The shape of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Threads of a CTA; the paper's number is 128.
+    pub threads: u32,
+    /// Nonzeros per thread; the paper's number is 1.
+    pub items: u32,
+    /// Columns of C that a group of as many lanes computes: 32, or 4 with more nonzeros per
+    /// thread, which the paper tried and left.
+    pub columns: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { threads: 128, items: 1, columns: 32 }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<()> {
+        let fits = (32..=1024).contains(&self.threads)
+            && self.threads.is_multiple_of(32)
+            && (1..=16).contains(&self.items)
+            && self.threads * self.items <= 2048
+            && [4, 8, 16, 32].contains(&self.columns);
+        if fits {
+            return Ok(());
+        }
+        Err(Error::Argument {
+            name: "config of equal shares",
+            found: format!("{self:?}"),
+            expected:
+                "whole warps of at most 1024 threads, 1 to 16 items a thread, at most 2048 a \
+                       CTA, and 4, 8, 16 or 32 columns"
+                    .into(),
+        })
+    }
+}
+
+pub(super) const ANY_LAYOUT: bool = false;
+
+/// The paper's configuration.
+pub(super) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
+    Ok((Config::default(), "named by the caller".into()))
+}
+
+/// The paper's configuration and the one it left.
+pub(super) fn configs(_: &Problem) -> Vec<Config> {
+    vec![Config::default(), Config { items: 8, columns: 4, ..Config::default() }]
+}
+
+/// How an algorithm cuts its shares.
+pub(crate) trait Shares: Send {
+    /// Its file below `kernels/`, and the text.
+    const SOURCE: (&'static str, &'static str);
+    /// Its three kernels: boundaries, sums, fix-up.
+    const KERNELS: [&'static CStr; 3];
+
+    /// Units of work in a matrix.
+    fn work(rows: u64, nonzeros: u64) -> u64;
+}
+
+/// The source with its parameters.
+pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
+    Request::new(S::SOURCE.0, S::SOURCE.1)
+        .with("VALUE", dtype)
+        .with("THREADS", config.threads)
+        .with("ITEMS", config.items)
+        .with("COLUMNS", config.columns)
+}
+
+/// The compiled kernels and the memory between them.
+pub(super) struct Prepared<S> {
+    config: Config,
+    shares: u64,
+    kernels: [Kernel; 3],
+    boundaries: DeviceBuffer<u64>,
+    carry_rows: DeviceBuffer<u32>,
+    carries: DeviceBuffer<u64>,
+    shares_of: PhantomData<S>,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    offsets: u64,
+    indices: u64,
+    values: u64,
+    b: u64,
+    c: u64,
+    boundaries: u64,
+    carry_rows: u64,
+    carries: u64,
+    shares: u64,
+    rows: u64,
+    nonzeros: u64,
+    columns: u64,
+    ldb: u64,
+    ldc: u64,
+    alpha: u64,
+    beta: u64,
+}
+
+impl<S: Shares> Prepared<S> {
+    pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
+        config.check()?;
+        let device = pattern.device();
+        let module = device.module(&request::<S>(problem.dtype, config))?;
+        let [boundaries, sums, fix_up] = S::KERNELS;
+        let kernels = [module.kernel(boundaries)?, module.kernel(sums)?, module.kernel(fix_up)?];
+        let work = S::work(problem.output_rows() as u64, problem.nnz as u64);
+        let count = work.div_ceil(u64::from(config.threads * config.items)).max(1) as usize;
+        let bytes = count.saturating_mul(problem.columns).saturating_mul(problem.dtype.bytes());
+        Ok(Prepared {
+            config,
+            shares: count as u64,
+            kernels,
+            boundaries: DeviceBuffer::uninit(device, count + 1, "boundaries of shares")?,
+            carry_rows: DeviceBuffer::uninit(device, count, "rows that are carried out")?,
+            carries: DeviceBuffer::uninit(device, bytes.div_ceil(8), "sums carried out")?,
+            shares_of: PhantomData,
+        })
+    }
+}
+
+impl<S: Shares> Method for Prepared<S> {
+    fn bytes(&self) -> usize {
+        self.boundaries.bytes() + self.carry_rows.bytes() + self.carries.bytes()
+    }
+
+    unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        self.carry_rows.used_on(stream);
+        for used in [&self.boundaries, &self.carries] {
+            used.used_on(stream);
+        }
+        let arguments = Arguments {
+            offsets: o.offsets,
+            indices: o.indices,
+            values: o.values,
+            b: o.b,
+            c: o.c,
+            boundaries: self.boundaries.address(),
+            carry_rows: self.carry_rows.address(),
+            carries: self.carries.address(),
+            shares: self.shares,
+            rows: o.rows as u64,
+            nonzeros: o.nnz as u64,
+            columns: o.columns as u64,
+            ldb: o.ldb as u64,
+            ldc: o.ldc as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+        };
+        let threads = self.config.threads;
+        let strips = |width: u64| arguments.columns.div_ceil(width);
+        let [boundaries, sums, fix_up] = &self.kernels;
+        // SAFETY: `Arguments` is the parameter of all three kernels; boundaries, rows and sums
+        // have room for every share, and the operands are the caller's promise.
+        unsafe {
+            let grid = ((self.shares + 1).div_ceil(u64::from(threads)), 1);
+            boundaries.launch(stream, grid, threads, &arguments)?;
+            let grid = (self.shares, strips(u64::from(self.config.columns)));
+            sums.launch(stream, grid, threads, &arguments)?;
+            fix_up.launch(stream, (self.shares, strips(FIX_UP_WIDTH)), FIX_UP_BLOCK, &arguments)
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What the kernels of the papers take: f32 and f64, u32 indices, plus-times, A as stored, and the
+//! layout of their source.
+
+use gustav_core::{DType, IndexType, Layout, Operation, Problem, Result, SemiringKind};
+use gustav_plan::Algorithm;
+
+use super::operands::Operands;
+use super::unsupported;
+
+/// Refuses what the source of `algorithm` does not define; B and C are in `layout`.
+pub(super) fn supports(problem: &Problem, algorithm: Algorithm, layout: Layout) -> Result<()> {
+    let refuse = |reason: &str| {
+        let backend = format!("{algorithm} on CUDA");
+        Err(unsupported(problem, &backend, reason, Algorithm::Segmented.name()))
+    };
+    if problem.operation != Operation::Spmm {
+        return refuse("it multiplies by a dense matrix");
+    }
+    if !matches!(problem.dtype, DType::F32 | DType::F64) {
+        return refuse("the paper's kernel takes f32 and f64");
+    }
+    if (problem.index_type, problem.offset_type) != (IndexType::U32, IndexType::U32) {
+        return refuse("the paper's kernel takes u32 indices");
+    }
+    // One row number is kept free, for "no row".
+    if problem.rows >= u32::MAX as usize {
+        return refuse("the paper's kernel counts rows in 32 bits");
+    }
+    if problem.semiring != SemiringKind::PlusTimes {
+        return refuse("the paper's kernel computes plus-times");
+    }
+    if problem.transpose_a {
+        return refuse("the paper's kernel multiplies A as stored");
+    }
+    if (problem.layout_b, problem.layout_c) != (layout, layout) {
+        return refuse(&format!("the paper's kernel reads and writes {layout} matrices"));
+    }
+    Ok(())
+}
+
+/// The parameter of the kernels that need nothing beside the operands.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Arguments {
+    pub offsets: u64,
+    pub indices: u64,
+    pub values: u64,
+    pub b: u64,
+    pub c: u64,
+    pub rows: u64,
+    pub columns: u64,
+    pub ldb: u64,
+    pub ldc: u64,
+    pub alpha: u64,
+    pub beta: u64,
+}
+
+impl Arguments {
+    pub fn new(o: &Operands) -> Self {
+        Arguments {
+            offsets: o.offsets,
+            indices: o.indices,
+            values: o.values,
+            b: o.b,
+            c: o.c,
+            rows: o.rows as u64,
+            columns: o.columns as u64,
+            ldb: o.ldb as u64,
+            ldc: o.ldc as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The kernels of the papers on the device against the oracle, one file per algorithm.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod papers;
+
+mod merge_path;
+mod nonzero_split;
+mod row_split;
+mod thread_row;
