@@ -22,6 +22,9 @@ pub struct BenchArgs {
     pub python: Option<String>,
     /// Threads of every engine; one per core when absent.
     pub threads: Option<usize>,
+    /// The folder of matrix files in place of the one that the suite names; `GUSTAV_CORPUS`,
+    /// else the suite's, when absent.
+    pub corpus: Option<PathBuf>,
     /// Seed of matrices and values.
     pub seed: u64,
     /// No progress bar.
@@ -39,6 +42,7 @@ impl BenchArgs {
             peers: None,
             python: None,
             threads: None,
+            corpus: None,
             seed: 1,
             quiet: false,
         }

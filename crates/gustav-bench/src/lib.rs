@@ -16,6 +16,7 @@ mod allocator;
 mod args;
 mod case;
 mod check;
+mod cuda;
 mod engine;
 mod machine;
 mod measure;
@@ -30,6 +31,7 @@ mod workload;
 
 pub use args::{BenchArgs, Outcome};
 pub use case::{Case, Filter};
+pub use cuda::Gpu;
 pub use machine::{Bandwidth, Machine};
 pub use record::{Record, RecordFile, Status, read as read_records};
 pub use run::run;

@@ -116,6 +116,11 @@ impl Bandwidth {
         Ok(Bandwidth { points })
     }
 
+    /// The same bytes per second for every size.
+    pub(crate) fn constant(bytes_per_second: f64) -> Self {
+        Bandwidth { points: vec![(1.0, bytes_per_second / 1e3)] }
+    }
+
     /// Milliseconds to move `bytes` once, when all of them are used again and again.
     pub fn floor_ms(&self, bytes: f64) -> f64 {
         let after = self.points.iter().position(|p| p.0 >= bytes);

@@ -7,6 +7,7 @@ use gustav_cpu::Threads;
 use gustav_testkit::oracle::Verdict;
 
 use crate::check::{check, rows_to_check};
+use crate::cuda::{CudaEngine, Resident, Started};
 use crate::engine::{Engine, Ours, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
@@ -22,6 +23,7 @@ pub(crate) struct Setting<'a> {
     pub ours: &'a [String],
     pub timing: Timing,
     pub threads: &'a Threads,
+    pub gpu: Option<&'a Started>,
     pub bandwidth: &'a Bandwidth,
 }
 
@@ -43,11 +45,25 @@ pub(crate) fn measure<T: Value>(
 ) -> Vec<Record> {
     let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
     let blank = Record { group, ..blank.clone() };
+    let resident = match setting.gpu.map(|gpu| Resident::new(gpu, &task)).transpose() {
+        Ok(resident) => resident,
+        Err(e) => return nobody(setting, &blank, &e),
+    };
+    let blank = Record { transfer_ms: resident.as_ref().map(|r| r.transfer_ms), ..blank };
+    let there = setting.gpu.zip(resident.as_ref());
     let mut entries = Vec::new();
     for algorithm in setting.ours {
-        let engine = Ours::prepare(task, algorithm, setting.threads);
-        let engine = engine.map(|e| Box::new(e) as Box<dyn Engine<T>>);
+        let engine = match there {
+            Some((gpu, on)) => boxed(CudaEngine::ours(gpu, on, task, algorithm)),
+            None => boxed(Ours::prepare(task, algorithm, setting.threads)),
+        };
         entries.push(Entry::new(&blank, "gustav", algorithm, engine));
+    }
+    if let Some((gpu, on)) = there {
+        for (name, config) in &gpu.peers {
+            let engine = boxed(CudaEngine::vendor(gpu, on, task, *config));
+            entries.push(Entry::new(&blank, name, "default", engine));
+        }
     }
     for (name, engine) in peers.prepare(task, b_is_a) {
         entries.push(Entry::new(&blank, &name, "default", engine));
@@ -62,6 +78,23 @@ pub(crate) fn measure<T: Value>(
     let mut records: Vec<_> = entries.into_iter().map(|e| e.finish(&task, setting)).collect();
     compare(&mut records);
     records
+}
+
+fn boxed<'a, T: Value>(engine: Result<impl Engine<T> + 'a>) -> Result<Box<dyn Engine<T> + 'a>> {
+    engine.map(|e| Box::new(e) as Box<dyn Engine<T> + 'a>)
+}
+
+/// Records of a case whose operands do not even fit where they should be multiplied.
+fn nobody(setting: &Setting<'_>, blank: &Record, error: &Error) -> Vec<Record> {
+    let ours = setting.ours.iter().map(|a| ("gustav", a.as_str()));
+    let peers = setting.gpu.into_iter().flat_map(|g| &g.peers).map(|(name, _)| (*name, "default"));
+    let failed = |(engine, algorithm): (&str, &str)| {
+        let (engine, algorithm) = (engine.into(), algorithm.into());
+        let mut record = Record { engine, algorithm, ..blank.clone() };
+        fail(&mut record, error);
+        record
+    };
+    ours.chain(peers).map(failed).collect()
 }
 
 impl<'a, T: Value> Entry<'a, T> {
@@ -125,10 +158,13 @@ impl<'a, T: Value> Entry<'a, T> {
             record.lower_ms = samples.quantile(0.25);
             record.upper_ms = samples.quantile(0.75);
             record.floor_ms = floor_bytes(task).map(|bytes| setting.bandwidth.floor_ms(bytes));
+            let gathered = (task.a.nnz() * task.columns * size_of::<T>()) as f64;
+            record.gather_ms = setting.gpu.map(|gpu| gathered / gpu.about.l2_bandwidth * 1e3);
         }
         if let Some(engine) = &mut self.engine {
             // Only some algorithms keep symbolic work; the others have no such time.
             record.reuse_ms = engine.reuse_ms().unwrap_or(None);
+            record.hot_ms = engine.hot_ms().unwrap_or(None);
         }
         self.record
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gustav_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::{Case, Machine};
+use crate::{Case, Gpu, Machine};
 
 /// How a measurement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,12 @@ pub struct Record {
     pub plan_ms: Option<f64>,
     /// Median time of one execution. An SpGEMM includes all symbolic work.
     pub execute_ms: Option<f64>,
+    /// Median time with warm caches, where `execute_ms` is with cold ones (GPUs).
+    #[serde(default)]
+    pub hot_ms: Option<f64>,
+    /// Time to move A and B to a GPU.
+    #[serde(default)]
+    pub transfer_ms: Option<f64>,
     /// First quartile of the executions.
     pub lower_ms: Option<f64>,
     /// Third quartile of the executions.
@@ -82,6 +88,9 @@ pub struct Record {
     pub break_even_calls: Option<f64>,
     /// Time that moving A, B and C once takes at the copy bandwidth measured for their size.
     pub floor_ms: Option<f64>,
+    /// Time that reading B once for every nonzero takes at the bandwidth of a GPU's L2.
+    #[serde(default)]
+    pub gather_ms: Option<f64>,
     /// Error of the element nearest to its bound, or furthest beyond it.
     pub max_error: Option<f64>,
     /// The bound of that element.
@@ -92,6 +101,9 @@ pub struct Record {
     pub versions: BTreeMap<String, String>,
     /// Where it ran.
     pub machine: Machine,
+    /// The GPU, when it ran on one.
+    #[serde(default)]
+    pub gpu: Option<Gpu>,
     /// Threads.
     pub threads: usize,
     /// Seed of the values.
@@ -223,6 +235,8 @@ pub(crate) mod tests {
             message: None,
             plan_ms: Some(0.25),
             execute_ms: Some(1.5),
+            hot_ms: None,
+            transfer_ms: None,
             lower_ms: None,
             upper_ms: None,
             reuse_ms: None,
@@ -232,11 +246,13 @@ pub(crate) mod tests {
             ratio: None,
             break_even_calls: None,
             floor_ms: None,
+            gather_ms: None,
             max_error: Some(1e-7),
             error_bound: Some(1e-6),
             rows_checked: 10,
             versions: BTreeMap::from([("gustav".into(), "0.1.0".into())]),
             machine: Machine::default(),
+            gpu: None,
             threads: 2,
             seed: 1,
             group: 7,

@@ -1,10 +1,13 @@
 //! A whole run: matrices, cases, progress and the record file.
 
+use std::path::PathBuf;
+
 use gustav_core::{Csr, DType, Error, Operation, Result, Scalar, buffer::available_memory};
 use gustav_cpu::Threads;
 use gustav_plan::Algorithm;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::cuda::{self, Started};
 use crate::engine::Task;
 use crate::measure::{Setting, measure};
 use crate::peers::{Launch, Peers};
@@ -29,6 +32,11 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     let mut suite = Suite::of_targets(&args.targets)?;
     suite.engines.ours = args.ours.clone().unwrap_or(suite.engines.ours);
     suite.engines.peers = args.peers.clone().unwrap_or(suite.engines.peers);
+    if let Some(folder) =
+        args.corpus.clone().or_else(|| std::env::var_os("GUSTAV_CORPUS").map(PathBuf::from))
+    {
+        suite.use_corpus(&folder);
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = Threads::new(args.threads.unwrap_or(cores), true)?;
     let folder = tempfile::tempdir().map_err(|source| Error::Io {
@@ -45,7 +53,9 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     };
     let (workloads, mut notes) = workload::list(&suite)?;
     let mut records = RecordFile::open(&args.record)?;
-    let (peers, missing) = Peers::start(&suite.engines.peers, launch);
+    let gpu = suite.device.as_ref().map(|d| Started::new(d, &suite.engines.peers)).transpose()?;
+    let on_cpu: &[String] = if gpu.is_some() { &[] } else { &suite.engines.peers };
+    let (peers, missing) = Peers::start(on_cpu, launch);
     notes.extend(missing);
 
     let mut outcome = Outcome { notes, ..Outcome::default() };
@@ -55,7 +65,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         cases.retain(|c| args.only.matches(&c.case));
         let all = cases.len();
         cases.retain(|c| {
-            let engines = c.engines(&suite, &peers);
+            let engines = c.engines(&suite, &peers, gpu.as_ref());
             !records.holds(&c.case, &engines)
         });
         outcome.resumed += all - cases.len();
@@ -65,11 +75,21 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     if total == 0 {
         return Ok(outcome);
     }
-    let bandwidth = Bandwidth::measure(&threads)?;
+    let bandwidth = match &gpu {
+        Some(gpu) => gpu.bandwidth(),
+        None => Bandwidth::measure(&threads)?,
+    };
     let machine = Machine::describe();
     let bar = progress(total as u64, args.quiet);
-    let mut session =
-        Session { args, suite: &suite, peers, threads: &threads, bandwidth: &bandwidth, machine };
+    let mut session = Session {
+        args,
+        suite: &suite,
+        peers,
+        gpu: gpu.as_ref(),
+        threads: &threads,
+        bandwidth: &bandwidth,
+        machine,
+    };
     for (workload, cases) in plan.into_iter().filter(|(_, cases)| !cases.is_empty()) {
         bar.set_message(workload.name.clone());
         let pattern = match workload.load(args.seed) {
@@ -117,9 +137,11 @@ struct Typed {
 
 impl Typed {
     /// Names of the engines that take part, as records carry them.
-    fn engines(&self, suite: &Suite, peers: &Peers<'_>) -> Vec<String> {
+    fn engines(&self, suite: &Suite, peers: &Peers<'_>, gpu: Option<&Started>) -> Vec<String> {
         let ours = algorithms(suite, self.operation);
-        ours.iter().map(|a| format!("gustav:{a}")).chain(peers.names()).collect()
+        let ours = ours.iter().map(|a| format!("gustav:{a}"));
+        let there = gpu.into_iter().flat_map(|g| &g.peers).map(|(name, _)| (*name).to_owned());
+        ours.chain(peers.names()).chain(there).collect()
     }
 }
 
@@ -128,9 +150,13 @@ fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in &suite.engines.ours {
         if name == "all" {
-            let own = Algorithm::ALL.iter().filter(|a| a.operations().contains(&operation));
+            let on_cpu = Algorithm::ALL.iter().filter(|a| a.operations().contains(&operation));
+            let own = match suite.device {
+                Some(_) => cuda::algorithms(operation),
+                None => on_cpu.copied().collect(),
+            };
             names.push("auto".into());
-            names.extend(own.map(|a| a.name().to_owned()));
+            names.extend(own.iter().map(|a| a.name().to_owned()));
         } else {
             names.push(name.clone());
         }
@@ -167,6 +193,7 @@ struct Session<'a> {
     args: &'a BenchArgs,
     suite: &'a Suite,
     peers: Peers<'a>,
+    gpu: Option<&'a Started>,
     threads: &'a Threads,
     bandwidth: &'a Bandwidth,
     machine: Machine,
@@ -235,6 +262,7 @@ impl Session<'_> {
                 ours: &ours,
                 timing: self.suite.timing,
                 threads: self.threads,
+                gpu: self.gpu,
                 bandwidth: self.bandwidth,
             };
             keep(measure(&setting, &mut self.peers, task, b.is_none(), work, &blank))?;
@@ -271,6 +299,8 @@ impl Session<'_> {
             message: None,
             plan_ms: None,
             execute_ms: None,
+            hot_ms: None,
+            transfer_ms: None,
             lower_ms: None,
             upper_ms: None,
             reuse_ms: None,
@@ -280,11 +310,13 @@ impl Session<'_> {
             ratio: None,
             break_even_calls: None,
             floor_ms: None,
+            gather_ms: None,
             max_error: None,
             error_bound: None,
             rows_checked: 0,
             versions: Default::default(),
             machine: self.machine.clone(),
+            gpu: self.gpu.map(|g| g.about.clone()),
             threads: self.threads.count(),
             seed: self.args.seed,
             group: 0,

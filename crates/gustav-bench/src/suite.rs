@@ -10,6 +10,7 @@ use crate::timing::Timing;
 /// Suites that come with the program.
 const SHIPPED: &[(&str, &str)] = &[
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
+    ("gpu", include_str!("../../../bench/suites/gpu.toml")),
     ("quick", include_str!("../../../bench/suites/quick.toml")),
 ];
 
@@ -21,6 +22,8 @@ pub struct Suite {
     pub name: String,
     /// What it is for, in a sentence.
     pub description: String,
+    /// The GPU that computes, as `cuda:K`; the CPU when absent.
+    pub device: Option<String>,
     /// The matrices.
     #[serde(default)]
     pub matrices: Vec<Source>,
@@ -44,6 +47,12 @@ pub struct Source {
     /// Whether a missing path is noted and passed over.
     #[serde(default)]
     pub optional: bool,
+    /// Files with fewer nonzeros than this are passed over, as the folder's manifest counts them.
+    #[serde(default)]
+    pub min_nnz: usize,
+    /// Copies of a matrix are put on the diagonal until there are so many nonzeros; files that
+    /// have them already are passed over, as the folder's manifest counts them.
+    pub replicate_to: Option<usize>,
     /// Operations this source is used for; all of the suite's when absent.
     pub operations: Option<Vec<Operation>>,
 }
@@ -100,6 +109,13 @@ impl Suite {
             }
         }
         Ok(suite)
+    }
+
+    /// Takes matrix files from `folder` wherever the suite names an optional folder.
+    pub fn use_corpus(&mut self, folder: &Path) {
+        for source in self.matrices.iter_mut().filter(|s| s.optional) {
+            source.path = source.path.as_ref().map(|_| folder.into());
+        }
     }
 
     /// The suite shipped under `name`, or the one in the file of that name.
@@ -202,7 +218,7 @@ mod tests {
             |t: &[&str]| Suite::of_targets(&t.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(suite(&["cpu"]).unwrap().name, "cpu");
         let error = suite(&["no-such-suite"]).unwrap_err().to_string();
-        assert!(error.contains("cpu, quick"), "{error}");
+        assert!(error.contains("cpu, gpu, quick"), "{error}");
         let files = suite(&["Cargo.toml.mtx", "diagonal:8"]).unwrap();
         assert_eq!(files.matrices[0].path, Some("Cargo.toml.mtx".into()));
         assert_eq!(files.matrices[1].generate, Some("diagonal:8".into()));

@@ -112,13 +112,21 @@ const BARS: [Bar; 4] = [
 
 const CRATE_BARS: [(&str, f64); 2] = [("sprs", 2.0), ("faer", 3.0)];
 
-/// The whole summary as text: a table per operation, the losses, the bars and what failed.
+/// The whole summary as text: tables, the losses, the bars and what failed, first of the CPU, then
+/// of GPUs.
 pub fn summary(records: &[Record]) -> String {
     let mut out = String::new();
-    let comparisons = compare(records, "auto");
-    tables(&mut out, &comparisons);
-    losses(&mut out, &comparisons);
-    bars(&mut out, &comparisons);
+    let (there, here): (Vec<Record>, Vec<Record>) =
+        records.iter().cloned().partition(|r| r.gpu.is_some());
+    if !here.is_empty() {
+        let comparisons = compare(&here, "auto");
+        tables(&mut out, &comparisons);
+        losses(&mut out, &comparisons);
+        bars(&mut out, &comparisons);
+    }
+    if !there.is_empty() {
+        out += &crate::cuda::summary(&there);
+    }
     faults(&mut out, records);
     out
 }

@@ -15,13 +15,15 @@ pub struct Timing {
     pub rounds: usize,
     /// Rounds of an engine even when its time is up.
     pub min_rounds: usize,
+    /// Most executions of one turn; short ones are repeated to fill a millisecond.
+    pub repeats: usize,
     /// Seconds that one engine may spend on one case.
     pub budget_s: f64,
 }
 
 impl Default for Timing {
     fn default() -> Self {
-        Timing { warmups: 3, rounds: 15, min_rounds: 5, budget_s: 0.5 }
+        Timing { warmups: 3, rounds: 15, min_rounds: 5, repeats: 16, budget_s: 0.5 }
     }
 }
 
@@ -63,7 +65,6 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
 
 // Turns of very short executions are filled up to about this long.
 const TURN_MS: f64 = 1.0;
-const MAX_REPEATS: f64 = 16.0;
 // Longer executions need no untimed one before them.
 const WAKE_BELOW_MS: f64 = 20.0;
 // Executions this long are measured in three rounds.
@@ -93,7 +94,8 @@ pub fn interleave(engines: &mut [&mut dyn Runner], timing: &Timing) -> Vec<Resul
             }
         }
         let estimate = times.as_ref().ok().and_then(|t| quantile(t, 0.0)).unwrap_or(LONG_MS);
-        let repeats = (TURN_MS / estimate.max(1e-6)).ceil().clamp(1.0, MAX_REPEATS) as usize;
+        let repeats =
+            (TURN_MS / estimate.max(1e-6)).ceil().clamp(1.0, timing.repeats.max(1) as f64) as usize;
         turns.push(Turn {
             wake: usize::from(estimate < WAKE_BELOW_MS),
             repeats,

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
+use gustav_core::buffer::try_vec;
+use gustav_core::{Buffer, Csr, Error, Index, Operation, Result, Scalar};
 use gustav_io::generate::Generator;
 use rayon::prelude::*;
 
@@ -14,6 +15,8 @@ pub(crate) struct Workload {
     pub name: String,
     pub kind: String,
     pub origin: Origin,
+    /// Nonzeros up to which copies of it are put on the diagonal.
+    pub replicate_to: Option<usize>,
     /// Operations it is used for.
     pub operations: Vec<Operation>,
 }
@@ -38,14 +41,23 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
         if let Some(text) = &source.generate {
             let kind = text.split(':').next().unwrap_or_default().to_owned();
             let (origin, operations) = (Origin::Generated(text.clone()), operations.clone());
-            found.push(Workload { name: text.clone(), kind, origin, operations });
+            let name = named(text, source.replicate_to);
+            let replicate_to = source.replicate_to;
+            found.push(Workload { name, kind, origin, replicate_to, operations });
         }
         if let Some(path) = &source.path {
             match files(path) {
                 Ok(files) => {
-                    for (name, kind, path) in files {
+                    let fits = |f: &Listed| {
+                        let below = |most| f.nnz.is_none_or(|nnz| nnz < most);
+                        f.nnz.is_none_or(|nnz| nnz >= source.min_nnz)
+                            && source.replicate_to.is_none_or(below)
+                    };
+                    for Listed { name, kind, path, .. } in files.into_iter().filter(fits) {
                         let (origin, operations) = (Origin::File(path), operations.clone());
-                        found.push(Workload { name, kind, origin, operations });
+                        let name = named(&name, source.replicate_to);
+                        let replicate_to = source.replicate_to;
+                        found.push(Workload { name, kind, origin, replicate_to, operations });
                     }
                 }
                 Err(_) if source.optional => notes.push(format!(
@@ -61,8 +73,20 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
     Ok((found, notes))
 }
 
-/// Name, kind and path of one file, or of every matrix file of a folder, smallest first.
-fn files(path: &Path) -> std::io::Result<Vec<(String, String, PathBuf)>> {
+fn named(name: &str, replicate_to: Option<usize>) -> String {
+    replicate_to.map_or(name.into(), |nnz| format!("{name} x {nnz}"))
+}
+
+/// A matrix file, with what the manifest of its folder says.
+struct Listed {
+    name: String,
+    kind: String,
+    nnz: Option<usize>,
+    path: PathBuf,
+}
+
+/// One file, or every matrix file of a folder, smallest first.
+fn files(path: &Path) -> std::io::Result<Vec<Listed>> {
     let stem = |path: &Path| {
         let name = path.file_name()?.to_str()?;
         let end = ENDINGS.iter().find(|e| name.ends_with(**e))?;
@@ -70,12 +94,13 @@ fn files(path: &Path) -> std::io::Result<Vec<(String, String, PathBuf)>> {
     };
     if !std::fs::metadata(path)?.is_dir() {
         let name = stem(path).unwrap_or_else(|| path.display().to_string());
-        return Ok(vec![(name, "file".into(), path.into())]);
+        return Ok(vec![Listed { name, kind: "file".into(), nnz: None, path: path.into() }]);
     }
     let manifest = std::fs::read_to_string(path.join("MANIFEST.csv")).unwrap_or_default();
-    let kind = |name: &str| {
+    // Name, kind, rows, columns, nonzeros.
+    let field = |name: &str, k: usize| {
         let line = manifest.lines().find(|l| l.split(',').next() == Some(name));
-        line.and_then(|l| l.split(',').nth(1)).unwrap_or("file").to_owned()
+        line.and_then(|l| l.split(',').nth(k))
     };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path)? {
@@ -85,7 +110,13 @@ fn files(path: &Path) -> std::io::Result<Vec<(String, String, PathBuf)>> {
         }
     }
     found.sort();
-    Ok(found.into_iter().map(|(_, name, path)| (name.clone(), kind(&name), path)).collect())
+    let listed = |(_, name, path): (u64, String, PathBuf)| Listed {
+        kind: field(&name, 1).unwrap_or("file").to_owned(),
+        nnz: field(&name, 4).and_then(|nnz| nnz.parse().ok()),
+        name,
+        path,
+    };
+    Ok(found.into_iter().map(listed).collect())
 }
 
 impl Workload {
@@ -99,8 +130,31 @@ impl Workload {
             Origin::Generated(text) => text.parse::<Generator>()?.build(seed)?,
             Origin::File(path) => gustav_io::read_csr(path, &gustav_io::ReadOptions::default())?,
         };
-        if matrix.view().is_canonical() { Ok(matrix) } else { matrix.canonicalize() }
+        let matrix = if matrix.view().is_canonical() { matrix } else { matrix.canonicalize()? };
+        match self.replicate_to {
+            Some(nnz) if matrix.nnz() > 0 => replicate(&matrix, nnz.div_ceil(matrix.nnz())),
+            _ => Ok(matrix),
+        }
     }
+}
+
+/// `copies` of `matrix` on the diagonal of a larger one.
+fn replicate(matrix: &Csr<f64>, copies: usize) -> Result<Csr<f64>> {
+    let (rows, columns, nnz) = (matrix.nrows(), matrix.ncols(), matrix.nnz());
+    let number = |n: usize| u32::try_from_usize(n, "index of a replicated matrix");
+    number(columns * copies)?;
+    number(nnz * copies)?;
+    let mut offsets = try_vec::<u32>(rows * copies + 1, "row offsets")?;
+    let mut indices = try_vec::<u32>(nnz * copies, "column indices")?;
+    let mut values = try_vec::<f64>(nnz * copies, "values")?;
+    offsets.push(0);
+    for copy in 0..copies {
+        let (first, column) = (number(copy * nnz)?, number(copy * columns)?);
+        offsets.extend(matrix.offsets()[1..].iter().map(|o| first + o));
+        indices.extend(matrix.indices().iter().map(|c| column + c));
+        values.extend_from_slice(matrix.values());
+    }
+    Csr::new(rows * copies, columns * copies, offsets, indices, values)
 }
 
 /// The pattern of `matrix` with fresh values of another type.
@@ -153,6 +207,15 @@ mod tests {
         assert!(a.iter().all(|v| (1.0 / 1024.0..=1.0).contains(&v.abs())));
         let mean = a.iter().sum::<f32>() / 5000.0;
         assert!(mean.abs() < 0.05, "{mean}");
+    }
+
+    #[test]
+    fn copies_lie_on_the_diagonal() {
+        let a = Csr::new(2, 3, vec![0, 1, 3], vec![2, 0, 1], vec![1.0, 2.0, 3.0]).unwrap();
+        let twice = replicate(&a, 2).unwrap();
+        assert_eq!((twice.nrows(), twice.ncols(), twice.nnz()), (4, 6, 6));
+        assert_eq!(twice.offsets()[..], [0, 1, 3, 4, 6]);
+        assert_eq!(twice.indices()[..], [2, 0, 1, 5, 3, 4]);
     }
 
     #[test]

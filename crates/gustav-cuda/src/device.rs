@@ -34,6 +34,10 @@ pub struct Profile {
     pub shared_bytes_per_cta: usize,
     /// Memory in bytes.
     pub memory_bytes: usize,
+    /// Highest clock of the multiprocessors in MHz.
+    pub clock_mhz: usize,
+    /// Highest clock of the memory in MHz.
+    pub memory_clock_mhz: usize,
     /// The driver's CUDA version, for example 13000.
     pub driver: i32,
 }
@@ -239,6 +243,8 @@ fn read_profile(device: sys::CUdevice) -> std::result::Result<Profile, DriverErr
         )?,
         // SAFETY: the handle came from the driver.
         memory_bytes: unsafe { result::device::total_mem(device) }?,
+        clock_mhz: read(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1000,
+        memory_clock_mhz: read(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? / 1000,
         driver,
     })
 }

@@ -141,12 +141,24 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     /// [`Error::Length`], [`Error::Device`].
     pub fn read(&self, values: &mut [T]) -> Result<()> {
         self.check_length(values.len())?;
+        self.read_at(0, values)
+    }
+
+    /// Copies the values from `first` on into `values`, after the work that was queued on them.
+    ///
+    /// # Errors
+    /// [`Error::Length`] when there are not so many, [`Error::Device`].
+    pub fn read_at(&self, first: usize, values: &mut [T]) -> Result<()> {
+        if first.checked_add(values.len()).is_none_or(|end| end > self.len) {
+            let (expected, found) = (self.len, first.saturating_add(values.len()));
+            return Err(Error::Length { what: "device buffer", expected, found });
+        }
         if values.is_empty() {
             return Ok(());
         }
-        let stream = self.join()?;
-        // SAFETY: the slice holds as many values as the buffer, and the copy is waited for.
-        unsafe { result::memcpy_dtoh_async(values, self.address, stream.raw().cu_stream()) }
+        let (from, stream) = (self.address + (first * size_of::<T>()) as u64, self.join()?);
+        // SAFETY: the values lie in the buffer, and the copy is waited for.
+        unsafe { result::memcpy_dtoh_async(values, from, stream.raw().cu_stream()) }
             .during("copying from the device")?;
         stream.synchronize()
     }

@@ -70,6 +70,10 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     fn reuse_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
+    /// Median time of an execution with warm caches, where `run` starts with cold ones.
+    fn hot_ms(&mut self) -> Result<Option<f64>> {
+        Ok(None)
+    }
     /// One more execution from a poisoned C, and its `rows` (all when `None`).
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
 }

@@ -36,6 +36,9 @@ pub struct Args {
     /// Number of threads of every engine, one per core unless given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// The folder of matrix files in place of the suite's (GUSTAV_CORPUS does the same)
+    #[arg(long, value_name = "FOLDER")]
+    corpus: Option<PathBuf>,
     /// Seed of matrices and values
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -66,6 +69,7 @@ pub fn run(args: &Args) -> Result {
         peers: args.peers.as_ref().map(names),
         python: args.python.clone(),
         threads: args.threads,
+        corpus: args.corpus.clone(),
         seed: args.seed,
         quiet: args.telling.quiet,
     })?;

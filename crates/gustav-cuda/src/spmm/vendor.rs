@@ -42,6 +42,33 @@ impl Config {
     }
 }
 
+/// The version of cuSPARSE, for example `12.6.3`.
+///
+/// # Errors
+/// [`Error::NoDevice`] when the library is missing.
+pub fn version() -> Result<String> {
+    use sys::libraryPropertyType_t::{MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
+    present()?;
+    let mut parts = Vec::new();
+    for part in [MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL] {
+        let mut number = 0;
+        // SAFETY: writes one integer.
+        check(unsafe { sys::cusparseGetProperty(part, &mut number) })?;
+        parts.push(number.to_string());
+    }
+    Ok(parts.join("."))
+}
+
+fn present() -> Result<()> {
+    // SAFETY: only tries to open the library.
+    if unsafe { sys::is_culib_present() } {
+        return Ok(());
+    }
+    let reason = "the library libcusparse was not found; install cuSPARSE or name another \
+                  algorithm than vendor";
+    Err(Error::NoDevice { reason: reason.into() })
+}
+
 /// What cuSPARSE takes: floating point, equal index types, plus-times, in no promised order.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     let refuse = |reason: &str| Err(unsupported(problem, "vendor (cuSPARSE)", reason, "segmented"));
@@ -157,12 +184,7 @@ impl Drop for DenseMatrix {
 
 impl Prepared {
     pub(super) fn new(_pattern: &Pattern<'_>, _problem: &Problem, config: Config) -> Result<Self> {
-        // SAFETY: only tries to open the library.
-        if !unsafe { sys::is_culib_present() } {
-            let reason = "the library libcusparse was not found; install cuSPARSE or name another \
-                          algorithm than vendor";
-            return Err(Error::NoDevice { reason: reason.into() });
-        }
+        present()?;
         let mut handle = null_mut();
         // SAFETY: writes the handle, for the context that the caller has bound.
         check(unsafe { sys::cusparseCreate(&mut handle) })?;

@@ -1,6 +1,6 @@
 //! What the kernels of the papers have in common.
 
-use gustav_core::{Csr, Error, Layout, PlusTimes, Scalar, SemiringKind};
+use gustav_core::{Csr, Layout, PlusTimes, Scalar, SemiringKind};
 use gustav_cuda::{Config, DeviceCsr, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};

@@ -1,0 +1,195 @@
+//! What records of a GPU say: ours beside the best of cuSPARSE's algorithms, with the limits.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::PEERS;
+use crate::summary::{Ratios, compare};
+use crate::{Comparison, Record};
+
+const AUTO: &str = "auto";
+// Auto may lose so much on one matrix, says the project's bar.
+const NEVER_BELOW: f64 = 0.95;
+
+/// Geomean that the project asks of `auto` with a plan, for so many columns of f32 and of f64.
+fn bar(dtype: &str, columns: usize) -> f64 {
+    match (dtype, columns) {
+        ("f64", _) => 1.4,
+        (_, ..=64) => 1.6,
+        _ => 1.5,
+    }
+}
+
+fn vendors() -> [&'static str; PEERS.len()] {
+    PEERS.map(|(name, _)| name)
+}
+
+/// Tables, losses and bars as text.
+pub(crate) fn summary(records: &[Record]) -> String {
+    let mut out = String::new();
+    let auto = compare(records, AUTO);
+    if let Some(gpu) = records.iter().find_map(|r| r.gpu.as_ref()) {
+        let _ = writeln!(
+            out,
+            "{}, {} multiprocessors, copies at {:.2} TB/s, L2 gives {:.2} TB/s",
+            gpu.name,
+            gpu.multiprocessors,
+            gpu.copy_bandwidth / 1e12,
+            gpu.l2_bandwidth / 1e12,
+        );
+    }
+    against_vendor(&mut out, &auto);
+    algorithms(&mut out, records);
+    limits(&mut out, &auto);
+    plans(&mut out, records, &auto);
+    losses(&mut out, &auto);
+    out
+}
+
+/// Comparisons by operation, type and columns.
+fn groups<'c, 'r>(
+    all: &'c [Comparison<'r>],
+) -> BTreeMap<(&'c str, &'c str, usize), Vec<&'c Comparison<'r>>> {
+    let mut groups = BTreeMap::<_, Vec<_>>::new();
+    for c in all {
+        let case = &c.ours.case;
+        let key = (case.operation.as_str(), case.dtype.as_str(), case.columns);
+        groups.entry(key).or_default().push(c);
+    }
+    groups
+}
+
+fn line(out: &mut String, title: &str, ratios: &[f64], note: &str) {
+    if let Some(Ratios { count, geomean, worst, best, lost }) = Ratios::of(ratios) {
+        let lost = lost * 100.0;
+        let _ = writeln!(
+            out,
+            "{title:<30} {count:>5} {geomean:>8.2} {worst:>7.2} {best:>7.2} {lost:>5.0}%{note}"
+        );
+    }
+}
+
+fn header(out: &mut String, title: &str) {
+    let _ = writeln!(out, "\n{title}\n{:<30} cases  geomean   worst    best   lost", "");
+}
+
+fn against_vendor(out: &mut String, auto: &[Comparison<'_>]) {
+    header(out, "Time of the best of cuSPARSE's algorithms over auto, cold caches");
+    for ((operation, dtype, n), own) in groups(auto) {
+        let ratios: Vec<_> = own.iter().filter_map(|c| c.against(&vendors())).collect();
+        let title = format!("{operation} {dtype} n={n}");
+        let at_least = bar(dtype, n);
+        let Some(found) = Ratios::of(&ratios) else { continue };
+        let word = if found.geomean < at_least { "NOT MET" } else { "met" };
+        let worst = if found.worst < NEVER_BELOW { "NOT MET" } else { "met" };
+        let note = format!("  at least {at_least}: {word}; worst {NEVER_BELOW}: {worst}");
+        line(out, &title, &ratios, &note);
+    }
+}
+
+fn algorithms(out: &mut String, records: &[Record]) {
+    header(out, "The same for every algorithm, all types and columns together");
+    let ours = records.iter().filter(|r| r.engine == "gustav").map(|r| r.algorithm.as_str());
+    for name in ours.collect::<std::collections::BTreeSet<_>>() {
+        let all = compare(records, name);
+        let ratios: Vec<_> = all.iter().filter_map(|c| c.against(&vendors())).collect();
+        line(out, name, &ratios, "");
+    }
+}
+
+fn limits(out: &mut String, auto: &[Comparison<'_>]) {
+    header(out, "Limit over the time of auto (above 1 is possible where caches help)");
+    for ((operation, dtype, n), own) in groups(auto) {
+        let of = |limit: fn(&Record) -> Option<f64>, time: fn(&Record) -> Option<f64>| {
+            let ratio = |c: &&Comparison<'_>| Some(limit(c.ours)? / time(c.ours)?);
+            own.iter().filter_map(ratio).collect::<Vec<_>>()
+        };
+        let title = format!("{operation} {dtype} n={n}");
+        line(out, &format!("{title} floor"), &of(|r| r.floor_ms, |r| r.execute_ms), "");
+        line(out, &format!("{title} floor, hot"), &of(|r| r.floor_ms, |r| r.hot_ms), "");
+        line(out, &format!("{title} gather"), &of(|r| r.gather_ms, |r| r.execute_ms), "");
+    }
+}
+
+fn plans(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
+    header(out, "Executions that planning costs, auto");
+    for ((operation, dtype, n), own) in groups(auto) {
+        let cost = |c: &&Comparison<'_>| Some(c.ours.plan_ms? / c.ours.execute_ms?);
+        let costs: Vec<_> = own.iter().filter_map(cost).collect();
+        line(out, &format!("{operation} {dtype} n={n}"), &costs, "");
+    }
+    let once = compare(records, "once");
+    if !once.is_empty() {
+        header(out, "Time of cuSPARSE's default over one call of ours, planning counted in");
+        for ((operation, dtype, n), own) in groups(&once) {
+            let ratio = |c: &&Comparison<'_>| {
+                let ours = c.ours.plan_ms? + c.ours.execute_ms?;
+                Some(c.peers.get("cusparse-default")? / ours)
+            };
+            let ratios: Vec<_> = own.iter().filter_map(ratio).collect();
+            line(out, &format!("{operation} {dtype} n={n}"), &ratios, "");
+        }
+    }
+}
+
+fn losses(out: &mut String, auto: &[Comparison<'_>]) {
+    let mut lost: Vec<_> = auto.iter().filter_map(|c| Some((c.against(&vendors())?, c))).collect();
+    lost.retain(|(ratio, _)| *ratio < 1.0);
+    lost.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let _ = writeln!(out, "\nLosses of auto: {} of {}", lost.len(), auto.len());
+    for (ratio, c) in lost {
+        let (r, mark) = (c.ours, if ratio < NEVER_BELOW { '!' } else { ' ' });
+        let _ = writeln!(
+            out,
+            "{mark} {ratio:>5.2}  {:<52} nnz {:>9}  ours {:.4} ms ({})",
+            r.case.to_string(),
+            r.nnz,
+            r.execute_ms.unwrap_or(f64::NAN),
+            r.chosen.as_deref().unwrap_or("?"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Gpu;
+    use crate::record::tests::record;
+
+    fn on_gpu(engine: &str, algorithm: &str, ms: f64) -> Record {
+        let gpu = Gpu { name: "a GPU".into(), copy_bandwidth: 2e12, ..Gpu::default() };
+        let times = (Some(ms), Some(ms / 2.0), Some(0.25));
+        let (execute_ms, hot_ms, floor_ms) = times;
+        Record { gpu: Some(gpu), execute_ms, hot_ms, floor_ms, ..record("m", engine, algorithm) }
+    }
+
+    #[test]
+    fn the_best_of_the_vendors_algorithms_counts() {
+        let records = [
+            on_gpu("gustav", "auto", 1.0),
+            on_gpu("gustav", "row-split", 4.0),
+            on_gpu("cusparse-default", "default", 3.0),
+            on_gpu("cusparse-alg3", "default", 2.0),
+        ];
+        let text = summary(&records);
+        assert!(text.contains("a GPU") && text.contains("2.00 TB/s"), "{text}");
+        let of = |title: &str| {
+            let line = text.lines().find(|l| l.starts_with(title)).expect(title);
+            line[title.len()..].split_whitespace().nth(1).map(str::to_owned).expect("a geomean")
+        };
+        assert_eq!(of("spmm f32 n=8  "), "2.00");
+        assert_eq!(of("row-split"), "0.50");
+        assert_eq!(of("spmm f32 n=8 floor  "), "0.25");
+        assert_eq!(of("spmm f32 n=8 floor, hot"), "0.50");
+        assert!(text.contains("at least 1.6: met; worst 0.95: met"), "{text}");
+        assert!(text.contains("Losses of auto: 0 of 1"), "{text}");
+    }
+
+    #[test]
+    fn losses_are_listed_worst_first() {
+        let records = [on_gpu("gustav", "auto", 2.0), on_gpu("cusparse-alg1", "default", 1.0)];
+        let text = summary(&records);
+        assert!(text.contains("! ") && text.contains("0.50  m spmm f32 n=8"), "{text}");
+        assert!(text.contains("NOT MET"), "{text}");
+    }
+}
