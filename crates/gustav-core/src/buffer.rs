@@ -6,6 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use crate::parallel::{self, Shared};
 use crate::{Error, Result, recycle};
 
 /// Alignment of every buffer that gustav allocates: one cache line, one AVX-512 vector.
@@ -102,12 +103,11 @@ impl<T: bytemuck::Pod> Buffer<T> {
 /// Clears a large block on all threads of the current pool, so that its pages are first
 /// touched there.
 fn clear(raw: *mut u8, bytes: usize) {
-    use rayon::prelude::*;
     // SAFETY: the block was just allocated with this size, and nothing else refers to it;
     // `MaybeUninit` bytes need no initialisation.
     let block =
         unsafe { std::slice::from_raw_parts_mut(raw.cast::<std::mem::MaybeUninit<u8>>(), bytes) };
-    block.par_chunks_mut(HUGE_PAGE).for_each(|chunk| {
+    parallel::chunks_mut(block, HUGE_PAGE, |_, chunk| {
         // SAFETY: writes zero bytes within the chunk.
         unsafe { std::ptr::write_bytes(chunk.as_mut_ptr(), 0, chunk.len()) }
     });
@@ -171,6 +171,12 @@ impl<T> UninitBuffer<T> {
     /// Number of values there is room for.
     pub fn capacity(&self) -> usize {
         self.buffer.len
+    }
+
+    /// The room as a whole, for threads that write elements of their own.
+    pub fn shared(&mut self) -> Shared<'_, T> {
+        // SAFETY: the room is ours, and borrowed for as long.
+        unsafe { Shared::from_raw(self.as_mut_ptr(), self.capacity()) }
     }
 
     /// The first `len` values as a buffer; the room behind them stays allocated.

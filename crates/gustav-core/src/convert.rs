@@ -1,9 +1,8 @@
 //! Conversions between formats, transposition and canonical form. Each keeps the matrix:
 //! entries are neither dropped nor summed unless the name says so.
 
-use rayon::prelude::*;
-
 use crate::csr::copy;
+use crate::parallel::{self, Shared};
 use crate::{
     Buffer, Coo, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, Result, Scalar,
     buffer::try_vec,
@@ -22,17 +21,10 @@ fn prefix_sum(counts: &mut [usize]) {
     }
 }
 
-/// Writes through a shared pointer at positions that no two threads share.
-struct Scatter<T>(*mut T);
-// SAFETY: users of `put` promise disjoint positions.
-unsafe impl<T: Send> Sync for Scatter<T> {}
-impl<T> Scatter<T> {
-    /// # Safety
-    /// `at` is in bounds, and no other thread writes or reads it meanwhile.
-    unsafe fn put(&self, at: usize, value: T) {
-        // SAFETY: promised by the caller.
-        unsafe { self.0.add(at).write(value) }
-    }
+/// Sorts columns with their places: by column, then place. One type for all matrices, as sorting
+/// takes long to compile.
+fn sort(order: &mut [(usize, usize)]) {
+    order.sort_unstable();
 }
 
 impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
@@ -43,7 +35,7 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
     pub fn from_coo(coo: &Coo<T, I>) -> Result<Self> {
         let nnz = coo.nnz();
         O::try_from_usize(nnz, "row offset")?;
-        let mut next = vec![0usize; coo.nrows() + 1];
+        let mut next = Buffer::<usize>::zeroed(coo.nrows() + 1, "row counts")?;
         for r in coo.rows() {
             next[r.to_usize() + 1] += 1;
         }
@@ -71,8 +63,8 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         let (nrows, ncols) = (dense.nrows(), dense.ncols());
         I::try_from_usize(ncols.saturating_sub(1), "column index")?;
         let row = |i: usize| (0..ncols).map(move |j| dense.get(i, j));
-        let mut offsets = vec![0usize; nrows + 1];
-        offsets[1..].par_iter_mut().enumerate().with_min_len(64).for_each(|(i, count)| {
+        let mut offsets = Buffer::<usize>::zeroed(nrows + 1, "row counts")?;
+        parallel::each_mut(&mut offsets[1..], 64, |i, count| {
             *count = row(i).filter(|v| !v.is_zero()).count();
         });
         prefix_sum(&mut offsets[1..]);
@@ -80,15 +72,16 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         O::try_from_usize(nnz, "row offset")?;
         let mut indices = Buffer::<I>::uninit(nnz, "column indices")?;
         let mut values = Buffer::<T>::uninit(nnz, "values")?;
-        let (to_i, to_v) = (Scatter(indices.as_mut_ptr()), Scatter(values.as_mut_ptr()));
-        (0..nrows).into_par_iter().with_min_len(64).for_each(|i| {
-            let (to_i, to_v) = (&to_i, &to_v);
-            let kept = row(i).enumerate().filter(|(_, v)| !v.is_zero());
-            for (at, (j, v)) in (offsets[i]..).zip(kept) {
-                // SAFETY: row i owns the positions counted for it above.
-                unsafe {
-                    to_i.put(at, I::truncate(j));
-                    to_v.put(at, v);
+        let (to_i, to_v) = (indices.shared(), values.shared());
+        parallel::ranges(nrows, 64, |rows| {
+            for i in rows {
+                let kept = row(i).enumerate().filter(|(_, v)| !v.is_zero());
+                for (at, (j, v)) in (offsets[i]..).zip(kept) {
+                    // SAFETY: row i owns the positions counted for it above.
+                    unsafe {
+                        to_i.put(at, I::truncate(j));
+                        to_v.put(at, v);
+                    }
                 }
             }
         });
@@ -139,22 +132,24 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         let offsets = copy(self.offsets(), "row offsets")?;
         let mut indices = copy(self.indices(), "column indices")?;
         let mut values = copy(self.values(), "values")?;
-        let (to_i, to_v) = (Scatter(indices.as_mut_ptr()), Scatter(values.as_mut_ptr()));
+        let (to_i, to_v) = (Shared::new(&mut indices), Shared::new(&mut values));
         let view = self.view();
-        (0..self.nrows()).into_par_iter().with_min_len(256).for_each_init(Vec::new, |pairs, r| {
-            let (to_i, to_v) = (&to_i, &to_v);
-            let (cols, vals) = view.row(r);
-            if cols.is_sorted() {
-                return;
-            }
-            pairs.clear();
-            pairs.extend(cols.iter().copied().zip(vals.iter().copied()));
-            pairs.sort_by_key(|(c, _)| *c);
-            for (at, (c, v)) in view.row_range(r).zip(pairs.iter()) {
-                // SAFETY: rows own disjoint ranges.
-                unsafe {
-                    to_i.put(at, *c);
-                    to_v.put(at, *v);
+        parallel::ranges(self.nrows(), 256, |rows| {
+            let mut order = Vec::new();
+            for r in rows {
+                let (cols, vals) = view.row(r);
+                if cols.is_sorted() {
+                    continue;
+                }
+                order.clear();
+                order.extend(cols.iter().enumerate().map(|(k, c)| (c.to_usize(), k)));
+                sort(&mut order);
+                for (at, (_, k)) in view.row_range(r).zip(&order) {
+                    // SAFETY: rows own disjoint ranges.
+                    unsafe {
+                        to_i.put(at, cols[*k]);
+                        to_v.put(at, vals[*k]);
+                    }
                 }
             }
         });
@@ -172,10 +167,12 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
     pub fn transpose(&self) -> Result<Csr<T, I, O>> {
         let (offsets, indices, source) = self.transpose_pattern()?;
         let mut values = Buffer::<T>::uninit(self.nnz(), "values")?;
-        let to = Scatter(values.as_mut_ptr());
-        source.par_iter().enumerate().with_min_len(1 << 14).for_each(|(at, from)| {
-            // SAFETY: every position is written once.
-            unsafe { to.put(at, self.values()[from.to_usize()]) }
+        let to = values.shared();
+        parallel::ranges(source.len(), 1 << 14, |range| {
+            for at in range {
+                // SAFETY: every position is written once.
+                unsafe { to.put(at, self.values()[source[at].to_usize()]) }
+            }
         });
         // SAFETY: a counting sort of a valid matrix by column; every value was written.
         Ok(unsafe {
@@ -207,16 +204,14 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         let span = |p: usize| {
             self.offsets()[bounds[p]].to_usize()..self.offsets()[bounds[p + 1]].to_usize()
         };
-        let mut counts: Vec<Vec<usize>> = (0..parts)
-            .into_par_iter()
-            .map(|p| {
-                let mut count = vec![0usize; ncols];
-                for c in &self.indices()[span(p)] {
-                    count[c.to_usize()] += 1;
-                }
-                count
-            })
-            .collect();
+        let count = |p: usize| -> Result<Buffer<usize>> {
+            let mut count = Buffer::zeroed(ncols, "column counts")?;
+            for c in &self.indices()[span(p)] {
+                count[c.to_usize()] += 1;
+            }
+            Ok(count)
+        };
+        let mut counts = parallel::map(parts, count).into_iter().collect::<Result<Vec<_>>>()?;
         let mut offsets = Buffer::<O>::zeroed(ncols.saturating_add(1), "row offsets")?;
         let mut sum = 0;
         for c in 0..ncols {
@@ -227,9 +222,8 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         }
         let mut indices = Buffer::<I>::uninit(nnz, "column indices")?;
         let mut source = Buffer::<O>::uninit(nnz, "transpose positions")?;
-        let (to_i, to_s) = (Scatter(indices.as_mut_ptr()), Scatter(source.as_mut_ptr()));
-        counts.par_iter_mut().enumerate().for_each(|(p, next)| {
-            let (to_i, to_s) = (&to_i, &to_s);
+        let (to_i, to_s) = (indices.shared(), source.shared());
+        parallel::each_mut(&mut counts, 1, |p, next| {
             for r in bounds[p]..bounds[p + 1] {
                 for from in self.row_range(r) {
                     let slot = &mut next[self.indices()[from].to_usize()];

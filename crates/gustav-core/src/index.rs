@@ -101,6 +101,26 @@ impl Index for u64 {
     }
 }
 
+/// An array of indices of either type: for code that is not worth compiling for both.
+#[derive(Clone, Copy, Debug)]
+pub enum IndexSlice<'a> {
+    /// 32-bit indices.
+    U32(&'a [u32]),
+    /// 64-bit indices.
+    U64(&'a [u64]),
+}
+
+impl<'a> IndexSlice<'a> {
+    /// `indices`, of whichever type.
+    #[inline(always)]
+    pub fn new<I: Index>(indices: &'a [I]) -> Self {
+        match I::TYPE {
+            IndexType::U32 => IndexSlice::U32(bytemuck::cast_slice(indices)),
+            IndexType::U64 => IndexSlice::U64(bytemuck::cast_slice(indices)),
+        }
+    }
+}
+
 /// A signed integer type whose arrays can be read as unsigned when nothing is negative.
 pub trait SignedIndex: Copy + PartialOrd + Default + Debug + bytemuck::Pod {
     /// The unsigned type of the same width.

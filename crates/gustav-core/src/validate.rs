@@ -1,8 +1,8 @@
 //! Checks on arrays from outside, each naming the first place that is wrong.
 
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{Error, Index, Result};
+use crate::{Error, Index, Result, parallel};
 
 // Arrays shorter than this are checked on the calling thread.
 const PARALLEL: usize = 1 << 16;
@@ -88,10 +88,11 @@ fn first(len: usize, wrong: impl Fn(usize) -> bool + Sync) -> Option<usize> {
     let scan = |range: std::ops::Range<usize>| range.fold(false, |any, k| any | wrong(k));
     let chunks = len.div_ceil(PARALLEL);
     let range = |c: usize| c * PARALLEL..len.min((c + 1) * PARALLEL);
-    let chunk = if chunks <= 1 {
-        (0..chunks).find(|&c| scan(range(c)))
-    } else {
-        (0..chunks).into_par_iter().find_first(|&c| scan(range(c)))
-    }?;
-    range(chunk).find(|&k| wrong(k))
+    let chunk = AtomicUsize::new(chunks);
+    parallel::each(chunks, |c| {
+        if c < chunk.load(Ordering::Relaxed) && scan(range(c)) {
+            chunk.fetch_min(c, Ordering::Relaxed);
+        }
+    });
+    range(chunk.into_inner()).find(|&k| wrong(k))
 }

@@ -1,6 +1,6 @@
 //! What this backend offers the planner.
 
-use gustav_core::{Problem, Result};
+use gustav_core::{Error, Problem, Result};
 use gustav_plan::Algorithm;
 
 /// One algorithm of the CPU backend.
@@ -14,4 +14,14 @@ pub struct Entry {
     /// [`Error::Unsupported`](gustav_core::Error::Unsupported) with the reason and the nearest
     /// thing that works.
     pub supports: fn(&Problem) -> Result<()>,
+}
+
+/// The refusal to autotune: plans of this backend run nothing while they are made.
+pub(crate) fn autotune_elsewhere(problem: &Problem) -> Error {
+    Error::Unsupported {
+        problem: problem.to_string(),
+        backend: "autotune in a plan of the CPU".into(),
+        reason: "making such a plan runs nothing".into(),
+        nearest: "a plan of gustav::Device, which times every algorithm".into(),
+    }
 }

@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use gustav_core::{Buffer, CsrView, Index, Result, Scalar, buffer::try_vec};
-use rayon::prelude::*;
+use gustav_core::parallel::{self, Shared};
+use gustav_core::{Buffer, CsrView, Index, Result, Scalar};
 
 /// The pattern of a matrix in blocks, and where its entries are in the CSR arrays.
 #[derive(Clone, Debug)]
@@ -61,51 +61,46 @@ impl<O: Index> Csb<O> {
         let mut local_cols = Buffer::<u16>::zeroed(nnz, "block columns")?;
         let mut positions = Buffer::<O>::zeroed(nnz, "block positions")?;
 
-        let mut strips = try_vec(block_rows, "block rows")?;
-        let (mut rows, mut cols, mut at): (&mut [u16], &mut [u16], &mut [O]) =
-            (&mut local_rows, &mut local_cols, &mut positions);
-        for b in 0..block_rows {
+        let (to_rows, to_cols) = (Shared::new(&mut local_rows), Shared::new(&mut local_cols));
+        let to_positions = Shared::new(&mut positions);
+        let strip = |b: usize| -> Result<Vec<Block>> {
             let span = b * block..((b + 1) * block).min(a.nrows());
-            let entries = a.offsets()[span.start].to_usize()..a.offsets()[span.end].to_usize();
-            let (r, c, p);
-            (r, rows) = rows.split_at_mut(entries.len());
-            (c, cols) = cols.split_at_mut(entries.len());
-            (p, at) = at.split_at_mut(entries.len());
-            strips.push((span, entries.start, r, c, p));
-        }
-        let filled: Vec<Vec<Block>> = strips
-            .into_par_iter()
-            .map_init(
-                || vec![0usize; block_cols + 1],
-                |next, (span, first, local_rows, local_cols, positions)| {
-                    next.fill(0);
-                    for row in span.clone() {
-                        for c in a.row(row).0 {
-                            next[c.to_usize() / block + 1] += 1;
-                        }
+            let first = a.offsets()[span.start].to_usize();
+            let mut next = Buffer::<usize>::zeroed(block_cols + 1, "block columns")?;
+            for row in span.clone() {
+                for c in a.row(row).0 {
+                    next[c.to_usize() / block + 1] += 1;
+                }
+            }
+            let mut blocks = Vec::new();
+            next[0] = first;
+            for b in 0..block_cols {
+                let (start, len) = (next[b], next[b + 1]);
+                next[b + 1] += start;
+                if len > 0 {
+                    blocks.push(Block {
+                        row: span.start,
+                        col: b * block,
+                        entries: start..start + len,
+                    });
+                }
+            }
+            for row in span.clone() {
+                for (position, c) in a.row_range(row).zip(a.row(row).0) {
+                    let slot = &mut next[c.to_usize() / block];
+                    // SAFETY: a strip's entries have places of their own.
+                    unsafe {
+                        to_rows.put(*slot, (row - span.start) as u16);
+                        to_cols.put(*slot, (c.to_usize() % block) as u16);
+                        to_positions.put(*slot, O::truncate(position));
                     }
-                    let mut blocks = Vec::new();
-                    for b in 0..block_cols {
-                        let (start, len) = (next[b], next[b + 1]);
-                        next[b + 1] += start;
-                        if len > 0 {
-                            let entries = first + start..first + start + len;
-                            blocks.push(Block { row: span.start, col: b * block, entries });
-                        }
-                    }
-                    for row in span.clone() {
-                        for (position, c) in a.row_range(row).zip(a.row(row).0) {
-                            let slot = &mut next[c.to_usize() / block];
-                            local_rows[*slot] = (row - span.start) as u16;
-                            local_cols[*slot] = (c.to_usize() % block) as u16;
-                            positions[*slot] = O::truncate(position);
-                            *slot += 1;
-                        }
-                    }
-                    blocks
-                },
-            )
-            .collect();
+                    *slot += 1;
+                }
+            }
+            Ok(blocks)
+        };
+        let strips = parallel::map(block_rows, strip);
+        let filled = strips.into_iter().collect::<Result<Vec<Vec<Block>>>>()?;
 
         let ends = |lengths: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
             lengths

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Csr, CsrView, Error, Index, Result, Scalar, Semiring};
-use rayon::prelude::*;
+use gustav_core::{Csr, CsrView, Error, Index, Result, Scalar, Semiring, parallel};
 
 const ROWS: usize = 1024;
 
@@ -27,10 +26,8 @@ pub(super) fn add<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
 ) -> Result<Csr<T, I, O>> {
     check_shape(&p, &d)?;
     let chunks = p.nrows().div_ceil(ROWS);
-    let parts: Vec<Rows<T, I>> = (0..chunks)
-        .into_par_iter()
-        .map(|k| add_rows::<S, _, _, _>(&p, beta, &d, k * ROWS..p.nrows().min((k + 1) * ROWS)))
-        .collect::<Result<_>>()?;
+    let part = |k| add_rows::<S, _, _, _>(&p, beta, &d, k * ROWS..p.nrows().min((k + 1) * ROWS));
+    let parts: Vec<Rows<T, I>> = parallel::map(chunks, part).into_iter().collect::<Result<_>>()?;
     let nnz = parts.iter().map(|r| r.indices.len()).sum();
     O::try_from_usize(nnz, "row offset of C")?;
     let mut offsets = try_vec(p.nrows() + 1, "row offsets of C")?;

@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gustav_core::buffer::{UninitBuffer, try_vec};
+use gustav_core::parallel::Shared;
 use gustav_core::{Arith, Buffer, Csr, Index, Result, Scalar};
 
 use super::accumulator::BLOCK;
-use super::fingerprint;
-use super::shared::Shared;
 use super::units::Unit;
+use crate::fingerprint;
 
 /// Columns and sums of a unit on their way to C.
 pub(super) struct Chunk<A> {

@@ -2,8 +2,8 @@
 //! numbered in order, so that an accumulator needs room for those only.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Buffer, CsrView, Index, Result, Scalar};
-use rayon::prelude::*;
+use gustav_core::{Buffer, CsrView, Index, Result, Scalar, parallel};
+use rayon::slice::ParallelSliceMut;
 
 /// The columns that occur, and the column indices of B in terms of them.
 pub(super) struct Columns<I, O> {
@@ -31,8 +31,8 @@ impl<I: Index, O: Index> Columns<I, O> {
         names.dedup();
         u32::try_from_usize(names.len(), "columns that occur")?;
         let mut labels = Buffer::<u32>::zeroed(b.nnz(), "column labels")?;
-        labels.par_iter_mut().zip(b.indices()).with_min_len(1024).for_each(|(label, j)| {
-            *label = names.partition_point(|name| name < j) as u32;
+        parallel::each_mut(&mut labels, 1024, |at, label| {
+            *label = names.partition_point(|name| *name < b.indices()[at]) as u32;
         });
         Ok(Some(Columns { names, labels, offsets: std::marker::PhantomData }))
     }

@@ -10,7 +10,7 @@ use gustav_plan::Algorithm;
 const MEMORY_CAP: u128 = 2 << 30;
 
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::as_published(problem)?;
+    super::published::supports(problem)?;
     let (m, k, n) = (problem.rows as u128, problem.cols as u128, problem.columns as u128);
     let bytes = (m * k + k * n + m * n) * problem.dtype.bytes() as u128;
     if bytes <= MEMORY_CAP {

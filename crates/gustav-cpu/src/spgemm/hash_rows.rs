@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gustav_core::buffer::try_vec;
+use gustav_core::parallel::Shared;
 use gustav_core::{Arith, Csr, CsrView, Error, Index, Result, Scalar};
 
-use super::shared::Shared;
 use crate::Threads;
 
 type Row<I, A> = Vec<(I, A)>;

@@ -14,25 +14,21 @@ mod avx512;
 mod avx512_sort;
 mod columns;
 mod dense_naive;
-mod fingerprint;
 mod gustavson;
 mod hash_rows;
 mod plan;
+mod published;
 mod radix;
 mod refill;
 mod row;
-mod shared;
 mod units;
 mod vector;
 
-use gustav_core::{
-    Csr, CsrView, DType, Error, Index, IndexType, Operation, Problem, Result, Scalar, Semiring,
-    SemiringKind,
-};
+use gustav_core::{Csr, CsrView, Error, Index, Operation, Problem, Result, Scalar, Semiring};
 use gustav_plan::{Algorithm, Chooser};
 
 use crate::Options;
-use crate::catalog::Entry;
+use crate::catalog::{Entry, autotune_elsewhere};
 
 pub use plan::SpgemmPlan;
 
@@ -43,7 +39,7 @@ pub fn catalog() -> &'static [Entry] {
 
 static CATALOG: [Entry; 3] = [
     Entry { algorithm: Algorithm::Gustavson, supports: any },
-    Entry { algorithm: Algorithm::HashRows, supports: as_published },
+    Entry { algorithm: Algorithm::HashRows, supports: published::supports },
     Entry { algorithm: Algorithm::DenseNaive, supports: dense_naive::supports },
 ];
 
@@ -82,26 +78,12 @@ fn any(problem: &Problem) -> Result<()> {
     })
 }
 
-/// What the algorithms of Chen et al. take: the types and the product of the paper.
-fn as_published(problem: &Problem) -> Result<()> {
-    any(problem)?;
-    let float = matches!(problem.dtype, DType::F32 | DType::F64);
-    let narrow = problem.index_type == IndexType::U32 && problem.offset_type == IndexType::U32;
-    if float && narrow && !problem.transpose_a && problem.semiring == SemiringKind::PlusTimes {
-        return Ok(());
-    }
-    Err(Error::Unsupported {
-        problem: problem.to_string(),
-        backend: "the paper's CPU implementation".into(),
-        reason: "it is kept as published: f32 or f64, u32 indices, plus-times, A as stored".into(),
-        nearest: Algorithm::Gustavson.name().into(),
-    })
-}
-
 fn choose(problem: &Problem, options: &Options, products: u64) -> Result<(Algorithm, String)> {
     any(problem)?;
-    let Chooser::Named(algorithm) = options.chooser else {
-        return Ok(gustav_plan::heuristics::cpu_spgemm::choose(problem, products));
+    let algorithm = match options.chooser {
+        Chooser::Named(algorithm) => algorithm,
+        Chooser::Autotune => return Err(autotune_elsewhere(problem)),
+        _ => return Ok(gustav_plan::heuristics::cpu_spgemm::choose(problem, products)),
     };
     let entry = CATALOG.iter().find(|e| e.algorithm == algorithm);
     let entry = entry.ok_or_else(|| Error::Unsupported {

@@ -1,15 +1,17 @@
 //! A plan for SpGEMM: the patterns of A and B looked at once.
 
-use gustav_core::{Buffer, Csr, CsrView, Error, Index, Problem, Result, Scalar, Semiring};
+use gustav_core::{
+    Buffer, Csr, CsrView, Error, Index, Problem, Result, Scalar, Semiring, parallel,
+};
 use gustav_plan::{Algorithm, Choice};
-use rayon::prelude::*;
 
 use super::accumulator::Accumulator;
 use super::columns::Columns;
 use super::gustavson::{self, Entries, Product, Workers};
 use super::row::Job;
 use super::units::Analysis;
-use super::{add, choose, dense_naive, fingerprint, hash_rows, refill};
+use super::{add, choose, published, refill};
+use crate::fingerprint::Fingerprint;
 use crate::{Config, Options, Threads};
 
 /// A plan for C = α·op(A)·B ⊕ β·D, for one pattern of A and of B and any values.
@@ -23,8 +25,8 @@ pub struct SpgemmPlan<T: Scalar, I: Index, O: Index> {
     choice: Choice<Config>,
     threads: Threads,
     drop_zeros: bool,
-    /// Digests of the patterns of A and B, unless the plan serves a single call.
-    patterns: Option<[u64; 2]>,
+    /// The patterns of A and B, unless the plan serves a single call.
+    patterns: Option<[Fingerprint; 2]>,
     transposed: Option<Transposed<T, I, O>>,
     columns: Option<Columns<I, O>>,
     analysis: Analysis,
@@ -59,8 +61,8 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         options: &Options,
     ) -> Result<Self> {
         let mut plan = Self::for_one_call(a, b, problem, options)?;
-        let digests = || [fingerprint::of_pattern(&a), fingerprint::of_pattern(&b)];
-        plan.patterns = Some(plan.threads.run(digests));
+        let pattern = |m| Fingerprint::new(m, false, &plan.threads);
+        plan.patterns = Some([pattern(&a), pattern(&b)]);
         Ok(plan)
     }
 
@@ -148,8 +150,10 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         self.check_patterns(&a, &b)?;
         let threads = self.threads.clone();
         match self.choice.algorithm {
-            Algorithm::DenseNaive => return dense_naive::multiply(a, alpha, b),
-            Algorithm::HashRows => return hash_rows::multiply(&threads, a, alpha, b),
+            Algorithm::DenseNaive | Algorithm::HashRows => {
+                let algorithm = self.choice.algorithm;
+                return published::multiply::<S, _, _, _>(algorithm, &threads, a, alpha, b);
+            }
             _ => {}
         }
         let isa = self.choice.config.isa;
@@ -262,19 +266,9 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 
     fn check_patterns(&self, a: &CsrView<'_, T, I, O>, b: &CsrView<'_, T, I, O>) -> Result<()> {
         check_problem(&self.problem, a, b)?;
-        let Some(expected) = self.patterns else { return Ok(()) };
-        let digests = || [fingerprint::of_pattern(a), fingerprint::of_pattern(b)];
-        let found = self.threads.run(digests);
-        for (name, expected, found) in [("A", expected[0], found[0]), ("B", expected[1], found[1])]
-        {
-            if expected != found {
-                return Err(Error::Pattern {
-                    expected: format!("{name} with pattern digest {expected:016x}"),
-                    found: format!("of the same size with pattern digest {found:016x}"),
-                });
-            }
-        }
-        Ok(())
+        let Some([of_a, of_b]) = &self.patterns else { return Ok(()) };
+        of_a.check_whole("A", a, &self.threads)?;
+        of_b.check_whole("B", b, &self.threads)
     }
 
     /// op(A) with the values of `a`, and what else a product needs.
@@ -344,9 +338,8 @@ impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
 
     /// Brings the values of `a` over.
     fn fill(&mut self, a: &CsrView<'_, T, I, O>) {
-        let values = a.values();
-        let pairs = self.values.par_iter_mut().zip(&self.source[..]).with_min_len(1 << 14);
-        pairs.for_each(|(to, from)| *to = values[from.to_usize()]);
+        let (values, source) = (a.values(), &self.source);
+        parallel::each_mut(&mut self.values, 1 << 14, |at, to| *to = values[source[at].to_usize()]);
     }
 
     fn view(&self, a: &CsrView<'_, T, I, O>) -> CsrView<'_, T, I, O> {

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gustav_core::parallel::Shared;
 use gustav_core::{Csr, Index, Result, Scalar, Semiring};
 
 use super::assemble::pattern_digest;
 use super::gustavson::{Entries, Product, Workers, unknown_pattern};
 use super::row::Job;
-use super::shared::Shared;
 use crate::Threads;
 
 /// Overwrites the values of `c`, whose pattern must have the given digests, one per unit.

@@ -1,11 +1,10 @@
 //! Which rows are mine: rows of C in units of about the same number of intermediate products.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar};
-use rayon::prelude::*;
+use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar, parallel};
 
-use super::shared::Shared;
 use crate::schedule;
 
 /// Consecutive rows of C that one thread computes in one go.
@@ -41,7 +40,7 @@ impl Analysis {
         parts: usize,
     ) -> Result<Self> {
         let shares = schedule::balanced_rows(a.offsets(), parts);
-        let cut: Vec<_> = shares.into_par_iter().map(|s| cut_units(a, b, s.rows)).collect();
+        let cut = parallel::map(shares.len(), |s| cut_units(a, b, shares[s].rows.clone()));
         let units: Vec<Unit> = cut.into_iter().flatten().collect();
         let total: u128 = units.iter().map(|u| u128::from(u.products)).sum();
         let products = u64::try_from(total).map_err(|_| Error::Overflow {
@@ -86,23 +85,28 @@ fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
 }
 
 fn is_canonical<T: Scalar, J: Index, O: Index>(b: &CsrView<'_, T, J, O>) -> bool {
-    (0..b.nrows()).into_par_iter().with_min_len(1024).all(|r| {
-        let columns = b.row(r).0;
-        columns.windows(2).fold(true, |yes, w| yes & (w[0] < w[1]))
-    })
+    let canonical = AtomicBool::new(true);
+    parallel::ranges(b.nrows(), 1024, |mut rows| {
+        let increase = |r| {
+            let columns = b.row(r).0;
+            columns.windows(2).fold(true, |yes, w| yes & (w[0] < w[1]))
+        };
+        if canonical.load(Ordering::Relaxed) && !rows.all(increase) {
+            canonical.store(false, Ordering::Relaxed);
+        }
+    });
+    canonical.into_inner()
 }
 
 fn column_ranges<T: Scalar, J: Index, O: Index>(
     b: &CsrView<'_, T, J, O>,
 ) -> Result<Buffer<[u32; 2]>> {
     let mut ranges = Buffer::<[u32; 2]>::zeroed(b.nrows(), "column ranges of B")?;
-    let to = Shared::new(&mut ranges);
-    (0..b.nrows()).into_par_iter().with_min_len(1024).for_each(|r| {
+    parallel::each_mut(&mut ranges, 1024, |r, range| {
         let columns = b.row(r).0;
         let least = columns.iter().min().map_or(0, |c| c.to_usize() as u32);
         let most = columns.iter().max().map_or(0, |c| c.to_usize() as u32);
-        // SAFETY: one element per row, each written by the row's own thread.
-        unsafe { to.slice(r..r + 1)[0] = [least, most] };
+        *range = [least, most];
     });
     Ok(ranges)
 }

@@ -1,8 +1,10 @@
 //! SpMV: y = α·op(A)·x ⊕ β·y, A in CSR.
 //!
 //! One file per algorithm. `lanes` holds the vector instruction sets, `rows` the sums over CSR
-//! rows that the schedules share, `shares` the rows cut between workers, `epilogue` α and β.
+//! rows that the schedules share, `shares` the rows cut between workers, `epilogue` α and β,
+//! `compiled` what is compiled in this crate rather than in the user's.
 
+mod compiled;
 mod compressed_index;
 mod csb;
 mod epilogue;
@@ -13,15 +15,23 @@ mod row_split;
 mod rows;
 mod shares;
 
-use gustav_core::{Buffer, CsrView, Error, Index, Operation, Problem, Result, Scalar, Semiring};
+use std::ops::Range;
+
+use gustav_core::{
+    Buffer, CsrView, DType, Error, Index, IndexSlice, IndexType, Operation, Problem, Result,
+    Scalar, Semiring, SemiringKind,
+};
 use gustav_plan::heuristics::{cpu_spmv, mean_row_length};
 use gustav_plan::{Algorithm, Choice, Chooser, RowStats};
 
-use crate::catalog::Entry;
+use crate::arch::Isa;
+use crate::catalog::{Entry, autotune_elsewhere};
+use crate::fingerprint::Fingerprint;
 use crate::{Config, Options, Threads};
-use epilogue::Epilogue;
-use rows::Operands;
-use shares::Shares;
+use compressed_index::{Columns, Compressed};
+use epilogue::{Epilogue, Output};
+use rows::{LONGEST, Operands, has_vectors};
+use shares::{Parts, Shares};
 
 /// The SpMV algorithms of this backend.
 pub fn catalog() -> &'static [Entry] {
@@ -33,7 +43,7 @@ static CATALOG: [Entry; 5] = [
     Entry { algorithm: Algorithm::NonzeroSplit, supports: any },
     Entry { algorithm: Algorithm::MergePath, supports: any },
     Entry { algorithm: Algorithm::Csb, supports: any },
-    Entry { algorithm: Algorithm::CompressedIndex, supports: not_transposed },
+    Entry { algorithm: Algorithm::CompressedIndex, supports: in_vectors },
 ];
 
 fn any(problem: &Problem) -> Result<()> {
@@ -48,17 +58,26 @@ fn any(problem: &Problem) -> Result<()> {
     })
 }
 
-fn not_transposed(problem: &Problem) -> Result<()> {
+fn in_vectors(problem: &Problem) -> Result<()> {
     any(problem)?;
-    if !problem.transpose_a {
-        return Ok(());
-    }
-    Err(Error::Unsupported {
+    let refuse = |reason: &str, nearest: Algorithm| Error::Unsupported {
         problem: problem.to_string(),
         backend: "compressed-index on the CPU".into(),
-        reason: "values are read in the order of A's rows".into(),
-        nearest: "csb".into(),
-    })
+        reason: reason.into(),
+        nearest: nearest.name().into(),
+    };
+    if problem.transpose_a {
+        return Err(refuse("values are read in the order of A's rows", Algorithm::Csb));
+    }
+    let vectors = matches!(problem.dtype, DType::F32 | DType::F64)
+        && problem.semiring == SemiringKind::PlusTimes
+        && problem.index_type == IndexType::U32
+        && problem.cols <= LONGEST;
+    if !vectors {
+        let reason = "only vector kernels read it: plus-times over f32 or f64, u32 column indices";
+        return Err(refuse(reason, Algorithm::MergePath));
+    }
+    Ok(())
 }
 
 /// A plan for y = α·op(A)·x ⊕ β·y, for one pattern of A and any values.
@@ -69,6 +88,7 @@ pub struct SpmvPlan<T: Scalar, I: Index, O: Index> {
     problem: Problem,
     choice: Choice<Config>,
     threads: Threads,
+    fingerprint: Fingerprint,
     transposed: Option<Transposed<I, O>>,
     method: Method<T::Accum, O>,
 }
@@ -77,7 +97,7 @@ enum Method<A, O: Index> {
     Rows,
     Shares(Shares<A>),
     Blocks(csb::Blocks<A, O>),
-    Compressed(compressed_index::Compressed<A>),
+    Compressed(Compressed<A>),
 }
 
 /// The pattern of Aᵀ, and where its entries are in A.
@@ -109,7 +129,11 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
                 Method::Blocks(csb::Blocks::new(&a, problem.transpose_a, &options.threads)?)
             }
             Algorithm::CompressedIndex => {
-                Method::Compressed(compressed_index::Compressed::new(&a, isa)?)
+                let IndexSlice::U32(indices) = IndexSlice::new(a.indices()) else {
+                    return Err(no_algorithm(problem, algorithm));
+                };
+                let offsets = IndexSlice::new(a.offsets());
+                Method::Compressed(Compressed::new(offsets, indices, T::DTYPE, isa)?)
             }
             _ => Method::Rows,
         };
@@ -122,6 +146,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             problem: problem.clone(),
             choice: Choice { algorithm, config, reason },
             threads: options.threads.clone(),
+            fingerprint: Fingerprint::new(&a, options.one_call, &options.threads),
             transposed,
             method,
         })
@@ -147,8 +172,11 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
     /// made for, and any values. β equal to the semiring's zero leaves y unread.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Shape`] when
-    /// `x` or `y` is of the wrong length.
+    /// [`Error::Pattern`] when `a` has another pattern, [`Error::Shape`] when `x` or `y` is of
+    /// the wrong length.
+    ///
+    /// Arrays at the addresses of the last call are only sampled for this: a program that writes
+    /// another pattern over the old one makes a new plan, or it may get a wrong product.
     pub fn execute<S: Semiring<T::Accum>>(
         &mut self,
         _semiring: S,
@@ -158,7 +186,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         beta: T::Accum,
         y: &mut [T],
     ) -> Result<()> {
-        check_pattern(&self.problem, &a)?;
+        self.fingerprint.check("A", &a, &self.threads)?;
         check_length("x", self.problem.inner(), x.len())?;
         check_length("y", self.problem.output_rows(), y.len())?;
         let epilogue = Epilogue::<_, S>::new(alpha, beta);
@@ -182,19 +210,62 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         match &mut self.method {
             Method::Rows => row_split::execute(&self.threads, isa, &operands, &epilogue, y),
             Method::Shares(shares) => {
-                shares.execute(&self.threads, isa, &operands, &epilogue, y, |_, rows, y| {
-                    // SAFETY: shares hold different rows.
-                    unsafe { operands.multiply(isa, rows, &epilogue, y) }
-                });
+                let y = Output::new(y);
+                let job = Job { isa, operands, epilogue, columns: None, y };
+                shares.execute(&self.threads, &job);
             }
             Method::Blocks(blocks) => {
                 blocks.execute(&self.threads, a.values(), x, &epilogue, y);
             }
             Method::Compressed(compressed) => {
-                compressed.execute(&self.threads, isa, &operands, &epilogue, y);
+                let (y, columns) = (Output::new(y), Some(&compressed.columns));
+                let job = Job { isa, operands, epilogue, columns, y };
+                compressed.shares.execute(&self.threads, &job);
             }
         }
         Ok(())
+    }
+}
+
+/// A product in shares: straight from CSR, or from compressed columns.
+struct Job<'a, T: Scalar, I, O, S> {
+    isa: Isa,
+    operands: Operands<'a, T, I, O>,
+    epilogue: Epilogue<T::Accum, S>,
+    columns: Option<&'a Columns>,
+    y: Output<'a, T>,
+}
+
+impl<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Parts<T::Accum> for Job<'_, T, I, O, S> {
+    fn dot(&self, entries: Range<usize>) -> T::Accum {
+        self.operands.dot::<S>(self.isa, entries)
+    }
+
+    fn whole(&self, share: usize, rows: Range<usize>) {
+        let Job { isa, operands, epilogue, columns, y } = self;
+        // SAFETY: shares hold different rows of y; columns were made for vectors on `isa`, and
+        // bound what is read of A and x by themselves.
+        unsafe {
+            match columns {
+                Some(columns) if const { has_vectors::<T, I, S>() } => {
+                    columns.multiply(*isa, share, operands, epilogue, *y);
+                }
+                _ => operands.multiply(*isa, rows, epilogue, *y),
+            }
+        }
+    }
+
+    fn add(&self, a: T::Accum, b: T::Accum) -> T::Accum {
+        S::add(a, b)
+    }
+
+    fn finish(&self, row: usize, sum: T::Accum) {
+        // SAFETY: a row of y, which no other thread is given.
+        unsafe { self.epilogue.store(self.y, row, sum) }
+    }
+
+    fn empty(&self) -> T::Accum {
+        S::zero()
     }
 }
 
@@ -218,17 +289,22 @@ fn choose<T: Scalar, I: Index, O: Index>(
     match options.chooser {
         Chooser::Named(algorithm) => {
             let entry = CATALOG.iter().find(|e| e.algorithm == algorithm);
-            let entry = entry.ok_or_else(|| Error::Unsupported {
-                problem: problem.to_string(),
-                backend: format!("{algorithm} on the CPU"),
-                reason: "it is not an algorithm for this product".into(),
-                nearest: CATALOG.map(|e| e.algorithm.name()).join(", "),
-            })?;
+            let entry = entry.ok_or_else(|| no_algorithm(problem, algorithm))?;
             (entry.supports)(problem)?;
             Ok((algorithm, "named by the caller".into()))
         }
         Chooser::MeanRowLength => Ok(mean_row_length::choose(&RowStats::new(a))),
+        Chooser::Autotune => Err(autotune_elsewhere(problem)),
         _ => Ok(cpu_spmv::choose(&RowStats::new(a), problem)),
+    }
+}
+
+fn no_algorithm(problem: &Problem, algorithm: Algorithm) -> Error {
+    Error::Unsupported {
+        problem: problem.to_string(),
+        backend: format!("{algorithm} on the CPU"),
+        reason: "it is not an algorithm for this product".into(),
+        nearest: CATALOG.map(|e| e.algorithm.name()).join(", "),
     }
 }
 

@@ -4,13 +4,15 @@
 use std::ops::Range;
 
 use bytemuck::cast_slice;
-use gustav_core::{DType, Index, IndexType, Scalar, Semiring, SemiringKind};
+use gustav_core::{DType, Index, IndexSlice, IndexType, Scalar, Semiring, SemiringKind};
 
-use super::epilogue::{Epilogue, Output};
-use super::lanes::{Element, Kernel, Lanes, dispatch};
+use super::compiled::Compiled;
+use super::epilogue::{Epilogue, Finish, Output};
+use super::lanes::{Element, Kernel, Lanes};
 use crate::arch::Isa;
 
 /// A, or Aᵀ with the positions of its entries in A, and x.
+#[derive(Clone, Copy)]
 pub(crate) struct Operands<'a, T, I, O> {
     pub(crate) offsets: &'a [O],
     pub(crate) indices: &'a [I],
@@ -20,15 +22,22 @@ pub(crate) struct Operands<'a, T, I, O> {
     pub(crate) x: &'a [T],
 }
 
-/// Whether vector kernels with 32-bit signed gathers can run.
-pub(crate) fn vectorizes<T: Scalar, I: Index, S: Semiring<T::Accum>>(x: usize) -> bool {
-    S::KIND == SemiringKind::PlusTimes
-        && I::TYPE == IndexType::U32
+/// Whether a product of these types has vector kernels.
+pub(crate) const fn has_vectors<T: Scalar, I: Index, S: Semiring<T::Accum>>() -> bool {
+    matches!(S::KIND, SemiringKind::PlusTimes)
+        && matches!(I::TYPE, IndexType::U32)
         && matches!(T::DTYPE, DType::F32 | DType::F64)
-        && x <= i32::MAX as usize
 }
 
-impl<T: Scalar, I: Index, O: Index> Operands<'_, T, I, O> {
+/// Longest x that vector kernels read: their gathers take 32-bit signed indices.
+pub(crate) const LONGEST: usize = i32::MAX as usize;
+
+impl<'a, T: Scalar, I: Index, O: Index> Operands<'a, T, I, O> {
+    /// Whether entries are in order and vectors can gather from x.
+    pub(crate) fn in_order(&self) -> bool {
+        self.source.is_none() && self.x.len() <= LONGEST
+    }
+
     /// Finishes whole rows.
     ///
     /// # Safety
@@ -40,11 +49,14 @@ impl<T: Scalar, I: Index, O: Index> Operands<'_, T, I, O> {
         epilogue: &Epilogue<T::Accum, S>,
         y: Output<'_, T>,
     ) {
-        if self.source.is_none() && vectorizes::<T, I, S>(self.x.len()) {
-            match T::DTYPE {
-                DType::F32 => return self.vector_rows::<f32, S>(isa, rows, epilogue, y),
-                _ => return self.vector_rows::<f64, S>(isa, rows, epilogue, y),
-            }
+        if const { has_vectors::<T, I, S>() } && self.in_order() {
+            // SAFETY: promised by the caller; plans refuse an instruction set that is missing.
+            return unsafe {
+                match T::DTYPE {
+                    DType::F32 => f32::rows(isa, self.rows(rows, epilogue.finish(y))),
+                    _ => f64::rows(isa, self.rows(rows, epilogue.finish(y))),
+                }
+            };
         }
         for row in rows {
             let sum = self.sum::<S>(self.offsets[row].to_usize()..self.offsets[row + 1].to_usize());
@@ -53,46 +65,38 @@ impl<T: Scalar, I: Index, O: Index> Operands<'_, T, I, O> {
         }
     }
 
-    fn vector_rows<E: Element, S: Semiring<T::Accum>>(
-        &self,
-        isa: Isa,
-        rows: Range<usize>,
-        epilogue: &Epilogue<T::Accum, S>,
-        y: Output<'_, T>,
-    ) {
-        let store = |row: usize, sum: E| {
-            let sum = bytemuck::cast::<E, T::Accum>(sum);
-            // SAFETY: promised by the caller of `multiply`.
-            unsafe { epilogue.store(y, row, sum) }
-        };
-        dispatch(
-            isa,
-            Rows {
-                offsets: &self.offsets[rows.start..=rows.end],
-                indices: cast_slice(self.indices),
-                values: cast_slice::<T, E>(self.values),
-                x: cast_slice::<T, E>(self.x),
-                first: rows.start,
-                store,
-            },
-        );
+    fn rows<E: Element>(&self, rows: Range<usize>, finish: Finish<E>) -> Rows<'a, E> {
+        Rows {
+            offsets: IndexSlice::new(&self.offsets[rows.start..=rows.end]),
+            indices: cast_slice(self.indices),
+            values: cast_slice::<T, E>(self.values),
+            x: cast_slice::<T, E>(self.x),
+            first: rows.start,
+            finish,
+        }
     }
 
     /// The sum over the entries of one row (or a part of it).
     pub(crate) fn dot<S: Semiring<T::Accum>>(&self, isa: Isa, entries: Range<usize>) -> T::Accum {
-        if self.source.is_none() && vectorizes::<T, I, S>(self.x.len()) {
-            return match T::DTYPE {
-                DType::F32 => bytemuck::cast(self.vector_dot::<f32>(isa, entries)),
-                _ => bytemuck::cast(self.vector_dot::<f64>(isa, entries)),
+        if const { has_vectors::<T, I, S>() } && self.in_order() {
+            // SAFETY: the columns of a valid matrix are in x; plans refuse an instruction set
+            // that is missing.
+            return unsafe {
+                match T::DTYPE {
+                    DType::F32 => bytemuck::cast(f32::dot(isa, self.part(entries))),
+                    _ => bytemuck::cast(f64::dot(isa, self.part(entries))),
+                }
             };
         }
         self.sum::<S>(entries)
     }
 
-    fn vector_dot<E: Element>(&self, isa: Isa, entries: Range<usize>) -> E {
-        let indices = cast_slice(&self.indices[entries.clone()]);
-        let values = cast_slice::<T, E>(&self.values[entries]);
-        dispatch(isa, Dot { indices, values, x: cast_slice::<T, E>(self.x) })
+    fn part<E: Element>(&self, entries: Range<usize>) -> Dot<'a, E> {
+        Dot {
+            indices: cast_slice(&self.indices[entries.clone()]),
+            values: cast_slice::<T, E>(&self.values[entries]),
+            x: cast_slice::<T, E>(self.x),
+        }
     }
 
     fn sum<S: Semiring<T::Accum>>(&self, entries: Range<usize>) -> T::Accum {
@@ -105,32 +109,40 @@ impl<T: Scalar, I: Index, O: Index> Operands<'_, T, I, O> {
     }
 }
 
-struct Rows<'a, E, O, F> {
-    offsets: &'a [O],
+/// Whole rows of A from row `first` on, one for every pair of neighbouring offsets.
+pub(crate) struct Rows<'a, E> {
+    pub(crate) offsets: IndexSlice<'a>,
     indices: &'a [u32],
     values: &'a [E],
     x: &'a [E],
     first: usize,
-    store: F,
+    finish: Finish<E>,
 }
 
-impl<E: Element, O: Index, F: Fn(usize, E)> Kernel<E> for Rows<'_, E, O, F> {
+/// The same with the type of the offsets.
+pub(super) struct TypedRows<'a, E, O> {
+    pub(super) rows: Rows<'a, E>,
+    pub(super) offsets: &'a [O],
+}
+
+impl<E: Element, O: Index> Kernel<E> for TypedRows<'_, E, O> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = E>>(self) {
+        let Rows { indices, values, x, first, finish, .. } = self.rows;
         let mut start = self.offsets[0].to_usize();
         for (k, end) in self.offsets[1..].iter().enumerate() {
             let end = end.to_usize();
-            // SAFETY: offsets and indices belong to a valid matrix.
-            let sum = unsafe { dot::<V>(self.indices, self.values, self.x, start..end) };
-            (self.store)(self.first + k, sum);
+            // SAFETY: offsets and indices belong to a valid matrix, the rows to y.
+            unsafe { finish.one(first + k, dot::<V>(indices, values, x, start..end)) };
             start = end;
         }
     }
 }
 
-struct Dot<'a, E> {
+/// A part of one row.
+pub(crate) struct Dot<'a, E> {
     indices: &'a [u32],
     values: &'a [E],
     x: &'a [E],

@@ -5,12 +5,10 @@
 
 use std::ops::Range;
 
-use gustav_core::{Index, Result, Scalar, Semiring, buffer::try_vec};
+use gustav_core::{Arith, Index, Result, buffer::try_vec};
 
-use super::epilogue::{Epilogue, Output};
-use super::rows::Operands;
+use super::epilogue::Output;
 use crate::Threads;
-use crate::arch::Isa;
 use crate::schedule::Share;
 
 // Nonzeros plus rows of one share, and the most shares of a matrix.
@@ -21,9 +19,33 @@ const MULTIPLE: usize = 16;
 
 /// The shares of a plan and room for their sums.
 pub(crate) struct Shares<A> {
-    shares: Vec<Share>,
+    pieces: Vec<Piece>,
     /// Of each share, what it has of its first row (when that began before), and its carry-out.
     ends: Vec<(A, A)>,
+}
+
+/// A share, with all that its worker asks of the row offsets.
+struct Piece {
+    /// The end of a row that an earlier share began.
+    head: Option<(usize, Range<usize>)>,
+    whole: Range<usize>,
+    /// Whether a row ends here.
+    closes: bool,
+    carry_out: Range<usize>,
+}
+
+/// What shares are made of: sums over entries, and rows to finish.
+pub(crate) trait Parts<A>: Sync {
+    /// The sum over the entries of one row (or a part of it).
+    fn dot(&self, entries: Range<usize>) -> A;
+    /// Finishes the rows that lie in a share as a whole; no other thread is given them.
+    fn whole(&self, share: usize, rows: Range<usize>);
+    /// Two sums of the same row in one.
+    fn add(&self, a: A, b: A) -> A;
+    /// Finishes a row that was cut; no other thread is given it.
+    fn finish(&self, row: usize, sum: A);
+    /// The value of an empty sum.
+    fn empty(&self) -> A;
 }
 
 /// How many shares make `work` nonzeros and rows.
@@ -35,7 +57,7 @@ fn count(work: usize) -> usize {
     }
 }
 
-impl<A: gustav_core::Arith> Shares<A> {
+impl<A: Arith> Shares<A> {
     pub(crate) fn new<O: Index>(
         offsets: &[O],
         schedule: fn(&[O], usize) -> Vec<Share>,
@@ -44,60 +66,54 @@ impl<A: gustav_core::Arith> Shares<A> {
         let shares = schedule(offsets, count(work));
         let mut ends = try_vec(shares.len(), "carry-outs")?;
         ends.resize(shares.len(), (A::zero(), A::zero()));
-        Ok(Shares { shares, ends })
+        let piece = |share: &Share| {
+            let (first, whole) = (share.rows.start, share.whole_rows(offsets));
+            Piece {
+                head: (whole.start > first).then(|| (first, share.of_row(offsets, first))),
+                whole,
+                closes: !share.rows.is_empty(),
+                carry_out: share.carry_out(offsets),
+            }
+        };
+        Ok(Shares { pieces: shares.iter().map(piece).collect(), ends })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.shares) + size_of_val(&*self.ends)
+        size_of_val(&*self.pieces) + size_of_val(&*self.ends)
     }
 
-    pub(crate) fn shares(&self) -> &[Share] {
-        &self.shares
+    /// The rows that lie in each share as a whole.
+    pub(crate) fn whole_rows(&self) -> impl ExactSizeIterator<Item = Range<usize>> {
+        self.pieces.iter().map(|piece| piece.whole.clone())
     }
 
-    /// Computes y; `whole(share, rows, y)` finishes the rows that lie in a share as a whole.
-    pub(crate) fn execute<T, I, O, S>(
-        &mut self,
-        threads: &Threads,
-        isa: Isa,
-        operands: &Operands<'_, T, I, O>,
-        epilogue: &Epilogue<A, S>,
-        y: &mut [T],
-        whole: impl Fn(usize, Range<usize>, Output<'_, T>) + Sync,
-    ) where
-        T: Scalar<Accum = A>,
-        I: Index,
-        O: Index,
-        S: Semiring<A>,
-    {
-        let (shares, offsets) = (&self.shares, operands.offsets);
-        let workers = threads.count().min(shares.len());
-        let (out, ends) = (Output::new(y), Output::new(&mut self.ends));
+    /// Finishes all rows.
+    pub(crate) fn execute(&mut self, threads: &Threads, parts: &dyn Parts<A>) {
+        let pieces = &self.pieces;
+        let workers = threads.count().min(pieces.len());
+        let ends = Output::new(&mut self.ends);
         threads.each(workers, |w| {
-            for s in w * shares.len() / workers..(w + 1) * shares.len() / workers {
-                let share = &shares[s];
-                let rows = share.whole_rows(offsets);
-                let head = if rows.start > share.rows.start {
-                    operands.dot::<S>(isa, share.of_row(offsets, share.rows.start))
-                } else {
-                    S::zero()
+            for s in w * pieces.len() / workers..(w + 1) * pieces.len() / workers {
+                let piece = &pieces[s];
+                let head = match &piece.head {
+                    Some((_, entries)) => parts.dot(entries.clone()),
+                    None => parts.empty(),
                 };
-                whole(s, rows, out);
-                let carry = operands.dot::<S>(isa, share.carry_out(offsets));
+                parts.whole(s, piece.whole.clone());
+                let carry = parts.dot(piece.carry_out.clone());
                 // SAFETY: one share, one place.
                 unsafe { ends.put(s, (head, carry)) };
             }
         });
-        let mut sum = S::zero();
-        for (share, (head, carry)) in self.shares.iter().zip(&self.ends) {
-            if !share.rows.is_empty() {
-                if share.begins_inside(offsets) {
-                    // SAFETY: the workers are done, and `rows.start` is a row of y.
-                    unsafe { epilogue.store(out, share.rows.start, S::add(sum, *head)) };
-                }
-                sum = S::zero();
+        let mut sum = parts.empty();
+        for (piece, (head, carry)) in self.pieces.iter().zip(&self.ends) {
+            if let Some((row, _)) = piece.head {
+                parts.finish(row, parts.add(sum, *head));
             }
-            sum = S::add(sum, *carry);
+            if piece.closes {
+                sum = parts.empty();
+            }
+            sum = parts.add(sum, *carry);
         }
     }
 }

@@ -21,7 +21,6 @@ mod npz;
 mod options;
 mod pattern;
 mod read;
-mod shared;
 mod smtx;
 mod source;
 mod text;

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gustav_core::{Buffer, DType, Dense, DenseView, Error, Layout, Result, Scalar};
+use gustav_core::{Buffer, DType, Dense, DenseView, Error, Layout, Result, Scalar, parallel};
 use half::f16;
-use rayon::prelude::*;
 
 use super::header::Field;
 use super::npy_header::{Array, Kind};
@@ -84,24 +84,28 @@ impl Array {
             decode(element)
         };
         const RUN: usize = 1 << 16;
-        let lost =
-            buffer.par_chunks_mut(RUN).zip(data.par_chunks(RUN * N)).enumerate().find_map_first(
-                |(run, (values, bytes))| {
-                    let pairs = values.iter_mut().zip(bytes.chunks_exact(N));
-                    for (k, (value, bytes)) in pairs.enumerate() {
-                        match to(element(bytes)) {
-                            Some(converted) => *value = converted,
-                            None => return Some((run * RUN + k, element(bytes).to_string())),
-                        }
+        // The first element that the type cannot hold.
+        let lost = AtomicUsize::new(usize::MAX);
+        parallel::chunks_mut(&mut buffer, RUN, |run, values| {
+            let start = run * RUN;
+            let bytes = data[start * N..].chunks_exact(N);
+            for (k, (value, bytes)) in values.iter_mut().zip(bytes).enumerate() {
+                match to(element(bytes)) {
+                    Some(converted) => *value = converted,
+                    None => {
+                        lost.fetch_min(start + k, Ordering::Relaxed);
+                        return;
                     }
-                    None
-                },
-            );
-        match lost {
-            None => Ok(buffer),
-            Some((position, value)) => {
-                Err(Error::Value { what: format!("element {position}"), value, dtype: T::DTYPE })
+                }
             }
+        });
+        match lost.into_inner() {
+            usize::MAX => Ok(buffer),
+            position => Err(Error::Value {
+                what: format!("element {position}"),
+                value: element(&data[position * N..][..N]).to_string(),
+                dtype: T::DTYPE,
+            }),
         }
     }
 }

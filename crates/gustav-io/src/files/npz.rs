@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 use std::io::{self, Cursor, Write};
 
-use gustav_core::{Buffer, Coo, Csc, Csr, CsrView, Error, Index, Result, Scalar};
-use rayon::prelude::*;
+use gustav_core::{Buffer, Coo, Csc, Csr, CsrView, Error, Index, Result, Scalar, parallel};
 use zip::read::ZipArchive;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
@@ -104,7 +103,7 @@ impl<'a> Archive<'a> {
     }
 
     /// An array of indices below `bound`.
-    fn integers<N: Index>(&mut self, name: &'static str, bound: u64) -> Result<Vec<N>> {
+    fn integers<N: Index>(&mut self, name: &'static str, bound: u64) -> Result<Buffer<N>> {
         let file = self.bytes(name, u64::MAX)?;
         let array = vector(name, &file)?;
         if !matches!(array.kind, Kind::Signed | Kind::Unsigned) {
@@ -114,7 +113,7 @@ impl<'a> Archive<'a> {
             )));
         }
         let wide = named(name, array.read::<i64>(&file))?;
-        let largest = wide.par_iter().copied().max().unwrap_or(0);
+        let largest = wide.iter().copied().max().unwrap_or(0);
         if let Some(position) = wide.iter().position(|n| *n < 0 || *n as u64 >= bound) {
             return Err(damaged(format!(
                 "array {name}, element {position}: {} is out of range (must be at least 0 and \
@@ -123,7 +122,9 @@ impl<'a> Archive<'a> {
             )));
         }
         N::try_from_usize(largest as usize, name)?;
-        Ok(wide.par_iter().map(|n| N::truncate(*n as usize)).collect())
+        let mut narrow = Buffer::<N>::zeroed(wide.len(), name)?;
+        parallel::each_mut(&mut narrow, 1 << 14, |k, n| *n = N::truncate(wide[k] as usize));
+        Ok(narrow)
     }
 }
 
@@ -173,7 +174,8 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(file: &[u8]) -> Result<Csr<T, 
             let values = archive.values::<T>()?.into_vec();
             // The offsets take memory by the row: refuse what cannot be had.
             Buffer::<O>::zeroed(rows.saturating_add(1), "row offsets")?;
-            Coo::new(rows, cols, i, j, values).and_then(|coo| Csr::from_coo(&coo))
+            Coo::new(rows, cols, i.into_vec(), j.into_vec(), values)
+                .and_then(|coo| Csr::from_coo(&coo))
         }
     };
     read.map_err(|error| match error {

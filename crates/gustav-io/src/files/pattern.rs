@@ -1,9 +1,8 @@
 //! Values for patterns.
 
-use gustav_core::{Buffer, Result, Scalar};
+use gustav_core::{Buffer, Result, Scalar, parallel};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use rayon::prelude::*;
 
 use super::options::Values;
 
@@ -13,7 +12,7 @@ const RUN: usize = 1 << 14;
 pub(crate) fn values<T: Scalar>(values: Values, entries: usize) -> Result<Option<Buffer<T>>> {
     let Values::Random(seed) = values else { return Ok(None) };
     let mut buffer = Buffer::<T>::zeroed(entries, "values")?;
-    buffer.par_chunks_mut(RUN).enumerate().for_each(|(run, values)| {
+    parallel::chunks_mut(&mut buffer, RUN, |run, values| {
         // Each run jumps to its place in one stream, so that threads do not matter.
         let mut stream = Pcg64Mcg::seed_from_u64(seed);
         stream.advance((run * RUN) as u128);
@@ -34,6 +33,6 @@ fn draw<T: Scalar>(bits: u64) -> T {
 /// `entries` ones.
 pub(crate) fn ones<T: Scalar>(entries: usize) -> Result<Buffer<T>> {
     let mut buffer = Buffer::<T>::zeroed(entries, "values")?;
-    buffer.par_chunks_mut(RUN).for_each(|run| run.fill(T::one()));
+    parallel::chunks_mut(&mut buffer, RUN, |_, run| run.fill(T::one()));
     Ok(buffer)
 }

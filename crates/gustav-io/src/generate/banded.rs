@@ -53,7 +53,7 @@ impl Family for Banded {
     }
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.n, self.entries(), seed, |row, _, columns| {
+        pattern(self.n, self.entries(), seed, &|row, _, columns| {
             let end = row.saturating_add(self.half).saturating_add(1).min(self.n);
             columns.extend(row.saturating_sub(self.half)..end);
         })
@@ -83,6 +83,6 @@ impl Family for Diagonal {
     }
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.n, self.entries(), seed, |row, _, columns| columns.push(row))
+        pattern(self.n, self.entries(), seed, &|row, _, columns| columns.push(row))
     }
 }

@@ -50,7 +50,7 @@ impl Family for Block {
     }
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.n, self.entries(), seed, |row, _, columns| {
+        pattern(self.n, self.entries(), seed, &|row, _, columns| {
             let first = row - row % self.size;
             columns.extend(first..first.saturating_add(self.size).min(self.n));
         })

@@ -50,7 +50,7 @@ impl Family for Empty {
     }
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.nrows, self.entries(), seed, |_, stream, columns| {
+        pattern(self.nrows, self.entries(), seed, &|_, stream, columns| {
             if stream.unit() >= self.share {
                 stream.distinct(self.per_row, self.ncols, columns);
             }

@@ -47,7 +47,7 @@ impl Family for Fem {
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
         let dof = self.dof;
-        pattern(self.shape()?.0, self.entries(), seed, |row, _, columns| {
+        pattern(self.shape()?.0, self.entries(), seed, &|row, _, columns| {
             self.grid.around(row / dof, |node| columns.extend(node * dof..(node + 1) * dof));
         })
     }

@@ -65,7 +65,7 @@ impl Family for Grid5 {
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
         let Grid5 { nx, ny } = *self;
-        pattern(self.shape()?.0, self.entries(), seed, |row, _, columns| {
+        pattern(self.shape()?.0, self.entries(), seed, &|row, _, columns| {
             let (x, y) = (row % nx, row / nx);
             let neighbours = [
                 (y > 0).then(|| row - nx),
@@ -132,7 +132,7 @@ impl Family for Grid27 {
     }
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.points()?, self.entries(), seed, |row, _, columns| {
+        pattern(self.points()?, self.entries(), seed, &|row, _, columns| {
             self.around(row, |c| columns.push(c));
         })
     }

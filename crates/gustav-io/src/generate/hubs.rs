@@ -66,7 +66,7 @@ impl Family for Hubs {
     }
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.nrows, self.entries(), seed, |row, stream, columns| {
+        pattern(self.nrows, self.entries(), seed, &|row, stream, columns| {
             let hub = self.before(row + 1) > self.before(row);
             let length = if hub { self.hub_length } else { self.per_row };
             stream.distinct(length, self.ncols, columns);

@@ -50,7 +50,7 @@ impl Family for Pruned {
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
         let mean = (1.0 - self.sparsity) * self.ncols as f64;
-        pattern(self.nrows, self.entries(), seed, |_, stream, columns| {
+        pattern(self.nrows, self.entries(), seed, &|_, stream, columns| {
             let length = mean * (0.25 + 1.5 * stream.unit());
             stream.distinct((length + 0.5) as usize, self.ncols, columns);
         })

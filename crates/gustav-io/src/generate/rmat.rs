@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use gustav_core::{Buffer, Error, Index, IndexType, Result, buffer::try_vec};
-use rayon::prelude::*;
+use gustav_core::{Buffer, Error, Index, IndexType, Result, buffer::try_vec, parallel};
+use rayon::slice::ParallelSliceMut;
 
 use super::args::Args;
 use super::rows::Pattern;
@@ -108,7 +108,7 @@ impl Family for Rmat {
         let [a, b, c, _] = self.quadrants;
         let bounds = [a, a + b, a + b + c].map(|p| (p * 2f64.powi(32)) as u64);
         let mut edges = Buffer::<u64>::zeroed(count, "edges")?;
-        edges.par_chunks_mut(RUN).enumerate().for_each(|(run, edges)| {
+        parallel::chunks_mut(&mut edges, RUN, |run, edges| {
             let mut stream = Stream::new(seed, Purpose::Edges, run as u64);
             edges.fill_with(|| self.edge(&mut stream, bounds));
         });

@@ -58,7 +58,7 @@ impl Family for Road {
             let number = (lower as u64).wrapping_mul(2) | u64::from(along_y);
             hash(seed, Purpose::Edges, number) < KEPT
         };
-        pattern(self.shape()?.0, self.entries(), seed, |row, _, columns| {
+        pattern(self.shape()?.0, self.entries(), seed, &|row, _, columns| {
             let (x, y) = (row % nx, row / nx);
             let neighbours = [
                 (y > 0 && street(row.wrapping_sub(nx), true)).then(|| row - nx),

@@ -1,7 +1,6 @@
 //! Patterns made row by row, in parallel.
 
-use gustav_core::{Buffer, Index, Result, buffer::try_vec};
-use rayon::prelude::*;
+use gustav_core::{Buffer, Index, Result, buffer::try_vec, parallel};
 
 use super::stream::{Purpose, Stream};
 
@@ -14,6 +13,9 @@ pub(crate) struct Pattern<I: Index, O: Index> {
     pub indices: Buffer<I>,
 }
 
+/// Appends the columns of a row, given its number and its own stream.
+pub(crate) type Row<'a> = dyn Fn(usize, &mut Stream, &mut Vec<usize>) + Sync + 'a;
+
 /// The pattern whose row `r` has the columns that `row(r, stream, columns)` appends, where the
 /// stream belongs to the row alone.
 ///
@@ -24,25 +26,22 @@ pub(crate) fn pattern<I: Index, O: Index>(
     nrows: usize,
     entries: Option<u128>,
     seed: u64,
-    row: impl Fn(usize, &mut Stream, &mut Vec<usize>) + Sync,
+    row: &Row<'_>,
 ) -> Result<Pattern<I, O>> {
     let mut offsets = try_vec::<O>(nrows.saturating_add(1), "row offsets")?;
     // Refused here when there is not enough, before the chunks are made.
     let expected = entries.map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
     drop(try_vec::<I>(expected, "column indices")?);
-    let chunks: Vec<(Vec<usize>, Vec<I>)> = (0..nrows.div_ceil(CHUNK))
-        .into_par_iter()
-        .map(|chunk| {
-            let (mut lengths, mut indices, mut columns) = (Vec::new(), Vec::new(), Vec::new());
-            for r in chunk * CHUNK..nrows.min((chunk + 1) * CHUNK) {
-                columns.clear();
-                row(r, &mut Stream::new(seed, Purpose::Columns, r as u64), &mut columns);
-                lengths.push(columns.len());
-                indices.extend(columns.iter().map(|&c| I::truncate(c)));
-            }
-            (lengths, indices)
-        })
-        .collect();
+    let chunks: Vec<(Vec<usize>, Vec<I>)> = parallel::map(nrows.div_ceil(CHUNK), |chunk| {
+        let (mut lengths, mut indices, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        for r in chunk * CHUNK..nrows.min((chunk + 1) * CHUNK) {
+            columns.clear();
+            row(r, &mut Stream::new(seed, Purpose::Columns, r as u64), &mut columns);
+            lengths.push(columns.len());
+            indices.extend(columns.iter().map(|&c| I::truncate(c)));
+        }
+        (lengths, indices)
+    });
     let nnz = chunks.iter().map(|(_, indices)| indices.len()).sum();
     O::try_from_usize(nnz, "row offset")?;
     let mut sum = 0;
@@ -59,6 +58,6 @@ pub(crate) fn pattern<I: Index, O: Index>(
         parts.push((to, from));
         rest = after;
     }
-    parts.into_par_iter().for_each(|(to, from)| to.copy_from_slice(from));
+    parallel::each_mut(&mut parts, 1, |_, (to, from)| to.copy_from_slice(from));
     Ok(Pattern { offsets, indices })
 }

@@ -49,7 +49,7 @@ impl Family for Sparse {
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
         let gaps = Gaps::new(self.sparsity);
-        pattern(self.nrows, self.entries(), seed, |_, stream, columns| {
+        pattern(self.nrows, self.entries(), seed, &|_, stream, columns| {
             let mut column = gaps.draw(stream, self.ncols);
             while column < self.ncols {
                 columns.push(column);

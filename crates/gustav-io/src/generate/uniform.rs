@@ -46,7 +46,7 @@ impl Family for Uniform {
     }
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.nrows, self.entries(), seed, |_, stream, columns| {
+        pattern(self.nrows, self.entries(), seed, &|_, stream, columns| {
             stream.distinct(self.per_row, self.ncols, columns);
         })
     }

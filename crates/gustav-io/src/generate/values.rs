@@ -1,7 +1,6 @@
 //! Seeded values.
 
-use gustav_core::{Buffer, Result, Scalar};
-use rayon::prelude::*;
+use gustav_core::{Buffer, Result, Scalar, parallel};
 
 use super::stream::{Purpose, Stream};
 
@@ -11,7 +10,7 @@ const RUN: usize = 4096;
 /// `len` values of either sign: magnitudes uniform in [0.5, 1.5), rounded; for integers in 1..=9.
 pub(crate) fn values<T: Scalar>(len: usize, seed: u64) -> Result<Buffer<T>> {
     let mut values = Buffer::<T>::zeroed(len, "values")?;
-    values.par_chunks_mut(RUN).enumerate().for_each(|(run, values)| {
+    parallel::chunks_mut(&mut values, RUN, |run, values| {
         let mut stream = Stream::new(seed, Purpose::Values, run as u64);
         for value in values {
             *value = draw(&mut stream);

@@ -1,7 +1,6 @@
 //! Row statistics: one parallel pass over the row offsets, a sample of the column indices.
 
-use gustav_core::{CsrView, Index, Scalar};
-use rayon::prelude::*;
+use gustav_core::{CsrView, Index, Scalar, parallel};
 
 /// How long the rows of a matrix are, and how its columns lie.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -30,6 +29,43 @@ pub struct RowStats {
     pub same_as_next: f64,
 }
 
+/// What is known of the lengths of some rows.
+#[derive(Clone, Copy)]
+struct Lengths {
+    min: usize,
+    max: usize,
+    squares: f64,
+    empty: usize,
+}
+
+impl Lengths {
+    fn new<O: Index>(offsets: &[O]) -> Self {
+        let rows = offsets.len() - 1;
+        let parts = parallel::map(rows.div_ceil(ROWS), |part| {
+            let offsets = &offsets[part * ROWS..=rows.min((part + 1) * ROWS)];
+            let lengths = offsets.windows(2).map(|w| w[1].to_usize() - w[0].to_usize());
+            lengths.fold(Lengths::of_none(), |all, l| Lengths {
+                min: all.min.min(l),
+                max: all.max.max(l),
+                squares: all.squares + (l as f64).powi(2),
+                empty: all.empty + usize::from(l == 0),
+            })
+        });
+        parts.into_iter().fold(Lengths::of_none(), |all, part| Lengths {
+            min: all.min.min(part.min),
+            max: all.max.max(part.max),
+            squares: all.squares + part.squares,
+            empty: all.empty + part.empty,
+        })
+    }
+
+    fn of_none() -> Self {
+        Lengths { min: usize::MAX, max: 0, squares: 0.0, empty: 0 }
+    }
+}
+
+// Rows whose lengths one task looks at.
+const ROWS: usize = 1 << 14;
 // Rows looked into for the sampled facts.
 const SAMPLE: usize = 2048;
 
@@ -37,20 +73,7 @@ impl RowStats {
     /// The statistics of `a`: O(rows), plus the entries of at most 2048 rows.
     pub fn new<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Self {
         let (rows, nnz) = (a.nrows(), a.nnz());
-        let (min, max, squares, empty) = a.offsets()[..=rows]
-            .par_windows(2)
-            .with_min_len(1 << 14)
-            .map(|w| w[1].to_usize() - w[0].to_usize())
-            .fold(
-                || (usize::MAX, 0, 0.0, 0),
-                |(lo, hi, sq, e), l| {
-                    (lo.min(l), hi.max(l), sq + (l as f64).powi(2), e + usize::from(l == 0))
-                },
-            )
-            .reduce(
-                || (usize::MAX, 0, 0.0, 0),
-                |a, b| (a.0.min(b.0), a.1.max(b.1), a.2 + b.2, a.3 + b.3),
-            );
+        let Lengths { min, max, squares, empty } = Lengths::new(a.offsets());
         let mean = if rows == 0 { 0.0 } else { nnz as f64 / rows as f64 };
         let variance = if rows == 0 { 0.0 } else { (squares / rows as f64 - mean * mean).max(0.0) };
 

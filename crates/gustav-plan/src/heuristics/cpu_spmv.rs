@@ -1,6 +1,6 @@
 //! Which SpMV algorithm on a CPU.
 
-use gustav_core::{DType, Problem, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, SemiringKind};
 
 use crate::{Algorithm, RowStats};
 
@@ -16,7 +16,9 @@ pub fn choose(stats: &RowStats, problem: &Problem) -> (Algorithm, String) {
         return (Algorithm::Csb, "its blocks multiply as Aᵀ without writing to shared rows".into());
     }
     let vectors = matches!(problem.dtype, DType::F32 | DType::F64)
-        && problem.semiring == SemiringKind::PlusTimes;
+        && problem.semiring == SemiringKind::PlusTimes
+        && problem.index_type == IndexType::U32
+        && problem.cols <= i32::MAX as usize;
     if vectors && problem.calls >= COMPRESS_FROM {
         let reason = format!("{} calls repay the compression of the column indices", problem.calls);
         return (Algorithm::CompressedIndex, reason);

@@ -1,7 +1,6 @@
 //! Sparse × sparse: the pattern, then the values.
 
-use gustav_core::{CsrView, Error, Index, Result, Scalar, SemiringKind};
-use rayon::prelude::*;
+use gustav_core::{CsrView, Error, Index, Result, Scalar, SemiringKind, parallel};
 
 use super::model::{Model, Scaling, with_model};
 use super::verdict::Verdict;
@@ -67,20 +66,23 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
         found: CsrView<'_, T, I2, O2>,
     ) -> Verdict {
         let empty = Slot { sum: model.empty(), terms: 0, seen: false };
-        let init = || (vec![empty; self.b.ncols()], Vec::new());
-        let min_len = (self.a.nrows() / (8 * rayon::current_num_threads())).max(1);
-        (0..self.a.nrows())
-            .into_par_iter()
-            .with_min_len(min_len)
-            .map_init(init, |(slots, touched), row| {
-                self.accumulate(model, row, slots, touched);
-                let verdict = self.compare(model, row, slots, touched, found.row(row));
+        let rows = self.a.nrows();
+        // Every part has slots of its own.
+        let parts = rows.min(8 * rayon::current_num_threads());
+        let parts = parallel::map(parts, |part| {
+            let (mut slots, mut touched) = (vec![empty; self.b.ncols()], Vec::new());
+            let mut verdict = Verdict::empty();
+            for row in rows * part / parts..rows * (part + 1) / parts {
+                self.accumulate(model, row, &mut slots, &mut touched);
+                let next = self.compare(model, row, &mut slots, &touched, found.row(row));
+                verdict = verdict.and(next);
                 for col in touched.drain(..) {
                     slots[col] = empty;
                 }
-                verdict
-            })
-            .reduce(Verdict::empty, Verdict::and)
+            }
+            verdict
+        });
+        parts.into_iter().fold(Verdict::empty(), Verdict::and)
     }
 
     fn accumulate<M: Model>(

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 
 use gustav_core::{
-    Arith, CsrView, Dense, DenseView, Error, Index, Layout, Result, Scalar, SemiringKind,
+    Arith, CsrView, Dense, DenseView, Error, Index, Layout, Result, Scalar, SemiringKind, parallel,
 };
-use rayon::prelude::*;
 
 use super::model::{Model, Scaling, with_model};
 use super::verdict::Verdict;
+
+// Rows that one task compares.
+const ROWS: usize = 64;
 
 /// The operands of C = scale(α, op(A)·B) ⊕ scale(β, C), to check a result against.
 #[derive(Clone, Copy, Debug)]
@@ -85,11 +87,12 @@ impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
             verdict
         };
         let rows = if n == 0 { 0 } else { a.nrows() };
-        Ok((0..rows)
-            .into_par_iter()
-            .with_min_len(16)
-            .map_init(Vec::new, row)
-            .reduce(Verdict::empty, Verdict::and))
+        let parts = parallel::map(rows.div_ceil(ROWS), |part| {
+            let mut sums = Vec::new();
+            let rows = part * ROWS..rows.min((part + 1) * ROWS);
+            rows.map(|i| row(&mut sums, i)).fold(Verdict::empty(), Verdict::and)
+        });
+        Ok(parts.into_iter().fold(Verdict::empty(), Verdict::and))
     }
 
     /// Checks the shapes; gives C as it was, if it is read.

@@ -2,11 +2,41 @@
 
 use std::ops::Range;
 
-use gustav_core::{Buffer, CsrView, Index, Result, Scalar};
-use rayon::prelude::*;
+use gustav_core::{Buffer, Index, Result, parallel};
 
 use super::survey::{Limits, survey, windows};
-use crate::schedule::Share;
+
+/// The pattern of a matrix.
+#[derive(Clone, Copy)]
+pub(super) struct Pattern<'a, O> {
+    pub(super) offsets: &'a [O],
+    pub(super) indices: &'a [u32],
+}
+
+impl<O: Index> Pattern<'_, O> {
+    pub(super) fn nrows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Positions of the entries of `row`.
+    pub(super) fn row_range(&self, row: usize) -> Range<usize> {
+        self.offsets[row].to_usize()..self.offsets[row + 1].to_usize()
+    }
+
+    pub(super) fn row_len(&self, row: usize) -> usize {
+        self.row_range(row).len()
+    }
+
+    /// Columns of `row`.
+    pub(super) fn row(&self, row: usize) -> &[u32] {
+        &self.indices[self.row_range(row)]
+    }
+
+    /// Positions of the entries of `rows`.
+    pub(super) fn entries(&self, rows: &Range<usize>) -> Range<usize> {
+        self.offsets[rows.start].to_usize()..self.offsets[rows.end].to_usize()
+    }
+}
 
 /// Consecutive rows whose columns are written in one way.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +51,7 @@ pub(super) enum Code {
     /// Every row has its columns at the same distances from the row's own number: `len`
     /// distances from `first` in [`Encoded::distances`]. Grids and bands.
     Shift { first: usize, len: usize },
-    /// Windows of [`Encoded::width`] columns: two 16-bit codes each, the first column less
+    /// Windows of [`Limits::width`] columns: two 16-bit codes each, the first column less
     /// `base`, and a mask of the columns that are there; a row's windows hold its entries in
     /// order. They start at code `first`. Nearly full rows; with `runs`, every mask is a run of
     /// ones: dense blocks.
@@ -41,7 +71,7 @@ pub(super) enum Walk {
     Alike,
     /// A vector of entries at a time, whatever rows they belong to.
     Flat,
-    /// Rows of this many entries each, as vectors over rows: of [`Encoded::width`] rows (fewer
+    /// Rows of this many entries each, as vectors over rows: of [`Limits::width`] rows (fewer
     /// at the end) the first columns stand together, then the second ones, and so on.
     Even(usize),
 }
@@ -62,20 +92,16 @@ pub(super) struct Encoded {
     pub(super) filled: Buffer<u8>,
     /// For rows taken together. Bit r: row r has the columns of row r - 1.
     pub(super) alike: Buffer<u8>,
-    /// Columns of a window, rows of a vector.
-    pub(super) width: usize,
 }
 
 impl Encoded {
-    pub(super) fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
-        shares: &[Share],
+    pub(super) fn new<O: Index>(
+        a: Pattern<'_, O>,
+        shares: &[Range<usize>],
         limits: Limits,
     ) -> Result<Self> {
-        let surveys: Vec<Vec<(Segment, Vec<isize>)>> = shares
-            .par_iter()
-            .map(|share| survey(a, share.whole_rows(a.offsets()), limits))
-            .collect();
+        let a = &a;
+        let surveys = parallel::map(shares.len(), |s| survey(a, shares[s].clone(), limits));
         let (mut segments, mut ends, mut distances) = (Vec::new(), Vec::new(), Vec::new());
         let mut latest = 0..0;
         for survey in surveys {
@@ -91,6 +117,7 @@ impl Encoded {
             }
             ends.push(segments.len());
         }
+        let nnz = a.indices.len();
         let any = |is: fn(&Code) -> bool| segments.iter().any(|s| is(&s.code));
         let room = |needed: bool, len: usize| if needed { len } else { 0 };
         let coded = any(Code::is_coded);
@@ -98,15 +125,14 @@ impl Encoded {
         let flat = any(|code| code.walk() == Some(Walk::Flat));
         let alike = any(|code| code.walk() == Some(Walk::Alike));
         let mut encoded = Encoded {
-            codes: Buffer::zeroed(room(coded, a.nnz()), "index codes")?,
-            wide: Buffer::zeroed(room(wide, a.nnz()), "wide index codes")?,
-            last: Buffer::zeroed(room(flat, a.nnz() / 8 + SPARE), "row ends")?,
+            codes: Buffer::zeroed(room(coded, nnz), "index codes")?,
+            wide: Buffer::zeroed(room(wide, nnz), "wide index codes")?,
+            last: Buffer::zeroed(room(flat, nnz / 8 + SPARE), "row ends")?,
             filled: Buffer::zeroed(room(flat, a.nrows() / 8 + SPARE), "filled rows")?,
             alike: Buffer::zeroed(room(alike, a.nrows() / 8 + SPARE), "rows alike")?,
             segments,
             shares: ends,
             distances,
-            width: limits.width,
         };
         let Encoded { codes, wide, segments, .. } = &mut encoded;
         write(a, segments, limits.width, Code::is_coded, codes);
@@ -118,7 +144,7 @@ impl Encoded {
             }
         }
         if alike {
-            for row in (1..a.nrows()).filter(|&r| a.row(r - 1).0 == a.row(r).0) {
+            for row in (1..a.nrows()).filter(|&r| a.row(r - 1) == a.row(r)) {
                 set(&mut encoded.alike, row);
             }
         }
@@ -178,8 +204,8 @@ impl Element for u32 {
 }
 
 /// Writes the codes of the segments that are `written` here, at their entries' positions.
-fn write<T: Scalar, I: Index, O: Index, E: Element>(
-    a: &CsrView<'_, T, I, O>,
+fn write<O: Index, E: Element>(
+    a: &Pattern<'_, O>,
     segments: &[Segment],
     width: usize,
     written: fn(&Code) -> bool,
@@ -188,20 +214,20 @@ fn write<T: Scalar, I: Index, O: Index, E: Element>(
     let (mut rest, mut at) = (codes, 0);
     let mut pieces = Vec::new();
     for segment in segments.iter().filter(|s| written(&s.code)) {
-        let entries = entries(a, &segment.rows);
+        let entries = a.entries(&segment.rows);
         let codes;
         (_, rest) = rest.split_at_mut(entries.start - at);
         (codes, rest) = rest.split_at_mut(entries.len());
         at = entries.end;
         pieces.push((segment, codes));
     }
-    pieces.into_par_iter().with_min_len(16).for_each(|(segment, codes)| match segment.code {
+    parallel::each_mut(&mut pieces, 16, |_, (segment, codes)| match segment.code {
         Code::Narrow { base, walk } => columns(a, &segment.rows, base, walk, width, codes),
         Code::Plain { walk } => columns(a, &segment.rows, 0, walk, width, codes),
         Code::Windows { base, runs, .. } => {
             let mut codes = codes.chunks_exact_mut(2);
             for row in segment.rows.clone() {
-                windows(a.row(row).0, width, runs, |first, mask| {
+                windows(a.row(row), width, runs, |first, mask| {
                     if let Some(code) = codes.next() {
                         code[0] = E::from(first - base);
                         code[1] = E::from(usize::from(mask));
@@ -214,37 +240,29 @@ fn write<T: Scalar, I: Index, O: Index, E: Element>(
 }
 
 /// Writes one code for every entry.
-fn columns<T: Scalar, I: Index, O: Index, E: Element>(
-    a: &CsrView<'_, T, I, O>,
+fn columns<O: Index, E: Element>(
+    a: &Pattern<'_, O>,
     rows: &Range<usize>,
     base: usize,
     walk: Walk,
     width: usize,
     codes: &mut [E],
 ) {
-    let code = |column: &I| E::from(column.to_usize() - base);
+    let code = |column: &u32| E::from(column.to_usize() - base);
     if let Walk::Even(len) = walk {
         for (first, codes) in rows.clone().step_by(width).zip(codes.chunks_mut(width * len)) {
             let n = codes.len() / len;
             for lane in 0..n {
-                for (j, column) in a.row(first + lane).0.iter().enumerate() {
+                for (j, column) in a.row(first + lane).iter().enumerate() {
                     codes[j * n + lane] = code(column);
                 }
             }
         }
     } else {
-        for (to, column) in codes.iter_mut().zip(&a.indices()[entries(a, rows)]) {
+        for (to, column) in codes.iter_mut().zip(&a.indices[a.entries(rows)]) {
             *to = code(column);
         }
     }
-}
-
-/// Positions of the entries of `rows`.
-pub(super) fn entries<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
-    rows: &Range<usize>,
-) -> Range<usize> {
-    a.offsets()[rows.start].to_usize()..a.offsets()[rows.end].to_usize()
 }
 
 // Bitmaps are read 32 bits at a time, from any byte.

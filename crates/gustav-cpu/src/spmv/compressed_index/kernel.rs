@@ -14,8 +14,18 @@ use crate::spmv::epilogue::Finish;
 use crate::spmv::lanes::MaskLanes;
 use crate::spmv::lanes::{AHEAD, Element, Kernel, Lanes};
 
-/// One share of the rows, and who takes their sums.
-pub(super) struct Share<'a, E, O> {
+/// One share of the rows of a compressed matrix, the operands, and who takes the sums.
+pub(crate) struct Part<'a, E> {
+    pub(crate) columns: &'a super::Columns,
+    pub(crate) share: usize,
+    pub(crate) indices: &'a [u32],
+    pub(crate) values: &'a [E],
+    pub(crate) x: &'a [E],
+    pub(crate) finish: Finish<E>,
+}
+
+/// The same as kernels see it.
+pub(crate) struct Share<'a, E, O> {
     pub(super) encoded: &'a Encoded,
     pub(super) share: usize,
     pub(super) offsets: &'a [O],
@@ -23,6 +33,14 @@ pub(super) struct Share<'a, E, O> {
     pub(super) values: &'a [E],
     pub(super) x: &'a [E],
     pub(super) finish: Finish<E>,
+}
+
+impl<'a, E, O> Share<'a, E, O> {
+    /// `part` with the offsets of its columns.
+    pub(crate) fn new(part: Part<'a, E>, offsets: &'a [O]) -> Self {
+        let Part { columns, share, indices, values, x, finish } = part;
+        Share { encoded: &columns.encoded, share, offsets, indices, values, x, finish }
+    }
 }
 
 impl<E: Element, O: Index> Kernel<E> for Share<'_, E, O> {

@@ -7,89 +7,145 @@
 //! all and are multiplied a vector of rows at a time, runs of columns need a mask for a whole
 //! vector and no gather, the rest takes 16 bits where its columns lie close enough.
 
+#[cfg(test)]
 mod decode;
 mod encode;
-mod kernel;
+pub(super) mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod masked;
 mod survey;
 
 use bytemuck::cast_slice;
-use gustav_core::{Arith, CsrView, DType, Index, IndexType, Result, Scalar, Semiring};
+use gustav_core::{Arith, Buffer, DType, Index, IndexSlice, Result, Scalar, Semiring};
 
+use super::compiled::Compiled;
 use super::epilogue::{Epilogue, Output};
-use super::lanes::{Element, dispatch};
-use super::rows::{Operands, vectorizes};
+use super::lanes::Element;
+use super::rows::Operands;
 use super::shares::Shares;
 use crate::arch::Isa;
-use crate::{Threads, schedule};
-use encode::Encoded;
+use crate::schedule;
+use encode::{Encoded, Pattern};
+use kernel::Part;
 use survey::Limits;
 
 pub(crate) struct Compressed<A> {
-    shares: Shares<A>,
+    pub(crate) shares: Shares<A>,
+    pub(crate) columns: Columns,
+}
+
+/// The pattern in fewer bytes, with offsets of its own: what the kernels read is bounded by what
+/// the plan holds, whatever matrix of the planned size they are given.
+pub(crate) struct Columns {
+    offsets: Offsets,
     encoded: Encoded,
 }
 
+/// Row offsets, 32-bit ones where they suffice.
+enum Offsets {
+    U32(Buffer<u32>),
+    U64(Buffer<u64>),
+}
+
 impl<A: Arith> Compressed<A> {
-    pub(crate) fn new<T: Scalar<Accum = A>, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    /// Writes down the pattern for values of type `dtype` (f32 or f64) and the vectors of `isa`.
+    pub(crate) fn new(
+        offsets: IndexSlice<'_>,
+        indices: &[u32],
+        dtype: DType,
         isa: Isa,
     ) -> Result<Self> {
-        let shares = Shares::new(a.offsets(), schedule::merge_path)?;
-        let vectors = I::TYPE == IndexType::U32 && matches!(T::DTYPE, DType::F32 | DType::F64);
-        let limits =
-            Limits { width: 64 / T::DTYPE.bytes().max(4), masks: isa == Isa::Avx512 && vectors };
-        let encoded = Encoded::new(a, shares.shares(), limits)?;
-        Ok(Compressed { shares, encoded })
+        let limits = Limits { width: 64 / dtype.bytes(), masks: isa == Isa::Avx512 };
+        let offsets = match offsets {
+            IndexSlice::U32(offsets) => Offsets::U32(copy(offsets)?),
+            IndexSlice::U64(offsets) if indices.len() <= u32::MAX as usize => {
+                Offsets::U32(copy(offsets)?)
+            }
+            IndexSlice::U64(offsets) => Offsets::U64(copy(offsets)?),
+        };
+        let (shares, encoded) = match &offsets {
+            Offsets::U32(offsets) => encode(Pattern { offsets, indices }, limits)?,
+            Offsets::U64(offsets) => encode(Pattern { offsets, indices }, limits)?,
+        };
+        Ok(Compressed { shares, columns: Columns { offsets, encoded } })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.shares.bytes() + self.encoded.bytes()
-    }
-
-    pub(crate) fn execute<T: Scalar<Accum = A>, I: Index, O: Index, S: Semiring<A>>(
-        &mut self,
-        threads: &Threads,
-        isa: Isa,
-        operands: &Operands<'_, T, I, O>,
-        epilogue: &Epilogue<A, S>,
-        y: &mut [T],
-    ) {
-        let encoded = &self.encoded;
-        self.shares.execute(threads, isa, operands, epilogue, y, |share, _, y| {
-            // SAFETY: shares hold different rows.
-            unsafe {
-                if !vectorizes::<T, I, S>(operands.x.len()) {
-                    decode::multiply(encoded, share, operands, epilogue, y);
-                } else if T::DTYPE == DType::F32 {
-                    vectors::<f32, T, I, O, S>(encoded, share, isa, operands, epilogue, y);
-                } else {
-                    vectors::<f64, T, I, O, S>(encoded, share, isa, operands, epilogue, y);
-                }
-            }
-        });
+        self.shares.bytes() + self.columns.bytes()
     }
 }
 
-/// # Safety
-/// The share's rows are in y, and no other thread touches them meanwhile.
-unsafe fn vectors<E: Element, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
-    encoded: &Encoded,
-    share: usize,
-    isa: Isa,
-    operands: &Operands<'_, T, I, O>,
-    epilogue: &Epilogue<T::Accum, S>,
-    y: Output<'_, T>,
-) {
-    let share = kernel::Share {
-        encoded,
-        share,
-        offsets: operands.offsets,
-        indices: cast_slice(operands.indices),
-        values: cast_slice::<T, E>(operands.values),
-        x: cast_slice::<T, E>(operands.x),
-        finish: epilogue.finish(y),
-    };
-    dispatch(isa, share);
+fn encode<A: Arith, O: Index>(
+    pattern: Pattern<'_, O>,
+    limits: Limits,
+) -> Result<(Shares<A>, Encoded)> {
+    let shares = Shares::new(pattern.offsets, schedule::merge_path)?;
+    let rows: Vec<_> = shares.whole_rows().collect();
+    let encoded = Encoded::new(pattern, &rows, limits)?;
+    Ok((shares, encoded))
+}
+
+fn copy<A: Index, B: Index>(offsets: &[A]) -> Result<Buffer<B>> {
+    let mut copy = Buffer::zeroed(offsets.len(), "row offsets of the plan")?;
+    for (to, from) in copy.iter_mut().zip(offsets) {
+        *to = B::truncate(from.to_usize());
+    }
+    Ok(copy)
+}
+
+impl Columns {
+    fn bytes(&self) -> usize {
+        let offsets = match &self.offsets {
+            Offsets::U32(offsets) => size_of_val(&**offsets),
+            Offsets::U64(offsets) => size_of_val(&**offsets),
+        };
+        offsets + self.encoded.bytes()
+    }
+
+    /// Finishes the whole rows of share `share` of a matrix of the planned size, f32 or f64 with
+    /// 32-bit column indices.
+    ///
+    /// # Safety
+    /// The rows are in `y`, and no other thread touches them meanwhile; `isa` is there.
+    pub(crate) unsafe fn multiply<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+        &self,
+        isa: Isa,
+        share: usize,
+        operands: &Operands<'_, T, I, O>,
+        epilogue: &Epilogue<T::Accum, S>,
+        y: Output<'_, T>,
+    ) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match T::DTYPE {
+                DType::F32 => f32::share(isa, self.part(share, operands, epilogue, y)),
+                _ => f64::share(isa, self.part(share, operands, epilogue, y)),
+            }
+        }
+    }
+
+    fn part<'a, E: Element, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+        &'a self,
+        share: usize,
+        operands: &Operands<'a, T, I, O>,
+        epilogue: &Epilogue<T::Accum, S>,
+        y: Output<'_, T>,
+    ) -> Part<'a, E> {
+        Part {
+            columns: self,
+            share,
+            indices: cast_slice(operands.indices),
+            values: cast_slice::<T, E>(operands.values),
+            x: cast_slice::<T, E>(operands.x),
+            finish: epilogue.finish(y),
+        }
+    }
+
+    /// The offsets of the pattern's rows.
+    pub(crate) fn offsets(&self) -> IndexSlice<'_> {
+        match &self.offsets {
+            Offsets::U32(offsets) => IndexSlice::U32(offsets),
+            Offsets::U64(offsets) => IndexSlice::U64(offsets),
+        }
+    }
 }

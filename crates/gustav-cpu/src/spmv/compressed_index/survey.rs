@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use gustav_core::{CsrView, Index, Scalar};
+use gustav_core::Index;
 
-use super::encode::{Code, Segment, Walk, entries};
+use super::encode::{Code, Pattern, Segment, Walk};
 
 /// What the kernels of an instruction set can do.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +45,8 @@ impl Cost {
 }
 
 /// The segments of `rows`: shifts first, the rest by cost. Distances of shifts come with them.
-pub(super) fn survey<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+pub(super) fn survey<O: Index>(
+    a: &Pattern<'_, O>,
     rows: Range<usize>,
     limits: Limits,
 ) -> Vec<(Segment, Vec<isize>)> {
@@ -55,12 +55,12 @@ pub(super) fn survey<T: Scalar, I: Index, O: Index>(
     let mut row = rows.start;
     while row < rows.end {
         let mut end = row + 1;
-        while end < rows.end && shifted(a.row(end - 1).0, a.row(end).0) {
+        while end < rows.end && shifted(a.row(end - 1), a.row(end)) {
             end += 1;
         }
         if end - row >= SHIFT_ROWS && a.row_len(row) > 0 {
             others(a, open..row, limits, &mut found);
-            let columns = a.row(row).0;
+            let columns = a.row(row);
             let distances = columns.iter().map(|c| c.to_usize() as isize - row as isize).collect();
             let code = Code::Shift { first: 0, len: columns.len() };
             found.push((Segment { rows: row..end, code }, distances));
@@ -72,12 +72,12 @@ pub(super) fn survey<T: Scalar, I: Index, O: Index>(
     found
 }
 
-fn shifted<I: Index>(row: &[I], next: &[I]) -> bool {
+fn shifted(row: &[u32], next: &[u32]) -> bool {
     row.len() == next.len() && row.iter().zip(next).all(|(a, b)| a.to_usize() + 1 == b.to_usize())
 }
 
-fn others<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn others<O: Index>(
+    a: &Pattern<'_, O>,
     rows: Range<usize>,
     limits: Limits,
     found: &mut Vec<(Segment, Vec<isize>)>,
@@ -110,25 +110,25 @@ fn others<T: Scalar, I: Index, O: Index>(
 }
 
 /// The cheapest way to write rows that are no shift; `even`: all have that many entries.
-fn code<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn code<O: Index>(
+    a: &Pattern<'_, O>,
     rows: Range<usize>,
     even: Option<usize>,
     limits: Limits,
 ) -> Code {
     let Limits { width, masks } = limits;
-    let entries = entries(a, &rows);
-    let columns = &a.indices()[entries.clone()];
+    let entries = a.entries(&rows);
+    let columns = &a.indices[entries.clone()];
     let base = columns.iter().min().map_or(0, |c| c.to_usize());
     let last = columns.iter().max().map_or(0, |c| c.to_usize());
     let narrow = last - base < NARROW;
 
     let (walk, cost) = walk(a, rows.clone(), even, limits);
-    if masks && narrow && rows.clone().all(|r| a.row(r).0.is_sorted_by(|a, b| a < b)) {
+    if masks && narrow && rows.clone().all(|r| a.row(r).is_sorted_by(|a, b| a < b)) {
         let (mut runs, mut spread) = (0, 0);
         for row in rows.clone() {
-            windows(a.row(row).0, width, true, |_, _| runs += 1);
-            windows(a.row(row).0, width, false, |_, _| spread += 1);
+            windows(a.row(row), width, true, |_, _| runs += 1);
+            windows(a.row(row), width, false, |_, _| spread += 1);
         }
         let ways = [(runs * Cost::RUN, runs, true), (spread * Cost::WINDOW, spread, false)];
         let [run, window] = ways;
@@ -142,8 +142,8 @@ fn code<T: Scalar, I: Index, O: Index>(
 }
 
 /// How to take the entries one by one, and what it costs.
-fn walk<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn walk<O: Index>(
+    a: &Pattern<'_, O>,
     rows: Range<usize>,
     even: Option<usize>,
     limits: Limits,
@@ -154,7 +154,7 @@ fn walk<T: Scalar, I: Index, O: Index>(
         let own = Cost::ROW + vectors(row) * 2;
         let gathers = vectors(row) * Cost::gather(limits.width);
         by_row += own + gathers;
-        let same = row > rows.start && a.row(row - 1).0 == a.row(row).0;
+        let same = row > rows.start && a.row(row - 1) == a.row(row);
         // Of rows alike, every fourth begins a new group.
         alike = if same { (alike + 1) % 4 } else { 0 };
         together += own + if alike == 0 { gathers + Cost::ALIKE } else { 0 };
@@ -162,7 +162,7 @@ fn walk<T: Scalar, I: Index, O: Index>(
     if !limits.masks {
         return (Walk::Rows, by_row);
     }
-    let nnz = entries(a, &rows).len();
+    let nnz = a.entries(&rows).len();
     let flat = nnz.div_ceil(limits.width) * Cost::flat(limits.width) + rows.len();
     let even = even.map(|len| {
         let vectors = rows.len().div_ceil(limits.width);
@@ -175,8 +175,8 @@ fn walk<T: Scalar, I: Index, O: Index>(
 
 /// Covers the increasing `columns` with windows of `width`, greedily; with `runs`, a window
 /// ends where a column is missing.
-pub(super) fn windows<I: Index>(
-    columns: &[I],
+pub(super) fn windows(
+    columns: &[u32],
     width: usize,
     runs: bool,
     mut window: impl FnMut(usize, u16),

@@ -5,8 +5,7 @@
 use std::ops::Range;
 
 use gustav_core::buffer::UninitBuffer;
-use gustav_core::{Buffer, Csr, Index, Result, Scalar};
-use rayon::prelude::*;
+use gustav_core::{Buffer, Csr, Index, Result, Scalar, parallel};
 
 use super::line::{Fault, Lines, ValueText, with_value_text};
 use super::place::{self, Mirror, Triples};
@@ -14,7 +13,6 @@ use super::prologue::Prologue;
 use crate::files::header::{Field, Symmetry};
 use crate::files::options::ReadOptions;
 use crate::files::pattern;
-use crate::files::shared::Shared;
 use crate::files::text::{newlines, unexpected};
 
 // Pieces are large enough to be worth a task and small enough to balance the threads.
@@ -60,7 +58,7 @@ fn parse<T: Scalar, I: Index, V: ValueText<T>>(
     options: &ReadOptions<'_>,
 ) -> Result<Triples<T, I>> {
     let mut pieces = cut(text, prologue.body);
-    let lines: Vec<usize> = pieces.par_iter().map(|p| newlines(&text[p.bytes.clone()])).collect();
+    let lines = parallel::map(pieces.len(), |p| newlines(&text[pieces[p].bytes.clone()]));
     let mut total = 0;
     for (piece, lines) in pieces.iter_mut().zip(lines) {
         piece.first = total;
@@ -71,10 +69,9 @@ fn parse<T: Scalar, I: Index, V: ValueText<T>>(
     let mut rows = Buffer::<I>::uninit(total, "row indices")?;
     let mut cols = Buffer::<I>::uninit(total, "column indices")?;
     let mut values = Buffer::<T>::uninit(if V::PRESENT { total } else { 0 }, "values")?;
-    let to = (Shared::new(&mut rows), Shared::new(&mut cols), Shared::new(&mut values));
+    let (to_rows, to_cols, to_values) = (rows.shared(), cols.shared(), values.shared());
     let reader = Lines::<T, I, V>::new(text, prologue);
-    pieces.par_iter_mut().for_each(|piece| {
-        let (to_rows, to_cols, to_values) = &to;
+    parallel::each_mut(&mut pieces, 1, |_, piece| {
         let mut at = piece.bytes.start;
         let mut next = piece.first;
         let mut last = I::default();

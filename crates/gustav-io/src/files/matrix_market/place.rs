@@ -5,11 +5,9 @@
 
 use std::ops::Range;
 
-use gustav_core::{Buffer, Csr, Index, Result, Scalar, buffer::try_vec};
-use rayon::prelude::*;
+use gustav_core::{Buffer, Csr, Index, Result, Scalar, buffer::try_vec, parallel};
 
 use crate::files::pattern;
-use crate::files::shared::Shared;
 use crate::files::value::negated;
 
 /// Entries in the order of the file; indices are within the matrix.
@@ -55,10 +53,10 @@ pub(super) fn csr<T: Scalar, I: Index, O: Index>(
     let mut indices = Buffer::<I>::uninit(nnz, "column indices")?;
     let has_values = triples.values.is_some();
     let mut values = Buffer::<T>::uninit(if has_values { nnz } else { 0 }, "values")?;
-    let (to_indices, to_values) = (Shared::new(&mut indices), Shared::new(&mut values));
+    let (to_indices, to_values) = (indices.shared(), values.shared());
     let source = triples.values.as_deref().unwrap_or_default();
-    next.par_iter_mut().zip(&parts.list).for_each(|(next, part)| {
-        let (to_indices, to_values) = (&to_indices, &to_values);
+    parallel::each_mut(&mut next, 1, |p, next| {
+        let part = &parts.list[p];
         for k in part.entries.clone() {
             let (row, col) = (triples.rows[k], triples.cols[k]);
             let (row, col) = if part.mirrored { (col, row) } else { (row, col) };
@@ -123,7 +121,8 @@ fn count<T: Scalar, I: Index, O: Index>(
     for _ in &parts.list {
         counts.push(Buffer::<O>::zeroed(nrows, "row counts")?);
     }
-    counts.par_iter_mut().zip(&parts.list).for_each(|(count, part)| {
+    parallel::each_mut(&mut counts, 1, |p, count| {
+        let part = &parts.list[p];
         for k in part.entries.clone() {
             let (row, col) = (triples.rows[k], triples.cols[k]);
             if part.mirrored && row == col {
@@ -151,7 +150,7 @@ fn count<T: Scalar, I: Index, O: Index>(
 /// Row offsets of rows that never go down.
 fn offsets_of_sorted<I: Index, O: Index>(nrows: usize, rows: &[I]) -> Result<Buffer<O>> {
     let mut offsets = Buffer::<O>::uninit(nrows.saturating_add(1), "row offsets")?;
-    let to = Shared::new(&mut offsets);
+    let to = offsets.shared();
     // Entry k opens all rows after that of entry k - 1, up to its own.
     let open = |k: usize| {
         let after = if k == 0 { 0 } else { rows[k - 1].to_usize() + 1 };
@@ -161,7 +160,7 @@ fn offsets_of_sorted<I: Index, O: Index>(nrows: usize, rows: &[I]) -> Result<Buf
             unsafe { to.put(row, O::truncate(k)) };
         }
     };
-    (0..rows.len() + 1).into_par_iter().with_min_len(1 << 14).for_each(open);
+    parallel::ranges(rows.len() + 1, 1 << 14, |range| range.for_each(open));
     // SAFETY: every offset was written.
     Ok(unsafe { offsets.assume_init(nrows.saturating_add(1)) })
 }

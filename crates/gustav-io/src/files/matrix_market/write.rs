@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use gustav_core::{CsrView, DenseView, Index, Scalar};
-use rayon::prelude::*;
+use gustav_core::{CsrView, DenseView, Index, Scalar, parallel};
 
 // Text is made by all threads, this many lines to a task, and written in order.
 const LINES: usize = 1 << 14;
@@ -65,14 +64,11 @@ fn in_order(
     let tasks = lines.div_ceil(LINES);
     let width = 4 * rayon::current_num_threads();
     for first in (0..tasks).step_by(width) {
-        let texts: Vec<io::Result<Vec<u8>>> = (first..tasks.min(first + width))
-            .into_par_iter()
-            .map(|task| {
-                let mut text = Vec::with_capacity(32 * LINES);
-                format(task * LINES..lines.min((task + 1) * LINES), &mut text)?;
-                Ok(text)
-            })
-            .collect();
+        let texts = parallel::map(width.min(tasks - first), |k| {
+            let (start, mut text) = ((first + k) * LINES, Vec::with_capacity(32 * LINES));
+            format(start..lines.min(start + LINES), &mut text)?;
+            Ok::<_, io::Error>(text)
+        });
         for text in texts {
             to.write_all(&text?)?;
         }

@@ -1,12 +1,11 @@
 //! `dense-naive` on the battery, as published: f32 and f64, u32, plus-times, finite operands.
 //! It stores no zeros, so its entries are looked up in the pattern of the product.
 
-mod spgemm_support;
-
 use gustav_core::{Csr, Error, PlusTimes, Scalar};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::{Settings, check_spgemm};
-use spgemm_support::{options, product};
+
+use crate::support::{options, product};
 
 fn passes<T: Scalar>() {
     let dense = options(Algorithm::DenseNaive, 1, None);

@@ -1,8 +1,6 @@
 //! `gustavson` on the battery: every type, every semiring, threads, instruction sets; and each
 //! product again into the known pattern, equal to the bit.
 
-mod spgemm_support;
-
 use gustav_core::{
     Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Scalar, Semiring,
     bf16, f16,
@@ -11,7 +9,8 @@ use gustav_cpu::arch::Isa;
 use gustav_cpu::spgemm::multiply;
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::{Settings, check_spgemm};
-use spgemm_support::{options, product};
+
+use crate::support::{options, product};
 
 fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
     for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {

@@ -1,12 +1,11 @@
 //! SpGEMM plans: reuse, ⊕ β·D, transposition, zeros, limits, and the algebra of products.
 
-mod spgemm_support;
-
 use gustav_core::{Coo, Csr, Error, PlusTimes, Problem, Semiring};
 use gustav_cpu::{Options, SpgemmPlan};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
-use spgemm_support::{options, product};
+
+use crate::support::{options, product};
 
 type Matrix = Csr<i64, u32, u32>;
 

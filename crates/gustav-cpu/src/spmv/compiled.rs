@@ -1,0 +1,57 @@
+//! Where code that is generic over the caller's types ends: vector kernels are compiled in this
+//! crate, once for f32 and once for f64, and not again in every program that multiplies.
+
+use gustav_core::IndexSlice;
+
+use super::compressed_index::kernel::{Part, Share};
+use super::lanes::{Element, dispatch};
+use super::rows::{Dot, Rows, TypedRows};
+use crate::arch::Isa;
+
+/// The vector kernels of a type.
+pub(crate) trait Compiled: Element {
+    /// Finishes whole rows.
+    ///
+    /// # Safety
+    /// The instruction set is there; indices lie in x, rows in y, and no other thread touches
+    /// these rows meanwhile.
+    unsafe fn rows(isa: Isa, rows: Rows<'_, Self>);
+
+    /// The sum over a part of a row.
+    ///
+    /// # Safety
+    /// As [`Compiled::rows`].
+    unsafe fn dot(isa: Isa, part: Dot<'_, Self>) -> Self;
+
+    /// Finishes the whole rows of a share of a compressed matrix.
+    ///
+    /// # Safety
+    /// As [`Compiled::rows`].
+    unsafe fn share(isa: Isa, part: Part<'_, Self>);
+}
+
+macro_rules! compiled {
+    ($($t:ty),*) => {$(
+        impl Compiled for $t {
+            unsafe fn rows(isa: Isa, rows: Rows<'_, $t>) {
+                match rows.offsets {
+                    IndexSlice::U32(offsets) => dispatch(isa, TypedRows { rows, offsets }),
+                    IndexSlice::U64(offsets) => dispatch(isa, TypedRows { rows, offsets }),
+                }
+            }
+
+            unsafe fn dot(isa: Isa, part: Dot<'_, $t>) -> $t {
+                dispatch(isa, part)
+            }
+
+            unsafe fn share(isa: Isa, part: Part<'_, $t>) {
+                match part.columns.offsets() {
+                    IndexSlice::U32(offsets) => dispatch(isa, Share::new(part, offsets)),
+                    IndexSlice::U64(offsets) => dispatch(isa, Share::new(part, offsets)),
+                }
+            }
+        }
+    )*};
+}
+
+compiled!(f32, f64);

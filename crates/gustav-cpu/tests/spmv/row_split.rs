@@ -1,0 +1,14 @@
+use gustav_plan::Algorithm;
+use gustav_testkit::battery::Settings;
+
+use crate::{battery, structures};
+
+#[test]
+fn passes_the_battery() {
+    battery::passes_the_battery(Algorithm::RowSplit, &Settings::default());
+}
+
+#[test]
+fn right_on_structures() {
+    structures::right_on_structures(Algorithm::RowSplit, &[false, true]);
+}
