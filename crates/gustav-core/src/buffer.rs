@@ -135,6 +135,19 @@ pub(crate) fn meminfo(key: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// The items of `from` as a `Vec`.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] naming `what`.
+pub fn try_collect<T>(
+    from: impl ExactSizeIterator<Item = T>,
+    what: &'static str,
+) -> Result<Vec<T>> {
+    let mut v = try_vec(from.len(), what)?;
+    v.extend(from);
+    Ok(v)
+}
+
 /// An empty `Vec` with room for `capacity` values.
 ///
 /// # Errors

@@ -5,11 +5,12 @@ use crate::csr::copy;
 use crate::parallel::{self, Shared};
 use crate::{
     Buffer, Coo, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, Result, Scalar,
-    buffer::try_vec,
+    buffer::{try_collect, try_vec},
 };
 
-pub(crate) fn widen_offsets<A: Index, B: Index>(from: &[A]) -> Vec<B> {
-    from.iter().map(|o| B::truncate(o.to_usize())).collect()
+/// `from` in another type, which holds all of its values.
+pub(crate) fn convert<A: Index, B: Index>(from: &[A], what: &'static str) -> Result<Vec<B>> {
+    try_collect(from.iter().map(|k| B::truncate(k.to_usize())), what)
 }
 
 /// Counts → offsets: `counts[k + 1]` holds the length of row `k` on entry, the end on return.
@@ -35,12 +36,12 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
     pub fn from_coo(coo: &Coo<T, I>) -> Result<Self> {
         let nnz = coo.nnz();
         O::try_from_usize(nnz, "row offset")?;
-        let mut next = Buffer::<usize>::zeroed(coo.nrows() + 1, "row counts")?;
+        let mut next = Buffer::<usize>::zeroed(coo.nrows().saturating_add(1), "row counts")?;
         for r in coo.rows() {
             next[r.to_usize() + 1] += 1;
         }
         prefix_sum(&mut next[1..]);
-        let offsets: Vec<O> = next.iter().map(|&o| O::truncate(o)).collect();
+        let offsets = try_collect(next.iter().map(|&o| O::truncate(o)), "row offsets")?;
         let mut indices = Buffer::<I>::zeroed(nnz, "column indices")?;
         let mut values = Buffer::<T>::zeroed(nnz, "values")?;
         for ((r, c), v) in coo.rows().iter().zip(coo.cols()).zip(coo.values()) {
@@ -63,7 +64,7 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         let (nrows, ncols) = (dense.nrows(), dense.ncols());
         I::try_from_usize(ncols.saturating_sub(1), "column index")?;
         let row = |i: usize| (0..ncols).map(move |j| dense.get(i, j));
-        let mut offsets = Buffer::<usize>::zeroed(nrows + 1, "row counts")?;
+        let mut offsets = Buffer::<usize>::zeroed(nrows.saturating_add(1), "row counts")?;
         parallel::each_mut(&mut offsets[1..], 64, |i, count| {
             *count = row(i).filter(|v| !v.is_zero()).count();
         });
@@ -85,9 +86,9 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
                 }
             }
         });
+        let offsets = try_collect(offsets.iter().map(|&o| O::truncate(o)), "row offsets")?;
         // SAFETY: every position below nnz belongs to one row and was written by it.
         Ok(unsafe {
-            let offsets = widen_offsets::<u64, O>(bytemuck::cast_slice(&offsets));
             let (indices, values) = (indices.assume_init(nnz), values.assume_init(nnz));
             Csr::new_unchecked(nrows, ncols, offsets, indices, values)
         })
@@ -259,7 +260,9 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         for r in 0..self.nrows() {
             rows.extend(std::iter::repeat_n(I::truncate(r), self.row_len(r)));
         }
-        Coo::new(self.nrows(), self.ncols(), rows, self.indices().to_vec(), self.values().to_vec())
+        let cols = try_collect(self.indices().iter().copied(), "column indices")?;
+        let values = try_collect(self.values().iter().copied(), "values")?;
+        Coo::new(self.nrows(), self.ncols(), rows, cols, values)
     }
 
     /// The matrix in DCSR form.
@@ -270,10 +273,14 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
     pub fn to_dcsr(&self) -> Result<Dcsr<T, I, O>> {
         I::try_from_usize(self.nrows().saturating_sub(1), "row id")?;
         let filled = || (0..self.nrows()).filter(|&r| self.row_len(r) > 0);
-        let row_ids: Vec<I> = filled().map(I::truncate).collect();
-        let mut offsets = vec![O::default()];
+        let count = filled().count();
+        let mut row_ids = try_vec(count, "row ids")?;
+        row_ids.extend(filled().map(I::truncate));
+        let mut offsets = try_vec(count + 1, "row offsets")?;
+        offsets.push(O::default());
         offsets.extend(filled().map(|r| self.offsets()[r + 1]));
-        let (indices, values) = (self.indices().to_vec(), self.values().to_vec());
+        let indices = try_collect(self.indices().iter().copied(), "column indices")?;
+        let values = try_collect(self.values().iter().copied(), "values")?;
         Dcsr::new(self.nrows(), self.ncols(), row_ids, offsets, indices, values)
     }
 

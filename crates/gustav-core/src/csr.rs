@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::convert::widen_offsets;
+use crate::convert::convert;
 use crate::{Buffer, Index, Result, Scalar, validate};
 
 /// A sparse matrix in compressed sparse row form, owned.
@@ -277,8 +277,8 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         Ok(Csr {
             nrows: self.nrows,
             ncols: self.ncols,
-            offsets: widen_offsets(self.offsets).into(),
-            indices: widen_offsets(self.indices).into(),
+            offsets: convert(self.offsets, "row offsets")?.into(),
+            indices: convert(self.indices, "column indices")?.into(),
             values: copy(self.values, "values")?,
         })
     }

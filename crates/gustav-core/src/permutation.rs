@@ -1,5 +1,6 @@
 //! Permutations of rows or columns.
 
+use crate::buffer::{try_collect, try_vec};
 use crate::{Csr, CsrView, Error, Index, Result, Scalar, validate};
 
 /// A permutation of `0..len`: position `k` of the new order holds element `order[k]` of the old.
@@ -75,7 +76,7 @@ impl<I: Index> Permutation<I> {
     /// [`Error::Length`] when the lengths differ.
     pub fn apply<T: Copy>(&self, values: &[T]) -> Result<Vec<T>> {
         validate::length("permuted values", self.len(), values.len())?;
-        Ok(self.0.iter().map(|k| values[k.to_usize()]).collect())
+        try_collect(self.0.iter().map(|k| values[k.to_usize()]), "permuted values")
     }
 
     /// The matrix with its rows in the new order.
@@ -87,9 +88,9 @@ impl<I: Index> Permutation<I> {
         a: CsrView<'_, T, J, O>,
     ) -> Result<Csr<T, J, O>> {
         validate::length("permuted rows", self.len(), a.nrows())?;
-        let mut offsets = Vec::with_capacity(a.nrows() + 1);
-        let mut indices = Vec::with_capacity(a.nnz());
-        let mut values = Vec::with_capacity(a.nnz());
+        let mut offsets = try_vec(a.nrows() + 1, "row offsets")?;
+        let mut indices = try_vec(a.nnz(), "column indices")?;
+        let mut values = try_vec(a.nnz(), "values")?;
         offsets.push(O::default());
         for old in &self.0 {
             let (cols, vals) = a.row(old.to_usize());
@@ -111,8 +112,8 @@ impl<I: Index> Permutation<I> {
     ) -> Result<Csr<T, J, O>> {
         validate::length("permuted columns", self.len(), a.ncols())?;
         let new = self.inverse();
-        let indices: Vec<J> =
-            a.indices().iter().map(|c| J::truncate(new.0[c.to_usize()].to_usize())).collect();
+        let renamed = a.indices().iter().map(|c| J::truncate(new.0[c.to_usize()].to_usize()));
+        let indices = try_collect(renamed, "column indices")?;
         let (offsets, _, values) = a.to_owned()?.into_parts();
         // SAFETY: the pattern's offsets are unchanged, the indices are a permutation's values.
         Ok(unsafe { Csr::new_unchecked(a.nrows(), a.ncols(), offsets, indices, values) })

@@ -108,6 +108,11 @@ impl Device {
         Device { options: Options { chooser, ..self.options }, ..self }
     }
 
+    /// The same device for plans that serve only the call which makes them.
+    pub(crate) fn for_one_call(self) -> Self {
+        Device { options: Options { one_call: true, ..self.options }, ..self }
+    }
+
     /// The short name: `cpu` or `cuda:K`.
     pub fn name(&self) -> &str {
         self.gpu.as_ref().map_or("cpu", |g| &g.name)

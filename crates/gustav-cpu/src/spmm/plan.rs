@@ -17,6 +17,7 @@ use super::vector::Vector;
 use super::workspace::Workspace;
 use super::{CpuScalar, catalog, merge_path, nonzero_split};
 use crate::arch::Isa;
+use crate::fingerprint::Fingerprint;
 use crate::profile::profile;
 use crate::{Config, Options, Threads};
 
@@ -34,6 +35,8 @@ pub struct SpmmPlan<T: CpuScalar, I: Index = u32, O: Index = u32> {
     problem: Problem,
     choice: Choice<Config>,
     threads: Threads,
+    /// That of A; none where the SpMV plan has it.
+    fingerprint: Option<Fingerprint>,
     transposed: Option<Transposed<T, I, O>>,
     method: Method<T, I, O>,
     workspace: Workspace<T>,
@@ -108,7 +111,9 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let streaming = problem.layout_c == Layout::RowMajor && c_bytes >= STREAMED_BYTES;
         let config = Config { isa, threads: count, tile, streaming };
         let choice = Choice { algorithm, config, reason };
-        Ok(SpmmPlan { problem: problem.clone(), choice, threads, transposed, method, workspace })
+        let fingerprint = Some(Fingerprint::new(&a, options.one_call, &threads));
+        let problem = problem.clone();
+        Ok(SpmmPlan { problem, choice, threads, fingerprint, transposed, method, workspace })
     }
 
     /// The product with one column: an SpMV, whatever the layouts.
@@ -121,6 +126,7 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             problem: problem.clone(),
             choice,
             threads: options.threads.clone(),
+            fingerprint: None,
             transposed: None,
             method: Method::Vector(Box::new(vector)),
             workspace: Workspace::none()?,
@@ -165,9 +171,11 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     /// leaves C unread.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` has another shape or number of nonzeros than the plan's
-    /// matrix, [`Error::Shape`] when B or C does not fit it or lies in another layout than
-    /// planned. A matrix with the right numbers but another pattern gives a wrong product.
+    /// [`Error::Pattern`] when `a` has another pattern than the plan's matrix, [`Error::Shape`]
+    /// when B or C does not fit it or lies in another layout than planned.
+    ///
+    /// Arrays at the addresses of the last call are only sampled for this: a program that writes
+    /// another pattern over the old one makes a new plan, or it may get a wrong product.
     pub fn execute<S: Semiring<T::Accum>>(
         &mut self,
         _semiring: S,
@@ -177,7 +185,9 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         beta: T::Accum,
         mut c: DenseViewMut<'_, T>,
     ) -> Result<()> {
-        check_pattern(&self.problem, &a)?;
+        if let Some(fingerprint) = &mut self.fingerprint {
+            fingerprint.check("A", &a, &self.threads)?;
+        }
         let p = &self.problem;
         check_dense("B", (p.inner(), p.columns, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
         let found = (c.nrows(), c.ncols(), c.layout());

@@ -1,4 +1,4 @@
-use gustav_core::{Csr, Dense, Error, Layout, Problem};
+use gustav_core::{Csr, CsrView, Dense, Error, Layout, Problem};
 use gustav_cpu::{Options, SpmmPlan, spmm};
 use gustav_plan::{Algorithm, Chooser};
 
@@ -53,6 +53,24 @@ fn another_pattern_is_refused() {
     assert!(matches!(refused, Err(Error::Pattern { .. })), "{refused:?}");
     let planned = SpmmPlan::new(other.view(), &problem, &Options::default()).map(|_| ());
     assert!(matches!(planned, Err(Error::Pattern { .. })), "{planned:?}");
+}
+
+#[test]
+fn a_copy_is_served_and_another_pattern_of_its_size_refused() {
+    let (a, copy) = (matrix(1.0), matrix(1.0));
+    let mut indices = a.indices().to_vec();
+    indices[17] = (indices[17] + 1) % 30;
+    let other = CsrView::new(40, 30, a.offsets(), &indices, a.values()).unwrap();
+    for (chooser, n) in choosers().flat_map(|c| [(c, 1), (c, 4)]) {
+        let options = Options { chooser, ..Options::default() };
+        let problem = Problem::spmm(&a.view()).columns(n);
+        let b = Dense::zeros(30, n, Layout::RowMajor).unwrap();
+        let mut c = Dense::zeros(40, n, Layout::RowMajor).unwrap();
+        let mut plan = SpmmPlan::new(a.view(), &problem, &options).unwrap();
+        plan.multiply(copy.view(), 1.0, b.view(), 0.0, c.view_mut()).unwrap();
+        let refused = plan.multiply(other, 1.0, b.view(), 0.0, c.view_mut());
+        assert!(matches!(refused, Err(Error::Pattern { .. })), "{chooser}: {refused:?}");
+    }
 }
 
 #[test]

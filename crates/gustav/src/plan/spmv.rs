@@ -1,5 +1,6 @@
 //! The plan of y = α·op(A)·x ⊕ β·y.
 
+use gustav_core::buffer::try_collect;
 use gustav_core::{
     CsrView, DenseView, DenseViewMut, Index, Layout, PlusTimes, Problem, Result, Scalar, Semiring,
     SemiringKind,
@@ -108,8 +109,8 @@ fn tune<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
 ) -> Result<(gustav_cpu::Options, String)> {
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
-    let x = vec![T::one(); problem.inner()];
-    let mut y = vec![T::zero(); problem.output_rows()];
+    let x = try_collect((0..problem.inner()).map(|_| T::one()), "x")?;
+    let mut y = try_collect((0..problem.output_rows()).map(|_| T::zero()), "y")?;
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
     autotuned(problem.operation, device.options(), |options| {
         let mut plan = gustav_cpu::SpmvPlan::new(a, &problem, options)?;

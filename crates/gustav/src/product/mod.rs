@@ -42,7 +42,7 @@ impl<T: Scalar, S: Semiring<T::Accum>> Settings<T, S> {
     }
 
     fn device(&self) -> Result<Device> {
-        let device = self.device.clone();
+        let device = self.device.clone().for_one_call();
         match self.threads {
             Some(count) => device.with_threads(count),
             None => Ok(device),
