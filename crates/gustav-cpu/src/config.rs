@@ -18,6 +18,12 @@ pub struct Options {
     /// Rows of B in one tile (`column-panel`), or rows and columns of a block (`csb` of SpMM),
     /// instead of what the cache suggests; at least 1.
     pub tile: Option<usize>,
+    /// Whether an SpMM writes C past the caches where it can, instead of when C is larger than
+    /// they are.
+    pub streaming: Option<bool>,
+    /// How many nonzeros ahead of their use an SpMM fetches rows of B, instead of what their
+    /// scatter suggests; 0 for not at all.
+    pub ahead: Option<usize>,
     /// Whether entries of an SpGEMM's result that come out as exactly zero are left out.
     pub drop_zeros: bool,
     /// Whether a plan of SpMM or SpMV serves only calls with the arrays that it was made from:
@@ -54,4 +60,6 @@ pub struct Config {
     pub tile: Option<usize>,
     /// Whether C is written past the caches.
     pub streaming: bool,
+    /// How many nonzeros ahead of their use rows of B are fetched, 0 for not at all.
+    pub ahead: usize,
 }

@@ -5,6 +5,7 @@ pub mod arch;
 pub mod catalog;
 pub mod config;
 pub mod csb;
+mod deal;
 mod fingerprint;
 pub mod profile;
 pub mod schedule;

@@ -54,17 +54,24 @@ pub fn row_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
     })
 }
 
-/// Whole rows, cut where the nonzeros come closest to the same number each.
-pub fn balanced_rows<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
+/// Whole rows, cut where the work comes closest to the same for each: a unit for every nonzero
+/// and `row_weight` for every row.
+pub fn balanced_rows<O: Index>(offsets: &[O], parts: usize, row_weight: usize) -> Vec<Share> {
     let rows = offsets.len() - 1;
-    let nnz = offsets[rows].to_usize();
+    let work = |row: usize| offsets[row].to_usize() as u128 + row as u128 * row_weight as u128;
     shares(offsets, parts, |p| {
-        if p == parts {
-            return (rows, nnz);
+        let target = work(rows) * p as u128 / parts as u128;
+        let (mut low, mut high) = (0, rows);
+        while p > 0 && low < high {
+            let middle = low + (high - low) / 2;
+            if work(middle) < target {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
         }
-        let target = cut(nnz, p, parts);
-        let row = if p == 0 { 0 } else { offsets.partition_point(|o| o.to_usize() < target) };
-        (row.min(rows), offsets[row.min(rows)].to_usize())
+        let row = if p == parts { rows } else { low };
+        (row, offsets[row].to_usize())
     })
 }
 
@@ -167,7 +174,8 @@ mod tests {
         for lengths in patterns {
             for parts in [1, 2, 3, 7, 64] {
                 covers(row_split, lengths, parts);
-                covers(balanced_rows, lengths, parts);
+                covers(|o, p| balanced_rows(o, p, 0), lengths, parts);
+                covers(|o, p| balanced_rows(o, p, 3), lengths, parts);
                 covers(nonzero_split, lengths, parts);
                 covers(merge_path, lengths, parts);
             }

@@ -14,6 +14,7 @@ pub struct Avx2;
 ///
 /// # Safety
 /// The machine has [`Isa::Avx2`](super::Isa::Avx2).
+#[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 pub unsafe fn enable<T: Scalar, V: Vector<T>, W: Work<T>>(work: W) {
     // SAFETY: promised by the caller.
@@ -73,6 +74,11 @@ macro_rules! vector {
                 unsafe { $stream }
             }
             #[inline(always)]
+            unsafe fn fetch(p: *const $t) {
+                // SAFETY: as above; a prefetch never faults.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+            }
+            #[inline(always)]
             unsafe fn load_sums(p: *const $accum) -> $v {
                 // SAFETY: as above.
                 unsafe { $load_sums(p) }
@@ -96,6 +102,11 @@ macro_rules! vector {
             unsafe fn scale(factor: $v, sum: $v) -> $v {
                 // SAFETY: as above.
                 unsafe { $mul(factor, sum) }
+            }
+            #[inline(always)]
+            unsafe fn enter<W: Work<$t>>(work: W) {
+                // SAFETY: as above.
+                unsafe { enable::<$t, Self, W>(work) }
             }
         }
     };

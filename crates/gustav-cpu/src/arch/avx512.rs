@@ -13,6 +13,7 @@ pub struct Avx512;
 ///
 /// # Safety
 /// The machine has [`Isa::Avx512`](super::Isa::Avx512).
+#[inline(never)]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
 )]
@@ -76,6 +77,11 @@ macro_rules! vector {
                 unsafe { $stream }
             }
             #[inline(always)]
+            unsafe fn fetch(p: *const $t) {
+                // SAFETY: as above; a prefetch never faults.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+            }
+            #[inline(always)]
             unsafe fn load_sums(p: *const $accum) -> $v {
                 // SAFETY: as above.
                 unsafe { $load(p) }
@@ -99,6 +105,11 @@ macro_rules! vector {
             unsafe fn scale(factor: $v, sum: $v) -> $v {
                 // SAFETY: as above.
                 unsafe { $mul(factor, sum) }
+            }
+            #[inline(always)]
+            unsafe fn enter<W: Work<$t>>(work: W) {
+                // SAFETY: as above.
+                unsafe { enable::<$t, W>(work) }
             }
         }
     };

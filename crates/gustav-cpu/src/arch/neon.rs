@@ -4,7 +4,7 @@ use std::arch::aarch64::*;
 
 use gustav_core::{Scalar, bf16, f16};
 
-use super::vector::Vector;
+use super::vector::{Vector, Work};
 
 /// The 128-bit registers.
 pub struct Neon;
@@ -65,6 +65,9 @@ macro_rules! vector {
                 // SAFETY: as above.
                 unsafe { Self::store_masked(p, $lanes, v) }
             }
+            // Stable Rust has no prefetch for this instruction set.
+            #[inline(always)]
+            unsafe fn fetch(_p: *const $t) {}
             #[inline(always)]
             unsafe fn load_sums(p: *const $accum) -> $v {
                 // SAFETY: as above.
@@ -89,6 +92,11 @@ macro_rules! vector {
             unsafe fn scale(factor: $v, sum: $v) -> $v {
                 // SAFETY: as above.
                 unsafe { $mul(factor, sum) }
+            }
+            #[inline(always)]
+            unsafe fn enter<W: Work<$t>>(work: W) {
+                // SAFETY: as above.
+                unsafe { work.run::<Self>() }
             }
         }
     };

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use gustav_core::{Scalar, Semiring};
 
-use super::vector::Vector;
+use super::vector::{Vector, Work};
 
 /// Arrays of 8 sums of semiring `S`.
 pub struct Portable<S>(PhantomData<S>);
@@ -60,6 +60,8 @@ impl<T: Scalar, S: Semiring<T::Accum>> Vector<T> for Portable<S> {
         unsafe { Self::store_masked(p, LANES, v) }
     }
     #[inline(always)]
+    unsafe fn fetch(_p: *const T) {}
+    #[inline(always)]
     unsafe fn load_sums(p: *const T::Accum) -> Self::V {
         // SAFETY: LANES sums can be read, says the caller.
         unsafe { p.cast::<Self::V>().read_unaligned() }
@@ -80,5 +82,10 @@ impl<T: Scalar, S: Semiring<T::Accum>> Vector<T> for Portable<S> {
     #[inline(always)]
     unsafe fn scale(factor: Self::V, sum: Self::V) -> Self::V {
         map(|k| S::scale(factor[k], sum[k]))
+    }
+    #[inline(always)]
+    unsafe fn enter<W: Work<T>>(work: W) {
+        // SAFETY: plain Rust needs no feature.
+        unsafe { work.run::<Self>() }
     }
 }

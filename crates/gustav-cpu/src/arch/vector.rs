@@ -40,6 +40,8 @@ pub trait Vector<T: Scalar>: 'static {
     unsafe fn store_masked(p: *mut T, mask: Self::Mask, v: Self::V);
     /// Rounds and stores past the caches where the instruction set can.
     unsafe fn stream(p: *mut T, v: Self::V);
+    /// Has the cache line at `p`, which need not be readable, brought to L1.
+    unsafe fn fetch(p: *const T);
     /// Loads sums that were put aside.
     unsafe fn load_sums(p: *const T::Accum) -> Self::V;
     /// Puts sums aside.
@@ -50,6 +52,9 @@ pub trait Vector<T: Scalar>: 'static {
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     /// What α and β do to a sum.
     unsafe fn scale(factor: Self::V, sum: Self::V) -> Self::V;
+    /// Runs `work` on these vectors, in a function of its own where that keeps its variables in
+    /// registers.
+    unsafe fn enter<W: Work<T>>(work: W);
 }
 
 /// A piece of a kernel, written once for every kind of vector.

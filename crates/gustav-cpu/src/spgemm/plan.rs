@@ -92,7 +92,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let width = columns.as_ref().map_or(b.ncols(), |c| c.names.len());
         let count = count.min(analysis.units.len());
         let width = if algorithm == Algorithm::Gustavson { width } else { 0 };
-        let config = Config { isa, threads: count, tile: None, streaming: false };
+        let config = Config { isa, threads: count, tile: None, streaming: false, ahead: 0 };
         Ok(SpgemmPlan {
             problem: problem.clone(),
             choice: Choice { algorithm, config, reason },

@@ -39,7 +39,7 @@ impl Analysis {
         b: &CsrView<'_, T, J, O>,
         parts: usize,
     ) -> Result<Self> {
-        let shares = schedule::balanced_rows(a.offsets(), parts);
+        let shares = schedule::balanced_rows(a.offsets(), parts, 0);
         let cut = parallel::map(shares.len(), |s| cut_units(a, b, shares[s].rows.clone()));
         let units: Vec<Unit> = cut.into_iter().flatten().collect();
         let total: u128 = units.iter().map(|u| u128::from(u.products)).sum();

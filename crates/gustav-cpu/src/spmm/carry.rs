@@ -6,7 +6,7 @@
 
 use gustav_core::{Buffer, Index, Result, Scalar, Semiring};
 
-use super::kernel::{Panel, Rows, for_each_panel};
+use super::kernel::{Panel, Panels, Rows, for_each_panel};
 use super::operands::Operands;
 use crate::Threads;
 use crate::arch::Isa;
@@ -95,7 +95,7 @@ struct Partial<'a, T: Scalar, I> {
     to: *mut T::Accum,
 }
 
-impl<T: Scalar, I: Index> Partial<'_, T, I> {
+impl<T: Scalar, I: Index> Panels<T> for Partial<'_, T, I> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,
@@ -103,7 +103,7 @@ impl<T: Scalar, I: Index> Partial<'_, T, I> {
     ) {
         // SAFETY: the range comes from a checked matrix; `to` has room for whole vectors.
         unsafe {
-            let sums = panel.sum::<I, U>(self.op, self.range.clone());
+            let sums = panel.sum::<I, U, false>(self.op, self.range.clone());
             for w in 0..W {
                 V::store_sums(self.to.add(panel.start + w * V::LANES), sums[w]);
             }
@@ -127,7 +127,7 @@ struct FixUp<'a, T: Scalar, I> {
     stride: usize,
 }
 
-impl<T: Scalar, I: Index> FixUp<'_, T, I> {
+impl<T: Scalar, I: Index> Panels<T> for FixUp<'_, T, I> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,

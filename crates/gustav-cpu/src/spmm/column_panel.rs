@@ -6,15 +6,15 @@
 //! the last tile.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gustav_core::{Arith, Buffer, CsrView, Index, Result, Scalar, Semiring};
 
-use super::kernel::{Panel, for_each_panel};
+use super::kernel::{Panel, Panels, for_each_panel};
 use super::operands::{Offsets, Operands};
 use crate::Threads;
 use crate::arch::Isa;
-use crate::arch::vector::{Vector, Work, fence_streams, vectorize};
+use crate::arch::vector::{Vector, Work, vectorize};
+use crate::deal::Deal;
 use crate::spmm::CpuScalar;
 
 pub(super) struct ColumnPanel<A, O> {
@@ -24,6 +24,7 @@ pub(super) struct ColumnPanel<A, O> {
     ends: Buffer<O>,
     tiles: usize,
     chunks: Vec<Range<usize>>,
+    deal: Deal,
     /// Sums of one chunk for every thread.
     sums: Buffer<A>,
     stride: usize,
@@ -65,9 +66,10 @@ impl<A: Arith, O: Index> ColumnPanel<A, O> {
         let fit = (sums_bytes / (stride * size_of::<A>()).max(1)).max(1);
         let rows_per_chunk = fit.min(rows.div_ceil(threads * 4)).max(1);
         let chunks = (0..rows).step_by(rows_per_chunk);
-        let chunks = chunks.map(|r| r..rows.min(r + rows_per_chunk)).collect();
-        let sums = Buffer::zeroed(threads * rows_per_chunk * stride, "sums of chunks")?;
-        Ok(ColumnPanel { tile, ends, tiles, chunks, sums, stride, rows_per_chunk })
+        let chunks: Vec<_> = chunks.map(|r| r..rows.min(r + rows_per_chunk)).collect();
+        let deal = Deal::new(chunks.len(), threads);
+        let sums = Buffer::zeroed(deal.threads() * rows_per_chunk * stride, "sums of chunks")?;
+        Ok(ColumnPanel { tile, ends, tiles, chunks, deal, sums, stride, rows_per_chunk })
     }
 
     pub(super) fn tile(&self) -> usize {
@@ -85,22 +87,16 @@ impl<A: Arith, O: Index> ColumnPanel<A, O> {
         op: &Operands<'_, T, I>,
     ) {
         let chunk_sums = self.rows_per_chunk * self.stride;
-        let parts = (self.sums.len() / chunk_sums.max(1)).min(self.chunks.len());
         let sums = Shared(self.sums.as_mut_ptr());
-        let (sums, next) = (&sums, AtomicUsize::new(0));
+        let sums = &sums;
         let (chunks, stride, tiles) = (&self.chunks, self.stride, self.tiles);
         let ends = Offsets::new(&self.ends);
-        threads.each(parts, |thread| {
-            // SAFETY: one chunk of sums was allocated for every part.
+        self.deal.run(threads, |thread, p| {
+            // SAFETY: one chunk of sums was allocated for every thread of the deal.
             let sums = unsafe { sums.0.add(thread * chunk_sums) };
-            while let Some(rows) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let work = Chunk { op, ends, tiles, rows: rows.clone(), sums, stride };
-                // SAFETY: the plan checked that the instruction set is there.
-                unsafe { vectorize::<T, S, _>(isa, work) }
-            }
-            if op.streaming {
-                fence_streams();
-            }
+            let work = Chunk { op, ends, tiles, rows: chunks[p].clone(), sums, stride };
+            // SAFETY: the plan checked that the instruction set is there.
+            unsafe { vectorize::<T, S, _>(isa, work) }
         });
     }
 }
@@ -115,7 +111,7 @@ struct Chunk<'a, T: Scalar, I> {
     stride: usize,
 }
 
-impl<T: Scalar, I: Index> Chunk<'_, T, I> {
+impl<T: Scalar, I: Index> Panels<T> for Chunk<'_, T, I> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,
@@ -133,7 +129,7 @@ impl<T: Scalar, I: Index> Chunk<'_, T, I> {
                 // every row of the chunk.
                 unsafe {
                     let put = self.sums.add((row - self.rows.start) * self.stride + panel.start);
-                    let mut sums = panel.sum::<I, U>(op, range);
+                    let mut sums = panel.sum::<I, U, false>(op, range);
                     if t > 0 {
                         for w in 0..W {
                             let before = V::load_sums(put.add(w * V::LANES));

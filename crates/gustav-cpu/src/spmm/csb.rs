@@ -5,21 +5,21 @@
 //! columns for Aᵀ. The sums of a strip stay in cache while its blocks, each of which meets few
 //! rows of B, come one after another. Values are read where the caller holds them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use gustav_core::{Arith, Buffer, CsrView, Index, Result, Scalar, Semiring};
 
-use super::kernel::{Panel, for_each_panel};
+use super::kernel::{Panel, Panels, for_each_panel};
 use super::operands::{Offsets, Operands};
 use crate::Threads;
 use crate::arch::Isa;
-use crate::arch::vector::{Vector, Work, fence_streams, vectorize};
+use crate::arch::vector::{Vector, Work, vectorize};
 use crate::csb::{Block, Csb, default_block};
+use crate::deal::Deal;
 use crate::spmm::CpuScalar;
 
 pub(super) struct Blocks<A, O: Index> {
     csb: Csb<O>,
     transposed: bool,
+    deal: Deal,
     /// Sums of one strip for every thread.
     sums: Buffer<A>,
     stride: usize,
@@ -47,8 +47,9 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         let fit = sums_bytes / (stride * size_of::<A>()).max(1);
         let fit = fit.max(SMALLEST_BLOCK).next_power_of_two();
         let csb = Csb::new(a, block.unwrap_or(default_block(a.nrows(), a.ncols()).min(fit)))?;
-        let sums = Buffer::zeroed(threads * csb.block() * stride, "sums of strips")?;
-        Ok(Blocks { csb, transposed, sums, stride })
+        let deal = Deal::new(csb.strips(transposed), threads);
+        let sums = Buffer::zeroed(deal.threads() * csb.block() * stride, "sums of strips")?;
+        Ok(Blocks { csb, transposed, deal, sums, stride })
     }
 
     pub(super) fn block(&self) -> usize {
@@ -66,42 +67,23 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         op: &Operands<'_, T, I>,
     ) {
         let strip_sums = self.csb.block() * self.stride;
-        let parts = self.sums.len() / strip_sums.max(1);
         let (csb, transposed, stride) = (&self.csb, self.transposed, self.stride);
-        let strips = csb.strips(transposed);
         let (to, from) = match transposed {
             false => (csb.local_rows(), csb.local_cols()),
             true => (csb.local_cols(), csb.local_rows()),
         };
         let entries = Entries { to, from, positions: Offsets::new(csb.positions()) };
         let sums = Shared(self.sums.as_mut_ptr());
-        let (sums, next) = (&sums, AtomicUsize::new(0));
-        threads.each(parts.min(strips), |thread| {
-            // SAFETY: one strip of sums was allocated for every part.
+        let sums = &sums;
+        self.deal.run(threads, |thread, strip| {
+            // SAFETY: one strip of sums was allocated for every thread of the deal.
             let sums = unsafe { sums.0.add(thread * strip_sums) };
-            loop {
-                let strip = next.fetch_add(1, Ordering::Relaxed);
-                if strip >= strips {
-                    break;
-                }
-                let first = strip * csb.block();
-                let blocks = csb.strip(transposed, strip);
-                let work = Strip {
-                    op,
-                    entries,
-                    transposed,
-                    blocks,
-                    first,
-                    rows: csb.block(),
-                    sums,
-                    stride,
-                };
-                // SAFETY: the plan checked that the instruction set is there.
-                unsafe { vectorize::<T, S, _>(isa, work) }
-            }
-            if op.streaming {
-                fence_streams();
-            }
+            let first = strip * csb.block();
+            let blocks = csb.strip(transposed, strip);
+            let rows = csb.block();
+            let work = Strip { op, entries, transposed, blocks, first, rows, sums, stride };
+            // SAFETY: the plan checked that the instruction set is there.
+            unsafe { vectorize::<T, S, _>(isa, work) }
         });
     }
 }
@@ -127,7 +109,7 @@ struct Strip<'a, T: Scalar, I> {
     stride: usize,
 }
 
-impl<T: Scalar, I: Index> Strip<'_, T, I> {
+impl<T: Scalar, I: Index> Panels<T> for Strip<'_, T, I> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,

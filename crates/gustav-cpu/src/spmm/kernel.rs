@@ -8,6 +8,20 @@ use gustav_core::{Index, Scalar};
 use super::operands::Operands;
 use crate::arch::vector::{Vector, Work};
 
+// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Keeps the compiler from unrolling the loop that this stands in: rows are short, and every
+/// rest of an unrolled loop is one more branch to mispredict in every row.
+#[inline(always)]
+fn keep_rolled() {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: no instruction.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags));
+    }
+}
+
 /// Columns of B and C that are summed at once: `W` vectors from column `start` on, the last
 /// one cut by a mask when `TAIL`.
 pub(super) struct Panel<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> {
@@ -29,59 +43,81 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
         }
     }
 
-    /// Adds `values[k] ⊗ B[indices[k]]` over `k` in `range` to `sums`.
+    /// Adds `values[k] ⊗ B[indices[k]]` to `sums`.
     ///
     /// # Safety
-    /// `range` lies within the nonzeros, and indices within B; the instruction set is available.
+    /// `k` is a nonzero, its index within B; the instruction set is available.
     #[inline(always)]
-    pub(super) unsafe fn accumulate<I: Index>(
+    unsafe fn add<I: Index, const SMALL: bool>(
         &self,
         op: &Operands<'_, T, I>,
-        range: Range<usize>,
+        k: usize,
         sums: &mut [V::V; W],
     ) {
-        for k in range {
-            // SAFETY: promised by the caller.
-            unsafe {
-                let a = V::splat(op.values.get_unchecked(k).to_accum());
-                let row = op.b.add(op.indices.get_unchecked(k).to_usize() * op.ldb);
-                for w in 0..W {
-                    sums[w] = V::mul_add(a, self.load(row, w), sums[w]);
-                }
+        // SAFETY: promised by the caller.
+        unsafe {
+            if !SMALL && op.ahead > 0 {
+                self.fetch(op, k.saturating_add(op.ahead));
+            }
+            let a = V::splat(op.values.get_unchecked(k).to_accum());
+            let row = op.b.add(op.indices.get_unchecked(k).to_usize() * op.ldb);
+            for w in 0..W {
+                sums[w] = V::mul_add(a, self.load(row, w), sums[w]);
             }
         }
     }
 
-    /// The sums of the nonzeros in `range`, `U` independent chains of them.
+    /// Has the row of B that nonzero `k` will meet brought to L1.
     ///
     /// # Safety
-    /// As [`Panel::accumulate`].
+    /// The instruction set is available.
     #[inline(always)]
-    pub(super) unsafe fn sum<I: Index, const U: usize>(
+    unsafe fn fetch<I: Index>(&self, op: &Operands<'_, T, I>, k: usize) {
+        let k = k.min(op.indices.len() - 1);
+        let lines = (W * V::LANES * size_of::<T>()).div_ceil(LINE);
+        // SAFETY: `k` is a nonzero; nothing is read through the pointers.
+        unsafe {
+            let row = op.b.wrapping_add(op.indices.get_unchecked(k).to_usize() * op.ldb);
+            for line in 0..lines {
+                V::fetch(row.wrapping_add(self.start).wrapping_byte_add(line * LINE));
+            }
+        }
+    }
+
+    /// The sums of the nonzeros in `range`, in `U` independent chains: one alone leaves the
+    /// adders waiting for each other in long rows.
+    ///
+    /// # Safety
+    /// The nonzeros in `range` exist, their indices lie within B; the instruction set is
+    /// available; with `SMALL`, `op` is [`Operands::small`].
+    #[inline(always)]
+    pub(super) unsafe fn sum<I: Index, const U: usize, const SMALL: bool>(
         &self,
         op: &Operands<'_, T, I>,
         range: Range<usize>,
     ) -> [V::V; W] {
         // SAFETY: promised by the caller.
         unsafe {
-            let mut sums = [V::splat(op.zero); W];
-            let mut at = range.start;
-            // Few chains leave the adders waiting for each other; short rows overlap by themselves.
-            if U > 1 && range.len() >= 2 * U {
-                let mut chains = [[V::splat(op.zero); W]; U];
-                while at + U <= range.end {
-                    for u in 0..U {
-                        self.accumulate(op, at + u..at + u + 1, &mut chains[u]);
-                    }
-                    at += U;
+            let mut chains = [[V::splat(op.zero); W]; U];
+            let Range { start: mut k, end } = range;
+            while k + 2 * U <= end {
+                keep_rolled();
+                for u in 0..2 * U {
+                    self.add::<I, SMALL>(op, k + u, &mut chains[u % U]);
                 }
-                for chain in chains {
-                    for w in 0..W {
-                        sums[w] = V::add(sums[w], chain[w]);
-                    }
+                k += 2 * U;
+            }
+            let mut sums = chains[0];
+            for chain in &chains[1..] {
+                for w in 0..W {
+                    sums[w] = V::add(sums[w], chain[w]);
                 }
             }
-            self.accumulate(op, at..range.end, &mut sums);
+            while k < end {
+                keep_rolled();
+                self.add::<I, SMALL>(op, k, &mut sums);
+                k += 1;
+            }
             sums
         }
     }
@@ -95,31 +131,97 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
         // SAFETY: promised by the caller.
         unsafe {
             let c = op.c.add(row * op.ldc);
+            if op.plain {
+                self.write(op, c, sums);
+                return;
+            }
             let (alpha, beta) = (V::splat(op.alpha), V::splat(op.beta));
+            let mut scaled = *sums;
             for w in 0..W {
-                let mut v = V::scale(alpha, sums[w]);
+                scaled[w] = V::scale(alpha, sums[w]);
                 if op.reads_c {
-                    v = V::add(v, V::scale(beta, self.load(c, w)));
+                    scaled[w] = V::add(scaled[w], V::scale(beta, self.load(c, w)));
                 }
+            }
+            self.write(op, c, &scaled);
+        }
+    }
+
+    /// Writes `values` to the row of C that starts at `c`.
+    ///
+    /// # Safety
+    /// As [`Panel::finish`].
+    #[inline(always)]
+    unsafe fn write<I>(&self, op: &Operands<'_, T, I>, c: *mut T, values: &[V::V; W]) {
+        // SAFETY: promised by the caller; rows that are streamed are made of whole vectors.
+        unsafe {
+            if op.streaming {
+                for w in 0..W {
+                    V::stream(c.add(self.start + w * V::LANES), values[w]);
+                }
+                return;
+            }
+            self.store(c, values);
+        }
+    }
+
+    /// Writes `values` to the row of C that starts at `c`, through the caches.
+    ///
+    /// # Safety
+    /// As [`Panel::finish`].
+    #[inline(always)]
+    unsafe fn store(&self, c: *mut T, values: &[V::V; W]) {
+        for w in 0..W {
+            // SAFETY: promised by the caller.
+            unsafe {
                 let p = c.add(self.start + w * V::LANES);
-                if TAIL && w == W - 1 && !op.streaming {
-                    V::store_masked(p, self.mask, v);
-                } else if op.streaming {
-                    V::stream(p, v);
+                if TAIL && w == W - 1 {
+                    V::store_masked(p, self.mask, values[w]);
                 } else {
-                    V::store(p, v);
+                    V::store(p, values[w]);
                 }
             }
         }
     }
 }
 
-/// Calls `$work.panel::<V, W, U, TAIL>(&panel)` for the panels that cover `$columns` columns:
-/// at most `$width` vectors wide, as few as that allows, of as equal width as possible.
+/// A piece of work that is done for one panel of columns after another.
+pub(super) trait Panels<T: Scalar> {
+    /// Does it for `panel`, sums in `U` chains; must be `#[inline(always)]`.
+    ///
+    /// # Safety
+    /// The instruction set of `V` is available.
+    unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
+        &self,
+        panel: &Panel<T, V, W, TAIL>,
+    );
+}
+
+/// `work` on the panel from column `start` on whose last vector has `lanes` lanes.
+pub(super) struct OnPanel<'a, P, const W: usize, const U: usize, const TAIL: bool> {
+    pub work: &'a P,
+    pub start: usize,
+    pub lanes: usize,
+}
+
+impl<T: Scalar, P: Panels<T>, const W: usize, const U: usize, const TAIL: bool> Work<T>
+    for OnPanel<'_, P, W, U, TAIL>
+{
+    #[inline(always)]
+    unsafe fn run<V: Vector<T>>(self) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let panel = Panel::<T, V, W, TAIL> { start: self.start, mask: V::mask(self.lanes) };
+            self.work.panel::<V, W, U, TAIL>(&panel)
+        }
+    }
+}
+
+/// Has `$work` done for the panels that cover `$columns` columns: at most `$width` vectors wide,
+/// as few as that allows, of as equal width as possible.
 macro_rules! for_each_panel {
     ($t:ty, $v:ty, $columns:expr, $width:expr, $work:expr) => {{
         use crate::arch::vector::Vector;
-        use crate::spmm::kernel::Panel;
         let columns = $columns;
         let lanes = <$v as Vector<$t>>::LANES;
         let vectors = columns.div_ceil(lanes);
@@ -128,28 +230,34 @@ macro_rules! for_each_panel {
         for p in 0..count {
             let (first, last) = (vectors * p / count, vectors * (p + 1) / count);
             let tail = last == vectors && rest < lanes;
-            let start = first * lanes;
-            let mask = <$v as Vector<$t>>::mask(if tail { rest } else { lanes });
-            for_each_panel!(@arms $t, $v, $width, $work, last - first, tail, start, mask,
-                [1, 4] [2, 4] [3, 2] [4, 2] [5, 1] [6, 1] [7, 1] [8, 1]);
+            let place = (first * lanes, if tail { rest } else { lanes });
+            for_each_panel!(@arms $t, $v, $width, $work, last - first, tail, place,
+                [1, 2] [2, 2] [3, 2] [4, 2] [5, 1] [6, 1] [7, 1] [8, 1]);
         }
     }};
-    (@arms $t:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $start:expr, $mask:expr,
+    (@arms $t:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $place:expr,
      $([$w:literal, $u:literal])*) => {
         // Vectors of plain arrays, and widths seldom met without a rest, are always masked:
         // kernels compiled twice cost more than they give there.
         let tail = $tail || !<$v as Vector<$t>>::WHOLE || !matches!($width, 1 | 2 | 4 | 8);
+        let (start, lanes) = $place;
         match ($width, tail) {
             $(
                 ($w, false) if const {
                     $most >= $w && <$v as Vector<$t>>::WHOLE && matches!($w, 1 | 2 | 4 | 8)
                 } => {
-                    let panel = Panel::<$t, $v, $w, false> { start: $start, mask: $mask };
-                    $work.panel::<$v, $w, $u, false>(&panel)
+                    let work = &$work;
+                    let piece = crate::spmm::kernel::OnPanel::<_, $w, $u, false> {
+                        work, start, lanes
+                    };
+                    <$v as Vector<$t>>::enter(piece)
                 }
                 ($w, true) if const { $most >= $w } => {
-                    let panel = Panel::<$t, $v, $w, true> { start: $start, mask: $mask };
-                    $work.panel::<$v, $w, $u, true>(&panel)
+                    let work = &$work;
+                    let piece = crate::spmm::kernel::OnPanel::<_, $w, $u, true> {
+                        work, start, lanes
+                    };
+                    <$v as Vector<$t>>::enter(piece)
                 }
             )*
             _ => {}
@@ -167,18 +275,58 @@ pub(super) struct Rows<'a, T: Scalar, I> {
 // Rows that one panel of columns is done for before the next: their part of A stays in L1.
 const BLOCK: usize = 16;
 
-impl<T: Scalar, I: Index> Rows<'_, T, I> {
+impl<T: Scalar, I: Index> Panels<T> for Rows<'_, T, I> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,
         panel: &Panel<T, V, W, TAIL>,
     ) {
-        for row in self.rows.clone() {
-            // SAFETY: rows and their nonzeros come from a checked matrix.
-            unsafe {
-                let sums = panel.sum::<I, U>(self.op, self.op.offsets.row(row));
-                panel.finish(self.op, row, &sums);
+        // A copy of its own, which stores to C cannot change, stays in registers.
+        let op = *self.op;
+        // SAFETY: promised by the caller.
+        unsafe {
+            match op.small() {
+                Some(offsets) if const { W <= 4 } => {
+                    self.each::<V, W, U, TAIL, true>(panel, &op, |k| {
+                        *offsets.get_unchecked(k) as usize
+                    });
+                }
+                _ => self.each::<V, W, U, TAIL, false>(panel, &op, |k| op.offsets.get(k)),
             }
+        }
+    }
+}
+
+impl<T: Scalar, I: Index> Rows<'_, T, I> {
+    /// # Safety
+    /// Rows and their nonzeros come from a checked matrix, of which `offset` has the offsets;
+    /// the instruction set is available; with `SMALL`, `op` is [`Operands::small`].
+    #[inline(always)]
+    unsafe fn each<
+        V: Vector<T>,
+        const W: usize,
+        const U: usize,
+        const TAIL: bool,
+        const SMALL: bool,
+    >(
+        &self,
+        panel: &Panel<T, V, W, TAIL>,
+        op: &Operands<'_, T, I>,
+        offset: impl Fn(usize) -> usize,
+    ) {
+        let mut start = offset(self.rows.start);
+        for row in self.rows.clone() {
+            let end = offset(row + 1);
+            // SAFETY: promised by the caller.
+            unsafe {
+                let sums = panel.sum::<I, U, SMALL>(op, start..end);
+                if SMALL {
+                    panel.store(op.c.add(row * op.ldc), &sums);
+                } else {
+                    panel.finish(op, row, &sums);
+                }
+            }
+            start = end;
         }
     }
 }

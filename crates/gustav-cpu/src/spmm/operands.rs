@@ -30,6 +30,21 @@ impl<'a> Offsets<'a> {
         }
     }
 
+    /// Offset `k`.
+    ///
+    /// # Safety
+    /// There are more than `k` offsets.
+    #[inline(always)]
+    pub(super) unsafe fn get(&self, k: usize) -> usize {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self {
+                Offsets::U32(o) => *o.get_unchecked(k) as usize,
+                Offsets::U64(o) => *o.get_unchecked(k) as usize,
+            }
+        }
+    }
+
     /// Positions of row `row`.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> Range<usize> {
@@ -59,15 +74,33 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     pub zero: T::Accum,
     /// Whether C is read at all.
     pub reads_c: bool,
-    /// Whether C is written past the caches; its rows are then aligned to whole cache lines.
+    /// Whether sums are written as they are: α is one, and C is not read.
+    pub plain: bool,
+    /// Whether C is written past the caches; see [`Operands::may_stream`].
     pub streaming: bool,
+    /// How many nonzeros ahead rows of B are fetched, 0 for not at all.
+    pub ahead: usize,
 }
 
 impl<T: Scalar, I> Operands<'_, T, I> {
-    /// Whether every row of C is made of whole cache lines.
-    pub(super) fn rows_fill_cache_lines(&self) -> bool {
-        let bytes = [self.c as usize, self.ldc * size_of::<T>(), self.columns * size_of::<T>()];
-        bytes.iter().all(|b| b % ALIGN == 0)
+    /// The offsets, if they have 32 bits and nothing is to be done but to add up and write: then
+    /// rows so short that every branch counts are worth a loop of their own.
+    #[inline(always)]
+    pub(super) fn small(&self) -> Option<&[u32]> {
+        match self.offsets {
+            Offsets::U32(o) if self.plain && !self.streaming && self.ahead == 0 => Some(o),
+            _ => None,
+        }
+    }
+
+    /// Whether vectors of `bytes` cover the rows of C exactly and lie on multiples of their size,
+    /// and the rows fill whole cache lines, alone or with their neighbours.
+    pub(super) fn may_stream(&self, bytes: usize) -> bool {
+        let row = self.columns * size_of::<T>();
+        let pitch = self.ldc * size_of::<T>();
+        let fits = |at: usize, unit: usize| at.is_multiple_of(unit);
+        let vectors = fits(self.c as usize, bytes) && fits(row, bytes) && fits(pitch, bytes);
+        vectors && (pitch == row || fits(self.c as usize | row | pitch, ALIGN))
     }
 }
 

@@ -23,8 +23,10 @@ use crate::{Config, Options, Threads};
 
 // Parts that cut rows when the result must not depend on the number of threads.
 const FIXED_PARTS: usize = 64;
-// Size of C from which it is written past the caches.
-const STREAMED_BYTES: usize = 64 << 20;
+// Bytes of a row of B from which fetching rows ahead pays: shorter ones overlap by themselves.
+const FETCHED_BYTES: usize = 96;
+// Bytes of B that are fetched ahead.
+const AHEAD_BYTES: usize = 4096;
 
 /// A planned SpMM: C = scale(α, op(A)·B) ⊕ scale(β, C).
 ///
@@ -72,7 +74,8 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let transposed =
             if problem.transpose_a && by_row { Some(Transposed::new(&a)?) } else { None };
         let op_a = transposed.as_ref().map_or(a, |t| t.view());
-        let (algorithm, reason) = choose(&op_a, problem, options, &device);
+        let stats = RowStats::new(&op_a);
+        let (algorithm, reason) = choose(&stats, problem, options, &device);
         (catalog::find(algorithm, problem)?.supports)(problem)?;
 
         let threads = options.threads.clone();
@@ -81,6 +84,7 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let workspace = Workspace::new(problem)?;
         let offsets = op_a.offsets();
         let columns = workspace.panel(problem);
+        let row_bytes = columns * problem.dtype.bytes();
         let sums_bytes = device.l2_bytes / 4;
         let mut tile = None;
         let method = match algorithm {
@@ -101,15 +105,22 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                 tile = Some(panel.tile());
                 Method::ColumnPanel(panel)
             }
-            Algorithm::RowBlock => Method::RowBlock(RowBlock::new(&op_a, count)?),
+            Algorithm::RowBlock => Method::RowBlock(RowBlock::new(&op_a, columns, count)?),
             _ => {
-                let row_bytes = columns * problem.dtype.bytes();
-                Method::RowSplit(RowSplit::new(&op_a, row_bytes, device.l2_bytes, count))
+                Method::RowSplit(RowSplit::new(&op_a, (columns, row_bytes), device.l2_bytes, count))
             }
         };
+        // Nobody finds C in the caches of the threads when it is larger than they are.
         let c_bytes = problem.output_rows() * problem.columns * problem.dtype.bytes();
-        let streaming = problem.layout_c == Layout::RowMajor && c_bytes >= STREAMED_BYTES;
-        let config = Config { isa, threads: count, tile, streaming };
+        let caches = device.l2_bytes * count;
+        let large = options.streaming.unwrap_or(c_bytes > caches);
+        let streaming = problem.layout_c == Layout::RowMajor && large;
+        // Rows of B that neighbouring rows of A meet again are in L2 already.
+        let scattered = stats.mean_row_span * row_bytes as f64 > device.l2_bytes as f64 / 2.0;
+        let fetched = scattered && row_bytes >= FETCHED_BYTES;
+        let ahead = if fetched { (AHEAD_BYTES / row_bytes).clamp(8, 16) } else { 0 };
+        let ahead = options.ahead.unwrap_or(ahead);
+        let config = Config { isa, threads: count, tile, streaming, ahead };
         let choice = Choice { algorithm, config, reason };
         let fingerprint = Some(Fingerprint::new(&a, options.one_call, &threads));
         let problem = problem.clone();
@@ -217,15 +228,18 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             beta,
             zero: S::zero(),
             reads_c: beta != S::zero(),
+            plain: alpha == S::one() && beta == S::zero(),
             streaming: false,
+            ahead: self.choice.config.ahead,
         };
-        let streaming = self.choice.config.streaming && op.rows_fill_cache_lines();
-        let op = Operands { streaming, ..op };
         let isa = match self.choice.config.isa {
             // Half a register holds a whole row: no masks, and fewer loads that cross lines.
             Isa::Avx512 if c.ncols() * size_of::<T::Accum>() <= 32 => Isa::Avx2,
             isa => isa,
         };
+        let vector = if isa == Isa::Avx512 { 64 } else { (8 * size_of::<T>()).max(32) };
+        let streaming = self.choice.config.streaming && op.may_stream(vector);
+        let op = Operands { streaming, ..op };
         let (threads, method, inner) = (&self.threads, &mut self.method, self.problem.inner());
         self.workspace.for_each_panel(threads, inner, &op, (b.layout(), c.layout()), |op| {
             match method {
@@ -243,16 +257,16 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
 }
 
 /// Who chooses, and what.
-fn choose<T: CpuScalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn choose(
+    stats: &RowStats,
     problem: &Problem,
     options: &Options,
     device: &DeviceProfile,
 ) -> (Algorithm, String) {
     match options.chooser {
         Chooser::Named(algorithm) => (algorithm, "asked for by name".into()),
-        Chooser::MeanRowLength => heuristics::mean_row_length::choose(&RowStats::new(a)),
-        _ => heuristics::cpu_spmm::choose(&RowStats::new(a), problem, device),
+        Chooser::MeanRowLength => heuristics::mean_row_length::choose(stats),
+        _ => heuristics::cpu_spmm::choose(stats, problem, device),
     }
 }
 

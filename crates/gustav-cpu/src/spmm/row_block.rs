@@ -2,17 +2,17 @@
 //! as the rows of one node of a finite-element mesh or of a dense block do.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gustav_core::{Buffer, CsrView, Index, Result, Scalar, Semiring};
 use rayon::prelude::*;
 
-use super::kernel::{Panel, for_each_panel};
+use super::kernel::{Panel, Panels, for_each_panel};
 use super::operands::Operands;
 use super::row_split;
 use crate::Threads;
 use crate::arch::Isa;
-use crate::arch::vector::{Vector, Work, fence_streams, vectorize};
+use crate::arch::vector::{Vector, Work, vectorize};
+use crate::deal::Deal;
 use crate::spmm::CpuScalar;
 
 /// Most rows of a group.
@@ -22,11 +22,13 @@ pub(super) struct RowBlock {
     /// Rows of the group that starts at a row; 0 inside a group.
     groups: Buffer<u8>,
     parts: Vec<Range<usize>>,
+    deal: Deal,
 }
 
 impl RowBlock {
     pub(super) fn new<T: Scalar, I: Index, O: Index>(
         a: &CsrView<'_, T, I, O>,
+        columns: usize,
         threads: usize,
     ) -> Result<Self> {
         let rows = a.nrows();
@@ -43,35 +45,30 @@ impl RowBlock {
             groups[start + 1..start + length].fill(0);
             start += length;
         }
-        let mut parts = row_split::parts(a.offsets(), threads);
+        let mut parts = row_split::parts(a.offsets(), columns, threads);
         let begin = |row: usize| (row..rows).find(|&r| groups[r] > 0).unwrap_or(rows);
         for part in &mut parts {
             *part = begin(part.start)..begin(part.end);
         }
-        Ok(RowBlock { groups, parts })
+        let deal = Deal::new(parts.len(), threads);
+        Ok(RowBlock { groups, parts, deal })
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.groups.len() + size_of_val(&self.parts[..])
+        self.groups.len() + size_of_val(&self.parts[..]) + self.deal.bytes()
     }
 
     pub(super) fn execute<T: CpuScalar, I: Index, S: Semiring<T::Accum>>(
-        &self,
+        &mut self,
         threads: &Threads,
         isa: Isa,
         op: &Operands<'_, T, I>,
     ) {
-        let next = AtomicUsize::new(0);
-        let groups = &self.groups;
-        threads.each(threads.count().min(self.parts.len()), |_| {
-            while let Some(rows) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let work = Groups { op, groups, rows: rows.clone() };
-                // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
-                unsafe { vectorize::<T, S, _>(isa, work) }
-            }
-            if op.streaming {
-                fence_streams();
-            }
+        let (groups, parts) = (&self.groups, &self.parts);
+        self.deal.run(threads, |_, p| {
+            let work = Groups { op, groups, rows: parts[p].clone() };
+            // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
+            unsafe { vectorize::<T, S, _>(isa, work) }
         });
     }
 }
@@ -86,7 +83,7 @@ struct Groups<'a, T: Scalar, I> {
 // Rows that one panel of columns is done for before the next.
 const BLOCK: usize = 64;
 
-impl<T: Scalar, I: Index> Groups<'_, T, I> {
+impl<T: Scalar, I: Index> Panels<T> for Groups<'_, T, I> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,
@@ -125,7 +122,7 @@ unsafe fn single<T, I, V, const W: usize, const U: usize, const TAIL: bool>(
 {
     // SAFETY: promised by the caller.
     unsafe {
-        let sums = panel.sum::<I, U>(op, op.offsets.row(row));
+        let sums = panel.sum::<I, U, false>(op, op.offsets.row(row));
         panel.finish(op, row, &sums);
     }
 }

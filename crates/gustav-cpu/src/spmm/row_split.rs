@@ -1,12 +1,11 @@
-//! `row-split` (paper A §4.1): whole rows, parts of the same number of rows, taken by whichever
-//! thread is free. No row is cut, so every element is summed in one fixed order.
+//! `row-split` (paper A §4.1): whole rows in parts of about the same work. No row is cut, so
+//! every element is summed in one fixed order.
 //!
 //! On the matrix of a grid, whose rows reach a plane (or line) ahead and back, a part is a strip
 //! through all planes: the rows of B that three neighbouring planes share stay in L2, where
 //! whole planes would not.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gustav_core::{CsrView, Index, Scalar, Semiring};
 use gustav_plan::Bands;
@@ -14,18 +13,26 @@ use gustav_plan::Bands;
 use super::kernel::Rows;
 use super::operands::Operands;
 use crate::arch::Isa;
-use crate::arch::vector::{fence_streams, vectorize};
+use crate::arch::vector::vectorize;
+use crate::deal::Deal;
 use crate::spmm::CpuScalar;
 use crate::{Threads, schedule};
 
-// Parts for each thread: enough to even out skewed rows and a busy core.
+// Most parts for each thread: enough to even out skewed rows and a busy core.
 const PARTS: usize = 32;
+// Multiplications in a part from which handing it out costs next to nothing.
+const PART_WORK: usize = 1 << 17;
+// Nonzeros that cost as much as writing a row of C.
+const ROW_WEIGHT: usize = 2;
 
-/// Rows in parts of the same number, for any free thread of `threads` to take.
-pub(super) fn parts<O: Index>(offsets: &[O], threads: usize) -> Vec<Range<usize>> {
+/// Rows in parts of about the same work on `columns` columns, for `threads` threads to share.
+pub(super) fn parts<O: Index>(offsets: &[O], columns: usize, threads: usize) -> Vec<Range<usize>> {
     let rows = offsets.len() - 1;
-    let parts = if threads == 1 { 1 } else { (threads * PARTS).min(rows.max(1)) };
-    schedule::row_split(offsets, parts).into_iter().map(|s| s.rows).collect()
+    let work = (offsets[rows].to_usize() + ROW_WEIGHT * rows).saturating_mul(columns);
+    let each = if threads == 1 { 1 } else { (work / threads / PART_WORK).clamp(1, PARTS) };
+    let parts = (threads * each).min(rows.max(1));
+    let shares = schedule::balanced_rows(offsets, parts, ROW_WEIGHT);
+    shares.into_iter().map(|s| s.rows).collect()
 }
 
 /// `rows`, and the rows `distance`, 2 · `distance`, … after them, `count` times in all.
@@ -37,47 +44,45 @@ struct Part {
 
 pub(super) struct RowSplit {
     parts: Vec<Part>,
+    deal: Deal,
 }
 
 impl RowSplit {
-    /// `row_bytes`: bytes of a row of B; `l2_bytes`: the cache that B should stay in.
+    /// `columns`: those of B, of `row_bytes` bytes a row; `l2_bytes`: the cache that B should
+    /// stay in.
     pub(super) fn new<T: Scalar, I: Index, O: Index>(
         a: &CsrView<'_, T, I, O>,
-        row_bytes: usize,
+        (columns, row_bytes): (usize, usize),
         l2_bytes: usize,
         threads: usize,
     ) -> Self {
         let whole = || {
-            let parts = parts(a.offsets(), threads);
+            let parts = parts(a.offsets(), columns, threads);
             parts.into_iter().map(|rows| Part { rows, distance: 0, count: 1 }).collect()
         };
         let parts = strips(a, row_bytes, l2_bytes, threads).unwrap_or_else(whole);
-        RowSplit { parts }
+        let deal = Deal::new(parts.len(), threads);
+        RowSplit { parts, deal }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&self.parts[..])
+        size_of_val(&self.parts[..]) + self.deal.bytes()
     }
 
     pub(super) fn execute<T: CpuScalar, I: Index, S: Semiring<T::Accum>>(
-        &self,
+        &mut self,
         threads: &Threads,
         isa: Isa,
         op: &Operands<'_, T, I>,
     ) {
-        let next = AtomicUsize::new(0);
-        threads.each(threads.count().min(self.parts.len()), |_| {
-            while let Some(part) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                for k in 0..part.count {
-                    let start = part.rows.start + k * part.distance;
-                    let rows = start..op.rows.min(start + part.rows.len());
-                    // SAFETY: the plan checked that the instruction set is there; parts are
-                    // disjoint.
-                    unsafe { vectorize::<T, S, _>(isa, Rows { op, rows }) }
-                }
-            }
-            if op.streaming {
-                fence_streams();
+        let parts = &self.parts;
+        self.deal.run(threads, |_, p| {
+            let part = &parts[p];
+            for k in 0..part.count {
+                let start = part.rows.start + k * part.distance;
+                let rows = start..op.rows.min(start + part.rows.len());
+                // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
+                unsafe { vectorize::<T, S, _>(isa, Rows { op, rows }) }
             }
         });
     }

@@ -141,7 +141,8 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             Method::Blocks(blocks) => Some(blocks.block()),
             _ => None,
         };
-        let config = Config { isa, threads: options.threads.count(), tile, streaming: false };
+        let config =
+            Config { isa, threads: options.threads.count(), tile, streaming: false, ahead: 0 };
         Ok(SpmvPlan {
             problem: problem.clone(),
             choice: Choice { algorithm, config, reason },

@@ -51,7 +51,17 @@ pub fn run(algorithm: Algorithm, tile: Option<usize>) {
             next += 1;
             let threads = teams()[next % 3].clone();
             let chooser = Chooser::Named(algorithm);
-            Options { chooser, threads, isa: Some(isa), tile, ..Options::default() }
+            // What only large matrices would turn on by themselves.
+            let (streaming, ahead) = (Some(next % 2 == 0), Some(next % 4));
+            Options {
+                chooser,
+                threads,
+                isa: Some(isa),
+                tile,
+                streaming,
+                ahead,
+                ..Options::default()
+            }
         };
         check::<f32, u32, u32, PlusTimes>(&options());
         check::<f64, u32, u32, PlusTimes>(&options());

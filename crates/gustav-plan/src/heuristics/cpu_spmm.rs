@@ -7,7 +7,7 @@ use crate::{Algorithm, DeviceProfile, RowStats};
 /// Share of row pairs with the same columns from which sharing loads of B pays.
 const SAME: f64 = 0.4;
 /// Nonzeros of a row in one tile from which tiles of B pay for fetching the sums again.
-const PER_TILE: f64 = 8.0;
+const PER_TILE: f64 = 48.0;
 /// Part of all nonzeros in one row, times the number of threads, from which rows must be cut.
 const LONGEST: f64 = 0.25;
 
