@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gustav_core::{
-    Csr, CsrView, DenseView, DenseViewMut, Error, Layout, Operation, PlusTimes, Problem, Result,
-    Scalar,
+    Buffer, Csr, CsrView, DenseView, DenseViewMut, Error, Layout, Operation, PlusTimes, Problem,
+    Result, Scalar,
 };
 use gustav_cpu::{Options, SpgemmPlan, SpmmPlan, SpmvPlan, Threads, spgemm};
 use gustav_plan::Choice;
@@ -29,8 +29,8 @@ pub(crate) struct Ours<'a, T: Value> {
 }
 
 enum Method<T: Value> {
-    Spmm { plan: Box<SpmmPlan<T>>, c: Vec<T> },
-    Spmv { plan: Box<SpmvPlan<T, u32, u32>>, y: Vec<T> },
+    Spmm { plan: Box<SpmmPlan<T>>, c: Buffer<T> },
+    Spmv { plan: Box<SpmvPlan<T, u32, u32>>, y: Buffer<T> },
     // The product of the last call; freed outside the timing, as the peers do it.
     Spgemm { c: Option<Csr<T>> },
 }
@@ -51,13 +51,13 @@ impl<'a, T: Value> Ours<'a, T> {
                 let (ms, plan) = timed(|| SpmmPlan::new(task.a, &problem, &options));
                 let plan = Box::new(plan?);
                 note(&mut prepared, ms, plan.choice());
-                Method::Spmm { plan, c: vec![T::zero(); task.dense_c_len()] }
+                Method::Spmm { plan, c: Buffer::zeroed(task.dense_c_len(), "C")? }
             }
             Operation::Spmv => {
                 let (ms, plan) = timed(|| SpmvPlan::new(task.a, &problem, &options));
                 let plan = Box::new(plan?);
                 note(&mut prepared, ms, plan.choice());
-                Method::Spmv { plan, y: vec![T::zero(); task.a.nrows()] }
+                Method::Spmv { plan, y: Buffer::zeroed(task.a.nrows(), "y")? }
             }
             Operation::Spgemm => {
                 let b = second(&task)?;

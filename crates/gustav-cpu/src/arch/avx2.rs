@@ -29,7 +29,8 @@ macro_rules! vector {
      load_masked: |$mp:ident, $mm:ident| $load_masked:expr,
      store: |$sp:ident, $sv:ident| $store:expr,
      store_masked: |$np:ident, $nm:ident, $nv:ident| $store_masked:expr,
-     stream: |$tp:ident, $tv:ident| $stream:expr) => {
+     stream: |$tp:ident, $tv:ident| $stream:expr,
+     pieces: |$qp:ident, $qv:ident| $pieces:expr) => {
         impl Vector<$t> for Avx2 {
             type V = $v;
             type Mask = $mask;
@@ -72,6 +73,11 @@ macro_rules! vector {
             unsafe fn stream($tp: *mut $t, $tv: $v) {
                 // SAFETY: as above; aligned, says the caller.
                 unsafe { $stream }
+            }
+            #[inline(always)]
+            unsafe fn stream_pieces($qp: *mut $t, $qv: $v) {
+                // SAFETY: as above; aligned to 16 bytes, says the caller.
+                unsafe { $pieces }
             }
             #[inline(always)]
             unsafe fn fetch(p: *const $t) {
@@ -124,7 +130,8 @@ vector!(f32, f32, __m256, __m256i, 8,
     load_masked: |p, m| _mm256_maskload_ps(p, m),
     store: |p, v| _mm256_storeu_ps(p, v),
     store_masked: |p, m, v| _mm256_maskstore_ps(p, m, v),
-    stream: |p, v| _mm256_stream_ps(p, v));
+    stream: |p, v| _mm256_stream_ps(p, v),
+    pieces: |p, v| stream_256(p.cast(), _mm256_castps_si256(v)));
 
 vector!(f64, f64, __m256d, __m256i, 4,
     _mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_fmadd_pd,
@@ -138,7 +145,8 @@ vector!(f64, f64, __m256d, __m256i, 4,
     load_masked: |p, m| _mm256_maskload_pd(p, m),
     store: |p, v| _mm256_storeu_pd(p, v),
     store_masked: |p, m, v| _mm256_maskstore_pd(p, m, v),
-    stream: |p, v| _mm256_stream_pd(p, v));
+    stream: |p, v| _mm256_stream_pd(p, v),
+    pieces: |p, v| stream_256(p.cast(), _mm256_castpd_si256(v)));
 
 vector!(f16, f32, __m256, usize, 8,
     _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps,
@@ -148,7 +156,8 @@ vector!(f16, f32, __m256, usize, 8,
     load_masked: |p, m| _mm256_cvtph_ps(load_some(p.cast(), m)),
     store: |p, v| _mm_storeu_si128(p.cast(), narrow_f16(v)),
     store_masked: |p, m, v| store_some(p.cast(), m, narrow_f16(v)),
-    stream: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)));
+    stream: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)),
+    pieces: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)));
 
 vector!(bf16, f32, __m256, usize, 8,
     _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps,
@@ -158,7 +167,8 @@ vector!(bf16, f32, __m256, usize, 8,
     load_masked: |p, m| widen_bf16(load_some(p.cast(), m)),
     store: |p, v| _mm_storeu_si128(p.cast(), narrow_bf16(v)),
     store_masked: |p, m, v| store_some(p.cast(), m, narrow_bf16(v)),
-    stream: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)));
+    stream: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)),
+    pieces: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)));
 
 // AVX2 has no masked load of 16-bit values.
 #[inline(always)]
@@ -180,6 +190,15 @@ unsafe fn store_some(p: *mut u16, count: usize, v: __m128i) {
     unsafe {
         _mm_storeu_si128(lanes.as_mut_ptr().cast(), v);
         std::ptr::copy_nonoverlapping(lanes.as_ptr(), p, count);
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn stream_256(p: *mut __m128i, v: __m256i) {
+    // SAFETY: the caller has AVX2, and 32 bytes at a multiple of 16.
+    unsafe {
+        _mm_stream_si128(p, _mm256_castsi256_si128(v));
+        _mm_stream_si128(p.add(1), _mm256_extracti128_si256::<1>(v));
     }
 }
 

@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use gustav_core::{bf16, f16};
 
+use super::avx2::stream_256;
 use super::vector::{Vector, Work};
 
 /// The 512-bit registers.
@@ -32,7 +33,8 @@ macro_rules! vector {
      $splat:ident, $add:ident, $mul:ident, $fma:ident, $load:ident, $store:ident,
      load: |$lp:ident, $lm:ident| $load_masked:expr,
      store: |$sp:ident, $sm:ident, $sv:ident| $store_masked:expr,
-     stream: |$tp:ident, $tv:ident| $stream:expr) => {
+     stream: |$tp:ident, $tv:ident| $stream:expr,
+     pieces: |$qp:ident, $qv:ident| $pieces:expr) => {
         impl Vector<$t> for Avx512 {
             type V = $v;
             type Mask = $mask;
@@ -75,6 +77,11 @@ macro_rules! vector {
             unsafe fn stream($tp: *mut $t, $tv: $v) {
                 // SAFETY: as above; aligned, says the caller.
                 unsafe { $stream }
+            }
+            #[inline(always)]
+            unsafe fn stream_pieces($qp: *mut $t, $qv: $v) {
+                // SAFETY: as above; aligned to 16 bytes, says the caller.
+                unsafe { $pieces }
             }
             #[inline(always)]
             unsafe fn fetch(p: *const $t) {
@@ -120,28 +127,43 @@ vector!(f32, f32, __m512, __mmask16, 16,
     _mm512_loadu_ps, _mm512_storeu_ps,
     load: |p, m| _mm512_maskz_loadu_ps(m, p),
     store: |p, m, v| _mm512_mask_storeu_ps(p, m, v),
-    stream: |p, v| _mm512_stream_ps(p, v));
+    stream: |p, v| _mm512_stream_ps(p, v),
+    pieces: |p, v| stream_512(p.cast(), _mm512_castps_si512(v)));
 
 vector!(f64, f64, __m512d, __mmask8, 8,
     _mm512_set1_pd, _mm512_add_pd, _mm512_mul_pd, _mm512_fmadd_pd,
     _mm512_loadu_pd, _mm512_storeu_pd,
     load: |p, m| _mm512_maskz_loadu_pd(m, p),
     store: |p, m, v| _mm512_mask_storeu_pd(p, m, v),
-    stream: |p, v| _mm512_stream_pd(p, v));
+    stream: |p, v| _mm512_stream_pd(p, v),
+    pieces: |p, v| stream_512(p.cast(), _mm512_castpd_si512(v)));
 
 vector!(f16, f32, __m512, __mmask16, 16,
     _mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_fmadd_ps,
     _mm512_loadu_ps, _mm512_storeu_ps,
     load: |p, m| _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_f16(v)),
-    stream: |p, v| _mm256_stream_si256(p.cast(), narrow_f16(v)));
+    stream: |p, v| _mm256_stream_si256(p.cast(), narrow_f16(v)),
+    pieces: |p, v| stream_256(p.cast(), narrow_f16(v)));
 
 vector!(bf16, f32, __m512, __mmask16, 16,
     _mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_fmadd_ps,
     _mm512_loadu_ps, _mm512_storeu_ps,
     load: |p, m| widen_bf16(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_bf16(v)),
-    stream: |p, v| _mm256_stream_si256(p.cast(), narrow_bf16(v)));
+    stream: |p, v| _mm256_stream_si256(p.cast(), narrow_bf16(v)),
+    pieces: |p, v| stream_256(p.cast(), narrow_bf16(v)));
+
+#[inline(always)]
+unsafe fn stream_512(p: *mut __m128i, v: __m512i) {
+    // SAFETY: the caller has AVX-512, and 64 bytes at a multiple of 16.
+    unsafe {
+        _mm_stream_si128(p, _mm512_castsi512_si128(v));
+        _mm_stream_si128(p.add(1), _mm512_extracti32x4_epi32::<1>(v));
+        _mm_stream_si128(p.add(2), _mm512_extracti32x4_epi32::<2>(v));
+        _mm_stream_si128(p.add(3), _mm512_extracti32x4_epi32::<3>(v));
+    }
+}
 
 #[inline(always)]
 unsafe fn narrow_f16(v: __m512) -> __m256i {

@@ -65,6 +65,11 @@ macro_rules! vector {
                 // SAFETY: as above.
                 unsafe { Self::store_masked(p, $lanes, v) }
             }
+            #[inline(always)]
+            unsafe fn stream_pieces(p: *mut $t, v: $v) {
+                // SAFETY: as above.
+                unsafe { Self::store_masked(p, $lanes, v) }
+            }
             // Stable Rust has no prefetch for this instruction set.
             #[inline(always)]
             unsafe fn fetch(_p: *const $t) {}

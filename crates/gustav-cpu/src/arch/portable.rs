@@ -60,6 +60,11 @@ impl<T: Scalar, S: Semiring<T::Accum>> Vector<T> for Portable<S> {
         unsafe { Self::store_masked(p, LANES, v) }
     }
     #[inline(always)]
+    unsafe fn stream_pieces(p: *mut T, v: Self::V) {
+        // SAFETY: as `store`.
+        unsafe { Self::store_masked(p, LANES, v) }
+    }
+    #[inline(always)]
     unsafe fn fetch(_p: *const T) {}
     #[inline(always)]
     unsafe fn load_sums(p: *const T::Accum) -> Self::V {

@@ -11,7 +11,8 @@ use super::portable::Portable;
 /// # Safety
 /// Every function needs the instruction set that the implementing type stands for. Loads and
 /// stores touch `LANES` values behind the pointer (the masked ones only the lanes of the mask)
-/// and need no alignment, but for `stream`, which needs that of its own size.
+/// and need no alignment, but for `stream`, which needs that of its own size, and
+/// `stream_pieces`, which needs 16 bytes.
 pub trait Vector<T: Scalar>: 'static {
     /// A vector of sums.
     type V: Copy;
@@ -40,6 +41,8 @@ pub trait Vector<T: Scalar>: 'static {
     unsafe fn store_masked(p: *mut T, mask: Self::Mask, v: Self::V);
     /// Rounds and stores past the caches where the instruction set can.
     unsafe fn stream(p: *mut T, v: Self::V);
+    /// The same in pieces of 16 bytes, for addresses that are multiples of 16 only.
+    unsafe fn stream_pieces(p: *mut T, v: Self::V);
     /// Has the cache line at `p`, which need not be readable, brought to L1.
     unsafe fn fetch(p: *const T);
     /// Loads sums that were put aside.

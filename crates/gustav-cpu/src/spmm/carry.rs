@@ -78,9 +78,7 @@ impl<A: gustav_core::Arith> Cuts<A> {
                     cut.share.rows.start + usize::from(cut.head.is_some())..cut.share.rows.end;
                 vectorize::<T, S, _>(isa, Rows { op, rows });
             }
-            if op.streaming {
-                fence_streams();
-            }
+            fence_streams();
         });
         // SAFETY: the threads are done; the plan checked that the instruction set is there.
         unsafe { vectorize::<T, S, _>(isa, FixUp { op, cuts, sums: sums.0, stride }) }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gustav_core::{Index, Scalar};
 
-use super::operands::Operands;
+use super::operands::{Operands, Streaming};
 use crate::arch::vector::{Vector, Work};
 
 // Bytes of a cache line.
@@ -155,13 +155,19 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
     unsafe fn write<I>(&self, op: &Operands<'_, T, I>, c: *mut T, values: &[V::V; W]) {
         // SAFETY: promised by the caller; rows that are streamed are made of whole vectors.
         unsafe {
-            if op.streaming {
-                for w in 0..W {
-                    V::stream(c.add(self.start + w * V::LANES), values[w]);
+            match op.streaming {
+                Streaming::No => self.store(c, values),
+                Streaming::Vectors => {
+                    for w in 0..W {
+                        V::stream(c.add(self.start + w * V::LANES), values[w]);
+                    }
                 }
-                return;
+                Streaming::Pieces => {
+                    for w in 0..W {
+                        V::stream_pieces(c.add(self.start + w * V::LANES), values[w]);
+                    }
+                }
             }
-            self.store(c, values);
         }
     }
 

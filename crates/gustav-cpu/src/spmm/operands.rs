@@ -76,8 +76,8 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     pub reads_c: bool,
     /// Whether sums are written as they are: α is one, and C is not read.
     pub plain: bool,
-    /// Whether C is written past the caches; see [`Operands::may_stream`].
-    pub streaming: bool,
+    /// Whether C is written past the caches, and how.
+    pub streaming: Streaming,
     /// How many nonzeros ahead rows of B are fetched, 0 for not at all.
     pub ahead: usize,
 }
@@ -88,21 +88,44 @@ impl<T: Scalar, I> Operands<'_, T, I> {
     #[inline(always)]
     pub(super) fn small(&self) -> Option<&[u32]> {
         match self.offsets {
-            Offsets::U32(o) if self.plain && !self.streaming && self.ahead == 0 => Some(o),
+            Offsets::U32(o) if self.plain && self.streaming == Streaming::No && self.ahead == 0 => {
+                Some(o)
+            }
             _ => None,
         }
     }
 
-    /// Whether vectors of `bytes` cover the rows of C exactly and lie on multiples of their size,
-    /// and the rows fill whole cache lines, alone or with their neighbours.
-    pub(super) fn may_stream(&self, bytes: usize) -> bool {
+    /// How C can be written past the caches with vectors of `bytes`: they must cover its rows
+    /// exactly, and the rows must fill whole cache lines, alone or with their neighbours.
+    pub(super) fn streaming(&self, bytes: usize) -> Streaming {
         let row = self.columns * size_of::<T>();
         let pitch = self.ldc * size_of::<T>();
-        let fits = |at: usize, unit: usize| at.is_multiple_of(unit);
-        let vectors = fits(self.c as usize, bytes) && fits(row, bytes) && fits(pitch, bytes);
-        vectors && (pitch == row || fits(self.c as usize | row | pitch, ALIGN))
+        let base = self.c as usize;
+        if !row.is_multiple_of(bytes) {
+            return Streaming::No;
+        }
+        if (base | pitch).is_multiple_of(bytes)
+            && (pitch == row || (base | row | pitch).is_multiple_of(ALIGN))
+        {
+            return Streaming::Vectors;
+        }
+        if pitch == row && base.is_multiple_of(PIECE) { Streaming::Pieces } else { Streaming::No }
     }
 }
+
+/// How C is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Streaming {
+    /// Through the caches.
+    No,
+    /// Past them, in whole vectors.
+    Vectors,
+    /// Past them, in pieces of 16 bytes: C lies as allocators like to put it.
+    Pieces,
+}
+
+// Bytes of the smallest store past the caches.
+const PIECE: usize = 16;
 
 // SAFETY: the pointers stand for a shared slice of B and an exclusive one of C; kernels write
 // each row of C from one thread at a time.

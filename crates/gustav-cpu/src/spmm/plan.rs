@@ -9,7 +9,7 @@ use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats, heuristic
 use super::carry::Cuts;
 use super::column_panel::ColumnPanel;
 use super::csb::Blocks;
-use super::operands::{Offsets, Operands};
+use super::operands::{Offsets, Operands, Streaming};
 use super::row_block::RowBlock;
 use super::row_split::RowSplit;
 use super::transposed::Transposed;
@@ -229,7 +229,7 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             zero: S::zero(),
             reads_c: beta != S::zero(),
             plain: alpha == S::one() && beta == S::zero(),
-            streaming: false,
+            streaming: Streaming::No,
             ahead: self.choice.config.ahead,
         };
         let isa = match self.choice.config.isa {
@@ -238,7 +238,8 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             isa => isa,
         };
         let vector = if isa == Isa::Avx512 { 64 } else { (8 * size_of::<T>()).max(32) };
-        let streaming = self.choice.config.streaming && op.may_stream(vector);
+        let wanted = self.choice.config.streaming;
+        let streaming = if wanted { op.streaming(vector) } else { Streaming::No };
         let op = Operands { streaming, ..op };
         let (threads, method, inner) = (&self.threads, &mut self.method, self.problem.inner());
         self.workspace.for_each_panel(threads, inner, &op, (b.layout(), c.layout()), |op| {

@@ -4,7 +4,7 @@
 use gustav_core::{Buffer, Layout, Problem, Result, Scalar};
 
 use super::layout;
-use super::operands::Operands;
+use super::operands::{Operands, Streaming};
 use crate::Threads;
 
 // Columns of a panel: a row of it fills whole cache lines.
@@ -87,7 +87,7 @@ impl<T: Scalar> Workspace<T> {
                             layout::copy(threads, shape, c, (1, op.ldc), scratch, (columns, 1));
                         }
                         (part.c, part.ldc) = (scratch, columns);
-                        part.streaming = false;
+                        part.streaming = Streaming::No;
                         run(&part);
                         layout::copy(threads, shape, scratch, (columns, 1), c, (1, op.ldc));
                     }

@@ -1,5 +1,8 @@
-use gustav_core::{Csr, CsrView, Dense, Error, Layout, Problem};
-use gustav_cpu::{Options, SpmmPlan, spmm};
+use gustav_core::{
+    Buffer, Csr, CsrView, Dense, DenseView, DenseViewMut, Error, Layout, Problem, bf16, f16,
+};
+use gustav_cpu::arch::Isa;
+use gustav_cpu::{CpuScalar, Options, SpmmPlan, spmm};
 use gustav_plan::{Algorithm, Chooser};
 
 use crate::battery::numbers;
@@ -108,4 +111,51 @@ fn the_workspace_is_counted() {
     let turned = plain.clone().layouts(Layout::ColumnMajor, Layout::ColumnMajor);
     let bytes = |p| SpmmPlan::new(a.view(), p, &Options::default()).unwrap().workspace_bytes();
     assert!(bytes(&turned) >= bytes(&plain) + (30 + 40) * 32 * 4);
+}
+
+#[test]
+fn c_may_lie_anywhere() {
+    fn check<T: CpuScalar>() {
+        let a = matrix(1.0);
+        let values = a.values().iter().map(|v| T::from_f64(f64::from(*v))).collect::<Vec<_>>();
+        let (rows, cols) = (a.nrows(), a.ncols());
+        let a = Csr::new(rows, cols, a.offsets().to_vec(), a.indices().to_vec(), values).unwrap();
+        let one = T::from_f64(1.0).to_accum();
+        for n in [8, 16, 24, 32, 33] {
+            let b: Vec<T> = numbers(cols * n).iter().map(|v| T::from_f64(f64::from(*v))).collect();
+            let b = DenseView::row_major(cols, n, &b).unwrap();
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+                let mut expected = None;
+                for (streaming, shift) in
+                    [false, true].into_iter().flat_map(|s| (0..9).map(move |k| (s, k)))
+                {
+                    let options = Options {
+                        chooser: Chooser::Named(Algorithm::RowSplit),
+                        isa: Some(isa),
+                        streaming: Some(streaming),
+                        ..Options::default()
+                    };
+                    let problem = Problem::spmm(&a.view()).columns(n);
+                    let mut plan = SpmmPlan::new(a.view(), &problem, &options).unwrap();
+                    let mut room = Buffer::zeroed(rows * n + 9, "C").unwrap();
+                    room.fill(T::from_f64(7.0));
+                    let place = shift..shift + rows * n;
+                    let c =
+                        DenseViewMut::new(rows, n, Layout::RowMajor, n, &mut room[place.clone()])
+                            .unwrap();
+                    plan.multiply(a.view(), one, b, T::zero().to_accum(), c).unwrap();
+                    let around = room[..place.start].iter().chain(&room[place.end..]);
+                    assert!(around.into_iter().all(|v| v.to_f64() == 7.0), "written beside C");
+                    let found: Vec<f64> = room[place].iter().map(|v| v.to_f64()).collect();
+                    assert!(found.iter().any(|v| *v != 0.0), "an empty product proves nothing");
+                    let expected = expected.get_or_insert_with(|| found.clone());
+                    assert!(*expected == found, "{isa}, n = {n}, streaming {streaming}, {shift}");
+                }
+            }
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+    check::<f16>();
+    check::<bf16>();
 }
