@@ -15,7 +15,7 @@ use crate::spmm::merge_path::MergePath;
 use crate::spmm::nonzero_split::NonzeroSplit;
 use crate::spmm::segmented::{Config, Reduction, Variant};
 use crate::spmm::{flattened, row_split, thread_row};
-use crate::transposed;
+use crate::{spmv, transposed};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -81,6 +81,24 @@ fn requests() -> Vec<(usize, Request)> {
     }
     requests.push((0, transposed::request::<f32, u32>()));
     requests.push((1, transposed::request::<f64, u64>()));
+    for (i, dtype) in TYPES.into_iter().enumerate() {
+        for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
+            let config = spmv::row_split::Config { lanes: 1 << ((i + j) % 6), threads: 128 };
+            let index = |turn: usize| [IndexType::U32, IndexType::U64][turn % 2];
+            let types = (index(i + j), index(j));
+            if j == i % 6 || semiring == SemiringKind::PlusTimes {
+                let request = spmv::row_split::request(dtype, types, semiring, config);
+                requests.push((i + 2 * j, request));
+            }
+        }
+    }
+    for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
+        let shares = spmv::flattened::Config::default();
+        let nonzeros = spmv::flattened::request::<spmv::nonzero_split::NonzeroSplit>;
+        let path = spmv::flattened::request::<spmv::merge_path::MergePath>;
+        requests.push((i + 1, nonzeros(dtype, shares)));
+        requests.push((i + 3, path(dtype, shares)));
+    }
     requests.push((2, probe::request()));
     requests.push((3, shares::request("nonzero_split", 2)));
     requests.push((4, shares::request("merge_path", 1)));

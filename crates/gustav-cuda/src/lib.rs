@@ -7,6 +7,7 @@
 pub mod catalog;
 #[cfg(test)]
 mod covering;
+pub mod cusparse;
 mod dense;
 pub mod device;
 mod driver;
@@ -20,6 +21,7 @@ mod schedule;
 mod shares;
 mod source;
 pub mod spmm;
+pub mod spmv;
 pub mod stream;
 mod transposed;
 
@@ -29,4 +31,5 @@ pub use matrix::{DeviceCsr, DeviceDense};
 pub use memory::DeviceBuffer;
 pub use probe::Probe;
 pub use spmm::{Config, Options, SpmmPlan};
+pub use spmv::SpmvPlan;
 pub use stream::{Event, Stream};

@@ -105,8 +105,17 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
 
     /// The product of this matrix with a dense one, see [`Problem::spmm`].
     pub fn spmm(&self) -> Problem {
+        self.problem(Operation::Spmm)
+    }
+
+    /// The product of this matrix with a vector, see [`Problem::spmv`].
+    pub fn spmv(&self) -> Problem {
+        self.problem(Operation::Spmv)
+    }
+
+    fn problem(&self, operation: Operation) -> Problem {
         Problem {
-            operation: Operation::Spmm,
+            operation,
             rows: self.nrows,
             cols: self.ncols,
             nnz: self.nnz(),

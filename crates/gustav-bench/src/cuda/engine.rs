@@ -55,7 +55,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         config: vendor::Config,
     ) -> Result<Self> {
         let options = Options { config: Some(Config::Vendor(config)), ..Options::default() };
-        let versions = BTreeMap::from([("cusparse".into(), vendor::version()?)]);
+        let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let mut engine = Self::prepare(gpu, on, task, &options, CALLS, versions)?;
         // Its inspection is part of its first execution.
         let (first, done) = crate::engine::timed(|| engine.execute().and_then(|()| engine.wait()));

@@ -11,7 +11,7 @@ use crate::catalog::Entry;
 use crate::stream::Stream;
 
 /// An algorithm prepared for one pattern: what a plan holds.
-pub(super) trait Method: Send {
+pub(crate) trait Method: Send {
     /// Bytes that it holds on the device.
     fn bytes(&self) -> usize;
 
@@ -62,7 +62,7 @@ macro_rules! algorithms {
             }
 
             /// Whether the algorithm takes column-major B and C itself.
-            pub(super) fn any_layout(&self) -> bool {
+            pub fn any_layout(&self) -> bool {
                 match self {
                     $(Config::$variant(_) => $module::ANY_LAYOUT,)*
                 }
@@ -112,6 +112,8 @@ macro_rules! algorithms {
         )*];
     };
 }
+
+pub(crate) use algorithms;
 
 algorithms! {
     Segmented => segmented,

@@ -2,10 +2,10 @@
 
 use gustav_core::{Error, Index, Layout, Problem, Result, Scalar};
 
-use crate::{Device, DeviceCsr, DeviceDense};
+use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense};
 
 /// `a` has the shape and number of entries of `problem`.
-pub(super) fn pattern<T: Scalar, I: Index, O: Index>(
+pub(crate) fn pattern<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
     a: &DeviceCsr<T, I, O>,
 ) -> Result<()> {
@@ -39,17 +39,27 @@ pub(super) fn dense<T: Scalar, I: Index, O: Index>(
     };
     shape("B", b, problem.inner(), problem.layout_b)?;
     shape("C", c, problem.output_rows(), problem.layout_c)?;
+    memory(device, a, ("B", b.data()), ("C", c.data()))
+}
+
+/// All operands are on one device, and the product overlaps no other.
+pub(crate) fn memory<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    a: &DeviceCsr<T, I, O>,
+    (name_b, b): (&'static str, &DeviceBuffer<T>),
+    (name_c, c): (&'static str, &DeviceBuffer<T>),
+) -> Result<()> {
     let devices = [a.offsets().device(), a.indices().device(), a.values().device()];
-    if devices.iter().chain(&[b.data().device(), c.data().device()]).any(|d| *d != device) {
+    if devices.iter().chain(&[b.device(), c.device()]).any(|d| *d != device) {
         return Err(Error::Argument {
             name: "operand",
             found: "one on another device".into(),
             expected: format!("all operands on {}", device.profile().name),
         });
     }
-    let out = range(c.data().address(), c.data().bytes());
+    let out = range(c.address(), c.bytes());
     let inputs = [
-        ("B", range(b.data().address(), b.data().bytes())),
+        (name_b, range(b.address(), b.bytes())),
         ("the row offsets of A", range(a.offsets().address(), a.offsets().bytes())),
         ("the column indices of A", range(a.indices().address(), a.indices().bytes())),
         ("the values of A", range(a.values().address(), a.values().bytes())),
@@ -57,7 +67,7 @@ pub(super) fn dense<T: Scalar, I: Index, O: Index>(
     for (name, input) in inputs {
         if input.start < out.end && out.start < input.end {
             return Err(Error::Argument {
-                name: "C",
+                name: name_c,
                 found: format!("memory that overlaps {name}"),
                 expected: "memory of its own".into(),
             });

@@ -30,5 +30,5 @@ impl Shares for MergePath {
 
 /// What the paper defines.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::supports(problem, Algorithm::MergePath, Layout::RowMajor)
+    papers::spmm(problem, Algorithm::MergePath, Layout::RowMajor)
 }

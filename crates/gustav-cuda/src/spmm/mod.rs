@@ -3,14 +3,14 @@
 //! One file per algorithm; `catalog` lists them. A column-major B or C passes through a row-major
 //! workspace; Aᵀ is multiplied as the CSR matrix that it is, its values gathered at every execution.
 
-mod catalog;
-mod checks;
+pub(crate) mod catalog;
+pub(crate) mod checks;
 pub(crate) mod flattened;
 pub mod merge_path;
 pub mod nonzero_split;
 pub(crate) mod operands;
-mod papers;
-mod pattern;
+pub(crate) mod papers;
+pub(crate) mod pattern;
 mod plan;
 pub mod row_split;
 pub mod segmented;
@@ -23,7 +23,7 @@ pub use catalog::{Config, catalog};
 pub use plan::{Options, SpmmPlan};
 
 /// A refusal with its reason and the nearest thing that works.
-fn unsupported(problem: &Problem, backend: &str, reason: &str, nearest: &str) -> Error {
+pub(crate) fn unsupported(problem: &Problem, backend: &str, reason: &str, nearest: &str) -> Error {
     Error::Unsupported {
         problem: problem.to_string(),
         backend: backend.into(),

@@ -30,5 +30,5 @@ impl Shares for NonzeroSplit {
 
 /// What the paper defines.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::supports(problem, Algorithm::NonzeroSplit, Layout::RowMajor)
+    papers::spmm(problem, Algorithm::NonzeroSplit, Layout::RowMajor)
 }

@@ -7,14 +7,24 @@ use gustav_plan::Algorithm;
 use super::operands::Operands;
 use super::unsupported;
 
-/// Refuses what the source of `algorithm` does not define; B and C are in `layout`.
-pub(super) fn supports(problem: &Problem, algorithm: Algorithm, layout: Layout) -> Result<()> {
+/// The layout of x and y.
+pub(crate) const VECTOR: Layout = Layout::RowMajor;
+
+/// Refuses what the source of `algorithm` for `operation` does not define; dense operands are in
+/// `layout`, and `nearest` takes the rest.
+pub(crate) fn supports(
+    problem: &Problem,
+    algorithm: Algorithm,
+    operation: Operation,
+    layout: Layout,
+    nearest: Algorithm,
+) -> Result<()> {
     let refuse = |reason: &str| {
         let backend = format!("{algorithm} on CUDA");
-        Err(unsupported(problem, &backend, reason, Algorithm::Segmented.name()))
+        Err(unsupported(problem, &backend, reason, nearest.name()))
     };
-    if problem.operation != Operation::Spmm {
-        return refuse("it multiplies by a dense matrix");
+    if problem.operation != operation {
+        return refuse(&format!("it computes {operation}"));
     }
     if !matches!(problem.dtype, DType::F32 | DType::F64) {
         return refuse("the paper's kernel takes f32 and f64");
@@ -36,6 +46,11 @@ pub(super) fn supports(problem: &Problem, algorithm: Algorithm, layout: Layout) 
         return refuse(&format!("the paper's kernel reads and writes {layout} matrices"));
     }
     Ok(())
+}
+
+/// As [`supports`], for a product with a dense matrix; `segmented` takes the rest.
+pub(super) fn spmm(problem: &Problem, algorithm: Algorithm, layout: Layout) -> Result<()> {
+    supports(problem, algorithm, Operation::Spmm, layout, Algorithm::Segmented)
 }
 
 /// The parameter of the kernels that need nothing beside the operands.

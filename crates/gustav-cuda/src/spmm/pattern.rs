@@ -7,26 +7,39 @@ use gustav_core::{Index, Result};
 
 use crate::{Device, DeviceBuffer};
 
-/// Row offsets of op(A), as a plan sees them.
-pub(super) struct Pattern<'a> {
+/// Row offsets and column indices of op(A), as a plan sees them.
+pub(crate) struct Pattern<'a> {
     device: &'a Device,
+    /// Address of the row offsets.
+    pub offsets: u64,
+    /// Address of the column indices.
+    pub indices: u64,
     read: Box<dyn Fn() -> Result<Vec<u64>> + 'a>,
     host: OnceCell<Vec<u64>>,
 }
 
 impl<'a> Pattern<'a> {
-    pub(super) fn new<O: Index>(offsets: &'a DeviceBuffer<O>) -> Self {
+    pub(crate) fn new<I: Index, O: Index>(
+        offsets: &'a DeviceBuffer<O>,
+        indices: &DeviceBuffer<I>,
+    ) -> Self {
         let read = move || {
             let found = offsets.to_host()?;
             let mut wide = try_vec(found.len(), "row offsets")?;
             wide.extend(found.iter().map(|o| o.to_usize() as u64));
             Ok(wide)
         };
-        Pattern { device: offsets.device(), read: Box::new(read), host: OnceCell::new() }
+        Pattern {
+            device: offsets.device(),
+            offsets: offsets.address(),
+            indices: indices.address(),
+            read: Box::new(read),
+            host: OnceCell::new(),
+        }
     }
 
     /// The device that it is on.
-    pub(super) fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         self.device
     }
 

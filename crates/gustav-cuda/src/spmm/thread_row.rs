@@ -30,7 +30,7 @@ impl Default for Config {
 
 /// What the paper defines.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::supports(problem, Algorithm::ThreadRow, Layout::RowMajor)
+    papers::spmm(problem, Algorithm::ThreadRow, Layout::RowMajor)
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

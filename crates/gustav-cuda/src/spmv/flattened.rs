@@ -1,0 +1,173 @@
+//! Host side of `kernels/spmv/flattened.cuh`: what `nonzero-split` and `merge-path` have in common.
+
+use std::marker::PhantomData;
+
+use gustav_core::{DType, Error, Problem, Result};
+
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::spmm::catalog::Method;
+use crate::spmm::flattened::Shares;
+use crate::spmm::operands::Operands;
+use crate::spmm::pattern::Pattern;
+use crate::stream::Stream;
+use crate::{Device, DeviceBuffer};
+
+/// The shape of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Threads of a CTA; the paper's number is 128.
+    pub threads: u32,
+    /// Nonzeros (and row ends) per thread; the paper's number is 7.
+    pub items: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { threads: 128, items: 7 }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<()> {
+        let fits = (32..=1024).contains(&self.threads)
+            && self.threads.is_multiple_of(32)
+            && (1..=16).contains(&self.items)
+            && self.threads * self.items <= 2048;
+        if fits {
+            return Ok(());
+        }
+        Err(Error::Argument {
+            name: "config of equal shares",
+            found: format!("{self:?}"),
+            expected: "whole warps of at most 1024 threads, 1 to 16 items a thread, at most 2048 \
+                       a CTA"
+                .into(),
+        })
+    }
+}
+
+pub(super) const ANY_LAYOUT: bool = true;
+
+/// The paper's configuration.
+pub(super) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
+    Ok((Config::default(), "the paper's shares of 7 items for each of 128 threads".into()))
+}
+
+pub(super) fn configs(_: &Problem) -> Vec<Config> {
+    [5, 7, 11].map(|items| Config { items, ..Config::default() }).into()
+}
+
+/// The source with its parameters.
+pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
+    Request::new(S::SOURCE.0, S::SOURCE.1)
+        .with("VALUE", dtype)
+        .with("THREADS", config.threads)
+        .with("ITEMS", config.items)
+}
+
+/// The compiled kernels, the boundaries of the shares, and room for what is carried out.
+pub(super) struct Prepared<S> {
+    config: Config,
+    shares: u64,
+    sums: Kernel,
+    fix_up: Kernel,
+    boundaries: DeviceBuffer<u64>,
+    carry_rows: DeviceBuffer<u32>,
+    carries: DeviceBuffer<u64>,
+    shares_of: PhantomData<S>,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Arguments {
+    offsets: u64,
+    indices: u64,
+    values: u64,
+    x: u64,
+    y: u64,
+    boundaries: u64,
+    carry_rows: u64,
+    carries: u64,
+    shares: u64,
+    rows: u64,
+    nonzeros: u64,
+    alpha: u64,
+    beta: u64,
+}
+
+impl<S: Shares> Prepared<S> {
+    pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
+        config.check()?;
+        let device = pattern.device();
+        let module = device.module(&request::<S>(problem.dtype, config))?;
+        let [search, sums, fix_up] = S::KERNELS;
+        let (rows, nonzeros) = (problem.output_rows() as u64, problem.nnz as u64);
+        let share = u64::from(config.threads * config.items);
+        let shares = S::work(rows, nonzeros).div_ceil(share).max(1);
+        let count = shares as usize;
+        let boundaries = DeviceBuffer::uninit(device, count + 1, "boundaries of shares")?;
+        let arguments = Arguments {
+            offsets: pattern.offsets,
+            boundaries: boundaries.address(),
+            shares,
+            rows,
+            nonzeros,
+            ..Arguments::default()
+        };
+        let grid = (shares + 1).div_ceil(u64::from(config.threads));
+        // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live, and
+        // writes the boundaries, which have room for all.
+        unsafe {
+            let search = module.kernel(search)?;
+            search.launch(device.stream(), (grid, 1), config.threads, &arguments)?;
+        }
+        device.stream().synchronize()?;
+        Ok(Prepared {
+            config,
+            shares,
+            sums: module.kernel(sums)?,
+            fix_up: module.kernel(fix_up)?,
+            boundaries,
+            carry_rows: DeviceBuffer::uninit(device, count, "rows that are carried out")?,
+            carries: DeviceBuffer::uninit(device, count, "sums carried out")?,
+            shares_of: PhantomData,
+        })
+    }
+}
+
+impl<S: Shares> Method for Prepared<S> {
+    fn bytes(&self) -> usize {
+        self.boundaries.bytes() + self.carry_rows.bytes() + self.carries.bytes()
+    }
+
+    unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        self.carry_rows.used_on(stream);
+        for used in [&self.boundaries, &self.carries] {
+            used.used_on(stream);
+        }
+        let arguments = Arguments {
+            offsets: o.offsets,
+            indices: o.indices,
+            values: o.values,
+            x: o.b,
+            y: o.c,
+            boundaries: self.boundaries.address(),
+            carry_rows: self.carry_rows.address(),
+            carries: self.carries.address(),
+            shares: self.shares,
+            rows: o.rows as u64,
+            nonzeros: o.nnz as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+        };
+        let threads = self.config.threads;
+        let runs = self.shares.div_ceil(u64::from(threads / 32));
+        // SAFETY: `Arguments` is the parameter of both kernels; boundaries, rows and sums have
+        // room for every share, and the operands are the caller's promise.
+        unsafe {
+            self.sums.launch(stream, (self.shares, 1), threads, &arguments)?;
+            self.fix_up.launch(stream, (runs, 1), threads, &arguments)
+        }
+    }
+}
