@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use gustav_core::{Error, Result};
+use gustav_core::{Error, Operation, Result};
 use gustav_cpu::Threads;
 use gustav_testkit::oracle::Verdict;
 
@@ -47,7 +47,7 @@ pub(crate) fn measure<T: Value>(
     let blank = Record { group, ..blank.clone() };
     let resident = match setting.gpu.map(|gpu| Resident::new(gpu, &task)).transpose() {
         Ok(resident) => resident,
-        Err(e) => return nobody(setting, &blank, &e),
+        Err(e) => return nobody(setting, task.operation, &blank, &e),
     };
     let blank = Record { transfer_ms: resident.as_ref().map(|r| r.transfer_ms), ..blank };
     let there = setting.gpu.zip(resident.as_ref());
@@ -60,8 +60,8 @@ pub(crate) fn measure<T: Value>(
         entries.push(Entry::new(&blank, "gustav", algorithm, engine));
     }
     if let Some((gpu, on)) = there {
-        for (name, config) in &gpu.peers {
-            let engine = boxed(CudaEngine::vendor(gpu, on, task, *config));
+        for name in gpu.peers(task.operation) {
+            let engine = boxed(CudaEngine::vendor(gpu, on, task, name));
             entries.push(Entry::new(&blank, name, "default", engine));
         }
     }
@@ -85,9 +85,15 @@ fn boxed<'a, T: Value>(engine: Result<impl Engine<T> + 'a>) -> Result<Box<dyn En
 }
 
 /// Records of a case whose operands do not even fit where they should be multiplied.
-fn nobody(setting: &Setting<'_>, blank: &Record, error: &Error) -> Vec<Record> {
+fn nobody(
+    setting: &Setting<'_>,
+    operation: Operation,
+    blank: &Record,
+    error: &Error,
+) -> Vec<Record> {
     let ours = setting.ours.iter().map(|a| ("gustav", a.as_str()));
-    let peers = setting.gpu.into_iter().flat_map(|g| &g.peers).map(|(name, _)| (*name, "default"));
+    let peers =
+        setting.gpu.into_iter().flat_map(|g| g.peers(operation)).map(|name| (name, "default"));
     let failed = |(engine, algorithm): (&str, &str)| {
         let (engine, algorithm) = (engine.into(), algorithm.into());
         let mut record = Record { engine, algorithm, ..blank.clone() };

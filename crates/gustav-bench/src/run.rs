@@ -140,7 +140,7 @@ impl Typed {
     fn engines(&self, suite: &Suite, peers: &Peers<'_>, gpu: Option<&Started>) -> Vec<String> {
         let ours = algorithms(suite, self.operation);
         let ours = ours.iter().map(|a| format!("gustav:{a}"));
-        let there = gpu.into_iter().flat_map(|g| &g.peers).map(|(name, _)| (*name).to_owned());
+        let there = gpu.into_iter().flat_map(|g| g.peers(self.operation)).map(str::to_owned);
         ours.chain(peers.names()).chain(there).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Products on a GPU: operands move there once, executions are timed by the GPU's clock.
 
-use gustav::cuda::{DeviceCsr, DeviceDense, Probe, Stream};
-use gustav::{CsrView, Dense, DenseView, Device, Explanation, Index, Problem, Scalar};
+use gustav::cuda::{DeviceCsr, DeviceDense, Probe, SpmmPlan, SpmvPlan, Stream};
+use gustav::{CsrView, Dense, DenseView, Device, Explanation, Index, Operation, Problem, Scalar};
 
 use crate::failure::Result;
 use crate::measure::{self, Timing};
@@ -29,8 +29,22 @@ pub struct Run {
     pub timing: Timing,
 }
 
+enum Plan<T: Scalar, I: Index, O: Index> {
+    Spmm(SpmmPlan<T, I, O>),
+    Spmv(SpmvPlan<T, I, O>),
+}
+
+impl<T: Scalar, I: Index, O: Index> Plan<T, I, O> {
+    fn new(device: &Device, a: &DeviceCsr<T, I, O>, problem: &Problem) -> Result<Self> {
+        Ok(match problem.operation {
+            Operation::Spmv => Plan::Spmv(device.plan_spmv(a, problem)?),
+            _ => Plan::Spmm(device.plan_spmm(a, problem)?),
+        })
+    }
+}
+
 impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
-    /// Moves the operands of `problem` to `device`; `before` is C before the product, where it is
+    /// Moves the operands of `problem` to `device`, vectors as matrices of one column; `before` is C before the product, where it is
     /// read.
     ///
     /// # Errors
@@ -70,15 +84,20 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
     ) -> Result<Run> {
         let Resident { a, b, before, c: product, stream, probe, upload_ms } = self;
         // Kernels are compiled once per machine, which is no part of planning.
-        device.plan_spmm(&*a, problem)?;
-        let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spmm(&*a, problem)?))?;
+        Plan::new(device, a, problem)?;
+        let (mut plan, plan_ms) = measure::once(|| Plan::new(device, a, problem))?;
         // NaN in every floating-point type: what β = 0 must not read.
         product.data_mut().fill(0xff, stream)?;
         let mut execute = || -> Result<f64> {
             if let Some(before) = before {
                 product.data_mut().copy_from(before.data(), stream)?;
             }
-            let run = || plan.execute(a, alpha, b, beta, product, stream);
+            let run = || match &mut plan {
+                Plan::Spmm(plan) => plan.execute(a, alpha, b, beta, product, stream),
+                Plan::Spmv(plan) => {
+                    plan.execute(a, alpha, b.data(), beta, product.data_mut(), stream)
+                }
+            };
             Ok(probe.cold_ms(stream, run)?)
         };
         // The first execution may set up what later ones reuse.
@@ -86,7 +105,10 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
         let timing = measure::repeat(repeat, &mut execute)?;
         let (read, download_ms) = measure::once(|| Ok(product.data().read(c.data_mut())))?;
         read?;
-        let explanation = plan.explain().clone();
+        let explanation = match plan {
+            Plan::Spmm(plan) => plan.explain().clone(),
+            Plan::Spmv(plan) => plan.explain().clone(),
+        };
         Ok(Run { explanation, plan_ms, transfer_ms: *upload_ms + download_ms, timing })
     }
 }

@@ -15,13 +15,12 @@ fn cpu(operation: Operation) -> Vec<Algorithm> {
 }
 
 fn cuda(operation: Operation) -> Vec<Algorithm> {
-    match operation {
-        // A vector is a matrix of one column.
-        Operation::Spmm | Operation::Spmv => {
-            gustav_cuda::spmm::catalog().iter().map(|e| e.algorithm).collect()
-        }
-        Operation::Spgemm => Vec::new(),
-    }
+    let entries = match operation {
+        Operation::Spmm => gustav_cuda::spmm::catalog(),
+        Operation::Spmv => gustav_cuda::spmv::catalog(),
+        Operation::Spgemm => &[],
+    };
+    entries.iter().map(|e| e.algorithm).collect()
 }
 
 impl Device {

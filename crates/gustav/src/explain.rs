@@ -13,8 +13,10 @@ use crate::Device;
 pub enum Config {
     /// On the CPU.
     Cpu(gustav_cpu::Config),
-    /// On an NVIDIA GPU.
-    Cuda(gustav_cuda::Config),
+    /// Of a product with a dense matrix on an NVIDIA GPU.
+    Cuda(gustav_cuda::spmm::Config),
+    /// Of a product with a vector on an NVIDIA GPU.
+    CudaSpmv(gustav_cuda::spmv::Config),
 }
 
 impl Display for Config {
@@ -22,6 +24,7 @@ impl Display for Config {
         match self {
             Config::Cpu(c) => write!(f, "{c:?}"),
             Config::Cuda(c) => write!(f, "{c:?}"),
+            Config::CudaSpmv(c) => write!(f, "{c:?}"),
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use gustav_core::{Error, Result};
+use gustav_core::{Error, Operation, Result};
 use gustav_cuda::probe::timed;
-use gustav_cuda::spmm::vendor;
-use gustav_cuda::{Config, Options, SpmmPlan};
+use gustav_cuda::{SpmmPlan, SpmvPlan, spmm, spmv};
+use gustav_plan::Chooser;
 
-use super::{Resident, Started};
+use super::{PEERS, Resident, Started};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::timing::{Runner, quantile};
 use crate::value::Value;
@@ -22,9 +22,22 @@ pub(crate) struct CudaEngine<'a, T: Value> {
     gpu: &'a Started,
     on: &'a Resident<T>,
     task: Task<'a, T>,
-    plan: SpmmPlan<T, u32, u32>,
+    plan: Plan<T>,
     prepared: Prepared,
     versions: BTreeMap<String, String>,
+}
+
+enum Plan<T: Value> {
+    Spmm(SpmmPlan<T, u32, u32>),
+    Spmv(SpmvPlan<T, u32, u32>),
+}
+
+/// What is asked of a plan.
+#[derive(Clone, Copy)]
+enum Wish {
+    Ours(Chooser),
+    /// The vendor's algorithm of this place among the peers.
+    Vendor(usize),
 }
 
 impl<'a, T: Value> CudaEngine<'a, T> {
@@ -39,9 +52,8 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         name: &str,
     ) -> Result<Self> {
         let (name, calls) = if name == "once" { ("auto", 1) } else { (name, CALLS) };
-        let options = Options { chooser: name.parse()?, ..Options::default() };
         let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
-        Self::prepare(gpu, on, task, &options, calls, versions)
+        Self::prepare(gpu, on, task, Wish::Ours(name.parse()?), calls, versions)
     }
 
     /// The vendor's, preprocessed.
@@ -52,11 +64,11 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         gpu: &'a Started,
         on: &'a Resident<T>,
         task: Task<'a, T>,
-        config: vendor::Config,
+        name: &str,
     ) -> Result<Self> {
-        let options = Options { config: Some(Config::Vendor(config)), ..Options::default() };
+        let place = PEERS.iter().position(|p| *p == name).unwrap_or(0);
         let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
-        let mut engine = Self::prepare(gpu, on, task, &options, CALLS, versions)?;
+        let mut engine = Self::prepare(gpu, on, task, Wish::Vendor(place), CALLS, versions)?;
         // Its inspection is part of its first execution.
         let (first, done) = crate::engine::timed(|| engine.execute().and_then(|()| engine.wait()));
         done?;
@@ -70,24 +82,33 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         gpu: &'a Started,
         on: &'a Resident<T>,
         task: Task<'a, T>,
-        options: &Options,
+        wish: Wish,
         calls: u64,
         versions: BTreeMap<String, String>,
     ) -> Result<Self> {
-        let problem = on.a.spmm().columns(task.columns).calls(calls);
         // Kernels are compiled once per machine, which is no part of planning.
-        SpmmPlan::new(&on.a, &problem, options)?;
+        plan(on, &task, wish, calls)?;
         gpu.device.stream().synchronize()?;
         let (plan_ms, plan) = crate::engine::timed(|| {
-            let plan = SpmmPlan::new(&on.a, &problem, options)?;
+            let plan = plan(on, &task, wish, calls)?;
             gpu.device.stream().synchronize()?;
             Ok::<_, Error>(plan)
         });
         let plan = plan?;
+        let (algorithm, reason) = match &plan {
+            Plan::Spmm(p) => {
+                let c = p.choice();
+                (c.algorithm, format!("{}: {:?}", c.reason, c.config))
+            }
+            Plan::Spmv(p) => {
+                let c = p.choice();
+                (c.algorithm, format!("{}: {:?}", c.reason, c.config))
+            }
+        };
         let prepared = Prepared {
             plan_ms: Some(plan_ms),
-            chosen: Some(plan.choice().algorithm.name().into()),
-            reason: Some(format!("{}: {:?}", plan.choice().reason, plan.choice().config)),
+            chosen: Some(algorithm.name().into()),
+            reason: Some(reason),
             products: None,
         };
         Ok(CudaEngine { gpu, on, task, plan, prepared, versions })
@@ -96,8 +117,11 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     fn execute(&mut self) -> Result<()> {
         let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
         let Resident { a, b, c, .. } = self.on;
-        let stream = self.gpu.device.stream();
-        self.plan.execute(a, one, b, zero, &mut *c.borrow_mut(), stream)
+        let (stream, mut c) = (self.gpu.device.stream(), c.borrow_mut());
+        match &mut self.plan {
+            Plan::Spmm(plan) => plan.execute(a, one, b, zero, &mut c, stream),
+            Plan::Spmv(plan) => plan.execute(a, one, b.data(), zero, c.data_mut(), stream),
+        }
     }
 
     fn wait(&self) -> Result<()> {
@@ -108,6 +132,28 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
         probe.cold_ms(stream, || self.execute())
     }
+}
+
+fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) -> Result<Plan<T>> {
+    if task.operation == Operation::Spmv {
+        let options = match wish {
+            Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
+            Wish::Vendor(place) => {
+                let config = spmv::Config::Vendor(spmv::vendor::Config::ALL[place]);
+                spmv::Options { config: Some(config), ..spmv::Options::default() }
+            }
+        };
+        return Ok(Plan::Spmv(SpmvPlan::new(&on.a, &on.a.spmv().calls(calls), &options)?));
+    }
+    let options = match wish {
+        Wish::Ours(chooser) => spmm::Options { chooser, ..spmm::Options::default() },
+        Wish::Vendor(place) => {
+            let config = spmm::Config::Vendor(spmm::vendor::Config::ALL[place]);
+            spmm::Options { config: Some(config), ..spmm::Options::default() }
+        }
+    };
+    let problem = on.a.spmm().columns(task.columns).calls(calls);
+    Ok(Plan::Spmm(SpmmPlan::new(&on.a, &problem, &options)?))
 }
 
 impl<T: Value> Runner for CudaEngine<'_, T> {

@@ -9,20 +9,15 @@ pub(crate) use resident::Resident;
 pub(crate) use summary::summary;
 
 use gustav_core::{Error, Operation, Result};
-use gustav_cuda::spmm::vendor;
 use gustav_cuda::{Device, Probe};
 use gustav_plan::Algorithm;
 use serde::{Deserialize, Serialize};
 
 use crate::Bandwidth;
 
-/// Names of cuSPARSE's algorithms as peers, each with its configuration.
-pub(crate) const PEERS: [(&str, vendor::Config); 4] = [
-    ("cusparse-default", vendor::Config::Default),
-    ("cusparse-alg1", vendor::Config::Alg1),
-    ("cusparse-alg2", vendor::Config::Alg2),
-    ("cusparse-alg3", vendor::Config::Alg3),
-];
+/// Names of cuSPARSE's algorithms as peers.
+pub(crate) const PEERS: [&str; 4] =
+    ["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"];
 
 /// The GPU, as far as its driver tells, and what its memory was measured to give.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,7 +50,7 @@ pub(crate) struct Started {
     pub probe: Probe,
     pub about: Gpu,
     /// Peers that take part.
-    pub peers: Vec<(&'static str, vendor::Config)>,
+    peers: Vec<&'static str>,
 }
 
 impl Started {
@@ -87,14 +82,21 @@ impl Started {
             l2_bandwidth: probe.l2_bandwidth()?,
         };
         let named = peers.iter().map(|name| {
-            PEERS.into_iter().find(|(known, _)| known == name).ok_or_else(|| Error::Argument {
+            PEERS.into_iter().find(|known| known == name).ok_or_else(|| Error::Argument {
                 name: "peer",
                 found: name.clone(),
-                expected: PEERS.map(|(known, _)| known).join(", "),
+                expected: PEERS.join(", "),
             })
         });
         let peers = named.collect::<Result<_>>()?;
         Ok(Started { device, probe, about, peers })
+    }
+
+    /// Peers that compute `operation`.
+    pub fn peers(&self, operation: Operation) -> impl Iterator<Item = &'static str> {
+        // There are three algorithms for vectors and four for matrices.
+        let all = self.peers.iter().copied();
+        all.filter(move |p| operation == Operation::Spmm || *p != PEERS[3])
     }
 
     /// Its copy bandwidth, for the memory floor.
@@ -105,6 +107,10 @@ impl Started {
 
 /// Our algorithms for `operation`: the catalog without the vendor, who is a peer here.
 pub(crate) fn algorithms(operation: Operation) -> Vec<Algorithm> {
-    let spmm = if operation == Operation::Spmm { gustav_cuda::spmm::catalog() } else { &[] };
-    spmm.iter().map(|e| e.algorithm).filter(|a| *a != Algorithm::Vendor).collect()
+    let entries = match operation {
+        Operation::Spmm => gustav_cuda::spmm::catalog(),
+        Operation::Spmv => gustav_cuda::spmv::catalog(),
+        Operation::Spgemm => &[],
+    };
+    entries.iter().map(|e| e.algorithm).filter(|a| *a != Algorithm::Vendor).collect()
 }

@@ -4,9 +4,9 @@ use gustav_core::{
     CsrView, DenseView, DenseViewMut, Error, Index, Problem, Result, Scalar, SemiringKind,
 };
 
-use super::plan::SpmmPlan;
+use super::plan::{SpmmPlan, SpmvPlan};
 use super::{DeviceBuffer, DeviceCsr, DeviceDense};
-use crate::plan::PlanSpmm;
+use crate::plan::{PlanSpmm, PlanSpmv};
 use crate::{Device, Explanation};
 
 /// A plan whose executions move the operands to the GPU and the product back.
@@ -47,23 +47,7 @@ impl<T: Scalar, I: Index, O: Index> HostSpmm<T, I, O> {
         reads_c: bool,
         c: &mut DenseViewMut<'_, T>,
     ) -> Result<()> {
-        if kind != self.problem.semiring {
-            return Err(Error::Argument {
-                name: "semiring",
-                found: kind.to_string(),
-                expected: format!(
-                    "{}, which the plan's kernel was compiled for",
-                    self.problem.semiring
-                ),
-            });
-        }
-        if (a.nrows(), a.ncols(), a.nnz()) != (self.a.nrows(), self.a.ncols(), self.a.nnz()) {
-            let name = |r, c, n| format!("{r} x {c} with {n} nonzeros");
-            return Err(Error::Pattern {
-                expected: name(self.a.nrows(), self.a.ncols(), self.a.nnz()),
-                found: name(a.nrows(), a.ncols(), a.nnz()),
-            });
-        }
+        check(kind, &self.problem, a)?;
         self.a.values_mut().write(a.values())?;
         let stream = self.device.stream();
         let b_device = room(&self.device, &mut self.b, b)?;
@@ -100,4 +84,81 @@ fn room<'k, T: Scalar>(
         }
     };
     Ok(kept.insert(matrix))
+}
+
+/// A plan for vectors whose executions move the operands to the GPU and the product back.
+pub(crate) struct HostSpmv<T: Scalar, I: Index, O: Index> {
+    device: gustav_cuda::Device,
+    problem: Problem,
+    a: DeviceCsr<T, I, O>,
+    x: DeviceBuffer<T>,
+    y: DeviceBuffer<T>,
+    plan: SpmvPlan<T, I, O>,
+}
+
+impl<T: Scalar, I: Index, O: Index> HostSpmv<T, I, O> {
+    /// Moves `a` to the GPU and plans there.
+    pub fn new(device: &Device, a: &CsrView<'_, T, I, O>, problem: &Problem) -> Result<Self> {
+        let cuda = device.cuda_device()?;
+        let resident = DeviceCsr::upload(cuda, a)?;
+        let plan = (&resident).plan_spmv(device, problem)?;
+        Ok(HostSpmv {
+            device: cuda.clone(),
+            problem: problem.clone(),
+            a: resident,
+            x: DeviceBuffer::uninit(cuda, problem.inner(), "x on the device")?,
+            y: DeviceBuffer::uninit(cuda, problem.output_rows(), "y on the device")?,
+            plan,
+        })
+    }
+
+    /// What the plan on the GPU says.
+    pub fn explain(&self) -> &Explanation {
+        self.plan.explain()
+    }
+
+    /// y = α·op(A)·x ⊕ β·y over `kind`, done when this returns; `reads_y` is false for a β that
+    /// leaves y unread.
+    pub fn execute(
+        &mut self,
+        kind: SemiringKind,
+        a: &CsrView<'_, T, I, O>,
+        alpha: T::Accum,
+        x: &[T],
+        beta: T::Accum,
+        reads_y: bool,
+        y: &mut [T],
+    ) -> Result<()> {
+        check(kind, &self.problem, a)?;
+        self.a.values_mut().write(a.values())?;
+        self.x.write(x)?;
+        if reads_y {
+            self.y.write(y)?;
+        }
+        self.plan.execute(&self.a, alpha, &self.x, beta, &mut self.y, self.device.stream())?;
+        self.y.read(y)
+    }
+}
+
+/// The semiring and the matrix are those of the plan.
+fn check<T: Scalar, I: Index, O: Index>(
+    kind: SemiringKind,
+    problem: &Problem,
+    a: &CsrView<'_, T, I, O>,
+) -> Result<()> {
+    if kind != problem.semiring {
+        return Err(Error::Argument {
+            name: "semiring",
+            found: kind.to_string(),
+            expected: format!("{}, which the plan's kernel was compiled for", problem.semiring),
+        });
+    }
+    if (a.nrows(), a.ncols(), a.nnz()) != (problem.rows, problem.cols, problem.nnz) {
+        let name = |r, c, n| format!("{r} x {c} with {n} nonzeros");
+        return Err(Error::Pattern {
+            expected: name(problem.rows, problem.cols, problem.nnz),
+            found: name(a.nrows(), a.ncols(), a.nnz()),
+        });
+    }
+    Ok(())
 }

@@ -27,10 +27,10 @@ mod plan;
 mod tune;
 mod upload;
 
-pub use gustav_cuda::spmm::{self, Config};
 pub use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Event, Probe, Profile, Stream};
-pub(crate) use host::HostSpmm;
-pub use plan::SpmmPlan;
+pub use gustav_cuda::{spmm, spmv};
+pub(crate) use host::{HostSpmm, HostSpmv};
+pub use plan::{SpmmPlan, SpmvPlan};
 pub use upload::Upload;
 
 use gustav_core::{Error, Layout, Result, Scalar};

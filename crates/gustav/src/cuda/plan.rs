@@ -1,19 +1,18 @@
-//! The plan of C = α·op(A)·B ⊕ β·C with every operand in a GPU's memory.
+//! Plans with every operand in a GPU's memory.
 
-use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
-use gustav_cuda::Options;
+use gustav_core::{Error, Index, Problem, Result, Scalar};
+use gustav_cuda::{spmm, spmv};
 use gustav_plan::Chooser;
 
-use super::{DeviceCsr, DeviceDense, Stream, tune};
+use super::{DeviceBuffer, DeviceCsr, DeviceDense, Stream, tune};
 use crate::Device;
 use crate::explain::{Config, Explanation};
-use crate::plan::{PlanSpmm, accessors};
+use crate::plan::{PlanSpmm, PlanSpmv, accessors};
 
 /// A plan for sparse × dense products with one pattern of A on a GPU, made by
-/// [`Device::plan_spmm`] of a matrix there. For a problem of sparse × vector, x and y are dense
-/// matrices of one column.
+/// [`Device::plan_spmm`] of a matrix there.
 pub struct SpmmPlan<T: Scalar, I: Index = u32, O: Index = u32> {
-    inner: gustav_cuda::SpmmPlan<T, I, O>,
+    inner: spmm::SpmmPlan<T, I, O>,
     explanation: Explanation,
 }
 
@@ -42,43 +41,86 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
     type Plan = SpmmPlan<T, I, O>;
 
     fn plan_spmm(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
-        if *device.cuda_device()? != *self.device() {
-            return Err(Error::Argument {
-                name: "A",
-                found: "a matrix on another device".into(),
-                expected: format!("one on {device}"),
-            });
-        }
-        device.offers(problem)?;
-        // The operation that was asked for stands in the explanation.
-        let (asked, problem) = (problem, &as_spmm(problem));
-        let (options, tuned) = if device.chooser() == Chooser::Autotune {
-            let (options, reason) = tune::spmm(self, problem)?;
-            (options, Some(reason))
-        } else {
-            (Options { chooser: device.chooser(), ..Options::default() }, None)
+        check(device, self, problem)?;
+        let (chooser, tuned) = match device.chooser() {
+            Chooser::Autotune => {
+                let (best, reason) = tune::spmm(self, problem)?;
+                (Chooser::Named(best), Some(reason))
+            }
+            chooser => (chooser, None),
         };
-        let inner = gustav_cuda::SpmmPlan::new(self, problem, &options)?;
-        let mut choice = inner.choice().clone();
+        let options = spmm::Options { chooser, ..spmm::Options::default() };
+        let inner = spmm::SpmmPlan::new(self, problem, &options)?;
+        let mut choice = inner.choice().clone().map(Config::Cuda);
         choice.reason = tuned.unwrap_or(choice.reason);
-        if asked.operation == Operation::Spmv {
-            choice.reason = format!("as a product with one column: {}", choice.reason);
-        }
-        let explanation = Explanation::new(
-            asked,
-            device,
-            None,
-            choice.map(Config::Cuda),
-            inner.workspace_bytes(),
-        );
+        let bytes = inner.workspace_bytes();
+        let explanation = Explanation::new(problem, device, None, choice, bytes);
         Ok(SpmmPlan { inner, explanation })
     }
 }
 
-/// `problem` with a vector as a matrix of one column.
-fn as_spmm(problem: &Problem) -> Problem {
-    match problem.operation {
-        Operation::Spmv => Problem { operation: Operation::Spmm, columns: 1, ..problem.clone() },
-        _ => problem.clone(),
+/// A plan for sparse × vector products with one pattern of A on a GPU, made by
+/// [`Device::plan_spmv`] of a matrix there.
+pub struct SpmvPlan<T: Scalar, I: Index = u32, O: Index = u32> {
+    inner: spmv::SpmvPlan<T, I, O>,
+    explanation: Explanation,
+}
+
+impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
+    accessors!();
+
+    /// Queues y = α·op(A)·x ⊕ β·y on `stream`, over the semiring of the plan's problem; β equal to
+    /// its zero does not read y. Returns before the work is done.
+    ///
+    /// # Errors
+    /// As [`gustav_cuda::SpmvPlan::execute`].
+    pub fn execute(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        x: &DeviceBuffer<T>,
+        beta: T::Accum,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<()> {
+        self.inner.execute(a, alpha, x, beta, y, stream)
     }
+}
+
+impl<T: Scalar, I: Index, O: Index> PlanSpmv for &DeviceCsr<T, I, O> {
+    type Plan = SpmvPlan<T, I, O>;
+
+    fn plan_spmv(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
+        check(device, self, problem)?;
+        let (chooser, tuned) = match device.chooser() {
+            Chooser::Autotune => {
+                let (best, reason) = tune::spmv(self, problem)?;
+                (Chooser::Named(best), Some(reason))
+            }
+            chooser => (chooser, None),
+        };
+        let options = spmv::Options { chooser, ..spmv::Options::default() };
+        let inner = spmv::SpmvPlan::new(self, problem, &options)?;
+        let mut choice = inner.choice().clone().map(Config::CudaSpmv);
+        choice.reason = tuned.unwrap_or(choice.reason);
+        let bytes = inner.workspace_bytes();
+        let explanation = Explanation::new(problem, device, None, choice, bytes);
+        Ok(SpmvPlan { inner, explanation })
+    }
+}
+
+/// `a` is on `device`, which offers what was named.
+fn check<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    a: &DeviceCsr<T, I, O>,
+    problem: &Problem,
+) -> Result<()> {
+    if *device.cuda_device()? != *a.device() {
+        return Err(Error::Argument {
+            name: "A",
+            found: "a matrix on another device".into(),
+            expected: format!("one on {device}"),
+        });
+    }
+    device.offers(problem)
 }

@@ -7,7 +7,7 @@ mod spmv;
 pub use spgemm::SpgemmPlan;
 pub(crate) use spgemm::tune as tune_spgemm;
 pub use spmm::{PlanSpmm, SpmmPlan};
-pub use spmv::SpmvPlan;
+pub use spmv::{PlanSpmv, SpmvPlan};
 
 use std::time::Instant;
 

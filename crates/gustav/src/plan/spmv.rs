@@ -2,15 +2,26 @@
 
 use gustav_core::buffer::try_collect;
 use gustav_core::{
-    CsrView, DenseView, DenseViewMut, Index, Layout, PlusTimes, Problem, Result, Scalar, Semiring,
-    SemiringKind,
+    Csr, CsrView, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind,
 };
 use gustav_plan::Chooser;
 
 use super::{accessors, autotuned, median_seconds};
-use crate::cuda::HostSpmm;
+use crate::cuda::HostSpmv;
 use crate::explain::{Config, facts};
 use crate::{Device, Explanation};
+
+/// A sparse matrix that [`Device::plan_spmv`] plans for: in host memory, or in a GPU's.
+pub trait PlanSpmv {
+    /// The plan for matrices that are where this one is.
+    type Plan;
+
+    /// See [`Device::plan_spmv`].
+    ///
+    /// # Errors
+    /// As there.
+    fn plan_spmv(self, device: &Device, problem: &Problem) -> Result<Self::Plan>;
+}
 
 /// A plan for sparse × vector products with one pattern of A in host memory, made by
 /// [`Device::plan_spmv`]. On a GPU every execution moves the operands there and the product back.
@@ -21,7 +32,7 @@ pub struct SpmvPlan<T: Scalar, I: Index = u32, O: Index = u32> {
 
 enum Inner<T: Scalar, I: Index, O: Index> {
     Cpu(Box<gustav_cpu::SpmvPlan<T, I, O>>),
-    Cuda(Box<HostSpmm<T, I, O>>),
+    Cuda(Box<HostSpmv<T, I, O>>),
 }
 
 impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
@@ -61,43 +72,51 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         let a = a.into();
         match &mut self.inner {
             Inner::Cpu(plan) => plan.execute(semiring, a, alpha, x, beta, y),
-            Inner::Cuda(plan) => {
-                let x = DenseView::row_major(x.len(), 1, x)?;
-                let mut y = DenseViewMut::new(y.len(), 1, Layout::RowMajor, 1, y)?;
-                plan.execute(S::KIND, &a, alpha, &x, beta, beta != S::zero(), &mut y)
-            }
+            Inner::Cuda(plan) => plan.execute(S::KIND, &a, alpha, x, beta, beta != S::zero(), y),
         }
     }
 }
 
 impl Device {
-    /// Plans sparse × vector products with the pattern of `a`.
+    /// Plans sparse × vector products with the pattern of `a`: a matrix in host memory, or one in
+    /// this device's memory.
     ///
     /// # Errors
     /// As [`Device::plan_spmm`].
-    pub fn plan_spmv<'a, T: Scalar, I: Index, O: Index>(
-        &self,
-        a: impl Into<CsrView<'a, T, I, O>>,
-        problem: &Problem,
-    ) -> Result<SpmvPlan<T, I, O>> {
-        let a = a.into();
-        self.offers(problem)?;
-        if self.gpu().is_some() {
-            let plan = HostSpmm::new(self, &a, problem)?;
-            let explanation = Explanation { facts: facts(self, &a), ..plan.explain().clone() };
+    pub fn plan_spmv<A: PlanSpmv>(&self, a: A, problem: &Problem) -> Result<A::Plan> {
+        a.plan_spmv(self, problem)
+    }
+}
+
+impl<T: Scalar, I: Index, O: Index> PlanSpmv for &Csr<T, I, O> {
+    type Plan = SpmvPlan<T, I, O>;
+
+    fn plan_spmv(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
+        self.view().plan_spmv(device, problem)
+    }
+}
+
+impl<T: Scalar, I: Index, O: Index> PlanSpmv for CsrView<'_, T, I, O> {
+    type Plan = SpmvPlan<T, I, O>;
+
+    fn plan_spmv(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
+        device.offers(problem)?;
+        if device.gpu().is_some() {
+            let plan = HostSpmv::new(device, &self, problem)?;
+            let explanation = Explanation { facts: facts(device, &self), ..plan.explain().clone() };
             return Ok(SpmvPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
         }
-        let (options, tuned) = if self.chooser() == Chooser::Autotune {
-            let (options, reason) = tune(self, a, problem)?;
+        let (options, tuned) = if device.chooser() == Chooser::Autotune {
+            let (options, reason) = tune(device, self, problem)?;
             (options, Some(reason))
         } else {
-            (self.options().clone(), None)
+            (device.options().clone(), None)
         };
-        let inner = gustav_cpu::SpmvPlan::new(a, problem, &options)?;
+        let inner = gustav_cpu::SpmvPlan::new(self, problem, &options)?;
         let mut choice = inner.choice().clone().map(Config::Cpu);
         choice.reason = tuned.unwrap_or(choice.reason);
         let bytes = inner.workspace_bytes();
-        let explanation = Explanation::new(problem, self, facts(self, &a), choice, bytes);
+        let explanation = Explanation::new(problem, device, facts(device, &self), choice, bytes);
         Ok(SpmvPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
     }
 }
