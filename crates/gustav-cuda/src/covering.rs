@@ -14,7 +14,7 @@ use crate::{probe, shares};
 use crate::spmm::merge_path::MergePath;
 use crate::spmm::nonzero_split::NonzeroSplit;
 use crate::spmm::segmented::{Config, Reduction, Variant};
-use crate::spmm::{flattened, row_split, thread_row};
+use crate::spmm::{dcsr, flattened, output_stationary, row_split, stationary, thread_row};
 use crate::{spmv, transposed};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
@@ -73,6 +73,9 @@ fn requests() -> Vec<(usize, Request)> {
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         requests.push((i, row_split::request(dtype, row_split::Config::default())));
         requests.push((i + 1, thread_row::request(dtype, thread_row::Config::default())));
+        let strips = stationary::Config { warps: 32, width: 1 + 3 * i as u32 };
+        requests.push((i + 2, stationary::request(output_stationary::SOURCE, dtype, strips)));
+        requests.push((i + 4, stationary::request(dcsr::SOURCE, dtype, strips)));
         let shares = flattened::Config::default();
         let narrow = flattened::Config { items: 8, columns: 4, ..shares };
         requests.push((i + 2, flattened::request::<NonzeroSplit>(dtype, shares)));
@@ -89,6 +92,10 @@ fn requests() -> Vec<(usize, Request)> {
             if j == i % 6 || semiring == SemiringKind::PlusTimes {
                 let request = spmv::row_split::request(dtype, types, semiring, config);
                 requests.push((i + 2 * j, request));
+                let ahead = [1, 2, 4, 8][(i + j) % 4];
+                let config = spmv::segmented::Config { lanes: config.lanes, ahead, threads: 128 };
+                let request = spmv::segmented::request(dtype, types, semiring, config);
+                requests.push((i + 2 * j + 1, request));
             }
         }
     }

@@ -50,12 +50,16 @@ algorithms! {
     NonzeroSplit = "nonzero-split", "Yang, Buluç, Owens 2018, §4.2", [Spmm, Spmv];
     /// The same number of nonzeros plus rows each.
     MergePath = "merge-path", "Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4", [Spmm, Spmv];
+    /// A strip of columns of C per CTA, rows dealt to its warps; column-major.
+    OutputStationary = "output-stationary", "row permutations for SpMM on GPUs, §II-B", [Spmm];
+    /// The same over the rows that hold nonzeros.
+    Dcsr = "dcsr", "row permutations for SpMM on GPUs, §II-A", [Spmm];
     /// Compressed sparse blocks: one structure multiplies as A and as Aᵀ.
     Csb = "csb", "Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6", [Spmm, Spmv];
     /// Tiles of B rows and panels of B columns, sized to the cache.
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
-    Segmented = "segmented", "ours", [Spmm];
+    Segmented = "segmented", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.
     RowBlock = "row-block", "ours", [Spmm];
     /// Column indices compressed to runs and 16-bit differences.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gustav_core::{Error, Operation, Result};
 use gustav_cuda::probe::timed;
 use gustav_cuda::{SpmmPlan, SpmvPlan, spmm, spmv};
-use gustav_plan::Chooser;
+use gustav_plan::{Algorithm, Chooser};
 
 use super::{PEERS, Resident, Started};
 use crate::engine::{Engine, Outcome, Prepared, Task};
@@ -36,12 +36,15 @@ enum Plan<T: Value> {
 #[derive(Clone, Copy)]
 enum Wish {
     Ours(Chooser),
+    /// One of the configurations that autotuning would try.
+    Configured(Algorithm, usize),
     /// The vendor's algorithm of this place among the peers.
     Vendor(usize),
 }
 
 impl<'a, T: Value> CudaEngine<'a, T> {
-    /// Ours: an algorithm or a chooser by name, or `once`, which is `auto` for a single call.
+    /// Ours: an algorithm or a chooser by name; `NAME#K`, configuration K of those that
+    /// autotuning would try; or `once`, which is `auto` for a single call.
     ///
     /// # Errors
     /// The library's own.
@@ -53,7 +56,11 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     ) -> Result<Self> {
         let (name, calls) = if name == "once" { ("auto", 1) } else { (name, CALLS) };
         let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
-        Self::prepare(gpu, on, task, Wish::Ours(name.parse()?), calls, versions)
+        let wish = match name.split_once('#') {
+            Some((name, place)) => Wish::Configured(name.parse()?, place.parse().unwrap_or(0)),
+            None => Wish::Ours(name.parse()?),
+        };
+        Self::prepare(gpu, on, task, wish, calls, versions)
     }
 
     /// The vendor's, preprocessed.
@@ -135,24 +142,40 @@ impl<'a, T: Value> CudaEngine<'a, T> {
 }
 
 fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) -> Result<Plan<T>> {
+    let missing = |algorithm: Algorithm, place: usize| Error::Argument {
+        name: "configuration",
+        found: format!("{algorithm}#{place}"),
+        expected: "a place among those that autotuning tries".into(),
+    };
     if task.operation == Operation::Spmv {
+        let problem = on.a.spmv().calls(calls);
         let options = match wish {
             Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
+            Wish::Configured(algorithm, place) => {
+                let config = spmv::Config::candidates(algorithm, &problem).into_iter().nth(place);
+                let config = Some(config.ok_or_else(|| missing(algorithm, place))?);
+                spmv::Options { config, ..spmv::Options::default() }
+            }
             Wish::Vendor(place) => {
                 let config = spmv::Config::Vendor(spmv::vendor::Config::ALL[place]);
                 spmv::Options { config: Some(config), ..spmv::Options::default() }
             }
         };
-        return Ok(Plan::Spmv(SpmvPlan::new(&on.a, &on.a.spmv().calls(calls), &options)?));
+        return Ok(Plan::Spmv(SpmvPlan::new(&on.a, &problem, &options)?));
     }
+    let problem = on.a.spmm().columns(task.columns).calls(calls);
     let options = match wish {
         Wish::Ours(chooser) => spmm::Options { chooser, ..spmm::Options::default() },
+        Wish::Configured(algorithm, place) => {
+            let config = spmm::Config::candidates(algorithm, &problem).into_iter().nth(place);
+            let config = Some(config.ok_or_else(|| missing(algorithm, place))?);
+            spmm::Options { config, ..spmm::Options::default() }
+        }
         Wish::Vendor(place) => {
             let config = spmm::Config::Vendor(spmm::vendor::Config::ALL[place]);
             spmm::Options { config: Some(config), ..spmm::Options::default() }
         }
     };
-    let problem = on.a.spmm().columns(task.columns).calls(calls);
     Ok(Plan::Spmm(SpmmPlan::new(&on.a, &problem, &options)?))
 }
 

@@ -73,6 +73,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "schedule/segments.cuh",
     "schedule/shares.cuh",
     "spmm/flattened.cuh",
+    "spmm/stationary.cuh",
     "spmv/flattened.cuh",
     "tile/pack.cuh",
 ];

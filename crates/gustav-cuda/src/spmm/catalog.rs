@@ -5,7 +5,9 @@ use gustav_plan::Algorithm;
 
 use super::operands::Operands;
 use super::pattern::Pattern;
-use super::{merge_path, nonzero_split, row_split, segmented, thread_row, vendor};
+use super::{
+    dcsr, merge_path, nonzero_split, output_stationary, row_split, segmented, thread_row, vendor,
+};
 use crate::Device;
 use crate::catalog::Entry;
 use crate::stream::Stream;
@@ -121,6 +123,8 @@ algorithms! {
     ThreadRow => thread_row,
     NonzeroSplit => nonzero_split,
     MergePath => merge_path,
+    OutputStationary => output_stationary,
+    Dcsr => dcsr,
     Vendor => vendor,
 }
 

@@ -5,15 +5,18 @@
 
 pub(crate) mod catalog;
 pub(crate) mod checks;
+pub mod dcsr;
 pub(crate) mod flattened;
 pub mod merge_path;
 pub mod nonzero_split;
 pub(crate) mod operands;
+pub mod output_stationary;
 pub(crate) mod papers;
 pub(crate) mod pattern;
 mod plan;
 pub mod row_split;
 pub mod segmented;
+pub(crate) mod stationary;
 pub mod thread_row;
 pub mod vendor;
 

@@ -3,13 +3,14 @@
 use gustav_core::{Error, Problem, Result};
 use gustav_plan::Algorithm;
 
-use super::{merge_path, nonzero_split, row_split, vendor};
+use super::{merge_path, nonzero_split, row_split, segmented, vendor};
 use crate::catalog::Entry;
 use crate::spmm::catalog::{Method, algorithms};
 use crate::spmm::pattern::Pattern;
 use crate::spmm::unsupported;
 
 algorithms! {
+    Segmented => segmented,
     RowSplit => row_split,
     NonzeroSplit => nonzero_split,
     MergePath => merge_path,

@@ -9,6 +9,7 @@ pub mod merge_path;
 pub mod nonzero_split;
 mod plan;
 pub mod row_split;
+pub mod segmented;
 pub mod vendor;
 
 pub use catalog::{Config, catalog};

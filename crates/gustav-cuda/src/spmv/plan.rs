@@ -154,7 +154,7 @@ fn choose(problem: &Problem, options: &Options) -> Result<(Algorithm, &'static s
             });
         }
         (_, Chooser::Named(algorithm)) => (algorithm, "named by the caller"),
-        (_, Chooser::Auto) => (Algorithm::RowSplit, "takes every type and semiring"),
+        (_, Chooser::Auto) => (Algorithm::Segmented, "one launch, long rows in parts"),
         (_, chooser) => {
             let reason = format!("the chooser {chooser} does not choose among its algorithms");
             return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));

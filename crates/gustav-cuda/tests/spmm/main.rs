@@ -4,7 +4,9 @@
 mod common;
 mod papers;
 
+mod dcsr;
 mod merge_path;
 mod nonzero_split;
+mod output_stationary;
 mod row_split;
 mod thread_row;

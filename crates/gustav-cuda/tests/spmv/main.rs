@@ -3,6 +3,7 @@
 mod merge_path;
 mod nonzero_split;
 mod row_split;
+mod segmented;
 mod vendor;
 
 use gustav_core::{Error, Index, PlusTimes, Result, Scalar, Semiring};

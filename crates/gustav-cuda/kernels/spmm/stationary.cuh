@@ -1,0 +1,63 @@
+// One row of A times a strip of columns of B, both in registers until the sum is done: what
+// output-stationary and dcsr have in common.
+//
+// A warp strides over the nonzeros of a row; every lane keeps WIDTH partial sums, one a column,
+// which meet by shuffles. B and C are column-major, so that neighbouring columns of A are
+// neighbours in memory.
+#pragma once
+#include "common/epilogue.cuh"
+
+using Value = GUSTAV_VALUE;
+using Ring = PlusTimes<Value>;
+
+constexpr int WARPS = GUSTAV_WARPS;
+constexpr int WIDTH = GUSTAV_WIDTH;
+constexpr int WARP = 32;
+
+// `rows` counts rows of C (output-stationary) or rows of A that hold nonzeros (dcsr).
+struct Arguments {
+    const u32 *offsets;
+    const u32 *indices;
+    const Value *values;
+    const Value *b;
+    Value *c;
+    u64 rows;
+    u64 columns;
+    u64 ldb;
+    u64 ldc;
+    u64 alpha;
+    u64 beta;
+    const u32 *filled;  // rows of A that hold nonzeros
+    u64 all_rows;
+};
+
+__device__ __forceinline__ void write(const Arguments &args, u64 row, u64 j, Value sum) {
+    if (j >= args.columns) return;
+    const Value total[1] = {sum};
+    finish<Ring>(total, from_bits<Value>(args.alpha), from_bits<Value>(args.beta),
+                 args.c + j * args.ldc + row);
+}
+
+// Row `row` of C in columns j .. j + WIDTH from nonzeros first .. last.
+__device__ __forceinline__ void sum_row(const Arguments &args, u64 row, u32 first, u32 last,
+                                        u64 j) {
+    const int lane = threadIdx.x % WARP;
+    Value sum[WIDTH];
+#pragma unroll
+    for (int w = 0; w < WIDTH; ++w) sum[w] = Ring::zero();
+    for (u64 at = (u64)first + lane; at < last; at += WARP) {
+        const Value a = __ldg(args.values + at);
+        const Value *b = args.b + __ldg(args.indices + at);
+#pragma unroll
+        for (int w = 0; w < WIDTH; ++w)
+            if (j + w < args.columns)
+                sum[w] = Ring::mul_add(a, __ldg(b + (j + w) * args.ldb), sum[w]);
+    }
+#pragma unroll
+    for (int w = 0; w < WIDTH; ++w) {
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2)
+            sum[w] = Ring::add(sum[w], __shfl_xor_sync(0xffffffffu, sum[w], distance));
+        if (lane == 0) write(args, row, j + w, sum[w]);
+    }
+}

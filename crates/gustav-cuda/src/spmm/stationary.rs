@@ -1,0 +1,93 @@
+//! Host side of `kernels/spmm/stationary.cuh`: what `output-stationary` and `dcsr` have in common.
+
+use gustav_core::{DType, Error, Problem, Result};
+
+use super::operands::Operands;
+use super::papers;
+use super::pattern::Pattern;
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::stream::Stream;
+
+/// The shape of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Warps of a CTA; the source's number is 32.
+    pub warps: u32,
+    /// Columns of C that a CTA owns.
+    pub width: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { warps: 32, width: 1 }
+    }
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<()> {
+        if (1..=32).contains(&self.warps) && (1..=8).contains(&self.width) {
+            return Ok(());
+        }
+        Err(Error::Argument {
+            name: "config of column strips",
+            found: format!("{self:?}"),
+            expected: "1 to 32 warps and 1 to 8 columns".into(),
+        })
+    }
+}
+
+// B and C are column-major as they are.
+pub(super) const ANY_LAYOUT: bool = true;
+
+/// The source's configuration.
+pub(super) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
+    Ok((Config::default(), "named by the caller".into()))
+}
+
+pub(super) fn configs(_: &Problem) -> Vec<Config> {
+    [1, 2, 4].map(|width| Config { width, ..Config::default() }).into()
+}
+
+/// `source` with its parameters.
+pub(crate) fn request(
+    source: (&'static str, &'static str),
+    dtype: DType,
+    config: Config,
+) -> Request {
+    Request::new(source.0, source.1)
+        .with("VALUE", dtype)
+        .with("WARPS", config.warps)
+        .with("WIDTH", config.width)
+}
+
+/// The kernels' parameter.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Arguments {
+    pub operands: papers::Arguments,
+    pub filled: u64,
+    pub all_rows: u64,
+}
+
+impl Arguments {
+    pub fn new(o: &Operands) -> Self {
+        let operands = papers::Arguments::new(o);
+        Arguments { operands, filled: 0, all_rows: operands.rows }
+    }
+}
+
+/// Queues one CTA per strip of columns.
+///
+/// # Safety
+/// As [`Method::launch`](super::catalog::Method::launch); `arguments` describe the operands.
+pub(super) unsafe fn launch(
+    kernel: &Kernel,
+    config: Config,
+    stream: &Stream,
+    arguments: &Arguments,
+) -> Result<()> {
+    let strips = arguments.operands.columns.div_ceil(u64::from(config.width));
+    // SAFETY: the caller's promise.
+    unsafe { kernel.launch(stream, (strips, 1), config.warps * 32, arguments) }
+}
