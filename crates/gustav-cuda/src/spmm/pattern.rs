@@ -7,22 +7,17 @@ use gustav_core::{Index, Result};
 
 use crate::{Device, DeviceBuffer};
 
-/// Row offsets and column indices of op(A), as a plan sees them.
+/// Row offsets of op(A), as a plan sees them.
 pub(crate) struct Pattern<'a> {
     device: &'a Device,
     /// Address of the row offsets.
     pub offsets: u64,
-    /// Address of the column indices.
-    pub indices: u64,
     read: Box<dyn Fn() -> Result<Vec<u64>> + 'a>,
     host: OnceCell<Vec<u64>>,
 }
 
 impl<'a> Pattern<'a> {
-    pub(crate) fn new<I: Index, O: Index>(
-        offsets: &'a DeviceBuffer<O>,
-        indices: &DeviceBuffer<I>,
-    ) -> Self {
+    pub(crate) fn new<O: Index>(offsets: &'a DeviceBuffer<O>) -> Self {
         let read = move || {
             let found = offsets.to_host()?;
             let mut wide = try_vec(found.len(), "row offsets")?;
@@ -32,7 +27,6 @@ impl<'a> Pattern<'a> {
         Pattern {
             device: offsets.device(),
             offsets: offsets.address(),
-            indices: indices.address(),
             read: Box::new(read),
             host: OnceCell::new(),
         }

@@ -51,8 +51,8 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let algorithm = choose(problem, options)?;
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
         let pattern = match &transposed {
-            Some(t) => Pattern::new(&t.offsets, &t.indices),
-            None => Pattern::new(a.offsets(), a.indices()),
+            Some(t) => Pattern::new(&t.offsets),
+            None => Pattern::new(a.offsets()),
         };
         let (config, reason) = match options.config {
             Some(config) => (config, "configured by the caller".into()),
