@@ -15,6 +15,8 @@ pub const ALIGN: usize = 64;
 // From this size on, pages are worth asking the system for in large units.
 const HUGE: usize = 4 << 20;
 const HUGE_PAGE: usize = 2 << 20;
+// From this size on, freed blocks are kept for the next owner.
+const RECYCLED: usize = 64 << 10;
 // From this size on, an allocation is held against the memory that is free.
 const CHECKED: usize = 1 << 30;
 
@@ -61,7 +63,7 @@ impl<T: bytemuck::Pod> Buffer<T> {
             let ptr = NonNull::<[T; 0]>::dangling().cast();
             return Ok(Buffer { ptr, len, layout });
         }
-        if bytes >= HUGE
+        if bytes >= RECYCLED
             && let Some((raw, layout)) = recycle::take(bytes)
             && let Some(ptr) = NonNull::new(raw.cast::<T>())
         {
@@ -259,7 +261,7 @@ impl<T> Drop for Buffer<T> {
             // SAFETY: allocated with this layout, by us or by the Vec we took over; plain values
             // need no drop.
             unsafe {
-                if self.layout.align() == HUGE_PAGE {
+                if self.layout.size() >= RECYCLED && self.layout.align() >= ALIGN {
                     recycle::give(raw, self.layout);
                 } else {
                     dealloc(raw, self.layout);

@@ -191,7 +191,7 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         I::try_from_usize(self.nrows().saturating_sub(1), "row index of the transpose")?;
         let (nrows, ncols, nnz) = (self.nrows(), self.ncols(), self.nnz());
         // Each part of the rows counts its columns; parts then know where to write.
-        let parts = rayon::current_num_threads().min(nnz / (ncols + 1) + 1).min(64);
+        let parts = parallel::threads().min(nnz / (ncols + 1) + 1).min(64);
         let bounds: Vec<usize> = (0..=parts)
             .map(|p| {
                 let target = (nnz as u128 * p as u128 / parts as u128) as usize;

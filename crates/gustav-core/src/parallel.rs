@@ -1,16 +1,64 @@
-//! Loops on rayon's current pool.
+//! Loops on the threads that a caller chose with [`on`], else on rayon's current pool.
 //!
 //! rayon compiles some fifty functions for every closure it is given. These loops give it one
 //! closure type, behind which the caller's own is called once per task, so that a loop in generic
 //! code costs no more to compile than a serial one.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr::NonNull;
 
 use rayon::prelude::*;
 
 // Tasks for every thread, so that uneven ones balance.
 const TASKS: usize = 8;
+
+/// Threads that loops can run on.
+pub trait Executor: Sync {
+    /// How many.
+    fn threads(&self) -> usize;
+    /// Calls `work(k)` for every `k` below `count`, on any of the threads.
+    fn each(&self, count: usize, work: &(dyn Fn(usize) + Sync));
+}
+
+/// The calling thread alone.
+struct Serial;
+
+impl Executor for Serial {
+    fn threads(&self) -> usize {
+        1
+    }
+    fn each(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+        (0..count).for_each(work);
+    }
+}
+
+thread_local! {
+    // Set for the duration of `on` only.
+    static CURRENT: Cell<Option<NonNull<dyn Executor>>> = const { Cell::new(None) };
+}
+
+/// Runs `work` on the calling thread, and the loops in it on `executor`. Loops within those
+/// loops run on the thread that meets them.
+pub fn on<R>(executor: &dyn Executor, work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<NonNull<dyn Executor>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+        }
+    }
+    // SAFETY: only the lifetime changes; the guard takes the pointer back before it ends.
+    let current: NonNull<dyn Executor> = unsafe { std::mem::transmute(NonNull::from(executor)) };
+    let _restore = Restore(CURRENT.replace(Some(current)));
+    work()
+}
+
+/// How many threads loops run on now.
+pub fn threads() -> usize {
+    // SAFETY: set by an `on` that has not ended.
+    CURRENT.get().map_or_else(rayon::current_num_threads, |e| unsafe { e.as_ref() }.threads())
+}
 
 /// Calls `work(k)` for every `k` below `count`, each as a task of its own.
 pub fn each(count: usize, work: impl Fn(usize) + Sync) {
@@ -22,6 +70,11 @@ pub fn each(count: usize, work: impl Fn(usize) + Sync) {
 }
 
 fn on_pool(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    if let Some(executor) = CURRENT.get() {
+        // SAFETY: set by an `on` that has not ended.
+        let executor = unsafe { executor.as_ref() };
+        return executor.each(count, &|k| on(&Serial, || work(k)));
+    }
     (0..count).into_par_iter().with_max_len(1).for_each(work);
 }
 
@@ -35,7 +88,7 @@ pub fn ranges(len: usize, least: usize, work: impl Fn(Range<usize>) + Sync) {
         }
         return;
     }
-    let tasks = most.min(TASKS * rayon::current_num_threads());
+    let tasks = most.min(TASKS * threads());
     let cut = |k: usize| (len as u128 * k as u128 / tasks as u128) as usize;
     each(tasks, |k| work(cut(k)..cut(k + 1)));
 }
@@ -71,6 +124,16 @@ pub fn map<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let mut results: Vec<Option<R>> = (0..count).map(|_| None).collect();
     each_mut(&mut results, 1, |k, result| *result = Some(work(k)));
     results.into_iter().flatten().collect()
+}
+
+/// Sorts `values`: every thread a part, then the parts are merged.
+pub fn sort<T: Ord + Send>(values: &mut [T]) {
+    let part = values.len().div_ceil(threads()).max(1 << 14);
+    chunks_mut(values, part, |_, chunk| chunk.sort_unstable());
+    if values.len() > part {
+        // The standard library's stable sort finds the sorted parts and merges them.
+        values.sort();
+    }
 }
 
 /// A mutable slice shared by threads that never touch the same element.
@@ -148,6 +211,41 @@ mod tests {
             assert!(seen.iter().all(|r| r.len() >= least.clamp(1, len.max(1))), "{seen:?}");
             assert!(seen.into_iter().flatten().eq(0..len), "{len} {least}");
         }
+    }
+
+    #[test]
+    fn loops_run_on_the_chosen_threads_and_serially_within() {
+        struct Counting(Mutex<usize>);
+        impl Executor for Counting {
+            fn threads(&self) -> usize {
+                3
+            }
+            fn each(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+                *self.0.lock().unwrap() += 1;
+                (0..count).for_each(work);
+            }
+        }
+        let executor = Counting(Mutex::new(0));
+        let sums = on(&executor, || {
+            assert_eq!(threads(), 3);
+            map(5, |k| {
+                assert_eq!(threads(), 1);
+                map(k, |i| i).into_iter().sum::<usize>()
+            })
+        });
+        assert_eq!(sums, [0, 0, 1, 3, 6]);
+        assert_eq!(*executor.0.lock().unwrap(), 1);
+        assert_eq!(threads(), rayon::current_num_threads());
+    }
+
+    #[test]
+    fn sorting_in_parts_sorts() {
+        let mut values: Vec<u32> =
+            (0..100_000u32).map(|k| k.wrapping_mul(2_654_435_761) >> 7).collect();
+        let mut expected = values.clone();
+        expected.sort_unstable();
+        sort(&mut values);
+        assert!(values == expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Large blocks of memory on their way from one owner to the next.
 //!
 //! The first touch of fresh memory costs more than writing a result into it. A few freed blocks
-//! on huge pages are therefore kept, up to an eighth of the machine's memory, and the next
+//! are therefore kept, up to an eighth of the machine's memory, and the next
 //! allocation of about the same size finds its pages in place.
 
 use std::alloc::{Layout, dealloc};
@@ -24,8 +24,8 @@ impl Drop for Block {
     }
 }
 
-// Enough for the arrays of two matrices and a workspace.
-const KEPT: usize = 8;
+// Enough for the arrays of two matrices and the workspaces of a few threads.
+const KEPT: usize = 32;
 const SHARE: u64 = 8;
 
 // Longest kept first.

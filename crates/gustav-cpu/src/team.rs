@@ -90,6 +90,11 @@ impl Team {
         Ok(team)
     }
 
+    /// Threads, the caller's included.
+    pub(crate) fn count(&self) -> usize {
+        self.members.len() + 1
+    }
+
     /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` modulo the team's
     /// size, part 0 on the caller. Alone on the caller when the team is busy with another job
     /// (of another thread, or the one that this call comes from).

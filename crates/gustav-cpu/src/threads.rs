@@ -1,7 +1,9 @@
 //! The threads that kernels run on.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use gustav_core::parallel::{self, Executor};
 use gustav_core::{Error, Result};
 
 use crate::team::Team;
@@ -9,13 +11,8 @@ use crate::team::Team;
 /// A set of worker threads, shared by the plans that were made with it.
 #[derive(Clone)]
 pub struct Threads {
-    // None: the global pool of rayon and the global team, one thread per core.
-    own: Option<Arc<Own>>,
-}
-
-struct Own {
-    pool: rayon::ThreadPool,
-    team: Team,
+    // None: the global team, one thread per core.
+    own: Option<Arc<Team>>,
 }
 
 impl Threads {
@@ -48,29 +45,20 @@ impl Threads {
                 pin_to(*core);
             }
         };
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
-            .start_handler(pin.clone())
-            .build()
-            .map_err(|e| refuse(format!("a number of threads the system gives ({e})")))?;
         let team = Team::new(count, pin)
             .map_err(|e| refuse(format!("a number of threads the system gives ({e})")))?;
-        Ok(Threads { own: Some(Arc::new(Own { pool, team })) })
+        Ok(Threads { own: Some(Arc::new(team)) })
     }
 
     /// Number of threads.
     pub fn count(&self) -> usize {
-        self.own
-            .as_ref()
-            .map_or_else(rayon::current_num_threads, |own| own.pool.current_num_threads())
+        self.own.as_ref().map_or_else(rayon::current_num_threads, |team| team.count())
     }
 
-    /// Runs `work` inside the pool: rayon's parallel iterators in it use these threads.
-    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        let Some(own) = &self.own else { return work() };
-        let (mut work, mut result) = (Some(work), None);
-        install(&own.pool, &mut || result = work.take().map(|work| work()));
-        result.expect("a pool runs what is installed in it")
+    /// Runs `work` on the calling thread, and the loops of [`gustav_core::parallel`] in it on
+    /// these threads.
+    pub fn run<R>(&self, work: impl FnOnce() -> R) -> R {
+        parallel::on(self, work)
     }
 
     /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` where there are as
@@ -79,7 +67,7 @@ impl Threads {
     /// or while another thread's call is running.
     pub fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
         let team = match &self.own {
-            Some(own) => Some(&own.team),
+            Some(team) => Some(&**team),
             None => global_team(),
         };
         // One type for all work, so that the team is compiled once.
@@ -91,9 +79,23 @@ impl Threads {
     }
 }
 
-/// Runs `work` inside `pool`; not generic, so that entering a pool is compiled once.
-fn install(pool: &rayon::ThreadPool, work: &mut (dyn FnMut() + Send)) {
-    pool.install(work);
+impl Executor for Threads {
+    fn threads(&self) -> usize {
+        self.count()
+    }
+
+    fn each(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+        let next = AtomicUsize::new(0);
+        Threads::each(self, self.count().min(count), |_| {
+            loop {
+                let k = next.fetch_add(1, Ordering::Relaxed);
+                if k >= count {
+                    break;
+                }
+                work(k);
+            }
+        });
+    }
 }
 
 /// The team of the process-wide pool, none where the system gives no threads.

@@ -3,7 +3,6 @@
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Buffer, CsrView, Index, Result, Scalar, parallel};
-use rayon::slice::ParallelSliceMut;
 
 /// The columns that occur, and the column indices of B in terms of them.
 pub(super) struct Columns<I, O> {
@@ -27,7 +26,7 @@ impl<I: Index, O: Index> Columns<I, O> {
         }
         let mut names = try_vec(b.nnz(), "column labels")?;
         names.extend_from_slice(b.indices());
-        names.par_sort_unstable();
+        parallel::sort(&mut names);
         names.dedup();
         u32::try_from_usize(names.len(), "columns that occur")?;
         let mut labels = Buffer::<u32>::zeroed(b.nnz(), "column labels")?;

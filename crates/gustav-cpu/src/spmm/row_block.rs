@@ -3,8 +3,7 @@
 
 use std::ops::Range;
 
-use gustav_core::{Buffer, CsrView, Index, Result, Scalar, Semiring};
-use rayon::prelude::*;
+use gustav_core::{Buffer, CsrView, Index, Result, Scalar, Semiring, parallel};
 
 use super::kernel::{Panel, Panels, for_each_panel};
 use super::operands::Operands;
@@ -34,7 +33,7 @@ impl RowBlock {
         let rows = a.nrows();
         let mut groups = Buffer::<u8>::zeroed(rows, "groups of rows")?;
         // 1 where a row has the columns of the row before it.
-        groups.par_iter_mut().enumerate().with_min_len(1 << 10).for_each(|(r, same)| {
+        parallel::each_mut(&mut groups, 1 << 10, |r, same| {
             *same = u8::from(r > 0 && a.row(r).0 == a.row(r - 1).0);
         });
         let mut start = 0;

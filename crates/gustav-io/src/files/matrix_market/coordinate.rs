@@ -122,7 +122,7 @@ fn parse<T: Scalar, I: Index, V: ValueText<T>>(
 
 /// Cuts the text from `body` on into pieces that end with lines.
 fn cut(text: &[u8], body: usize) -> Vec<Piece> {
-    let tasks = 8 * rayon::current_num_threads();
+    let tasks = 8 * parallel::threads();
     let size = ((text.len() - body) / tasks).clamp(SMALLEST_PIECE, LARGEST_PIECE);
     let mut pieces = Vec::new();
     let mut start = body;

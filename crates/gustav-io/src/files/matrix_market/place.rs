@@ -99,7 +99,7 @@ struct Parts {
 impl Parts {
     fn new(nrows: usize, stored: usize, mirrored: bool) -> Self {
         // Every part keeps a count per row: no more parts than entries per row.
-        let parts = rayon::current_num_threads().min(stored / nrows.max(1) + 1).min(64);
+        let parts = parallel::threads().min(stored / nrows.max(1) + 1).min(64);
         let cut = |p: usize| (stored as u128 * p as u128 / parts as u128) as usize;
         let half =
             |mirrored| (0..parts).map(move |p| Part { entries: cut(p)..cut(p + 1), mirrored });

@@ -62,7 +62,7 @@ fn in_order(
     format: impl Fn(Range<usize>, &mut Vec<u8>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
     let tasks = lines.div_ceil(LINES);
-    let width = 4 * rayon::current_num_threads();
+    let width = 4 * parallel::threads();
     for first in (0..tasks).step_by(width) {
         let texts = parallel::map(width.min(tasks - first), |k| {
             let (start, mut text) = ((first + k) * LINES, Vec::with_capacity(32 * LINES));
