@@ -9,13 +9,14 @@ use gustav_core::{DType, IndexType, SemiringKind};
 
 use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
-use crate::{probe, shares};
-
+use crate::schedule::{RowBlocks, Segments, lengths};
 use crate::spmm::merge_path::MergePath;
 use crate::spmm::nonzero_split::NonzeroSplit;
 use crate::spmm::segmented::{Config, Reduction, Variant};
-use crate::spmm::{dcsr, flattened, output_stationary, row_split, stationary, thread_row};
-use crate::{spmv, transposed};
+use crate::spmm::{
+    dcsr, flattened, output_stationary, row_block, row_split, stationary, thread_row,
+};
+use crate::{probe, shares, spmv, transposed};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -35,11 +36,11 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
             tiles,
             share,
             chunk: [4, 8, 2][turn % 3],
-            prefetch: bit(0),
+            ahead: [0, 2, 0, 1][turn % 4],
             longest: bit(1).then_some(64),
-            sorted: true,
             reduction: if atomic && bit(2) { Reduction::Atomic } else { Reduction::FixUp },
             block: 128,
+            resident: 384,
         },
         dtype,
         out: if bit(3) { sums } else { dtype },
@@ -50,9 +51,40 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
         position: index(bit(3)),
         exact: bit(2),
         wide_a: !bit(0),
-        strips: 1 << (turn % 6),
     }
     .request()
+}
+
+fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] {
+    let bit = |k: usize| turn >> k & 1 == 1;
+    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
+    let (lanes, tiles, share) = [(8, 1, 1), (32, 2, 1), (4, 1, 4), (16, 2, 2)][turn % 4];
+    let (index, offset, word) = (index(bit(2)), index(bit(1)), index(bit(0)));
+    let config = row_block::Config {
+        rows: [2, 3, 4][turn % 3],
+        vector: [16 / dtype.bytes() as u32, 1, 2][turn % 3],
+        lanes,
+        tiles,
+        share,
+        unroll: [4, 2, 1][turn % 3],
+        block: 64,
+        resident: 384,
+    };
+    let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
+    let variant = row_block::Variant {
+        config,
+        dtype,
+        out: if bit(3) { sums } else { dtype },
+        index,
+        offset,
+        word,
+        position: offset,
+        semiring,
+        stride: index,
+        exact: bit(2),
+    };
+    let blocks = RowBlocks::request(index, offset, word, offset, config.rows, lanes);
+    [variant.request(), blocks]
 }
 
 /// The set, each with the turn that picks its target.
@@ -62,6 +94,9 @@ fn requests() -> Vec<(usize, Request)> {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
             // The third round flips what the first two chose by their turn.
             requests.push((i + j, segmented(dtype, semiring, 5 * i + 7 * j)));
+            for request in row_block(dtype, semiring, 5 * i + 7 * j) {
+                requests.push((i + j + 1, request));
+            }
             if semiring == SemiringKind::PlusTimes {
                 requests.push((i + j + 2, segmented(dtype, semiring, 5 * i + 6)));
             }
@@ -105,6 +140,11 @@ fn requests() -> Vec<(usize, Request)> {
         let path = spmv::flattened::request::<spmv::merge_path::MergePath>;
         requests.push((i + 1, nonzeros(dtype, shares)));
         requests.push((i + 3, path(dtype, shares)));
+    }
+    for (turn, wide) in [(0, IndexType::U32), (1, IndexType::U64)] {
+        requests.push((turn + 3, Segments::request(wide)));
+        requests.push((turn + 4, lengths::lengths_request(wide)));
+        requests.push((turn, lengths::similarity_request(IndexType::U32, wide)));
     }
     requests.push((2, probe::request()));
     requests.push((3, shares::request("nonzero_split", 2)));

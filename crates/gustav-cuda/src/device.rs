@@ -15,6 +15,9 @@ use crate::stream::Stream;
 // The oldest driver whose entry points this crate is bound to.
 const OLDEST_DRIVER: i32 = 12_000;
 
+// Freed memory that the device's pool keeps.
+const KEPT_BYTES: u64 = 256 << 20;
+
 /// What a device is, as read from the driver.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Profile {
@@ -95,6 +98,7 @@ impl Device {
         unsafe { context.disable_event_tracking() };
         let profile = read_profile(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?);
+        keep_freed_memory(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         let modules = Mutex::default();
         Ok(Device { inner: Arc::new(Inner { context, stream, profile, jit, modules }) })
     }
@@ -188,7 +192,8 @@ impl Device {
     /// The module of `request`, compiled and loaded at its first use.
     pub(crate) fn module(&self, request: &Request) -> Result<Arc<Module>> {
         let target = self.profile().target();
-        let key = request.key(&target, "");
+        // Sources are constants: their addresses tell them apart.
+        let key = format!("{:p} {request}", request.source);
         let modules = || self.inner.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = modules().get(&key) {
             return Ok(module.clone());
@@ -211,6 +216,19 @@ impl PartialEq for Device {
     /// Whether both are the same chip, so that one can read the other's memory.
     fn eq(&self, other: &Self) -> bool {
         self.inner.context == other.inner.context
+    }
+}
+
+/// Lets the device's pool keep some freed memory over synchronisations, so that making a plan does
+/// not map memory anew.
+fn keep_freed_memory(device: sys::CUdevice) -> std::result::Result<(), DriverError> {
+    let mut pool = std::ptr::null_mut();
+    let mut kept: u64 = KEPT_BYTES;
+    let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: the device exists, and the attribute is a 64-bit number.
+    unsafe {
+        sys::cuDeviceGetDefaultMemPool(&mut pool, device).result()?;
+        sys::cuMemPoolSetAttribute(pool, threshold, std::ptr::from_mut(&mut kept).cast()).result()
     }
 }
 

@@ -30,6 +30,17 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     /// # Errors
     /// [`Error::OutOfMemory`] naming `what`, with what is free; the device stays usable.
     pub fn uninit(device: &Device, len: usize, what: &'static str) -> Result<Self> {
+        let buffer = Self::queued(device, len, what)?;
+        // From here on the memory may be used on any stream.
+        if buffer.address != 0 {
+            device.stream().synchronize()?;
+        }
+        Ok(buffer)
+    }
+
+    /// Room as [`DeviceBuffer::uninit`] makes it, on the device's own stream only until that has
+    /// been waited for.
+    pub(crate) fn queued(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let needed = len as u128 * size_of::<T>() as u128;
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
         let mut address = 0;
@@ -51,12 +62,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
                 },
             })?;
         }
-        let buffer = Self::at(device, address, len, true);
-        // From here on the memory may be used on any stream.
-        if bytes > 0 {
-            device.stream().synchronize()?;
-        }
-        Ok(buffer)
+        Ok(Self::at(device, address, len, true))
     }
 
     /// A copy of `values`.
@@ -219,7 +225,7 @@ impl<T> DeviceBuffer<T> {
     }
 
     /// The device's stream, made to wait for the work of every stream that used the buffer.
-    fn join(&self) -> Result<&Stream> {
+    pub(crate) fn join(&self) -> Result<&Stream> {
         self.device.bind()?;
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         for user in users.drain(..) {

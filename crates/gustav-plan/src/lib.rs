@@ -10,5 +10,5 @@ pub mod profile;
 
 pub use algorithm::Algorithm;
 pub use choice::{Choice, Chooser};
-pub use facts::{Bands, RowStats};
+pub use facts::{Bands, RowLengths, RowSimilarity, RowStats};
 pub use profile::DeviceProfile;

@@ -20,12 +20,48 @@ __device__ __forceinline__ unsigned short load_readonly_16(const void *from) {
     return __ldg(static_cast<const unsigned short *>(from));
 }
 
-// A load that only L2 answers.
+// Loads past L1, for what other CTAs wrote in this launch.
 __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[4]) {
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "l"(from));
 }
+__device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[2]) {
+    const uint2 word = __ldcg(static_cast<const uint2 *>(from));
+    to[0] = word.x, to[1] = word.y;
+}
+__device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[1]) {
+    to[0] = __ldcg(static_cast<const unsigned *>(from));
+}
+
+// Copies to shared memory that go on while the thread does other work, from sm_80 on. A thread
+// waits for its own copies: all but the last `LATER` groups of them.
+#if __CUDA_ARCH__ >= 800
+constexpr bool HAS_ASYNC_COPY = true;
+template <int BYTES>
+__device__ __forceinline__ void copy_async(void *to, const void *from) {
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared), "l"(from),
+                     "n"(BYTES)
+                     : "memory");
+}
+__device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LATER>
+__device__ __forceinline__ void wait_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
+#else
+constexpr bool HAS_ASYNC_COPY = false;
+template <int BYTES>
+__device__ __forceinline__ void copy_async(void *, const void *) {}
+__device__ __forceinline__ void close_copies() {}
+template <int LATER>
+__device__ __forceinline__ void wait_copies() {}
+#endif
 
 // Stores that the caches may drop first.
 __device__ __forceinline__ void store_streaming(void *to, const unsigned (&from)[4]) {

@@ -1,35 +1,53 @@
 // Which nonzeros are mine: one segment, a run of nonzeros of one row.
 //
 // A plan's list holds two words a segment: where it starts, and
-//   bits 0-22 length | bit 23 cut | bits 24-63 row (of a whole row) or slot (of a part of a row).
-// Without a list, segment i is row i.
+//   bits 0-22 length | bit 23 cut | bits 24-63 1 + row (of a whole row) or slot (of a part of one).
+// Two zeros are a place of the list that nobody needs. Without a list, segment i is row i.
 #pragma once
 #include "common/types.cuh"
 
 namespace schedule {
 
-struct Segment {
-    u64 first;   // position of its first nonzero
-    u64 last;    // one past its last nonzero
-    u64 target;  // row of C, or slot among the partial sums
-    bool cut;    // whether it is a part of a row
-};
-
 // Room of the fields; the host asserts the same numbers.
 constexpr int LENGTH_BITS = 23;
 
-__device__ __forceinline__ Segment segment(const u64 *list, u64 i) {
-    u32 word[4];
-    ptx::load_readonly(list + 2 * i, word);
-    const u64 first = (u64)word[1] << 32 | word[0];
-    const u64 rest = (u64)word[3] << 32 | word[2];
-    const u64 length = rest & ((1u << LENGTH_BITS) - 1);
-    return {first, first + length, rest >> (LENGTH_BITS + 1), (bool)(rest >> LENGTH_BITS & 1)};
+// `Position` holds any position in A.
+template <class Position>
+struct Segment {
+    Position first;  // position of its first nonzero
+    Position last;   // one past its last nonzero
+    u64 word;        // the list's second word
+
+    // Row of C, or slot among the partial sums.
+    __device__ __forceinline__ u64 target() const { return (word >> (LENGTH_BITS + 1)) - 1; }
+    // Whether it is a part of a row.
+    __device__ __forceinline__ bool cut() const { return word >> LENGTH_BITS & 1; }
+    // A place of the list that nobody needs.
+    __device__ __forceinline__ bool none() const { return word == 0; }
+};
+
+template <class Position>
+__device__ __forceinline__ Segment<Position> no_segment() {
+    return {0, 0, 0};
 }
 
-template <class O>
-__device__ __forceinline__ Segment row(const O *offsets, u64 i) {
-    return {(u64)__ldg(offsets + i), (u64)__ldg(offsets + i + 1), i, false};
+template <class Position>
+__device__ __forceinline__ Segment<Position> segment(const u64 *list, u64 i) {
+    u32 word[4];
+    ptx::load_readonly(list + 2 * i, word);
+    const Position first = (Position)((u64)word[1] << 32 | word[0]);
+    const u64 second = (u64)word[3] << 32 | word[2];
+    return {first, first + (Position)(second & ((1u << LENGTH_BITS) - 1)), second};
+}
+
+__device__ __forceinline__ void put(u64 *list, u64 i, u64 first, u64 length, bool cut, u64 target) {
+    list[2 * i] = first;
+    list[2 * i + 1] = (target + 1) << (LENGTH_BITS + 1) | (u64)cut << LENGTH_BITS | length;
+}
+
+template <class Position, class O>
+__device__ __forceinline__ Segment<Position> row(const O *offsets, u64 i) {
+    return {(Position)__ldg(offsets + i), (Position)__ldg(offsets + i + 1), (i + 1) << (LENGTH_BITS + 1)};
 }
 
 }  // namespace schedule

@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const Argume
     const u64 i = (u64)blockIdx.x * WARPS + threadIdx.x / WARP;
     if (i >= args.rows) return;
     const int lane = threadIdx.x % WARP;
-    const schedule::Segment row = schedule::row(args.offsets, i);
+    const schedule::Segment<u64> row = schedule::row<u64>(args.offsets, i);
     for (u64 strip = blockIdx.y; strip * WARP < args.columns; strip += gridDim.y) {
         const u64 j = strip * WARP + lane;
         const bool live = j < args.columns;

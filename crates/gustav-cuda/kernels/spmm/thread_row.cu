@@ -31,7 +31,7 @@ struct Arguments {
 extern "C" __global__ void __launch_bounds__(THREADS) thread_row(const Arguments args) {
     const u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;
     if (i >= args.rows) return;
-    const schedule::Segment row = schedule::row(args.offsets, i);
+    const schedule::Segment<u64> row = schedule::row<u64>(args.offsets, i);
     const Value alpha = from_bits<Value>(args.alpha), beta = from_bits<Value>(args.beta);
     for (u64 strip = blockIdx.y; strip * WIDTH < args.columns; strip += gridDim.y) {
         const u64 j = strip * WIDTH;

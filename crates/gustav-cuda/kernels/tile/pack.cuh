@@ -32,6 +32,21 @@ __device__ __forceinline__ Pack<T, N> load(const T *from) {
     return pack;
 }
 
+// Values that other CTAs wrote in this launch: read from L2.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> load_shared_by_all(const T *from) {
+    constexpr int bytes = sizeof(T) * N;
+    constexpr int words = bytes < 16 ? bytes / 4 : 4;
+    Pack<T, N> pack;
+#pragma unroll
+    for (int i = 0; i < bytes; i += words * 4) {
+        u32 word[words];
+        ptx::load_cached(reinterpret_cast<const u8 *>(from) + i, word);
+        memcpy(reinterpret_cast<u8 *>(&pack) + i, word, words * 4);
+    }
+    return pack;
+}
+
 template <class T, int N>
 __device__ __forceinline__ void store(T *to, const Pack<T, N> &pack) {
     constexpr int bytes = sizeof(T) * N;

@@ -70,6 +70,8 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "common/types.cuh",
     "ptx/convert.cuh",
     "ptx/memory.cuh",
+    "schedule/lengths.cuh",
+    "schedule/row_blocks.cuh",
     "schedule/segments.cuh",
     "schedule/shares.cuh",
     "spmm/flattened.cuh",

@@ -6,7 +6,8 @@ use gustav_plan::Algorithm;
 use super::operands::Operands;
 use super::pattern::Pattern;
 use super::{
-    dcsr, merge_path, nonzero_split, output_stationary, row_split, segmented, thread_row, vendor,
+    dcsr, merge_path, nonzero_split, output_stationary, row_block, row_split, segmented,
+    thread_row, vendor,
 };
 use crate::Device;
 use crate::catalog::Entry;
@@ -119,6 +120,7 @@ pub(crate) use algorithms;
 
 algorithms! {
     Segmented => segmented,
+    RowBlock => row_block,
     RowSplit => row_split,
     ThreadRow => thread_row,
     NonzeroSplit => nonzero_split,

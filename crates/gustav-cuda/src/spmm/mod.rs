@@ -3,6 +3,7 @@
 //! One file per algorithm; `catalog` lists them. A column-major B or C passes through a row-major
 //! workspace; Aᵀ is multiplied as the CSR matrix that it is, its values gathered at every execution.
 
+mod auto;
 pub(crate) mod catalog;
 pub(crate) mod checks;
 pub mod dcsr;
@@ -14,10 +15,12 @@ pub mod output_stationary;
 pub(crate) mod papers;
 pub(crate) mod pattern;
 mod plan;
+pub mod row_block;
 pub mod row_split;
 pub mod segmented;
 pub(crate) mod stationary;
 pub mod thread_row;
+mod tile;
 pub mod vendor;
 
 use gustav_core::{Arith, Error, Problem};

@@ -1,12 +1,13 @@
 //! A plan: one algorithm prepared for one pattern, and the workspaces around it.
 
 use gustav_core::{Arith, Error, Index, Layout, Problem, Result, Scalar};
+use gustav_plan::heuristics::mean_row_length;
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::catalog::{self, Config, Method};
 use super::operands::Operands;
 use super::pattern::Pattern;
-use super::{bits, checks, unsupported};
+use super::{auto, bits, checks, unsupported};
 use crate::dense::{Move, Transpose};
 use crate::stream::Stream;
 use crate::transposed::Transposed;
@@ -38,8 +39,7 @@ struct Layouts<T: Scalar> {
 }
 
 impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
-    /// Looks at the pattern of `a` once and chooses how to multiply by it. Row offsets are read
-    /// back to the host, where rows are cut and sorted.
+    /// Looks at the pattern of `a` once, on the device, and chooses how to multiply by it.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem`,
@@ -48,16 +48,18 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     pub fn new(a: &DeviceCsr<T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
         let device = a.device().clone();
         checks::pattern(problem, a)?;
-        let algorithm = choose(problem, options)?;
+        let named = named(problem, options)?;
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
         let pattern = match &transposed {
-            Some(t) => Pattern::new(&t.offsets),
-            None => Pattern::new(a.offsets()),
+            Some(t) => Pattern::new(&t.offsets, &t.indices)?,
+            None => Pattern::new(a.offsets(), a.indices())?,
         };
-        let (config, reason) = match options.config {
-            Some(config) => (config, "configured by the caller".into()),
-            None => Config::choose(algorithm, &pattern, problem)?,
+        let (config, reason) = match (options.config, named) {
+            (Some(config), _) => (config, "configured by the caller".into()),
+            (None, Some(algorithm)) => Config::choose(algorithm, &pattern, problem)?,
+            (None, None) => auto::choose(&pattern, problem)?,
         };
+        let algorithm = config.algorithm();
         let method = config.prepare(&pattern, problem)?;
         drop(pattern);
         let layouts = Layouts::new(&device, problem, !config.any_layout())?;
@@ -231,8 +233,8 @@ impl<T: Scalar> Layouts<T> {
     }
 }
 
-/// The algorithm, checked against the problem.
-fn choose(problem: &Problem, options: &Options) -> Result<Algorithm> {
+/// The algorithm that the caller names, checked against the problem; none when the rules choose.
+fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
     let algorithm = match (options.config, options.chooser) {
         (Some(config), Chooser::Auto) => config.algorithm(),
         (Some(config), Chooser::Named(a)) if a != config.algorithm() => {
@@ -243,14 +245,20 @@ fn choose(problem: &Problem, options: &Options) -> Result<Algorithm> {
             });
         }
         (_, Chooser::Named(algorithm)) => algorithm,
-        (_, Chooser::Auto) => Algorithm::Segmented,
+        (_, Chooser::MeanRowLength) => {
+            mean_row_length::of_mean(problem.nnz as f64 / problem.output_rows().max(1) as f64).0
+        }
+        (_, Chooser::Auto) => {
+            catalog::check(problem, Algorithm::Segmented)?;
+            return Ok(None);
+        }
         (_, chooser) => {
             let reason = format!("the chooser {chooser} does not choose among its algorithms");
             return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));
         }
     };
     catalog::check(problem, algorithm)?;
-    Ok(algorithm)
+    Ok(Some(algorithm))
 }
 
 /// Bits of the semiring's one and zero.

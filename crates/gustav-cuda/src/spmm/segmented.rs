@@ -6,22 +6,22 @@ mod config;
 use std::collections::HashMap;
 
 use gustav_core::{DType, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_plan::heuristics::cuda_spmm;
 
 use super::catalog::Method;
 use super::operands::Operands;
 use super::pattern::Pattern;
+use super::tile::{accumulator, widest_for};
 use crate::jit::Request;
 use crate::kernel::Kernel;
-use crate::schedule::{RowLengths, Segments, Target};
+use crate::schedule::{Segments, Target};
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, source};
-use config::widest;
 
 pub use config::{Config, Reduction};
 
-// Columns of a CTA of the fix-up, and the most strips that add the slots of a row there.
-const FIX_UP_WIDTH: u32 = 32;
-const MOST_STRIPS: u32 = 32;
+// Levels of the tree in which cut rows meet.
+const LEVELS: usize = 4;
 
 /// What `segmented` supports: everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
@@ -40,14 +40,9 @@ pub(super) const ANY_LAYOUT: bool = false;
 
 /// From the lengths of the rows.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let rows = RowLengths::new(pattern.host_offsets()?);
-    let config = Config::choose(problem, &rows, pattern.device().profile());
-    let how = match config.longest {
-        Some(longest) => format!("cut at {longest} and sorted by length"),
-        None => "taken whole and in order".into(),
-    };
-    let (mean, max) = (rows.mean, rows.max);
-    Ok((config, format!("rows of {mean:.1} nonzeros on average, {max} at most: {how}")))
+    let profile = pattern.device().planner_profile();
+    let way = cuda_spmm::segmented(problem, pattern.lengths()?, &profile);
+    Ok((Config::new(problem, &way), way.reason))
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
@@ -57,10 +52,10 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 /// The schedule on the device and the kernels compiled so far.
 pub(super) struct Prepared {
     config: Config,
-    count: usize,
-    strips: u32,
-    segments: DeviceBuffer<u64>,
-    cut_rows: DeviceBuffer<u64>,
+    /// None when whole rows are taken in their order.
+    segments: Option<Segments>,
+    rows: usize,
+    arrivals: DeviceBuffer<u32>,
     partials: DeviceBuffer<u64>,
     kernels: HashMap<Variant, Kernels>,
 }
@@ -78,13 +73,10 @@ pub(crate) struct Variant {
     pub(crate) position: IndexType,
     pub(crate) exact: bool,
     pub(crate) wide_a: bool,
-    /// Strips of the fix-up's CTA.
-    pub(crate) strips: u32,
 }
 
 struct Kernels {
     segmented: Kernel,
-    fix_up: Kernel,
     prepare: Kernel,
 }
 
@@ -96,6 +88,9 @@ struct Arguments {
     values: u64,
     segments: u64,
     cut_rows: u64,
+    slot_rows: u64,
+    arrivals: u64,
+    slots: u64,
     b: u64,
     c: u64,
     partials: u64,
@@ -121,18 +116,17 @@ impl Variant {
             .with("STRIDE", self.stride)
             .with("POSITION", self.position)
             .with("BLOCK", c.block)
+            .with("RESIDENT", c.resident)
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
             .with("SHARE", c.share)
             .with("CHUNK", c.chunk)
+            .with("AHEAD", c.ahead)
             .with("LIST", c.longest.is_some())
             .with("EXACT", self.exact)
             .with("WIDE_A", self.wide_a)
-            .with("PREFETCH", c.prefetch)
             .with("REDUCE", u8::from(c.longest.is_some() && c.reduction == Reduction::Atomic))
-            .with("FIX_UP_WIDTH", FIX_UP_WIDTH)
-            .with("STRIPS", self.strips)
     }
 }
 
@@ -140,49 +134,45 @@ impl Prepared {
     /// Cuts the rows as `config` says and puts the schedule on the device.
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
-        let (device, offsets) = (pattern.device(), pattern.host_offsets()?);
-        if config.reduction == Reduction::Atomic {
-            let plain = matches!(problem.dtype, DType::F32 | DType::F64)
-                && problem.semiring == SemiringKind::PlusTimes;
-            if !plain || problem.deterministic {
-                let reason = "atomic reductions add f32 and f64 in plus-times, in any order";
-                return Err(super::unsupported(problem, "segmented", reason, "Reduction::FixUp"));
-            }
-        }
+        let device = pattern.device();
         let target = match config.reduction {
             Reduction::FixUp => Target::Slot,
             Reduction::Atomic => Target::Row,
         };
-        let schedule = match config.longest {
-            Some(longest) => Segments::new(offsets, longest as usize, target, config.sorted)?,
-            None => Segments::default(),
+        let list = |longest| Segments::new(pattern, problem, pattern.lengths()?, longest, target);
+        let segments = config.longest.map(list).transpose()?;
+        let slots = match (&segments, target) {
+            (Some(segments), Target::Slot) => segments.slot_rows.len(),
+            _ => 0,
         };
-        let slots = if target == Target::Slot { schedule.slots } else { 0 };
+        // Operands less aligned than packed ones narrow the vectors, which may take more panels.
+        let panels = [1, 2, 4, 8].map(|vector| {
+            let panel = config.narrowed(problem.dtype, vector, problem.columns).panel();
+            (problem.columns as u64).div_ceil(panel) as usize
+        });
+        let arrivals = slots.saturating_mul(LEVELS * panels.into_iter().max().unwrap_or(1));
+        let mut arrivals = DeviceBuffer::queued(device, arrivals, "arrivals of parts")?;
+        arrivals.fill(0, device.stream())?;
         // Sums are at most eight bytes wide.
         let partials = slots
             .saturating_mul(problem.columns)
             .saturating_mul(accumulator(problem.dtype).bytes());
+        let partials = DeviceBuffer::queued(device, partials.div_ceil(8), "sums of cut rows")?;
+        if segments.is_some() {
+            device.stream().synchronize()?;
+        }
         Ok(Prepared {
             config,
-            strips: strips(&schedule.cut_rows),
-            count: if config.longest.is_some() { schedule.count() } else { offsets.len() - 1 },
-            segments: DeviceBuffer::from_slice(device, &schedule.words, "segments")?,
-            cut_rows: DeviceBuffer::from_slice(device, &schedule.cut_rows, "cut rows")?,
-            partials: DeviceBuffer::uninit(device, partials.div_ceil(8), "sums of cut rows")?,
+            rows: problem.output_rows(),
+            segments,
+            arrivals,
+            partials,
             kernels: HashMap::new(),
         })
     }
 
     fn variant(&self, o: &Operands) -> Variant {
-        let aligned = |address: u64, ld: usize, dtype: DType| {
-            let values = widest(dtype, ld as u64);
-            let addressed = (address & address.wrapping_neg()).max(1) / dtype.bytes() as u64;
-            if address == 0 { values } else { values.min(addressed.min(16) as u32) }
-        };
-        let vector = widest(o.dtype, o.columns as u64)
-            .min(aligned(o.b, o.ldb, o.dtype))
-            .min(aligned(o.c, o.ldc, o.dtype_c));
-        let config = self.config.narrowed(o.dtype, vector, o.columns);
+        let config = self.config.narrowed(o.dtype, widest_for(o), o.columns);
         Variant {
             config,
             dtype: o.dtype,
@@ -193,7 +183,6 @@ impl Prepared {
             stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
             position: if o.nnz < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
             exact: (o.columns as u64).is_multiple_of(config.panel()),
-            strips: self.strips,
             wide_a: (o.indices | o.values).is_multiple_of(16),
         }
     }
@@ -201,7 +190,8 @@ impl Prepared {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        self.segments.bytes() + self.cut_rows.bytes() + self.partials.bytes()
+        let list = self.segments.as_ref().map_or(0, Segments::bytes);
+        list + self.arrivals.bytes() + self.partials.bytes()
     }
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
@@ -212,7 +202,6 @@ impl Method for Prepared {
         let module = device.module(&variant.request())?;
         let kernels = Kernels {
             segmented: module.kernel(c"segmented")?,
-            fix_up: module.kernel(c"segmented_fix_up")?,
             prepare: module.kernel(c"segmented_prepare")?,
         };
         self.kernels.insert(variant, kernels);
@@ -224,19 +213,31 @@ impl Method for Prepared {
         let variant = self.variant(o);
         let kernels = &self.kernels[&variant];
         let config = variant.config;
-        for used in [&self.segments, &self.cut_rows, &self.partials] {
-            used.used_on(stream);
-        }
+        self.arrivals.used_on(stream);
+        self.partials.used_on(stream);
+        // Without a list, nothing of it is read.
+        let (list, cut_rows, slot_rows, cut, slots, count) = match &self.segments {
+            Some(s) => {
+                s.used_on(stream);
+                let (slots, cut) = (s.slot_rows.len(), s.cut_rows.len() / 3);
+                let addresses = (s.list.address(), s.cut_rows.address(), s.slot_rows.address());
+                (addresses.0, addresses.1, addresses.2, cut as u64, slots as u64, s.count)
+            }
+            None => (0, 0, 0, 0, 0, self.rows),
+        };
         let arguments = Arguments {
             offsets: o.offsets,
             indices: o.indices,
             values: o.values,
-            segments: self.segments.address(),
-            cut_rows: self.cut_rows.address(),
+            segments: list,
+            cut_rows,
+            slot_rows,
+            arrivals: self.arrivals.address(),
+            slots,
             b: o.b,
             c: o.c,
             partials: self.partials.address(),
-            count: self.count as u64,
+            count: count as u64,
             nonzeros: o.nnz as u64,
             columns: o.columns as u64,
             ldb: o.ldb as u64,
@@ -244,35 +245,16 @@ impl Method for Prepared {
             alpha: o.alpha,
             beta: o.beta,
         };
-        let cut = (self.cut_rows.len() / 3) as u64;
         let groups = u64::from(config.block / config.group());
         let grid = (arguments.count.div_ceil(groups), arguments.columns.div_ceil(config.panel()));
-        // SAFETY: `Arguments` is the parameter of all three kernels; the schedule covers the
+        // SAFETY: `Arguments` is the parameter of both kernels; the schedule covers the
         // matrix, and the operands are the caller's promise.
         unsafe {
             if config.reduction == Reduction::Atomic {
                 kernels.prepare.launch(stream, (cut, 1), config.block, &arguments)?;
             }
             kernels.segmented.launch(stream, grid, config.block, &arguments)?;
-            if config.reduction == Reduction::FixUp {
-                let grid = (cut, arguments.columns.div_ceil(u64::from(FIX_UP_WIDTH)));
-                let block = FIX_UP_WIDTH * variant.strips;
-                kernels.fix_up.launch(stream, grid, block, &arguments)?;
-            }
         }
         Ok(())
-    }
-}
-
-/// Strips that the fix-up spreads the slots of a row over: about 16 slots each in the longest.
-fn strips(cut_rows: &[u64]) -> u32 {
-    let most = cut_rows.chunks_exact(3).map(|row| row[2]).max().unwrap_or(0);
-    most.div_ceil(16).next_power_of_two().clamp(1, u64::from(MOST_STRIPS)) as u32
-}
-
-fn accumulator(dtype: DType) -> DType {
-    match dtype {
-        DType::F16 | DType::Bf16 => DType::F32,
-        other => other,
     }
 }

@@ -44,8 +44,8 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         let (algorithm, why) = choose(problem, options)?;
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
         let pattern = match &transposed {
-            Some(t) => Pattern::new(&t.offsets),
-            None => Pattern::new(a.offsets()),
+            Some(t) => Pattern::new(&t.offsets, &t.indices)?,
+            None => Pattern::new(a.offsets(), a.indices())?,
         };
         let (config, detail) = match options.config {
             Some(config) => (config, "configured by the caller".into()),

@@ -1,4 +1,4 @@
-//! The kernels of the papers on the device against the oracle, one file per algorithm.
+//! SpMM on the device against the oracle, one file per algorithm.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -8,5 +8,8 @@ mod dcsr;
 mod merge_path;
 mod nonzero_split;
 mod output_stationary;
+mod row_block;
 mod row_split;
+mod segmented;
 mod thread_row;
+mod vendor;

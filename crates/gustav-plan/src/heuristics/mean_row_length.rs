@@ -7,7 +7,11 @@ pub const THRESHOLD: f64 = 9.35;
 
 /// The algorithm and the reason.
 pub fn choose(stats: &RowStats) -> (Algorithm, String) {
-    let mean = stats.mean_row_length;
+    of_mean(stats.mean_row_length)
+}
+
+/// The same for a known mean row length.
+pub fn of_mean(mean: f64) -> (Algorithm, String) {
     if mean < THRESHOLD {
         (Algorithm::NonzeroSplit, format!("mean row length {mean:.2} is below {THRESHOLD}"))
     } else {

@@ -1,8 +1,6 @@
 //! cuSPARSE through our interface, against the oracle: the comparison must compute the same thing.
 
-mod common;
-
-use common::{device, run};
+use super::common::{device, run};
 use gustav_core::{PlusTimes, Scalar};
 use gustav_cuda::Options;
 use gustav_cuda::spmm::vendor::Config;

@@ -1,8 +1,6 @@
 //! `segmented` on the device against the oracle.
 
-mod common;
-
-use common::{device, run};
+use super::common::{device, run};
 use gustav_core::{
     Csr, Dense, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
     Semiring, bf16, f16,
@@ -56,11 +54,11 @@ fn config(vector: u32, lanes: u32, tiles: u32, share: u32) -> Config {
         tiles,
         share,
         chunk: 4,
-        prefetch: true,
-        longest: Some(8),
-        sorted: true,
+        ahead: 0,
+        longest: Some(32),
         reduction: Reduction::FixUp,
         block: 128,
+        resident: 384,
     }
 }
 
@@ -104,7 +102,16 @@ fn cut_rows_meet_by_reductions() {
 #[ignore = "needs a CUDA device"]
 fn whole_rows_without_a_list() {
     configured::<f32>(Config { longest: None, ..config(4, 32, 1, 1) });
-    configured::<f32>(Config { longest: None, prefetch: false, ..config(4, 4, 2, 8) });
+    configured::<f32>(Config { longest: None, ..config(4, 4, 2, 8) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn rows_of_b_through_shared_memory() {
+    configured::<f32>(Config { ahead: 2, ..config(4, 8, 1, 1) });
+    configured::<f32>(Config { ahead: 3, chunk: 2, longest: None, ..config(4, 4, 2, 4) });
+    configured::<f64>(Config { ahead: 1, ..config(2, 16, 1, 2) });
+    configured::<f16>(Config { ahead: 4, chunk: 2, ..config(8, 8, 1, 1) });
 }
 
 #[test]
@@ -112,7 +119,7 @@ fn whole_rows_without_a_list() {
 fn other_chunks_and_blocks() {
     configured::<f32>(Config { chunk: 8, block: 256, ..config(4, 8, 1, 1) });
     configured::<f64>(Config { chunk: 2, block: 64, ..config(2, 16, 1, 2) });
-    configured::<f32>(Config { chunk: 1, sorted: false, ..config(1, 1, 1, 32) });
+    configured::<f32>(Config { chunk: 1, ..config(1, 1, 1, 32) });
 }
 
 /// A ragged matrix whose rows are cut.

@@ -1,0 +1,44 @@
+// row_similarity: how much of B's reading neighbouring rows could share.
+//
+// One thread a sample: rows are merged in aligned blocks of 2, 3 and 4 rows, as row_blocks.cu would,
+// up to MOST columns of each.
+//   counts = nonzeros and distinct columns of the blocks of 2 | of 3 | of 4
+#include "schedule/row_blocks.cuh"
+
+using Index = GUSTAV_INDEX;
+using Offset = GUSTAV_OFFSET;
+
+constexpr int BLOCK = GUSTAV_BLOCK;
+constexpr int MOST = GUSTAV_MOST;
+
+struct Arguments {
+    const Offset *offsets;
+    const Index *indices;
+    u64 *counts;
+    u64 rows;
+    u64 samples;
+};
+
+template <int ROWS>
+__device__ __forceinline__ void sample(const Arguments &args, u64 row, u64 *counts) {
+    const u64 first = row / ROWS * ROWS;
+    schedule::Merge<ROWS, Index> merge(args.offsets, args.indices, first, args.rows);
+    u64 column, nonzeros = 0, distinct = 0;
+    while (distinct < MOST) {
+        const u32 rows = merge.step(column);
+        if (rows == 0) break;
+        nonzeros += __popc(rows), ++distinct;
+    }
+    atomicAdd(counts, nonzeros);
+    atomicAdd(counts + 1, distinct);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) row_similarity(const Arguments args) {
+    const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= args.samples) return;
+    // Spread over the matrix, in whole blocks of every height.
+    const u64 row = i * (args.rows / args.samples);
+    sample<2>(args, row, args.counts);
+    sample<3>(args, row, args.counts + 2);
+    sample<4>(args, row, args.counts + 4);
+}

@@ -1,0 +1,123 @@
+// segment_list: rows cut into segments, in an order that keeps groups of a warp alike and rows of
+// a neighbourhood together. See schedule/segments.cuh for the words.
+//
+//   list = parts of cut rows | long whole rows by length | windows of WINDOW rows, each by length
+//
+// One CTA a window. Rows with at least 2^longest nonzeros are cut; those with at least `early` and
+// the cut ones go to the head, where each bin of lengths has a place of its own, in no promised
+// order. The others are sorted inside the window, longest first, otherwise in row order: a warp
+// counts 32 rows at a time, and the counts are added up by length and then by warp. What a window
+// leaves free stays zero, which is no segment.
+#include "schedule/lengths.cuh"
+#include "schedule/segments.cuh"
+
+using Offset = GUSTAV_OFFSET;
+
+constexpr int BLOCK = GUSTAV_BLOCK;
+constexpr int WINDOW = GUSTAV_WINDOW;
+constexpr int MOST_EARLY = GUSTAV_MOST_EARLY;  // the largest `early`
+constexpr int WARPS = BLOCK / 32;
+constexpr int ROUNDS = WINDOW / BLOCK;
+static_assert(WINDOW % BLOCK == 0 && BLOCK % 32 == 0, "whole rounds of whole warps");
+
+struct Arguments {
+    const Offset *offsets;
+    u64 *list;
+    u64 *cut_rows;   // row, first slot, number of slots
+    u32 *slot_rows;  // place in cut_rows of each slot
+    u64 *cursors;    // next part, next cut row, next place of each bin of lengths
+    u64 rows;
+    u64 windows;     // where windows begin in the list
+    u32 longest_bits;
+    u32 early;
+    u32 to_rows;     // whether parts name their row in place of their slot
+};
+
+// The parts of a cut row, written by the lanes of a warp.
+__device__ __forceinline__ void cut(const Arguments &args, u64 row, u64 first, u64 last) {
+    const int lane = threadIdx.x % 32;
+    const u64 count = schedule::parts(first, last, args.longest_bits);
+    u64 slot = 0, index = 0;
+    if (lane == 0) {
+        slot = atomicAdd(args.cursors, count);
+        index = atomicAdd(args.cursors + 1, 1);
+        u64 *to = args.cut_rows + 3 * index;
+        to[0] = row, to[1] = slot, to[2] = count;
+    }
+    slot = __shfl_sync(~0u, slot, 0);
+    index = __shfl_sync(~0u, index, 0);
+    const u64 start = first & ~(schedule::ALIGNMENT - 1), step = (u64)1 << args.longest_bits;
+    for (u64 part = lane; part < count; part += 32) {
+        const u64 begin = part == 0 ? first : start + part * step;
+        const u64 end = start + (part + 1) * step < last ? start + (part + 1) * step : last;
+        args.slot_rows[slot + part] = (u32)index;
+        schedule::put(args.list, slot + part, begin, end - begin, true,
+                      args.to_rows ? row : slot + part);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) segment_list(const Arguments args) {
+    __shared__ u32 counts[MOST_EARLY][WARPS];
+    __shared__ u32 totals[MOST_EARLY];
+    for (int i = threadIdx.x; i < MOST_EARLY * WARPS; i += BLOCK) (&counts[0][0])[i] = 0;
+    __syncthreads();
+    const u64 window = (u64)blockIdx.x * WINDOW;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    // A warp has neighbouring rows in all rounds.
+    u64 first[ROUNDS], length[ROUNDS];
+#pragma unroll
+    for (int k = 0; k < ROUNDS; ++k) {
+        const u64 row = window + (warp * ROUNDS + k) * 32 + lane;
+        const bool live = row < args.rows;
+        first[k] = live ? (u64)args.offsets[row] : 0;
+        length[k] = live ? (u64)args.offsets[row + 1] - first[k] : 0;
+        const bool isCut = live && length[k] >> args.longest_bits != 0;
+        for (u32 left = __ballot_sync(~0u, isCut); left != 0; left &= left - 1) {
+            const int from = __ffs(left) - 1;
+            const u64 begin = __shfl_sync(~0u, first[k], from);
+            cut(args, row - lane + from, begin, begin + __shfl_sync(~0u, length[k], from));
+        }
+        if (live && !isCut && length[k] >= args.early) {
+            const u64 place = atomicAdd(args.cursors + 2 + schedule::length_bin(length[k]), 1);
+            schedule::put(args.list, place, first[k], length[k], false, row);
+        }
+        if (live && length[k] < args.early) atomicAdd(&counts[length[k]][warp], 1);
+    }
+    __syncthreads();
+    // Longest first: the rows before those of a length are all longer ones.
+    for (int l = threadIdx.x; l < args.early; l += BLOCK) {
+        u32 total = 0;
+        for (int w = 0; w < WARPS; ++w) {
+            const u32 count = counts[l][w];
+            counts[l][w] = total;
+            total += count;
+        }
+        totals[l] = total;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        u32 before = 0;
+        for (int l = (int)args.early - 1; l >= 0; --l) {
+            const u32 total = totals[l];
+            totals[l] = before;
+            before += total;
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < ROUNDS; ++k) {
+        const u64 row = window + (warp * ROUNDS + k) * 32 + lane;
+        const bool mine = row < args.rows && length[k] < args.early;
+        const u32 same = __match_any_sync(~0u, mine ? (u32)length[k] : ~0u);
+        if (mine) {
+            const u32 rank = __popc(same & ((1u << lane) - 1));
+            const u64 place = totals[length[k]] + counts[length[k]][warp] + rank;
+            schedule::put(args.list, args.windows + window + place, first[k], length[k], false,
+                          row);
+        }
+        __syncwarp();
+        if (mine && (same & ((1u << lane) - 1)) == 0)
+            counts[length[k]][warp] += __popc(same);
+        __syncwarp();
+    }
+}

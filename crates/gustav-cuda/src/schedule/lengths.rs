@@ -1,0 +1,98 @@
+//! Facts about a pattern, counted on the device.
+
+use gustav_core::{Error, IndexType, Result};
+use gustav_plan::facts::row_lengths::{COUNTS, CUTS, FIRST_CUT_BITS};
+use gustav_plan::{RowLengths, RowSimilarity};
+
+use crate::DeviceBuffer;
+use crate::jit::Request;
+use crate::spmm::pattern::Pattern;
+
+const BLOCK: u32 = 256;
+// CTAs that count lengths, for every multiprocessor.
+const CTAS: u64 = 4;
+// Samples of row similarity, threads of a CTA there, and columns merged of a sample.
+const SAMPLES: u64 = 2048;
+const SAMPLE_BLOCK: u32 = 64;
+const MOST: u32 = 96;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Lengths {
+    offsets: u64,
+    counts: u64,
+    rows: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Similarity {
+    offsets: u64,
+    indices: u64,
+    counts: u64,
+    rows: u64,
+    samples: u64,
+}
+
+/// The source of `row_lengths` with its parameters.
+pub(crate) fn lengths_request(offset: IndexType) -> Request {
+    Request::new("schedule/row_lengths.cu", include_str!("../../kernels/schedule/row_lengths.cu"))
+        .with("OFFSET", offset)
+        .with("BLOCK", BLOCK)
+        .with("FIRST_CUT_BITS", FIRST_CUT_BITS)
+        .with("CUTS", CUTS)
+}
+
+/// The source of `row_similarity` with its parameters.
+pub(crate) fn similarity_request(index: IndexType, offset: IndexType) -> Request {
+    let source = include_str!("../../kernels/schedule/row_similarity.cu");
+    Request::new("schedule/row_similarity.cu", source)
+        .with("INDEX", index)
+        .with("OFFSET", offset)
+        .with("BLOCK", SAMPLE_BLOCK)
+        .with("MOST", MOST)
+}
+
+/// Counts the rows of each length.
+pub(crate) fn row_lengths(p: &Pattern<'_>) -> Result<RowLengths> {
+    let device = p.device();
+    let mut counts = DeviceBuffer::<u64>::queued(device, COUNTS, "row lengths")?;
+    counts.fill(0, device.stream())?;
+    let kernel = device.module(&lengths_request(p.offset_type))?.kernel(c"row_lengths")?;
+    let rows = p.rows as u64;
+    let arguments = Lengths { offsets: p.offsets, counts: counts.address(), rows };
+    let most = CTAS * device.profile().multiprocessors as u64;
+    let grid = (rows.div_ceil(u64::from(BLOCK)).min(most), 1);
+    // SAFETY: `Lengths` is the kernel's parameter; the buffers outlive the read below.
+    unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
+    let mut found = vec![0; COUNTS];
+    counts.read(&mut found)?;
+    RowLengths::new(p.rows, p.nnz, found).ok_or(Error::Length {
+        what: "row lengths",
+        expected: COUNTS,
+        found: 0,
+    })
+}
+
+/// Merges sampled blocks of rows.
+pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
+    let device = p.device();
+    let mut counts = DeviceBuffer::<u64>::queued(device, 6, "row similarity")?;
+    counts.fill(0, device.stream())?;
+    let request = similarity_request(p.index_type, p.offset_type);
+    let kernel = device.module(&request)?.kernel(c"row_similarity")?;
+    let samples = SAMPLES.min(p.rows as u64);
+    let arguments = Similarity {
+        offsets: p.offsets,
+        indices: p.indices,
+        counts: counts.address(),
+        rows: p.rows as u64,
+        samples,
+    };
+    let grid = (samples.div_ceil(u64::from(SAMPLE_BLOCK)), 1);
+    // SAFETY: `Similarity` is the kernel's parameter; the buffers outlive the read below.
+    unsafe { kernel.launch(device.stream(), grid, SAMPLE_BLOCK, &arguments)? };
+    let mut c = [0; 6];
+    counts.read(&mut c)?;
+    Ok(RowSimilarity::new([(c[0], c[1]), (c[2], c[3]), (c[4], c[5])]))
+}

@@ -1,0 +1,8 @@
+//! Which nonzeros belong together: host side of `kernels/schedule/`.
+
+pub(crate) mod lengths;
+mod row_blocks;
+mod segments;
+
+pub(crate) use row_blocks::RowBlocks;
+pub(crate) use segments::{Segments, Target};

@@ -1,0 +1,204 @@
+//! Rows cut into segments, in the order of `kernels/schedule/segment_list.cu`.
+
+use gustav_core::{Error, IndexType, Problem, Result};
+use gustav_plan::RowLengths;
+use gustav_plan::facts::row_lengths::{BINS, CUTS, FIRST_CUT_BITS};
+
+use crate::DeviceBuffer;
+use crate::jit::Request;
+use crate::spmm::pattern::Pattern;
+use crate::stream::Stream;
+
+// Bits of a segment's length in `kernels/schedule/segments.cuh`.
+const LENGTH_BITS: u32 = 23;
+const BLOCK: u32 = 256;
+const WINDOW: usize = 1024;
+// The longest row that is sorted inside its window may be shorter than this.
+const MOST_EARLY: u32 = 128;
+
+/// What a part of a cut row names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Its place among the partial sums.
+    Slot,
+    /// Its row.
+    Row,
+}
+
+/// A list of segments on the device.
+pub(crate) struct Segments {
+    /// Two words a segment, see `kernels/schedule/segments.cuh`.
+    pub list: DeviceBuffer<u64>,
+    /// Row, first slot and number of slots of each cut row.
+    pub cut_rows: DeviceBuffer<u64>,
+    /// Place among the cut rows of each slot.
+    pub slot_rows: DeviceBuffer<u32>,
+    /// Segments, with the places that stay free.
+    pub count: usize,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    offsets: u64,
+    list: u64,
+    cut_rows: u64,
+    slot_rows: u64,
+    cursors: u64,
+    rows: u64,
+    windows: u64,
+    longest_bits: u32,
+    early: u32,
+    to_rows: u32,
+}
+
+impl Segments {
+    /// The source with its parameters.
+    pub(crate) fn request(offset: IndexType) -> Request {
+        let source = include_str!("../../kernels/schedule/segment_list.cu");
+        Request::new("schedule/segment_list.cu", source)
+            .with("OFFSET", offset)
+            .with("BLOCK", BLOCK)
+            .with("WINDOW", WINDOW)
+            .with("MOST_EARLY", MOST_EARLY)
+    }
+
+    /// Whether rows can be cut at `longest` nonzeros.
+    pub(crate) fn cuts_at(longest: u32) -> bool {
+        longest.is_power_of_two()
+            && (FIRST_CUT_BITS..FIRST_CUT_BITS + CUTS as u32).contains(&longest.ilog2())
+    }
+
+    /// Queues the list on the device's stream, to be waited for by the caller: rows with at least `longest`
+    /// nonzeros are cut, those with at least an eighth of it come before the others.
+    pub(crate) fn new(
+        p: &Pattern<'_>,
+        problem: &Problem,
+        lengths: &RowLengths,
+        longest: u32,
+        target: Target,
+    ) -> Result<Self> {
+        let (device, rows) = (p.device(), problem.output_rows());
+        if rows as u64 >= 1 << (63 - LENGTH_BITS) {
+            return Err(Error::Overflow {
+                what: "rows of a segment list",
+                need: rows as u128,
+                index_type: IndexType::U32,
+            });
+        }
+        let longest_bits = longest.ilog2();
+        let early = (longest / 8).clamp(32, MOST_EARLY);
+        let (parts, cut) = lengths.cut(longest_bits);
+        // Parts of cut rows, then whole rows from the longest bin to the shortest.
+        let mut cursors = vec![0u64; 2 + BINS];
+        let bins = RowLengths::bin(u64::from(early))..RowLengths::bin(u64::from(longest));
+        let mut place = parts as u64;
+        for bin in bins.rev() {
+            cursors[2 + bin] = place;
+            place += lengths.bins()[bin];
+        }
+        let windows = rows.div_ceil(WINDOW);
+        let count = place as usize + windows * WINDOW;
+        let mut made = Segments {
+            list: DeviceBuffer::queued(device, 2 * count, "segments")?,
+            cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
+            slot_rows: DeviceBuffer::queued(device, parts, "parts of cut rows")?,
+            count,
+        };
+        made.list.fill(0, device.stream())?;
+        let mut places = DeviceBuffer::queued(device, cursors.len(), "places of segments")?;
+        places.write(&cursors)?;
+        let kernel = device.module(&Self::request(problem.offset_type))?.kernel(c"segment_list")?;
+        let arguments = Arguments {
+            offsets: p.offsets,
+            list: made.list.address(),
+            cut_rows: made.cut_rows.address(),
+            slot_rows: made.slot_rows.address(),
+            cursors: places.address(),
+            rows: rows as u64,
+            windows: place,
+            longest_bits,
+            early,
+            to_rows: u32::from(target == Target::Row),
+        };
+        // SAFETY: `Arguments` is the kernel's parameter; the counts of `lengths` are those of the
+        // same offsets, so that every place is inside its array; freed buffers wait for the stream.
+        unsafe { kernel.launch(device.stream(), (windows as u64, 1), BLOCK, &arguments)? };
+        Ok(made)
+    }
+
+    /// Bytes on the device.
+    pub(crate) fn bytes(&self) -> usize {
+        self.list.bytes() + self.cut_rows.bytes() + self.slot_rows.bytes()
+    }
+
+    pub(crate) fn used_on(&self, stream: &Stream) {
+        self.list.used_on(stream);
+        self.cut_rows.used_on(stream);
+        self.slot_rows.used_on(stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, DeviceCsr};
+    use gustav_core::Csr;
+
+    /// Every nonzero of every row in exactly one segment that names its row.
+    fn check_coverage(device: &Device, offsets: &[u32], longest: u32, target: Target) {
+        let (rows, nnz) = (offsets.len() - 1, *offsets.last().expect("offsets") as usize);
+        let a = Csr::<f32>::new(rows, 1, offsets.to_vec(), vec![0u32; nnz], vec![1.0; nnz])
+            .expect("a matrix");
+        let a = DeviceCsr::upload(device, &a.view()).expect("A");
+        let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+        let lengths = pattern.lengths().expect("lengths");
+        let s = Segments::new(&pattern, &a.spmm(), lengths, longest, target).expect("segments");
+        let (list, cut_rows) =
+            (s.list.to_host().expect("list"), s.cut_rows.to_host().expect("cuts"));
+        let slot_rows = s.slot_rows.to_host().expect("slots");
+        for (i, cut) in cut_rows.chunks_exact(3).enumerate() {
+            assert!((cut[1]..cut[1] + cut[2]).all(|slot| slot_rows[slot as usize] == i as u32));
+        }
+        let mut owner = vec![usize::MAX; nnz];
+        let mut written = vec![0; rows];
+        for cut in cut_rows.chunks_exact(3) {
+            written[cut[0] as usize] += 1;
+        }
+        for pair in list.chunks_exact(2).filter(|pair| pair[1] != 0) {
+            let place = (pair[1] >> (LENGTH_BITS + 1)) as usize - 1;
+            let length = (pair[1] & ((1 << LENGTH_BITS) - 1)) as usize;
+            let cut = pair[1] >> LENGTH_BITS & 1 == 1;
+            let row = if cut && target == Target::Slot {
+                cut_rows[3 * slot_rows[place] as usize] as usize
+            } else {
+                place
+            };
+            assert!(length <= longest as usize);
+            written[row] += usize::from(!cut);
+            for position in pair[0] as usize..pair[0] as usize + length {
+                assert!((offsets[row] as usize..offsets[row + 1] as usize).contains(&position));
+                assert_eq!(owner[position], usize::MAX, "a nonzero in two segments");
+                owner[position] = row;
+            }
+        }
+        assert!(owner.iter().all(|o| *o != usize::MAX), "a nonzero in no segment");
+        assert!(written.iter().all(|w| *w == 1), "a row is written once");
+    }
+
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn segments_hold_every_nonzero_once() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        let hub = [0u32, 0, 3, 3, 5003, 5010, 5010];
+        let ragged: Vec<u32> = (0..1500u32).map(|r| r * r / 30).collect();
+        let even: Vec<u32> = (0..3000u32).map(|r| r * 64).collect();
+        for offsets in [&hub[..], &ragged[..], &even[..], &[0], &[0, 0], &[0, 64, 128]] {
+            for longest in [32, 64, 256, 1024, 4096] {
+                for target in [Target::Slot, Target::Row] {
+                    check_coverage(&device, offsets, longest, target);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The choice among this backend's own algorithms.
+
+use gustav_core::{Problem, Result};
+use gustav_plan::Algorithm;
+use gustav_plan::heuristics::cuda_spmm;
+
+use super::catalog::Config;
+use super::pattern::Pattern;
+use super::{row_block, segmented};
+
+/// What the rules of `gustav-plan` say of a pattern, and why.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let profile = pattern.device().planner_profile();
+    let similarity = || pattern.similarity();
+    let way = cuda_spmm::choose(problem, pattern.lengths()?, &profile, similarity)?;
+    let config = match way.algorithm {
+        Algorithm::RowBlock => {
+            Config::RowBlock(row_block::Config::new(problem, way.height, way.share, way.crowded))
+        }
+        _ => Config::Segmented(segmented::Config::new(problem, &way)),
+    };
+    Ok((config, way.reason))
+}

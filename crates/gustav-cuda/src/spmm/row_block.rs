@@ -1,0 +1,178 @@
+//! `row-block`: neighbouring rows with the same or nearly the same columns share every load of B.
+//! See `kernels/spmm/row_block.cu`.
+
+mod config;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use gustav_core::{DType, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_plan::heuristics::cuda_spmm;
+
+use super::catalog::Method;
+use super::operands::Operands;
+use super::pattern::Pattern;
+use super::tile::widest_for;
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::schedule::RowBlocks;
+use crate::stream::Stream;
+use crate::{Device, source};
+
+pub use config::Config;
+
+/// Everything that SpMM asks for.
+pub(super) fn supports(problem: &Problem) -> Result<()> {
+    if problem.operation == Operation::Spmm {
+        return Ok(());
+    }
+    let reason = "it multiplies by a dense matrix";
+    Err(super::unsupported(problem, "row-block", reason, "Problem::spmm"))
+}
+
+pub(super) const ANY_LAYOUT: bool = false;
+
+/// Blocks of the height that shares most.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let height = cuda_spmm::height(&pattern.similarity()?);
+    let reason = format!("blocks of {height} rows have the fewest columns");
+    Ok((Config::new(problem, height, 1, true), reason))
+}
+
+/// Those that are worth timing for `problem`.
+pub(super) fn configs(problem: &Problem) -> Vec<Config> {
+    let heights = [2, 3, 4].into_iter();
+    heights.flat_map(|rows| [1, 2].map(|share| Config::new(problem, rows, share, false))).collect()
+}
+
+/// The blocks on the device and the kernels compiled so far.
+pub(super) struct Prepared {
+    config: Config,
+    blocks: RowBlocks,
+    kernels: HashMap<Variant, Kernel>,
+}
+
+/// What a kernel is compiled for beyond the plan's problem.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) config: Config,
+    pub(crate) dtype: DType,
+    pub(crate) out: DType,
+    pub(crate) index: IndexType,
+    pub(crate) offset: IndexType,
+    pub(crate) word: IndexType,
+    pub(crate) position: IndexType,
+    pub(crate) semiring: SemiringKind,
+    pub(crate) stride: IndexType,
+    pub(crate) exact: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    offsets: u64,
+    values: u64,
+    entries: u64,
+    positions: u64,
+    counts: u64,
+    b: u64,
+    c: u64,
+    rows: u64,
+    columns: u64,
+    ldb: u64,
+    ldc: u64,
+    alpha: u64,
+    beta: u64,
+}
+
+impl Variant {
+    /// The source with its parameters.
+    pub(crate) fn request(&self) -> Request {
+        let c = &self.config;
+        Request::new("spmm/row_block.cu", include_str!("../../kernels/spmm/row_block.cu"))
+            .with("VALUE", self.dtype)
+            .with("OUT", self.out)
+            .with("INDEX", self.index)
+            .with("OFFSET", self.offset)
+            .with("WORD", self.word)
+            .with("POSITION", self.position)
+            .with("SEMIRING", source::semiring(self.semiring))
+            .with("STRIDE", self.stride)
+            .with("BLOCK", c.block)
+            .with("RESIDENT", c.resident)
+            .with("ROWS", c.rows)
+            .with("VECTOR", c.vector)
+            .with("LANES", c.lanes)
+            .with("TILES", c.tiles)
+            .with("SHARE", c.share)
+            .with("UNROLL", c.unroll)
+            .with("EXACT", self.exact)
+    }
+}
+
+impl Prepared {
+    /// Merges the rows of every block on the device.
+    pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
+        config.check(problem)?;
+        let blocks = RowBlocks::new(pattern, problem, config.rows, config.lanes)?;
+        Ok(Prepared { config, blocks, kernels: HashMap::new() })
+    }
+
+    fn variant(&self, o: &Operands) -> Variant {
+        let config = self.config.narrowed(widest_for(o));
+        Variant {
+            config,
+            dtype: o.dtype,
+            out: o.dtype_c,
+            index: o.index_type,
+            offset: o.offset_type,
+            word: self.blocks.word,
+            position: self.blocks.position,
+            semiring: o.semiring,
+            stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
+            exact: (o.columns as u64).is_multiple_of(config.panel()),
+        }
+    }
+}
+
+impl Method for Prepared {
+    fn bytes(&self) -> usize {
+        self.blocks.bytes()
+    }
+
+    fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
+        let variant = self.variant(operands);
+        if let Entry::Vacant(place) = self.kernels.entry(variant) {
+            place.insert(device.module(&variant.request())?.kernel(c"row_block")?);
+        }
+        Ok(())
+    }
+
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        self.compile(device, o)?;
+        let variant = self.variant(o);
+        let config = variant.config;
+        self.blocks.used_on(stream);
+        let arguments = Arguments {
+            offsets: o.offsets,
+            values: o.values,
+            entries: self.blocks.entries.address(),
+            positions: self.blocks.positions.address(),
+            counts: self.blocks.counts.address(),
+            b: o.b,
+            c: o.c,
+            rows: o.rows as u64,
+            columns: o.columns as u64,
+            ldb: o.ldb as u64,
+            ldc: o.ldc as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+        };
+        let blocks = arguments.rows.div_ceil(u64::from(config.rows));
+        let groups = u64::from(config.block / config.group());
+        let grid = (blocks.div_ceil(groups), arguments.columns.div_ceil(config.panel()));
+        // SAFETY: `Arguments` is the kernel's parameter; the blocks cover the matrix, and the
+        // operands are the caller's promise.
+        unsafe { self.kernels[&variant].launch(stream, grid, config.block, &arguments) }
+    }
+}

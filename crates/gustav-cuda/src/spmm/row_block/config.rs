@@ -1,0 +1,84 @@
+//! The tile of `row-block`.
+
+use gustav_core::{Problem, Result};
+
+use crate::spmm::tile::{Limit, Tile, widest};
+
+/// Tile of `row-block`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Rows of a block.
+    pub rows: u32,
+    /// Values that a lane loads at once; 16 bytes at most.
+    pub vector: u32,
+    /// Lanes that share a row of B, and entries of a chunk.
+    pub lanes: u32,
+    /// Vectors of a row of B per lane.
+    pub tiles: u32,
+    /// Sub-groups of lanes that share a block.
+    pub share: u32,
+    /// Entries whose loads of B are in flight together.
+    pub unroll: u32,
+    /// Threads of a CTA.
+    pub block: u32,
+    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    pub resident: u32,
+}
+
+impl Config {
+    /// Blocks of `rows` rows for the columns of `problem`, each shared by `share` sub-groups.
+    pub(in crate::spmm) fn new(problem: &Problem, rows: u32, share: u32, crowded: bool) -> Self {
+        let vector = widest(problem.dtype, problem.columns as u64);
+        // Tall blocks fill the registers with sums.
+        let tiles = if problem.columns * problem.dtype.bytes() < 512 || rows == 4 { 1 } else { 2 };
+        let limit = Limit { lanes: 32 / share, tiles, most_tiles: 2 };
+        let Tile { lanes, tiles } = Tile::new(problem.dtype, vector, problem.columns, limit);
+        Config {
+            rows,
+            vector,
+            lanes,
+            tiles,
+            share,
+            unroll: 4.min(lanes),
+            block: 64,
+            resident: if crowded { 768 } else { 384 },
+        }
+    }
+
+    /// The same blocks and lanes over narrower vectors, for operands that are not aligned: panels
+    /// take the place of wide loads.
+    pub(super) fn narrowed(self, vector: u32) -> Self {
+        Config { vector: self.vector.min(vector), ..self }
+    }
+
+    pub(super) fn group(&self) -> u32 {
+        self.lanes * self.share
+    }
+
+    pub(super) fn panel(&self) -> u64 {
+        u64::from(self.lanes * self.tiles * self.vector)
+    }
+
+    pub(super) fn check(&self, problem: &Problem) -> Result<()> {
+        let powers = [self.vector, self.lanes, self.share, self.unroll];
+        let fits = powers.iter().all(|p| p.is_power_of_two())
+            && self.vector as usize * problem.dtype.bytes() <= 16
+            && self.group() <= 32
+            && (2..=4).contains(&self.rows)
+            && (1..=8).contains(&self.tiles)
+            && self.unroll <= self.lanes
+            && (32..=1024).contains(&self.block)
+            && self.block.is_multiple_of(32);
+        if fits {
+            return Ok(());
+        }
+        Err(gustav_core::Error::Argument {
+            name: "config of row-block",
+            found: format!("{self:?}"),
+            expected: "blocks of 2 to 4 rows, powers of two with lanes * share <= 32 and unroll \
+                       <= lanes, vectors of at most 16 bytes, at most 8 tiles, and whole warps of \
+                       at most 1024 threads"
+                .into(),
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! `row-block` on the device against the oracle.
+
+use super::common::{device, run};
+use gustav_core::{Index, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring, bf16, f16};
+use gustav_cuda::Options;
+use gustav_cuda::spmm::row_block::Config;
+use gustav_plan::{Algorithm, Chooser};
+use gustav_testkit::battery::{Settings, check_spmm};
+
+fn named<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+    let options = Options { chooser: Chooser::Named(Algorithm::RowBlock), ..Options::default() };
+    let device = device();
+    check_spmm::<T, I, O, S>(&Settings::default(), |case| {
+        run::<T, I, O, S>(&device, &options, case)
+    });
+}
+
+macro_rules! battery_of {
+    ($($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
+        #[test]
+        #[ignore = "needs a CUDA device"]
+        fn $name() {
+            named::<$t, $i, $o, $s>();
+        }
+    )*};
+}
+
+battery_of! {
+    f32_plus_times: f32, u32, u32, PlusTimes;
+    f64_plus_times: f64, u32, u32, PlusTimes;
+    f16_plus_times: f16, u32, u32, PlusTimes;
+    bf16_plus_times: bf16, u32, u32, PlusTimes;
+    i64_wide: i64, u64, u64, PlusTimes;
+    f32_wide_offsets: f32, u32, u64, PlusTimes;
+    f32_min_plus: f32, u32, u32, MinPlus;
+    f32_or_and: f32, u32, u32, OrAnd;
+    f16_plus_first: f16, u32, u32, PlusFirst;
+}
+
+fn configured<T: Scalar>(config: Config) {
+    // The oracle's own sums are f64, so that it cannot judge other orders where those overflow.
+    let nonfinite = T::DTYPE != gustav_core::DType::F64;
+    let settings = Settings { nonfinite, ..Settings::default() };
+    let options =
+        Options { config: Some(gustav_cuda::Config::RowBlock(config)), ..Options::default() };
+    let device = device();
+    check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {
+        run::<T, u32, u32, PlusTimes>(&device, &options, case)
+    });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn heights_and_shares() {
+    let config = Config {
+        rows: 2,
+        vector: 4,
+        lanes: 8,
+        tiles: 1,
+        share: 1,
+        unroll: 4,
+        block: 64,
+        resident: 384,
+    };
+    configured::<f32>(config);
+    configured::<f32>(Config { rows: 4, lanes: 4, share: 8, unroll: 2, block: 128, ..config });
+    configured::<f64>(Config { rows: 3, vector: 2, lanes: 16, tiles: 2, share: 2, ..config });
+    configured::<f16>(Config { rows: 4, vector: 8, lanes: 32, unroll: 1, ..config });
+}

@@ -1,0 +1,162 @@
+//! Row lengths in bins, as a backend counts them on its device.
+
+/// Bits of the lengths that have a bin of their own.
+pub const EXACT_BITS: u32 = 6;
+/// Bits of the bins of an octave of longer lengths.
+pub const OCTAVE_BITS: u32 = 3;
+/// Number of bins.
+pub const BINS: usize = (1 << EXACT_BITS) + ((48 - EXACT_BITS as usize) << OCTAVE_BITS);
+/// Cuts are at powers of two: 2⁵ and up.
+pub const FIRST_CUT_BITS: u32 = 5;
+/// Number of cuts counted.
+pub const CUTS: usize = 8;
+/// Numbers of a count, see [`RowLengths::new`].
+pub const COUNTS: usize = BINS + 2 * CUTS + 1;
+
+/// How many rows have which length, and how many parts cutting the longest would make.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowLengths {
+    rows: usize,
+    nnz: usize,
+    counts: Vec<u64>,
+}
+
+impl RowLengths {
+    /// From the numbers of rows in each bin, parts at each cut, cut rows at each cut, and the
+    /// longest row; none when there are not [`COUNTS`] of them.
+    pub fn new(rows: usize, nnz: usize, counts: Vec<u64>) -> Option<Self> {
+        (counts.len() == COUNTS).then_some(RowLengths { rows, nnz, counts })
+    }
+
+    /// The bin of rows with `length` nonzeros: one a length below 2⁶, then eight an octave.
+    pub fn bin(length: u64) -> usize {
+        if length < 1 << EXACT_BITS {
+            return length as usize;
+        }
+        let octave = length.ilog2();
+        let eighth = length >> (octave - OCTAVE_BITS) & ((1 << OCTAVE_BITS) - 1);
+        let bin = (1 << EXACT_BITS) + ((octave - EXACT_BITS) << OCTAVE_BITS) as usize;
+        (bin + eighth as usize).min(BINS - 1)
+    }
+
+    /// The smallest length of a bin.
+    fn least(bin: usize) -> f64 {
+        let Some(over) = bin.checked_sub(1 << EXACT_BITS) else { return bin as f64 };
+        let (octave, eighth) = (over >> OCTAVE_BITS, over & ((1 << OCTAVE_BITS) - 1));
+        (1.0 + eighth as f64 / 8.0) * 2f64.powi(octave as i32 + EXACT_BITS as i32)
+    }
+
+    /// Rows in each bin.
+    pub fn bins(&self) -> &[u64] {
+        &self.counts[..BINS]
+    }
+
+    /// Parts that the rows with at least 2^`bits` nonzeros are cut into at that length, and how
+    /// many rows that are. `bits` is one of the counted cuts.
+    pub fn cut(&self, bits: u32) -> (usize, usize) {
+        let i = BINS + (bits.max(FIRST_CUT_BITS) - FIRST_CUT_BITS).min(CUTS as u32 - 1) as usize;
+        (self.counts[i] as usize, self.counts[i + CUTS] as usize)
+    }
+
+    /// Length of the longest row.
+    pub fn max(&self) -> usize {
+        self.counts[COUNTS - 1] as usize
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Rows that hold something.
+    pub fn filled(&self) -> usize {
+        self.rows - self.counts[0] as usize
+    }
+
+    /// Mean length, 0 without rows.
+    pub fn mean(&self) -> f64 {
+        self.nnz as f64 / self.rows.max(1) as f64
+    }
+
+    /// Mean length of the rows that hold something, 0 without them.
+    pub fn mean_filled(&self) -> f64 {
+        self.nnz as f64 / self.filled().max(1) as f64
+    }
+
+    /// Mean over the nonzeros of their row's length: what most of the work sees.
+    pub fn mean_of_nonzeros(&self) -> f64 {
+        let squares = self.bins().iter().enumerate();
+        let sum: f64 = squares.map(|(bin, rows)| *rows as f64 * Self::least(bin).powi(2)).sum();
+        sum / self.nnz.max(1) as f64
+    }
+
+    /// Standard deviation over the mean, from the bins.
+    pub fn variation(&self) -> f64 {
+        let mean = self.mean();
+        if mean == 0.0 {
+            return 0.0;
+        }
+        let squares = self.bins().iter().enumerate();
+        let squared = |(bin, rows): (usize, &u64)| *rows as f64 * (Self::least(bin) - mean).powi(2);
+        (squares.map(squared).sum::<f64>() / self.rows as f64).sqrt() / mean
+    }
+}
+
+/// How much of B's reading neighbouring rows could share, by sample.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct RowSimilarity {
+    /// Distinct columns per nonzero in aligned blocks of 2, 3 and 4 rows; 1 shares nothing.
+    pub distinct: [f64; 3],
+}
+
+impl RowSimilarity {
+    /// From the nonzeros and distinct columns of the sampled blocks of each height.
+    pub fn new(counts: [(u64, u64); 3]) -> Self {
+        let ratio = |(nonzeros, distinct)| {
+            if nonzeros == 0 { 1.0 } else { distinct as f64 / nonzeros as f64 }
+        };
+        RowSimilarity { distinct: counts.map(ratio) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(lengths: &[u64]) -> RowLengths {
+        let mut counts = vec![0; COUNTS];
+        for &length in lengths {
+            counts[RowLengths::bin(length)] += 1;
+        }
+        counts[COUNTS - 1] = lengths.iter().copied().max().unwrap_or(0);
+        RowLengths::new(lengths.len(), lengths.iter().sum::<u64>() as usize, counts).unwrap()
+    }
+
+    #[test]
+    fn bins_are_in_order_and_begin_where_they_say() {
+        let mut last = 0;
+        for length in (0..5000).chain([1 << 20, 1 << 40, 1 << 60]) {
+            let bin = RowLengths::bin(length);
+            assert!(bin >= last && bin < BINS, "{length}");
+            assert!(RowLengths::least(bin) <= length as f64, "{length}");
+            last = bin;
+        }
+        assert_eq!(RowLengths::least(RowLengths::bin(4096)), 4096.0);
+    }
+
+    #[test]
+    fn a_few_numbers() {
+        let lengths = of(&[0, 2, 4, 10]);
+        assert_eq!((lengths.mean(), lengths.filled(), lengths.max()), (4.0, 3, 10));
+        assert_eq!(lengths.mean_of_nonzeros(), 7.5);
+        assert!((lengths.variation() - 14f64.sqrt() / 4.0).abs() < 1e-12);
+        assert_eq!(of(&[]).variation(), 0.0);
+        assert_eq!(RowLengths::new(1, 1, vec![0; 3]), None);
+    }
+
+    #[test]
+    fn similarity_without_samples_shares_nothing() {
+        let similarity = RowSimilarity::new([(6, 3), (0, 0), (8, 2)]);
+        assert_eq!(similarity.distinct, [0.5, 1.0, 0.25]);
+    }
+}
