@@ -9,11 +9,14 @@ use gustav_cpu::{Options, SpmvPlan, Threads};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmv};
 
-/// Options for every instruction set of this machine, with 1, 2 and 5 threads.
+/// Numbers of threads.
+const TEAMS: [usize; 3] = [1, 2, 5];
+
+/// Options for every instruction set of this machine and number of threads.
 pub fn options(algorithm: Algorithm) -> Vec<Options> {
     let sets: Vec<Isa> = Isa::ALL.into_iter().filter(|isa| isa.available()).collect();
     let mut list = Vec::new();
-    for count in [1, 2, 5] {
+    for count in TEAMS {
         let threads = Threads::new(count, false).unwrap();
         list.extend(sets.iter().map(|&isa| Options {
             chooser: Chooser::Named(algorithm),
@@ -25,15 +28,20 @@ pub fn options(algorithm: Algorithm) -> Vec<Options> {
     list
 }
 
-/// The battery for one combination of types and semiring.
+/// The battery for one combination of types and semiring, with the teams of `options` in turn
+/// from `turn` on.
 pub fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     options: &[Options],
     settings: &Settings,
+    turn: usize,
 ) {
     let float = matches!(T::DTYPE, DType::F32 | DType::F64);
     let vectors = float && S::KIND == SemiringKind::PlusTimes && I::TYPE == IndexType::U32;
     // Without vector kernels, every instruction set runs the same code.
-    for options in options.iter().filter(|o| vectors || o.isa == Some(Isa::Portable)) {
+    let runs = |isa: Isa| isa.available() && (vectors || isa == Isa::Portable);
+    for (k, isa) in Isa::ALL.into_iter().filter(|isa| runs(*isa)).enumerate() {
+        let mut of_isa = options.iter().filter(|o| o.isa == Some(isa)).cycle();
+        let options = of_isa.nth((turn + k) % TEAMS.len()).expect("options for every set");
         check_spmv::<T, I, O, S>(settings, |case| {
             let problem = Problem::spmv(&case.a).transpose_a(case.transpose_a).semiring(S::KIND);
             let mut plan = SpmvPlan::new(case.a, &problem, options)?;
@@ -46,21 +54,22 @@ pub fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 /// every pair of index types for plus-times.
 pub fn passes_the_battery(algorithm: Algorithm, settings: &Settings) {
     let all = &options(algorithm);
-    macro_rules! semirings {
-        ($($t:ty),*) => {$(
-            battery::<$t, u32, u32, PlusTimes>(all, settings);
-            battery::<$t, u32, u32, MinPlus>(all, settings);
-            battery::<$t, u32, u32, MaxTimes>(all, settings);
-            battery::<$t, u32, u32, OrAnd>(all, settings);
-            battery::<$t, u32, u32, PlusFirst>(all, settings);
-            battery::<$t, u32, u32, PlusSecond>(all, settings);
-        )*};
+    let mut turn = 0;
+    macro_rules! each {
+        ($($t:ty, $i:ty, $o:ty: $($s:ty)*;)*) => {$($(
+            turn += 1;
+            battery::<$t, $i, $o, $s>(all, settings, turn);
+        )*)*};
     }
-    semirings!(f32, i32, f16);
-    battery::<f64, u32, u32, PlusTimes>(all, settings);
-    battery::<f64, u64, u32, PlusTimes>(all, settings);
-    battery::<f64, u32, u64, PlusTimes>(all, settings);
-    battery::<f32, u64, u64, PlusTimes>(all, settings);
-    battery::<bf16, u32, u32, PlusTimes>(all, settings);
-    battery::<i64, u64, u64, MinPlus>(all, settings);
+    each! {
+        f32, u32, u32: PlusTimes MinPlus MaxTimes OrAnd PlusFirst PlusSecond;
+        i32, u32, u32: PlusTimes MinPlus MaxTimes OrAnd PlusFirst PlusSecond;
+        f16, u32, u32: PlusTimes MinPlus MaxTimes OrAnd PlusFirst PlusSecond;
+        f64, u32, u32: PlusTimes;
+        f64, u64, u32: PlusTimes;
+        f64, u32, u64: PlusTimes;
+        f32, u64, u64: PlusTimes;
+        bf16, u32, u32: PlusTimes;
+        i64, u64, u64: MinPlus;
+    }
 }

@@ -13,10 +13,10 @@ use crate::structures::right;
 fn passes_the_battery() {
     let (all, settings) =
         (&options(Algorithm::CompressedIndex), &Settings::default().untransposed());
-    battery::<f32, u32, u32, PlusTimes>(all, settings);
-    battery::<f32, u32, u64, PlusTimes>(all, settings);
-    battery::<f64, u32, u32, PlusTimes>(all, settings);
-    battery::<f64, u32, u64, PlusTimes>(all, settings);
+    battery::<f32, u32, u32, PlusTimes>(all, settings, 0);
+    battery::<f32, u32, u64, PlusTimes>(all, settings, 1);
+    battery::<f64, u32, u32, PlusTimes>(all, settings, 2);
+    battery::<f64, u32, u64, PlusTimes>(all, settings, 3);
 }
 
 #[test]

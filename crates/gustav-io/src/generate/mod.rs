@@ -22,6 +22,7 @@
 mod args;
 mod banded;
 mod block;
+mod density;
 mod empty;
 mod fem;
 mod grid;
@@ -43,6 +44,7 @@ use gustav_core::{Csr, Error, Index, Result, Scalar};
 
 pub use banded::{Banded, Diagonal};
 pub use block::Block;
+pub use density::Density;
 pub use empty::Empty;
 pub use fem::Fem;
 pub use grid::{Grid5, Grid27};

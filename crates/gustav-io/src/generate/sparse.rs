@@ -5,24 +5,18 @@ use std::fmt::Display;
 use gustav_core::{Index, Result};
 
 use super::args::Args;
+use super::density::Density;
 use super::rows::{Pattern, pattern};
 use super::stream::Stream;
 use super::{Family, Kind};
 
-/// Every element is an entry with probability 1 − `sparsity`, on its own.
+/// Every element is an entry with probability 1 − sparsity, on its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sparse {
-    /// Rows.
-    pub nrows: usize,
-    /// Columns.
-    pub ncols: usize,
-    /// Expected share of elements that are zero, in [0, 1].
-    pub sparsity: f64,
-}
+pub struct Sparse(pub Density);
 
 impl Display for Sparse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}x{},{}", self.nrows, self.ncols, self.sparsity)
+        self.0.fmt(f)
     }
 }
 
@@ -34,26 +28,25 @@ impl Family for Sparse {
     };
 
     fn parse(args: &mut Args<'_>) -> Result<Self> {
-        let [nrows, ncols] = args.dimensions("the shape")?;
-        Ok(Sparse { nrows, ncols, sparsity: args.real("SPARSITY", 0.0..=1.0)? })
+        Density::parse(args).map(Sparse)
     }
 
     fn shape(&self) -> Result<(usize, usize)> {
-        Ok((self.nrows, self.ncols))
+        Ok(self.0.shape())
     }
 
     fn entries(&self) -> Option<u128> {
-        let elements = self.nrows as u128 * self.ncols as u128;
-        Some((elements as f64 * (1.0 - self.sparsity)) as u128)
+        self.0.entries()
     }
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        let gaps = Gaps::new(self.sparsity);
-        pattern(self.nrows, self.entries(), seed, &|_, stream, columns| {
-            let mut column = gaps.draw(stream, self.ncols);
-            while column < self.ncols {
+        let Density { nrows, ncols, sparsity } = self.0;
+        let gaps = Gaps::new(sparsity);
+        pattern(nrows, self.entries(), seed, &|_, stream, columns| {
+            let mut column = gaps.draw(stream, ncols);
+            while column < ncols {
                 columns.push(column);
-                column += 1 + gaps.draw(stream, self.ncols - column - 1);
+                column += 1 + gaps.draw(stream, ncols - column - 1);
             }
         })
     }

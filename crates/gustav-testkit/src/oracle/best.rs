@@ -9,14 +9,6 @@ use super::expected::{Expected, Overflow};
 use super::limits::Limits;
 use super::model::{Model, Scaling, Terms};
 
-/// ⊕ is min, ⊗ and scaling are +.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MinPlus;
-
-/// ⊕ is max, ⊗ and scaling are ×.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MaxTimes;
-
 /// A value and how far off a kernel's may be.
 #[derive(Clone, Copy)]
 struct Rounded {
@@ -38,89 +30,103 @@ impl Rounded {
     }
 }
 
-/// NaN if either is, otherwise `a` where `better(a, b)`, else `b`.
-fn choose(a: f64, b: f64, better: impl Fn(f64, f64) -> bool) -> f64 {
-    if a.is_nan() || better(a, b) { a } else { b }
+/// What ⊕ keeps, and what ⊗ and scaling do.
+pub(crate) trait Ordered: Copy + Send + Sync {
+    /// The value of an empty sum.
+    const EMPTY: f64;
+    /// Whether ⊕ keeps `a` rather than `b`.
+    fn better(a: f64, b: f64) -> bool;
+    /// ⊗.
+    fn times(a: f64, b: f64) -> f64;
+    /// What α and β do to a value.
+    fn scale(factor: f64, x: f64) -> f64;
+    /// By how much scaling enlarges an error.
+    fn magnify(factor: f64) -> f64;
 }
 
-fn combine<T: Scalar>(
-    scaled: Rounded,
-    old: Option<Rounded>,
-    better: impl Fn(f64, f64) -> bool,
-) -> Expected {
-    let best = match old {
-        None => scaled,
-        Some(old) => Rounded {
-            value: choose(scaled.value, old.value, better),
-            error: scaled.error.max(old.error),
-        },
-    };
-    Expected::stored::<T>(best.value, best.error, Overflow::Impossible)
-}
+/// ⊕ is min, ⊗ and scaling are +.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MinPlus;
 
-impl Model for MinPlus {
-    type Value = f64;
-    type Sum = f64;
-
-    fn read<T: Scalar>(value: T) -> f64 {
-        value.to_f64()
+impl Ordered for MinPlus {
+    const EMPTY: f64 = f64::INFINITY;
+    fn better(a: f64, b: f64) -> bool {
+        a < b
     }
-
-    fn empty(&self) -> f64 {
-        f64::INFINITY
+    fn times(a: f64, b: f64) -> f64 {
+        a + b
     }
-
-    fn push(&self, sum: &mut f64, a: f64, b: f64) {
-        *sum = choose(a + b, *sum, |x, y| x < y);
+    fn scale(factor: f64, x: f64) -> f64 {
+        factor + x
     }
-
-    fn finish<T: Scalar>(
-        &self,
-        sum: f64,
-        _terms: usize,
-        scaling: Scaling<f64>,
-        old: Option<f64>,
-        _again: Terms<'_, f64>,
-    ) -> Expected {
-        let limits = Limits::of::<T::Accum>();
-        let best = Rounded::new(sum, 0.0, &limits);
-        let scaled = Rounded::new(scaling.alpha + best.value, best.error, &limits);
-        let old = old.zip(scaling.beta).map(|(c, beta)| Rounded::new(beta + c, 0.0, &limits));
-        combine::<T>(scaled, old, |x, y| x < y)
+    fn magnify(_factor: f64) -> f64 {
+        1.0
     }
 }
 
-impl Model for MaxTimes {
-    type Value = f64;
-    type Sum = f64;
+/// ⊕ is max, ⊗ and scaling are ×.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaxTimes;
 
-    fn read<T: Scalar>(value: T) -> f64 {
-        value.to_f64()
+impl Ordered for MaxTimes {
+    const EMPTY: f64 = f64::NEG_INFINITY;
+    fn better(a: f64, b: f64) -> bool {
+        a > b
     }
-
-    fn empty(&self) -> f64 {
-        f64::NEG_INFINITY
+    fn times(a: f64, b: f64) -> f64 {
+        a * b
     }
-
-    fn push(&self, sum: &mut f64, a: f64, b: f64) {
-        *sum = choose(a * b, *sum, |x, y| x > y);
-    }
-
-    fn finish<T: Scalar>(
-        &self,
-        sum: f64,
-        _terms: usize,
-        scaling: Scaling<f64>,
-        old: Option<f64>,
-        _again: Terms<'_, f64>,
-    ) -> Expected {
-        let limits = Limits::of::<T::Accum>();
+    fn scale(factor: f64, x: f64) -> f64 {
         // An empty maximum stays empty, whatever the sign of the factor.
-        let scale = |factor: f64, x: f64| if x == f64::NEG_INFINITY { x } else { factor * x };
+        if x == f64::NEG_INFINITY { x } else { factor * x }
+    }
+    fn magnify(factor: f64) -> f64 {
+        factor.abs()
+    }
+}
+
+/// NaN if either is, otherwise `a` where it is better, else `b`.
+fn choose<K: Ordered>(a: f64, b: f64) -> f64 {
+    if a.is_nan() || K::better(a, b) { a } else { b }
+}
+
+/// The model of a semiring whose ⊕ keeps the better value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Best<K>(pub K);
+
+impl<K: Ordered> Model for Best<K> {
+    type Value = f64;
+    type Sum = f64;
+
+    fn read<T: Scalar>(value: T) -> f64 {
+        value.to_f64()
+    }
+
+    fn empty(&self) -> f64 {
+        K::EMPTY
+    }
+
+    fn push(&self, sum: &mut f64, a: f64, b: f64) {
+        *sum = choose::<K>(K::times(a, b), *sum);
+    }
+
+    fn finish<T: Scalar>(
+        &self,
+        sum: f64,
+        _terms: usize,
+        scaling: Scaling<f64>,
+        old: Option<f64>,
+        _again: Terms<'_, f64>,
+    ) -> Expected {
+        let limits = Limits::of::<T::Accum>();
         let best = Rounded::new(sum, 0.0, &limits);
-        let error = best.error * scaling.alpha.abs();
-        let scaled = Rounded::new(scale(scaling.alpha, best.value), error, &limits);
-        let old = old.zip(scaling.beta).map(|(c, b)| Rounded::new(scale(b, c), 0.0, &limits));
-        combine::<T>(scaled, old, |x, y| x > y)
+        let inherited = best.error * K::magnify(scaling.alpha);
+        let scaled = Rounded::new(K::scale(scaling.alpha, best.value), inherited, &limits);
+        let old = old.zip(scaling.beta).map(|(c, b)| Rounded::new(K::scale(b, c), 0.0, &limits));
+        let best = old.map_or(scaled, |old| Rounded {
+            value: choose::<K>(scaled.value, old.value),
+            error: scaled.error.max(old.error),
+        });
+        Expected::stored::<T>(best.value, best.error, Overflow::Impossible)
     }
 }

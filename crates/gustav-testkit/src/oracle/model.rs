@@ -62,11 +62,11 @@ macro_rules! with_model {
                     $body
                 }
                 Kind::MinPlus => {
-                    let $model = best::MinPlus;
+                    let $model = best::Best(best::MinPlus);
                     $body
                 }
                 Kind::MaxTimes => {
-                    let $model = best::MaxTimes;
+                    let $model = best::Best(best::MaxTimes);
                     $body
                 }
                 Kind::OrAnd => {

@@ -11,9 +11,12 @@ pub use spmv::{PlanSpmv, SpmvPlan};
 
 use std::time::Instant;
 
-use gustav_core::{Operation, Result};
+use gustav_core::{CsrView, Index, Operation, Problem, Result, Scalar};
 use gustav_cpu::Options;
-use gustav_plan::{Algorithm, Chooser, autotune};
+use gustav_plan::{Algorithm, Choice, Chooser, autotune};
+
+use crate::explain::{Config, facts};
+use crate::{Device, Explanation};
 
 // Timed runs of a candidate, after one to warm up.
 const RUNS: usize = 3;
@@ -48,6 +51,31 @@ fn autotuned(
         time(&Options { one_call: true, ..named(a) })
     })?;
     Ok((named(best), reason))
+}
+
+/// The options to plan with, those of `tune` where the device autotunes, and the tuner's reason.
+fn options(
+    device: &Device,
+    tune: impl FnOnce() -> Result<(Options, String)>,
+) -> Result<(Options, Option<String>)> {
+    match device.chooser() {
+        Chooser::Autotune => tune().map(|(options, reason)| (options, Some(reason))),
+        _ => Ok((device.options().clone(), None)),
+    }
+}
+
+/// What a plan on the CPU says of itself; `tuned` is the autotuner's reason.
+fn explained<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    a: &CsrView<'_, T, I, O>,
+    problem: &Problem,
+    choice: &Choice<gustav_cpu::Config>,
+    tuned: Option<String>,
+    workspace_bytes: usize,
+) -> Explanation {
+    let mut choice = choice.clone().map(Config::Cpu);
+    choice.reason = tuned.unwrap_or(choice.reason);
+    Explanation::new(problem, device, facts(device, a), choice, workspace_bytes)
 }
 
 /// What every plan tells about itself; each has its `explanation` and its `inner` plan.

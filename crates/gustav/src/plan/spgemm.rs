@@ -3,10 +3,8 @@
 use gustav_core::{
     Csr, CsrView, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind,
 };
-use gustav_plan::Chooser;
 
-use super::{accessors, autotuned, median_seconds};
-use crate::explain::{Config, facts};
+use super::{accessors, autotuned, explained, median_seconds, options};
 use crate::{Device, Explanation};
 
 /// A plan for sparse × sparse products with one pattern of A and one of B, made by
@@ -67,17 +65,10 @@ impl Device {
     ) -> Result<SpgemmPlan<T, I, O>> {
         let (a, b) = (a.into(), b.into());
         self.offers(problem)?;
-        let (options, tuned) = if self.chooser() == Chooser::Autotune {
-            let (options, reason) = tune(self, a, b, problem)?;
-            (options, Some(reason))
-        } else {
-            (self.options().clone(), None)
-        };
+        let (options, tuned) = options(self, || tune(self, a, b, problem))?;
         let inner = gustav_cpu::SpgemmPlan::new(a, b, problem, &options)?;
-        let mut choice = inner.choice().clone().map(Config::Cpu);
-        choice.reason = tuned.unwrap_or(choice.reason);
         let bytes = inner.workspace_bytes();
-        let explanation = Explanation::new(problem, self, facts(self, &a), choice, bytes);
+        let explanation = explained(self, &a, problem, inner.choice(), tuned, bytes);
         Ok(SpgemmPlan { inner, explanation })
     }
 }

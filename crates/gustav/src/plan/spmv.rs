@@ -4,11 +4,10 @@ use gustav_core::buffer::try_collect;
 use gustav_core::{
     Csr, CsrView, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind,
 };
-use gustav_plan::Chooser;
 
-use super::{accessors, autotuned, median_seconds};
+use super::{accessors, autotuned, explained, median_seconds, options};
 use crate::cuda::HostSpmv;
-use crate::explain::{Config, facts};
+use crate::explain::facts;
 use crate::{Device, Explanation};
 
 /// A sparse matrix that [`Device::plan_spmv`] plans for: in host memory, or in a GPU's.
@@ -106,17 +105,10 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmv for CsrView<'_, T, I, O> {
             let explanation = Explanation { facts: facts(device, &self), ..plan.explain().clone() };
             return Ok(SpmvPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
         }
-        let (options, tuned) = if device.chooser() == Chooser::Autotune {
-            let (options, reason) = tune(device, self, problem)?;
-            (options, Some(reason))
-        } else {
-            (device.options().clone(), None)
-        };
+        let (options, tuned) = options(device, || tune(device, self, problem))?;
         let inner = gustav_cpu::SpmvPlan::new(self, problem, &options)?;
-        let mut choice = inner.choice().clone().map(Config::Cpu);
-        choice.reason = tuned.unwrap_or(choice.reason);
         let bytes = inner.workspace_bytes();
-        let explanation = Explanation::new(problem, device, facts(device, &self), choice, bytes);
+        let explanation = explained(device, &self, problem, inner.choice(), tuned, bytes);
         Ok(SpmvPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
     }
 }
