@@ -1,9 +1,27 @@
 //! From types named on the command line to types of the compiler.
 
-use gustav::{Arith, Error, Scalar, SemiringKind};
+use gustav::{Arith, Error, Scalar, Semiring, SemiringKind};
 
 use crate::args::Types;
 use crate::failure::{Failure, Result};
+
+/// A semiring as values: what takes it so is compiled once for all semirings.
+#[derive(Clone, Copy, Debug)]
+pub struct Over<A> {
+    /// Its name.
+    pub kind: SemiringKind,
+    /// The α that changes nothing.
+    pub one: A,
+    /// The β that leaves C unread.
+    pub zero: A,
+}
+
+impl<A: Arith> Over<A> {
+    /// The values of `S`.
+    pub fn new<S: Semiring<A>>(_semiring: S) -> Self {
+        Over { kind: S::KIND, one: S::one(), zero: S::zero() }
+    }
+}
 
 /// `--alpha` or `--beta` as a value, or `default` when it was not given.
 ///

@@ -122,7 +122,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     }
 
     fn execute(&mut self) -> Result<()> {
-        let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+        let (one, zero) = (<T as Scalar>::one().to_accum(), <T as Scalar>::zero().to_accum());
         let Resident { a, b, c, .. } = self.on;
         let (stream, mut c) = (self.gpu.device.stream(), c.borrow_mut());
         match &mut self.plan {
@@ -216,7 +216,7 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
         let c = self.on.c.borrow();
         let Some(rows) = rows else { return Ok(Outcome::Dense(c.data().to_host()?.into_vec())) };
         let n = self.task.columns;
-        let mut values = vec![T::zero(); rows.len() * n];
+        let mut values = vec![<T as Scalar>::zero(); rows.len() * n];
         for (row, to) in rows.iter().zip(values.chunks_exact_mut(n.max(1))) {
             c.data().read_at(row * n, to)?;
         }

@@ -59,7 +59,8 @@ pub(crate) fn crate_engine<'a, T: Value>(
     threads: usize,
 ) -> Result<Box<dyn Engine<T> + 'a>> {
     let (ms, product) = timed(|| -> Result<(&'static str, Box<dyn Product<T> + 'a>)> {
-        let dense = Kept { c: vec![T::zero(); task.dense_c_len()], columns: task.columns };
+        let dense =
+            Kept { c: vec![<T as Scalar>::zero(); task.dense_c_len()], columns: task.columns };
         Ok(match name {
             "sprs" => ("sprs", Box::new(Sprs { task, dense, sparse: None })),
             "faer" => ("faer", Box::new(Faer { task, dense, sparse: None, threads })),

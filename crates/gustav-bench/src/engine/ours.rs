@@ -73,7 +73,7 @@ impl<'a, T: Value> Ours<'a, T> {
 
     /// One execution; its time in milliseconds.
     fn execute(&mut self) -> Result<f64> {
-        let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+        let (one, zero) = (<T as Scalar>::one().to_accum(), <T as Scalar>::zero().to_accum());
         let task = self.task;
         let (ms, done) = match &mut self.method {
             Method::Spmm { plan, c } => {
@@ -150,11 +150,12 @@ impl<T: Value> Engine<T> for Ours<'_, T> {
         let (a, b) = (self.task.a, second(&self.task)?);
         let mut plan = SpgemmPlan::new(a, b, &self.problem, &self.options)?;
         let _pinned = Pinned::to_first_core();
-        let mut c = plan.execute(PlusTimes, a, T::one().to_accum(), b)?;
+        let mut c = plan.execute(PlusTimes, a, <T as Scalar>::one().to_accum(), b)?;
         let mut times = Vec::new();
         for _ in 0..REUSES {
-            let (ms, done) =
-                timed(|| plan.execute_into(PlusTimes, a, T::one().to_accum(), b, &mut c));
+            let (ms, done) = timed(|| {
+                plan.execute_into(PlusTimes, a, <T as Scalar>::one().to_accum(), b, &mut c)
+            });
             done?;
             times.push(ms);
         }

@@ -1,7 +1,7 @@
 //! `gustav spgemm`: C = α·op(A)·B, all sparse.
 
 use gustav::io::WriteOptions;
-use gustav::{CpuScalar, Csr, Device, Error, Index, Operation, Problem, Scalar, Semiring};
+use gustav::{CpuScalar, Csr, Device, Error, Index, Operation, Problem, Scalar, SpgemmPlan};
 use gustav_testkit::oracle;
 
 use crate::args::{Choice, Running, Telling, Types};
@@ -10,7 +10,7 @@ use crate::measure;
 use crate::output;
 use crate::product::{self, Product, Trial};
 use crate::source::Source;
-use crate::types::{factor, with_product};
+use crate::types::{Over, factor, with_product};
 
 /// Multiply two sparse matrices
 ///
@@ -42,7 +42,9 @@ pub fn run(args: &Args) -> Result {
     let device = args.choice.device()?;
     with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
         let operands = device.threads().run(|| Operands::<T, I, O>::read(args))?;
-        operands.multiply(s, args, &device)
+        operands.multiply(Over::new(s), args, &device, &|plan, a, alpha, b| {
+            plan.execute_with(s, a, alpha, b)
+        })
     })
 }
 
@@ -104,8 +106,23 @@ impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
     }
 }
 
+/// The product of a plan over the semiring that was named.
+type Execute<'a, T, I, O> = dyn Fn(
+        &mut SpgemmPlan<T, I, O>,
+        &Csr<T, I, O>,
+        <T as Scalar>::Accum,
+        &Csr<T, I, O>,
+    ) -> gustav::Result<Csr<T, I, O>>
+    + 'a;
+
 impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
-    fn multiply<S: Semiring<T::Accum>>(&self, semiring: S, args: &Args, device: &Device) -> Result {
+    fn multiply(
+        &self,
+        over: Over<T::Accum>,
+        args: &Args,
+        device: &Device,
+        execute: &Execute<'_, T, I, O>,
+    ) -> Result {
         let (a, b) = (&self.a, self.b());
         let Args { choice, running, .. } = args;
         let problem = Problem::spgemm(&a.view(), &b.view())
@@ -114,7 +131,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             .semiring(choice.semiring)
             .sorted(!args.unsorted)
             .calls(running.repeat.unwrap_or(1) as u64);
-        let alpha = factor("alpha", running.alpha, S::one())?;
+        let alpha = factor("alpha", running.alpha, over.one)?;
 
         let mut product: Option<(Csr<T, I, O>, u64)> = None;
         let mut trial = |device: &Device| -> Result<Trial> {
@@ -122,7 +139,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             let timing = measure::repeat(running.repeat, &mut || {
                 // The product before this one gives its memory back first.
                 product = None;
-                let run = || Ok(plan.execute_with(semiring, a, alpha, b)?);
+                let run = || Ok(execute(&mut plan, a, alpha, b)?);
                 let (c, ms) = measure::once(run)?;
                 product = Some((c, plan.products()));
                 Ok(ms)
@@ -134,7 +151,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                     let transposed =
                         if choice.transpose { Some(a.view().transpose()?) } else { None };
                     let reference = oracle::Spgemm {
-                        semiring: S::KIND,
+                        semiring: over.kind,
                         alpha: Some(alpha),
                         sorted: problem.sorted,
                         ..oracle::Spgemm::new(transposed.as_ref().unwrap_or(a).view(), b.view())

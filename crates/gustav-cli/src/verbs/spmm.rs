@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gustav::io::{ReadOptions, WriteOptions};
 use gustav::{
-    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, Problem, Scalar, Semiring,
+    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, Problem, Scalar, SpmmPlan,
 };
 use gustav_testkit::oracle;
 
@@ -16,7 +16,7 @@ use crate::output;
 use crate::product::{self, Product, Trial};
 use crate::random;
 use crate::source::Source;
-use crate::types::{factor, with_product};
+use crate::types::{Over, factor, with_product};
 
 /// Multiply a sparse matrix by a dense one
 ///
@@ -63,9 +63,23 @@ pub fn run(args: &Args) -> Result {
     args.running.check(true)?;
     let device = args.choice.device()?;
     with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
-        Operands::<T, I, O>::read(args, &device)?.multiply(s, args, &device)
+        let operands = Operands::<T, I, O>::read(args, &device)?;
+        operands.multiply(Over::new(s), args, &device, &|plan, a, alpha, b, beta, c| {
+            plan.execute_with(s, a, alpha, b, beta, c)
+        })
     })
 }
+
+/// The product of a plan over the semiring that was named.
+type Execute<'a, T, I, O> = dyn Fn(
+        &mut SpmmPlan<T, I, O>,
+        &Csr<T, I, O>,
+        <T as Scalar>::Accum,
+        &Dense<T>,
+        <T as Scalar>::Accum,
+        &mut Dense<T>,
+    ) -> gustav::Result<()>
+    + 'a;
 
 struct Operands<T: Scalar, I: Index, O: Index> {
     a: Csr<T, I, O>,
@@ -94,13 +108,19 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         Ok(Operands { a, b, problem })
     }
 
-    fn multiply<S: Semiring<T::Accum>>(&self, semiring: S, args: &Args, device: &Device) -> Result {
+    fn multiply(
+        &self,
+        over: Over<T::Accum>,
+        args: &Args,
+        device: &Device,
+        execute: &Execute<'_, T, I, O>,
+    ) -> Result {
         let Operands { a, b, problem } = self;
         let running = &args.running;
-        let alpha = factor("alpha", running.alpha, S::one())?;
-        let beta = factor("beta", args.beta, S::zero())?;
+        let alpha = factor("alpha", running.alpha, over.one)?;
+        let beta = factor("beta", args.beta, over.zero)?;
         let (m, n, layout) = (problem.output_rows(), problem.columns, problem.layout_c);
-        let before = match (&args.c, beta == S::zero()) {
+        let before = match (&args.c, beta == over.zero) {
             (_, true) => None,
             (Some(path), false) => Some(dense_file(path, layout, "C", m, Some(n))?),
             (None, false) => Some(random::dense(m, n, layout, running.seed.wrapping_add(1))?),
@@ -126,7 +146,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                         if let Some(before) = &before {
                             c.data_mut().copy_from_slice(before.data());
                         }
-                        let run = || Ok(plan.execute_with(semiring, a, alpha, b, beta, &mut c)?);
+                        let run = || Ok(execute(&mut plan, a, alpha, b, beta, &mut c)?);
                         Ok(measure::once(run)?.1)
                     })?;
                     Trial::new(plan.explain(), plan_ms, timing)
@@ -135,7 +155,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             run.verdict = if running.verify {
                 let _spinner = output::spinner(args.telling, "verifying");
                 let product = oracle::Spmm {
-                    semiring: S::KIND,
+                    semiring: over.kind,
                     transpose_a: problem.transpose_a,
                     alpha,
                     beta,

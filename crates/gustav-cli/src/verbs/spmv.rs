@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gustav::io::{ReadOptions, WriteOptions};
 use gustav::{
     CpuScalar, Csr, Dense, DenseView, Device, Error, Index, Layout, Operation, Problem, Scalar,
-    Semiring,
+    SpmvPlan,
 };
 use gustav_testkit::oracle;
 
@@ -17,7 +17,7 @@ use crate::output;
 use crate::product::{self, Product, Trial};
 use crate::random;
 use crate::source::Source;
-use crate::types::{factor, with_product};
+use crate::types::{Over, factor, with_product};
 
 /// Multiply a sparse matrix by a vector
 ///
@@ -53,15 +53,29 @@ pub fn run(args: &Args) -> Result {
     with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
         let seed = args.running.seed;
         let a = device.threads().run(|| args.file.read::<T, I, O>(seed, args.telling))?;
-        multiply(s, &a, args, &device)
+        multiply(Over::new(s), &a, args, &device, &|plan, a, alpha, x, beta, y| {
+            plan.execute_with(s, a, alpha, x, beta, y)
+        })
     })
 }
 
-fn multiply<T: CpuScalar, I: Index, O: Index, S: Semiring<T::Accum>>(
-    semiring: S,
+/// The product of a plan over the semiring that was named.
+type Execute<'a, T, I, O> = dyn Fn(
+        &mut SpmvPlan<T, I, O>,
+        &Csr<T, I, O>,
+        <T as Scalar>::Accum,
+        &[T],
+        <T as Scalar>::Accum,
+        &mut [T],
+    ) -> gustav::Result<()>
+    + 'a;
+
+fn multiply<T: CpuScalar, I: Index, O: Index>(
+    over: Over<T::Accum>,
     a: &Csr<T, I, O>,
     args: &Args,
     device: &Device,
+    execute: &Execute<'_, T, I, O>,
 ) -> Result {
     let Args { choice, running, .. } = args;
     let problem = Problem::spmv(&a.view())
@@ -70,13 +84,13 @@ fn multiply<T: CpuScalar, I: Index, O: Index, S: Semiring<T::Accum>>(
         .semiring(choice.semiring)
         .calls(running.repeat.unwrap_or(1) as u64);
     let (m, k) = (problem.output_rows(), problem.inner());
-    let alpha = factor("alpha", running.alpha, S::one())?;
-    let beta = factor("beta", args.beta, S::zero())?;
+    let alpha = factor("alpha", running.alpha, over.one)?;
+    let beta = factor("beta", args.beta, over.zero)?;
     let x = match &args.x {
         Some(path) => vector_file(path, "x", k)?,
         None => random::vector::<T>(k, running.seed)?,
     };
-    let before = match (&args.y, beta == S::zero()) {
+    let before = match (&args.y, beta == over.zero) {
         (_, true) => None,
         (Some(path), false) => Some(vector_file(path, "y", m)?),
         (None, false) => Some(random::vector::<T>(m, running.seed.wrapping_add(1))?),
@@ -104,7 +118,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index, S: Semiring<T::Accum>>(
                     if let Some(before) = &before {
                         y.copy_from_slice(before);
                     }
-                    let run = || Ok(plan.execute_with(semiring, a, alpha, &x, beta, y)?);
+                    let run = || Ok(execute(&mut plan, a, alpha, &x, beta, y)?);
                     Ok(measure::once(run)?.1)
                 })?;
                 Trial::new(plan.explain(), plan_ms, timing)
@@ -114,7 +128,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index, S: Semiring<T::Accum>>(
             let _spinner = output::spinner(args.telling, "verifying");
             let before = before.as_deref();
             let (a, transpose) = (a.view(), problem.transpose_a);
-            let check = || oracle::spmv(S::KIND, a, transpose, &x, alpha, beta, before, y.data());
+            let check = || oracle::spmv(over.kind, a, transpose, &x, alpha, beta, before, y.data());
             Some(device.threads().run(check)?)
         } else {
             None
