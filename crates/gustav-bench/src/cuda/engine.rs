@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gustav_core::{Error, Operation, Result};
+use gustav_core::{Error, Operation, Result, Scalar};
 use gustav_cuda::probe::timed;
 use gustav_cuda::{SpmmPlan, SpmvPlan, spmm, spmv};
 use gustav_plan::{Algorithm, Chooser};

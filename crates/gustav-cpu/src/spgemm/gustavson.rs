@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gustav_core::buffer::available_memory;
 use gustav_core::parallel::Shared;
-use gustav_core::{Arith, Csr, Error, Index, Result, Scalar, Semiring, SemiringKind};
+use gustav_core::{Arith, Csr, Error, Index, Result, Scalar, Semiring};
 
 use super::accumulator::Accumulator;
 use super::assemble::{Assembly, Chunk, Target};
@@ -248,10 +248,9 @@ unsafe fn compute_unit<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: 
     chunk: &mut Chunk<T::Accum>,
     ends: Shared<'_, O>,
 ) {
-    // Scattered sums gain nothing from AVX2: it runs the portable code, as other semirings do,
-    // whose kernels are not worth compiling twice.
+    // Scattered sums gain nothing from AVX2: it runs the portable code.
     #[cfg(target_arch = "x86_64")]
-    if const { matches!(S::KIND, SemiringKind::PlusTimes) } && isa == Isa::Avx512 {
+    if isa == Isa::Avx512 {
         // SAFETY: the machine has the instruction set; the rest as promised.
         return unsafe {
             unit_avx512::<S, _, _, _, _>(job, unit, entries, accumulator, chunk, ends)

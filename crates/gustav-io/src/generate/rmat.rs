@@ -3,7 +3,6 @@
 use std::fmt::Display;
 
 use gustav_core::{Buffer, Error, Index, IndexType, Result, buffer::try_vec, parallel};
-use rayon::slice::ParallelSliceMut;
 
 use super::args::Args;
 use super::rows::Pattern;
@@ -112,7 +111,7 @@ impl Family for Rmat {
             let mut stream = Stream::new(seed, Purpose::Edges, run as u64);
             edges.fill_with(|| self.edge(&mut stream, bounds));
         });
-        edges.par_sort_unstable();
+        parallel::sort(&mut edges);
         let nrows = self.shape()?.0;
         let mut offsets = try_vec::<O>(nrows + 1, "row offsets")?;
         let mut indices = try_vec::<I>(count, "column indices")?;

@@ -68,7 +68,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
         let empty = Slot { sum: model.empty(), terms: 0, seen: false };
         let rows = self.a.nrows();
         // Every part has slots of its own.
-        let parts = rows.min(8 * rayon::current_num_threads());
+        let parts = rows.min(8 * parallel::threads());
         let parts = parallel::map(parts, |part| {
             let (mut slots, mut touched) = (vec![empty; self.b.ncols()], Vec::new());
             let mut verdict = Verdict::empty();
