@@ -11,7 +11,7 @@ pub struct Entry {
     /// Whether it can compute a product.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) with the reason and the nearest
+    /// [`Error::Unsupported`] with the reason and the nearest
     /// thing that works.
     pub supports: fn(&Problem) -> Result<()>,
 }
