@@ -128,7 +128,9 @@ fn requests() -> Vec<(usize, Request)> {
                 let request = spmv::row_split::request(dtype, types, semiring, config);
                 requests.push((i + 2 * j, request));
                 let ahead = [1, 2, 4, 8][(i + j) % 4];
-                let config = spmv::segmented::Config { lanes: config.lanes, ahead, threads: 128 };
+                let (lanes, part) = (config.lanes, [256, 1024][j % 2]);
+                let longest = 16 * lanes;
+                let config = spmv::segmented::Config { lanes, ahead, threads: 128, longest, part };
                 let request = spmv::segmented::request(dtype, types, semiring, config);
                 requests.push((i + 2 * j + 1, request));
             }

@@ -23,8 +23,9 @@ constexpr int LANES = GUSTAV_LANES;
 constexpr int WARP = 32;
 constexpr u32 LIMIT = GUSTAV_LIMIT;
 constexpr u32 PART = GUSTAV_PART;
-// Nonzeros of a lane that are read before the first is used.
+// Nonzeros of a lane that are read before the first is used, in rows and in parts.
 constexpr int AHEAD = GUSTAV_AHEAD;
+constexpr int PART_AHEAD = PART <= 8 * WARP ? 8 : AHEAD;
 static_assert(LANES <= WARP && WARP % LANES == 0, "a group lies in one warp");
 
 // A part of a long row: its nonzeros, its row, and the row's first part with their number.
@@ -67,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) segmented_parts(const Argu
 }
 
 // The sum of nonzeros first + lane, first + lane + GROUP, ... before last.
-template <int GROUP>
+template <int GROUP, int AHEAD>
 __device__ __forceinline__ Accum strided_sum(const Arguments &args, u64 first, u64 last,
                                              int lane) {
     Accum sum = Ring::zero();
@@ -101,7 +102,7 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
     if (i >= *args.part_number) return;
     const int lane = threadIdx.x % WARP;
     const Part part = args.parts[i];
-    Accum sum = strided_sum<WARP>(args, part.first, part.first + part.length, lane);
+    Accum sum = strided_sum<WARP, PART_AHEAD>(args, part.first, part.first + part.length, lane);
     if (part.count > 1) {
         bool last = false;
         if (lane == 0) {
@@ -138,6 +139,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) segmented(const Arguments 
     const bool mine = row < args.rows && last - first <= LIMIT;
     if (!mine) last = first;
     const int lane = threadIdx.x % LANES;
-    const Accum sum = strided_sum<LANES>(args, first, last, lane);
+    const Accum sum = strided_sum<LANES, AHEAD>(args, first, last, lane);
     if (mine && lane == 0) write_row(args, row, sum);
 }

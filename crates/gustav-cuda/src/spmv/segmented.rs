@@ -12,10 +12,8 @@ use crate::spmm::unsupported;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, source};
 
-// Nonzeros of a part, which a warp sums in a few steps.
-const PART: u32 = 1024;
-// Rows of more nonzeros than so many for each lane of a group are cut.
-const STEPS: u32 = 32;
+// Nonzeros that a lane should have at least, as sweeps over lanes have it.
+const PER_LANE: f64 = 4.4;
 // Bytes of an entry in the list of parts.
 const ENTRY: usize = 32;
 
@@ -28,13 +26,25 @@ pub struct Config {
     pub ahead: u32,
     /// Threads of a CTA.
     pub threads: u32,
+    /// Rows with more nonzeros are cut.
+    pub longest: u32,
+    /// Most nonzeros of a part of a cut row.
+    pub part: u32,
 }
 
 impl Config {
-    /// The longest row that is not cut.
-    fn limit(self) -> u32 {
-        self.lanes * STEPS
+    /// Groups of `lanes` for a matrix that keeps the chip busy for `long`, or not. Short products
+    /// end with their longest row, so that rows are cut sooner and parts are read at once; in long
+    /// ones larger parts cost less.
+    fn of(lanes: u32, long: bool) -> Self {
+        let (longest, part) = if long { (32 * lanes, 1024) } else { (16 * lanes, 256) };
+        Config { lanes, ahead: 4, threads: 128, longest, part }
     }
+}
+
+/// Whether there are so many nonzeros that every lane of the chip sums several.
+fn is_long(problem: &Problem, resident: usize) -> bool {
+    problem.nnz >= 8 * resident
 }
 
 /// Everything that SpMV asks for.
@@ -47,19 +57,24 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = true;
 
-/// Lanes by the mean row length.
-pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+/// Lanes by the mean row length; more where there are too few rows to fill the chip.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let profile = pattern.device().profile();
+    let resident = profile.multiprocessors * profile.threads_per_multiprocessor;
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
-    let lanes = ((mean / 4.0).ceil() as u32).clamp(1, 32).next_power_of_two();
-    let config = Config { lanes, ahead: 4, threads: 128 };
-    let limit = config.limit();
-    Ok((config, format!("rows of {mean:.1} nonzeros on average, cut beyond {limit}")))
+    let few = |lanes: u32| problem.output_rows() * (lanes as usize) < resident / 2;
+    let mut lanes = 1;
+    while lanes < 32 && (2.0 * PER_LANE * f64::from(lanes) <= mean || few(lanes)) {
+        lanes *= 2;
+    }
+    let config = Config::of(lanes, is_long(problem, resident));
+    let cut = config.longest;
+    Ok((config, format!("rows of {mean:.1} nonzeros on average, cut beyond {cut}")))
 }
 
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
-    let lanes = [1, 2, 4, 8, 16, 32];
-    let of = |ahead| lanes.map(|lanes| Config { lanes, ahead, threads: 128 });
-    [2, 4].map(of).concat()
+    let of = |long| [1, 2, 4, 8, 16, 32].map(|lanes| Config::of(lanes, long));
+    [false, true].map(of).concat()
 }
 
 /// The compiled kernel, and the parts of long rows.
@@ -106,8 +121,8 @@ pub(crate) fn request(
         .with("LANES", config.lanes)
         .with("AHEAD", config.ahead)
         .with("THREADS", config.threads)
-        .with("LIMIT", config.limit())
-        .with("PART", PART)
+        .with("LIMIT", config.longest)
+        .with("PART", config.part)
 }
 
 impl Prepared {
@@ -116,13 +131,15 @@ impl Prepared {
             && config.lanes <= 32
             && (1..=8).contains(&config.ahead)
             && (32..=1024).contains(&config.threads)
-            && config.threads.is_multiple_of(32);
+            && config.threads.is_multiple_of(32)
+            && config.longest > 0
+            && config.part > 0;
         if !fits {
             return Err(Error::Argument {
                 name: "config of segmented",
                 found: format!("{config:?}"),
                 expected: "a power of two of at most 32 lanes, 1 to 8 nonzeros ahead, whole warps \
-                           of at most 1024 threads"
+                           of at most 1024 threads, parts and longest rows that are not empty"
                     .into(),
             });
         }
@@ -130,7 +147,7 @@ impl Prepared {
         let request = request(p.dtype, (p.index_type, p.offset_type), p.semiring, config);
         let module = device.module(&request)?;
         // The most that there can be: rows just over the limit, and full parts.
-        let most = p.nnz / config.limit() as usize + p.nnz / PART as usize;
+        let most = p.nnz / config.longest as usize + p.nnz / config.part as usize;
         let mut prepared = Prepared {
             config,
             kernel: module.kernel(c"segmented")?,

@@ -43,9 +43,10 @@ fn every_semiring() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn one_lane_and_a_whole_warp() {
-    let one = Segmented { lanes: 1, ahead: 1, threads: 32 };
+    let one = Segmented { lanes: 1, ahead: 1, threads: 32, longest: 5, part: 7 };
     check::<f32, u32, u32, PlusTimes>(Some(one));
-    check::<f64, u32, u32, PlusTimes>(Some(Segmented { lanes: 32, ahead: 8, threads: 256 }));
+    let warp = Segmented { lanes: 32, ahead: 8, threads: 256, longest: 64, part: 1024 };
+    check::<f64, u32, u32, PlusTimes>(Some(warp));
 }
 
 /// Rows of one part, of several, and of more than a warp adds at once; many runs of one plan.
