@@ -8,7 +8,8 @@ pub(crate) use engine::CudaEngine;
 pub(crate) use resident::Resident;
 pub(crate) use summary::summary;
 
-use gustav_core::{Error, Operation, Result};
+use gustav_core::{CsrView, Error, Operation, Problem, Result};
+use gustav_cuda::catalog::Entry;
 use gustav_cuda::{Device, Probe};
 use gustav_plan::Algorithm;
 use serde::{Deserialize, Serialize};
@@ -105,12 +106,17 @@ impl Started {
     }
 }
 
-/// Our algorithms for `operation`: the catalog without the vendor, who is a peer here.
+/// Our algorithms for `operation` that take row-major operands: the catalog without the vendor,
+/// who is a peer here.
 pub(crate) fn algorithms(operation: Operation) -> Vec<Algorithm> {
     let entries = match operation {
         Operation::Spmm => gustav_cuda::spmm::catalog(),
         Operation::Spmv => gustav_cuda::spmv::catalog(),
         Operation::Spgemm => &[],
     };
-    entries.iter().map(|e| e.algorithm).filter(|a| *a != Algorithm::Vendor).collect()
+    let empty = CsrView::<f32>::new(0, 0, &[0], &[], &[]);
+    let problem = empty.map(|a| Problem { operation, ..Problem::spmm(&a) });
+    let takes = |e: &&Entry| problem.as_ref().is_ok_and(|p| (e.supports)(p).is_ok());
+    let names = entries.iter().filter(takes).map(|e| e.algorithm);
+    names.filter(|a| *a != Algorithm::Vendor).collect()
 }

@@ -13,7 +13,9 @@ use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, source};
 
 // Nonzeros that a lane should have at least, as sweeps over lanes have it.
-const PER_LANE: f64 = 4.4;
+const PER_LANE: f64 = 2.9;
+// Rows up to this length are not cut.
+const UNCUT: u32 = 32;
 // Bytes of an entry in the list of parts.
 const ENTRY: usize = 32;
 
@@ -38,7 +40,7 @@ impl Config {
     /// ones larger parts cost less.
     fn of(lanes: u32, long: bool) -> Self {
         let (longest, part) = if long { (32 * lanes, 1024) } else { (16 * lanes, 256) };
-        Config { lanes, ahead: 4, threads: 128, longest, part }
+        Config { lanes, ahead: 4, threads: 128, longest: longest.max(UNCUT), part }
     }
 }
 
