@@ -157,7 +157,9 @@ __device__ __forceinline__ void put_aside(const Arguments &args, u64 slot, u64 j
 // group that is depends on the run, the order of the sums does not.
 constexpr int FAN_BITS = 5;
 constexpr int FAN = 1 << FAN_BITS;
-constexpr int LEVELS = 4;
+constexpr int LEVELS = 6;
+// Slots read at once: one where registers are few, and other work hides the wait.
+constexpr int MEETING = CHUNK > 2 ? 4 : 1;
 
 __device__ __forceinline__ void meet(const Arguments &args, u64 slot, u64 column, int sub,
                                      u64 panel) {
@@ -191,7 +193,7 @@ __device__ __forceinline__ void meet(const Arguments &args, u64 slot, u64 column
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::zero();
             const Accum *from = args.partials + node * args.columns + j;
-#pragma unroll 4
+#pragma unroll MEETING
             for (int c = sub; c < children; c += SHARE) {
                 if (!live) continue;
                 const auto part =

@@ -30,6 +30,8 @@ pub struct SpmmPlan<T: Scalar, I: Index, O: Index> {
     method: Box<dyn Method>,
     transposed: Option<Transposed<T, I, O>>,
     layouts: Layouts<T>,
+    /// The stream of the last execution.
+    last: Option<Stream>,
 }
 
 /// Row-major workspaces of column-major operands.
@@ -65,7 +67,8 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let layouts = Layouts::new(&device, problem, !config.any_layout())?;
         let choice = Choice { algorithm, config, reason };
         let problem = problem.clone();
-        let mut plan = SpmmPlan { device, problem, choice, method, transposed, layouts };
+        let mut plan =
+            SpmmPlan { device, problem, choice, method, transposed, layouts, last: None };
         plan.compile(a)?;
         Ok(plan)
     }
@@ -86,8 +89,9 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     /// Queues C = α·op(A)·B ⊕ β·C on `stream`; neither allocates nor waits, except that operands
     /// less aligned than packed ones compile their kernel at first sight and that `vendor` sets
     /// itself up at its first execution. `a` has the pattern that the plan was made for, and any
-    /// values. β equal to the semiring's zero leaves C unread. Work on the operands that was
-    /// queued on other streams is ordered by the caller, see [`Stream::wait`].
+    /// values. β equal to the semiring's zero leaves C unread. Executions of one
+    /// plan follow one another, on whatever streams; other work on the operands that was queued on
+    /// other streams is ordered by the caller, see [`Stream::wait`].
     ///
     /// # Errors
     /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Shape`] when
@@ -107,6 +111,7 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         if self.problem.output_rows() == 0 || self.problem.columns == 0 {
             return Ok(());
         }
+        self.follow(stream)?;
         self.mark(a, b, c, stream);
         let mut operands = self.operands(a);
         (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
@@ -151,6 +156,16 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                 transpose.launch(stream, &m, alpha, beta)?;
             }
         }
+        Ok(())
+    }
+
+    /// Lets `stream` wait for the last execution, whose workspaces this one uses again.
+    fn follow(&mut self, stream: &Stream) -> Result<()> {
+        if let Some(last) = self.last.as_ref().filter(|last| last.handle() != stream.handle()) {
+            self.device.bind()?;
+            stream.wait(&last.record()?)?;
+        }
+        self.last = Some(stream.clone());
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use crate::{Device, DeviceBuffer, source};
 pub use config::{Config, Reduction};
 
 // Levels of the tree in which cut rows meet.
-const LEVELS: usize = 4;
+const LEVELS: usize = 6;
 
 /// What `segmented` supports: everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {

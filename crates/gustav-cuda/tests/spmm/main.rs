@@ -4,6 +4,7 @@
 mod common;
 mod papers;
 
+mod auto;
 mod dcsr;
 mod merge_path;
 mod nonzero_split;

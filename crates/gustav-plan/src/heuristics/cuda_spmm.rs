@@ -122,7 +122,8 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let long = mean >= LONG;
     // Rows enough to fill the chip need no long flights of loads.
     let plenty = even && rows.filled() as f64 * lanes >= 1.15 * full;
-    let flights = (microseconds < BRIEF || long) && !plenty;
+    let wide = problem.dtype.bytes() == 8;
+    let flights = (microseconds < BRIEF || long && !wide) && !plenty;
 
     // Too few segments to fill the chip: let sub-groups share them.
     let whole = even || long && rows.max() as f64 <= WHOLE * mean;
@@ -148,14 +149,14 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     } else {
         let speed = if flights { 1.24 } else { 1.0 } * f64::from(share);
         let ordinary = if threads > 0.2 * full { 1.72 * mean } else { 0.0 };
-        let most = if flights { 1024 } else { 256 };
+        let most = if flights || wide { 1024 } else { 256 };
         nearest_power((microseconds * CUT * speed).max(ordinary)).clamp(64, most)
     };
 
     let b_bytes = problem.inner() as f64 * (problem.columns * problem.dtype.bytes()) as f64;
     let lanes_at_most = if even && !flights && share == 1 && vectors >= 32.0 {
         8
-    } else if vectors > 32.0 && (flights || b_bytes > 2.0 * profile.l2_bytes as f64) {
+    } else if problem.columns > 128 && (flights || b_bytes > 2.0 * profile.l2_bytes as f64) {
         16
     } else {
         32

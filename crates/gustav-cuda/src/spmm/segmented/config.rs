@@ -63,7 +63,12 @@ impl Config {
             longest: way.longest,
             reduction: Reduction::FixUp,
             block: 64,
-            resident: if way.crowded { 1024 } else { 384 },
+            resident: match (way.crowded, problem.dtype.bytes()) {
+                (false, _) => 384,
+                (true, 4) => 1024,
+                // Wide sums need more registers.
+                (true, _) => 768,
+            },
         };
         config.tiled(problem.dtype, vector, problem.columns, way.lanes)
     }

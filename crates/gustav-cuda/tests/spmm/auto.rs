@@ -1,0 +1,174 @@
+//! What the rules choose, on the device: against the oracle, captured in a graph, run after run,
+//! and past 2³¹.
+
+use cudarc::driver::sys;
+use gustav_core::{Csr, Dense, Layout, PlusTimes, bf16};
+use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_testkit::battery::{Settings, check_spmm};
+
+use super::common::{device, run};
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_battery() {
+    let device = device();
+    check_spmm::<f32, u32, u32, PlusTimes>(&Settings::default(), |case| {
+        run::<f32, u32, u32, PlusTimes>(&device, &Options::default(), case)
+    });
+    check_spmm::<bf16, u32, u64, PlusTimes>(&Settings::default(), |case| {
+        run::<bf16, u32, u64, PlusTimes>(&device, &Options::default(), case)
+    });
+}
+
+/// Rows of one long, some middling and many short, on neighbouring columns.
+fn skewed(rows: usize) -> Csr<f32> {
+    let mut offsets = vec![0u32];
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    for r in 0..rows {
+        let length =
+            if r == rows / 2 { rows / 2 } else { r * 5 % 97 * usize::from(r % 3 == 0) + 2 };
+        for k in 0..length {
+            indices.push(((r + k * 13) % rows) as u32);
+            values.push(((r * 7 + k) % 23) as f32 / 11.0 - 1.0);
+        }
+        offsets.push(indices.len() as u32);
+    }
+    Csr::new(rows, rows, offsets, indices, values).expect("a matrix")
+}
+
+fn dense(rows: usize, columns: usize) -> Dense<f32> {
+    Dense::from_fn(rows, columns, Layout::RowMajor, |i, j| {
+        ((i * 31 + j * 7) % 41) as f32 / 19.0 - 1.0
+    })
+    .expect("B")
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn an_execution_is_captured_in_a_graph() {
+    let device = device();
+    let host = skewed(3000);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let b = DeviceDense::upload(&device, &dense(3000, 64).view()).expect("B");
+    let mut c = DeviceDense::uninit(&device, 3000, 64, Layout::RowMajor).expect("C");
+    let problem = a.spmm().columns(64).calls(100);
+    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    let stream = device.new_stream().expect("a stream");
+    plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream).expect("C");
+    let expected = c.data().to_host().expect("C");
+
+    let raw: sys::CUstream = stream.handle().cast();
+    let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the stream is alive; the graph is launched while its operands live.
+    unsafe {
+        sys::cuStreamBeginCapture_v2(raw, mode).result().expect("capturing");
+        plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream).expect("C");
+        sys::cuStreamEndCapture(raw, &mut graph).result().expect("a graph");
+        sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0).result().expect("a graph");
+    }
+    for _ in 0..3 {
+        c.data_mut().fill(0xff, &stream).expect("NaN");
+        // SAFETY: as above.
+        unsafe { sys::cuGraphLaunch(executable, raw).result().expect("a launch") };
+        stream.synchronize().expect("the stream");
+        assert_eq!(c.data().to_host().expect("C"), expected);
+    }
+    // SAFETY: made above, destroyed once.
+    unsafe {
+        sys::cuGraphExecDestroy(executable).result().expect("destroyed");
+        sys::cuGraphDestroy(graph).result().expect("destroyed");
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn executions_on_two_streams_share_no_workspace_at_once() {
+    let device = device();
+    let host = skewed(20_000);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let b = DeviceDense::upload(&device, &dense(20_000, 128).view()).expect("B");
+    let problem = a.spmm().columns(128).calls(20);
+    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    let streams = [device.new_stream().expect("one"), device.new_stream().expect("another")];
+    let mut results: Vec<_> = (0..8)
+        .map(|_| DeviceDense::uninit(&device, 20_000, 128, Layout::RowMajor).expect("C"))
+        .collect();
+    for (i, c) in results.iter_mut().enumerate() {
+        plan.execute(&a, 1.0, &b, 0.0, c, &streams[i % 2]).expect("C");
+    }
+    let expected = results[0].data().to_host().expect("C");
+    for c in &results[1..] {
+        assert!(c.data().to_host().expect("C") == expected);
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn twenty_runs_give_the_same_bits() {
+    let device = device();
+    let host = skewed(20_000);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let b = DeviceDense::upload(&device, &dense(20_000, 32).view()).expect("B");
+    let problem = a.spmm().columns(32).calls(20).deterministic(true);
+    let mut first: Option<Vec<u32>> = None;
+    for _ in 0..20 {
+        let mut c = DeviceDense::uninit(&device, 20_000, 32, Layout::RowMajor).expect("C");
+        let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+        plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        let bits: Vec<u32> = c.data().to_host().expect("C").iter().map(|v| v.to_bits()).collect();
+        assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits);
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device with 20 GB"]
+fn more_nonzeros_than_31_bits_count() {
+    let device = device();
+    let nnz = (1usize << 31) + 1234;
+    let offsets: Vec<u64> = [0, 3, 5, 1 << 30, 1 << 31, nnz as u64 - 7, nnz as u64].into();
+    let rows = offsets.len() - 1;
+    let mut indices = DeviceBuffer::<u32>::uninit(&device, nnz, "indices").expect("indices");
+    let mut values = DeviceBuffer::<i32>::uninit(&device, nnz, "values").expect("values");
+    indices.fill(0, device.stream()).expect("zeros");
+    values.fill(1, device.stream()).expect("ones in every byte");
+    let offset_buffer = DeviceBuffer::from_slice(&device, &offsets, "offsets").expect("offsets");
+    // SAFETY: offsets rise to the number of entries, and the one column exists.
+    let a = unsafe { DeviceCsr::from_parts(rows, 1, offset_buffer, indices, values) }.expect("A");
+    let ones = Dense::from_fn(1, 4, Layout::RowMajor, |_, _| 1i32).expect("B");
+    let b = DeviceDense::upload(&device, &ones.view()).expect("B");
+    let mut c = DeviceDense::uninit(&device, rows, 4, Layout::RowMajor).expect("C");
+    let problem = a.spmm().columns(4);
+    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    plan.execute(&a, 1, &b, 0, &mut c, device.stream()).expect("C");
+    let found = c.data().to_host().expect("C");
+    for (r, pair) in offsets.windows(2).enumerate() {
+        let expected = ((pair[1] - pair[0]) as i32).wrapping_mul(0x0101_0101);
+        assert_eq!(found[4 * r..4 * r + 4], [expected; 4], "row {r}");
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device with 20 GB"]
+fn more_values_of_c_than_32_bits_count() {
+    let device = device();
+    let (rows, columns) = (1 << 20, 4160);
+    let offsets: Vec<u32> = (0..=rows as u32).collect();
+    let indices: Vec<u32> = (0..rows as u32).map(|r| r % 3).collect();
+    let values: Vec<f32> = (0..rows).map(|r| (r % 1000) as f32).collect();
+    let host = Csr::new(rows, 3, offsets, indices, values).expect("A");
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let host_b = dense(3, columns);
+    let b = DeviceDense::upload(&device, &host_b.view()).expect("B");
+    let mut c = DeviceDense::uninit(&device, rows, columns, Layout::RowMajor).expect("C");
+    let mut plan =
+        SpmmPlan::new(&a, &a.spmm().columns(columns), &Options::default()).expect("a plan");
+    plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+    for r in [0, 1, 516_222, rows - 2, rows - 1] {
+        let mut row = vec![0.0; columns];
+        c.data().read_at(r * columns, &mut row).expect("a row");
+        let b_row = &host_b.data()[r % 3 * columns..][..columns];
+        let factor = (r % 1000) as f32;
+        assert!(row.iter().zip(b_row).all(|(c, b)| *c == factor * b), "row {r}");
+    }
+}
