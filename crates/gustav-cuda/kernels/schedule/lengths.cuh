@@ -1,13 +1,13 @@
-// Row lengths in bins: one a length below 64, then eight an octave; gustav-plan's facts/row_lengths
-// has the same.
+// Row lengths in bins, as gustav-plan's facts/row_lengths has them: one a length below 2^EXACT_BITS,
+// then 2^OCTAVE_BITS an octave.
 #pragma once
 #include "common/types.cuh"
 
 namespace schedule {
 
-constexpr int EXACT_BITS = 6;
-constexpr int OCTAVE_BITS = 3;
-constexpr int BINS = (1 << EXACT_BITS) + ((48 - EXACT_BITS) << OCTAVE_BITS);
+constexpr int EXACT_BITS = GUSTAV_EXACT_BITS;
+constexpr int OCTAVE_BITS = GUSTAV_OCTAVE_BITS;
+constexpr int BINS = GUSTAV_BINS;
 
 __device__ __forceinline__ int length_bin(u64 length) {
     if (length < 1 << EXACT_BITS) return (int)length;

@@ -18,6 +18,7 @@ constexpr int WINDOW = GUSTAV_WINDOW;
 constexpr int MOST_EARLY = GUSTAV_MOST_EARLY;  // the largest `early`
 constexpr int WARPS = BLOCK / 32;
 constexpr int ROUNDS = WINDOW / BLOCK;
+static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the same fields");
 static_assert(WINDOW % BLOCK == 0 && BLOCK % 32 == 0, "whole rounds of whole warps");
 
 struct Arguments {

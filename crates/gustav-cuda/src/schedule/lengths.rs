@@ -1,7 +1,9 @@
 //! Facts about a pattern, counted on the device.
 
 use gustav_core::{Error, IndexType, Result};
-use gustav_plan::facts::row_lengths::{COUNTS, CUTS, FIRST_CUT_BITS};
+use gustav_plan::facts::row_lengths::{
+    BINS, COUNTS, CUTS, EXACT_BITS, FIRST_CUT_BITS, OCTAVE_BITS,
+};
 use gustav_plan::{RowLengths, RowSimilarity};
 
 use crate::DeviceBuffer;
@@ -34,9 +36,15 @@ struct Similarity {
     samples: u64,
 }
 
+/// `request` with the bins of `kernels/schedule/lengths.cuh`.
+pub(super) fn with_bins(request: Request) -> Request {
+    request.with("EXACT_BITS", EXACT_BITS).with("OCTAVE_BITS", OCTAVE_BITS).with("BINS", BINS)
+}
+
 /// The source of `row_lengths` with its parameters.
 pub(crate) fn lengths_request(offset: IndexType) -> Request {
-    Request::new("schedule/row_lengths.cu", include_str!("../../kernels/schedule/row_lengths.cu"))
+    let source = include_str!("../../kernels/schedule/row_lengths.cu");
+    with_bins(Request::new("schedule/row_lengths.cu", source))
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
         .with("FIRST_CUT_BITS", FIRST_CUT_BITS)

@@ -4,12 +4,13 @@ use gustav_core::{Error, IndexType, Problem, Result};
 use gustav_plan::RowLengths;
 use gustav_plan::facts::row_lengths::{BINS, CUTS, FIRST_CUT_BITS};
 
+use super::lengths::with_bins;
 use crate::DeviceBuffer;
 use crate::jit::Request;
 use crate::spmm::pattern::Pattern;
 use crate::stream::Stream;
 
-// Bits of a segment's length in `kernels/schedule/segments.cuh`.
+// Bits of a segment's length in `kernels/schedule/segments.cuh`; asserted in segment_list.cu.
 const LENGTH_BITS: u32 = 23;
 const BLOCK: u32 = 256;
 const WINDOW: usize = 1024;
@@ -56,7 +57,8 @@ impl Segments {
     /// The source with its parameters.
     pub(crate) fn request(offset: IndexType) -> Request {
         let source = include_str!("../../kernels/schedule/segment_list.cu");
-        Request::new("schedule/segment_list.cu", source)
+        with_bins(Request::new("schedule/segment_list.cu", source))
+            .with("LENGTH_BITS", LENGTH_BITS)
             .with("OFFSET", offset)
             .with("BLOCK", BLOCK)
             .with("WINDOW", WINDOW)
