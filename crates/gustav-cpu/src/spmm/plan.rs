@@ -17,6 +17,7 @@ use super::vector::Vector;
 use super::workspace::Workspace;
 use super::{CpuScalar, catalog, merge_path, nonzero_split};
 use crate::arch::Isa;
+use crate::catalog::autotune_elsewhere;
 use crate::fingerprint::Fingerprint;
 use crate::profile::profile;
 use crate::{Config, Options, Threads};
@@ -62,7 +63,7 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     /// [`Error::Unsupported`] when the problem is not an SpMM or the algorithm asked for does
     /// not do it, [`Error::Pattern`] when the problem was made from another matrix,
     /// [`Error::Argument`] for an instruction set that this machine lacks,
-    /// [`Error::OutOfMemory`] for the workspace.
+    /// [`Error::OutOfMemory`] for the workspace. [`Chooser::Autotune`] is unsupported here.
     pub fn new(a: CsrView<'_, T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
         check_pattern(problem, &a)?;
         let isa = options.isa()?;
@@ -75,7 +76,7 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             if problem.transpose_a && by_row { Some(Transposed::new(&a)?) } else { None };
         let op_a = transposed.as_ref().map_or(a, |t| t.view());
         let stats = RowStats::new(&op_a);
-        let (algorithm, reason) = choose(&stats, problem, options, &device);
+        let (algorithm, reason) = choose(&stats, problem, options, &device)?;
         (catalog::find(algorithm, problem)?.supports)(problem)?;
 
         let threads = options.threads.clone();
@@ -263,11 +264,12 @@ fn choose(
     problem: &Problem,
     options: &Options,
     device: &DeviceProfile,
-) -> (Algorithm, String) {
+) -> Result<(Algorithm, String)> {
     match options.chooser {
-        Chooser::Named(algorithm) => (algorithm, "asked for by name".into()),
-        Chooser::MeanRowLength => heuristics::mean_row_length::choose(stats),
-        _ => heuristics::cpu_spmm::choose(stats, problem, device),
+        Chooser::Named(algorithm) => Ok((algorithm, "asked for by name".into())),
+        Chooser::MeanRowLength => Ok(heuristics::mean_row_length::choose(stats)),
+        Chooser::Autotune => Err(autotune_elsewhere(problem)),
+        _ => Ok(heuristics::cpu_spmm::choose(stats, problem, device)),
     }
 }
 

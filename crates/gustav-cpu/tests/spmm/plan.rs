@@ -159,3 +159,14 @@ fn c_may_lie_anywhere() {
     check::<f16>();
     check::<bf16>();
 }
+
+#[test]
+fn autotuning_is_refused_with_the_way_to_do_it() {
+    let a = matrix(1.0);
+    for n in [1, 8] {
+        let problem = Problem::spmm(&a.view()).columns(n);
+        let options = Options { chooser: Chooser::Autotune, ..Options::default() };
+        let refusal = SpmmPlan::new(a.view(), &problem, &options).map(|_| ()).unwrap_err();
+        assert!(refusal.to_string().contains("gustav::Device"), "{refusal}");
+    }
+}
