@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaEvent, CudaStream, sys};
 use gustav_core::Result;
 
+use crate::Device;
 use crate::driver::Checked;
 
 /// A queue of work on one device. Work of one stream runs in order; clones are the same stream.
@@ -66,5 +67,23 @@ impl Event {
     /// [`Error::Device`](gustav_core::Error::Device).
     pub fn milliseconds_to(&self, later: &Event) -> Result<f32> {
         self.raw.elapsed_ms(&later.raw).during("reading the time between events")
+    }
+}
+
+/// Executions of one plan follow one another, for they use the same workspaces.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns {
+    last: Option<Stream>,
+}
+
+impl Turns {
+    /// Lets `stream` wait for the execution before.
+    pub(crate) fn next(&mut self, device: &Device, stream: &Stream) -> Result<()> {
+        if let Some(last) = self.last.as_ref().filter(|last| last.handle() != stream.handle()) {
+            device.bind()?;
+            stream.wait(&last.record()?)?;
+        }
+        self.last = Some(stream.clone());
+        Ok(())
     }
 }

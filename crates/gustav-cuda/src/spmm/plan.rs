@@ -9,7 +9,7 @@ use super::operands::Operands;
 use super::pattern::Pattern;
 use super::{auto, bits, checks, unsupported};
 use crate::dense::{Move, Transpose};
-use crate::stream::Stream;
+use crate::stream::{Stream, Turns};
 use crate::transposed::Transposed;
 use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense};
 
@@ -30,8 +30,7 @@ pub struct SpmmPlan<T: Scalar, I: Index, O: Index> {
     method: Box<dyn Method>,
     transposed: Option<Transposed<T, I, O>>,
     layouts: Layouts<T>,
-    /// The stream of the last execution.
-    last: Option<Stream>,
+    turns: Turns,
 }
 
 /// Row-major workspaces of column-major operands.
@@ -67,8 +66,15 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let layouts = Layouts::new(&device, problem, !config.any_layout())?;
         let choice = Choice { algorithm, config, reason };
         let problem = problem.clone();
-        let mut plan =
-            SpmmPlan { device, problem, choice, method, transposed, layouts, last: None };
+        let mut plan = SpmmPlan {
+            device,
+            problem,
+            choice,
+            method,
+            transposed,
+            layouts,
+            turns: Turns::default(),
+        };
         plan.compile(a)?;
         Ok(plan)
     }
@@ -111,7 +117,7 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         if self.problem.output_rows() == 0 || self.problem.columns == 0 {
             return Ok(());
         }
-        self.follow(stream)?;
+        self.turns.next(&self.device, stream)?;
         self.mark(a, b, c, stream);
         let mut operands = self.operands(a);
         (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
@@ -156,16 +162,6 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                 transpose.launch(stream, &m, alpha, beta)?;
             }
         }
-        Ok(())
-    }
-
-    /// Lets `stream` wait for the last execution, whose workspaces this one uses again.
-    fn follow(&mut self, stream: &Stream) -> Result<()> {
-        if let Some(last) = self.last.as_ref().filter(|last| last.handle() != stream.handle()) {
-            self.device.bind()?;
-            stream.wait(&last.record()?)?;
-        }
-        self.last = Some(stream.clone());
         Ok(())
     }
 

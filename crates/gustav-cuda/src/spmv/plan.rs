@@ -9,7 +9,7 @@ use crate::spmm::catalog::Method;
 use crate::spmm::operands::Operands;
 use crate::spmm::pattern::Pattern;
 use crate::spmm::{checks, unsupported};
-use crate::stream::Stream;
+use crate::stream::{Stream, Turns};
 use crate::transposed::Transposed;
 use crate::{Device, DeviceBuffer, DeviceCsr};
 
@@ -29,6 +29,7 @@ pub struct SpmvPlan<T: Scalar, I: Index = u32, O: Index = u32> {
     choice: Choice<Config>,
     method: Box<dyn Method>,
     transposed: Option<Transposed<T, I, O>>,
+    turns: Turns,
 }
 
 impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
@@ -54,7 +55,8 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         let method = config.prepare(&pattern, problem)?;
         drop(pattern);
         let choice = Choice { algorithm, config, reason: format!("{why}: {detail}") };
-        Ok(SpmvPlan { device, problem: problem.clone(), choice, method, transposed })
+        let (problem, turns) = (problem.clone(), Turns::default());
+        Ok(SpmvPlan { device, problem, choice, method, transposed, turns })
     }
 
     /// What was chosen, and why.
@@ -69,8 +71,9 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
 
     /// Queues y = α·op(A)·x ⊕ β·y on `stream`; neither allocates nor waits, except that `vendor`
     /// sets itself up at its first execution. `a` has the pattern that the plan was made for, and
-    /// any values. β equal to the semiring's zero leaves y unread. Work on the operands that was
-    /// queued on other streams is ordered by the caller, see [`Stream::wait`].
+    /// any values. β equal to the semiring's zero leaves y unread. Executions of a plan follow one
+    /// another, on whatever streams; other work on the operands that was queued on other streams
+    /// is ordered by the caller, see [`Stream::wait`].
     ///
     /// # Errors
     /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Shape`] when
@@ -102,6 +105,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         if p.output_rows() == 0 {
             return Ok(());
         }
+        self.turns.next(&self.device, stream)?;
         for used in [a.values(), x, y] {
             used.used_on(stream);
         }
