@@ -90,7 +90,7 @@ pub enum Error {
         index_type: IndexType,
     },
     /// A value that the scalar type cannot hold exactly.
-    #[error("{what}: {value} cannot be held in {dtype} without loss")]
+    #[error("{what}: {value} cannot be held in {dtype} without loss{}", wider(.value, *.dtype))]
     Value {
         /// Where the value stands.
         what: String,
@@ -178,6 +178,17 @@ impl Error {
 
 fn place(path: &Option<PathBuf>) -> String {
     path.as_ref().map(|p| format!("{}: ", p.display())).unwrap_or_default()
+}
+
+/// The type that would hold `value`, where there is one.
+fn wider(value: &str, dtype: DType) -> &'static str {
+    let float = matches!(dtype, DType::F16 | DType::Bf16 | DType::F32);
+    match (value.parse::<i64>(), value.parse::<f64>()) {
+        (Ok(i), _) if float && i.unsigned_abs() <= 1 << 53 => "; use f64",
+        (Ok(_), _) if dtype != DType::I64 => "; use i64",
+        (Err(_), Ok(x)) if dtype != DType::F64 && x.is_finite() => "; use f64",
+        _ => "; no type here does",
+    }
 }
 
 fn free(available: &Option<u64>) -> String {

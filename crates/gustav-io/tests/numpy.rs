@@ -166,7 +166,7 @@ fn wrong_arrays_name_the_place() {
     let found = read(&replaced("csr", "data", big)).unwrap_err();
     assert_eq!(
         found.to_string(),
-        "array data, element 2: 9007199254740993 cannot be held in f64 without loss"
+        "array data, element 2: 9007199254740993 cannot be held in f64 without loss; use i64"
     );
     let wide = npy("<i8", false, "(2,)", &bytes!(i64: 2, 1i64 << 33));
     let mut arrays = scipy("csr");

@@ -94,7 +94,10 @@ fn numbers_out_of_range_are_refused() {
     for (line, message) in [
         ("spmv a.mtx --threads 0", "threads: 0 is not valid, expected at least 1"),
         ("spmv a.mtx --repeat 0", "repeat: 0 is not valid, expected at least 1"),
-        ("spmv a.mtx --dtype i32 --alpha 0.5", "alpha: 0.5 cannot be held in i32 without loss"),
+        (
+            "spmv a.mtx --dtype i32 --alpha 0.5",
+            "alpha: 0.5 cannot be held in i32 without loss; use f64",
+        ),
         (
             "spmv a.mtx --dtype f16 --semiring min-plus",
             "the gustav command does not support min-plus over f16 with u32 indices: it leaves \
