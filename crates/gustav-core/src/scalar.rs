@@ -117,12 +117,13 @@ pub trait Arith: Scalar<Accum = Self> {
     fn maximum(self, other: Self) -> Self;
 }
 
-macro_rules! float {
-    ($t:ty, $dtype:ident) => {
+/// A type that is summed as it is stored.
+macro_rules! own_accum {
+    ($t:ty, $dtype:ident, $roundoff:expr, from_i64: |$v:ident| $from_i64:expr) => {
         impl Scalar for $t {
             type Accum = $t;
             const DTYPE: DType = DType::$dtype;
-            const UNIT_ROUNDOFF: f64 = <$t>::EPSILON as f64 / 2.0;
+            const UNIT_ROUNDOFF: f64 = $roundoff;
             #[inline(always)]
             fn to_accum(self) -> $t {
                 self
@@ -144,10 +145,16 @@ macro_rules! float {
                 self as i64
             }
             #[inline(always)]
-            fn from_i64(value: i64) -> Self {
-                value as $t
+            fn from_i64($v: i64) -> Self {
+                $from_i64
             }
         }
+    };
+}
+
+macro_rules! float {
+    ($t:ty, $dtype:ident) => {
+        own_accum!($t, $dtype, <$t>::EPSILON as f64 / 2.0, from_i64: |v| v as $t);
 
         impl Arith for $t {
             const INFINITY: Self = <$t>::INFINITY;
@@ -227,35 +234,9 @@ half!(bf16, Bf16, 1.0 / 256.0);
 
 macro_rules! integer {
     ($t:ty, $dtype:ident) => {
-        impl Scalar for $t {
-            type Accum = $t;
-            const DTYPE: DType = DType::$dtype;
-            const UNIT_ROUNDOFF: f64 = 0.0;
-            #[inline(always)]
-            fn to_accum(self) -> $t {
-                self
-            }
-            #[inline(always)]
-            fn from_accum(sum: $t) -> Self {
-                sum
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                self as f64
-            }
-            #[inline(always)]
-            fn from_f64(value: f64) -> Self {
-                value as $t
-            }
-            #[inline(always)]
-            fn to_i64(self) -> i64 {
-                self as i64
-            }
-            #[inline(always)]
-            fn from_i64(value: i64) -> Self {
-                value.clamp(<$t>::MIN as i64, <$t>::MAX as i64) as $t
-            }
-        }
+        own_accum!($t, $dtype, 0.0, from_i64: |v| {
+            v.clamp(<$t>::MIN as i64, <$t>::MAX as i64) as $t
+        });
 
         impl Arith for $t {
             const INFINITY: Self = <$t>::MAX;

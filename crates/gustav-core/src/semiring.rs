@@ -58,17 +58,26 @@ impl Display for SemiringKind {
 /// A semiring over sums of type `A`.
 ///
 /// A product is `C = scale(α, A·B) ⊕ scale(β, C)`. β equal to [`Semiring::zero`] means
-/// that C is not read.
+/// that C is not read. What a semiring does not say itself is as in the ordinary product.
 pub trait Semiring<A: Arith>: Copy + Default + Debug + Send + Sync + 'static {
     /// The semiring's name at run time.
     const KIND: SemiringKind;
 
     /// Identity of [`Semiring::add`]: the value of an empty sum, and the β that leaves C unread.
-    fn zero() -> A;
+    #[inline(always)]
+    fn zero() -> A {
+        <A as crate::Scalar>::zero()
+    }
     /// Identity of [`Semiring::scale`]: the α that changes nothing.
-    fn one() -> A;
+    #[inline(always)]
+    fn one() -> A {
+        <A as crate::Scalar>::one()
+    }
     /// ⊕.
-    fn add(a: A, b: A) -> A;
+    #[inline(always)]
+    fn add(a: A, b: A) -> A {
+        a.plus(b)
+    }
     /// ⊗ of an entry of A and an entry of B.
     fn mul(a: A, b: A) -> A;
     /// `acc ⊕ (a ⊗ b)`.
@@ -89,18 +98,6 @@ pub struct PlusTimes;
 
 impl<A: Arith> Semiring<A> for PlusTimes {
     const KIND: SemiringKind = SemiringKind::PlusTimes;
-    #[inline(always)]
-    fn zero() -> A {
-        <A as crate::Scalar>::zero()
-    }
-    #[inline(always)]
-    fn one() -> A {
-        <A as crate::Scalar>::one()
-    }
-    #[inline(always)]
-    fn add(a: A, b: A) -> A {
-        a.plus(b)
-    }
     #[inline(always)]
     fn mul(a: A, b: A) -> A {
         a.times(b)
@@ -150,10 +147,6 @@ impl<A: Arith> Semiring<A> for MaxTimes {
         A::NEG_INFINITY
     }
     #[inline(always)]
-    fn one() -> A {
-        <A as crate::Scalar>::one()
-    }
-    #[inline(always)]
     fn add(a: A, b: A) -> A {
         a.maximum(b)
     }
@@ -180,14 +173,6 @@ fn truth<A: Arith>(t: bool) -> A {
 impl<A: Arith> Semiring<A> for OrAnd {
     const KIND: SemiringKind = SemiringKind::OrAnd;
     #[inline(always)]
-    fn zero() -> A {
-        <A as crate::Scalar>::zero()
-    }
-    #[inline(always)]
-    fn one() -> A {
-        <A as crate::Scalar>::one()
-    }
-    #[inline(always)]
     fn add(a: A, b: A) -> A {
         truth(!a.is_zero() | !b.is_zero())
     }
@@ -208,18 +193,6 @@ pub struct PlusFirst;
 impl<A: Arith> Semiring<A> for PlusFirst {
     const KIND: SemiringKind = SemiringKind::PlusFirst;
     #[inline(always)]
-    fn zero() -> A {
-        <A as crate::Scalar>::zero()
-    }
-    #[inline(always)]
-    fn one() -> A {
-        <A as crate::Scalar>::one()
-    }
-    #[inline(always)]
-    fn add(a: A, b: A) -> A {
-        a.plus(b)
-    }
-    #[inline(always)]
     fn mul(a: A, _b: A) -> A {
         a
     }
@@ -231,18 +204,6 @@ pub struct PlusSecond;
 
 impl<A: Arith> Semiring<A> for PlusSecond {
     const KIND: SemiringKind = SemiringKind::PlusSecond;
-    #[inline(always)]
-    fn zero() -> A {
-        <A as crate::Scalar>::zero()
-    }
-    #[inline(always)]
-    fn one() -> A {
-        <A as crate::Scalar>::one()
-    }
-    #[inline(always)]
-    fn add(a: A, b: A) -> A {
-        a.plus(b)
-    }
     #[inline(always)]
     fn mul(_a: A, b: A) -> A {
         b
