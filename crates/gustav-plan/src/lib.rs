@@ -6,9 +6,11 @@ pub mod autotune;
 pub mod choice;
 pub mod facts;
 pub mod heuristics;
+pub mod orders;
 pub mod profile;
 
 pub use algorithm::Algorithm;
 pub use choice::{Choice, Chooser};
-pub use facts::{Bands, RowLengths, RowSimilarity, RowStats};
+pub use facts::{Bands, Features, RowLengths, RowSimilarity, RowStats};
+pub use orders::{Order, RowOrder};
 pub use profile::DeviceProfile;

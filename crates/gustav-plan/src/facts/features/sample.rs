@@ -1,0 +1,95 @@
+//! Features from a sample of the rows, with what they may be off by.
+
+use gustav_core::{CsrView, Error, Index, Result, Scalar};
+
+use super::count::{Counts, lengths};
+use super::{Features, Summary};
+use crate::orders::WarpShape;
+
+/// Features estimated from some of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct SampledFeatures {
+    /// The estimates. Those of row lengths and warp loads are exact, for they need the row offsets
+    /// alone; the smallest and largest of the others are those of the sample.
+    pub features: Features,
+    /// For each value in the order of [`Features::NAMES`], half of the difference between two
+    /// estimates from one half of the sample each: one standard error of a mean. What a sample
+    /// cannot see, such as a single row unlike all others, is not in it.
+    pub errors: [f64; Features::COUNT],
+    /// Rows looked at.
+    pub rows: usize,
+}
+
+impl SampledFeatures {
+    /// The features of `a` from about `rows` rows, in groups of Nw neighbours at even distances;
+    /// all rows, exactly, when that is half of them or more.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for 0 rows or a shape with a 0, [`Error::OutOfMemory`].
+    pub fn new<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        shape: WarpShape,
+        rows: usize,
+    ) -> Result<Self> {
+        if rows == 0 {
+            return Err(Error::Argument {
+                name: "rows of a sample",
+                found: "0".into(),
+                expected: "at least 1".into(),
+            });
+        }
+        let warps = shape.check()?.warps;
+        // Whole groups only; two halves need two of them.
+        let groups = a.nrows() / warps;
+        let taken = rows.div_ceil(warps).max(2).next_multiple_of(2);
+        if taken >= groups / 2 {
+            let features = Features::new(a, shape)?;
+            return Ok(SampledFeatures {
+                features,
+                errors: [0.0; Features::COUNT],
+                rows: a.nrows(),
+            });
+        }
+        // Group k of the sample: the halves take turns.
+        let start = |k: usize| (groups as u128 * k as u128 / taken as u128) as usize * warps;
+        let half = |which: usize| {
+            Counts::new(a, shape, taken / 2 * warps, |k| start(2 * (k / warps) + which) + k % warps)
+        };
+        let (mut first, second) = (half(0)?, half(1)?);
+        let exact = lengths(a, shape)?;
+        let of = |counts: &Counts| estimate(a, counts, exact);
+        let (one, other) = (of(&first).values(), of(&second).values());
+        first.add(&second);
+        Ok(SampledFeatures {
+            features: of(&first),
+            errors: std::array::from_fn(|k| (one[k] - other[k]).abs() / 2.0),
+            rows: first.rows,
+        })
+    }
+}
+
+fn estimate<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    counts: &Counts,
+    (nnz_per_row, warp_load): (Summary, Summary),
+) -> Features {
+    let scale = a.nrows() as f64 / counts.rows as f64;
+    let found = Features { nnz_per_row, warp_load, ..counts.features(a, scale) };
+    // Lines that q requests meet when they fall anywhere; what the sample has seen of that holds
+    // for all rows. Requests of neighbours meet more often, favoured lines less.
+    let lines = counts.lines() as f64;
+    let met = |requests: f64| lines * (1.0 - (-requests / lines.max(1.0)).exp());
+    let (total, distinct) = (found.total_cache_lines_per_warp, found.distinct_cache_lines_per_warp);
+    let grown = |total: f64, distinct: f64| {
+        let anywhere = met(total / scale);
+        if anywhere == 0.0 { 0.0 } else { (met(total) * distinct / anywhere).min(lines) }
+    };
+    Features {
+        distinct_cache_lines_per_warp: Summary {
+            min: grown(total.min, distinct.min),
+            mean: grown(total.mean, distinct.mean),
+            max: grown(total.max, distinct.max),
+        },
+        ..found
+    }
+}

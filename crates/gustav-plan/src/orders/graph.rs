@@ -1,0 +1,101 @@
+//! The graph of a matrix, for orders that know no rows and columns.
+
+use gustav_core::buffer::try_vec;
+use gustav_core::parallel::Shared;
+use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar, parallel};
+
+/// Neighbours of vertices. The vertices of a square matrix are its rows, joined where either of
+/// a_ij and a_ji is stored; those of another are its rows and then its columns.
+pub(super) struct Graph {
+    starts: Vec<usize>,
+    degrees: Vec<u32>,
+    neighbours: Buffer<u32>,
+}
+
+impl Graph {
+    pub fn new<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Result<Self> {
+        let (rows, cols) = (a.nrows(), a.ncols());
+        let columns_from = if rows == cols { 0 } else { rows };
+        let count = if rows == cols { rows } else { rows.saturating_add(cols) };
+        if count >= u32::MAX as usize {
+            return Err(Error::Overflow {
+                what: "rows and columns of a graph",
+                need: count as u128,
+                index_type: IndexType::U32,
+            });
+        }
+        let mut starts = try_vec(count + 1, "a graph")?;
+        starts.resize(count + 1, 0usize);
+        each_edge(a, columns_from, |u, v| {
+            starts[u + 1] += 1;
+            starts[v + 1] += 1;
+        });
+        for v in 0..count {
+            starts[v + 1] += starts[v];
+        }
+        let mut neighbours = Buffer::<u32>::zeroed(starts[count], "a graph")?;
+        let mut next = try_vec(count, "a graph")?;
+        next.extend_from_slice(&starts[..count]);
+        each_edge(a, columns_from, |u, v| {
+            neighbours[next[u]] = v as u32;
+            neighbours[next[v]] = u as u32;
+            next[u] += 1;
+            next[v] += 1;
+        });
+        let mut degrees = try_vec(count, "a graph")?;
+        degrees.resize(count, 0);
+        let shared = Shared::new(&mut neighbours);
+        parallel::each_mut(&mut degrees, 1 << 10, |v, degree| {
+            // SAFETY: the lists of vertices are disjoint.
+            let list = unsafe { shared.slice(starts[v]..starts[v + 1]) };
+            *degree = sort_and_dedup(list) as u32;
+        });
+        Ok(Graph { starts, degrees, neighbours })
+    }
+
+    /// Number of vertices.
+    pub fn len(&self) -> usize {
+        self.degrees.len()
+    }
+
+    /// Neighbours of a vertex, rising, each once.
+    pub fn of(&self, vertex: u32) -> &[u32] {
+        let start = self.starts[vertex as usize];
+        &self.neighbours[start..start + self.degrees[vertex as usize] as usize]
+    }
+
+    /// How many they are.
+    pub fn degree(&self, vertex: u32) -> u32 {
+        self.degrees[vertex as usize]
+    }
+}
+
+/// Calls `work` for both ends of every stored entry off the diagonal; columns are numbered from
+/// `columns_from` on.
+fn each_edge<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    columns_from: usize,
+    mut work: impl FnMut(usize, usize),
+) {
+    for row in 0..a.nrows() {
+        for c in a.row(row).0 {
+            let column = columns_from + c.to_usize();
+            if row != column {
+                work(row, column);
+            }
+        }
+    }
+}
+
+/// Sorts a list and moves its distinct elements to its beginning; returns their number.
+fn sort_and_dedup(list: &mut [u32]) -> usize {
+    list.sort_unstable();
+    let mut kept = 0;
+    for at in 0..list.len() {
+        if kept == 0 || list[kept - 1] != list[at] {
+            list[kept] = list[at];
+            kept += 1;
+        }
+    }
+    kept
+}

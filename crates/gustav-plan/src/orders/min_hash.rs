@@ -1,0 +1,42 @@
+//! `min-hash`: rows by four min-hashes of their column sets. Two rows have the same min-hash with
+//! the probability that a column of either is a column of both, so that rows which share columns
+//! meet; four of them, one after another, part what the first ones put together by chance.
+
+use gustav_core::buffer::try_vec;
+use gustav_core::{Index, Result, Scalar, parallel};
+
+use super::row_order::Arrangement;
+use super::view::{RowView, sorted_by};
+
+const HASHES: usize = 4;
+
+pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
+    view: &RowView<'_, '_, T, I, O>,
+) -> Result<Arrangement> {
+    let a = view.a;
+    let mut least = try_vec(a.nrows(), "min-hashes")?;
+    least.resize(a.nrows(), [u32::MAX; HASHES]);
+    parallel::each_mut(&mut least, 1 << 8, |row, least| {
+        *least = min_hashes(a.row(row).0.iter().map(|c| c.to_usize()), 0);
+    });
+    Ok(Arrangement::striped(sorted_by(a.nrows(), |row| least[row as usize])?))
+}
+
+/// `N` min-hashes of a set, the hash functions from number `from` on; all ones for no elements.
+pub(super) fn min_hashes<const N: usize>(set: impl Iterator<Item = usize>, from: u64) -> [u32; N] {
+    let mut least = [u32::MAX; N];
+    for element in set {
+        for (k, least) in (from..).zip(&mut least) {
+            *least = (*least).min(hash(element as u64, k));
+        }
+    }
+    least
+}
+
+/// Hash function number `k`: the finisher of SplitMix64.
+pub(super) fn hash(element: u64, k: u64) -> u32 {
+    let mut x = element.wrapping_add((k + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) as u32
+}

@@ -1,0 +1,106 @@
+//! `reverse-cuthill-mckee`: breadth first through the graph from a vertex at its rim, neighbours
+//! by degree, the whole reversed. Neighbours come close to each other, so that their rows of B
+//! are still in the caches.
+
+use gustav_core::buffer::try_vec;
+use gustav_core::{Index, Result, Scalar};
+
+use super::graph::Graph;
+use super::row_order::Arrangement;
+use super::view::{RowView, sorted_by};
+
+// Searches for a vertex at the rim of a component.
+const SEARCHES: usize = 8;
+
+pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
+    view: &RowView<'_, '_, T, I, O>,
+) -> Result<Arrangement> {
+    let graph = Graph::new(view.a)?;
+    let mut walk = Walk::new(&graph)?;
+    let mut order: Vec<u32> = try_vec(graph.len(), "an order of vertices")?;
+    let mut done = vec![false; graph.len()];
+    for start in sorted_by(graph.len(), |v| graph.degree(v))? {
+        if done[start as usize] {
+            continue;
+        }
+        let rim = walk.rim(start);
+        walk.from(rim);
+        for v in &walk.queue {
+            done[*v as usize] = true;
+        }
+        order.extend_from_slice(&walk.queue);
+    }
+    order.reverse();
+    order.retain(|v| (*v as usize) < view.a.nrows());
+    Ok(Arrangement::striped(order))
+}
+
+/// A breadth-first walk through one component.
+struct Walk<'a> {
+    graph: &'a Graph,
+    // The walk that met a vertex last.
+    met: Vec<u32>,
+    number: u32,
+    // Vertices as they were met, and where the last level begins.
+    queue: Vec<u32>,
+    last_level: usize,
+    levels: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(graph: &'a Graph) -> Result<Self> {
+        let mut met = try_vec(graph.len(), "a walk through a graph")?;
+        met.resize(graph.len(), 0);
+        let queue = try_vec(graph.len(), "a walk through a graph")?;
+        Ok(Walk { graph, met, number: 0, queue, last_level: 0, levels: 0 })
+    }
+
+    /// From `start`, neighbours by degree.
+    fn from(&mut self, start: u32) {
+        if self.number == u32::MAX {
+            self.met.fill(0);
+            self.number = 0;
+        }
+        self.number += 1;
+        self.queue.clear();
+        self.queue.push(start);
+        self.met[start as usize] = self.number;
+        (self.last_level, self.levels) = (0, 1);
+        let (mut at, mut level_end) = (0, 1);
+        while at < self.queue.len() {
+            if at == level_end {
+                (self.last_level, level_end) = (at, self.queue.len());
+                self.levels += 1;
+            }
+            let begin = self.queue.len();
+            for next in self.graph.of(self.queue[at]) {
+                if self.met[*next as usize] != self.number {
+                    self.met[*next as usize] = self.number;
+                    self.queue.push(*next);
+                }
+            }
+            self.queue[begin..].sort_unstable_by_key(|v| (self.graph.degree(*v), *v));
+            at += 1;
+        }
+    }
+
+    /// A vertex with nearly the largest distance to another (George, Liu): of the last vertices
+    /// that a walk meets, the one with the fewest neighbours begins the next walk, as long as
+    /// walks have more levels.
+    fn rim(&mut self, start: u32) -> u32 {
+        let (mut rim, mut levels) = (start, 0);
+        for _ in 0..SEARCHES {
+            self.from(rim);
+            if self.levels <= levels {
+                break;
+            }
+            levels = self.levels;
+            let far = self.queue[self.last_level..].iter().copied();
+            match far.min_by_key(|v| (self.graph.degree(*v), *v)) {
+                Some(next) if next != rim => rim = next,
+                _ => break,
+            }
+        }
+        rim
+    }
+}

@@ -1,0 +1,109 @@
+//! An order that was found: rows dealt to the warps of a CTA.
+
+use gustav_core::Result;
+use gustav_core::buffer::try_vec;
+
+use super::{Order, WarpShape};
+
+/// The slot of a warp that has no row left while another has.
+pub const NO_ROW: u32 = u32::MAX;
+
+/// Rows as an order arranges them, before they are dealt.
+pub(super) enum Rows {
+    /// One after another: place k goes to warp k mod the number of warps.
+    Striped(Vec<u32>),
+    /// A list for each warp.
+    Dealt(Vec<Vec<u32>>),
+}
+
+/// What an order makes of a matrix.
+pub(super) struct Arrangement {
+    pub rows: Rows,
+    /// Candidates that a greedy search looked at, if it did not look at all.
+    pub bound: Option<usize>,
+}
+
+impl Arrangement {
+    /// Rows one after another, with nothing left out in finding them.
+    pub fn striped(rows: Vec<u32>) -> Self {
+        Arrangement { rows: Rows::Striped(rows), bound: None }
+    }
+}
+
+/// Rows of a matrix dealt to the warps of a CTA: every row exactly once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowOrder {
+    order: Order,
+    shape: WarpShape,
+    rows: usize,
+    bound: Option<usize>,
+    slots: Vec<u32>,
+}
+
+impl RowOrder {
+    pub(super) fn new(
+        order: Order,
+        shape: WarpShape,
+        rows: usize,
+        arrangement: Arrangement,
+    ) -> Result<Self> {
+        let (warps, bound) = (shape.warps, arrangement.bound);
+        let deep = match &arrangement.rows {
+            Rows::Striped(rows) => rows.len().div_ceil(warps),
+            Rows::Dealt(lists) => lists.iter().map(Vec::len).max().unwrap_or(0),
+        };
+        let slots = match arrangement.rows {
+            Rows::Striped(mut rows) => {
+                let missing = deep * warps - rows.len();
+                rows.extend(std::iter::repeat_n(NO_ROW, missing));
+                rows
+            }
+            Rows::Dealt(lists) => {
+                let mut slots = try_vec(deep.saturating_mul(warps), "an order of rows")?;
+                for k in 0..deep {
+                    slots.extend(lists.iter().map(|l| l.get(k).copied().unwrap_or(NO_ROW)));
+                }
+                slots
+            }
+        };
+        Ok(RowOrder { order, shape, rows, bound, slots })
+    }
+
+    /// Which order it is.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// What it was made for.
+    pub fn shape(&self) -> WarpShape {
+        self.shape
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Candidates in each neighbourhood that a bounded search looked at; `None` where the order
+    /// is exactly as it is defined.
+    pub fn bound(&self) -> Option<usize> {
+        self.bound
+    }
+
+    /// Slots of all warps: slot k belongs to warp k mod `shape().warps`, and holds a row or
+    /// [`NO_ROW`]. There are as many for every warp.
+    pub fn slots(&self) -> &[u32] {
+        &self.slots
+    }
+
+    /// The rows of a warp, in its order.
+    pub fn warp(&self, warp: usize) -> impl Iterator<Item = u32> {
+        let slots = self.slots.iter().skip(warp).step_by(self.shape.warps);
+        slots.copied().filter(|row| *row != NO_ROW)
+    }
+
+    /// The rows as the CTA meets them: the first of every warp, the second of every warp, …
+    pub fn sequence(&self) -> impl Iterator<Item = u32> {
+        self.slots.iter().copied().filter(|row| *row != NO_ROW)
+    }
+}
