@@ -8,6 +8,6 @@ use gustav_core::{Arith, Index, Result};
 use super::shares::Shares;
 use crate::schedule;
 
-pub(crate) fn plan<A: Arith, O: Index>(offsets: &[O]) -> Result<Shares<A>> {
-    Shares::new(offsets, schedule::merge_path)
+pub(crate) fn plan<A: Arith, O: Index>(offsets: &[O], threads: usize) -> Result<Shares<A>> {
+    Shares::new(offsets, schedule::merge_path, threads)
 }

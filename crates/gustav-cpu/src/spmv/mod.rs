@@ -122,9 +122,10 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             .then(|| Transposed::new(&a))
             .transpose()?;
         let offsets = transposed.as_ref().map_or(a.offsets(), |t| &t.offsets);
+        let threads = options.threads.count();
         let method = match algorithm {
-            Algorithm::NonzeroSplit => Method::Shares(nonzero_split::plan(offsets)?),
-            Algorithm::MergePath => Method::Shares(merge_path::plan(offsets)?),
+            Algorithm::NonzeroSplit => Method::Shares(nonzero_split::plan(offsets, threads)?),
+            Algorithm::MergePath => Method::Shares(merge_path::plan(offsets, threads)?),
             Algorithm::Csb => {
                 Method::Blocks(csb::Blocks::new(&a, problem.transpose_a, &options.threads)?)
             }
@@ -133,7 +134,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
                     return Err(no_algorithm(problem, algorithm));
                 };
                 let offsets = IndexSlice::new(a.offsets());
-                Method::Compressed(Compressed::new(offsets, indices, T::DTYPE, isa)?)
+                Method::Compressed(Compressed::new(offsets, indices, T::DTYPE, isa, threads)?)
             }
             _ => Method::Rows,
         };
@@ -141,8 +142,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             Method::Blocks(blocks) => Some(blocks.block()),
             _ => None,
         };
-        let config =
-            Config { isa, threads: options.threads.count(), tile, streaming: false, ahead: 0 };
+        let config = Config { isa, threads, tile, streaming: false, ahead: 0 };
         Ok(SpmvPlan {
             problem: problem.clone(),
             choice: Choice { algorithm, config, reason },

@@ -9,6 +9,7 @@ use gustav_core::{Arith, Index, Result, buffer::try_vec};
 
 use super::epilogue::Output;
 use crate::Threads;
+use crate::deal::Deal;
 use crate::schedule::Share;
 
 // Nonzeros plus rows of one share, and the most shares of a matrix.
@@ -22,6 +23,7 @@ pub(crate) struct Shares<A> {
     pieces: Vec<Piece>,
     /// Of each share, what it has of its first row (when that began before), and its carry-out.
     ends: Vec<(A, A)>,
+    deal: Deal,
 }
 
 /// A share, with all that its worker asks of the row offsets.
@@ -58,9 +60,11 @@ fn count(work: usize) -> usize {
 }
 
 impl<A: Arith> Shares<A> {
+    /// Shares that `threads` threads are dealt; neither number nor bounds depend on theirs.
     pub(crate) fn new<O: Index>(
         offsets: &[O],
         schedule: fn(&[O], usize) -> Vec<Share>,
+        threads: usize,
     ) -> Result<Self> {
         let work = offsets.len() - 1 + offsets[offsets.len() - 1].to_usize();
         let shares = schedule(offsets, count(work));
@@ -75,11 +79,12 @@ impl<A: Arith> Shares<A> {
                 carry_out: share.carry_out(offsets),
             }
         };
-        Ok(Shares { pieces: shares.iter().map(piece).collect(), ends })
+        let deal = Deal::new(shares.len(), threads);
+        Ok(Shares { pieces: shares.iter().map(piece).collect(), ends, deal })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.pieces) + size_of_val(&*self.ends)
+        size_of_val(&*self.pieces) + size_of_val(&*self.ends) + self.deal.bytes()
     }
 
     /// The rows that lie in each share as a whole.
@@ -90,20 +95,17 @@ impl<A: Arith> Shares<A> {
     /// Finishes all rows.
     pub(crate) fn execute(&mut self, threads: &Threads, parts: &dyn Parts<A>) {
         let pieces = &self.pieces;
-        let workers = threads.count().min(pieces.len());
         let ends = Output::new(&mut self.ends);
-        threads.each(workers, |w| {
-            for s in w * pieces.len() / workers..(w + 1) * pieces.len() / workers {
-                let piece = &pieces[s];
-                let head = match &piece.head {
-                    Some((_, entries)) => parts.dot(entries.clone()),
-                    None => parts.empty(),
-                };
-                parts.whole(s, piece.whole.clone());
-                let carry = parts.dot(piece.carry_out.clone());
-                // SAFETY: one share, one place.
-                unsafe { ends.put(s, (head, carry)) };
-            }
+        self.deal.run(threads, |_, s| {
+            let piece = &pieces[s];
+            let head = match &piece.head {
+                Some((_, entries)) => parts.dot(entries.clone()),
+                None => parts.empty(),
+            };
+            parts.whole(s, piece.whole.clone());
+            let carry = parts.dot(piece.carry_out.clone());
+            // SAFETY: one share, one place.
+            unsafe { ends.put(s, (head, carry)) };
         });
         let mut sum = parts.empty();
         for (piece, (head, carry)) in self.pieces.iter().zip(&self.ends) {

@@ -66,6 +66,8 @@ fn structures<T: Scalar>() -> Vec<(&'static str, Csr<T, u32, u32>)> {
         ),
         ("half full", random_rows(100, 900, 3, |_| 450)),
         ("short rows", random_rows(10_000, 500, 4, |r| r % 5)),
+        ("like length, near", random_rows(5003, 900, 9, |r| 4 - usize::from(r % 30 == 7))),
+        ("like length, far", random_rows(5003, 200_000, 10, |r| 10 - r % 3)),
         ("mostly empty", random_rows(20_000, 300, 5, |r| usize::from(r % 7 == 3) * 12)),
         (
             "wide",

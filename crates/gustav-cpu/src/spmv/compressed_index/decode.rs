@@ -1,12 +1,10 @@
 //! Columns read back one by one, to compare with those that were written.
 
-use std::ops::Range;
-
 use gustav_core::{Csr, Index};
 use proptest::prelude::*;
 
-use super::encode::{Code, Encoded, Pattern, Segment, Walk};
-use super::survey::Limits;
+use super::encode::{Code, Encoded, Pattern, Segment};
+use super::survey::{Limits, slice_lengths};
 use crate::schedule;
 
 /// Calls `visit(row, entry, column)` for every entry of a segment, in order.
@@ -42,14 +40,13 @@ fn columns<O: Index>(
                     }
                 }
             }
-            Code::Narrow { base, walk: Walk::Even(_) } => {
-                for (entry, code) in entries.zip(even(segment, pattern, width, row)) {
-                    visit(row, entry, base + usize::from(encoded.codes[code]));
-                }
-            }
-            Code::Plain { walk: Walk::Even(_) } => {
-                for (entry, code) in entries.zip(even(segment, pattern, width, row)) {
-                    visit(row, entry, encoded.wide[code] as usize);
+            Code::Slices { first, base, narrow, .. } => {
+                for (entry, code) in entries.zip(slice(segment, pattern, width, row)) {
+                    let code = match narrow {
+                        true => usize::from(encoded.narrow[first + code]),
+                        false => encoded.wide[first + code] as usize,
+                    };
+                    visit(row, entry, base + code);
                 }
             }
             Code::Narrow { base, .. } => {
@@ -66,18 +63,16 @@ fn columns<O: Index>(
     }
 }
 
-/// Where the codes of a row of an even segment stand.
-fn even<O: Index>(
+/// Where the codes of a row of slices stand, from the segment's first code on.
+fn slice<O: Index>(
     segment: &Segment,
     pattern: Pattern<'_, O>,
     width: usize,
     row: usize,
 ) -> impl Iterator<Item = usize> {
-    let Range { start, end } = segment.rows;
-    let lane = (row - start) % width;
-    let first = row - lane;
-    let n = width.min(end - first);
-    (pattern.row_range(first).start + lane..).step_by(n)
+    let place = row - segment.rows.start;
+    let before = slice_lengths(&pattern, &segment.rows, width).take(place / width).sum::<usize>();
+    (before * width + place % width..).step_by(width)
 }
 
 /// Stretches of rows of one kind: empty, shifts, runs, rows alike, even or random ones.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use gustav_core::{Buffer, Index, Result, parallel};
 
-use super::survey::{Limits, survey, windows};
+use super::survey::{Limits, slice_lengths, survey, windows};
 
 /// The pattern of a matrix.
 #[derive(Clone, Copy)]
@@ -58,8 +58,13 @@ pub(super) enum Code {
     Windows { first: usize, base: usize, runs: bool },
     /// Each entry's column less `base`, at the entry's own position in the codes.
     Narrow { base: usize, walk: Walk },
-    /// The caller's own indices, or for a walk that needs another order [`Encoded::wide`].
+    /// The caller's own indices.
     Plain { walk: Walk },
+    /// Slices of [`Limits::width`] rows, of each the first columns of all its rows together, then
+    /// the second ones, and so on; a row that has ended has column `base` and is left out. `len`
+    /// columns less `base` from `first` in [`Encoded::narrow`] or [`Encoded::wide`]. Short rows
+    /// of like length, in whatever order their columns are (cf. SELL-C-σ: Kreutzer et al. 2014).
+    Slices { first: usize, len: usize, base: usize, narrow: bool },
 }
 
 /// How the entries of a segment are taken.
@@ -71,9 +76,6 @@ pub(super) enum Walk {
     Alike,
     /// A vector of entries at a time, whatever rows they belong to.
     Flat,
-    /// Rows of this many entries each, as vectors over rows: of [`Limits::width`] rows (fewer
-    /// at the end) the first columns stand together, then the second ones, and so on.
-    Even(usize),
 }
 
 /// The columns of a matrix, written down.
@@ -83,7 +85,9 @@ pub(super) struct Encoded {
     /// Ends of the segments of each share.
     shares: Vec<usize>,
     pub(super) codes: Buffer<u16>,
-    /// Columns at the position of their entry, for even rows whose columns lie far apart.
+    /// Columns of slices that lie close together.
+    pub(super) narrow: Buffer<u16>,
+    /// Columns of the other slices.
     pub(super) wide: Buffer<u32>,
     pub(super) distances: Vec<isize>,
     /// For segments walked flat. Bit k: entry k is the last of its row.
@@ -104,6 +108,7 @@ impl Encoded {
         let surveys = parallel::map(shares.len(), |s| survey(a, shares[s].clone(), limits));
         let (mut segments, mut ends, mut distances) = (Vec::new(), Vec::new(), Vec::new());
         let mut latest = 0..0;
+        let (mut narrow, mut wide) = (0, 0);
         for survey in surveys {
             for (mut segment, shift) in survey {
                 if let Code::Shift { first, .. } = &mut segment.code {
@@ -113,6 +118,11 @@ impl Encoded {
                     }
                     *first = latest.start;
                 }
+                if let Code::Slices { first, len, narrow: close, .. } = &mut segment.code {
+                    let end = if *close { &mut narrow } else { &mut wide };
+                    *first = *end;
+                    *end += *len;
+                }
                 segments.push(segment);
             }
             ends.push(segments.len());
@@ -120,13 +130,13 @@ impl Encoded {
         let nnz = a.indices.len();
         let any = |is: fn(&Code) -> bool| segments.iter().any(|s| is(&s.code));
         let room = |needed: bool, len: usize| if needed { len } else { 0 };
-        let coded = any(Code::is_coded);
-        let wide = any(Code::is_wide);
+        let coded = any(|code| matches!(code, Code::Windows { .. } | Code::Narrow { .. }));
         let flat = any(|code| code.walk() == Some(Walk::Flat));
         let alike = any(|code| code.walk() == Some(Walk::Alike));
         let mut encoded = Encoded {
             codes: Buffer::zeroed(room(coded, nnz), "index codes")?,
-            wide: Buffer::zeroed(room(wide, nnz), "wide index codes")?,
+            narrow: Buffer::zeroed(narrow, "index codes of slices")?,
+            wide: Buffer::zeroed(wide, "wide index codes of slices")?,
             last: Buffer::zeroed(room(flat, nnz / 8 + SPARE), "row ends")?,
             filled: Buffer::zeroed(room(flat, a.nrows() / 8 + SPARE), "filled rows")?,
             alike: Buffer::zeroed(room(alike, a.nrows() / 8 + SPARE), "rows alike")?,
@@ -134,9 +144,22 @@ impl Encoded {
             shares: ends,
             distances,
         };
-        let Encoded { codes, wide, segments, .. } = &mut encoded;
-        write(a, segments, limits.width, Code::is_coded, codes);
-        write(a, segments, limits.width, Code::is_wide, wide);
+        let Encoded { codes, narrow, wide, segments, .. } = &mut encoded;
+        let entries = |segment: &Segment| match segment.code {
+            Code::Windows { .. } | Code::Narrow { .. } => Some(a.entries(&segment.rows)),
+            _ => None,
+        };
+        let slices = |close: bool| {
+            move |segment: &Segment| match segment.code {
+                Code::Slices { first, len, narrow, .. } if narrow == close => {
+                    Some(first..first + len)
+                }
+                _ => None,
+            }
+        };
+        write(a, segments, limits.width, entries, codes);
+        write(a, segments, limits.width, slices(true), narrow);
+        write(a, segments, limits.width, slices(false), wide);
         if flat {
             for row in (0..a.nrows()).filter(|&r| a.row_len(r) > 0) {
                 set(&mut encoded.last, a.row_range(row).end - 1);
@@ -161,6 +184,7 @@ impl Encoded {
         size_of_val(&*self.segments)
             + size_of_val(&*self.shares)
             + size_of_val(&*self.codes)
+            + size_of_val(&*self.narrow)
             + size_of_val(&*self.wide)
             + size_of_val(&*self.distances)
             + size_of_val(&*self.last)
@@ -170,14 +194,6 @@ impl Encoded {
 }
 
 impl Code {
-    fn is_coded(&self) -> bool {
-        matches!(self, Code::Windows { .. } | Code::Narrow { .. })
-    }
-
-    fn is_wide(&self) -> bool {
-        matches!(self, Code::Plain { walk: Walk::Even(_) })
-    }
-
     fn walk(&self) -> Option<Walk> {
         match self {
             Code::Narrow { walk, .. } | Code::Plain { walk } => Some(*walk),
@@ -203,27 +219,31 @@ impl Element for u32 {
     }
 }
 
-/// Writes the codes of the segments that are `written` here, at their entries' positions.
+/// Writes the codes of the segments that have a `place` here, places in order.
 fn write<O: Index, E: Element>(
     a: &Pattern<'_, O>,
     segments: &[Segment],
     width: usize,
-    written: fn(&Code) -> bool,
+    place: impl Fn(&Segment) -> Option<Range<usize>>,
     codes: &mut [E],
 ) {
     let (mut rest, mut at) = (codes, 0);
     let mut pieces = Vec::new();
-    for segment in segments.iter().filter(|s| written(&s.code)) {
-        let entries = a.entries(&segment.rows);
+    for segment in segments {
+        let Some(place) = place(segment) else { continue };
         let codes;
-        (_, rest) = rest.split_at_mut(entries.start - at);
-        (codes, rest) = rest.split_at_mut(entries.len());
-        at = entries.end;
+        (_, rest) = rest.split_at_mut(place.start - at);
+        (codes, rest) = rest.split_at_mut(place.len());
+        at = place.end;
         pieces.push((segment, codes));
     }
     parallel::each_mut(&mut pieces, 16, |_, (segment, codes)| match segment.code {
-        Code::Narrow { base, walk } => columns(a, &segment.rows, base, walk, width, codes),
-        Code::Plain { walk } => columns(a, &segment.rows, 0, walk, width, codes),
+        Code::Narrow { base, .. } => {
+            for (code, column) in codes.iter_mut().zip(&a.indices[a.entries(&segment.rows)]) {
+                *code = E::from(column.to_usize() - base);
+            }
+        }
+        Code::Slices { base, .. } => slices(a, &segment.rows, base, width, codes),
         Code::Windows { base, runs, .. } => {
             let mut codes = codes.chunks_exact_mut(2);
             for row in segment.rows.clone() {
@@ -235,32 +255,25 @@ fn write<O: Index, E: Element>(
                 });
             }
         }
-        Code::Shift { .. } => {}
+        Code::Shift { .. } | Code::Plain { .. } => {}
     });
 }
 
-/// Writes one code for every entry.
-fn columns<O: Index, E: Element>(
+/// Writes the columns of slices into zeroed `codes`.
+fn slices<O: Index, E: Element>(
     a: &Pattern<'_, O>,
     rows: &Range<usize>,
     base: usize,
-    walk: Walk,
     width: usize,
-    codes: &mut [E],
+    mut codes: &mut [E],
 ) {
-    let code = |column: &u32| E::from(column.to_usize() - base);
-    if let Walk::Even(len) = walk {
-        for (first, codes) in rows.clone().step_by(width).zip(codes.chunks_mut(width * len)) {
-            let n = codes.len() / len;
-            for lane in 0..n {
-                for (j, column) in a.row(first + lane).iter().enumerate() {
-                    codes[j * n + lane] = code(column);
-                }
+    for (first, len) in rows.clone().step_by(width).zip(slice_lengths(a, rows, width)) {
+        let slice;
+        (slice, codes) = codes.split_at_mut(len * width);
+        for (lane, row) in (first..rows.end.min(first + width)).enumerate() {
+            for (code, column) in slice.iter_mut().skip(lane).step_by(width).zip(a.row(row)) {
+                *code = E::from(column.to_usize() - base);
             }
-        }
-    } else {
-        for (to, column) in codes.iter_mut().zip(&a.indices[a.entries(rows)]) {
-            *to = code(column);
         }
     }
 }

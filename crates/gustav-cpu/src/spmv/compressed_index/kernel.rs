@@ -8,7 +8,7 @@ use gustav_core::Index;
 use super::encode::Walk;
 use super::encode::{Code, Encoded, Segment};
 #[cfg(target_arch = "x86_64")]
-use super::masked;
+use super::{masked, slices};
 use crate::spmv::epilogue::Finish;
 #[cfg(target_arch = "x86_64")]
 use crate::spmv::lanes::MaskLanes;
@@ -73,16 +73,20 @@ impl<E: Element, O: Index> Kernel<E> for Share<'_, E, O> {
                         masked::windows::<V, _, false>(&self, rows, first, base);
                     }
                     Code::Narrow { base, walk } => {
-                        let columns = Narrow::new(self.encoded, self.x, base);
+                        let columns = Narrow::new(&self.encoded.codes, self.x, base);
                         self.walk::<V, _>(rows, columns, walk);
                     }
                     Code::Plain { walk } => {
-                        let indices = match walk {
-                            Walk::Even(_) => &self.encoded.wide,
-                            _ => self.indices,
-                        };
-                        let columns = Plain { indices, x: self.x };
+                        let columns = Plain { indices: self.indices, x: self.x };
                         self.walk::<V, _>(rows, columns, walk);
+                    }
+                    Code::Slices { first, base, narrow: true, .. } => {
+                        let columns = Narrow::new(&self.encoded.narrow[first..], self.x, base);
+                        slices::slices::<V, _, _>(&self, rows, columns);
+                    }
+                    Code::Slices { first, narrow: false, .. } => {
+                        let columns = Plain { indices: &self.encoded.wide[first..], x: self.x };
+                        slices::slices::<V, _, _>(&self, rows, columns);
                     }
                 }
             }
@@ -104,7 +108,6 @@ impl<E: Element, O: Index> Share<'_, E, O> {
                 Walk::Rows => self.rows::<V, C>(rows, columns),
                 Walk::Alike => masked::alike::<V, _, C>(self, rows, columns),
                 Walk::Flat => masked::flat::<V, _, C>(self, rows, columns),
-                Walk::Even(len) => masked::even::<V, _, C>(self, rows, columns, len),
             }
         }
     }
@@ -119,10 +122,10 @@ impl<E: Element, O: Index> Share<'_, E, O> {
                     self.shift(rows, &self.encoded.distances[first..first + len]);
                 }
                 Code::Narrow { base, .. } => {
-                    self.rows::<V, _>(rows, Narrow::new(self.encoded, self.x, base));
+                    self.rows::<V, _>(rows, Narrow::new(&self.encoded.codes, self.x, base));
                 }
-                // Windows are made for lanes with masks only.
-                Code::Plain { .. } | Code::Windows { .. } => {
+                // Windows and slices are made for lanes with masks only.
+                Code::Plain { .. } | Code::Windows { .. } | Code::Slices { .. } => {
                     self.rows::<V, _>(rows, Plain { indices: self.indices, x: self.x });
                 }
             }
@@ -240,8 +243,8 @@ pub(super) struct Narrow<'a, E> {
 
 impl<'a, E> Narrow<'a, E> {
     #[inline(always)]
-    fn new(encoded: &'a Encoded, x: &'a [E], base: usize) -> Self {
-        Narrow { codes: &encoded.codes, x: &x[base..] }
+    fn new(codes: &'a [u16], x: &'a [E], base: usize) -> Self {
+        Narrow { codes, x: &x[base..] }
     }
 }
 

@@ -13,7 +13,8 @@ use crate::spmv::lanes::{AHEAD, Element, MaskLanes};
 const LANES: usize = 16;
 const LINE: usize = 64;
 
-/// Rows of one shape: x is read in order.
+/// Rows of one shape, as vectors over rows: lane k is row k, x is read in order, the columns of
+/// the values are turned into vectors on the way.
 ///
 /// # Safety
 /// The rows are a shift segment of the pattern, `distances` its distances.
@@ -23,91 +24,49 @@ pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
     rows: Range<usize>,
     distances: &[isize],
 ) {
-    let x = |row: usize, n: usize, _: usize, j: usize| {
-        // SAFETY: the columns of these rows lie in x.
-        unsafe {
-            let from = share.x.as_ptr().wrapping_add(row);
-            let from = from.wrapping_offset(*distances.get_unchecked(j));
-            if n == V::N { V::load(from) } else { V::load_first(from, n) }
-        }
-    };
-    // SAFETY: promised by the caller.
-    unsafe { over_rows::<V, O>(share, rows, distances.len(), x) }
-}
-
-/// Rows of one length: x is gathered.
-///
-/// # Safety
-/// The rows are a segment of the pattern that is walked so.
-#[inline(always)]
-pub(super) unsafe fn even<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>>(
-    share: &Share<'_, V::Elem, O>,
-    rows: Range<usize>,
-    columns: C,
-    len: usize,
-) {
-    let x = |_: usize, n: usize, at: usize, j: usize| {
-        let k = at + j * n;
-        // SAFETY: the codes of these rows stand at their entries' positions.
-        unsafe { if n == V::N { columns.gather::<V>(k) } else { columns.gather_first::<V>(k, n) } }
-    };
-    // SAFETY: promised by the caller.
-    unsafe { over_rows::<V, O>(share, rows, len, x) }
-}
-
-/// Rows of `len` entries as vectors over rows: lane k is row k, and the columns of the values
-/// are turned into vectors on the way. `x(row, n, at, j)` is the x of entry `j` of the `n` rows
-/// from `row` on, whose entries begin at `at`.
-#[inline(always)]
-unsafe fn over_rows<V: MaskLanes<Elem: Element>, O: Index>(
-    share: &Share<'_, V::Elem, O>,
-    rows: Range<usize>,
-    len: usize,
-    x: impl Fn(usize, usize, usize, usize) -> V,
-) {
+    let len = distances.len();
     let mut at = share.offsets[rows.start].to_usize();
-    let mut row = rows.start;
-    while row < rows.end {
-        let n = (rows.end - row).min(V::N);
-        // A vector of columns may be longer than a row: it must still lie in the array.
-        let fits = len == 1 || at + (n - 1) * len + V::COLUMNS.max(len) <= share.values.len();
-        // SAFETY: the values were checked above; the rows are y's.
-        unsafe {
-            let values = share.values.as_ptr().add(at);
-            for line in (0..V::N * len).step_by(LINE / size_of::<V::Elem>()) {
-                V::fetch(values.wrapping_add(line).wrapping_byte_add(AHEAD));
+    if let [distance] = *distances {
+        let values = share.values[at..].as_ptr().wrapping_sub(rows.start);
+        let x = share.x.as_ptr().wrapping_offset(distance);
+        for row in rows.step_by(V::N) {
+            V::fetch(values.wrapping_add(row).wrapping_byte_add(AHEAD));
+            // SAFETY: the columns of these rows lie in x, and the rows in y.
+            unsafe {
+                let product = V::load(values.wrapping_add(row)).mul(V::load(x.wrapping_add(row)));
+                share.finish.first(row, product, V::N);
             }
-            let sums = if !fits {
-                at_the_end::<V>(values, len, n, |j| x(row, n, at, j))
-            } else if n == V::N {
-                one_vector::<V>(values, len, V::N, |j| x(row, V::N, at, j))
-            } else {
-                one_vector::<V>(values, len, n, |j| x(row, n, at, j))
-            };
-            share.finish.first(row, sums, n);
         }
-        row += n;
-        at += n * len;
+        return;
+    }
+    for row in rows.step_by(V::N) {
+        // SAFETY: as above; values are read where vectors of columns, which may be longer than a
+        // row, fit in the array.
+        unsafe {
+            let x = |j: usize| {
+                let from = share.x.as_ptr().wrapping_add(row);
+                V::load(from.wrapping_offset(*distances.get_unchecked(j)))
+            };
+            let values = share.values.as_ptr().add(at);
+            let fits = at + (V::N - 1) * len + V::COLUMNS.max(len) <= share.values.len();
+            let sums =
+                if fits { turned::<V>(values, len, x) } else { strided::<V>(values, len, x) };
+            share.finish.first(row, sums, V::N);
+        }
+        at += V::N * len;
     }
 }
 
-/// The sums of `n` rows of `len` values.
+/// The sums of a vector of rows of `len` values.
 #[inline(always)]
-unsafe fn one_vector<V: MaskLanes>(
-    values: *const V::Elem,
-    len: usize,
-    n: usize,
-    x: impl Fn(usize) -> V,
-) -> V {
+unsafe fn turned<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(usize) -> V) -> V {
     // SAFETY: the caller checked that these reads lie in the values.
     unsafe {
-        if len == 1 {
-            return V::load_first(values, n).mul_add(x(0), V::zero());
-        }
         let whole = len / V::COLUMNS * V::COLUMNS;
         let mut sums = [V::zero(); 2];
         for j in (0..whole).step_by(V::COLUMNS) {
-            let columns = V::columns(values.add(j), len, n);
+            fetch::<V>(values.wrapping_add(j * V::N));
+            let columns = V::columns(|row| values.add(row * len + j));
             for (k, column) in columns.as_ref().iter().enumerate() {
                 sums[k % 2] = column.mul_add(x(j + k), sums[k % 2]);
             }
@@ -116,7 +75,8 @@ unsafe fn one_vector<V: MaskLanes>(
         if left > 0 {
             // The last columns of the row, of which the first `skip` have been added already.
             let skip = if whole > 0 { V::COLUMNS - left } else { 0 };
-            let columns = V::columns(values.add(whole - skip), len, n);
+            fetch::<V>(values.wrapping_add(whole * V::N));
+            let columns = V::columns(|row| values.add(row * len + whole - skip));
             for (k, column) in columns.as_ref().iter().enumerate() {
                 if k >= skip && k < skip + left {
                     sums[k % 2] = column.mul_add(x(whole - skip + k), sums[k % 2]);
@@ -127,20 +87,23 @@ unsafe fn one_vector<V: MaskLanes>(
     }
 }
 
+/// Asks for as many values, well behind `values`, as a vector of columns has.
+#[inline(always)]
+pub(super) fn fetch<V: MaskLanes>(values: *const V::Elem) {
+    for k in (0..V::N * V::COLUMNS).step_by(LINE / size_of::<V::Elem>()) {
+        V::fetch(values.wrapping_add(k).wrapping_byte_add(AHEAD));
+    }
+}
+
 /// The same one value at a time: for the last rows of a matrix.
 #[inline(always)]
-unsafe fn at_the_end<V: MaskLanes>(
-    values: *const V::Elem,
-    len: usize,
-    n: usize,
-    x: impl Fn(usize) -> V,
-) -> V {
-    // SAFETY: there are `n * len` values.
+unsafe fn strided<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(usize) -> V) -> V {
+    // SAFETY: there are `V::N * len` values.
     unsafe {
         let mut sums = V::zero();
         for j in 0..len {
             let mut column = [V::Elem::zero(); LANES];
-            for (k, value) in column[..n].iter_mut().enumerate() {
+            for (k, value) in column[..V::N].iter_mut().enumerate() {
                 *value = *values.add(k * len + j);
             }
             sums = V::load(column.as_ptr()).mul_add(x(j), sums);

@@ -13,6 +13,8 @@ mod encode;
 pub(super) mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod masked;
+#[cfg(target_arch = "x86_64")]
+mod slices;
 mod survey;
 
 use bytemuck::cast_slice;
@@ -48,12 +50,14 @@ enum Offsets {
 }
 
 impl<A: Arith> Compressed<A> {
-    /// Writes down the pattern for values of type `dtype` (f32 or f64) and the vectors of `isa`.
+    /// Writes down the pattern for values of type `dtype` (f32 or f64) and the vectors of `isa`, in
+    /// shares for `threads` threads.
     pub(crate) fn new(
         offsets: IndexSlice<'_>,
         indices: &[u32],
         dtype: DType,
         isa: Isa,
+        threads: usize,
     ) -> Result<Self> {
         let limits = Limits { width: 64 / dtype.bytes(), masks: isa == Isa::Avx512 };
         let offsets = match offsets {
@@ -64,8 +68,8 @@ impl<A: Arith> Compressed<A> {
             IndexSlice::U64(offsets) => Offsets::U64(copy(offsets)?),
         };
         let (shares, encoded) = match &offsets {
-            Offsets::U32(offsets) => encode(Pattern { offsets, indices }, limits)?,
-            Offsets::U64(offsets) => encode(Pattern { offsets, indices }, limits)?,
+            Offsets::U32(offsets) => encode(Pattern { offsets, indices }, limits, threads)?,
+            Offsets::U64(offsets) => encode(Pattern { offsets, indices }, limits, threads)?,
         };
         Ok(Compressed { shares, columns: Columns { offsets, encoded } })
     }
@@ -78,8 +82,9 @@ impl<A: Arith> Compressed<A> {
 fn encode<A: Arith, O: Index>(
     pattern: Pattern<'_, O>,
     limits: Limits,
+    threads: usize,
 ) -> Result<(Shares<A>, Encoded)> {
-    let shares = Shares::new(pattern.offsets, schedule::merge_path)?;
+    let shares = Shares::new(pattern.offsets, schedule::merge_path, threads)?;
     let rows: Vec<_> = shares.whole_rows().collect();
     let encoded = Encoded::new(pattern, &rows, limits)?;
     Ok((shares, encoded))

@@ -17,10 +17,6 @@ pub(super) struct Limits {
 
 /// Most rows of a segment that is no shift: bounds the sums that a flat walk holds back.
 pub(super) const ROWS: usize = 512;
-// Fewest rows of a shift.
-const SHIFT_ROWS: usize = 16;
-// Fewest rows of the same length that are taken as vectors over rows.
-const EVEN_ROWS: usize = 64;
 const NARROW: usize = 1 << 16;
 
 /// What a kernel takes for a part of its work, in cycles, as measured on one AVX-512 machine:
@@ -33,6 +29,8 @@ impl Cost {
     const WINDOWS: usize = 15;
     const RUN: usize = 7;
     const WINDOW: usize = 7;
+    /// A slice, however short its rows.
+    const SLICE: usize = 20;
     /// Finding out how many rows are alike.
     const ALIKE: usize = 12;
     /// A vector of entries: a gather for f32 and f64 is as long as its lanes.
@@ -58,7 +56,9 @@ pub(super) fn survey<O: Index>(
         while end < rows.end && shifted(a.row(end - 1), a.row(end)) {
             end += 1;
         }
-        if end - row >= SHIFT_ROWS && a.row_len(row) > 0 {
+        // Whole vectors of rows; what is left over goes with the rows behind.
+        end = row + (end - row) / limits.width * limits.width;
+        if end > row && a.row_len(row) > 0 {
             others(a, open..row, limits, &mut found);
             let columns = a.row(row);
             let distances = columns.iter().map(|c| c.to_usize() as isize - row as isize).collect();
@@ -66,7 +66,7 @@ pub(super) fn survey<O: Index>(
             found.push((Segment { rows: row..end, code }, distances));
             open = end;
         }
-        row = end;
+        row = end.max(row + 1);
     }
     others(a, open..rows.end, limits, &mut found);
     found
@@ -82,40 +82,15 @@ fn others<O: Index>(
     limits: Limits,
     found: &mut Vec<(Segment, Vec<isize>)>,
 ) {
-    let mut push = |rows: Range<usize>, even: Option<usize>| {
-        for start in rows.clone().step_by(ROWS) {
-            let rows = start..rows.end.min(start + ROWS);
-            let code = code(a, rows.clone(), even, limits);
-            found.push((Segment { rows, code }, Vec::new()));
-        }
-    };
-    let mut open = rows.start;
-    let mut row = rows.start;
-    while row < rows.end {
-        let len = a.row_len(row);
-        let mut end = row + 1;
-        while end < rows.end && a.row_len(end) == len {
-            end += 1;
-        }
-        // Longer rows fill vectors of their own.
-        let even = limits.masks && (1..2 * limits.width).contains(&len);
-        if even && end - row >= EVEN_ROWS {
-            push(open..row, None);
-            push(row..end, Some(len));
-            open = end;
-        }
-        row = end;
+    for start in rows.clone().step_by(ROWS) {
+        let rows = start..rows.end.min(start + ROWS);
+        let code = code(a, rows.clone(), limits);
+        found.push((Segment { rows, code }, Vec::new()));
     }
-    push(open..rows.end, None);
 }
 
-/// The cheapest way to write rows that are no shift; `even`: all have that many entries.
-fn code<O: Index>(
-    a: &Pattern<'_, O>,
-    rows: Range<usize>,
-    even: Option<usize>,
-    limits: Limits,
-) -> Code {
+/// The cheapest way to write rows that are no shift.
+fn code<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> Code {
     let Limits { width, masks } = limits;
     let entries = a.entries(&rows);
     let columns = &a.indices[entries.clone()];
@@ -123,7 +98,9 @@ fn code<O: Index>(
     let last = columns.iter().max().map_or(0, |c| c.to_usize());
     let narrow = last - base < NARROW;
 
-    let (walk, cost) = walk(a, rows.clone(), even, limits);
+    let (walk, by_walk) = walk(a, rows.clone(), limits);
+    let slices = slices(a, rows.clone(), limits);
+    let cost = slices.map_or(by_walk, |slices| slices.cost.min(by_walk));
     if masks && narrow && rows.clone().all(|r| a.row(r).is_sorted_by(|a, b| a < b)) {
         let (mut runs, mut spread) = (0, 0);
         for row in rows.clone() {
@@ -138,16 +115,18 @@ fn code<O: Index>(
             return Code::Windows { first: entries.start, base, runs };
         }
     }
-    if narrow { Code::Narrow { base, walk } } else { Code::Plain { walk } }
+    match slices {
+        Some(Slices { codes, cost }) if cost < by_walk => {
+            let base = if narrow { base } else { 0 };
+            Code::Slices { first: 0, len: codes, base, narrow }
+        }
+        _ if narrow => Code::Narrow { base, walk },
+        _ => Code::Plain { walk },
+    }
 }
 
 /// How to take the entries one by one, and what it costs.
-fn walk<O: Index>(
-    a: &Pattern<'_, O>,
-    rows: Range<usize>,
-    even: Option<usize>,
-    limits: Limits,
-) -> (Walk, usize) {
+fn walk<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> (Walk, usize) {
     let vectors = |r: usize| a.row_len(r).div_ceil(limits.width);
     let (mut by_row, mut together, mut alike) = (0, 0, 0);
     for row in rows.clone() {
@@ -164,13 +143,35 @@ fn walk<O: Index>(
     }
     let nnz = a.entries(&rows).len();
     let flat = nnz.div_ceil(limits.width) * Cost::flat(limits.width) + rows.len();
-    let even = even.map(|len| {
-        let vectors = rows.len().div_ceil(limits.width);
-        (vectors * (len * (Cost::gather(limits.width) + 3) + Cost::ROW), Walk::Even(len))
-    });
     let ways = [(by_row, Walk::Rows), (together, Walk::Alike), (flat, Walk::Flat)];
-    let best = ways.into_iter().chain(even).min_by_key(|way| way.0);
+    let best = ways.into_iter().min_by_key(|way| way.0);
     best.map_or((Walk::Rows, by_row), |(cost, walk)| (walk, cost))
+}
+
+/// Rows in slices, where masks can leave out what pads them.
+#[derive(Clone, Copy)]
+struct Slices {
+    codes: usize,
+    cost: usize,
+}
+
+fn slices<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> Option<Slices> {
+    let Limits { width, masks } = limits;
+    let lengths = slice_lengths(a, &rows, width);
+    let vectors: usize = lengths.clone().sum();
+    let cost = vectors * (Cost::gather(width) + 3) + lengths.len() * Cost::SLICE;
+    (masks && !a.entries(&rows).is_empty()).then_some(Slices { codes: vectors * width, cost })
+}
+
+/// The longest row of each slice of `width` rows.
+pub(super) fn slice_lengths<O: Index>(
+    a: &Pattern<'_, O>,
+    rows: &Range<usize>,
+    width: usize,
+) -> impl ExactSizeIterator<Item = usize> + Clone {
+    let end = rows.end;
+    let longest = move |first: usize| (first..end.min(first + width)).map(|r| a.row_len(r)).max();
+    rows.clone().step_by(width).map(move |first| longest(first).unwrap_or(0))
 }
 
 /// Covers the increasing `columns` with windows of `width`, greedily; with `runs`, a window

@@ -151,7 +151,8 @@ macro_rules! mask_lanes {
     ($name:ident, $elem:ty, $columns:literal, $mask:ty, $set1:ident, $mul:ident, $mask_store:ident, $store:ident,
      $maskz_load:ident, $expand:ident, $compress:ident, $mask_add:ident, $splat_last:expr,
      $up:expr, $index_maskz:ident, $half_maskz:ident, $widen:ident, $mask_gather:ident,
-     $scale:literal, $zero:ident, $transpose:ident) => {
+     $scale:literal, $zero:ident, $transpose:ident, $mask_fma:ident, $lengths:ident,
+     $longer:ident, $than:ident) => {
         // SAFETY of every block below: `MaskLanes` demands the instruction set and the pointers.
         impl MaskLanes for $name {
             const COLUMNS: usize = $columns;
@@ -218,9 +219,29 @@ macro_rules! mask_lanes {
                 Self(unsafe { $mask_gather::<$scale>($zero(), mask as $mask, index, from) })
             }
             #[inline(always)]
-            unsafe fn columns(from: *const $elem, stride: usize, rows: usize) -> [Self; $columns] {
-                // SAFETY: see above; rows are clamped to the last one.
-                unsafe { $transpose(|row: usize| from.add(row.min(rows - 1) * stride)) }
+            unsafe fn mul_add_mask(self, a: Self, b: Self, mask: u32) -> Self {
+                // SAFETY: see above.
+                Self(unsafe { $mask_fma(self.0, a.0, b.0, mask as $mask) })
+            }
+            #[inline(always)]
+            unsafe fn columns(row: impl Fn(usize) -> *const $elem) -> [Self; $columns] {
+                // SAFETY: see above.
+                unsafe { $transpose(row) }
+            }
+            #[inline(always)]
+            unsafe fn longest(lengths: &[u32; 16]) -> usize {
+                // SAFETY: see above.
+                unsafe {
+                    _mm512_reduce_max_epi32(_mm512_loadu_epi32(lengths.as_ptr().cast())) as usize
+                }
+            }
+            #[inline(always)]
+            unsafe fn longer(lengths: &[u32; 16], than: usize) -> u32 {
+                // SAFETY: see above.
+                unsafe {
+                    let lengths = $lengths(lengths.as_ptr().cast());
+                    u32::from($longer(lengths, $than(than as i32)))
+                }
             }
         }
     };
@@ -247,7 +268,11 @@ mask_lanes!(
     _mm512_mask_i32gather_ps,
     4,
     _mm512_setzero_ps,
-    columns_f32
+    columns_f32,
+    _mm512_mask3_fmadd_ps,
+    _mm512_loadu_epi32,
+    _mm512_cmpgt_epu32_mask,
+    _mm512_set1_epi32
 );
 mask_lanes!(
     F64x8,
@@ -270,7 +295,11 @@ mask_lanes!(
     _mm512_mask_i32gather_pd,
     8,
     _mm512_setzero_pd,
-    columns_f64
+    columns_f64,
+    _mm512_mask3_fmadd_pd,
+    _mm256_loadu_epi32,
+    _mm256_cmpgt_epu32_mask,
+    _mm256_set1_epi32
 );
 
 /// Lanes moved up by `places` (1, 2, 4 or 8), zeros below.

@@ -79,9 +79,14 @@ pub(crate) trait MaskLanes: Lanes {
     unsafe fn index_u32_mask(from: *const u32, mask: u32) -> Self::Index;
     unsafe fn index_u16_mask(from: *const u16, mask: u32) -> Self::Index;
     unsafe fn gather_mask(from: *const Self::Elem, index: Self::Index, mask: u32) -> Self;
-    /// `COLUMNS` columns of a row-major array with `stride` values a row, a row in each lane;
-    /// lanes from `rows` on repeat the last row.
-    unsafe fn columns(from: *const Self::Elem, stride: usize, rows: usize) -> Self::Columns;
+    /// Adds `self * a` to the lanes of `b` that are on.
+    unsafe fn mul_add_mask(self, a: Self, b: Self, mask: u32) -> Self;
+    /// `COLUMNS` columns, lane k from what stands at `row(k)`.
+    unsafe fn columns(row: impl Fn(usize) -> *const Self::Elem) -> Self::Columns;
+    /// The largest of the first `N` lengths, which are below 2^31.
+    unsafe fn longest(lengths: &[u32; 16]) -> usize;
+    /// The lanes whose length is above `than`.
+    unsafe fn longer(lengths: &[u32; 16], than: usize) -> u32;
 }
 
 /// A type of sums with vector registers: f32 and f64.
