@@ -6,6 +6,8 @@ use std::ptr::null_mut;
 use cudarc::cusparse::sys;
 use gustav_core::{DType, Error, IndexType, Layout, Result};
 
+use crate::spgemm;
+use crate::spgemm::operands::Sparse;
 use crate::spmm::operands::Operands;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer};
@@ -69,6 +71,48 @@ impl Drop for Handle {
     }
 }
 
+/// A sparse matrix's descriptor.
+pub(crate) struct SparseMatrix(pub sys::cusparseSpMatDescr_t);
+
+impl SparseMatrix {
+    /// Describes the CSR arrays of `m`, of the types of `o`.
+    pub(crate) fn new(m: &Sparse, o: &spgemm::operands::Operands) -> Result<Self> {
+        csr(m, (o.offset_type, o.index_type), o.dtype).map(SparseMatrix)
+    }
+}
+
+impl Drop for SparseMatrix {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once.
+        unsafe { sys::cusparseDestroySpMat(self.0.cast_const()) };
+    }
+}
+
+fn csr(
+    m: &Sparse,
+    (offsets, indices): (IndexType, IndexType),
+    dtype: DType,
+) -> Result<sys::cusparseSpMatDescr_t> {
+    let mut raw = null_mut();
+    // SAFETY: only stores the description.
+    check(unsafe {
+        sys::cusparseCreateCsr(
+            &mut raw,
+            m.rows as i64,
+            m.cols as i64,
+            m.nnz as i64,
+            m.offsets as *mut c_void,
+            m.indices as *mut c_void,
+            m.values as *mut c_void,
+            index_type(offsets),
+            index_type(indices),
+            sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
+            value_type(dtype),
+        )
+    })?;
+    Ok(raw)
+}
+
 /// A's descriptor with the workspace that it was preprocessed in.
 pub(crate) struct Matrix {
     pub raw: sys::cusparseSpMatDescr_t,
@@ -81,24 +125,15 @@ impl Matrix {
     /// A of `o`, without a workspace.
     pub(crate) fn new(device: &Device, o: &Operands, key: [u64; 6]) -> Result<Self> {
         let workspace = DeviceBuffer::uninit(device, 0, "cuSPARSE's workspace")?;
-        let mut raw = null_mut();
-        let (rows, inner, nnz) = (o.rows as i64, o.inner as i64, o.nnz as i64);
-        // SAFETY: only stores the description.
-        check(unsafe {
-            sys::cusparseCreateCsr(
-                &mut raw,
-                rows,
-                inner,
-                nnz,
-                o.offsets as *mut c_void,
-                o.indices as *mut c_void,
-                o.values as *mut c_void,
-                index_type(o.offset_type),
-                index_type(o.index_type),
-                sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
-                value_type(o.dtype),
-            )
-        })?;
+        let sparse = Sparse {
+            rows: o.rows,
+            cols: o.inner,
+            nnz: o.nnz,
+            offsets: o.offsets,
+            indices: o.indices,
+            values: o.values,
+        };
+        let raw = csr(&sparse, (o.offset_type, o.index_type), o.dtype)?;
         Ok(Matrix { raw, key, workspace })
     }
 

@@ -20,6 +20,7 @@ mod schedule;
 #[cfg(test)]
 mod shares;
 mod source;
+pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
 pub mod stream;
@@ -30,6 +31,7 @@ pub use device::{Device, Profile};
 pub use matrix::{DeviceCsr, DeviceDense};
 pub use memory::DeviceBuffer;
 pub use probe::Probe;
+pub use spgemm::SpgemmPlan;
 pub use spmm::{Config, Options, SpmmPlan};
 pub use spmv::SpmvPlan;
 pub use stream::{Event, Stream};

@@ -113,6 +113,12 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
         self.problem(Operation::Spmv)
     }
 
+    /// The product of this matrix with another sparse one, see [`Problem::spgemm`].
+    pub fn spgemm(&self, b: &Self) -> Problem {
+        let (columns, nnz_b) = (b.ncols, Some(b.nnz()));
+        Problem { columns, nnz_b, ..self.problem(Operation::Spgemm) }
+    }
+
     fn problem(&self, operation: Operation) -> Problem {
         Problem {
             operation,

@@ -69,7 +69,7 @@ algorithms! {
     /// A row at a time into a hash map.
     HashRows = "hash-rows", "Chen et al. 2025, §4.1.2", [Spgemm];
     /// The vendor's own library, named or chosen, never a silent fallback.
-    Vendor = "vendor", "cuSPARSE", [Spmm, Spmv];
+    Vendor = "vendor", "cuSPARSE", [Spmm, Spmv, Spgemm];
     /// Gustavson's row-wise product with an accumulator chosen per row.
     Gustavson = "gustavson", "ours, after Gustavson 1978", [Spgemm];
 }

@@ -18,7 +18,7 @@ fn cuda(operation: Operation) -> Vec<Algorithm> {
     let entries = match operation {
         Operation::Spmm => gustav_cuda::spmm::catalog(),
         Operation::Spmv => gustav_cuda::spmv::catalog(),
-        Operation::Spgemm => &[],
+        Operation::Spgemm => gustav_cuda::spgemm::catalog(),
     };
     entries.iter().map(|e| e.algorithm).collect()
 }

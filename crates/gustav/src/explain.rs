@@ -17,6 +17,8 @@ pub enum Config {
     Cuda(gustav_cuda::spmm::Config),
     /// Of a product with a vector on an NVIDIA GPU.
     CudaSpmv(gustav_cuda::spmv::Config),
+    /// Of a product of two sparse matrices on an NVIDIA GPU.
+    CudaSpgemm(gustav_cuda::spgemm::Config),
 }
 
 impl Display for Config {
@@ -25,6 +27,7 @@ impl Display for Config {
             Config::Cpu(c) => write!(f, "{c:?}"),
             Config::Cuda(c) => write!(f, "{c:?}"),
             Config::CudaSpmv(c) => write!(f, "{c:?}"),
+            Config::CudaSpgemm(c) => write!(f, "{c:?}"),
         }
     }
 }

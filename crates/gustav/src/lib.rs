@@ -49,5 +49,5 @@ pub use gustav_core::*;
 pub use gustav_cpu::{CpuScalar, Threads};
 pub use gustav_io as io;
 pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats};
-pub use plan::{PlanSpmm, PlanSpmv, SpgemmPlan, SpmmPlan, SpmvPlan};
+pub use plan::{PlanSpgemm, PlanSpmm, PlanSpmv, SpgemmPlan, SpmmPlan, SpmvPlan};
 pub use product::{Spgemm, Spmm, Spmv, spgemm, spmm, spmv};

@@ -1,12 +1,12 @@
 //! Matrices in host memory multiplied on a GPU.
 
 use gustav_core::{
-    CsrView, DenseView, DenseViewMut, Error, Index, Problem, Result, Scalar, SemiringKind,
+    Csr, CsrView, DenseView, DenseViewMut, Error, Index, Problem, Result, Scalar, SemiringKind,
 };
 
-use super::plan::{SpmmPlan, SpmvPlan};
+use super::plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
 use super::{DeviceBuffer, DeviceCsr, DeviceDense};
-use crate::plan::{PlanSpmm, PlanSpmv};
+use crate::plan::{PlanSpgemm, PlanSpmm, PlanSpmv};
 use crate::{Device, Explanation};
 
 /// A plan whose executions move the operands to the GPU and the product back.
@@ -137,6 +137,72 @@ impl<T: Scalar, I: Index, O: Index> HostSpmv<T, I, O> {
         }
         self.plan.execute(&self.a, alpha, &self.x, beta, &mut self.y, self.device.stream())?;
         self.y.read(y)
+    }
+}
+
+/// A plan for two sparse matrices whose executions move the operands to the GPU and the product
+/// back.
+pub(crate) struct HostSpgemm<T: Scalar, I: Index, O: Index> {
+    device: gustav_cuda::Device,
+    problem: Problem,
+    a: DeviceCsr<T, I, O>,
+    b: DeviceCsr<T, I, O>,
+    products: u64,
+    plan: SpgemmPlan<T, I, O>,
+}
+
+impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
+    /// Moves `a` and `b` to the GPU and plans there.
+    pub fn new(
+        device: &Device,
+        a: &CsrView<'_, T, I, O>,
+        b: &CsrView<'_, T, I, O>,
+        problem: &Problem,
+    ) -> Result<Self> {
+        let cuda = device.cuda_device()?;
+        let (on_a, on_b) = (DeviceCsr::upload(cuda, a)?, DeviceCsr::upload(cuda, b)?);
+        let plan = (&on_a).plan_spgemm(&on_b, device, problem)?;
+        let (device, problem) = (cuda.clone(), problem.clone());
+        let products = products(a, b, problem.transpose_a);
+        Ok(HostSpgemm { device, problem, a: on_a, b: on_b, products, plan })
+    }
+
+    /// What the plan on the GPU says.
+    pub fn explain(&self) -> &Explanation {
+        self.plan.explain()
+    }
+
+    /// Intermediate products.
+    pub fn products(&self) -> u64 {
+        self.products
+    }
+
+    /// C = α·op(A)·B over `kind`.
+    pub fn execute(
+        &mut self,
+        kind: SemiringKind,
+        a: &CsrView<'_, T, I, O>,
+        alpha: T::Accum,
+        b: &CsrView<'_, T, I, O>,
+    ) -> Result<Csr<T, I, O>> {
+        check(kind, &self.problem, a)?;
+        self.a.values_mut().write(a.values())?;
+        self.b.values_mut().write(b.values())?;
+        self.plan.execute(&self.a, alpha, &self.b, self.device.stream())?.download()
+    }
+}
+
+/// Multiplications of op(A)·B; none where the shapes do not fit.
+fn products<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    b: &CsrView<'_, T, I, O>,
+    transpose_a: bool,
+) -> u64 {
+    let length = |row: usize| if row < b.nrows() { b.row_len(row) as u64 } else { 0 };
+    if transpose_a {
+        (0..a.nrows()).map(|row| a.row_len(row) as u64 * length(row)).sum()
+    } else {
+        a.indices().iter().map(|k| length(k.to_usize())).sum()
     }
 }
 

@@ -28,9 +28,9 @@ mod tune;
 mod upload;
 
 pub use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Event, Probe, Profile, Stream};
-pub use gustav_cuda::{spmm, spmv};
-pub(crate) use host::{HostSpmm, HostSpmv};
-pub use plan::{SpmmPlan, SpmvPlan};
+pub use gustav_cuda::{spgemm, spmm, spmv};
+pub(crate) use host::{HostSpgemm, HostSpmm, HostSpmv};
+pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
 pub use upload::Upload;
 
 use gustav_core::{Error, Layout, Result, Scalar};

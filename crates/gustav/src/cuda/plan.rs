@@ -1,13 +1,13 @@
 //! Plans with every operand in a GPU's memory.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
-use gustav_cuda::{spmm, spmv};
+use gustav_cuda::{spgemm, spmm, spmv};
 use gustav_plan::Chooser;
 
 use super::{DeviceBuffer, DeviceCsr, DeviceDense, Stream, tune};
 use crate::Device;
 use crate::explain::{Config, Explanation};
-use crate::plan::{PlanSpmm, PlanSpmv, accessors};
+use crate::plan::{PlanSpgemm, PlanSpmm, PlanSpmv, accessors};
 
 /// A plan for sparse × dense products with one pattern of A on a GPU, made by
 /// [`Device::plan_spmm`] of a matrix there.
@@ -106,6 +106,75 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmv for &DeviceCsr<T, I, O> {
         let bytes = inner.workspace_bytes();
         let explanation = Explanation::new(problem, device, None, choice, bytes);
         Ok(SpmvPlan { inner, explanation })
+    }
+}
+
+/// A plan for sparse × sparse products with one pattern of A and of B on a GPU, made by
+/// [`Device::plan_spgemm`] of matrices there.
+pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32> {
+    inner: spgemm::SpgemmPlan<T, I, O>,
+    explanation: Explanation,
+}
+
+impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
+    accessors!();
+
+    /// Intermediate products, where the algorithm counts them.
+    pub fn products(&self) -> Option<u64> {
+        self.inner.products()
+    }
+
+    /// A new C = α·op(A)·B, over the semiring of the plan's problem, after the work queued on
+    /// `stream`, which waits for it.
+    ///
+    /// # Errors
+    /// As [`gustav_cuda::SpgemmPlan::execute`].
+    pub fn execute(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        self.inner.execute(a, alpha, b, stream)
+    }
+
+    /// The values of C = α·op(A)·B into an earlier result of this plan: nothing symbolic is done
+    /// and no memory is taken.
+    ///
+    /// # Errors
+    /// As [`gustav_cuda::SpgemmPlan::execute_into`].
+    pub fn execute_into(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        c: &mut DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<()> {
+        self.inner.execute_into(a, alpha, b, c, stream)
+    }
+}
+
+impl<T: Scalar, I: Index, O: Index> PlanSpgemm for &DeviceCsr<T, I, O> {
+    type Plan = SpgemmPlan<T, I, O>;
+
+    fn plan_spgemm(self, b: Self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
+        check(device, self, problem)?;
+        let (chooser, tuned) = match device.chooser() {
+            Chooser::Autotune => {
+                let (best, reason) = tune::spgemm(self, b, problem)?;
+                (Chooser::Named(best), Some(reason))
+            }
+            chooser => (chooser, None),
+        };
+        let options = spgemm::Options { chooser, ..spgemm::Options::default() };
+        let inner = spgemm::SpgemmPlan::new(self, b, problem, &options)?;
+        let mut choice = inner.choice().clone().map(Config::CudaSpgemm);
+        choice.reason = tuned.unwrap_or(choice.reason);
+        let bytes = inner.workspace_bytes();
+        let explanation = Explanation::new(problem, device, None, choice, bytes);
+        Ok(SpgemmPlan { inner, explanation })
     }
 }
 

@@ -3,7 +3,7 @@
 use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::probe::timed;
-use gustav_cuda::{DeviceBuffer, Stream, spmm, spmv};
+use gustav_cuda::{DeviceBuffer, Stream, spgemm, spmm, spmv};
 use gustav_plan::{Algorithm, Chooser, autotune};
 
 use super::{DeviceCsr, DeviceDense};
@@ -46,6 +46,21 @@ pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
         let options = spmv::Options { chooser, ..spmv::Options::default() };
         let mut plan = spmv::SpmvPlan::new(a, &problem, &options)?;
         median_seconds(stream, || plan.execute(a, one, &x, zero, &mut y, stream))
+    })
+}
+
+/// The same for two sparse matrices: the whole product, symbolic work included.
+pub(super) fn spgemm<T: Scalar, I: Index, O: Index>(
+    a: &DeviceCsr<T, I, O>,
+    b: &DeviceCsr<T, I, O>,
+    problem: &Problem,
+) -> Result<(Algorithm, String)> {
+    let stream = a.device().stream();
+    let problem = problem.clone().semiring(SemiringKind::PlusTimes);
+    let one = T::one().to_accum();
+    fastest(spgemm::catalog(), |chooser| {
+        let options = spgemm::Options { chooser, ..spgemm::Options::default() };
+        median_seconds(stream, || spgemm::multiply(a, one, b, &problem, &options, stream).map(drop))
     })
 }
 

@@ -4,8 +4,8 @@ mod spgemm;
 mod spmm;
 mod spmv;
 
-pub use spgemm::SpgemmPlan;
 pub(crate) use spgemm::tune as tune_spgemm;
+pub use spgemm::{PlanSpgemm, SpgemmPlan};
 pub use spmm::{PlanSpmm, SpmmPlan};
 pub use spmv::{PlanSpmv, SpmvPlan};
 

@@ -1,6 +1,6 @@
 //! Sparse × sparse.
 
-use gustav_core::{Csr, CsrView, Index, PlusTimes, Problem, Result, Scalar, Semiring};
+use gustav_core::{Csr, CsrView, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring};
 use gustav_cpu::Options;
 use gustav_cpu::spgemm::multiply;
 use gustav_plan::Chooser;
@@ -86,6 +86,18 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
         let Spgemm { a, b, sorted, drop_zeros, settings } = self;
         let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted);
         let device = settings.device()?;
+        if device.is_cuda() {
+            if drop_zeros {
+                return Err(Error::Unsupported {
+                    problem: problem.to_string(),
+                    backend: device.name().into(),
+                    reason: "entries of zero stay there".into(),
+                    nearest: "cpu, or drop_zeros(false)".into(),
+                });
+            }
+            let mut plan = device.plan_spgemm(a, b, &problem)?;
+            return plan.execute_with(settings.semiring, a, settings.alpha, b);
+        }
         device.offers(&problem)?;
         let options = match device.chooser() {
             Chooser::Autotune => tune(&device, a, b, &problem)?.0,

@@ -1,0 +1,130 @@
+//! The SpGEMM algorithms of this backend, and what a plan asks of each.
+
+use gustav_core::{Error, Index, Problem, Result, Scalar};
+use gustav_plan::Algorithm;
+
+use super::operands::Operands;
+use super::vendor;
+use crate::catalog::Entry;
+use crate::spmm::unsupported;
+use crate::{Device, DeviceCsr};
+
+/// An algorithm prepared for one pattern of A and of B: what a plan holds.
+pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
+    /// Bytes that it holds on the device.
+    fn bytes(&self) -> usize;
+
+    /// Intermediate products, where it has counted them.
+    fn products(&self) -> Option<u64> {
+        None
+    }
+
+    /// Queues C = scale(α, A·B) as a new matrix on the device's own stream.
+    ///
+    /// # Safety
+    /// The addresses in `operands` are valid until the device's stream has done the work, and A and
+    /// B have the patterns that the method was prepared for.
+    unsafe fn execute(
+        &mut self,
+        device: &Device,
+        operands: &Operands,
+    ) -> Result<DeviceCsr<T, I, O>>;
+
+    /// Queues the values of C = scale(α, A·B) into `c`, an earlier result, on the device's own
+    /// stream; neither allocates nor waits.
+    ///
+    /// # Safety
+    /// As [`Method::execute`].
+    unsafe fn refill(
+        &mut self,
+        device: &Device,
+        operands: &Operands,
+        c: &mut DeviceCsr<T, I, O>,
+    ) -> Result<()>;
+}
+
+/// A refusal to compute into a known pattern.
+pub(crate) fn no_refill(problem: &Problem, algorithm: Algorithm) -> Error {
+    let backend = format!("{algorithm} into a known pattern");
+    unsupported(problem, &backend, "it finds C anew", "SpgemmPlan::execute")
+}
+
+/// Each algorithm is a module with
+/// - `Config`: its tile sizes;
+/// - `supports(&Problem) -> Result<()>`;
+/// - `configs(&Problem) -> Vec<Config>`: those that autotuning tries, the first of them its own
+///   choice;
+/// - `Prepared::new(&Device, &Operands, &Problem, Config) -> Result<Prepared>`, a [`Method`].
+macro_rules! algorithms {
+    ($($variant:ident => $module:ident,)*) => {
+        /// The configuration of one algorithm.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        #[non_exhaustive]
+        pub enum Config {
+            $(
+                #[doc = concat!("Of `", stringify!($module), "`.")]
+                $variant($module::Config),
+            )*
+        }
+
+        impl Config {
+            /// The algorithm that it configures.
+            pub fn algorithm(&self) -> Algorithm {
+                match self {
+                    $(Config::$variant(_) => Algorithm::$variant,)*
+                }
+            }
+
+            /// The configurations of `algorithm` that are worth timing for `problem`.
+            pub fn candidates(algorithm: Algorithm, problem: &Problem) -> Vec<Self> {
+                match algorithm {
+                    $(Algorithm::$variant => {
+                        $module::configs(problem).into_iter().map(Config::$variant).collect()
+                    })*
+                    _ => Vec::new(),
+                }
+            }
+
+            /// The algorithm in this configuration, prepared for the patterns of `operands`.
+            pub(super) fn prepare<T: Scalar, I: Index, O: Index>(
+                self,
+                device: &Device,
+                operands: &Operands,
+                problem: &Problem,
+            ) -> Result<Box<dyn Method<T, I, O>>> {
+                Ok(match self {
+                    $(Config::$variant(config) => {
+                        Box::new($module::Prepared::new(device, operands, problem, config)?)
+                    })*
+                })
+            }
+        }
+
+        static CATALOG: &[Entry] = &[$(
+            Entry { algorithm: Algorithm::$variant, supports: $module::supports },
+        )*];
+    };
+}
+
+algorithms! {
+    Vendor => vendor,
+}
+
+/// The SpGEMM algorithms of this backend.
+pub fn catalog() -> &'static [Entry] {
+    CATALOG
+}
+
+/// `algorithm` is in the catalog and computes `problem`.
+pub(super) fn check(problem: &Problem, algorithm: Algorithm) -> Result<()> {
+    match CATALOG.iter().find(|e| e.algorithm == algorithm) {
+        Some(entry) => (entry.supports)(problem),
+        None => {
+            let backend = format!("{algorithm} on CUDA");
+            let nearest: Vec<_> = CATALOG.iter().map(|e| e.algorithm.name()).collect();
+            let reason = "it has no kernel for this product";
+            Err(unsupported(problem, &backend, reason, &nearest.join(", ")))
+        }
+    }
+}

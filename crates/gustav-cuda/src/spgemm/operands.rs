@@ -1,0 +1,62 @@
+//! The operands of one execution, as an algorithm's host side sees them.
+
+use gustav_core::{DType, Index, IndexType, Problem, Scalar};
+
+use crate::{DeviceBuffer, DeviceCsr};
+
+/// Shape and arrays of a sparse matrix on the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sparse {
+    pub rows: usize,
+    pub cols: usize,
+    pub nnz: usize,
+    pub offsets: u64,
+    pub indices: u64,
+    pub values: u64,
+}
+
+impl Sparse {
+    /// The arrays of `m`.
+    pub(crate) fn of<T: Scalar, I: Index, O: Index>(m: &DeviceCsr<T, I, O>) -> Self {
+        Self::over(m.nrows(), m.ncols(), m.offsets(), m.indices(), m.values())
+    }
+
+    /// These arrays.
+    pub(crate) fn over<T: Scalar, I: Index, O: Index>(
+        rows: usize,
+        cols: usize,
+        offsets: &DeviceBuffer<O>,
+        indices: &DeviceBuffer<I>,
+        values: &DeviceBuffer<T>,
+    ) -> Self {
+        let (offsets, nnz) = (offsets.address(), indices.len());
+        let (indices, values) = (indices.address(), values.address());
+        Sparse { rows, cols, nnz, offsets, indices, values }
+    }
+}
+
+/// op(A), B and α.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operands {
+    pub a: Sparse,
+    pub b: Sparse,
+    /// Bits of α in the type of sums.
+    pub alpha: u64,
+    pub dtype: DType,
+    pub index_type: IndexType,
+    pub offset_type: IndexType,
+}
+
+impl Operands {
+    /// The operands of `problem` with these arrays.
+    pub(crate) fn new(problem: &Problem, a: Sparse, b: Sparse, alpha: u64) -> Self {
+        Operands {
+            a,
+            b,
+            alpha,
+            dtype: problem.dtype,
+            index_type: problem.index_type,
+            offset_type: problem.offset_type,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! A plan: one algorithm prepared for one pattern of A and of B.
+
+use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
+use gustav_plan::{Algorithm, Choice, Chooser};
+
+use super::catalog::{self, Config, Method};
+use super::operands::{Operands, Sparse};
+use crate::spmm::{bits, unsupported};
+use crate::stream::Stream;
+use crate::transposed::Transposed;
+use crate::{Device, DeviceCsr};
+
+/// What the caller of a plan decides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Who chooses the algorithm.
+    pub chooser: Chooser,
+    /// The configuration, in place of the algorithm's own choice.
+    pub config: Option<Config>,
+}
+
+/// A plan for C = α·op(A)·B, for one pattern of A and of B and any values.
+///
+/// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums of
+/// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] asks for it.
+pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32> {
+    device: Device,
+    problem: Problem,
+    choice: Choice<Config>,
+    method: Box<dyn Method<T, I, O>>,
+    transposed: Option<Transposed<T, I, O>>,
+    /// Entries of the last C.
+    nnz: Option<usize>,
+}
+
+/// C = α·op(A)·B in one call, without keeping a plan.
+///
+/// # Errors
+/// As [`SpgemmPlan::new`] and [`SpgemmPlan::execute`].
+pub fn multiply<T: Scalar, I: Index, O: Index>(
+    a: &DeviceCsr<T, I, O>,
+    alpha: T::Accum,
+    b: &DeviceCsr<T, I, O>,
+    problem: &Problem,
+    options: &Options,
+    stream: &Stream,
+) -> Result<DeviceCsr<T, I, O>> {
+    SpgemmPlan::new(a, b, problem, options)?.execute(a, alpha, b, stream)
+}
+
+impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
+    /// Looks at the patterns of `a` and `b` on the device and chooses how to multiply them. Work
+    /// that was queued on them on other streams is waited for.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when `a` and `b` do not fit together, [`Error::Pattern`] when `problem` was
+    /// made for others, [`Error::Unsupported`] when the algorithm named in `options` cannot compute
+    /// `problem`, [`Error::Argument`] when the operands are on two devices,
+    /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
+    /// [`Error::Device`].
+    pub fn new(
+        a: &DeviceCsr<T, I, O>,
+        b: &DeviceCsr<T, I, O>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        let device = a.device().clone();
+        check(&device, problem, a, b)?;
+        let (config, reason) = choose(problem, options)?;
+        for m in [a, b] {
+            m.offsets().join()?;
+            m.indices().join()?;
+        }
+        let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
+        let operands = Operands::new(problem, left(a, transposed.as_ref()), Sparse::of(b), 0);
+        let method = config.prepare(&device, &operands, problem)?;
+        let choice = Choice { algorithm: config.algorithm(), config, reason };
+        let problem = problem.clone();
+        Ok(SpgemmPlan { device, problem, choice, method, transposed, nnz: None })
+    }
+
+    /// What was chosen, and why.
+    pub fn choice(&self) -> &Choice<Config> {
+        &self.choice
+    }
+
+    /// Bytes that the plan holds on the device beside the caller's arrays.
+    pub fn workspace_bytes(&self) -> usize {
+        self.method.bytes() + self.transposed.as_ref().map_or(0, Transposed::bytes)
+    }
+
+    /// Intermediate products: multiplications that the patterns call for, where the algorithm
+    /// counts them.
+    pub fn products(&self) -> Option<u64> {
+        self.method.products()
+    }
+
+    /// Computes C = α·op(A)·B as a new matrix, after the work queued on `stream`, which then waits
+    /// for it. `a` and `b` have the patterns that the plan was made for, and any values.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when `a` or `b` has another shape or number of entries,
+    /// [`Error::Overflow`] when the entries of C outnumber the offset type, [`Error::OutOfMemory`]
+    /// with the device left usable, [`Error::Device`].
+    pub fn execute(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let (device, operands) = self.begin(a, alpha, b, stream)?;
+        // SAFETY: shapes and numbers of entries are the plan's, the patterns by the caller's word
+        // and the invariants of `DeviceCsr`; the buffers wait for the stream when they are freed.
+        let c = unsafe { self.method.execute(&device, &operands)? };
+        self.nnz = Some(c.nnz());
+        end(&device, stream)?;
+        Ok(c)
+    }
+
+    /// Computes the values of C = α·op(A)·B into `c`, a matrix that an earlier
+    /// [`SpgemmPlan::execute`] of this plan returned: nothing symbolic is done and no memory is
+    /// taken. Otherwise as there.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when `a`, `b` or `c` has another shape or number of entries or nothing
+    /// was computed before, [`Error::Unsupported`] for algorithms that find C anew,
+    /// [`Error::Device`].
+    pub fn execute_into(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        c: &mut DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<()> {
+        let shape = (self.problem.output_rows(), self.problem.columns);
+        if (c.nrows(), c.ncols()) != shape || self.nnz != Some(c.nnz()) {
+            let name = |(rows, cols), nnz: Option<usize>| match nnz {
+                Some(nnz) => format!("C {rows} x {cols} with {nnz} nonzeros"),
+                None => format!("C {rows} x {cols} that this plan has computed"),
+            };
+            return Err(Error::Pattern {
+                expected: name(shape, self.nnz),
+                found: name((c.nrows(), c.ncols()), Some(c.nnz())),
+            });
+        }
+        let (device, operands) = self.begin(a, alpha, b, stream)?;
+        c.offsets().join()?;
+        c.indices().join()?;
+        c.values().join()?;
+        // SAFETY: as in `execute`; `c` has the shape and number of entries of the product, its
+        // pattern by the caller's word.
+        unsafe { self.method.refill(&device, &operands, c)? };
+        end(&device, stream)
+    }
+
+    /// The checked operands, on the device's stream after the work queued on `stream`.
+    fn begin(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<(Device, Operands)> {
+        let device = self.device.clone();
+        check(&device, &self.problem, a, b)?;
+        device.bind()?;
+        if stream.handle() != device.stream().handle() {
+            device.stream().wait(&stream.record()?)?;
+        }
+        for m in [a, b] {
+            m.offsets().join()?;
+            m.indices().join()?;
+            m.values().join()?;
+        }
+        if let Some(transposed) = &self.transposed {
+            transposed.refresh(device.stream(), a)?;
+        }
+        let a = left(a, self.transposed.as_ref());
+        Ok((device, Operands::new(&self.problem, a, Sparse::of(b), bits(alpha))))
+    }
+}
+
+/// Lets `stream` wait for the work on the device's stream.
+fn end(device: &Device, stream: &Stream) -> Result<()> {
+    if stream.handle() != device.stream().handle() {
+        stream.wait(&device.stream().record()?)?;
+    }
+    Ok(())
+}
+
+/// op(A).
+fn left<T: Scalar, I: Index, O: Index>(
+    a: &DeviceCsr<T, I, O>,
+    transposed: Option<&Transposed<T, I, O>>,
+) -> Sparse {
+    match transposed {
+        None => Sparse::of(a),
+        Some(t) => Sparse::over(a.ncols(), a.nrows(), &t.offsets, &t.indices, &t.values),
+    }
+}
+
+/// The operands are those of `problem`, on `device`.
+fn check<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    problem: &Problem,
+    a: &DeviceCsr<T, I, O>,
+    b: &DeviceCsr<T, I, O>,
+) -> Result<()> {
+    if problem.inner() != b.nrows() && (problem.rows, problem.cols) == (a.nrows(), a.ncols()) {
+        return Err(Error::Shape {
+            op: "spgemm",
+            expected: format!("B with {} rows", problem.inner()),
+            found: format!("{} x {}", b.nrows(), b.ncols()),
+        });
+    }
+    let name = |(rows, cols, nnz), (columns, nnz_b)| {
+        format!("A {rows} x {cols} with {nnz} nonzeros, B {columns} columns with {nnz_b}")
+    };
+    let expected = (
+        (problem.rows, problem.cols, problem.nnz),
+        (problem.columns, problem.nnz_b.unwrap_or(b.nnz())),
+    );
+    let found = ((a.nrows(), a.ncols(), a.nnz()), (b.ncols(), b.nnz()));
+    if expected != found {
+        let (expected, found) = (name(expected.0, expected.1), name(found.0, found.1));
+        return Err(Error::Pattern { expected, found });
+    }
+    if [a, b].iter().any(|m| *m.device() != *device) {
+        return Err(Error::Argument {
+            name: "operand",
+            found: "one on another device".into(),
+            expected: format!("all operands on {}", device.profile().name),
+        });
+    }
+    Ok(())
+}
+
+/// The configuration, checked against the problem, and who chose it.
+fn choose(problem: &Problem, options: &Options) -> Result<(Config, String)> {
+    if problem.operation != Operation::Spgemm {
+        let reason = "it multiplies two sparse matrices";
+        return Err(unsupported(problem, "SpGEMM on CUDA", reason, "Problem::spgemm"));
+    }
+    let (algorithm, why) = match (options.config, options.chooser) {
+        (Some(config), Chooser::Named(a)) if a != config.algorithm() => {
+            return Err(Error::Argument {
+                name: "config",
+                found: format!("one of {}", config.algorithm()),
+                expected: format!("one of {a}"),
+            });
+        }
+        (Some(config), _) => (config.algorithm(), "configured by the caller"),
+        (None, Chooser::Named(algorithm)) => (algorithm, "named by the caller"),
+        (None, Chooser::Auto) => (Algorithm::Vendor, "the only one"),
+        (None, chooser) => {
+            let reason = format!("the chooser {chooser} does not choose among its algorithms");
+            return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));
+        }
+    };
+    catalog::check(problem, algorithm)?;
+    let own = Config::candidates(algorithm, problem).into_iter().next();
+    let config = options.config.or(own).ok_or_else(|| {
+        let backend = format!("{algorithm} on CUDA");
+        unsupported(problem, &backend, "it has no configuration for this product", "auto")
+    })?;
+    Ok((config, why.into()))
+}

@@ -1,0 +1,37 @@
+//! SpGEMM on the device against the oracle, one file per algorithm.
+
+use gustav_core::{Csr, Index, Result, Scalar, Semiring};
+use gustav_cuda::spgemm::{Options, SpgemmPlan};
+use gustav_cuda::{Device, DeviceCsr};
+use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
+
+mod vendor;
+
+/// The first device; these tests are ignored where there is none.
+fn device() -> Device {
+    Device::cuda(0).expect("a CUDA device")
+}
+
+/// One case of the battery, on a stream of its own.
+fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    device: &Device,
+    options: &Options,
+    case: &SpgemmCase<'_, T, I, O>,
+) -> Result<Csr<T, I, O>> {
+    let (a, b) = (DeviceCsr::upload(device, &case.a)?, DeviceCsr::upload(device, &case.b)?);
+    let problem = a.spgemm(&b).sorted(case.sorted).semiring(S::KIND);
+    let mut plan = SpgemmPlan::new(&a, &b, &problem, options)?;
+    let stream = device.new_stream()?;
+    let c = plan.execute(&a, S::one(), &b, &stream)?;
+    stream.synchronize()?;
+    c.download()
+}
+
+/// The battery for the types and the semiring.
+fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    settings: &Settings,
+    options: &Options,
+) {
+    let device = device();
+    check_spgemm::<T, I, O, S>(settings, |case| run::<T, I, O, S>(&device, options, &case));
+}
