@@ -5,6 +5,7 @@ use std::mem::transmute;
 
 use gustav_core::{Scalar, bf16, f16};
 
+use super::intrinsics::vector;
 use super::vector::{Vector, Work};
 
 /// The 256-bit registers.
@@ -21,111 +22,24 @@ pub unsafe fn enable<T: Scalar, V: Vector<T>, W: Work<T>>(work: W) {
     unsafe { work.run::<V>() }
 }
 
-macro_rules! vector {
-    ($t:ty, $accum:ty, $v:ty, $mask:ty, $lanes:literal,
-     $splat:ident, $add:ident, $mul:ident, $fma:ident, $load_sums:ident, $store_sums:ident,
-     mask: |$c:ident| $make_mask:block,
-     load: |$lp:ident| $load:expr,
-     load_masked: |$mp:ident, $mm:ident| $load_masked:expr,
-     store: |$sp:ident, $sv:ident| $store:expr,
-     store_masked: |$np:ident, $nm:ident, $nv:ident| $store_masked:expr,
-     stream: |$tp:ident, $tv:ident| $stream:expr,
-     pieces: |$qp:ident, $qv:ident| $pieces:expr) => {
-        impl Vector<$t> for Avx2 {
-            type V = $v;
-            type Mask = $mask;
-            const LANES: usize = $lanes;
-            const WIDTH: usize = 8;
-            const WHOLE: bool = true;
-            const GROUP_WIDTH: usize = 2;
-
-            #[inline(always)]
-            unsafe fn splat(a: $accum) -> $v {
-                // SAFETY: this and every other intrinsic below: the caller has AVX2, and says
-                // which lanes behind the pointers may be touched.
-                unsafe { $splat(a) }
-            }
-            #[inline(always)]
-            unsafe fn mask($c: usize) -> $mask {
-                $make_mask
-            }
-            #[inline(always)]
-            unsafe fn load($lp: *const $t) -> $v {
-                // SAFETY: as above.
-                unsafe { $load }
-            }
-            #[inline(always)]
-            unsafe fn load_masked($mp: *const $t, $mm: $mask) -> $v {
-                // SAFETY: as above.
-                unsafe { $load_masked }
-            }
-            #[inline(always)]
-            unsafe fn store($sp: *mut $t, $sv: $v) {
-                // SAFETY: as above.
-                unsafe { $store }
-            }
-            #[inline(always)]
-            unsafe fn store_masked($np: *mut $t, $nm: $mask, $nv: $v) {
-                // SAFETY: as above.
-                unsafe { $store_masked }
-            }
-            #[inline(always)]
-            unsafe fn stream($tp: *mut $t, $tv: $v) {
-                // SAFETY: as above; aligned, says the caller.
-                unsafe { $stream }
-            }
-            #[inline(always)]
-            unsafe fn stream_pieces($qp: *mut $t, $qv: $v) {
-                // SAFETY: as above; aligned to 16 bytes, says the caller.
-                unsafe { $pieces }
-            }
-            #[inline(always)]
-            unsafe fn fetch(p: *const $t) {
-                // SAFETY: as above; a prefetch never faults.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
-            }
-            #[inline(always)]
-            unsafe fn load_sums(p: *const $accum) -> $v {
-                // SAFETY: as above.
-                unsafe { $load_sums(p) }
-            }
-            #[inline(always)]
-            unsafe fn store_sums(p: *mut $accum, v: $v) {
-                // SAFETY: as above.
-                unsafe { $store_sums(p, v) }
-            }
-            #[inline(always)]
-            unsafe fn mul_add(a: $v, b: $v, acc: $v) -> $v {
-                // SAFETY: as above.
-                unsafe { $fma(a, b, acc) }
-            }
-            #[inline(always)]
-            unsafe fn add(a: $v, b: $v) -> $v {
-                // SAFETY: as above.
-                unsafe { $add(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn scale(factor: $v, sum: $v) -> $v {
-                // SAFETY: as above.
-                unsafe { $mul(factor, sum) }
-            }
-            #[inline(always)]
-            unsafe fn enter<W: Work<$t>>(work: W) {
-                // SAFETY: as above.
-                unsafe { enable::<$t, Self, W>(work) }
-            }
-        }
+macro_rules! vector_256 {
+    ($t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, [$($names:ident),*], $fma:ident,
+     $($how:tt)*) => {
+        vector!(Avx2, $t => $accum, $v, $mask, $lanes, 2, [$($names),*],
+            mul_add: |a, b, acc| $fma(a, b, acc),
+            $($how)*,
+            fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
+            enter: |work| enable::<$t, Self, _>(work));
     };
 }
 
-vector!(f32, f32, __m256, __m256i, 8,
-    _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_storeu_ps,
-    mask: |c| {
-        let lanes = [0, 1, 2, 3, 4, 5, 6, 7];
-        // SAFETY: the caller has AVX2.
-        unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(c as i32), transmute::<[i32; 8], __m256i>(lanes)) }
-    },
+vector_256!(f32 => f32, __m256, __m256i, 8,
+    [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
+    _mm256_fmadd_ps,
+    mask: |count| _mm256_cmpgt_epi32(
+        _mm256_set1_epi32(count as i32),
+        transmute::<[i32; 8], __m256i>([0, 1, 2, 3, 4, 5, 6, 7]),
+    ),
     load: |p| _mm256_loadu_ps(p),
     load_masked: |p, m| _mm256_maskload_ps(p, m),
     store: |p, v| _mm256_storeu_ps(p, v),
@@ -133,14 +47,13 @@ vector!(f32, f32, __m256, __m256i, 8,
     stream: |p, v| _mm256_stream_ps(p, v),
     pieces: |p, v| stream_256(p.cast(), _mm256_castps_si256(v)));
 
-vector!(f64, f64, __m256d, __m256i, 4,
-    _mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_fmadd_pd,
-    _mm256_loadu_pd, _mm256_storeu_pd,
-    mask: |c| {
-        let lanes = [0, 1, 2, 3];
-        // SAFETY: the caller has AVX2.
-        unsafe { _mm256_cmpgt_epi64(_mm256_set1_epi64x(c as i64), transmute::<[i64; 4], __m256i>(lanes)) }
-    },
+vector_256!(f64 => f64, __m256d, __m256i, 4,
+    [_mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_loadu_pd, _mm256_storeu_pd],
+    _mm256_fmadd_pd,
+    mask: |count| _mm256_cmpgt_epi64(
+        _mm256_set1_epi64x(count as i64),
+        transmute::<[i64; 4], __m256i>([0, 1, 2, 3]),
+    ),
     load: |p| _mm256_loadu_pd(p),
     load_masked: |p, m| _mm256_maskload_pd(p, m),
     store: |p, v| _mm256_storeu_pd(p, v),
@@ -148,10 +61,10 @@ vector!(f64, f64, __m256d, __m256i, 4,
     stream: |p, v| _mm256_stream_pd(p, v),
     pieces: |p, v| stream_256(p.cast(), _mm256_castpd_si256(v)));
 
-vector!(f16, f32, __m256, usize, 8,
-    _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_storeu_ps,
-    mask: |c| { c },
+vector_256!(f16 => f32, __m256, usize, 8,
+    [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
+    _mm256_fmadd_ps,
+    mask: |count| count,
     load: |p| _mm256_cvtph_ps(_mm_loadu_si128(p.cast())),
     load_masked: |p, m| _mm256_cvtph_ps(load_some(p.cast(), m)),
     store: |p, v| _mm_storeu_si128(p.cast(), narrow_f16(v)),
@@ -159,10 +72,10 @@ vector!(f16, f32, __m256, usize, 8,
     stream: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)),
     pieces: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)));
 
-vector!(bf16, f32, __m256, usize, 8,
-    _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_storeu_ps,
-    mask: |c| { c },
+vector_256!(bf16 => f32, __m256, usize, 8,
+    [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
+    _mm256_fmadd_ps,
+    mask: |count| count,
     load: |p| widen_bf16(_mm_loadu_si128(p.cast())),
     load_masked: |p, m| widen_bf16(load_some(p.cast(), m)),
     store: |p, v| _mm_storeu_si128(p.cast(), narrow_bf16(v)),

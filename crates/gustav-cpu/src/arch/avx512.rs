@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 use gustav_core::{bf16, f16};
 
 use super::avx2::stream_256;
+use super::intrinsics::vector;
 use super::vector::{Vector, Work};
 
 /// The 512-bit registers.
@@ -28,127 +29,54 @@ where
     unsafe { work.run::<Avx512>() }
 }
 
-macro_rules! vector {
-    ($t:ty, $accum:ty, $v:ty, $mask:ty, $lanes:literal,
-     $splat:ident, $add:ident, $mul:ident, $fma:ident, $load:ident, $store:ident,
-     load: |$lp:ident, $lm:ident| $load_masked:expr,
-     store: |$sp:ident, $sm:ident, $sv:ident| $store_masked:expr,
+/// With masks for free, whole vectors are loaded and stored as masked ones.
+macro_rules! vector_512 {
+    ($t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, [$($names:ident),*], $fma:ident,
+     load: |$lp:ident, $lm:ident| $load:expr,
+     store: |$sp:ident, $sm:ident, $sv:ident| $store:expr,
      stream: |$tp:ident, $tv:ident| $stream:expr,
      pieces: |$qp:ident, $qv:ident| $pieces:expr) => {
-        impl Vector<$t> for Avx512 {
-            type V = $v;
-            type Mask = $mask;
-            const LANES: usize = $lanes;
-            const WIDTH: usize = 8;
-            const WHOLE: bool = true;
-            const GROUP_WIDTH: usize = 4;
-
-            #[inline(always)]
-            unsafe fn splat(a: $accum) -> $v {
-                // SAFETY: this and every other intrinsic below: the caller has AVX-512, and
-                // says which lanes behind the pointers may be touched.
-                unsafe { $splat(a) }
-            }
-            #[inline(always)]
-            unsafe fn mask(count: usize) -> $mask {
-                ((1u32 << count) - 1) as $mask
-            }
-            #[inline(always)]
-            unsafe fn load(p: *const $t) -> $v {
-                // SAFETY: as above.
-                unsafe { Self::load_masked(p, !0) }
-            }
-            #[inline(always)]
-            unsafe fn load_masked($lp: *const $t, $lm: $mask) -> $v {
-                // SAFETY: as above.
-                unsafe { $load_masked }
-            }
-            #[inline(always)]
-            unsafe fn store(p: *mut $t, v: $v) {
-                // SAFETY: as above.
-                unsafe { Self::store_masked(p, !0, v) }
-            }
-            #[inline(always)]
-            unsafe fn store_masked($sp: *mut $t, $sm: $mask, $sv: $v) {
-                // SAFETY: as above.
-                unsafe { $store_masked }
-            }
-            #[inline(always)]
-            unsafe fn stream($tp: *mut $t, $tv: $v) {
-                // SAFETY: as above; aligned, says the caller.
-                unsafe { $stream }
-            }
-            #[inline(always)]
-            unsafe fn stream_pieces($qp: *mut $t, $qv: $v) {
-                // SAFETY: as above; aligned to 16 bytes, says the caller.
-                unsafe { $pieces }
-            }
-            #[inline(always)]
-            unsafe fn fetch(p: *const $t) {
-                // SAFETY: as above; a prefetch never faults.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
-            }
-            #[inline(always)]
-            unsafe fn load_sums(p: *const $accum) -> $v {
-                // SAFETY: as above.
-                unsafe { $load(p) }
-            }
-            #[inline(always)]
-            unsafe fn store_sums(p: *mut $accum, v: $v) {
-                // SAFETY: as above.
-                unsafe { $store(p, v) }
-            }
-            #[inline(always)]
-            unsafe fn mul_add(a: $v, b: $v, acc: $v) -> $v {
-                // SAFETY: as above.
-                unsafe { $fma(a, b, acc) }
-            }
-            #[inline(always)]
-            unsafe fn add(a: $v, b: $v) -> $v {
-                // SAFETY: as above.
-                unsafe { $add(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn scale(factor: $v, sum: $v) -> $v {
-                // SAFETY: as above.
-                unsafe { $mul(factor, sum) }
-            }
-            #[inline(always)]
-            unsafe fn enter<W: Work<$t>>(work: W) {
-                // SAFETY: as above.
-                unsafe { enable::<$t, W>(work) }
-            }
-        }
+        vector!(Avx512, $t => $accum, $v, $mask, $lanes, 4, [$($names),*],
+            mul_add: |a, b, acc| $fma(a, b, acc),
+            mask: |count| ((1u32 << count) - 1) as $mask,
+            load: |p| <Self as Vector<$t>>::load_masked(p, !0),
+            load_masked: |$lp, $lm| $load,
+            store: |p, v| <Self as Vector<$t>>::store_masked(p, !0, v),
+            store_masked: |$sp, $sm, $sv| $store,
+            stream: |$tp, $tv| $stream,
+            pieces: |$qp, $qv| $pieces,
+            fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
+            enter: |work| enable::<$t, _>(work));
     };
 }
 
-vector!(f32, f32, __m512, __mmask16, 16,
-    _mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_fmadd_ps,
-    _mm512_loadu_ps, _mm512_storeu_ps,
+vector_512!(f32 => f32, __m512, __mmask16, 16,
+    [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
+    _mm512_fmadd_ps,
     load: |p, m| _mm512_maskz_loadu_ps(m, p),
     store: |p, m, v| _mm512_mask_storeu_ps(p, m, v),
     stream: |p, v| _mm512_stream_ps(p, v),
     pieces: |p, v| stream_512(p.cast(), _mm512_castps_si512(v)));
 
-vector!(f64, f64, __m512d, __mmask8, 8,
-    _mm512_set1_pd, _mm512_add_pd, _mm512_mul_pd, _mm512_fmadd_pd,
-    _mm512_loadu_pd, _mm512_storeu_pd,
+vector_512!(f64 => f64, __m512d, __mmask8, 8,
+    [_mm512_set1_pd, _mm512_add_pd, _mm512_mul_pd, _mm512_loadu_pd, _mm512_storeu_pd],
+    _mm512_fmadd_pd,
     load: |p, m| _mm512_maskz_loadu_pd(m, p),
     store: |p, m, v| _mm512_mask_storeu_pd(p, m, v),
     stream: |p, v| _mm512_stream_pd(p, v),
     pieces: |p, v| stream_512(p.cast(), _mm512_castpd_si512(v)));
 
-vector!(f16, f32, __m512, __mmask16, 16,
-    _mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_fmadd_ps,
-    _mm512_loadu_ps, _mm512_storeu_ps,
+vector_512!(f16 => f32, __m512, __mmask16, 16,
+    [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
+    _mm512_fmadd_ps,
     load: |p, m| _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_f16(v)),
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_f16(v)),
     pieces: |p, v| stream_256(p.cast(), narrow_f16(v)));
 
-vector!(bf16, f32, __m512, __mmask16, 16,
-    _mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_fmadd_ps,
-    _mm512_loadu_ps, _mm512_storeu_ps,
+vector_512!(bf16 => f32, __m512, __mmask16, 16,
+    [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
+    _mm512_fmadd_ps,
     load: |p, m| widen_bf16(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_bf16(v)),
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_bf16(v)),

@@ -1,0 +1,64 @@
+//! How an instruction set says what its vectors are: one implementation of
+//! [`Vector`](super::vector::Vector) from the intrinsics that differ.
+
+/// Implements `Vector<$t>` for `$set`: sums `$accum` in registers `$v` of `$lanes` lanes, masks
+/// `$mask`, up to `$group` vectors of a row when four rows are summed at once. Every block is
+/// unsafe code under the promises of the trait.
+macro_rules! vector {
+    ($set:ty, $t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, $group:literal,
+     [$splat:ident, $add:ident, $mul:ident, $load_sums:ident, $store_sums:ident],
+     mul_add: |$fa:ident, $fb:ident, $fc:ident| $mul_add:expr,
+     mask: |$c:ident| $make_mask:expr,
+     load: |$lp:ident| $load:expr,
+     load_masked: |$mp:ident, $mm:ident| $load_masked:expr,
+     store: |$sp:ident, $sv:ident| $store:expr,
+     store_masked: |$np:ident, $nm:ident, $nv:ident| $store_masked:expr,
+     stream: |$tp:ident, $tv:ident| $stream:expr,
+     pieces: |$qp:ident, $qv:ident| $pieces:expr,
+     fetch: |$hp:ident| $fetch:expr,
+     enter: |$w:ident| $enter:expr) => {
+        impl Vector<$t> for $set {
+            type V = $v;
+            type Mask = $mask;
+            const LANES: usize = $lanes;
+            const WIDTH: usize = 8;
+            const WHOLE: bool = true;
+            const GROUP_WIDTH: usize = $group;
+
+            // SAFETY, of this and every other block below: the caller has the instruction set,
+            // and says which lanes behind the pointers may be touched and how they are aligned.
+            vector!(@each
+                fn splat(a: $accum) -> $v { $splat(a) }
+                fn mask($c: usize) -> $mask { $make_mask }
+                fn load($lp: *const $t) -> $v { $load }
+                fn load_masked($mp: *const $t, $mm: $mask) -> $v { $load_masked }
+                fn store($sp: *mut $t, $sv: $v) -> () { $store }
+                fn store_masked($np: *mut $t, $nm: $mask, $nv: $v) -> () { $store_masked }
+                fn stream($tp: *mut $t, $tv: $v) -> () { $stream }
+                fn stream_pieces($qp: *mut $t, $qv: $v) -> () { $pieces }
+                fn fetch($hp: *const $t) -> () { $fetch }
+                fn load_sums(p: *const $accum) -> $v { $load_sums(p) }
+                fn store_sums(p: *mut $accum, v: $v) -> () { $store_sums(p, v) }
+                fn mul_add($fa: $v, $fb: $v, $fc: $v) -> $v { $mul_add }
+                fn add(a: $v, b: $v) -> $v { $add(a, b) }
+                fn scale(factor: $v, sum: $v) -> $v { $mul(factor, sum) }
+            );
+            #[inline(always)]
+            unsafe fn enter<W: Work<$t>>($w: W) {
+                // SAFETY: as above.
+                unsafe { $enter }
+            }
+        }
+    };
+    (@each $(fn $name:ident($($arg:ident: $of:ty),*) -> $out:ty $body:block)*) => {
+        $(
+            #[inline(always)]
+            #[allow(unused_unsafe, reason = "some instruction sets need no intrinsic here")]
+            unsafe fn $name($($arg: $of),*) -> $out {
+                // SAFETY: as above.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+pub(super) use vector;
