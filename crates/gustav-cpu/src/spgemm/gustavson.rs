@@ -27,6 +27,7 @@ pub(super) struct Worker<A> {
 /// The threads' accumulators and chunks.
 pub(super) struct Workers<A> {
     workers: Vec<Mutex<Worker<A>>>,
+    columns: usize,
 }
 
 impl<A: Arith> Workers<A> {
@@ -35,11 +36,12 @@ impl<A: Arith> Workers<A> {
             let accumulator = Accumulator::new(columns)?;
             Ok(Mutex::new(Worker { accumulator, free: Vec::new(), pending: Vec::new() }))
         };
-        Ok(Workers { workers: (0..threads).map(worker).collect::<Result<_>>()? })
+        Ok(Workers { workers: (0..threads).map(worker).collect::<Result<_>>()?, columns })
     }
 
-    pub fn len(&self) -> usize {
-        self.workers.len()
+    /// Bytes of the accumulators.
+    pub fn bytes(&self) -> usize {
+        self.workers.len() * Accumulator::<A>::bytes(self.columns)
     }
 
     /// Runs `work(worker, unit)` for every unit, each on one thread, in about ascending order;
@@ -109,8 +111,13 @@ pub(super) fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: 
     isa: Isa,
 ) -> Result<Csr<T, I, O>> {
     let Product { job, entries, units, ncols, bound, digests } = product;
-    let capacity = capacity::<T, I, J, O>(&job, units, bound, workers, threads)?;
-    let mut assembly = Assembly::<T, I, O>::new(job.a.nrows(), units, capacity)?;
+    let mut assembly = match for_bound(job.a.nrows(), units, bound)? {
+        Some(assembly) => assembly,
+        None => {
+            let count = count::<T, I, J, O>(&job, units, workers, threads)?;
+            Assembly::<T, I, O>::new(job.a.nrows(), units, count)?
+        }
+    };
     let target = assembly.target();
     let keep = digests.is_some();
     let mut unused = [];
@@ -150,7 +157,7 @@ pub(super) fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: 
         Ok(())
     })?;
     // Chunks that were finished before an earlier unit was.
-    threads.each(workers.len(), |k| {
+    threads.each(workers.workers.len(), |k| {
         let mut worker = workers.workers[k].lock().unwrap_or_else(|e| e.into_inner());
         place_pending(&mut worker, |unit| assembly.start(unit), place);
     });
@@ -176,20 +183,32 @@ fn place_pending<A: Arith>(
     }
 }
 
-/// How many entries C gets room for: the upper bound where it fits, else their exact number.
-fn capacity<T: Scalar, I: Index, J: Index, O: Index>(
-    job: &Job<'_, T, I, J, O>,
+/// Room for as many entries as C may have, where there is memory for that.
+fn for_bound<T: Scalar, I: Index, O: Index>(
+    nrows: usize,
     units: &[Unit],
     bound: u128,
-    workers: &Workers<T::Accum>,
-    threads: &Threads,
-) -> Result<usize> {
+) -> Result<Option<Assembly<'_, T, I, O>>> {
     let bytes = bound * (size_of::<I>() + size_of::<T>()) as u128;
     let fits = bytes <= SMALL
         || available_memory().is_none_or(|available| bytes <= u128::from(available / 2));
-    if fits && bound <= u128::from(O::MAX) {
-        return Ok(bound as usize);
+    if !fits || bound > u128::from(O::MAX) {
+        return Ok(None);
     }
+    match Assembly::new(nrows, units, bound as usize) {
+        // Memory that was free a moment ago.
+        Err(Error::OutOfMemory { .. }) => Ok(None),
+        assembly => assembly.map(Some),
+    }
+}
+
+/// The number of entries of C.
+fn count<T: Scalar, I: Index, J: Index, O: Index>(
+    job: &Job<'_, T, I, J, O>,
+    units: &[Unit],
+    workers: &Workers<T::Accum>,
+    threads: &Threads,
+) -> Result<usize> {
     let total = AtomicUsize::new(0);
     workers.each_unit(threads, T::Accum::zero(), units.len(), |worker, unit| {
         let rows = units[unit].rows.clone();
@@ -303,6 +322,11 @@ unsafe fn unit_body<S: Semiring<T::Accum>, V: Vector, T: Scalar, I: Index, J: In
     let (columns, sums) = (chunk.columns.as_mut_ptr(), chunk.sums.as_mut_ptr());
     let mut len = 0;
     for row in unit.rows.clone() {
+        if job.a.row_range(row).is_empty() {
+            // SAFETY: row ends are this thread's.
+            unsafe { ends.slice(row + 1..row + 2)[0] = O::truncate(len) };
+            continue;
+        }
         // SAFETY: the unit's bound leaves room for every row; row ends are this thread's.
         unsafe {
             let (columns, sums) = (columns.add(len), sums.add(len));

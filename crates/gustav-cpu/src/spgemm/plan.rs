@@ -5,7 +5,6 @@ use gustav_core::{
 };
 use gustav_plan::{Algorithm, Choice};
 
-use super::accumulator::Accumulator;
 use super::columns::Columns;
 use super::gustavson::{self, Entries, Product, Workers};
 use super::row::Job;
@@ -45,6 +44,8 @@ struct Transposed<T, I, O> {
 
 // Units are cut within this many parts of A for every thread.
 const PARTS: usize = 8;
+// Rows and nonzeros of A up to which one thread is done before a second one would have begun.
+const SERIAL: usize = 2048;
 
 impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     /// Looks at the patterns of `a` and `b` and chooses how to multiply them.
@@ -76,12 +77,12 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         check_problem(problem, &a, &b)?;
         let isa = options.isa()?;
         let threads = options.threads.clone();
-        let count = threads.count();
+        let count = if a.nrows() + a.nnz() <= SERIAL { 1 } else { threads.count() };
         let (transposed, columns, analysis) = threads.run(|| {
             let transposed = problem.transpose_a.then(|| Transposed::new(&a)).transpose()?;
             let columns = Columns::new(&b)?;
             let op_a = transposed.as_ref().map_or(a, |t| t.view(&a));
-            let parts = count * PARTS;
+            let parts = if count == 1 { 1 } else { count * PARTS };
             let analysis = match &columns {
                 None => Analysis::new(&op_a, &b, parts)?,
                 Some(columns) => Analysis::new(&op_a, &columns.relabel(b), parts)?,
@@ -91,7 +92,8 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let (algorithm, reason) = choose(problem, options, analysis.products)?;
         let width = columns.as_ref().map_or(b.ncols(), |c| c.names.len());
         let count = count.min(analysis.units.len());
-        let width = if algorithm == Algorithm::Gustavson { width } else { 0 };
+        let merges = analysis.units.iter().any(|unit| unit.merges);
+        let width = if algorithm == Algorithm::Gustavson && merges { width } else { 0 };
         let config = Config { isa, threads: count, tile: None, streaming: false, ahead: 0 };
         Ok(SpgemmPlan {
             problem: problem.clone(),
@@ -125,9 +127,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 
     /// Bytes that the plan holds beside the caller's arrays.
     pub fn workspace_bytes(&self) -> usize {
-        let width = self.columns.as_ref().map_or(self.problem.columns, |c| c.names.len());
-        let accumulators = self.workers.len() * Accumulator::<T::Accum>::bytes(width);
-        accumulators
+        self.workers.bytes()
             + size_of_val(&*self.analysis.units)
             + self.analysis.ranges.as_ref().map_or(0, |r| size_of_val(&**r))
             + self.columns.as_ref().map_or(0, Columns::bytes)

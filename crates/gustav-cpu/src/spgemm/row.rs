@@ -29,8 +29,12 @@ pub(super) struct Facts {
 }
 
 // Draining looks at every flag between the first and the last column. Up to this many columns
-// per product it costs less than listing and sorting the columns that were met.
+// per product it costs less than listing the columns that were met and sorting them.
 const SCAN: usize = 112;
+// The same where columns may stay in the order in which they were met. A product into flags costs
+// less than one into a list, so rows of `LONG` products, many of which meet again, bear more.
+const UNSORTED_SCAN: [usize; 2] = [4, 16];
+const LONG: usize = 256;
 
 // Rows of B without gaps are added as vectors from this length on.
 const RUN: usize = 16;
@@ -74,6 +78,12 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
         (self.a.values()[position].to_accum(), columns, values)
     }
 
+    /// Columns per product up to which a row of that many products is drained.
+    #[inline(always)]
+    fn scan(&self, products: usize) -> usize {
+        if self.sorted { SCAN } else { UNSORTED_SCAN[usize::from(products >= LONG)] }
+    }
+
     /// Computes row `row`, writes its columns and sums, and returns how many there are.
     ///
     /// # Safety
@@ -104,7 +114,7 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
         }
         let (sums, flags) = (accumulator.sums.as_mut_ptr(), accumulator.flags.as_mut_ptr());
         let span = facts.last - facts.first + 1;
-        if span / SCAN <= facts.products {
+        if span <= facts.products.saturating_mul(self.scan(facts.products)) {
             for position in self.a.row_range(row) {
                 // SAFETY: columns of B are in bounds of the accumulator.
                 unsafe { self.add_flagged::<S, V>(position, sums, flags) };
@@ -114,7 +124,7 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
                 V::drain(S::zero(), flags, sums, facts.first, facts.last, to_columns, to_sums)
             };
         }
-        let list = accumulator.list.as_mut_ptr();
+        let list = if self.sorted { accumulator.list.as_mut_ptr() } else { to_columns };
         let mut n = 0;
         for position in self.a.row_range(row) {
             // SAFETY: columns are in bounds, and the list holds every column once.

@@ -14,6 +14,14 @@ pub(super) struct Unit {
     /// No more entries than this come out.
     pub bound: usize,
     pub products: u64,
+    /// Whether a row of C is more than one scaled row of B, so that it takes an accumulator.
+    pub merges: bool,
+}
+
+impl Unit {
+    fn starting_at(row: usize) -> Self {
+        Unit { rows: row..row, bound: 0, products: 0, merges: false }
+    }
 }
 
 // A unit's output stays in the level-2 cache until it is copied to its place in C.
@@ -39,9 +47,9 @@ impl Analysis {
         b: &CsrView<'_, T, J, O>,
         parts: usize,
     ) -> Result<Self> {
-        let shares = schedule::balanced_rows(a.offsets(), parts, 0);
+        let shares = schedule::balanced_rows(a.offsets(), parts, 1);
         let cut = parallel::map(shares.len(), |s| cut_units(a, b, shares[s].rows.clone()));
-        let units: Vec<Unit> = cut.into_iter().flatten().collect();
+        let mut units: Vec<Unit> = cut.into_iter().flatten().collect();
         let total: u128 = units.iter().map(|u| u128::from(u.products)).sum();
         let products = u64::try_from(total).map_err(|_| Error::Overflow {
             what: "intermediate products",
@@ -49,6 +57,9 @@ impl Analysis {
             index_type: IndexType::U64,
         })?;
         let canonical = is_canonical(b);
+        if !canonical {
+            units.iter_mut().for_each(|unit| unit.merges = true);
+        }
         Ok(Analysis {
             products,
             bound: units.iter().map(|u| u.bound as u128).sum(),
@@ -65,18 +76,28 @@ fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
     rows: Range<usize>,
 ) -> Vec<Unit> {
     let mut units = Vec::new();
-    let mut unit = Unit { rows: rows.start..rows.start, bound: 0, products: 0 };
+    let mut unit = Unit::starting_at(rows.start);
     for row in rows {
-        let products: u64 = a.row(row).0.iter().map(|k| b.row_len(k.to_usize()) as u64).sum();
+        let entries = a.row_range(row);
+        if entries.is_empty() {
+            unit.rows.end = row + 1;
+            continue;
+        }
+        let (mut products, mut filled) = (0, 0);
+        for k in &a.indices()[entries] {
+            let len = b.row_len(k.to_usize()) as u64;
+            products += len;
+            filled += usize::from(len > 0);
+        }
         let bound = products.min(b.ncols() as u64) as usize;
         let full = unit.bound + bound > MAX_BOUND || unit.products + products > MAX_PRODUCTS;
         if full && !unit.rows.is_empty() {
-            units
-                .push(std::mem::replace(&mut unit, Unit { rows: row..row, bound: 0, products: 0 }));
+            units.push(std::mem::replace(&mut unit, Unit::starting_at(row)));
         }
         unit.rows.end = row + 1;
         unit.bound += bound;
         unit.products += products;
+        unit.merges |= filled > 1;
     }
     if !unit.rows.is_empty() {
         units.push(unit);
@@ -88,8 +109,9 @@ fn is_canonical<T: Scalar, J: Index, O: Index>(b: &CsrView<'_, T, J, O>) -> bool
     let canonical = AtomicBool::new(true);
     parallel::ranges(b.nrows(), 1024, |mut rows| {
         let increase = |r| {
-            let columns = b.row(r).0;
-            columns.windows(2).fold(true, |yes, w| yes & (w[0] < w[1]))
+            let entries = b.row_range(r);
+            let increase = |yes, w: &[J]| yes & (w[0] < w[1]);
+            entries.len() < 2 || b.indices()[entries].windows(2).fold(true, increase)
         };
         if canonical.load(Ordering::Relaxed) && !rows.all(increase) {
             canonical.store(false, Ordering::Relaxed);
