@@ -1,6 +1,9 @@
 //! What a benchmark run is asked for, and what came of it.
 
 use std::path::PathBuf;
+use std::str::FromStr;
+
+use gustav_core::{Error, Result};
 
 use crate::Filter;
 
@@ -25,6 +28,12 @@ pub struct BenchArgs {
     /// The folder of matrix files in place of the one that the suite names; `GUSTAV_CORPUS`,
     /// else the suite's, when absent.
     pub corpus: Option<PathBuf>,
+    /// The device in place of the suite's: `cpu` or `cuda:K`.
+    pub device: Option<String>,
+    /// The part of the suite's matrices to measure; all when absent.
+    pub part: Option<Part>,
+    /// Minutes after which no case is begun; the next run goes on from there.
+    pub minutes: Option<f64>,
     /// Seed of matrices and values.
     pub seed: u64,
     /// No progress bar.
@@ -43,6 +52,9 @@ impl BenchArgs {
             python: None,
             threads: None,
             corpus: None,
+            device: None,
+            part: None,
+            minutes: None,
             seed: 1,
             quiet: false,
         }
@@ -60,6 +72,54 @@ pub struct Outcome {
     pub wrong: usize,
     /// Engines that failed on a case.
     pub failed: usize,
+    /// Cases that are left, as the time was up.
+    pub left: usize,
     /// What was missing: peers, folders.
     pub notes: Vec<String>,
+}
+
+/// What a run would measure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Forecast {
+    /// Number of matrices.
+    pub matrices: usize,
+    /// Number of cases.
+    pub cases: usize,
+    /// Cases of them that the record file holds already.
+    pub held: usize,
+    /// Seconds it will take when all matrices are small.
+    pub least_s: f64,
+    /// Seconds it will take when every engine needs its budget.
+    pub most_s: f64,
+    /// What is missing: folders.
+    pub notes: Vec<String>,
+}
+
+/// One of several parts of a suite, as `K/N` with K from 1 to N: every N-th matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    part: usize,
+    of: usize,
+}
+
+impl Part {
+    /// Whether the part holds matrix `k` of the suite, counted from 0.
+    pub fn holds(self, k: usize) -> bool {
+        k % self.of == self.part - 1
+    }
+}
+
+impl FromStr for Part {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        let numbers = text.split_once('/').and_then(|(k, n)| k.parse().ok().zip(n.parse().ok()));
+        match numbers {
+            Some((part, of)) if 1 <= part && part <= of => Ok(Part { part, of }),
+            _ => Err(Error::Argument {
+                name: "part",
+                found: text.into(),
+                expected: "K/N with K from 1 to N, for example 1/3".into(),
+            }),
+        }
+    }
 }

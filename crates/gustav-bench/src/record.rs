@@ -24,6 +24,19 @@ pub enum Status {
     Skipped,
 }
 
+/// One stage of one execution. Times in milliseconds since the execution began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Where it ran: a processor, a stream.
+    pub lane: String,
+    /// What was done.
+    pub name: String,
+    /// When it began.
+    pub start_ms: f64,
+    /// When it ended.
+    pub end_ms: f64,
+}
+
 /// One engine on one case. Times in milliseconds; `None` where a quantity has no meaning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -91,6 +104,9 @@ pub struct Record {
     /// Time that reading B once for every nonzero takes at the bandwidth of a GPU's L2.
     #[serde(default)]
     pub gather_ms: Option<f64>,
+    /// What ran when, of an engine that overlaps its stages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Stage>,
     /// Error of the element nearest to its bound, or furthest beyond it.
     pub max_error: Option<f64>,
     /// The bound of that element.
@@ -140,7 +156,7 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
                 path: Some(path.into()),
                 line: number,
                 column: e.column() as u64,
-                expected: "a benchmark record".into(),
+                expected: "a benchmark record (bench/RECORDS.md has its keys; remove the line to go on without it)".into(),
                 found: e.to_string(),
             })?;
             records.push(record);
@@ -247,6 +263,7 @@ pub(crate) mod tests {
             break_even_calls: None,
             floor_ms: None,
             gather_ms: None,
+            timeline: Vec::new(),
             max_error: Some(1e-7),
             error_bound: Some(1e-6),
             rows_checked: 10,

@@ -1,21 +1,19 @@
 //! A whole run: matrices, cases, progress and the record file.
 
-use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use gustav_core::{Csr, DType, Error, Operation, Result, Scalar, buffer::available_memory};
 use gustav_cpu::Threads;
-use gustav_plan::Algorithm;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::cuda::{self, Started};
+use crate::cuda::Started;
 use crate::engine::Task;
 use crate::measure::{Setting, measure};
 use crate::peers::{Launch, Peers};
+use crate::schedule::{self, Typed, algorithms};
 use crate::value::Value;
 use crate::workload::{self, Workload, products, random, with_fresh_values};
-use crate::{
-    Bandwidth, BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite, allocator,
-};
+use crate::{Bandwidth, BenchArgs, Machine, Outcome, Record, RecordFile, Status, Suite, allocator};
 
 /// Measures what `args` asks for, and appends a record per engine and case to its file.
 ///
@@ -29,14 +27,7 @@ use crate::{
 /// note.
 pub fn run(args: &BenchArgs) -> Result<Outcome> {
     allocator::keep_freed_memory();
-    let mut suite = Suite::of_targets(&args.targets)?;
-    suite.engines.ours = args.ours.clone().unwrap_or(suite.engines.ours);
-    suite.engines.peers = args.peers.clone().unwrap_or(suite.engines.peers);
-    if let Some(folder) =
-        args.corpus.clone().or_else(|| std::env::var_os("GUSTAV_CORPUS").map(PathBuf::from))
-    {
-        suite.use_corpus(&folder);
-    }
+    let suite = schedule::suite(args)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = Threads::new(args.threads.unwrap_or(cores), true)?;
     let folder = tempfile::tempdir().map_err(|source| Error::Io {
@@ -60,13 +51,11 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
 
     let mut outcome = Outcome { notes, ..Outcome::default() };
     let mut plan = Vec::new();
-    for workload in workloads.iter().filter(|w| args.only.admits_matrix(&w.name)) {
-        let mut cases = cases(&suite, workload);
-        cases.retain(|c| args.only.matches(&c.case));
+    for (workload, mut cases) in schedule::cases(args, &suite, &workloads) {
         let all = cases.len();
         cases.retain(|c| {
-            let engines = c.engines(&suite, &peers, gpu.as_ref());
-            !records.holds(&c.case, &engines)
+            let there = gpu.iter().flat_map(|g| g.peers(c.operation)).map(str::to_owned);
+            !records.holds(&c.case, &c.engines(&suite, peers.names().into_iter().chain(there)))
         });
         outcome.resumed += all - cases.len();
         plan.push((workload, cases));
@@ -89,8 +78,12 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         threads: &threads,
         bandwidth: &bandwidth,
         machine,
+        end: args.minutes.and_then(after),
     };
     for (workload, cases) in plan.into_iter().filter(|(_, cases)| !cases.is_empty()) {
+        if !session.is_due() {
+            break;
+        }
         bar.set_message(workload.name.clone());
         let pattern = match workload.load(args.seed) {
             Ok(pattern) => pattern,
@@ -115,8 +108,15 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
             }
         }
     }
+    outcome.left = total.saturating_sub(bar.position() as usize);
     bar.finish_and_clear();
     Ok(outcome)
+}
+
+/// The moment so many minutes from now; `None` when it is too far to be told.
+fn after(minutes: f64) -> Option<Instant> {
+    let wait = Duration::try_from_secs_f64(60.0 * minutes.max(0.0)).ok()?;
+    Instant::now().checked_add(wait)
 }
 
 fn progress(total: u64, quiet: bool) -> ProgressBar {
@@ -127,68 +127,6 @@ fn progress(total: u64, quiet: bool) -> ProgressBar {
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// A case with its types.
-#[derive(Clone, Debug)]
-struct Typed {
-    case: Case,
-    operation: Operation,
-    dtype: DType,
-}
-
-impl Typed {
-    /// Names of the engines that take part, as records carry them.
-    fn engines(&self, suite: &Suite, peers: &Peers<'_>, gpu: Option<&Started>) -> Vec<String> {
-        let ours = algorithms(suite, self.operation);
-        let ours = ours.iter().map(|a| format!("gustav:{a}"));
-        let there = gpu.into_iter().flat_map(|g| g.peers(self.operation)).map(str::to_owned);
-        ours.chain(peers.names()).chain(there).collect()
-    }
-}
-
-/// Our algorithms for an operation, with `all` spelt out.
-fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in &suite.engines.ours {
-        if name == "all" {
-            let on_cpu = Algorithm::ALL.iter().filter(|a| a.operations().contains(&operation));
-            let own = match suite.device {
-                Some(_) => cuda::algorithms(operation),
-                None => on_cpu.copied().collect(),
-            };
-            names.push("auto".into());
-            names.extend(own.iter().map(|a| a.name().to_owned()));
-        } else {
-            names.push(name.clone());
-        }
-    }
-    let fits = |name: &String| {
-        name.parse::<Algorithm>().map_or(true, |a| a.operations().contains(&operation))
-    };
-    names.retain(fits);
-    names
-}
-
-/// The cases of one matrix.
-fn cases(suite: &Suite, workload: &Workload) -> Vec<Typed> {
-    let mut found = Vec::new();
-    for &dtype in &suite.products.dtypes {
-        for &operation in
-            suite.products.operations.iter().filter(|o| workload.operations.contains(o))
-        {
-            let shapes: Vec<(usize, bool)> = match operation {
-                Operation::Spmm => suite.products.columns.iter().map(|&n| (n, false)).collect(),
-                Operation::Spmv => vec![(1, false)],
-                Operation::Spgemm => suite.products.sorted.iter().map(|&s| (0, s)).collect(),
-            };
-            for (columns, sorted) in shapes {
-                let case = Case::new(&workload.name, operation, columns, dtype, sorted);
-                found.push(Typed { case, operation, dtype });
-            }
-        }
-    }
-    found
-}
-
 struct Session<'a> {
     args: &'a BenchArgs,
     suite: &'a Suite,
@@ -197,9 +135,16 @@ struct Session<'a> {
     threads: &'a Threads,
     bandwidth: &'a Bandwidth,
     machine: Machine,
+    /// No case is begun after this.
+    end: Option<Instant>,
 }
 
 impl Session<'_> {
+    /// Whether there is time for another case.
+    fn is_due(&self) -> bool {
+        self.end.is_none_or(|end| Instant::now() < end)
+    }
+
     /// Measures the cases of one matrix and one type.
     fn matrix<T: Value>(
         &mut self,
@@ -223,6 +168,9 @@ impl Session<'_> {
         let pool = random::<T>(a.ncols() * columns, seed.wrapping_mul(5) + 2)?;
         self.peers.give(a.view(), b.as_ref().map(|b| b.view()), &pool)?;
         for typed in cases {
+            if !self.is_due() {
+                break;
+            }
             let blank = self.blank(workload, &a, typed);
             let case = &typed.case;
             let spgemm = typed.operation == Operation::Spgemm;
@@ -311,6 +259,7 @@ impl Session<'_> {
             break_even_calls: None,
             floor_ms: None,
             gather_ms: None,
+            timeline: Vec::new(),
             max_error: None,
             error_bound: None,
             rows_checked: 0,

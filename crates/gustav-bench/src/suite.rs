@@ -9,9 +9,12 @@ use crate::timing::Timing;
 
 /// Suites that come with the program.
 const SHIPPED: &[(&str, &str)] = &[
+    ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),
+    ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
     ("quick", include_str!("../../../bench/suites/quick.toml")),
+    ("regression", include_str!("../../../bench/suites/regression.toml")),
 ];
 
 /// A suite as its file describes it.
@@ -218,7 +221,7 @@ mod tests {
             |t: &[&str]| Suite::of_targets(&t.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(suite(&["cpu"]).unwrap().name, "cpu");
         let error = suite(&["no-such-suite"]).unwrap_err().to_string();
-        assert!(error.contains("cpu, gpu, quick"), "{error}");
+        assert!(SHIPPED.iter().all(|(name, _)| error.contains(name)), "{error}");
         let files = suite(&["Cargo.toml.mtx", "diagonal:8"]).unwrap();
         assert_eq!(files.matrices[0].path, Some("Cargo.toml.mtx".into()));
         assert_eq!(files.matrices[1].generate, Some("diagonal:8".into()));

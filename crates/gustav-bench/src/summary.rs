@@ -9,7 +9,7 @@ use crate::{Case, Record, Status};
 pub const VENDORS: [&str; 2] = ["mkl", "graphblas"];
 
 /// Ratios of times, peer over ours: above 1 we are faster.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Ratios {
     /// Cases with a ratio.
     pub count: usize,

@@ -1,11 +1,11 @@
-//! The table of the README is the one that the records give. With `GUSTAV_WRITE_README` set the
-//! test writes it instead of comparing.
+//! The table and the picture of the README are those that the records give. With
+//! `GUSTAV_WRITE_README` set the tests write them instead of comparing.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gustav_bench::{Ratios, Record, VENDORS, compare, read_records};
+use gustav_bench::{Ratios, Record, VENDORS, compare, pictures, read_records};
 
 const BEGIN: &str = "<!-- from bench/records: begin -->\n";
 const END: &str = "<!-- from bench/records: end -->";
@@ -82,4 +82,20 @@ fn the_table_is_that_of_the_records() {
         return;
     }
     assert_eq!(found, table, "run this test with GUSTAV_WRITE_README=1");
+}
+
+#[test]
+fn the_picture_is_that_of_the_records() {
+    let path = root().join("docs/speed.svg");
+    let mut drawn = pictures(&records()).unwrap();
+    assert_eq!(drawn.len(), 1, "records of the CPU are of one place");
+    let drawn = drawn.remove(0);
+    if std::env::var_os("GUSTAV_WRITE_README").is_some() {
+        fs::write(&path, drawn).unwrap();
+        return;
+    }
+    let found = fs::read_to_string(&path).expect("docs/speed.svg");
+    assert!(found == drawn, "docs/speed.svg is old: run this test with GUSTAV_WRITE_README=1");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.contains("](docs/speed.svg)"), "the README shows the picture");
 }

@@ -53,7 +53,7 @@ impl Source {
     ) -> Result<Csr<T, I, O>> {
         match self {
             Source::File(path) => {
-                let bar = Bar::new(telling);
+                let bar = Bar::new(telling, "reading");
                 let options = ReadOptions { progress: Some(&bar), ..ReadOptions::default() };
                 Ok(gustav::io::read_csr(path, &options)?)
             }
@@ -65,22 +65,24 @@ impl Source {
 /// A progress bar on standard error, when that is a terminal.
 pub struct Bar {
     shown: bool,
+    doing: &'static str,
     bar: OnceLock<ProgressBar>,
 }
 
 impl Bar {
-    /// A bar that appears when reading begins.
-    pub fn new(telling: Telling) -> Self {
+    /// A bar that appears when reading begins, and says what is being done.
+    pub fn new(telling: Telling, doing: &'static str) -> Self {
         let shown = !telling.quiet && std::io::stderr().is_terminal();
-        Bar { shown, bar: OnceLock::new() }
+        Bar { shown, doing, bar: OnceLock::new() }
     }
 }
 
 impl Progress for Bar {
     fn start(&self, total: u64) {
         if self.shown {
-            let style = ProgressStyle::with_template("reading {bar:40} {bytes}/{total_bytes}");
-            let bar = ProgressBar::new(total);
+            let style =
+                ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes}, {eta} left");
+            let bar = ProgressBar::new(total).with_message(self.doing);
             if let Ok(style) = style {
                 bar.set_style(style);
             }

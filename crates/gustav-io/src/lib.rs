@@ -1,5 +1,8 @@
-//! Where matrices come from and go to: files and generators.
+//! Where matrices come from and go to: files, generators, and with the feature `fetch` the
+//! SuiteSparse Matrix Collection.
 
+#[cfg(feature = "fetch")]
+pub mod fetch;
 pub mod files;
 pub mod generate;
 

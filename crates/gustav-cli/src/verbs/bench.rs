@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gustav_bench::{BenchArgs, Filter};
+use gustav_bench::{BenchArgs, Filter, Forecast, Part};
 use serde::Serialize;
 
 use crate::args::Telling;
@@ -19,8 +19,20 @@ pub struct Args {
     #[arg(required = true, value_name = "SUITE|FILES")]
     targets: Vec<String>,
     /// Append records to this file, one JSON object a line
-    #[arg(long, value_name = "OUT.jsonl")]
-    record: PathBuf,
+    #[arg(long, value_name = "OUT.jsonl", required_unless_present = "dry_run")]
+    record: Option<PathBuf>,
+    /// Measure nothing; say what would be measured and how long that takes
+    #[arg(long)]
+    dry_run: bool,
+    /// Begin no case after so many minutes; the same command goes on from there
+    #[arg(long, value_name = "MINUTES")]
+    minutes: Option<f64>,
+    /// Measure every N-th matrix alone, from the K-th on; report takes the files of all parts
+    #[arg(long, value_name = "K/N")]
+    part: Option<Part>,
+    /// Where to measure instead of the suite's device: cpu or cuda:K
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
     /// Measure only cases that match, such as op=spmm,n=8|32
     #[arg(long, value_name = "FILTER", default_value = "")]
     only: Filter,
@@ -53,42 +65,90 @@ struct Report {
     resumed: usize,
     wrong: usize,
     failed: usize,
+    left: usize,
 }
 
-/// Measures, records and sums up.
+#[derive(Serialize)]
+struct Told {
+    matrices: usize,
+    cases: usize,
+    held: usize,
+    least_s: f64,
+    most_s: f64,
+}
+
+/// Measures, records and sums up; or says what it would do.
 pub fn run(args: &Args) -> Result {
-    output::writable(&args.record)?;
     let described = |t: &String| t.strip_prefix("gen:").unwrap_or(t).to_string();
     // `--peers=` means none.
     let names = |list: &Vec<String>| list.iter().filter(|n| !n.is_empty()).cloned().collect();
-    let outcome = gustav_bench::run(&BenchArgs {
+    let record = args.record.clone().unwrap_or_default();
+    let asked = BenchArgs {
         targets: args.targets.iter().map(described).collect(),
-        record: args.record.clone(),
+        record: record.clone(),
         only: args.only.clone(),
         ours: args.ours.as_ref().map(names),
         peers: args.peers.as_ref().map(names),
         python: args.python.clone(),
         threads: args.threads,
         corpus: args.corpus.clone(),
+        device: args.device.clone(),
+        part: args.part,
+        minutes: args.minutes,
         seed: args.seed,
         quiet: args.telling.quiet,
-    })?;
+    };
+    if args.dry_run {
+        return foretell(args.telling, &asked);
+    }
+    output::writable(&record)?;
+    let outcome = gustav_bench::run(&asked)?;
     for note in &outcome.notes {
         output::note(args.telling, note);
     }
     let report = Report {
-        record: args.record.display().to_string(),
+        record: record.display().to_string(),
         measured: outcome.measured,
         resumed: outcome.resumed,
         wrong: outcome.wrong,
         failed: outcome.failed,
+        left: outcome.left,
     };
-    let mut text = gustav_bench::summary(&gustav_bench::read_records(&args.record)?);
-    let Report { record, measured, resumed, wrong, failed } = &report;
+    let mut text = gustav_bench::summary(&gustav_bench::read_records(&record)?);
+    let Report { record, measured, resumed, wrong, failed, left } = &report;
     text += &format!(
         "{measured} cases measured, {resumed} resumed, {wrong} wrong results, {failed} failed \
          engines; records in {record}\n"
     );
+    if *left > 0 {
+        text += &format!("{left} cases are left: the same command goes on from there\n");
+    }
     output::tell(args.telling, &report, &text)?;
     Ok(if outcome.wrong == 0 { Outcome::Done } else { Outcome::Failed })
+}
+
+/// Says what `asked` would measure.
+fn foretell(telling: Telling, asked: &BenchArgs) -> Result {
+    let Forecast { matrices, cases, held, least_s, most_s, notes } = gustav_bench::forecast(asked)?;
+    for note in &notes {
+        output::note(telling, note);
+    }
+    let told = Told { matrices, cases, held, least_s, most_s };
+    let text = format!(
+        "{cases} cases on {matrices} matrices, {held} of them held already; {} to {}, by the size \
+         of the matrices and the peers that are there\n",
+        duration(least_s),
+        duration(most_s)
+    );
+    output::tell(telling, &told, &text)?;
+    Ok(Outcome::Done)
+}
+
+/// Seconds in the unit that a reader thinks in.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 100.0 => format!("{s:.0} seconds"),
+        s if s < 6000.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{:.1} hours", s / 3600.0),
+    }
 }

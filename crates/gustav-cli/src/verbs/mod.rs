@@ -1,12 +1,15 @@
 //! The verbs, one per file, and the command line they stand on.
 
 mod bench;
+mod compare;
 mod completions;
 mod convert;
 mod devices;
+mod fetch;
 mod generate;
 mod info;
 mod plan;
+mod report;
 mod spgemm;
 mod spmm;
 mod spmv;
@@ -38,8 +41,11 @@ enum Verb {
     Plan(Box<plan::Args>),
     Convert(convert::Args),
     Generate(generate::Args),
+    Fetch(fetch::Args),
     Devices(devices::Args),
     Bench(bench::Args),
+    Compare(compare::Args),
+    Report(report::Args),
     Completions(completions::Args),
 }
 
@@ -56,8 +62,11 @@ pub fn run(cli: Cli) -> Result {
         Verb::Plan(args) => plan::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Generate(args) => generate::run(&args),
+        Verb::Fetch(args) => fetch::run(&args),
         Verb::Devices(args) => devices::run(&args),
         Verb::Bench(args) => bench::run(&args),
+        Verb::Compare(args) => compare::run(&args),
+        Verb::Report(args) => report::run(&args),
         Verb::Completions(args) => completions::run(&args),
     }
 }

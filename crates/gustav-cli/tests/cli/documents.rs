@@ -47,6 +47,9 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
         ("convert a.mtx b.npz", "convert", &[]),
         ("devices", "devices", &[]),
         ("bench gen:diagonal:9 --record r.jsonl --peers= --only op=spmv --quiet", "bench", &[]),
+        ("bench quick --dry-run --quiet", "bench --dry-run", &[]),
+        ("compare r.jsonl r.jsonl", "compare", &[]),
+        ("report r.jsonl", "report", &[]),
     ] {
         let keys = documented(&page, verb, with);
         assert!(!keys.is_empty(), "{verb} is not documented");
@@ -67,8 +70,11 @@ fn every_verb_has_help() {
         "plan",
         "convert",
         "generate",
+        "fetch",
         "devices",
         "bench",
+        "compare",
+        "report",
         "completions",
     ] {
         assert!(help.stdout.contains(&format!("  {verb} ")), "{verb}: {}", help.stdout);

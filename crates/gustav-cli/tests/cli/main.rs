@@ -1,9 +1,13 @@
 //! The program as its users meet it: outputs, messages, exit statuses, files.
 
+mod bench;
+mod compare;
 mod corpus;
 mod documents;
 mod errors;
+mod fetch;
 mod files;
 mod info;
 mod products;
+mod report;
 mod support;

@@ -11,7 +11,7 @@
 //! # Ok::<(), gustav_core::Error>(())
 //! ```
 
-mod atomic;
+pub(crate) mod atomic;
 mod format;
 mod header;
 mod matrix_market;

@@ -1,0 +1,128 @@
+//! How good the rules are: what they chose beside what was fastest, and what a wrong choice costs
+//! (figures 13 and 14 of the study of row permutations for SpMM on GPUs).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::axis::Axis;
+use super::super::figure::{Figure, Mark, Series, slug};
+use super::super::site::{CHOOSERS, Product, Site};
+use crate::Record;
+
+/// Upper ends of the bars of the histogram, in percent, and their names.
+const BINS: [(f64, &str); 8] = [
+    (1.0, "up to 1"),
+    (2.0, "1-2"),
+    (5.0, "2-5"),
+    (10.0, "5-10"),
+    (20.0, "10-20"),
+    (50.0, "20-50"),
+    (100.0, "50-100"),
+    (f64::INFINITY, "over 100"),
+];
+
+/// One case: the algorithm that was fastest, the one that auto chose, and how much longer auto
+/// took, in percent.
+struct Choice<'a> {
+    fastest: &'a str,
+    chosen: &'a str,
+    loss: f64,
+}
+
+impl<'a> Choice<'a> {
+    /// Of a case on which auto and two or more algorithms took turns.
+    fn of(round: &[&'a Record]) -> Option<Self> {
+        let auto = round.iter().find(|r| r.engine == "gustav" && r.algorithm == "auto")?;
+        let named =
+            |r: &&&'a Record| r.engine == "gustav" && !CHOOSERS.contains(&r.algorithm.as_str());
+        let named: Vec<_> = round.iter().filter(named).copied().collect();
+        let best = named.iter().min_by(|a, b| time(a).total_cmp(&time(b)))?;
+        let chosen = plain(auto.chosen.as_deref()?);
+        // Auto may run a configuration that no algorithm by name does.
+        let fastest = if time(auto) <= time(best) { chosen } else { plain(&best.algorithm) };
+        let loss = 100.0 * (time(auto) / time(auto).min(time(best)) - 1.0);
+        (named.len() > 1).then_some(Choice { fastest, chosen, loss })
+    }
+}
+
+fn time(r: &Record) -> f64 {
+    r.execute_ms.unwrap_or(f64::INFINITY)
+}
+
+/// The algorithm without its configuration.
+fn plain(name: &str) -> &str {
+    name.split('#').next().unwrap_or(name)
+}
+
+/// A confusion matrix and a histogram of losses for every place and operation.
+pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for site in sites {
+        let mut groups = BTreeMap::<String, Vec<Choice<'_>>>::new();
+        for (case, round) in site.rounds() {
+            let name = Product::of(case).name().to_owned();
+            groups.entry(name).or_default().extend(Choice::of(&round));
+        }
+        for (name, choices) in groups.into_iter().filter(|(_, c)| !c.is_empty()) {
+            figures.push(confusion(&site.name, &name, &choices));
+            figures.push(histogram(&site.name, &name, &choices));
+        }
+    }
+    figures
+}
+
+fn confusion(place: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
+    let known: BTreeSet<&str> = choices.iter().flat_map(|c| [c.fastest, c.chosen]).collect();
+    let known: Vec<&str> = known.into_iter().collect();
+    let at = |name: &str| known.iter().position(|k| *k == name).unwrap_or(0);
+    let mut counts = vec![vec![0usize; known.len()]; known.len()];
+    for c in choices {
+        counts[at(c.fastest)][at(c.chosen)] += 1;
+    }
+    let mut cells = Vec::new();
+    for (y, row) in counts.iter().enumerate() {
+        let total: usize = row.iter().sum();
+        for (x, count) in row.iter().enumerate() {
+            let share = *count as f64 / total.max(1) as f64;
+            cells.push((x as f64, y as f64, share, count.to_string()));
+        }
+    }
+    let right = choices.iter().filter(|c| c.fastest == c.chosen).count();
+    let names: Vec<String> = known.iter().map(|k| (*k).to_owned()).collect();
+    Figure {
+        id: slug(&format!("confusion {place} {name}")),
+        title: format!("{name}, {place}: chosen beside fastest"),
+        caption: format!(
+            "Cases by the algorithm of ours that was fastest and the one that auto chose; shades \
+             are shares of a line. Auto chose the fastest algorithm in {right} of {} cases. \
+             Algorithms by name run their usual configuration; auto may run another.",
+            choices.len()
+        ),
+        x: Axis::names("chosen by auto", names.clone()),
+        y: Axis::names("fastest of ours", names),
+        series: vec![Series { name: String::new(), mark: Mark::Cells(cells) }],
+        rules: Vec::new(),
+    }
+}
+
+fn histogram(place: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
+    let mut counts = [0usize; BINS.len()];
+    for c in choices {
+        let bin = BINS.iter().position(|(end, _)| c.loss <= *end).unwrap_or(BINS.len() - 1);
+        counts[bin] += 1;
+    }
+    let bars = counts.iter().enumerate().map(|(k, count)| (k as f64, *count as f64)).collect();
+    let mean = choices.iter().map(|c| c.loss).sum::<f64>() / choices.len() as f64;
+    Figure {
+        id: slug(&format!("loss {place} {name}")),
+        title: format!("{name}, {place}: what the choice costs"),
+        caption: format!(
+            "How much longer auto takes than the fastest of ours; {mean:.1} % on average over {} \
+             cases.",
+            choices.len()
+        ),
+        x: Axis::names("loss (%)", BINS.iter().map(|b| b.1.to_owned()).collect()),
+        y: Axis::linear("cases"),
+        series: vec![Series { name: String::new(), mark: Mark::Bars(bars) }],
+        rules: Vec::new(),
+    }
+}

@@ -1,0 +1,37 @@
+//! What ran when in a pipeline of CPU and GPU (figure 4 of Chen, Chen, Shih, Lee, 2025).
+
+use std::collections::BTreeMap;
+
+use super::super::axis::Axis;
+use super::super::figure::{Figure, Mark, slug};
+use super::super::site::Site;
+use super::series;
+
+/// A figure for every record that holds a timeline: a line for every stage's place.
+pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for site in sites {
+        for r in site.rounds().into_values().flatten().filter(|r| !r.timeline.is_empty()) {
+            let mut lanes: Vec<String> = Vec::new();
+            let mut stages = BTreeMap::<String, Vec<(f64, f64, f64)>>::new();
+            for stage in &r.timeline {
+                let lane = lanes.iter().position(|l| *l == stage.lane).unwrap_or_else(|| {
+                    lanes.push(stage.lane.clone());
+                    lanes.len() - 1
+                });
+                let stretch = (lane as f64, stage.start_ms, stage.end_ms);
+                stages.entry(stage.name.clone()).or_default().push(stretch);
+            }
+            figures.push(Figure {
+                id: slug(&format!("timeline {} {} {}", site.name, r.case, r.engine_name())),
+                title: format!("{}: {}", r.engine_name(), r.case),
+                caption: format!("What ran when, on {}.", site.name),
+                x: Axis::linear("time (ms)"),
+                y: Axis::names("", lanes),
+                series: series(stages, Mark::Stretches),
+                rules: Vec::new(),
+            });
+        }
+    }
+    figures
+}

@@ -1,0 +1,131 @@
+//! Records as a page of tables and figures, and each of them as a file.
+
+mod axis;
+mod canvas;
+mod figure;
+mod figures;
+mod image;
+mod page;
+mod plot;
+mod site;
+mod table;
+mod tables;
+mod text;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use gustav_core::{Error, Result};
+
+use crate::Record;
+use figure::Figure;
+use page::Page;
+use site::Site;
+use table::Table;
+
+/// What records say, as tables and figures.
+#[derive(Clone, Debug)]
+pub struct Report {
+    about: String,
+    tables: Vec<Table>,
+    figures: Vec<Figure>,
+    absent: Vec<(&'static str, &'static str)>,
+}
+
+/// What a report wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// The page.
+    pub page: PathBuf,
+    /// The folder of tables as CSV and figures as SVG and PNG.
+    pub folder: PathBuf,
+    /// Number of tables.
+    pub tables: usize,
+    /// Number of figures.
+    pub figures: usize,
+    /// Figures that the records do not fill, with what each needs.
+    pub absent: Vec<(&'static str, &'static str)>,
+}
+
+impl Report {
+    /// The report of `records`, of any number of suites, machines and devices.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when there are none.
+    pub fn of(records: &[Record]) -> Result<Self> {
+        if records.is_empty() {
+            return Err(Error::Argument {
+                name: "records",
+                found: "none".into(),
+                expected: "files with at least one line, as gustav bench writes them".into(),
+            });
+        }
+        let sites = Site::all(records);
+        let (figures, absent) = figures::all(&sites);
+        let mut suites: Vec<_> = records.iter().map(|r| r.suite.as_str()).collect();
+        suites.sort_unstable();
+        suites.dedup();
+        let places: Vec<_> = sites.iter().map(|s| s.name.as_str()).collect();
+        let about = format!(
+            "{} records of suite {} on {}. How they were measured: bench/METHODOLOGY.md.",
+            records.len(),
+            suites.join(", "),
+            places.join("; ")
+        );
+        Ok(Report { about, tables: tables::all(&sites), figures, absent })
+    }
+
+    /// Writes the page, and its tables and figures into the folder `NAME-files` next to it. Each
+    /// file appears whole or not at all, the page last.
+    ///
+    /// # Errors
+    /// [`Error::Io`] naming the file, [`Error::Format`] when a figure cannot be drawn.
+    pub fn write(&self, page: &Path) -> Result<Written> {
+        let stem = page.file_stem().unwrap_or(OsStr::new("report")).to_string_lossy();
+        let name = format!("{stem}-files");
+        let folder = page.with_file_name(&name);
+        std::fs::create_dir_all(&folder).map_err(|source| Error::Io {
+            path: folder.clone(),
+            action: "make the folder",
+            source,
+        })?;
+        for table in &self.tables {
+            write(&folder.join(format!("{}.csv", table.id)), table.csv().as_bytes())?;
+        }
+        for figure in &self.figures {
+            let file = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
+            write(&file("svg"), image::svg_file(figure)?.as_bytes())?;
+            write(&file("png"), &image::png(figure)?)?;
+        }
+        let html = Page {
+            about: self.about.clone(),
+            tables: &self.tables,
+            figures: &self.figures,
+            absent: &self.absent,
+            folder: &name,
+        };
+        write(page, html.html()?.as_bytes())?;
+        Ok(Written {
+            page: page.into(),
+            folder,
+            tables: self.tables.len(),
+            figures: self.figures.len(),
+            absent: self.absent.clone(),
+        })
+    }
+}
+
+/// The speed-ups of every product, a picture for every place of `records`, as SVG files.
+///
+/// # Errors
+/// [`Error::Format`] when one cannot be drawn.
+pub fn pictures(records: &[Record]) -> Result<Vec<String>> {
+    figures::overview(&Site::all(records)).iter().map(image::svg_file).collect()
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    gustav_io::write_bytes(path, bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! The page: one file, no script, light or dark as its reader prefers.
+
+use std::fmt::Write;
+
+use gustav_core::Result;
+
+use super::figure::Figure;
+use super::image::svg;
+use super::table::Table;
+use super::text::escaped;
+
+const STYLE: &str = "\
+:root{--ink:#1b1b1b;--paper:#fff;--faint:#d5d5d5;--band:#f4f4f2;--link:#005a8f}
+@media (prefers-color-scheme:dark){:root{--ink:#e4e4e4;--paper:#15181c;--faint:#3a3f45;\
+--band:#1d2126;--link:#7cc4f0}}
+body{color:var(--ink);background:var(--paper);font:16px/1.5 system-ui,sans-serif;\
+max-width:64rem;margin:0 auto;padding:1rem}
+a{color:var(--link)}
+nav ul{columns:2 20rem}
+table{border-collapse:collapse;font-size:.9rem}
+th,td{padding:.2rem .6rem;text-align:left;border-bottom:1px solid var(--faint)}
+th{position:sticky;top:0;background:var(--paper)}
+tbody tr:nth-child(even){background:var(--band)}
+td.n{text-align:right;font-variant-numeric:tabular-nums}
+.wide{overflow:auto;max-height:36rem}
+figure{margin:2.5rem 0}
+figure svg{width:100%;height:auto;max-width:720px}
+figcaption{font-size:.9rem;max-width:720px}
+";
+
+/// What a page is made of.
+pub(crate) struct Page<'a> {
+    /// What the records are, in a sentence.
+    pub about: String,
+    /// Tables with the files beside the page.
+    pub tables: &'a [Table],
+    /// Figures with the files beside the page.
+    pub figures: &'a [Figure],
+    /// Figures that the records do not fill, and what they need.
+    pub absent: &'a [(&'static str, &'static str)],
+    /// The folder of the files, as seen from the page.
+    pub folder: &'a str,
+}
+
+impl Page<'_> {
+    /// The page as HTML.
+    ///
+    /// # Errors
+    /// As [`svg`].
+    pub fn html(&self) -> Result<String> {
+        let mut out = String::from(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta \
+             name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta \
+             name=\"color-scheme\" content=\"light dark\">\n<title>gustav: measured</title>\n",
+        );
+        let _ = writeln!(out, "<style>\n{STYLE}</style></head><body>\n<h1>gustav: measured</h1>");
+        let _ = writeln!(out, "<p>{}</p>\n<nav><ul>", escaped(&self.about));
+        let tables = self.tables.iter().map(|t| (t.id, t.title));
+        let figures = self.figures.iter().map(|f| (f.id.as_str(), f.title.as_str()));
+        for (id, title) in tables.chain(figures) {
+            let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escaped(title));
+        }
+        out += "</ul></nav>\n";
+        for table in self.tables {
+            out += &table.html(self.folder);
+        }
+        for figure in self.figures {
+            let (id, folder) = (&figure.id, escaped(self.folder));
+            let _ = writeln!(out, "<figure id=\"{id}\">\n{}", svg(figure)?);
+            let _ = writeln!(
+                out,
+                "<figcaption>{} <a href=\"{folder}/{id}.svg\">SVG</a> <a \
+                 href=\"{folder}/{id}.png\">PNG</a></figcaption></figure>",
+                escaped(&figure.caption)
+            );
+        }
+        if !self.absent.is_empty() {
+            out += "<section id=\"absent\"><h2>Not drawn</h2>\n<p>The records do not hold what \
+                    these figures need.</p>\n<ul>\n";
+            for (name, needs) in self.absent {
+                let _ = writeln!(out, "<li>{}: needs {}</li>", escaped(name), escaped(needs));
+            }
+            out += "</ul></section>\n";
+        }
+        out += "</body></html>\n";
+        Ok(out)
+    }
+}

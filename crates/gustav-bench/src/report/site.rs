@@ -1,0 +1,209 @@
+//! Records of one place, CPU with its threads or GPU, set side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Case, Comparison, Record, Status, VENDORS, compare};
+
+/// What is computed, whatever the matrix.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Product {
+    rank: usize,
+    /// Name of the operation.
+    pub operation: String,
+    /// Name of the type of the values.
+    pub dtype: String,
+    /// Columns of B.
+    pub columns: usize,
+    /// Whether rows come out sorted.
+    pub sorted: bool,
+}
+
+/// Operations in the order of tables, with their names in prose.
+const OPERATIONS: [(&str, &str); 3] = [("spmm", "SpMM"), ("spmv", "SpMV"), ("spgemm", "SpGEMM")];
+
+impl Product {
+    /// What is computed in `case`.
+    pub fn of(case: &Case) -> Self {
+        let rank = OPERATIONS.iter().position(|o| o.0 == case.operation);
+        Product {
+            rank: rank.unwrap_or(OPERATIONS.len()),
+            operation: case.operation.clone(),
+            dtype: case.dtype.clone(),
+            columns: case.columns,
+            sorted: case.sorted,
+        }
+    }
+
+    /// The operation in prose.
+    pub fn name(&self) -> &str {
+        OPERATIONS.get(self.rank).map_or(&self.operation, |o| o.1)
+    }
+
+    /// What tells it from others of the same operation and type.
+    pub fn detail(&self) -> String {
+        match self.operation.as_str() {
+            "spmm" => format!("n = {}", self.columns),
+            "spgemm" if self.sorted => "sorted".into(),
+            "spgemm" => "unsorted".into(),
+            _ => String::new(),
+        }
+    }
+
+    /// What tells it from others of the same operation.
+    pub fn variant(&self) -> String {
+        format!("{} {}", self.dtype, self.detail()).trim_end().into()
+    }
+}
+
+/// The records of one place.
+pub(crate) struct Site {
+    /// The place in words.
+    pub name: String,
+    /// Its records.
+    pub records: Vec<Record>,
+    /// The peers whose best is the mark: the vendors where there are any, else every peer.
+    pub rivals: Vec<String>,
+}
+
+impl Site {
+    /// The places of `records`, in order of their names.
+    pub fn all(records: &[Record]) -> Vec<Site> {
+        let own = records.iter().filter(|r| r.gpu.is_none());
+        let processors: BTreeSet<_> = own.map(|r| &r.machine.cpu).collect();
+        let name = |r: &Record| match &r.gpu {
+            Some(gpu) => gpu.name.clone(),
+            None => {
+                let processor = if processors.len() > 1 { &r.machine.cpu } else { "CPU" };
+                let plural = if r.threads == 1 { "" } else { "s" };
+                format!("{processor}, {} thread{plural}", r.threads)
+            }
+        };
+        let mut sites = BTreeMap::<String, Vec<Record>>::new();
+        for record in records {
+            sites.entry(name(record)).or_default().push(record.clone());
+        }
+        let site = |(name, records): (String, Vec<Record>)| {
+            let rivals = rivals(&records);
+            Site { name, records, rivals }
+        };
+        sites.into_iter().map(site).collect()
+    }
+
+    /// The cases of one of our algorithms beside the peers.
+    pub fn ours(&self, algorithm: &str) -> Vec<Comparison<'_>> {
+        compare(&self.records, algorithm)
+    }
+
+    /// The rivals in words.
+    pub fn rivals_named(&self) -> String {
+        match self.rivals.len() {
+            0 => "no peer".into(),
+            1 => self.rivals[0].clone(),
+            _ => format!("the best of {}", self.rivals.join(", ")),
+        }
+    }
+
+    /// Time of the fastest rival over ours.
+    pub fn against(&self, comparison: &Comparison<'_>) -> Option<f64> {
+        let names: Vec<_> = self.rivals.iter().map(String::as_str).collect();
+        comparison.against(&names)
+    }
+
+    /// Ratios of `auto` to the rivals with their comparisons, by product.
+    pub fn products<'a>(
+        &self,
+        comparisons: &'a [Comparison<'a>],
+    ) -> BTreeMap<Product, Vec<(f64, &'a Comparison<'a>)>> {
+        let mut found = BTreeMap::<_, Vec<_>>::new();
+        for c in comparisons {
+            if let Some(ratio) = self.against(c) {
+                found.entry(Product::of(&c.ours.case)).or_default().push((ratio, c));
+            }
+        }
+        found
+    }
+
+    /// Our algorithms that were asked for by name.
+    pub fn algorithms(&self) -> BTreeSet<&str> {
+        let ours = self.records.iter().filter(|r| r.engine == "gustav");
+        ours.map(|r| r.algorithm.as_str()).filter(|a| !CHOOSERS.contains(a)).collect()
+    }
+
+    /// Right and timed records of each case's latest rounds.
+    pub fn rounds(&self) -> BTreeMap<&Case, Vec<&Record>> {
+        let mut found = BTreeMap::<&Case, Vec<&Record>>::new();
+        let timed = |r: &&Record| r.status == Status::Ok && r.execute_ms.is_some();
+        for r in self.records.iter().filter(timed) {
+            let kept = found.entry(&r.case).or_default();
+            match kept.first().map(|k| k.group) {
+                Some(group) if group > r.group => {}
+                Some(group) if group == r.group => kept.push(r),
+                _ => *kept = vec![r],
+            }
+        }
+        found
+    }
+}
+
+/// What is asked of gustav where it chooses the algorithm itself.
+pub(crate) const CHOOSERS: [&str; 2] = ["auto", "once"];
+
+fn rivals(records: &[Record]) -> Vec<String> {
+    let peers: BTreeSet<_> =
+        records.iter().filter(|r| r.engine != "gustav").map(|r| r.engine.clone()).collect();
+    let vendor = |p: &&String| VENDORS.contains(&p.as_str()) || p.starts_with("cusparse");
+    let vendors: Vec<_> = peers.iter().filter(vendor).cloned().collect();
+    if vendors.is_empty() { peers.into_iter().collect() } else { vendors }
+}
+
+/// Multiplications and additions of a product, as 2 · multiplications.
+pub(crate) fn flops(record: &Record) -> f64 {
+    let products = record.products.map(|p| p as f64);
+    2.0 * products.unwrap_or(record.nnz as f64 * record.case.columns as f64)
+}
+
+/// 10⁹ operations in a second.
+pub(crate) fn gflops(record: &Record) -> Option<f64> {
+    Some(flops(record) / record.execute_ms? / 1e6)
+}
+
+/// Share of the places of A that hold an entry.
+pub(crate) fn density(record: &Record) -> f64 {
+    record.nnz as f64 / (record.rows as f64 * record.cols as f64).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Gpu;
+    use crate::record::tests::record;
+
+    #[test]
+    fn places_are_told_apart_and_vendors_are_the_mark() {
+        let gpu = Some(Gpu { name: "a GPU".into(), ..Gpu::default() });
+        let records = [
+            record("m", "gustav", "auto"),
+            record("m", "scipy", "default"),
+            record("m", "mkl", "default"),
+            Record { gpu: gpu.clone(), ..record("m", "gustav", "segmented") },
+            Record { gpu, ..record("m", "cusparse-alg2", "default") },
+        ];
+        let sites = Site::all(&records);
+        assert_eq!(sites.len(), 2);
+        assert_eq!((sites[0].name.as_str(), sites[1].name.as_str()), ("CPU, 2 threads", "a GPU"));
+        assert_eq!(sites[0].rivals, ["mkl"]);
+        assert_eq!(sites[1].rivals, ["cusparse-alg2"]);
+        assert_eq!(sites[1].algorithms(), BTreeSet::from(["segmented"]));
+    }
+
+    #[test]
+    fn the_latest_rounds_of_a_case_count() {
+        let old = record("m", "gustav", "auto");
+        let new = Record { group: 9, ..old.clone() };
+        let site = Site::all(&[new.clone(), old, new]).remove(0);
+        let rounds = site.rounds();
+        assert_eq!(rounds.len(), 1);
+        assert!(rounds.values().flatten().all(|r| r.group == 9));
+        assert_eq!(flops(&site.records[0]), 2.0 * 200_000.0 * 8.0);
+    }
+}

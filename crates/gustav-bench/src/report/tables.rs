@@ -1,0 +1,273 @@
+//! The tables of a report: never an average alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::site::{CHOOSERS, Product, Site};
+use super::table::Table;
+use crate::{Comparison, Ratios, Record, Status};
+
+/// Every table that the records fill.
+pub(crate) fn all(sites: &[Site]) -> Vec<Table> {
+    let tables = [
+        summary(sites),
+        kinds(sites),
+        peers(sites),
+        algorithms(sites),
+        losses(sites),
+        faults(sites),
+        machines(sites),
+    ];
+    tables.into_iter().filter(|t| !t.rows.is_empty()).collect()
+}
+
+/// Count, geomean, worst, best and share lost as cells.
+fn cells(ratios: &[f64]) -> Option<[String; 5]> {
+    let Ratios { count, geomean, worst, best, lost } = Ratios::of(ratios)?;
+    let two = |x: f64| format!("{x:.2}");
+    Some([count.to_string(), two(geomean), two(worst), two(best), format!("{:.0}", 100.0 * lost)])
+}
+
+fn row(names: &[&str], ratios: &[f64]) -> Option<Vec<String>> {
+    let names = names.iter().map(|n| (*n).to_owned());
+    Some(names.chain(cells(ratios)?).collect())
+}
+
+/// "place: rivals" of every place.
+fn marks(sites: &[Site]) -> String {
+    let told = sites.iter().filter(|s| !s.rivals.is_empty());
+    let words: Vec<_> = told.map(|s| format!("{}: {}", s.name, s.rivals_named())).collect();
+    words.join("; ")
+}
+
+fn summary(sites: &[Site]) -> Table {
+    let mut rows = Vec::new();
+    for site in sites {
+        for (product, found) in site.products(&site.ours("auto")) {
+            let ratios: Vec<_> = found.iter().map(|f| f.0).collect();
+            let detail = product.detail();
+            rows.extend(row(&[&site.name, product.name(), &product.dtype, &detail], &ratios));
+        }
+    }
+    Table {
+        id: "summary",
+        title: "Summary",
+        caption: format!(
+            "Time of the mark over the time of auto, per matrix; above 1 gustav is faster, and a \
+             matrix below 1 is lost. The mark: {}.",
+            marks(sites)
+        ),
+        head: &[
+            "place", "product", "type", "of", "matrices", "geomean", "worst", "best", "lost (%)",
+        ],
+        rows,
+    }
+}
+
+fn kinds(sites: &[Site]) -> Table {
+    let mut rows = Vec::new();
+    for site in sites {
+        let comparisons = site.ours("auto");
+        let mut groups = BTreeMap::<_, Vec<f64>>::new();
+        for (product, found) in site.products(&comparisons) {
+            for (ratio, c) in found {
+                let key = (product.name().to_owned(), product.dtype.clone(), &c.ours.kind);
+                groups.entry(key).or_default().push(ratio);
+            }
+        }
+        for ((product, dtype, kind), ratios) in groups {
+            rows.extend(row(&[&site.name, &product, &dtype, kind], &ratios));
+        }
+    }
+    Table {
+        id: "kinds",
+        title: "By kind of matrix",
+        caption: "The ratios of the summary by what the matrices are, over all columns and \
+                  orders of rows of C."
+            .into(),
+        head: &[
+            "place", "product", "type", "kind", "cases", "geomean", "worst", "best", "lost (%)",
+        ],
+        rows,
+    }
+}
+
+fn peers(sites: &[Site]) -> Table {
+    let mut rows = Vec::new();
+    for site in sites {
+        let comparisons = site.ours("auto");
+        let mut groups = BTreeMap::<_, Vec<f64>>::new();
+        for c in &comparisons {
+            for name in c.peers.keys() {
+                let key = (*name, Product::of(&c.ours.case).name().to_owned());
+                groups.entry(key).or_default().extend(c.against(&[name]));
+            }
+        }
+        for ((peer, product), ratios) in groups {
+            rows.extend(row(&[&site.name, peer, &product], &ratios));
+        }
+    }
+    Table {
+        id: "peers",
+        title: "Against each peer",
+        caption: "Time of the peer over the time of auto, over all types and columns.".into(),
+        head: &["place", "peer", "product", "cases", "geomean", "worst", "best", "lost (%)"],
+        rows,
+    }
+}
+
+fn algorithms(sites: &[Site]) -> Table {
+    let mut rows = Vec::new();
+    for site in sites {
+        let rounds = site.rounds();
+        for name in site.algorithms() {
+            for (product, found) in site.products(&site.ours(name)) {
+                let ratios: Vec<_> = found.iter().map(|f| f.0).collect();
+                let fastest = found.iter().filter(|(_, c)| is_fastest(c, &rounds)).count();
+                let detail = product.detail();
+                let names = [&site.name, name, product.name(), &product.dtype, &detail];
+                if let Some(mut cells) = row(&names, &ratios) {
+                    cells.push(fastest.to_string());
+                    rows.push(cells);
+                }
+            }
+        }
+    }
+    Table {
+        id: "algorithms",
+        title: "Algorithm by algorithm",
+        caption: "The ratios of the summary for algorithms that were asked for by name, and on \
+                  how many matrices each was the fastest of ours."
+            .into(),
+        head: &[
+            "place",
+            "algorithm",
+            "product",
+            "type",
+            "of",
+            "matrices",
+            "geomean",
+            "worst",
+            "best",
+            "lost (%)",
+            "fastest of ours",
+        ],
+        rows,
+    }
+}
+
+fn is_fastest(c: &Comparison<'_>, rounds: &BTreeMap<&crate::Case, Vec<&Record>>) -> bool {
+    let own = rounds.get(&c.ours.case).into_iter().flatten();
+    let named = own.filter(|r| r.engine == "gustav" && !CHOOSERS.contains(&r.algorithm.as_str()));
+    let best = named.filter_map(|r| r.execute_ms).reduce(f64::min);
+    best.is_some() && c.ours.execute_ms == best
+}
+
+fn losses(sites: &[Site]) -> Table {
+    let mut lost = Vec::new();
+    for site in sites {
+        for found in site.products(&site.ours("auto")).into_values() {
+            for (ratio, c) in found.into_iter().filter(|(ratio, _)| *ratio < 1.0) {
+                let r = c.ours;
+                let best = site.rivals.iter().filter_map(|n| Some((n, *c.peers.get(n.as_str())?)));
+                let best = best.min_by(|a, b| a.1.total_cmp(&b.1));
+                let cells = [
+                    site.name.clone(),
+                    r.case.to_string(),
+                    r.kind.clone(),
+                    r.nnz.to_string(),
+                    format!("{ratio:.2}"),
+                    r.execute_ms.map_or_else(String::new, |ms| format!("{ms:.4}")),
+                    r.chosen.clone().unwrap_or_default(),
+                    best.map_or_else(String::new, |(name, ms)| format!("{name} {ms:.4}")),
+                ];
+                lost.push((ratio, cells.to_vec()));
+            }
+        }
+    }
+    lost.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Table {
+        id: "losses",
+        title: "Losses",
+        caption: "Every case where the mark is faster than auto, worst first.".into(),
+        head: &[
+            "place",
+            "case",
+            "kind",
+            "nonzeros",
+            "ratio",
+            "ours (ms)",
+            "algorithm",
+            "mark (ms)",
+        ],
+        rows: lost.into_iter().map(|(_, cells)| cells).collect(),
+    }
+}
+
+fn faults(sites: &[Site]) -> Table {
+    let mut rows = Vec::new();
+    for site in sites {
+        for r in site.records.iter().filter(|r| r.status != Status::Ok) {
+            let word = match r.status {
+                Status::Wrong => "WRONG",
+                Status::Failed => "failed",
+                _ => "skipped",
+            };
+            let why = r.message.clone().unwrap_or_default();
+            rows.push(vec![
+                site.name.clone(),
+                word.into(),
+                r.engine_name(),
+                r.case.to_string(),
+                why,
+            ]);
+        }
+    }
+    Table {
+        id: "faults",
+        title: "Wrong, failed, skipped",
+        caption: "Results that the oracle refused, engines that gave up, and cases that were not \
+                  tried. None of them has a time."
+            .into(),
+        head: &["place", "how", "engine", "case", "why"],
+        rows,
+    }
+}
+
+fn machines(sites: &[Site]) -> Table {
+    let mut rows = Vec::new();
+    for site in sites {
+        let described = |r: &Record| match &r.gpu {
+            Some(g) => format!(
+                "{}, compute capability {}, {} multiprocessors, copies at {:.1} TB/s, L2 gives \
+                 {:.1} TB/s, driver {}",
+                g.name,
+                g.compute_capability,
+                g.multiprocessors,
+                g.copy_bandwidth / 1e12,
+                g.l2_bandwidth / 1e12,
+                g.driver
+            ),
+            None => format!("{}, {} cores, {}", r.machine.cpu, r.machine.cores, r.machine.system),
+        };
+        let versions = |r: &Record| {
+            let words = r.versions.iter().map(|(name, version)| format!("{name} {version}"));
+            words.collect::<Vec<_>>().join(", ")
+        };
+        let mut engines = BTreeMap::<_, BTreeSet<(String, String)>>::new();
+        for r in &site.records {
+            engines.entry(&r.engine).or_default().insert((described(r), versions(r)));
+        }
+        for (engine, found) in engines {
+            for (machine, versions) in found {
+                rows.push(vec![site.name.clone(), engine.clone(), machine, versions]);
+            }
+        }
+    }
+    Table {
+        id: "machines",
+        title: "Where and with what",
+        caption: "Machines, devices and versions, as the records hold them.".into(),
+        head: &["place", "engine", "machine", "versions"],
+        rows,
+    }
+}

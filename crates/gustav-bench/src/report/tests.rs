@@ -1,0 +1,117 @@
+//! Reports of records that were made up for the test.
+
+use super::*;
+use crate::record::tests::record;
+use crate::{Gpu, Stage, Status};
+
+/// Records that fill every figure.
+fn everything() -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut add = |r: Record| records.push(r);
+    let timed = |matrix: &str, engine: &str, algorithm: &str, ms: f64| Record {
+        execute_ms: Some(ms),
+        floor_ms: Some(0.5),
+        gather_ms: Some(0.2),
+        break_even_calls: (engine == "gustav").then_some(3.0 * ms),
+        ..record(matrix, engine, algorithm)
+    };
+    let gpu = |r: Record| Record {
+        gpu: Some(Gpu { name: "a GPU".into(), copy_bandwidth: 4e12, ..Gpu::default() }),
+        ..r
+    };
+    for (k, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let ms = 1.0 + k as f64;
+        let length = |r: Record| Record { mean_row_length: 4.0 * ms, ..r };
+        add(gpu(length(timed(name, "gustav", "auto", ms))));
+        add(gpu(length(timed(name, "gustav", "row-split", ms))));
+        add(gpu(length(timed(name, "gustav", "segmented", 4.0 - ms))));
+        add(gpu(length(timed(name, "cusparse-alg2", "default", 2.0))));
+        add(gpu(length(timed(name, "gustav", "segmented@lpt", 1.5))));
+        for threads in [1, 2] {
+            let ms = ms / threads as f64;
+            add(Record { threads, ..timed(name, "gustav", "auto", ms) });
+            add(Record { threads, ..timed(name, "mkl", "default", 2.0 * ms) });
+        }
+        let size = 1000 << k;
+        let random = |r: Record, nnz: usize| Record { kind: "sparse".into(), nnz, ..r };
+        let square = Record { rows: size, cols: size, ..timed(name, "gustav", "auto", ms) };
+        let mut spgemm = random(square, size * size / 20);
+        spgemm.case.operation = "spgemm".into();
+        spgemm.case.matrix = format!("square{k}");
+        add(spgemm.clone());
+        add(Record { engine: "mkl".into(), algorithm: "default".into(), ..spgemm });
+        let mut fill = random(timed(name, "gustav", "auto", ms), 10 << k);
+        (fill.rows, fill.cols, fill.case.matrix) = (100, 100, format!("fill{k}"));
+        add(fill);
+        let mut full = timed(name, "gustav", "auto", ms);
+        (full.rows, full.cols, full.nnz) = (10 << k, 4000 >> k, 40_000);
+        full.case.matrix = format!("full{k}");
+        add(full);
+    }
+    let stage = |lane: &str, name: &str, start_ms: f64| Stage {
+        lane: lane.into(),
+        name: name.into(),
+        start_ms,
+        end_ms: start_ms + 1.0,
+    };
+    let timeline = vec![stage("CPU", "convert", 0.0), stage("GPU", "multiply", 1.0)];
+    add(gpu(Record { timeline, ..timed("t", "gustav", "pipeline", 2.0) }));
+    add(Record {
+        status: Status::Wrong,
+        message: Some("row 3 <is> off".into()),
+        execute_ms: None,
+        ..record("a", "graphblas", "default")
+    });
+    records
+}
+
+#[test]
+fn records_that_hold_everything_leave_no_figure_out() {
+    let report = Report::of(&everything()).unwrap();
+    assert_eq!(report.absent, []);
+    let mut ids: Vec<_> = report.figures.iter().map(|f| &f.id).collect();
+    ids.sort();
+    let count = ids.len();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "two figures have one name: {ids:?}");
+    assert_eq!(report.tables.len(), 7);
+}
+
+#[test]
+fn the_page_is_whole_and_its_files_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("r.html");
+    let written = Report::of(&everything()).unwrap().write(&page).unwrap();
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.ends_with("</html>\n") && html.contains("prefers-color-scheme:dark"));
+    assert!(!html.contains("<script") && !html.contains("http://www.w3.org/1999/xhtml"));
+    assert!(html.contains("row 3 &lt;is&gt; off"), "a message is text, not HTML");
+    let links = html.split("href=\"r-files/").skip(1).map(|l| l.split('"').next().unwrap());
+    let links: Vec<_> = links.collect();
+    assert_eq!(links.len(), written.tables + 2 * written.figures);
+    for link in links {
+        assert!(written.folder.join(link).metadata().unwrap().len() > 0, "{link}");
+    }
+    let entries = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(entries, 2, "the page, its folder, and nothing temporary");
+}
+
+#[test]
+fn figures_without_records_are_named() {
+    let report = Report::of(&[record("m", "gustav", "auto")]).unwrap();
+    assert!(report.absent.iter().any(|(name, _)| *name == "Density sweep"));
+    assert!(report.figures.is_empty());
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("r.html");
+    report.write(&page).unwrap();
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("Density sweep: needs random matrices"), "{html}");
+    assert!(Report::of(&[]).unwrap_err().to_string().contains("gustav bench"));
+}
+
+#[test]
+fn every_place_has_its_picture() {
+    let pictures = pictures(&everything()).unwrap();
+    assert_eq!(pictures.len(), 3);
+    assert!(pictures[2].starts_with("<svg") && pictures[2].contains("a GPU"), "{pictures:?}");
+}

@@ -1,0 +1,198 @@
+//! What a run is made of: the suite with what the command changes in it, its cases, and how long
+//! they will take.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use gustav_core::{DType, Operation, Result};
+use gustav_plan::Algorithm;
+
+use crate::workload::{self, Workload};
+use crate::{BenchArgs, Case, Forecast, Suite, cuda, read_records};
+
+/// The suite of `args` with other engines, device and folder where it names them. Of the suite's
+/// own peers, those of the device stay.
+///
+/// # Errors
+/// As [`Suite::of_targets`].
+pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
+    let mut suite = Suite::of_targets(&args.targets)?;
+    suite.engines.ours = args.ours.clone().unwrap_or(suite.engines.ours);
+    if let Some(device) = &args.device {
+        suite.device = (device != "cpu").then(|| device.clone());
+    }
+    let on_gpu = suite.device.is_some();
+    let there = |peer: &String| cuda::PEERS.contains(&peer.as_str()) == on_gpu;
+    suite.engines.peers.retain(there);
+    suite.engines.peers = args.peers.clone().unwrap_or(suite.engines.peers);
+    let folder = args.corpus.clone();
+    if let Some(folder) = folder.or_else(|| std::env::var_os("GUSTAV_CORPUS").map(PathBuf::from)) {
+        suite.use_corpus(&folder);
+    }
+    Ok(suite)
+}
+
+/// A case with its types.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub case: Case,
+    pub operation: Operation,
+    pub dtype: DType,
+}
+
+impl Typed {
+    /// Names of the engines that take part, as records carry them: ours and `peers`.
+    pub fn engines(&self, suite: &Suite, peers: impl Iterator<Item = String>) -> Vec<String> {
+        let ours = algorithms(suite, self.operation);
+        ours.iter().map(|a| format!("gustav:{a}")).chain(peers).collect()
+    }
+}
+
+/// The cases of the part of the suite that `args` asks for, matrix by matrix.
+pub(crate) fn cases<'w>(
+    args: &BenchArgs,
+    suite: &Suite,
+    workloads: &'w [Workload],
+) -> Vec<(&'w Workload, Vec<Typed>)> {
+    let admitted = workloads.iter().filter(|w| args.only.admits_matrix(&w.name));
+    let own = admitted.enumerate().filter(|(k, _)| args.part.is_none_or(|p| p.holds(*k)));
+    let cases = |(_, workload): (usize, &'w Workload)| {
+        let mut cases = of_matrix(suite, workload);
+        cases.retain(|c| args.only.matches(&c.case));
+        (workload, cases)
+    };
+    own.map(cases).collect()
+}
+
+// Shares of its budget that an engine takes on a small and on a large matrix, and seconds that
+// planning, checking and loading take beside it.
+const QUICK: f64 = 0.1;
+const SLOW: f64 = 1.2;
+const BESIDE_S: f64 = 0.1;
+
+/// What `run` would do with the same arguments, measuring nothing. Every peer counts as there.
+///
+/// # Errors
+/// For a suite, a matrix folder or a record file that cannot be read.
+pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
+    let suite = suite(args)?;
+    let (workloads, notes) = workload::list(&suite)?;
+    let mut held = BTreeMap::<Case, BTreeSet<String>>::new();
+    if args.record.exists() {
+        for record in read_records(&args.record)? {
+            let name = record.engine_name();
+            held.entry(record.case).or_default().insert(name);
+        }
+    }
+    let (mut all, mut turns) = (Forecast { notes, ..Forecast::default() }, 0);
+    for (_, cases) in cases(args, &suite, &workloads) {
+        all.matrices += usize::from(!cases.is_empty());
+        all.cases += cases.len();
+        for case in cases {
+            let engines = case.engines(&suite, suite.engines.peers.iter().cloned());
+            let found = held.get(&case.case);
+            match found.is_some_and(|found| engines.iter().all(|e| found.contains(e))) {
+                true => all.held += 1,
+                false => turns += engines.len(),
+            }
+        }
+    }
+    let seconds = |share: f64| turns as f64 * (share * (suite.timing.budget_s + BESIDE_S));
+    (all.least_s, all.most_s) = (seconds(QUICK), seconds(SLOW));
+    Ok(all)
+}
+
+/// Our algorithms for an operation, with `all` spelt out.
+pub(crate) fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in &suite.engines.ours {
+        if name == "all" {
+            let on_cpu = Algorithm::ALL.iter().filter(|a| a.operations().contains(&operation));
+            let own = match suite.device {
+                Some(_) => cuda::algorithms(operation),
+                None => on_cpu.copied().collect(),
+            };
+            names.push("auto".into());
+            names.extend(own.iter().map(|a| a.name().to_owned()));
+        } else {
+            names.push(name.clone());
+        }
+    }
+    let fits = |name: &String| {
+        name.parse::<Algorithm>().map_or(true, |a| a.operations().contains(&operation))
+    };
+    names.retain(fits);
+    names
+}
+
+/// The cases of one matrix.
+fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
+    let mut found = Vec::new();
+    for &dtype in &suite.products.dtypes {
+        for &operation in
+            suite.products.operations.iter().filter(|o| workload.operations.contains(o))
+        {
+            let shapes: Vec<(usize, bool)> = match operation {
+                Operation::Spmm => suite.products.columns.iter().map(|&n| (n, false)).collect(),
+                Operation::Spmv => vec![(1, false)],
+                Operation::Spgemm => suite.products.sorted.iter().map(|&s| (0, s)).collect(),
+            };
+            for (columns, sorted) in shapes {
+                let case = Case::new(&workload.name, operation, columns, dtype, sorted);
+                found.push(Typed { case, operation, dtype });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Part;
+
+    fn args() -> BenchArgs {
+        BenchArgs { targets: vec!["diagonal:9".into(), "grid5:3x3".into()], ..args_of("quick") }
+    }
+
+    fn args_of(target: &str) -> BenchArgs {
+        BenchArgs::new(target, "/no/such/file.jsonl")
+    }
+
+    #[test]
+    fn a_forecast_counts_cases_and_engines() {
+        let all = forecast(&args()).unwrap();
+        // Two matrices; SpMM of two widths, SpMV, SpGEMM.
+        assert_eq!((all.matrices, all.cases, all.held), (2, 8, 0));
+        assert!(0.0 < all.least_s && all.least_s < all.most_s);
+        let half = forecast(&BenchArgs { part: "2/2".parse().ok(), ..args() }).unwrap();
+        assert_eq!((half.matrices, half.cases), (1, 4));
+        assert!((half.most_s * 2.0 - all.most_s).abs() < 1e-9);
+    }
+
+    #[test]
+    fn parts_hold_every_matrix_once() {
+        let parts: Vec<Part> = ["1/3", "2/3", "3/3"].iter().map(|p| p.parse().unwrap()).collect();
+        for k in 0..10 {
+            assert_eq!(parts.iter().filter(|p| p.holds(k)).count(), 1, "{k}");
+        }
+        for bad in ["0/2", "3/2", "1", "a/b", "1/0"] {
+            assert!(bad.parse::<Part>().unwrap_err().to_string().contains("K/N"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn another_device_keeps_its_own_peers() {
+        let on = |device: Option<&str>| {
+            let device = device.map(str::to_owned);
+            suite(&BenchArgs { device, ..args_of("regression") }).unwrap()
+        };
+        assert_eq!(on(Some("cuda:1")).engines.peers, ["cusparse-default"]);
+        assert_eq!(on(Some("cuda:1")).device.as_deref(), Some("cuda:1"));
+        assert_eq!(on(Some("cpu")).engines.peers, ["mkl"]);
+        assert_eq!(on(None).engines.peers, ["mkl"]);
+        let peers = Some(vec!["scipy".into()]);
+        let named = suite(&BenchArgs { peers, ..args_of("regression") }).unwrap();
+        assert_eq!(named.engines.peers, ["scipy"]);
+    }
+}

@@ -1,0 +1,22 @@
+//! bench/RECORDS.md and the records agree.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use gustav_bench::{Stage, read_records};
+
+#[test]
+fn every_key_is_documented_and_every_documented_key_is_there() {
+    let bench = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
+    let page = std::fs::read_to_string(bench.join("RECORDS.md")).expect("bench/RECORDS.md");
+    let key = |line: &str| Some(line.strip_prefix("| `")?.split('`').next()?.to_owned());
+    let documented: BTreeSet<String> = page.lines().filter_map(key).collect();
+
+    let mut record =
+        read_records(&bench.join("records/cpu-spmm-f32.jsonl")).expect("records").remove(0);
+    let stage = Stage { lane: "CPU".into(), name: "convert".into(), start_ms: 0.0, end_ms: 1.0 };
+    record.timeline = vec![stage];
+    let value = serde_json::to_value(&record).expect("JSON");
+    let written: BTreeSet<String> = value.as_object().expect("an object").keys().cloned().collect();
+    assert_eq!(documented, written);
+}

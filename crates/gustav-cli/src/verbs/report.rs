@@ -1,0 +1,73 @@
+//! `gustav report`: records as a page of tables and figures.
+
+use std::path::PathBuf;
+
+use gustav_bench::{Report, Written, read_records};
+use serde::Serialize;
+
+use crate::args::Telling;
+use crate::failure::{Outcome, Result};
+use crate::output;
+
+/// Turn records into a page of tables and figures
+///
+/// The page stands alone and needs no script. A folder next to it, named after it, holds every
+/// table as CSV and every figure as SVG and PNG. Figures whose data the records do not hold are
+/// named on the page.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Files of records, as gustav bench writes them
+    #[arg(required = true, value_name = "RECORDS.jsonl")]
+    records: Vec<PathBuf>,
+    /// The page
+    #[arg(short, long, value_name = "REPORT.html", default_value = "report.html")]
+    output: PathBuf,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+#[derive(Serialize)]
+struct Absent {
+    figure: &'static str,
+    needs: &'static str,
+}
+
+#[derive(Serialize)]
+struct Told {
+    records: usize,
+    output: String,
+    folder: String,
+    tables: usize,
+    figures: usize,
+    absent: Vec<Absent>,
+}
+
+/// Reads, draws and writes.
+pub fn run(args: &Args) -> Result {
+    output::writable(&args.output)?;
+    let mut records = Vec::new();
+    for path in &args.records {
+        records.extend(read_records(path)?);
+    }
+    let spinner = output::spinner(args.telling, "drawing");
+    let written = Report::of(&records)?.write(&args.output);
+    spinner.finish_and_clear();
+    let Written { page, folder, tables, figures, absent } = written?;
+    let told = Told {
+        records: records.len(),
+        output: page.display().to_string(),
+        folder: folder.display().to_string(),
+        tables,
+        figures,
+        absent: absent.into_iter().map(|(figure, needs)| Absent { figure, needs }).collect(),
+    };
+    let mut text = format!(
+        "{}: {tables} tables and {figures} figures of {} records; their files are in {}\n",
+        told.output, told.records, told.folder
+    );
+    for Absent { figure, needs } in &told.absent {
+        text += &format!("not drawn: {figure} (needs {needs})\n");
+    }
+    output::tell(args.telling, &told, &text)?;
+    Ok(Outcome::Done)
+}

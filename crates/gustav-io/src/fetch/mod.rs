@@ -1,0 +1,132 @@
+//! Matrices of the SuiteSparse Matrix Collection (Davis and Hu, "The University of Florida Sparse
+//! Matrix Collection", 2011), by group and name.
+//!
+//! ```no_run
+//! use gustav_io::fetch::Fetch;
+//!
+//! let fetched = Fetch::new("HB/bcsstk16".parse()?).to("bcsstk16.mtx".as_ref())?;
+//! println!("{} bytes", fetched.bytes);
+//! # Ok::<(), gustav_core::Error>(())
+//! ```
+
+mod archive;
+mod checksum;
+mod download;
+mod name;
+
+use std::path::{Path, PathBuf};
+
+use gustav_core::{Error, Result};
+
+use crate::files::Progress;
+
+pub use checksum::Checksum;
+pub use name::MatrixName;
+
+/// Where the collection is, unless told otherwise: `GROUP/NAME.tar.gz` is looked for under it.
+/// The address depends on whether the build speaks https (feature `tls`).
+pub const COLLECTION: &str = match cfg!(feature = "tls") {
+    true => "https://sparse.tamu.edu/MM",
+    false => "http://sparse-files.engr.tamu.edu/MM",
+};
+
+/// A matrix to be fetched.
+pub struct Fetch<'a> {
+    name: MatrixName,
+    base: String,
+    checksum: Option<Checksum>,
+    progress: Option<&'a dyn Progress>,
+}
+
+/// What was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// Bytes of the archive.
+    pub bytes: u64,
+    /// Bytes of it that were there from an earlier attempt.
+    pub resumed: u64,
+    /// The file of the matrix.
+    pub path: PathBuf,
+    /// Other files in the archive, which were left out: right-hand sides, coordinates.
+    pub others: Vec<String>,
+}
+
+impl<'a> Fetch<'a> {
+    /// The matrix `name` of the collection at [`COLLECTION`].
+    pub fn new(name: MatrixName) -> Self {
+        Fetch { name, base: COLLECTION.into(), checksum: None, progress: None }
+    }
+
+    /// Another address in place of [`COLLECTION`].
+    #[must_use]
+    pub fn base(mut self, address: &str) -> Self {
+        self.base = address.trim_end_matches('/').into();
+        self
+    }
+
+    /// The checksum that the archive must have.
+    #[must_use]
+    pub fn checksum(mut self, checksum: Checksum) -> Self {
+        self.checksum = Some(checksum);
+        self
+    }
+
+    /// Who hears how far the download has come.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a dyn Progress) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// The archive's address.
+    pub fn address(&self) -> String {
+        format!("{}/{}/{}.tar.gz", self.base, self.name.group(), self.name.name())
+    }
+
+    /// Downloads the archive and writes its matrix to `path`, in Matrix Market form, compressed
+    /// as the name says. The archive is kept as `NAME.tar.gz.part` in the same folder while it is
+    /// not complete, and an interrupted download goes on from there.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a name that the collection does not have and for a path that does
+    /// not name a Matrix Market file, [`Error::Io`] with the address when it cannot be reached
+    /// and with the file when that cannot be written, [`Error::Format`] when what came is not
+    /// what was asked for; it is then removed.
+    pub fn to(&self, path: &Path) -> Result<Fetched> {
+        let (format, compression) = crate::format_of_name(path)?;
+        if format != crate::Format::MatrixMarket {
+            return Err(Error::Argument {
+                name: "output",
+                found: path.display().to_string(),
+                expected: "a name ending in .mtx, .mtx.gz or .mtx.zst, as the collection has \
+                           matrices; gustav convert makes other files of it"
+                    .into(),
+            });
+        }
+        let part = path.with_file_name(format!("{}.tar.gz.part", self.name.name()));
+        let found = download::download(&self.address(), &part, self.progress)?;
+        let unpacked = self.check(&part).and_then(|()| {
+            let member = format!("{}.mtx", self.name.name());
+            archive::extract(&part, &member, path, compression)
+        });
+        // What is whole but wrong would only be found wrong again.
+        let wrong = matches!(unpacked, Err(Error::Format { .. }));
+        if unpacked.is_ok() || wrong {
+            std::fs::remove_file(&part).map_err(|source| Error::Io {
+                path: part.clone(),
+                action: "remove",
+                source,
+            })?;
+        }
+        Ok(Fetched {
+            bytes: found.bytes,
+            resumed: found.resumed,
+            path: path.into(),
+            others: unpacked?,
+        })
+    }
+
+    fn check(&self, part: &Path) -> Result<()> {
+        self.checksum.as_ref().map_or(Ok(()), |checksum| checksum.verify(part))
+    }
+}
