@@ -13,9 +13,10 @@ use super::figure::{Figure, Mark};
 /// Width of every figure in points.
 pub(crate) const WIDTH: u32 = 720;
 
-const TITLE: Words = Words { size: 15.0, bold: true };
-const LABEL: Words = Words { size: 13.0, bold: false };
-const TEXT: Words = Words { size: 12.0, bold: false };
+// plotters draws letters at about 0.8 of the size it is told.
+const TITLE: Words = Words { size: 18.0, bold: true };
+const LABEL: Words = Words { size: 15.0, bold: false };
+const TEXT: Words = Words { size: 14.0, bold: false };
 const LINE: f64 = 20.0;
 const MARGIN: f64 = 12.0;
 
