@@ -72,11 +72,21 @@ pub(crate) fn check<T: Scalar>(
 
 #[cfg(test)]
 mod tests {
+    use gustav_core::Layout;
+
     use super::*;
 
     fn task<'a>(a: &'a Csr<f64>, pool: &'a [f64]) -> Task<'a, f64> {
         let operation = Operation::Spmm;
-        Task { operation, a: a.view(), b: None, columns: 2, sorted: false, pool }
+        Task {
+            operation,
+            a: a.view(),
+            b: None,
+            columns: 2,
+            sorted: false,
+            layout: Layout::RowMajor,
+            pool,
+        }
     }
 
     #[test]

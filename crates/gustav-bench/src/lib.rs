@@ -29,6 +29,7 @@ mod schedule;
 mod suite;
 mod summary;
 mod timing;
+mod tune;
 mod value;
 mod workload;
 
@@ -44,3 +45,4 @@ pub use schedule::forecast;
 pub use suite::{Engines, Products, Source, Suite};
 pub use summary::{Comparison, Ratios, VENDORS, compare, summary};
 pub use timing::Timing;
+pub use tune::{TuneArgs, TuneReport, Tuned, tune};

@@ -201,6 +201,7 @@ impl Session<'_> {
                 b: spgemm.then(|| factor.view()),
                 columns: case.columns,
                 sorted: case.sorted,
+                layout: self.suite.products.layout,
                 pool: &pool,
             };
             let work = if spgemm { products } else { (a.nnz() * case.columns) as u64 };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gustav_core::{DType, Error, Operation, Result};
+use gustav_core::{DType, Error, Layout, Operation, Result};
 use serde::Deserialize;
 
 use crate::timing::Timing;
@@ -12,9 +12,12 @@ const SHIPPED: &[(&str, &str)] = &[
     ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),
+    ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
+    ("gpu-orders-source", include_str!("../../../bench/suites/gpu-orders-source.toml")),
     ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
     ("quick", include_str!("../../../bench/suites/quick.toml")),
     ("regression", include_str!("../../../bench/suites/regression.toml")),
+    ("tune", include_str!("../../../bench/suites/tune.toml")),
 ];
 
 /// A suite as its file describes it.
@@ -53,6 +56,9 @@ pub struct Source {
     /// Files with fewer nonzeros than this are passed over, as the folder's manifest counts them.
     #[serde(default)]
     pub min_nnz: usize,
+    /// Files that are not square or have more rows than this are passed over, as the folder's
+    /// manifest counts them.
+    pub square_up_to: Option<usize>,
     /// Copies of a matrix are put on the diagonal until there are so many nonzeros; files that
     /// have them already are passed over, as the folder's manifest counts them.
     pub replicate_to: Option<usize>,
@@ -69,6 +75,9 @@ pub struct Products {
     /// Columns of B, for SpMM.
     #[serde(default)]
     pub columns: Vec<usize>,
+    /// Layout of B and C on a GPU, for SpMM; row-major when absent, and on the CPU.
+    #[serde(default)]
+    pub layout: Layout,
     /// Types of the values: `f32`, `f64`.
     pub dtypes: Vec<DType>,
     /// Whether rows of an SpGEMM's product come out sorted: `false`, `true` or both.

@@ -50,7 +50,9 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
                 Ok(files) => {
                     let fits = |f: &Listed| {
                         let below = |most| f.nnz.is_none_or(|nnz| nnz < most);
+                        let square = |most| f.shape.is_none_or(|(m, n)| m == n && m <= most);
                         f.nnz.is_none_or(|nnz| nnz >= source.min_nnz)
+                            && source.square_up_to.is_none_or(square)
                             && source.replicate_to.is_none_or(below)
                     };
                     for Listed { name, kind, path, .. } in files.into_iter().filter(fits) {
@@ -81,6 +83,7 @@ fn named(name: &str, replicate_to: Option<usize>) -> String {
 struct Listed {
     name: String,
     kind: String,
+    shape: Option<(usize, usize)>,
     nnz: Option<usize>,
     path: PathBuf,
 }
@@ -94,7 +97,13 @@ fn files(path: &Path) -> std::io::Result<Vec<Listed>> {
     };
     if !std::fs::metadata(path)?.is_dir() {
         let name = stem(path).unwrap_or_else(|| path.display().to_string());
-        return Ok(vec![Listed { name, kind: "file".into(), nnz: None, path: path.into() }]);
+        return Ok(vec![Listed {
+            name,
+            kind: "file".into(),
+            shape: None,
+            nnz: None,
+            path: path.into(),
+        }]);
     }
     let manifest = std::fs::read_to_string(path.join("MANIFEST.csv")).unwrap_or_default();
     // Name, kind, rows, columns, nonzeros.
@@ -110,9 +119,11 @@ fn files(path: &Path) -> std::io::Result<Vec<Listed>> {
         }
     }
     found.sort();
+    let number = |name: &str, k| field(name, k).and_then(|number| number.parse().ok());
     let listed = |(_, name, path): (u64, String, PathBuf)| Listed {
         kind: field(&name, 1).unwrap_or("file").to_owned(),
-        nnz: field(&name, 4).and_then(|nnz| nnz.parse().ok()),
+        shape: number(&name, 2).zip(number(&name, 3)),
+        nnz: number(&name, 4),
         name,
         path,
     };

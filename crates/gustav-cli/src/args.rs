@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gustav::io::Format;
-use gustav::{Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, SemiringKind};
+use gustav::{
+    Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, Order, SemiringKind,
+};
 
 use crate::failure::{Failure, Result};
 
@@ -66,8 +68,12 @@ fn algorithms() -> impl TypedValueParser<Value = AlgorithmArg> {
     })
 }
 
+fn orders() -> impl TypedValueParser<Value = Order> {
+    named(Order::ALL, |o| o.name())
+}
+
 fn choosers() -> impl TypedValueParser<Value = Chooser> {
-    PossibleValuesParser::new(["auto", "mean-row-length", "autotune"])
+    PossibleValuesParser::new(["auto", "mean-row-length", "autotune", "predictor"])
         .try_map(|s| s.parse::<Chooser>())
 }
 
@@ -113,6 +119,9 @@ pub struct Choice {
     /// Who chooses the algorithm
     #[arg(long, value_name = "CHOOSER", conflicts_with = "algorithm", value_parser = choosers())]
     pub choose: Option<Chooser>,
+    /// Take the rows of A in this order, on GPUs; C stays in the stored one
+    #[arg(long, value_name = "NAME", value_parser = orders())]
+    pub order: Option<Order>,
     /// Where to compute: auto, cpu or cuda:K
     #[arg(long, default_value = "auto")]
     pub device: String,
@@ -142,6 +151,10 @@ impl Choice {
             (None, AlgorithmArg::Auto | AlgorithmArg::All) => Chooser::Auto,
         };
         let device = self.device.parse::<Device>()?.choose(chooser);
+        let device = match self.order {
+            Some(order) => device.with_order(order),
+            None => device,
+        };
         Ok(match self.threads {
             Some(count) => device.with_threads(count)?,
             None => device,

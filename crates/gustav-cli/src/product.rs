@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gustav::{Algorithm, Chooser, Device, Error, Explanation, Operation, Problem, Scalar};
+use gustav::{Algorithm, Chooser, Device, Error, Explanation, Operation, Order, Problem, Scalar};
 use gustav_testkit::oracle::Verdict;
 use serde::Serialize;
 
@@ -123,6 +123,7 @@ pub struct Report {
     threads: usize,
     algorithm: Algorithm,
     reason: String,
+    order: Option<Order>,
     plan_ms: Number,
     transfer_ms: Option<Number>,
     execute_ms: Number,
@@ -219,7 +220,7 @@ impl Product<'_> {
     }
 
     fn report(&self) -> Report {
-        let Explanation { problem, choice, workspace_bytes, .. } = &self.best.explanation;
+        let Explanation { problem, order, choice, workspace_bytes, .. } = &self.best.explanation;
         let verdict = self.best.verdict.as_ref();
         Report {
             operation: problem.operation,
@@ -236,6 +237,7 @@ impl Product<'_> {
             threads: self.device.threads().count(),
             algorithm: choice.algorithm,
             reason: choice.reason.clone(),
+            order: order.map(|o| o.order),
             plan_ms: Number(self.best.plan_ms),
             transfer_ms: self.best.transfer_ms.map(Number),
             execute_ms: Number(self.best.timing.median_ms),

@@ -20,8 +20,8 @@ pub struct Entry {
 pub(crate) fn autotune_elsewhere(problem: &Problem) -> Error {
     Error::Unsupported {
         problem: problem.to_string(),
-        backend: "autotune in a plan of the CPU".into(),
+        backend: "autotune or a predictor in a plan of the CPU".into(),
         reason: "making such a plan runs nothing".into(),
-        nearest: "a plan of gustav::Device, which times every algorithm".into(),
+        nearest: "a plan of gustav::Device, which times every algorithm or asks a model".into(),
     }
 }

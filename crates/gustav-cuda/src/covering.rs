@@ -109,8 +109,11 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((i, row_split::request(dtype, row_split::Config::default())));
         requests.push((i + 1, thread_row::request(dtype, thread_row::Config::default())));
         let strips = stationary::Config { warps: 32, width: 1 + 3 * i as u32 };
-        requests.push((i + 2, stationary::request(output_stationary::SOURCE, dtype, strips)));
-        requests.push((i + 4, stationary::request(dcsr::SOURCE, dtype, strips)));
+        requests
+            .push((i + 2, stationary::request(output_stationary::SOURCE, dtype, strips, i == 0)));
+        let ordered = stationary::request(output_stationary::SOURCE, dtype, strips, i == 1);
+        requests.push((i + 3, ordered));
+        requests.push((i + 4, stationary::request(dcsr::SOURCE, dtype, strips, false)));
         let shares = flattened::Config::default();
         let narrow = flattened::Config { items: 8, columns: 4, ..shares };
         requests.push((i + 2, flattened::request::<NonzeroSplit>(dtype, shares)));

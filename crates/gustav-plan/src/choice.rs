@@ -18,6 +18,9 @@ pub enum Chooser {
     MeanRowLength,
     /// Time every candidate and take the fastest.
     Autotune,
+    /// A network trained on this device, from the features of the matrix; see
+    /// [`crate::predictor`].
+    Predictor,
     /// The caller.
     Named(Algorithm),
 }
@@ -28,6 +31,7 @@ impl Display for Chooser {
             Chooser::Auto => "auto",
             Chooser::MeanRowLength => "mean-row-length",
             Chooser::Autotune => "autotune",
+            Chooser::Predictor => "predictor",
             Chooser::Named(a) => a.name(),
         })
     }
@@ -40,10 +44,12 @@ impl FromStr for Chooser {
             "auto" => Ok(Chooser::Auto),
             "mean-row-length" => Ok(Chooser::MeanRowLength),
             "autotune" => Ok(Chooser::Autotune),
+            "predictor" => Ok(Chooser::Predictor),
             _ => s.parse().map(Chooser::Named).map_err(|_| Error::Argument {
                 name: "chooser",
                 found: s.into(),
-                expected: "auto, mean-row-length, autotune or the name of an algorithm".into(),
+                expected: "auto, mean-row-length, autotune, predictor or the name of an algorithm"
+                    .into(),
             }),
         }
     }

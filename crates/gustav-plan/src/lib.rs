@@ -6,7 +6,9 @@ pub mod autotune;
 pub mod choice;
 pub mod facts;
 pub mod heuristics;
+mod mix;
 pub mod orders;
+pub mod predictor;
 pub mod profile;
 
 pub use algorithm::Algorithm;

@@ -42,6 +42,18 @@ impl Device {
         if here.is_empty() {
             return refuse(self.name().into(), "this product has no kernels there", "cpu".into());
         }
+        if let Some(order) = self.order()
+            && (on_cpu || operation != Operation::Spmm)
+        {
+            let backend = format!("the row order {order} of {operation} on {}", self.name());
+            let nearest = "spmm on the device cuda:0, or no order".into();
+            return refuse(backend, "its algorithms take rows as they are stored", nearest);
+        }
+        if self.chooser() == Chooser::Predictor && (on_cpu || operation != Operation::Spmm) {
+            let backend = format!("the predictor of {operation} on {}", self.name());
+            let nearest = "spmm on the device cuda:0, or the chooser auto".into();
+            return refuse(backend, "it chooses among algorithms of SpMM on GPUs", nearest);
+        }
         let Chooser::Named(algorithm) = self.chooser() else { return Ok(()) };
         let (there, reason, other) = if on_cpu {
             (cuda(operation), "it is an algorithm of GPUs", "cuda:0")
@@ -74,6 +86,20 @@ mod tests {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }
+    }
+
+    #[test]
+    fn row_orders_are_refused_where_rows_are_taken_as_stored() {
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let device = Device::cpu().with_order(gustav_plan::Order::Lpt);
+        let problem = Problem::spmm(&eye.view()).columns(2);
+        let text = device.plan_spmm(&eye, &problem).err().expect("a refusal").to_string();
+        assert!(text.contains("lpt") && text.contains("cuda:0"), "{text}");
+        let text = device.plan_spmv(&eye, &Problem::spmv(&eye.view())).err().expect("a refusal");
+        assert!(text.to_string().contains("row order"), "{text}");
+        let device = Device::cpu().choose(Chooser::Predictor);
+        let text = device.plan_spmm(&eye, &problem).err().expect("a refusal").to_string();
+        assert!(text.contains("predictor") && text.contains("auto"), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use gustav_core::{Error, Result};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::{Options, Threads};
-use gustav_plan::Chooser;
+use gustav_plan::{Chooser, Order};
 
 use crate::cuda::{self, Gpu, Profile};
 
@@ -17,6 +17,7 @@ use crate::cuda::{self, Gpu, Profile};
 pub struct Device {
     options: Options,
     gpu: Option<Gpu>,
+    order: Option<Order>,
 }
 
 /// One line of [`Device::list`].
@@ -106,6 +107,19 @@ impl Device {
     #[must_use]
     pub fn choose(self, chooser: Chooser) -> Self {
         Device { options: Options { chooser, ..self.options }, ..self }
+    }
+
+    /// The same device with rows taken in another order than the stored one: of SpMM on GPUs, by
+    /// `output-stationary` and `segmented`. The matrix and the product stay as they are; plans take
+    /// longer to make.
+    #[must_use]
+    pub fn with_order(self, order: Order) -> Self {
+        Device { order: Some(order), ..self }
+    }
+
+    /// The order in which rows are taken, if not as stored.
+    pub fn order(&self) -> Option<Order> {
+        self.order
     }
 
     /// The same device for plans that serve only the call which makes them.

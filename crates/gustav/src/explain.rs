@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use gustav_core::{CsrView, Index, Problem, Scalar};
-use gustav_plan::{Choice, RowStats};
+use gustav_plan::{Choice, Order, RowStats};
 
 use crate::Device;
 
@@ -32,6 +32,18 @@ impl Display for Config {
     }
 }
 
+/// The row order of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct OrderFacts {
+    /// Which.
+    pub order: Order,
+    /// Candidates in each neighbourhood that a bounded search looked at; `None` where the order is
+    /// exactly as it is defined.
+    pub bound: Option<usize>,
+    /// Milliseconds that making it took, on the CPU.
+    pub ms: f64,
+}
+
 /// Algorithm, configuration, facts, reason and workspace of a plan. Printed, it is a few
 /// lines of text.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -44,6 +56,8 @@ pub struct Explanation {
     pub device_description: String,
     /// Facts about A; `None` for a matrix in a GPU's memory, which is not read back for them.
     pub facts: Option<RowStats>,
+    /// The order in which rows are taken; `None` for the stored one.
+    pub order: Option<OrderFacts>,
     /// Algorithm, configuration and reason.
     pub choice: Choice<Config>,
     /// Bytes that the plan holds besides the operands.
@@ -63,6 +77,7 @@ impl Explanation {
             device: device.name().into(),
             device_description: device.description(),
             facts,
+            order: None,
             choice,
             workspace_bytes,
         }
@@ -79,7 +94,7 @@ pub(crate) fn facts<T: Scalar, I: Index, O: Index>(
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Explanation { problem, facts, choice, .. } = self;
+        let Explanation { problem, facts, order, choice, .. } = self;
         writeln!(f, "problem    {problem}")?;
         writeln!(f, "device     {} ({})", self.device, self.device_description)?;
         if let Some(facts) = facts {
@@ -102,6 +117,11 @@ impl Display for Explanation {
             )?;
         }
         writeln!(f, "algorithm  {} ({})", choice.algorithm, choice.algorithm.source())?;
+        if let Some(OrderFacts { order, bound, ms }) = order {
+            let near = bound.map(|b| format!(", {b} candidates a neighbourhood"));
+            let near = near.unwrap_or_default();
+            writeln!(f, "order      {order} ({}), made in {ms:.1} ms{near}", order.source())?;
+        }
         writeln!(f, "config     {}", choice.config)?;
         writeln!(f, "why        {}", choice.reason)?;
         write!(f, "workspace  {} bytes", self.workspace_bytes)

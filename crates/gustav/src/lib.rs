@@ -44,10 +44,13 @@ mod plan;
 mod product;
 
 pub use device::{Device, DeviceInfo};
-pub use explain::{Config, Explanation};
+pub use explain::{Config, Explanation, OrderFacts};
 pub use gustav_core::*;
 pub use gustav_cpu::{CpuScalar, Threads};
 pub use gustav_io as io;
-pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats};
+pub use gustav_plan::facts::{Features, SampledFeatures};
+pub use gustav_plan::orders::WarpShape;
+pub use gustav_plan::predictor;
+pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, Order, RowOrder, RowStats};
 pub use plan::{PlanSpgemm, PlanSpmm, PlanSpmv, SpgemmPlan, SpmmPlan, SpmvPlan};
 pub use product::{Spgemm, Spmm, Spmv, spgemm, spmm, spmv};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use gustav_core::{Error, Operation, Result, Scalar};
+use gustav_core::{Error, Layout, Operation, Result, Scalar};
 use gustav_cuda::probe::timed;
 use gustav_cuda::{SpmmPlan, SpmvPlan, spmm, spmv};
-use gustav_plan::{Algorithm, Chooser};
+use gustav_plan::{Algorithm, Chooser, Order};
 
 use super::{PEERS, Resident, Started};
-use crate::engine::{Engine, Outcome, Prepared, Task};
+use crate::engine::{Engine, Outcome, Prepared, Task, dense_rows};
 use crate::timing::{Runner, quantile};
 use crate::value::Value;
 
@@ -36,6 +36,8 @@ enum Plan<T: Value> {
 #[derive(Clone, Copy)]
 enum Wish {
     Ours(Chooser),
+    /// An algorithm that takes rows in an order.
+    Ordered(Algorithm, Order),
     /// One of the configurations that autotuning would try.
     Configured(Algorithm, usize),
     /// The vendor's algorithm of this place among the peers.
@@ -44,7 +46,7 @@ enum Wish {
 
 impl<'a, T: Value> CudaEngine<'a, T> {
     /// Ours: an algorithm or a chooser by name; `NAME#K`, configuration K of those that
-    /// autotuning would try; or `once`, which is `auto` for a single call.
+    /// autotuning would try; `NAME@ORDER`, with rows in an order; or `once`, which is `auto` for a single call.
     ///
     /// # Errors
     /// The library's own.
@@ -56,9 +58,10 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     ) -> Result<Self> {
         let (name, calls) = if name == "once" { ("auto", 1) } else { (name, CALLS) };
         let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
-        let wish = match name.split_once('#') {
-            Some((name, place)) => Wish::Configured(name.parse()?, place.parse().unwrap_or(0)),
-            None => Wish::Ours(name.parse()?),
+        let wish = match (name.split_once('#'), name.split_once('@')) {
+            (Some((name, place)), _) => Wish::Configured(name.parse()?, place.parse().unwrap_or(0)),
+            (_, Some((name, order))) => Wish::Ordered(name.parse()?, order.parse()?),
+            _ => Wish::Ours(name.parse()?),
         };
         Self::prepare(gpu, on, task, wish, calls, versions)
     }
@@ -102,6 +105,10 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             Ok::<_, Error>(plan)
         });
         let plan = plan?;
+        let order_ms = match wish {
+            Wish::Ordered(_, order) => on.order(order, &task.a)?.1,
+            _ => 0.0,
+        };
         let (algorithm, reason) = match &plan {
             Plan::Spmm(p) => {
                 let c = p.choice();
@@ -113,7 +120,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             }
         };
         let prepared = Prepared {
-            plan_ms: Some(plan_ms),
+            plan_ms: Some(plan_ms + order_ms),
             chosen: Some(algorithm.name().into()),
             reason: Some(reason),
             products: None,
@@ -156,6 +163,10 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
                 let config = Some(config.ok_or_else(|| missing(algorithm, place))?);
                 spmv::Options { config, ..spmv::Options::default() }
             }
+            Wish::Ordered(algorithm, _) => {
+                let chooser = Chooser::Named(algorithm);
+                spmv::Options { chooser, ..spmv::Options::default() }
+            }
             Wish::Vendor(place) => {
                 let config = spmv::Config::Vendor(spmv::vendor::Config::ALL[place]);
                 spmv::Options { config: Some(config), ..spmv::Options::default() }
@@ -163,9 +174,18 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
         };
         return Ok(Plan::Spmv(SpmvPlan::new(&on.a, &problem, &options)?));
     }
-    let problem = on.a.spmm().columns(task.columns).calls(calls);
+    let layouts = (task.layout, task.layout);
+    let problem = on.a.spmm().columns(task.columns).calls(calls).layouts(layouts.0, layouts.1);
+    let order = match wish {
+        Wish::Ordered(_, order) => Some(on.order(order, &task.a)?),
+        _ => None,
+    };
+    let order = order.as_ref().map(|made| &made.0);
     let options = match wish {
         Wish::Ours(chooser) => spmm::Options { chooser, ..spmm::Options::default() },
+        Wish::Ordered(algorithm, _) => {
+            spmm::Options { chooser: Chooser::Named(algorithm), order, ..spmm::Options::default() }
+        }
         Wish::Configured(algorithm, place) => {
             let config = spmm::Config::candidates(algorithm, &problem).into_iter().nth(place);
             let config = Some(config.ok_or_else(|| missing(algorithm, place))?);
@@ -214,6 +234,10 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
         self.on.c.borrow_mut().data_mut().fill(0xff, self.gpu.device.stream())?;
         self.execute()?;
         let c = self.on.c.borrow();
+        if c.layout() == Layout::ColumnMajor {
+            let all = c.download()?.to_layout(Layout::RowMajor)?;
+            return Ok(Outcome::Dense(dense_rows(all.data(), self.task.columns, rows)));
+        }
         let Some(rows) = rows else { return Ok(Outcome::Dense(c.data().to_host()?.into_vec())) };
         let n = self.task.columns;
         let mut values = vec![<T as Scalar>::zero(); rows.len() * n];

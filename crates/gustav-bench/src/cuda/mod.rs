@@ -1,6 +1,7 @@
 //! A GPU as the place where engines take turns.
 
 mod engine;
+mod orders;
 mod resident;
 mod summary;
 

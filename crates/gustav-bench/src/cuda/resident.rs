@@ -1,10 +1,14 @@
 //! The operands of a case in a GPU's memory, which all engines share.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Instant;
 
-use gustav_core::{DenseView, Layout, Result, Scalar};
+use gustav_core::{CsrView, Dense, DenseView, Layout, Result, Scalar};
 use gustav_cuda::{DeviceCsr, DeviceDense};
+use gustav_plan::orders::{Search, WarpShape};
+use gustav_plan::{Order, RowOrder};
 
 use super::Started;
 use crate::engine::Task;
@@ -16,7 +20,12 @@ pub(crate) struct Resident<T> {
     pub c: RefCell<DeviceDense<T>>,
     /// Milliseconds that A and B took to get there.
     pub transfer_ms: f64,
+    // Orders of the rows of A that were made, with the milliseconds that took.
+    orders: RefCell<BTreeMap<Order, Rc<(RowOrder, f64)>>>,
 }
+
+// Bytes of a cache line of a GPU.
+const LINE: usize = 128;
 
 impl<T: Scalar> Resident<T> {
     /// Copies A and B of `task` to the GPU, and makes room for C.
@@ -27,10 +36,38 @@ impl<T: Scalar> Resident<T> {
         let (m, k, n) = (task.a.nrows(), task.a.ncols(), task.columns);
         let start = Instant::now();
         let a = DeviceCsr::upload(&gpu.device, &task.a)?;
-        let b = DenseView::row_major(k, n, task.dense_b())?;
-        let b = DeviceDense::upload(&gpu.device, &b)?;
+        let b = match task.layout {
+            Layout::RowMajor => None,
+            Layout::ColumnMajor => Some(column_major(k, n, task.dense_b())?),
+        };
+        let b = match &b {
+            Some(b) => DeviceDense::upload(&gpu.device, &b.view())?,
+            None => DeviceDense::upload(&gpu.device, &DenseView::row_major(k, n, task.dense_b())?)?,
+        };
         let transfer_ms = start.elapsed().as_secs_f64() * 1e3;
-        let c = DeviceDense::uninit(&gpu.device, m, n, Layout::RowMajor)?;
-        Ok(Resident { a, b, c: RefCell::new(c), transfer_ms })
+        let c = DeviceDense::uninit(&gpu.device, m, n, task.layout)?;
+        let orders = RefCell::default();
+        Ok(Resident { a, b, c: RefCell::new(c), transfer_ms, orders })
     }
+
+    /// An order of the rows of A and the milliseconds of making it, made at the first call.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`].
+    pub fn order(&self, order: Order, a: &CsrView<'_, T>) -> Result<Rc<(RowOrder, f64)>> {
+        if let Some(made) = self.orders.borrow().get(&order) {
+            return Ok(made.clone());
+        }
+        let shape = WarpShape { line: LINE / T::DTYPE.bytes(), ..WarpShape::default() };
+        let (ms, made) = crate::engine::timed(|| order.of(a, shape, Search::Auto));
+        let made = Rc::new((made?, ms));
+        self.orders.borrow_mut().insert(order, made.clone());
+        Ok(made)
+    }
+}
+
+/// Row-major values of `rows` rows in column-major order.
+fn column_major<T: Scalar>(rows: usize, columns: usize, values: &[T]) -> Result<Dense<T>> {
+    let of = |i, j| values[i * columns + j];
+    Dense::from_fn(rows, columns, Layout::ColumnMajor, of)
 }

@@ -37,6 +37,7 @@ pub(crate) fn summary(records: &[Record]) -> String {
     }
     against_vendor(&mut out, &auto);
     algorithms(&mut out, records);
+    super::orders::orders(&mut out, records);
     limits(&mut out, &auto);
     plans(&mut out, records, &auto);
     losses(&mut out, &auto);
@@ -56,7 +57,7 @@ fn groups<'c, 'r>(
     groups
 }
 
-fn line(out: &mut String, title: &str, ratios: &[f64], note: &str) {
+pub(super) fn line(out: &mut String, title: &str, ratios: &[f64], note: &str) {
     if let Some(Ratios { count, geomean, worst, best, lost }) = Ratios::of(ratios) {
         let lost = lost * 100.0;
         let _ = writeln!(
@@ -66,7 +67,7 @@ fn line(out: &mut String, title: &str, ratios: &[f64], note: &str) {
     }
 }
 
-fn header(out: &mut String, title: &str) {
+pub(super) fn header(out: &mut String, title: &str) {
     let _ = writeln!(out, "\n{title}\n{:<30} cases  geomean   worst    best   lost", "");
 }
 

@@ -8,7 +8,7 @@ mod process;
 
 use std::collections::BTreeMap;
 
-use gustav_core::{Csr, CsrView, Operation, Result, Scalar};
+use gustav_core::{Csr, CsrView, Layout, Operation, Result, Scalar};
 
 use crate::timing::Runner;
 
@@ -28,6 +28,8 @@ pub(crate) struct Task<'a, T: Scalar> {
     /// Columns of B and C, 1 for SpMV.
     pub columns: usize,
     pub sorted: bool,
+    /// Layout of B and C on a GPU.
+    pub layout: Layout,
     /// Values of B, row-major, or of x: the first `a.ncols() * columns` of the pool.
     pub pool: &'a [T],
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gustav::{Csr, CsrView, Index, IndexType, RowStats, Scalar};
 use serde::Serialize;
 
+use super::features;
 use crate::args::Telling;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::{self, Number};
@@ -23,6 +24,12 @@ pub struct Args {
     /// Draw the picture to a PNG file
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
+    /// Tell the 24 features of sparsity, for 32 warps of 32 lanes
+    #[arg(long)]
+    features: bool,
+    /// Estimate the features from about so many rows
+    #[arg(long, value_name = "ROWS", requires = "features")]
+    sample: Option<usize>,
     /// Seed of generated matrices
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -48,6 +55,8 @@ struct Report {
     mean_row_span: Number,
     symmetric: bool,
     sorted: bool,
+    #[serde(flatten)]
+    features: Option<features::Report>,
 }
 
 // Characters of the picture in the terminal, pixels of the one in a file.
@@ -84,6 +93,7 @@ fn typed<I: Index>(args: &Args) -> Result {
         mean_row_span: Number(stats.mean_row_span),
         symmetric: symmetric(&matrix)?,
         sorted: a.is_canonical(),
+        features: args.features.then(|| features::Report::new(&a, args.sample)).transpose()?,
     };
     draw(args, &a, &report)?;
     output::tell(args.telling, &report, &text(&a, &report))?;
@@ -148,6 +158,9 @@ fn text<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>, r: &Report) -> 
     let _ = writeln!(t, "row span   {:.0} columns in the mean", r.mean_row_span.0);
     let _ = writeln!(t, "symmetric  {}", yes(r.symmetric));
     let _ = writeln!(t, "sorted     {} (columns of every row rise)", yes(r.sorted));
+    if let Some(features) = &r.features {
+        t += &features.text();
+    }
     t += &picture::spy(&Density::new(a, ACROSS, 2));
     t += "rows by number of nonzeros\n";
     t + &picture::histogram(&RowLengths::new(a))

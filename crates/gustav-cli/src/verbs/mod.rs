@@ -5,6 +5,7 @@ mod compare;
 mod completions;
 mod convert;
 mod devices;
+mod features;
 mod fetch;
 mod generate;
 mod info;
@@ -13,6 +14,7 @@ mod report;
 mod spgemm;
 mod spmm;
 mod spmv;
+mod tune;
 
 use clap::{Parser, Subcommand};
 
@@ -46,6 +48,7 @@ enum Verb {
     Bench(bench::Args),
     Compare(compare::Args),
     Report(report::Args),
+    Tune(tune::Args),
     Completions(completions::Args),
 }
 
@@ -67,6 +70,7 @@ pub fn run(cli: Cli) -> Result {
         Verb::Bench(args) => bench::run(&args),
         Verb::Compare(args) => compare::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Tune(args) => tune::run(&args),
         Verb::Completions(args) => completions::run(&args),
     }
 }

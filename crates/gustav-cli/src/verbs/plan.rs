@@ -1,6 +1,6 @@
 //! `gustav plan`: which way and why, without running.
 
-use gustav::{Explanation, Operation, Problem};
+use gustav::{Explanation, Operation, Order, Problem};
 use serde::Serialize;
 
 use super::spgemm::Operands;
@@ -51,6 +51,7 @@ struct Report {
     algorithm: String,
     source: String,
     reason: String,
+    order: Option<Order>,
     plan_ms: Number,
     workspace_bytes: usize,
     config: serde_json::Value,
@@ -116,6 +117,7 @@ fn report(args: &Args, e: &Explanation, plan_ms: f64) -> Result<Report> {
         algorithm: choice.algorithm.to_string(),
         source: choice.algorithm.source().into(),
         reason: choice.reason.clone(),
+        order: e.order.map(|o| o.order),
         plan_ms: Number(plan_ms),
         workspace_bytes: e.workspace_bytes,
         config: output::value(&choice.config)?,

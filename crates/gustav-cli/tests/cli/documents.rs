@@ -41,6 +41,8 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
         ("spgemm a.mtx --quiet", "spgemm", &["`spgemm`"]),
         ("spgemm a.mtx --quiet --algorithm all", "spgemm", &["`spgemm`", "--algorithm all"]),
         ("info a.mtx", "info", &[]),
+        ("info a.mtx --features", "info", &["--features"]),
+        ("info a.mtx --features --sample 9", "info", &["--features"]),
         ("plan a.mtx --columns 4", "plan", &[]),
         ("plan a.mtx --operation spgemm --quiet", "plan", &[]),
         ("generate diagonal:3 -o d.mtx", "generate", &[]),
@@ -75,6 +77,7 @@ fn every_verb_has_help() {
         "bench",
         "compare",
         "report",
+        "tune",
         "completions",
     ] {
         assert!(help.stdout.contains(&format!("  {verb} ")), "{verb}: {}", help.stdout);

@@ -25,6 +25,22 @@ fn info_counts() {
 }
 
 #[test]
+fn info_tells_features() {
+    let folder = Folder::new();
+    let report = folder.json("info gen:grid5:40x40 --features --json");
+    assert_eq!(report["features"]["nrow"], 1600.0);
+    assert_eq!(report["features"]["nnz-per-row-max"], 5.0);
+    assert_eq!(report["features"]["warp-load-mean"], 50.0);
+    assert_eq!((&report["feature_errors"], &report["feature_rows"]), (&Value::Null, &1600.into()));
+    let sampled = folder.json("info gen:grid5:40x40 --features --sample 320 --json");
+    assert_eq!(sampled["feature_rows"], 320);
+    assert!(sampled["feature_errors"]["same-cache-lines-mean"].is_number(), "{sampled}");
+    let text = folder.run("info gen:grid5:40x40 --features").stdout;
+    assert!(text.contains("adjacent-vector-distance-max"), "{text}");
+    assert_eq!(folder.run("info gen:grid5:9x9 --sample 3").status, 2);
+}
+
+#[test]
 fn symmetric_means_equal_to_its_transpose() {
     let folder = Folder::new();
     folder.write("s.mtx", SYMMETRIC);

@@ -82,7 +82,7 @@ fn choose(problem: &Problem, options: &Options, products: u64) -> Result<(Algori
     any(problem)?;
     let algorithm = match options.chooser {
         Chooser::Named(algorithm) => algorithm,
-        Chooser::Autotune => return Err(autotune_elsewhere(problem)),
+        Chooser::Autotune | Chooser::Predictor => return Err(autotune_elsewhere(problem)),
         _ => return Ok(gustav_plan::heuristics::cpu_spgemm::choose(problem, products)),
     };
     let entry = CATALOG.iter().find(|e| e.algorithm == algorithm);

@@ -268,7 +268,7 @@ fn choose(
     match options.chooser {
         Chooser::Named(algorithm) => Ok((algorithm, "asked for by name".into())),
         Chooser::MeanRowLength => Ok(heuristics::mean_row_length::choose(stats)),
-        Chooser::Autotune => Err(autotune_elsewhere(problem)),
+        Chooser::Autotune | Chooser::Predictor => Err(autotune_elsewhere(problem)),
         _ => Ok(heuristics::cpu_spmm::choose(stats, problem, device)),
     }
 }

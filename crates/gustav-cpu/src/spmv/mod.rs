@@ -295,7 +295,7 @@ fn choose<T: Scalar, I: Index, O: Index>(
             Ok((algorithm, "named by the caller".into()))
         }
         Chooser::MeanRowLength => Ok(mean_row_length::choose(&RowStats::new(a))),
-        Chooser::Autotune => Err(autotune_elsewhere(problem)),
+        Chooser::Autotune | Chooser::Predictor => Err(autotune_elsewhere(problem)),
         _ => Ok(cpu_spmv::choose(&RowStats::new(a), problem)),
     }
 }

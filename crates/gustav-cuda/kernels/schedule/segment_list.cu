@@ -3,9 +3,9 @@
 //
 //   list = parts of cut rows | long whole rows by length | windows of WINDOW rows, each by length
 //
-// One CTA a window. Rows with at least 2^longest nonzeros are cut; those with at least `early` and
+// One CTA a window of rows, as stored or as an order lists them. Rows with at least 2^longest nonzeros are cut; those with at least `early` and
 // the cut ones go to the head, where each bin of lengths has a place of its own, in no promised
-// order. The others are sorted inside the window, longest first, otherwise in row order: a warp
+// order. The others are sorted inside the window, longest first, otherwise in that order: a warp
 // counts 32 rows at a time, and the counts are added up by length and then by warp. What a window
 // leaves free stays zero, which is no segment.
 #include "schedule/lengths.cuh"
@@ -27,6 +27,7 @@ struct Arguments {
     u64 *cut_rows;   // row, first slot, number of slots
     u32 *slot_rows;  // place in cut_rows of each slot
     u64 *cursors;    // next part, next cut row, next place of each bin of lengths
+    const u32 *order;  // the rows in the order of the windows; null for the stored one
     u64 rows;
     u64 windows;     // where windows begin in the list
     u32 longest_bits;
@@ -65,18 +66,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK) segment_list(const Arguments
     const u64 window = (u64)blockIdx.x * WINDOW;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     // A warp has neighbouring rows in all rounds.
-    u64 first[ROUNDS], length[ROUNDS];
+    u64 rows[ROUNDS], first[ROUNDS], length[ROUNDS];
 #pragma unroll
     for (int k = 0; k < ROUNDS; ++k) {
-        const u64 row = window + (warp * ROUNDS + k) * 32 + lane;
-        const bool live = row < args.rows;
+        const u64 place = window + (warp * ROUNDS + k) * 32 + lane;
+        const bool live = place < args.rows;
+        const u64 row = live && args.order ? (u64)args.order[place] : place;
+        rows[k] = row;
         first[k] = live ? (u64)args.offsets[row] : 0;
         length[k] = live ? (u64)args.offsets[row + 1] - first[k] : 0;
         const bool isCut = live && length[k] >> args.longest_bits != 0;
         for (u32 left = __ballot_sync(~0u, isCut); left != 0; left &= left - 1) {
             const int from = __ffs(left) - 1;
             const u64 begin = __shfl_sync(~0u, first[k], from);
-            cut(args, row - lane + from, begin, begin + __shfl_sync(~0u, length[k], from));
+            cut(args, __shfl_sync(~0u, row, from), begin, begin + __shfl_sync(~0u, length[k], from));
         }
         if (live && !isCut && length[k] >= args.early) {
             const u64 place = atomicAdd(args.cursors + 2 + schedule::length_bin(length[k]), 1);
@@ -107,14 +110,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) segment_list(const Arguments
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < ROUNDS; ++k) {
-        const u64 row = window + (warp * ROUNDS + k) * 32 + lane;
-        const bool mine = row < args.rows && length[k] < args.early;
+        const bool live = window + (warp * ROUNDS + k) * 32 + lane < args.rows;
+        const bool mine = live && length[k] < args.early;
         const u32 same = __match_any_sync(~0u, mine ? (u32)length[k] : ~0u);
         if (mine) {
             const u32 rank = __popc(same & ((1u << lane) - 1));
             const u64 place = totals[length[k]] + counts[length[k]][warp] + rank;
             schedule::put(args.list, args.windows + window + place, first[k], length[k], false,
-                          row);
+                          rows[k]);
         }
         __syncwarp();
         if (mine && (same & ((1u << lane) - 1)) == 0)

@@ -13,8 +13,8 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP) dcsr(const Arguments a
     const int lane = threadIdx.x % WARP;
     // The place after the last stands for the empty rows at the end.
     for (u64 i = threadIdx.x / WARP; i <= args.rows; i += WARPS) {
-        const u64 row = i < args.rows ? (u64)__ldg(args.filled + i) : args.all_rows;
-        const u64 after = i == 0 ? 0 : (u64)__ldg(args.filled + i - 1) + 1;
+        const u64 row = i < args.rows ? (u64)__ldg(args.listed + i) : args.all_rows;
+        const u64 after = i == 0 ? 0 : (u64)__ldg(args.listed + i - 1) + 1;
         for (u64 empty = after + lane; empty < row; empty += WARP)
 #pragma unroll
             for (int w = 0; w < WIDTH; ++w) write(args, empty, j + w, Ring::zero());

@@ -7,10 +7,17 @@
 //
 //   grid.x -> strips of WIDTH columns     warp -> rows warp, warp + WARPS, ...
 //   lane   -> nonzeros lane, lane + 32, ... of the row (spmm/stationary.cuh)
+//
+// A row order deals other rows: slot i, again of warp i mod WARPS, holds a row or none.
 #include "spmm/stationary.cuh"
+
+constexpr u64 NO_ROW = 0xffffffff;  // the host asserts the same number
 
 extern "C" __global__ void __launch_bounds__(WARPS *WARP) output_stationary(const Arguments args) {
     const u64 j = (u64)blockIdx.x * WIDTH;
-    for (u64 i = threadIdx.x / WARP; i < args.rows; i += WARPS)
-        sum_row(args, i, __ldg(args.offsets + i), __ldg(args.offsets + i + 1), j);
+    for (u64 i = threadIdx.x / WARP; i < args.rows; i += WARPS) {
+        const u64 row = ORDERED ? (u64)__ldg(args.listed + i) : i;
+        if (ORDERED && row == NO_ROW) continue;
+        sum_row(args, row, __ldg(args.offsets + row), __ldg(args.offsets + row + 1), j);
+    }
 }

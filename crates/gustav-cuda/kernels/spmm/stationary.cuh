@@ -12,9 +12,10 @@ using Ring = PlusTimes<Value>;
 
 constexpr int WARPS = GUSTAV_WARPS;
 constexpr int WIDTH = GUSTAV_WIDTH;
+constexpr bool ORDERED = GUSTAV_ORDERED;  // whether rows are taken as `listed` says
 constexpr int WARP = 32;
 
-// `rows` counts rows of C (output-stationary) or rows of A that hold nonzeros (dcsr).
+// `rows` counts rows of C, or what is listed.
 struct Arguments {
     const u32 *offsets;
     const u32 *indices;
@@ -27,7 +28,7 @@ struct Arguments {
     u64 ldc;
     u64 alpha;
     u64 beta;
-    const u32 *filled;  // rows of A that hold nonzeros
+    const u32 *listed;  // rows of A that hold nonzeros (dcsr), slots of an order (output-stationary)
     u64 all_rows;
 };
 

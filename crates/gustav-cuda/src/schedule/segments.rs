@@ -7,6 +7,7 @@ use gustav_plan::facts::row_lengths::{BINS, CUTS, FIRST_CUT_BITS};
 use super::lengths::with_bins;
 use crate::DeviceBuffer;
 use crate::jit::Request;
+use crate::spmm::ordered;
 use crate::spmm::pattern::Pattern;
 use crate::stream::Stream;
 
@@ -46,6 +47,7 @@ struct Arguments {
     cut_rows: u64,
     slot_rows: u64,
     cursors: u64,
+    order: u64,
     rows: u64,
     windows: u64,
     longest_bits: u32,
@@ -110,6 +112,7 @@ impl Segments {
         made.list.fill(0, device.stream())?;
         let mut places = DeviceBuffer::queued(device, cursors.len(), "places of segments")?;
         places.write(&cursors)?;
+        let order = p.order().map(|order| ordered::sequence(device, order)).transpose()?;
         let kernel = device.module(&Self::request(problem.offset_type))?.kernel(c"segment_list")?;
         let arguments = Arguments {
             offsets: p.offsets,
@@ -117,6 +120,7 @@ impl Segments {
             cut_rows: made.cut_rows.address(),
             slot_rows: made.slot_rows.address(),
             cursors: places.address(),
+            order: order.as_ref().map_or(0, DeviceBuffer::address),
             rows: rows as u64,
             windows: place,
             longest_bits,

@@ -38,7 +38,7 @@ impl Prepared {
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
         let device = pattern.device();
-        let request = stationary::request(SOURCE, problem.dtype, config);
+        let request = stationary::request(SOURCE, problem.dtype, config, false);
         let kernel = device.module(&request)?.kernel(c"dcsr")?;
         let all = pattern.host_offsets()?;
         let count = all.windows(2).filter(|w| w[0] < w[1]).count();
@@ -71,7 +71,7 @@ impl Method for Prepared {
         let mut arguments = Arguments::new(o);
         arguments.operands.offsets = self.offsets.address();
         arguments.operands.rows = self.filled.len() as u64;
-        arguments.filled = self.filled.address();
+        arguments.listed = self.filled.address();
         // SAFETY: the list is that of the pattern, the operands are the caller's promise.
         unsafe { stationary::launch(&self.kernel, self.config, stream, &arguments) }
     }

@@ -11,6 +11,7 @@ pub(crate) mod flattened;
 pub mod merge_path;
 pub mod nonzero_split;
 pub(crate) mod operands;
+pub(crate) mod ordered;
 pub mod output_stationary;
 pub(crate) mod papers;
 pub(crate) mod pattern;

@@ -6,12 +6,12 @@ use gustav_plan::Algorithm;
 
 use super::catalog::Method;
 use super::operands::Operands;
-use super::papers;
 use super::pattern::Pattern;
 use super::stationary::{self, Arguments};
-use crate::Device;
+use super::{ordered, papers};
 use crate::kernel::Kernel;
 use crate::stream::Stream;
+use crate::{Device, DeviceBuffer};
 
 pub use super::stationary::Config;
 pub(super) use super::stationary::{ANY_LAYOUT, choose, configs};
@@ -25,28 +25,37 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::OutputStationary, Layout::ColumnMajor)
 }
 
-/// The compiled kernel.
+/// The compiled kernel, and the slots of the plan's order.
 pub(super) struct Prepared {
     config: Config,
     kernel: Kernel,
+    slots: Option<DeviceBuffer<u32>>,
 }
 
 impl Prepared {
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
-        let request = stationary::request(SOURCE, problem.dtype, config);
-        let kernel = pattern.device().module(&request)?.kernel(c"output_stationary")?;
-        Ok(Prepared { config, kernel })
+        let (device, order) = (pattern.device(), pattern.order());
+        let request = stationary::request(SOURCE, problem.dtype, config, order.is_some());
+        let kernel = device.module(&request)?.kernel(c"output_stationary")?;
+        let slots = order.map(|order| ordered::slots(device, order, config.warps)).transpose()?;
+        Ok(Prepared { config, kernel, slots })
     }
 }
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        0
+        self.slots.as_ref().map_or(0, DeviceBuffer::bytes)
     }
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
-        // SAFETY: the operands are the caller's promise.
-        unsafe { stationary::launch(&self.kernel, self.config, stream, &Arguments::new(o)) }
+        let mut arguments = Arguments::new(o);
+        if let Some(slots) = &self.slots {
+            slots.used_on(stream);
+            arguments.listed = slots.address();
+            arguments.operands.rows = slots.len() as u64;
+        }
+        // SAFETY: slots hold rows of the pattern or none; the operands are the caller's promise.
+        unsafe { stationary::launch(&self.kernel, self.config, stream, &arguments) }
     }
 }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, IndexType, Result};
-use gustav_plan::{RowLengths, RowSimilarity};
+use gustav_plan::{RowLengths, RowOrder, RowSimilarity};
 
 use crate::schedule::lengths;
 use crate::{Device, DeviceBuffer};
@@ -24,6 +24,7 @@ pub(crate) struct Pattern<'a> {
     host: OnceCell<Vec<u64>>,
     lengths: OnceCell<RowLengths>,
     similarity: OnceCell<RowSimilarity>,
+    order: Option<&'a RowOrder>,
 }
 
 impl<'a> Pattern<'a> {
@@ -52,7 +53,18 @@ impl<'a> Pattern<'a> {
             host: OnceCell::new(),
             lengths: OnceCell::new(),
             similarity: OnceCell::new(),
+            order: None,
         })
+    }
+
+    /// The same with rows to be taken in `order`.
+    pub(super) fn ordered(self, order: Option<&'a RowOrder>) -> Self {
+        Pattern { order, ..self }
+    }
+
+    /// The order in which rows are to be taken, if not as stored.
+    pub(crate) fn order(&self) -> Option<&'a RowOrder> {
+        self.order
     }
 
     /// The device that it is on.

@@ -2,12 +2,12 @@
 
 use gustav_core::{Arith, Error, Index, Layout, Problem, Result, Scalar};
 use gustav_plan::heuristics::mean_row_length;
-use gustav_plan::{Algorithm, Choice, Chooser};
+use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 
 use super::catalog::{self, Config, Method};
 use super::operands::Operands;
 use super::pattern::Pattern;
-use super::{auto, bits, checks, unsupported};
+use super::{auto, bits, checks, ordered, unsupported};
 use crate::dense::{Move, Transpose};
 use crate::stream::{Stream, Turns};
 use crate::transposed::Transposed;
@@ -15,11 +15,14 @@ use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense};
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct Options<'a> {
     /// Who chooses the algorithm.
     pub chooser: Chooser,
     /// The configuration, in place of the algorithm's own choice.
     pub config: Option<Config>,
+    /// The order in which the rows of op(A) are taken, of `output-stationary` and `segmented`; C
+    /// comes out in the caller's order. Where the rules choose, they choose `segmented`.
+    pub order: Option<&'a RowOrder>,
 }
 
 /// A plan for C = α·op(A)·B ⊕ β·C, for one pattern of A and any values.
@@ -46,7 +49,7 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem`,
     /// [`Error::Pattern`] when `problem` was made for another matrix, [`Error::OutOfMemory`],
     /// [`Error::NoDevice`] when the run-time compiler is missing, [`Error::Device`].
-    pub fn new(a: &DeviceCsr<T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
+    pub fn new(a: &DeviceCsr<T, I, O>, problem: &Problem, options: &Options<'_>) -> Result<Self> {
         let device = a.device().clone();
         checks::pattern(problem, a)?;
         let named = named(problem, options)?;
@@ -54,12 +57,16 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let pattern = match &transposed {
             Some(t) => Pattern::new(&t.offsets, &t.indices)?,
             None => Pattern::new(a.offsets(), a.indices())?,
-        };
-        let (config, reason) = match (options.config, named) {
+        }
+        .ordered(options.order);
+        let (config, mut reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
             (None, Some(algorithm)) => Config::choose(algorithm, &pattern, problem)?,
             (None, None) => auto::choose(&pattern, problem)?,
         };
+        if let Some(order) = options.order {
+            reason += &format!("; rows in the order {}", order.order());
+        }
         let algorithm = config.algorithm();
         let method = config.prepare(&pattern, problem)?;
         drop(pattern);
@@ -245,7 +252,7 @@ impl<T: Scalar> Layouts<T> {
 }
 
 /// The algorithm that the caller names, checked against the problem; none when the rules choose.
-fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
+fn named(problem: &Problem, options: &Options<'_>) -> Result<Option<Algorithm>> {
     let algorithm = match (options.config, options.chooser) {
         (Some(config), Chooser::Auto) => config.algorithm(),
         (Some(config), Chooser::Named(a)) if a != config.algorithm() => {
@@ -259,6 +266,7 @@ fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
         (_, Chooser::MeanRowLength) => {
             mean_row_length::of_mean(problem.nnz as f64 / problem.output_rows().max(1) as f64).0
         }
+        (_, Chooser::Auto) if options.order.is_some() => Algorithm::Segmented,
         (_, Chooser::Auto) => {
             catalog::check(problem, Algorithm::Segmented)?;
             return Ok(None);
@@ -269,6 +277,9 @@ fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
         }
     };
     catalog::check(problem, algorithm)?;
+    if let Some(order) = options.order {
+        ordered::check(problem, algorithm, order)?;
+    }
     Ok(Some(algorithm))
 }
 

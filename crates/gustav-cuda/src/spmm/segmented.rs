@@ -20,6 +20,8 @@ use crate::{Device, DeviceBuffer, source};
 
 pub use config::{Config, Reduction};
 
+// Where rows are alike, no row is as long.
+const WHOLE: u32 = 4096;
 // Levels of the tree in which cut rows meet.
 const LEVELS: usize = 6;
 
@@ -42,7 +44,10 @@ pub(super) const ANY_LAYOUT: bool = false;
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let profile = pattern.device().planner_profile();
     let way = cuda_spmm::segmented(problem, pattern.lengths()?, &profile);
-    Ok((Config::new(problem, &way), way.reason))
+    let mut config = Config::new(problem, &way);
+    // An order needs a list; where rows are alike, none of them is cut.
+    config.longest = config.longest.or(pattern.order().map(|_| WHOLE));
+    Ok((config, way.reason))
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {

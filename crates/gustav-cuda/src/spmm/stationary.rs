@@ -40,25 +40,30 @@ impl Config {
 // B and C are column-major as they are.
 pub(super) const ANY_LAYOUT: bool = true;
 
-/// The source's configuration.
-pub(super) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
-    Ok((Config::default(), "named by the caller".into()))
+/// The source's configuration, or that of the plan's order.
+pub(super) fn choose(pattern: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
+    // An order has been made for a number of warps.
+    let own = Config::default();
+    let warps = pattern.order().map_or(own.warps, |order| order.shape().warps as u32);
+    Ok((Config { warps, ..own }, "named by the caller".into()))
 }
 
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
     [1, 2, 4].map(|width| Config { width, ..Config::default() }).into()
 }
 
-/// `source` with its parameters.
+/// `source` with its parameters; `ordered` where a plan lists the rows of `output-stationary`.
 pub(crate) fn request(
     source: (&'static str, &'static str),
     dtype: DType,
     config: Config,
+    ordered: bool,
 ) -> Request {
     Request::new(source.0, source.1)
         .with("VALUE", dtype)
         .with("WARPS", config.warps)
         .with("WIDTH", config.width)
+        .with("ORDERED", u8::from(ordered))
 }
 
 /// The kernels' parameter.
@@ -66,14 +71,14 @@ pub(crate) fn request(
 #[derive(Clone, Copy)]
 pub(super) struct Arguments {
     pub operands: papers::Arguments,
-    pub filled: u64,
+    pub listed: u64,
     pub all_rows: u64,
 }
 
 impl Arguments {
     pub fn new(o: &Operands) -> Self {
         let operands = papers::Arguments::new(o);
-        Arguments { operands, filled: 0, all_rows: operands.rows }
+        Arguments { operands, listed: 0, all_rows: operands.rows }
     }
 }
 

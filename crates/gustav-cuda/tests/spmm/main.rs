@@ -8,6 +8,7 @@ mod auto;
 mod dcsr;
 mod merge_path;
 mod nonzero_split;
+mod orders;
 mod output_stationary;
 mod row_block;
 mod row_split;

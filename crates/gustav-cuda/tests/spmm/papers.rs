@@ -10,7 +10,7 @@ use crate::common::{device, run};
 /// The battery in `layout` with `config`, or with the algorithm's own choice.
 pub fn check<T: Scalar>(algorithm: Algorithm, layout: Layout, config: Option<Config>) {
     let settings = Settings::default().untransposed().layout(layout, layout);
-    let options = Options { chooser: Chooser::Named(algorithm), config };
+    let options = Options { chooser: Chooser::Named(algorithm), config, ..Options::default() };
     let device = device();
     check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {
         run::<T, u32, u32, PlusTimes>(&device, &options, case)
@@ -33,7 +33,7 @@ pub fn check_refusals(algorithm: Algorithm, layout: Layout) {
         problem.layouts(other, layout),
     ];
     for problem in refused {
-        let options = Options { chooser: Chooser::Named(algorithm), config: None };
+        let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
         let plan = SpmmPlan::new(&a, &problem, &options);
         let text = plan.err().expect("a refusal").to_string();
         let named = text.contains(algorithm.name()) && text.contains("segmented");

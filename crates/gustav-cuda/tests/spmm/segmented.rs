@@ -62,7 +62,7 @@ fn config(vector: u32, lanes: u32, tiles: u32, share: u32) -> Config {
     }
 }
 
-fn options(config: Config) -> Options {
+fn options(config: Config) -> Options<'static> {
     Options { config: Some(gustav_cuda::Config::Segmented(config)), ..Options::default() }
 }
 

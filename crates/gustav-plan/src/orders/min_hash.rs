@@ -7,6 +7,7 @@ use gustav_core::{Index, Result, Scalar, parallel};
 
 use super::row_order::Arrangement;
 use super::view::{RowView, sorted_by};
+use crate::mix::mix;
 
 const HASHES: usize = 4;
 
@@ -33,10 +34,7 @@ pub(super) fn min_hashes<const N: usize>(set: impl Iterator<Item = usize>, from:
     least
 }
 
-/// Hash function number `k`: the finisher of SplitMix64.
+/// Element under hash function number `k`, in 32 bits.
 pub(super) fn hash(element: u64, k: u64) -> u32 {
-    let mut x = element.wrapping_add((k + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (x ^ (x >> 31)) as u32
+    mix(element, k) as u32
 }

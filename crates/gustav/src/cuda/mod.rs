@@ -23,7 +23,9 @@
 //! execution then moves the operands there and the product back.
 
 mod host;
+mod order;
 mod plan;
+mod predict;
 mod tune;
 mod upload;
 

@@ -4,7 +4,7 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_cuda::{spgemm, spmm, spmv};
 use gustav_plan::Chooser;
 
-use super::{DeviceBuffer, DeviceCsr, DeviceDense, Stream, tune};
+use super::{DeviceBuffer, DeviceCsr, DeviceDense, Stream, order, predict, tune};
 use crate::Device;
 use crate::explain::{Config, Explanation};
 use crate::plan::{PlanSpgemm, PlanSpmm, PlanSpmv, accessors};
@@ -42,19 +42,29 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
 
     fn plan_spmm(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
         check(device, self, problem)?;
-        let (chooser, tuned) = match device.chooser() {
+        let (mut chooser, mut order, mut told) = (device.chooser(), device.order(), None);
+        match chooser {
             Chooser::Autotune => {
                 let (best, reason) = tune::spmm(self, problem)?;
-                (Chooser::Named(best), Some(reason))
+                (chooser, told) = (Chooser::Named(best), Some(reason));
             }
-            chooser => (chooser, None),
-        };
-        let options = spmm::Options { chooser, ..spmm::Options::default() };
+            Chooser::Predictor => {
+                let (best, reason) = predict::spmm(self, problem)?;
+                (chooser, told) = (Chooser::Named(best.algorithm), Some(reason));
+                order = order.or(best.order);
+            }
+            _ => {}
+        }
+        let made = order.map(|order| order::of(device, order, self, problem)).transpose()?;
+        let order = made.as_ref().map(|(order, _)| order);
+        let options = spmm::Options { chooser, order, ..spmm::Options::default() };
         let inner = spmm::SpmmPlan::new(self, problem, &options)?;
         let mut choice = inner.choice().clone().map(Config::Cuda);
-        choice.reason = tuned.unwrap_or(choice.reason);
+        choice.reason = told.unwrap_or(choice.reason);
         let bytes = inner.workspace_bytes();
-        let explanation = Explanation::new(problem, device, None, choice, bytes);
+        let order = made.map(|(_, facts)| facts);
+        let explanation =
+            Explanation { order, ..Explanation::new(problem, device, None, choice, bytes) };
         Ok(SpmmPlan { inner, explanation })
     }
 }

@@ -1,0 +1,114 @@
+//! What records say of row orders: each beside the stored order of the same algorithm.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::summary::{header, line};
+use crate::{Case, Record};
+
+/// Row orders of one algorithm on one case.
+struct Ordered<'r> {
+    case: &'r Case,
+    stored: &'r Record,
+    orders: Vec<(&'r str, &'r Record, f64)>,
+}
+
+/// Time of the stored order over that of `other`; above 1 the order pays.
+fn ratio(stored: &Record, other: &Record) -> Option<f64> {
+    Some(stored.execute_ms? / other.execute_ms?)
+}
+
+fn collect(records: &[Record]) -> Vec<Ordered<'_>> {
+    let ours = || records.iter().filter(|r| r.engine == "gustav");
+    let mut by_case = BTreeMap::<(&Case, u64, &str), Vec<(&str, &Record)>>::new();
+    for r in ours() {
+        if let Some((algorithm, order)) = r.algorithm.split_once('@') {
+            by_case.entry((&r.case, r.group, algorithm)).or_default().push((order, r));
+        }
+    }
+    let mut found = Vec::new();
+    for ((case, group, algorithm), orders) in by_case {
+        let key = (case, group, algorithm);
+        let same = |r: &&Record| (&r.case, r.group, r.algorithm.as_str()) == key;
+        let Some(stored) = ours().find(same) else { continue };
+        let orders = orders.into_iter();
+        let orders = orders.filter_map(|(name, r)| Some((name, r, ratio(stored, r)?))).collect();
+        found.push(Ordered { case, stored, orders });
+    }
+    found
+}
+
+/// Tables by order and by matrix, where records name orders.
+pub(super) fn orders(out: &mut String, records: &[Record]) {
+    let all = collect(records);
+    if all.is_empty() {
+        return;
+    }
+    let mut by_order = BTreeMap::<String, Vec<f64>>::new();
+    for ordered in &all {
+        let (algorithm, n) = (&ordered.stored.algorithm, ordered.case.columns);
+        let mut best = 1f64;
+        for (name, _, ratio) in &ordered.orders {
+            by_order.entry(format!("{algorithm} n={n} {name}")).or_default().push(*ratio);
+            best = best.max(*ratio);
+        }
+        by_order.entry(format!("{algorithm} n={n} the best")).or_default().push(best);
+    }
+    header(out, "Time of the stored order of rows over that of each row order");
+    for (title, ratios) in by_order {
+        line(out, &title, &ratios, "");
+    }
+    let _ = writeln!(out, "\nThe best row order of each matrix, and executions that pay for it");
+    for Ordered { case, stored, orders } in &all {
+        let Some((name, best, ratio)) = orders.iter().max_by(|a, b| a.2.total_cmp(&b.2)) else {
+            continue;
+        };
+        let extra = best.plan_ms.zip(stored.plan_ms).map(|(order, plain)| order - plain);
+        let saved = stored.execute_ms.zip(best.execute_ms).map(|(plain, order)| plain - order);
+        let calls = extra.zip(saved.filter(|ms| *ms > 0.0)).map(|(ms, saved)| ms / saved);
+        let calls = calls.map_or("never".into(), |calls| format!("{:.0}", calls.max(0.0)));
+        let part = |r: &Record| Some(100.0 * r.floor_ms? / r.execute_ms?);
+        let _ = writeln!(
+            out,
+            "{ratio:>6.2}  {:<48} {name:<24} {calls:>8} calls, floor {:.0}% to {:.0}%",
+            case.to_string(),
+            part(stored).unwrap_or(f64::NAN),
+            part(best).unwrap_or(f64::NAN),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::record;
+
+    #[test]
+    fn orders_stand_beside_the_stored_one() {
+        let of = |algorithm: &str, execute_ms: f64, plan_ms: f64| Record {
+            execute_ms: Some(execute_ms),
+            plan_ms: Some(plan_ms),
+            floor_ms: Some(1.0),
+            ..record("m", "gustav", algorithm)
+        };
+        let records = [
+            of("segmented", 2.0, 1.0),
+            of("segmented@lpt", 1.0, 11.0),
+            of("segmented@plain", 4.0, 1.0),
+            of("row-split", 9.0, 1.0),
+        ];
+        let mut text = String::new();
+        orders(&mut text, &records);
+        let of = |title: &str| {
+            let line = text.lines().find(|l| l.starts_with(title)).expect(title);
+            line[title.len()..].split_whitespace().nth(1).map(str::to_owned).expect("a geomean")
+        };
+        assert_eq!(of("segmented n=8 lpt"), "2.00");
+        assert_eq!(of("segmented n=8 plain"), "0.50");
+        assert_eq!(of("segmented n=8 the best"), "2.00");
+        assert!(text.contains("10 calls, floor 50% to 100%"), "{text}");
+        text.clear();
+        orders(&mut text, &records[3..]);
+        assert!(text.is_empty());
+    }
+}

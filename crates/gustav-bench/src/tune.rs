@@ -1,0 +1,213 @@
+//! Tuning: candidates are measured over matrices, and a predictor is trained on what was measured.
+
+use std::collections::BTreeMap;
+
+use gustav_core::{Error, Result};
+use gustav_plan::Features;
+use gustav_plan::orders::WarpShape;
+use gustav_plan::predictor::{
+    Candidate, Case, Chooses, Evaluation, Kind, Model, Table, Training, Tree, train,
+};
+use serde::Serialize;
+
+use crate::workload::{self, Origin, Workload};
+use crate::{BenchArgs, Outcome, Record, Status, Suite, read_records, run};
+
+/// What to tune with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuneArgs {
+    /// What is measured, and where records go: a suite of one number of columns, whose engines are
+    /// the candidates, `ALGORITHM` or `ALGORITHM@ORDER`. What the record file holds already is not
+    /// measured again.
+    pub bench: BenchArgs,
+    /// Train on what the record file holds, and measure nothing.
+    pub train_only: bool,
+    /// How the networks are trained.
+    pub training: Training,
+}
+
+/// How good the rivals are on matrices of sources that none was trained on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TuneReport {
+    /// The device that was measured.
+    pub device: String,
+    /// Columns of B.
+    pub columns: usize,
+    /// Matrices that were trained on, and tested on.
+    pub matrices: (usize, usize),
+    /// Sources of the matrices that were tested on.
+    pub tested_sources: Vec<String>,
+    /// Matrices left out, for want of a time of every candidate.
+    pub left_out: Vec<String>,
+    /// Each rival: `regression`, `softmax`, both with all features and with `matrix-only` ones,
+    /// `tree`.
+    pub rivals: BTreeMap<String, Evaluation>,
+    /// The network with the smaller loss of the two that see all features.
+    pub taken: String,
+}
+
+/// What tuning gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// What was measured now.
+    pub outcome: Outcome,
+    /// The network that was taken.
+    pub model: Model,
+    /// How good it is, beside its rivals.
+    pub report: TuneReport,
+}
+
+/// Measures what the record file does not hold yet, trains, and evaluates on held-out sources;
+/// `told` hears of every pass over the training set, with the name of the network.
+///
+/// # Errors
+/// As [`run`]; [`Error::Argument`] for a suite that has not one number of columns or a name that
+/// is no candidate, and when too few matrices were measured.
+pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned> {
+    let mut suite = Suite::of_targets(&args.bench.targets)?;
+    if let Some(folder) = &args.bench.corpus {
+        suite.use_corpus(folder);
+    }
+    let names = args.bench.ours.as_ref().unwrap_or(&suite.engines.ours);
+    let candidates = names.iter().map(|n| n.parse()).collect::<Result<Vec<Candidate>>>()?;
+    let &[columns] = suite.products.columns.as_slice() else {
+        return Err(Error::Argument {
+            name: "suite to tune with",
+            found: format!("{} numbers of columns", suite.products.columns.len()),
+            expected: "one".into(),
+        });
+    };
+    let outcome = match args.train_only {
+        true => Outcome::default(),
+        false => run(&args.bench)?,
+    };
+    let records = read_records(&args.bench.record)?;
+    let device = records.iter().rev().find_map(|r| r.gpu.as_ref()).map(|gpu| gpu.name.clone());
+    let (mut cases, mut left_out) = (Vec::new(), Vec::new());
+    for workload in workload::list(&suite)?.0 {
+        match times(&records, &workload.name, columns, &candidates) {
+            Some(ms) => cases.push(case(&workload, args.bench.seed, ms)?),
+            None => left_out.push(workload.name),
+        }
+    }
+    let (learn, test) = Table::new(candidates, cases)?.split()?;
+    let device = device.unwrap_or_default();
+    let mut rivals = BTreeMap::new();
+    let mut networks = Vec::new();
+    for kind in [Kind::Regression, Kind::Softmax] {
+        for inputs in [Features::COUNT, Features::MATRIX_ONLY] {
+            let name = name(kind, inputs);
+            let training = Training { kind, inputs, ..args.training.clone() };
+            let model = train(&learn, &training, &device, columns, |pass| told(&name, pass));
+            let found = Evaluation::new(&test, &model);
+            if inputs == Features::COUNT {
+                networks.push((found.mean_loss, name.clone(), model));
+            }
+            rivals.insert(name, found);
+        }
+    }
+    rivals.insert("tree".into(), Evaluation::new(&test, &Tree::train(&learn)));
+    rivals.insert("first".into(), Evaluation::new(&test, &First));
+    networks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, taken, model) = networks.swap_remove(0);
+    let mut tested_sources: Vec<_> = test.cases().iter().map(|c| c.source.clone()).collect();
+    tested_sources.sort();
+    tested_sources.dedup();
+    let matrices = (learn.cases().len(), test.cases().len());
+    let report = TuneReport { device, columns, matrices, tested_sources, left_out, rivals, taken };
+    Ok(Tuned { outcome, model, report })
+}
+
+fn name(kind: Kind, inputs: usize) -> String {
+    let kind = match kind {
+        Kind::Regression => "regression",
+        Kind::Softmax => "softmax",
+    };
+    let only = if inputs == Features::COUNT { "" } else { ", matrix-only" };
+    format!("{kind}{only}")
+}
+
+/// Always the first candidate.
+struct First;
+
+impl Chooses for First {
+    fn choose(&self, _: &Features) -> usize {
+        0
+    }
+}
+
+/// The latest times of all candidates that took turns on a matrix.
+fn times(
+    records: &[Record],
+    matrix: &str,
+    columns: usize,
+    candidates: &[Candidate],
+) -> Option<Vec<f64>> {
+    let of_case = |r: &&Record| r.case.matrix == matrix && r.case.columns == columns;
+    let mut groups: Vec<u64> = records.iter().filter(of_case).map(|r| r.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let of_group = |group: u64| {
+        let time = |candidate: &Candidate| {
+            let name = candidate.to_string();
+            let own = |r: &&Record| r.group == group && r.algorithm == name;
+            let right = records.iter().filter(of_case).filter(own).find(|r| r.status == Status::Ok);
+            right.and_then(|r| r.execute_ms)
+        };
+        candidates.iter().map(time).collect::<Option<Vec<f64>>>()
+    };
+    groups.into_iter().rev().find_map(of_group)
+}
+
+fn case(workload: &Workload, seed: u64, ms: Vec<f64>) -> Result<Case> {
+    let matrix = workload.load(seed)?;
+    let features = Features::new(&matrix.view(), WarpShape::default())?;
+    // Matrices of one generator are relatives, as are a matrix and its copies.
+    let source = match &workload.origin {
+        Origin::Generated(_) => workload.kind.clone(),
+        Origin::File(path) => path.display().to_string(),
+    };
+    Ok(Case { matrix: workload.name.clone(), source, features, ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::record;
+
+    #[test]
+    fn a_predictor_is_trained_on_records() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tune.jsonl");
+        let suite = Suite::find("tune").expect("a suite");
+        let mut text = String::new();
+        for (k, source) in suite.matrices.iter().enumerate() {
+            let matrix = source.generate.clone().expect("generated");
+            for (j, algorithm) in suite.engines.ours.iter().enumerate() {
+                let mut r = record(&matrix, "gustav", algorithm);
+                // DCSR wins where many rows are empty, and misses one matrix.
+                let fast = (algorithm == "dcsr") == matrix.starts_with("empty");
+                r.execute_ms = Some(if fast { 1.0 } else { 2.0 } + j as f64 / 10.0);
+                (r.case.columns, r.group) = (64, k as u64);
+                r.gpu = Some(crate::Gpu { name: "a GPU".into(), ..crate::Gpu::default() });
+                if k > 0 || algorithm != "dcsr" {
+                    text += &(serde_json::to_string(&r).expect("a record") + "\n");
+                }
+            }
+        }
+        std::fs::write(&path, text).expect("records");
+        let training = Training { passes: 10, ..Training::default() };
+        let bench = BenchArgs::new("tune", &path);
+        let args = TuneArgs { bench, train_only: true, training };
+        let mut passes = 0;
+        let tuned = tune(&args, &mut |_, _| passes += 1).expect("a model");
+        assert_eq!(passes, 40);
+        let TuneReport { device, columns, matrices, left_out, rivals, .. } = &tuned.report;
+        assert_eq!((device.as_str(), *columns, left_out.len()), ("a GPU", 64, 1));
+        assert_eq!(matrices.0 + matrices.1, suite.matrices.len() - 1);
+        assert_eq!(rivals.len(), 6);
+        assert!(matrices.1 >= 5 && tuned.report.tested_sources.len() >= 2);
+        assert_eq!(tuned.model.device, "a GPU");
+        assert!(tuned.model.to_text().is_ok());
+    }
+}

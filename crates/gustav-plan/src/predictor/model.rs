@@ -1,0 +1,262 @@
+//! Trained models: their file and what they say.
+
+use std::path::{Path, PathBuf};
+
+use gustav_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{Candidate, Layer, network};
+use crate::Features;
+
+const FORMAT: &str = "gustav-predictor";
+const VERSION: u32 = 1;
+
+/// What the outputs of a model are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Natural logarithms of milliseconds; the smallest is chosen.
+    Regression,
+    /// Logits of being the fastest; the largest is chosen.
+    Softmax,
+}
+
+/// A trained network with the standardisation of its inputs. Its file is JSON, described in
+/// `docs/predictor.md`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "File", into = "File")]
+pub struct Model {
+    /// The device that it was trained for, by the driver's name.
+    pub device: String,
+    /// Columns of B that it was trained for.
+    pub columns: usize,
+    /// What its outputs are.
+    pub kind: Kind,
+    /// What it chooses among, one for each output.
+    pub candidates: Vec<Candidate>,
+    /// How many features it looks at, from the first of [`Features::NAMES`] on.
+    pub(super) inputs: usize,
+    /// Of ln(1 + feature), over the matrices that it was trained on.
+    pub(super) mean: Vec<f64>,
+    /// Of the same.
+    pub(super) deviation: Vec<f64>,
+    pub(super) layers: Vec<Layer>,
+}
+
+/// The file as it is written.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: String,
+    version: u32,
+    device: String,
+    columns: usize,
+    kind: Kind,
+    candidates: Vec<String>,
+    inputs: Vec<String>,
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+    layers: Vec<Layer>,
+}
+
+/// What a model says of a matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// One number for each candidate: predicted milliseconds, or the probability of being the
+    /// fastest.
+    pub scores: Vec<f64>,
+    /// Place of the chosen candidate.
+    pub best: usize,
+}
+
+impl Model {
+    /// The model in the text of a file.
+    ///
+    /// # Errors
+    /// [`Error::Format`] saying what is wrong and what would help.
+    pub fn from_text(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|e| malformed(e.to_string()))
+    }
+
+    /// The model in a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be read, and as [`Model::from_text`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let io = |source| Error::Io { path: path.into(), action: "read", source };
+        Self::from_text(&std::fs::read_to_string(path).map_err(io)?).map_err(|e| e.in_file(path))
+    }
+
+    /// The text of the file.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for a model with a number that JSON lacks.
+    pub fn to_text(&self) -> Result<String> {
+        let text = serde_json::to_string(self).map_err(|e| malformed(e.to_string()))?;
+        // What JSON lacks is written as null, which is not read back.
+        Self::from_text(&text).map(|_| text)
+    }
+
+    /// The model that is shipped for `device`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a device without one: none has been trained yet.
+    pub fn shipped(device: &str) -> Result<Self> {
+        Err(Error::Unsupported {
+            problem: format!("predictions for {device}"),
+            backend: "the predictor".into(),
+            reason: "no model has been trained for this device".into(),
+            nearest: "gustav tune, which trains one, or the chooser auto".into(),
+        })
+    }
+
+    /// Where the model of `device` is installed: in the user's configuration folder; `None` where
+    /// the system names none.
+    pub fn place(device: &str) -> Option<PathBuf> {
+        let folder = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+        let config = match folder("XDG_CONFIG_HOME") {
+            Some(config) => PathBuf::from(config),
+            None => PathBuf::from(folder("HOME")?).join(".config"),
+        };
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let name: String = device.chars().map(plain).collect();
+        Some(config.join("gustav").join("predictor").join(name + ".json"))
+    }
+
+    /// The model for `device`: the installed one, else the shipped one.
+    ///
+    /// # Errors
+    /// As [`Model::read`] for an installed file, else as [`Model::shipped`].
+    pub fn of_device(device: &str) -> Result<Self> {
+        match Self::place(device).filter(|path| path.exists()) {
+            Some(path) => Self::read(&path),
+            None => Self::shipped(device),
+        }
+    }
+
+    /// What the model says of a matrix with these features.
+    pub fn predict(&self, features: &Features) -> Prediction {
+        let outputs = network::forward(&self.layers, &self.standardised(features)).pop();
+        let mut scores = outputs.unwrap_or_default();
+        match self.kind {
+            Kind::Regression => scores.iter_mut().for_each(|s| *s = s.exp()),
+            Kind::Softmax => softmax(&mut scores),
+        }
+        let towards = |s: f64| if self.kind == Kind::Regression { -s } else { s };
+        let best = (0..scores.len()).rev();
+        let best = best.max_by(|a, b| towards(scores[*a]).total_cmp(&towards(scores[*b])));
+        Prediction { best: best.unwrap_or(0), scores }
+    }
+
+    pub(super) fn standardised(&self, features: &Features) -> Vec<f64> {
+        let logs = features.values().into_iter().take(self.inputs).map(f64::ln_1p);
+        let standard = logs.zip(&self.mean).zip(&self.deviation);
+        standard.map(|((x, mean), deviation)| (x - mean) / deviation).collect()
+    }
+}
+
+/// Logits to probabilities.
+pub(super) fn softmax(logits: &mut [f64]) {
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    logits.iter_mut().for_each(|x| *x = (*x - largest).exp());
+    let sum: f64 = logits.iter().sum();
+    logits.iter_mut().for_each(|x| *x /= sum);
+}
+
+fn malformed(reason: String) -> Error {
+    let reason = format!("{reason}; gustav tune writes such files");
+    Error::Format { path: None, format: "predictor model", reason }
+}
+
+impl From<Model> for File {
+    fn from(m: Model) -> Self {
+        File {
+            format: FORMAT.into(),
+            version: VERSION,
+            device: m.device,
+            columns: m.columns,
+            kind: m.kind,
+            candidates: m.candidates.iter().map(Candidate::to_string).collect(),
+            inputs: Features::NAMES[..m.inputs].iter().map(|n| (*n).into()).collect(),
+            mean: m.mean,
+            deviation: m.deviation,
+            layers: m.layers,
+        }
+    }
+}
+
+impl TryFrom<File> for Model {
+    type Error = String;
+
+    fn try_from(f: File) -> Result<Self, String> {
+        if f.format != FORMAT {
+            return Err(format!("format: expected {FORMAT}, found {}", f.format));
+        }
+        if f.version != VERSION {
+            return Err(format!("version: expected {VERSION}, found {}", f.version));
+        }
+        let names = &Features::NAMES;
+        if f.inputs.is_empty()
+            || !names.starts_with(&f.inputs.iter().map(String::as_str).collect::<Vec<_>>())
+        {
+            return Err(format!("inputs: expected the first of {}", names.join(", ")));
+        }
+        let inputs = f.inputs.len();
+        for (name, found) in [("mean", f.mean.len()), ("deviation", f.deviation.len())] {
+            if found != inputs {
+                return Err(format!("{name}: expected {inputs} numbers, found {found}"));
+            }
+        }
+        if let Some(k) = f.deviation.iter().position(|d| *d <= 0.0) {
+            return Err(format!(
+                "deviation: number {k} is {}, expected more than 0",
+                f.deviation[k]
+            ));
+        }
+        let candidates: Vec<Candidate> = f
+            .candidates
+            .iter()
+            .map(|c| c.parse())
+            .collect::<Result<_>>()
+            .map_err(|e| e.to_string())?;
+        let mut width = inputs;
+        for (k, layer) in f.layers.iter().enumerate() {
+            let rows = layer.weights.len();
+            if rows != layer.bias.len() || rows == 0 {
+                let bias = layer.bias.len();
+                return Err(format!("layer {k}: {rows} rows of weights and {bias} of bias"));
+            }
+            if let Some(row) = layer.weights.iter().find(|row| row.len() != width) {
+                return Err(format!(
+                    "layer {k}: expected {width} weights a row, found {}",
+                    row.len()
+                ));
+            }
+            width = rows;
+        }
+        if f.layers.is_empty() || width != candidates.len() {
+            return Err(format!("layers: {width} outputs for {} candidates", candidates.len()));
+        }
+        let Some(true) = f
+            .layers
+            .iter()
+            .flat_map(|l| l.weights.iter().flatten().chain(&l.bias))
+            .chain(&f.mean)
+            .chain(&f.deviation)
+            .map(|x| x.is_finite())
+            .reduce(|a, b| a && b)
+        else {
+            return Err("a number is not finite".into());
+        };
+        Ok(Model {
+            device: f.device,
+            columns: f.columns,
+            kind: f.kind,
+            candidates,
+            inputs,
+            mean: f.mean,
+            deviation: f.deviation,
+            layers: f.layers,
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! What a predictor is trained on: features of matrices and the times of every candidate.
+
+use gustav_core::{Error, Result};
+
+use super::Candidate;
+use crate::Features;
+
+/// One matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Its name.
+    pub matrix: String,
+    /// What it was made from: relatives have the same source, and no source is both trained on
+    /// and tested on.
+    pub source: String,
+    /// Its features.
+    pub features: Features,
+    /// Milliseconds of each candidate.
+    pub ms: Vec<f64>,
+}
+
+impl Case {
+    /// Place of the fastest candidate.
+    pub fn oracle(&self) -> usize {
+        (0..self.ms.len()).min_by(|a, b| self.ms[*a].total_cmp(&self.ms[*b])).unwrap_or(0)
+    }
+}
+
+/// Matrices with the times of the same candidates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    candidates: Vec<Candidate>,
+    cases: Vec<Case>,
+}
+
+impl Table {
+    /// A table, checked.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for fewer than two candidates, for a case that has not a time above 0
+    /// for each, and for no cases.
+    pub fn new(candidates: Vec<Candidate>, cases: Vec<Case>) -> Result<Self> {
+        let wrong = |found: String, expected: &str| {
+            Err(Error::Argument { name: "training set", found, expected: expected.into() })
+        };
+        if candidates.len() < 2 {
+            return wrong(format!("{} candidates", candidates.len()), "at least 2 to choose among");
+        }
+        if cases.is_empty() {
+            return wrong("no matrices".into(), "at least 1 that every candidate multiplied");
+        }
+        let complete = |c: &Case| {
+            c.ms.len() == candidates.len() && c.ms.iter().all(|ms| *ms > 0.0 && ms.is_finite())
+        };
+        if let Some(case) = cases.iter().find(|c| !complete(c)) {
+            return wrong(
+                format!("{} with times {:?}", case.matrix, case.ms),
+                "a time above 0 each",
+            );
+        }
+        Ok(Table { candidates, cases })
+    }
+
+    /// What is chosen among.
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// The matrices.
+    pub fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+
+    /// How often each candidate is the fastest.
+    pub fn wins(&self) -> Vec<usize> {
+        let mut wins = vec![0; self.candidates.len()];
+        self.cases.iter().for_each(|c| wins[c.oracle()] += 1);
+        wins
+    }
+
+    /// A table to train on, and one with every fifth source to test on, in the order of a hash of
+    /// their names.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when all matrices have one source.
+    pub fn split(self) -> Result<(Table, Table)> {
+        let mut sources: Vec<&str> = self.cases.iter().map(|c| c.source.as_str()).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        sources.sort_by_key(|s| fnv(s));
+        let tested: Vec<String> = sources.iter().step_by(5).map(|s| (*s).into()).collect();
+        let candidates = self.candidates;
+        let (test, train): (Vec<_>, Vec<_>) =
+            self.cases.into_iter().partition(|c| tested.contains(&c.source));
+        Ok((Table::new(candidates.clone(), train)?, Table::new(candidates, test)?))
+    }
+}
+
+/// A hash that is the same everywhere (FNV-1a).
+fn fnv(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}

@@ -1,0 +1,118 @@
+//! The network's rival: a decision tree that minimises what wrong choices cost.
+
+use super::{Case, Chooses, Table};
+use crate::Features;
+
+// Questions on a way at most, and matrices at the end of each at least.
+const DEPTH: usize = 6;
+const LEAST: usize = 4;
+
+/// A decision tree over single features.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tree {
+    /// The candidate that costs least over what came here.
+    Leaf {
+        /// Its place.
+        candidate: usize,
+    },
+    /// A question.
+    Split {
+        /// Place of the feature in [`Features::NAMES`].
+        feature: usize,
+        /// Up to here the first branch is taken, beyond it the second.
+        at_most: f64,
+        /// The branches.
+        branches: Box<[Tree; 2]>,
+    },
+}
+
+impl Tree {
+    /// The tree that greedy splits give: each minimises the sum over the matrices of the time of
+    /// their side's best single candidate over the time of their own best.
+    pub fn train(table: &Table) -> Self {
+        Self::grow(&mut table.cases().iter().collect::<Vec<_>>(), table.candidates().len(), DEPTH)
+    }
+
+    fn grow(cases: &mut [&Case], candidates: usize, depth: usize) -> Self {
+        let (cost, candidate) = cheapest(cases, candidates);
+        let Some((split_cost, feature, at_most)) = best_split(cases, candidates) else {
+            return Tree::Leaf { candidate };
+        };
+        // A question has to save a thousandth of its matrices' time.
+        if depth == 0 || split_cost > cost - 1e-3 * cases.len() as f64 {
+            return Tree::Leaf { candidate };
+        }
+        cases.sort_by(|a, b| value(a, feature).total_cmp(&value(b, feature)));
+        let cut = cases.partition_point(|c| value(c, feature) <= at_most);
+        let (first, second) = cases.split_at_mut(cut);
+        let grow = |cases| Self::grow(cases, candidates, depth - 1);
+        Tree::Split { feature, at_most, branches: Box::new([grow(first), grow(second)]) }
+    }
+
+    /// Number of questions.
+    pub fn questions(&self) -> usize {
+        match self {
+            Tree::Leaf { .. } => 0,
+            Tree::Split { branches, .. } => 1 + branches.iter().map(Tree::questions).sum::<usize>(),
+        }
+    }
+}
+
+impl Chooses for Tree {
+    fn choose(&self, features: &Features) -> usize {
+        match self {
+            Tree::Leaf { candidate } => *candidate,
+            Tree::Split { feature, at_most, branches } => {
+                let second = features.values()[*feature] > *at_most;
+                branches[usize::from(second)].choose(features)
+            }
+        }
+    }
+}
+
+fn value(case: &Case, feature: usize) -> f64 {
+    case.features.values()[feature]
+}
+
+/// Time of each candidate over that of the fastest.
+fn costs(case: &Case) -> impl Iterator<Item = f64> {
+    let least = case.ms[case.oracle()];
+    case.ms.iter().map(move |ms| ms / least)
+}
+
+fn add(sums: &mut [f64], case: &Case, sign: f64) {
+    sums.iter_mut().zip(costs(case)).for_each(|(sum, cost)| *sum += sign * cost);
+}
+
+fn least(sums: &[f64]) -> f64 {
+    sums.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// The single candidate that costs least, and what it costs.
+fn cheapest(cases: &[&Case], candidates: usize) -> (f64, usize) {
+    let mut sums = vec![0.0; candidates];
+    cases.iter().for_each(|c| add(&mut sums, c, 1.0));
+    let best = (0..candidates).min_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0);
+    (least(&sums), best)
+}
+
+/// Cost, feature and threshold of the best question.
+fn best_split(cases: &mut [&Case], candidates: usize) -> Option<(f64, usize, f64)> {
+    let mut best: Option<(f64, usize, f64)> = None;
+    for feature in 0..Features::COUNT {
+        cases.sort_by(|a, b| value(a, feature).total_cmp(&value(b, feature)));
+        let (mut first, mut second) = (vec![0.0; candidates], vec![0.0; candidates]);
+        cases.iter().for_each(|c| add(&mut second, c, 1.0));
+        for k in 1..cases.len() {
+            add(&mut first, cases[k - 1], 1.0);
+            add(&mut second, cases[k - 1], -1.0);
+            let (low, high) = (value(cases[k - 1], feature), value(cases[k], feature));
+            let cost = least(&first) + least(&second);
+            let enough = k >= LEAST && cases.len() - k >= LEAST && low < high;
+            if enough && best.is_none_or(|(least, ..)| cost < least) {
+                best = Some((cost, feature, low + (high - low) / 2.0));
+            }
+        }
+    }
+    best
+}

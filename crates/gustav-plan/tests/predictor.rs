@@ -1,0 +1,181 @@
+//! The predictor: its file, its gradient's work, its choices.
+
+use gustav_core::Error;
+use gustav_plan::Features;
+use gustav_plan::predictor::{
+    Candidate, Case, Chooses, Evaluation, Kind, Model, Table, Training, Tree, train,
+};
+
+/// Features with three numbers that vary.
+fn features(nrow: f64, longest: f64, apart: f64) -> Features {
+    let mut f = Features { nrow, ncol: nrow, density: 1e-3, ..Features::default() };
+    f.nnz_per_row.max = longest;
+    f.adjacent_vector_distance.mean = apart;
+    f
+}
+
+/// Matrices of which `k` says all; the fastest candidate follows from two features.
+fn case(k: usize) -> Case {
+    let longest = (1 + k * 37 % 200) as f64;
+    let apart = (k * 53 % 90) as f64;
+    let nrow = 1000.0 + (k * 11 % 70) as f64 * 300.0;
+    let base = nrow * 1e-4;
+    let lpt = if longest > 100.0 { 0.6 } else { 1.1 };
+    let warp = if apart > 45.0 { 0.5 } else { 1.3 };
+    let ms = vec![base, base * 1.2, base * lpt, base * warp];
+    let source = format!("source {}", k % 30);
+    Case { matrix: format!("m{k}"), source, features: features(nrow, longest, apart), ms }
+}
+
+fn table(cases: usize) -> Table {
+    Table::new(Candidate::OF_THE_SOURCE.to_vec(), (0..cases).map(case).collect()).expect("a table")
+}
+
+fn trained(table: &Table, kind: Kind, inputs: usize) -> Model {
+    let training = Training { kind, inputs, passes: 40, rate: 1e-2, ..Training::default() };
+    train(table, &training, "a GPU", 64, |_| {})
+}
+
+#[test]
+fn networks_and_trees_learn_what_can_be_learnt() {
+    let (learn, test) = table(600).split().expect("two tables");
+    assert!(test.cases().len() > 60 && learn.cases().len() > 400);
+    assert!(test.cases().iter().all(|t| learn.cases().iter().all(|l| l.source != t.source)));
+    for kind in [Kind::Regression, Kind::Softmax] {
+        let model = trained(&learn, kind, Features::COUNT);
+        let found = Evaluation::new(&test, &model);
+        assert!(found.right > 0.9 && found.oracle_share > 0.97, "{kind:?}: {found}");
+        assert!(found.right > found.commonest + 0.2, "{found}");
+        // What only locality shows cannot be seen by the first nine.
+        let blind = Evaluation::new(&test, &trained(&learn, kind, Features::MATRIX_ONLY));
+        assert!(blind.right < found.right, "{blind}");
+    }
+    let tree = Tree::train(&learn);
+    assert!((2..64).contains(&tree.questions()));
+    let found = Evaluation::new(&test, &tree);
+    assert!(found.right > 0.95, "{found}");
+}
+
+#[test]
+fn predicted_times_come_near() {
+    let table = table(300);
+    let model = trained(&table, Kind::Regression, Features::COUNT);
+    let off = |case: &Case| {
+        let scores = model.predict(&case.features).scores;
+        let each = scores.iter().zip(&case.ms).map(|(found, ms)| (found - ms).abs() / ms);
+        each.sum::<f64>() / case.ms.len() as f64
+    };
+    let mean = table.cases().iter().map(off).sum::<f64>() / 300.0;
+    assert!(mean < 0.1, "mean absolute percentage error {mean}");
+}
+
+#[test]
+fn training_is_the_same_every_time_and_tells_its_passes() {
+    let table = table(40);
+    let training = Training { passes: 5, ..Training::default() };
+    let mut told = Vec::new();
+    let first = train(&table, &training, "a GPU", 64, |pass| told.push(pass));
+    assert_eq!(told, [1, 2, 3, 4, 5]);
+    assert_eq!(first, train(&table, &training, "a GPU", 64, |_| {}));
+    let other = Training { seed: 2, ..training };
+    assert_ne!(first, train(&table, &other, "a GPU", 64, |_| {}));
+}
+
+#[test]
+fn a_model_comes_back_as_it_was_written() {
+    let model = trained(&table(40), Kind::Softmax, Features::MATRIX_ONLY);
+    let back = Model::from_text(&model.to_text().expect("text")).expect("the model");
+    assert_eq!(back, model);
+    let prediction = back.predict(&case(7).features);
+    assert!((prediction.scores.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert_eq!(back.choose(&case(7).features), prediction.best);
+}
+
+#[test]
+fn a_small_model_works_as_computed_by_hand() {
+    // ln(1 + 0) and ln(1 + e − 1), standardised to −1 and 1; hidden 0 and 3; outputs 3.5 and 2.
+    let text = r#"{"format": "gustav-predictor", "version": 1, "device": "d", "columns": 8,
+        "kind": "regression", "candidates": ["segmented", "segmented@min-hash"],
+        "inputs": ["nrow", "ncol"], "mean": [0.5, 0.5], "deviation": [0.5, 0.5],
+        "layers": [{"weights": [[1, 0], [0, 2]], "bias": [0.5, 1]},
+                   {"weights": [[9, 1], [9, 0.5]], "bias": [0.5, 0.5]}]}"#;
+    let model = Model::from_text(text).expect("a model");
+    let e = std::f64::consts::E;
+    let prediction = model.predict(&Features { nrow: 0.0, ncol: e - 1.0, ..Features::default() });
+    assert_eq!(prediction.best, 1);
+    for (found, log) in prediction.scores.iter().zip([3.5, 2.0]) {
+        assert!((found.ln() - log).abs() < 1e-12, "{prediction:?}");
+    }
+}
+
+#[test]
+fn damaged_models_are_refused_with_the_place() {
+    let text = trained(&table(40), Kind::Regression, Features::COUNT).to_text().expect("text");
+    let damaged = |from: &str, to: &str| {
+        let other = text.replacen(from, to, 1);
+        assert_ne!(other, text, "{from} is not in the file");
+        match Model::from_text(&other) {
+            Err(e @ Error::Format { .. }) => e.to_string(),
+            other => panic!("{to} was taken: {other:?}"),
+        }
+    };
+    for (from, to, says) in [
+        ("\"version\":1", "\"version\":2", "version: expected 1, found 2"),
+        ("gustav-predictor", "gustav", "format"),
+        ("\"nrow\"", "\"rows\"", "inputs: expected the first of nrow"),
+        ("output-stationary@lpt", "output-stationary@fastest", "order"),
+        (",\"output-stationary@lpt\"", "", "3 candidates"),
+        ("\"mean\":[", "\"mean\":[1,", "mean: expected 24 numbers, found 25"),
+        ("\"deviation\":[", "\"deviation\":[0,", "deviation"),
+        ("\"bias\":[", "\"bias\":[1,", "layer 0"),
+        ("\"columns\"", "\"column\"", "column"),
+        ("{", "[", "line 1"),
+    ] {
+        let message = damaged(from, to);
+        assert!(message.contains(says), "{message} does not say {says}");
+    }
+    assert!(matches!(Model::shipped("a GPU"), Err(Error::Unsupported { .. })));
+}
+
+#[test]
+fn tables_that_cannot_be_learnt_from_are_refused() {
+    let of = |candidates: &[Candidate], cases| Table::new(candidates.to_vec(), cases);
+    let all = &Candidate::OF_THE_SOURCE;
+    assert!(of(all, vec![]).is_err());
+    assert!(of(&all[..1], vec![case(1)]).is_err());
+    assert!(of(all, vec![Case { ms: vec![1.0, 2.0], ..case(1) }]).is_err());
+    assert!(of(all, vec![Case { ms: vec![1.0, 0.0, 1.0, 1.0], ..case(1) }]).is_err());
+    // One source cannot be parted.
+    let alike = (0..9).map(|k| Case { source: "one".into(), ..case(k) }).collect();
+    assert!(of(all, alike).expect("a table").split().is_err());
+}
+
+#[test]
+fn candidates_are_written_as_they_are_read() {
+    for candidate in Candidate::OF_THE_SOURCE {
+        assert_eq!(candidate.to_string().parse::<Candidate>().expect("itself"), candidate);
+    }
+    assert!("segmented@fastest".parse::<Candidate>().is_err());
+    assert!("fastest@lpt".parse::<Candidate>().is_err());
+}
+
+#[test]
+fn an_evaluation_worked_by_hand() {
+    struct First;
+    impl Chooses for First {
+        fn choose(&self, _: &Features) -> usize {
+            0
+        }
+    }
+    let of = |source: &str, ms: &[f64]| Case { source: source.into(), ms: ms.into(), ..case(0) };
+    let cases = vec![of("a", &[1.0, 2.0]), of("a", &[2.0, 1.0]), of("b", &[1.25, 1.0])];
+    let table = Table::new(Candidate::OF_THE_SOURCE[..2].to_vec(), cases).expect("a table");
+    let found = Evaluation::new(&table, &First);
+    assert_eq!((found.right, found.commonest), (1.0 / 3.0, 2.0 / 3.0));
+    assert!((found.oracle_share - (1.0 + 0.5 + 0.8) / 3.0).abs() < 1e-12);
+    assert_eq!((found.gain, found.worst_loss), (1.0, 0.5));
+    assert!((found.oracle_gain - (1.0 + 2.0 + 1.25) / 3.0).abs() < 1e-12);
+    assert_eq!((found.gain_ratio, found.confusion), (0.0, vec![vec![1, 0], vec![2, 0]]));
+    assert_eq!(found.losses, [1, 0, 0, 0, 1, 1, 0]);
+    assert_eq!(found.by_source["a"], (2, 0.5));
+}

@@ -1,0 +1,41 @@
+//! Row orders of matrices on a GPU: made on the CPU, from a copy of the pattern.
+
+use std::time::Instant;
+
+use gustav_core::{Error, Index, Problem, Result, Scalar};
+use gustav_plan::orders::{Search, WarpShape};
+use gustav_plan::{Order, RowOrder};
+
+use super::DeviceCsr;
+use crate::Device;
+use crate::explain::OrderFacts;
+
+// Bytes of a cache line of every GPU.
+const LINE: usize = 128;
+
+/// `order` of `a`, made on the threads of `device`.
+///
+/// # Errors
+/// [`Error::Unsupported`] for op(A) = Aᵀ; [`Error::OutOfMemory`]; what the driver refuses.
+pub(super) fn of<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    order: Order,
+    a: &DeviceCsr<T, I, O>,
+    problem: &Problem,
+) -> Result<(RowOrder, OrderFacts)> {
+    if problem.transpose_a {
+        return Err(Error::Unsupported {
+            problem: problem.to_string(),
+            backend: format!("the row order {order}"),
+            reason: "orders are made of the rows of A as stored".into(),
+            nearest: "CsrView::transpose, and the product of that matrix".into(),
+        });
+    }
+    let host = a.download()?;
+    let start = Instant::now();
+    let shape = WarpShape { line: LINE / T::DTYPE.bytes(), ..WarpShape::default() };
+    let made = device.threads().run(|| order.of(&host.view(), shape, Search::Auto))?;
+    let ms = start.elapsed().as_secs_f64() * 1e3;
+    let facts = OrderFacts { order, bound: made.bound(), ms };
+    Ok((made, facts))
+}
