@@ -73,6 +73,15 @@ pub trait Index:
         }
         Ok(Self::truncate(value))
     }
+    /// The two indices at `at`, in one load where a register holds both.
+    ///
+    /// # Safety
+    /// Two indices can be read at `at`.
+    #[inline(always)]
+    unsafe fn pair(at: *const Self) -> [usize; 2] {
+        // SAFETY: promised by the caller.
+        unsafe { [(*at).to_usize(), (*at.add(1)).to_usize()] }
+    }
 }
 
 impl Index for u32 {
@@ -85,6 +94,13 @@ impl Index for u32 {
     #[inline(always)]
     fn truncate(value: usize) -> Self {
         value as u32
+    }
+    #[inline(always)]
+    unsafe fn pair(at: *const u32) -> [usize; 2] {
+        // SAFETY: promised by the caller.
+        let both = unsafe { at.cast::<u64>().read_unaligned() };
+        let (low, high) = (both as u32 as usize, (both >> 32) as usize);
+        if cfg!(target_endian = "little") { [low, high] } else { [high, low] }
     }
 }
 

@@ -43,15 +43,16 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
         }
     }
 
-    /// Adds `values[k] ⊗ B[indices[k]]` to `sums`.
+    /// Adds `values[k] ⊗ B[column]` to `sums`.
     ///
     /// # Safety
-    /// `k` is a nonzero, its index within B; the instruction set is available.
+    /// `k` is a nonzero, `column` a row of B; the instruction set is available.
     #[inline(always)]
     unsafe fn add<I: Index, const SMALL: bool>(
         &self,
         op: &Operands<'_, T, I>,
         k: usize,
+        column: usize,
         sums: &mut [V::V; W],
     ) {
         // SAFETY: promised by the caller.
@@ -60,7 +61,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
                 self.fetch(op, k.saturating_add(op.ahead));
             }
             let a = V::splat(op.values.get_unchecked(k).to_accum());
-            let row = op.b.add(op.indices.get_unchecked(k).to_usize() * op.ldb);
+            let row = op.b.add(column * op.ldb);
             for w in 0..W {
                 sums[w] = V::mul_add(a, self.load(row, w), sums[w]);
             }
@@ -102,8 +103,10 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
             let Range { start: mut k, end } = range;
             while k + 2 * U <= end {
                 keep_rolled();
-                for u in 0..2 * U {
-                    self.add::<I, SMALL>(op, k + u, &mut chains[u % U]);
+                for u in (0..2 * U).step_by(2) {
+                    let [one, two] = I::pair(op.indices.as_ptr().add(k + u));
+                    self.add::<I, SMALL>(op, k + u, one, &mut chains[u % U]);
+                    self.add::<I, SMALL>(op, k + u + 1, two, &mut chains[(u + 1) % U]);
                 }
                 k += 2 * U;
             }
@@ -115,7 +118,8 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
             }
             while k < end {
                 keep_rolled();
-                self.add::<I, SMALL>(op, k, &mut sums);
+                let column = op.indices.get_unchecked(k).to_usize();
+                self.add::<I, SMALL>(op, k, column, &mut sums);
                 k += 1;
             }
             sums

@@ -22,6 +22,8 @@ use crate::{Threads, schedule};
 const PARTS: usize = 32;
 // Multiplications in a part from which handing it out costs next to nothing.
 const PART_WORK: usize = 1 << 17;
+// Multiplications that one thread does before a second one would have begun.
+const SERIAL: usize = 1 << 15;
 // Nonzeros that cost as much as writing a row of C.
 const ROW_WEIGHT: usize = 2;
 
@@ -29,6 +31,7 @@ const ROW_WEIGHT: usize = 2;
 pub(super) fn parts<O: Index>(offsets: &[O], columns: usize, threads: usize) -> Vec<Range<usize>> {
     let rows = offsets.len() - 1;
     let work = (offsets[rows].to_usize() + ROW_WEIGHT * rows).saturating_mul(columns);
+    let threads = if work <= SERIAL { 1 } else { threads };
     let each = if threads == 1 { 1 } else { (work / threads / PART_WORK).clamp(1, PARTS) };
     let parts = (threads * each).min(rows.max(1));
     let shares = schedule::balanced_rows(offsets, parts, ROW_WEIGHT);
