@@ -129,6 +129,52 @@ pub struct Record {
 }
 
 impl Record {
+    /// A record of `case` without results.
+    pub(crate) fn blank(case: Case) -> Self {
+        Record {
+            suite: String::new(),
+            case,
+            kind: String::new(),
+            rows: 0,
+            cols: 0,
+            nnz: 0,
+            mean_row_length: 0.0,
+            max_row_length: 0,
+            products: None,
+            nnz_c: None,
+            engine: String::new(),
+            algorithm: String::new(),
+            chosen: None,
+            reason: None,
+            status: Status::Ok,
+            message: None,
+            plan_ms: None,
+            execute_ms: None,
+            hot_ms: None,
+            transfer_ms: None,
+            lower_ms: None,
+            upper_ms: None,
+            reuse_ms: None,
+            rounds: 0,
+            repeats: 0,
+            best_peer: None,
+            ratio: None,
+            break_even_calls: None,
+            floor_ms: None,
+            gather_ms: None,
+            timeline: Vec::new(),
+            max_error: None,
+            error_bound: None,
+            rows_checked: 0,
+            versions: BTreeMap::new(),
+            machine: Machine::default(),
+            gpu: None,
+            threads: 0,
+            seed: 0,
+            group: 0,
+        }
+    }
+
     /// The engine with what was asked of it, as tables name it.
     pub fn engine_name(&self) -> String {
         match self.algorithm.as_str() {

@@ -102,15 +102,24 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
     Ok(all)
 }
 
+/// The CPU's algorithms for an operation.
+fn on_cpu(operation: Operation) -> Vec<Algorithm> {
+    let entries = match operation {
+        Operation::Spmm => gustav_cpu::spmm::catalog(),
+        Operation::Spmv => gustav_cpu::spmv::catalog(),
+        Operation::Spgemm => gustav_cpu::spgemm::catalog(),
+    };
+    entries.iter().map(|e| e.algorithm).collect()
+}
+
 /// Our algorithms for an operation, with `all` spelt out.
 pub(crate) fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in &suite.engines.ours {
         if name == "all" {
-            let on_cpu = Algorithm::ALL.iter().filter(|a| a.operations().contains(&operation));
             let own = match suite.device {
                 Some(_) => cuda::algorithms(operation),
-                None => on_cpu.copied().collect(),
+                None => on_cpu(operation),
             };
             names.push("auto".into());
             names.extend(own.iter().map(|a| a.name().to_owned()));

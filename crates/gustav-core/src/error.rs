@@ -153,6 +153,16 @@ pub enum Error {
         /// The driver's or the compiler's own words.
         reason: String,
     },
+    /// Work that the caller stopped.
+    #[error("{what} was stopped after {done} of {of} parts")]
+    Cancelled {
+        /// What was being done.
+        what: &'static str,
+        /// Parts that were done.
+        done: usize,
+        /// Parts in all.
+        of: usize,
+    },
     /// The operating system refused to read or write.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

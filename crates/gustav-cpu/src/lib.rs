@@ -6,6 +6,7 @@ pub mod catalog;
 pub mod config;
 pub mod csb;
 mod deal;
+pub mod dense;
 mod fingerprint;
 pub mod profile;
 pub mod schedule;

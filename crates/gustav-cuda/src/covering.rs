@@ -16,7 +16,7 @@ use crate::spmm::segmented::{Config, Reduction, Variant};
 use crate::spmm::{
     dcsr, flattened, output_stationary, row_block, row_split, stationary, thread_row,
 };
-use crate::{probe, shares, spmv, transposed};
+use crate::{Entries, columns, compress, probe, shares, spgemm, spmv, transposed};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -151,6 +151,22 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((turn + 4, lengths::lengths_request(wide)));
         requests.push((turn, lengths::similarity_request(IndexType::U32, wide)));
     }
+    for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
+        let paper = spgemm::shared_row::Config::default();
+        let wide = spgemm::shared_row::Config { threads: 512, rows: 2, ahead: 2, width: None };
+        let warps = spgemm::shared_row::Config { rows: 8, ahead: 1, ..paper };
+        for (turn, config) in [paper, wide, warps].into_iter().enumerate() {
+            let repeats = turn == 2;
+            requests.push((i + turn, spgemm::shared_row::request(dtype, config, repeats)));
+        }
+        requests.push((i + 2, spgemm::shared_row::request(dtype, paper, true)));
+        let naive = spgemm::dense_naive::Config::default();
+        requests.push((i + 3, spgemm::dense_naive::request(dtype, naive)));
+        for entries in [Entries::Pattern, Entries::Nonzeros] {
+            requests.push((i + 4, compress::request(dtype, entries)));
+        }
+    }
+    requests.push((1, columns::request()));
     requests.push((2, probe::request()));
     requests.push((3, shares::request("nonzero_split", 2)));
     requests.push((4, shares::request("merge_path", 1)));

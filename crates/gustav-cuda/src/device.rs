@@ -184,6 +184,10 @@ impl Device {
         self.inner.context.mem_get_info().during("asking for free memory")
     }
 
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.inner.context
+    }
+
     /// Makes this device the calling thread's.
     pub(crate) fn bind(&self) -> Result<()> {
         self.inner.context.bind_to_thread().during("using the device from this thread")

@@ -70,6 +70,30 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
+    /// Lets launches ask for up to `bytes` of shared memory beside what the kernel declares.
+    pub(crate) fn allow_shared(&self, bytes: usize) -> Result<()> {
+        use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as MOST;
+        // SAFETY: the kernel's module is loaded.
+        unsafe { sys::cuFuncSetAttribute(self.raw, MOST, i32::try_from(bytes).unwrap_or(i32::MAX)) }
+            .result()
+            .during("asking for shared memory")
+    }
+
+    /// CTAs of `block` threads and `shared` bytes beside what the kernel declares that a
+    /// multiprocessor holds at once.
+    pub(crate) fn resident(&self, block: u32, shared: usize) -> Result<usize> {
+        self.module.context.bind_to_thread().during("using the device from this thread")?;
+        let mut ctas = 0;
+        let block = i32::try_from(block).unwrap_or(i32::MAX);
+        // SAFETY: the kernel's module is loaded.
+        unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut ctas, self.raw, block, shared)
+        }
+        .result()
+        .during("asking for the occupancy")?;
+        Ok(usize::try_from(ctas).unwrap_or(0))
+    }
+
     /// Queues a launch of `grid` CTAs of `block` threads; `arguments` is the kernel's one
     /// parameter, a struct passed by value.
     ///
@@ -81,6 +105,22 @@ impl Kernel {
         stream: &Stream,
         grid: (u64, u64),
         block: u32,
+        arguments: &A,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_with_shared(stream, grid, block, 0, arguments) }
+    }
+
+    /// As [`Kernel::launch`], with `shared` bytes of shared memory beside what the kernel declares.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn launch_with_shared<A: Copy>(
+        &self,
+        stream: &Stream,
+        grid: (u64, u64),
+        block: u32,
+        shared: usize,
         arguments: &A,
     ) -> Result<()> {
         if grid.0 == 0 || grid.1 == 0 {
@@ -105,7 +145,7 @@ impl Kernel {
                 block,
                 1,
                 1,
-                0,
+                u32::try_from(shared).unwrap_or(u32::MAX),
                 stream.raw().cu_stream(),
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),

@@ -5,6 +5,8 @@
 //! asked for: [`Device::cuda`] then says in one line what is missing.
 
 pub mod catalog;
+mod columns;
+mod compress;
 #[cfg(test)]
 mod covering;
 pub mod cusparse;
@@ -15,6 +17,7 @@ pub mod jit;
 mod kernel;
 pub mod matrix;
 pub mod memory;
+pub mod pinned;
 pub mod probe;
 mod schedule;
 #[cfg(test)]
@@ -27,9 +30,11 @@ pub mod stream;
 mod transposed;
 
 pub use catalog::Entry;
+pub use compress::Entries;
 pub use device::{Device, Profile};
 pub use matrix::{DeviceCsr, DeviceDense};
 pub use memory::DeviceBuffer;
+pub use pinned::PinnedBuffer;
 pub use probe::Probe;
 pub use spgemm::SpgemmPlan;
 pub use spmm::{Config, Options, SpmmPlan};

@@ -45,6 +45,14 @@ impl Stream {
         Ok(Event { raw: self.raw.record_event(timed).during("recording an event")? })
     }
 
+    /// Marks this point of the queue with an event made before, in place of what it marked.
+    ///
+    /// # Errors
+    /// [`Error::Device`](gustav_core::Error::Device).
+    pub fn mark(&self, event: &Event) -> Result<()> {
+        event.raw.record(&self.raw).during("recording an event")
+    }
+
     /// Lets all work queued from now on wait for `event`.
     ///
     /// # Errors
@@ -61,6 +69,23 @@ pub struct Event {
 }
 
 impl Event {
+    /// An event that marks nothing yet: waiting for it takes no time.
+    ///
+    /// # Errors
+    /// [`Error::Device`](gustav_core::Error::Device).
+    pub fn new(device: &Device) -> Result<Self> {
+        let timed = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        Ok(Event { raw: device.context().new_event(timed).during("making an event")? })
+    }
+
+    /// Waits until the work before the mark is done.
+    ///
+    /// # Errors
+    /// [`Error::Device`](gustav_core::Error::Device).
+    pub fn synchronize(&self) -> Result<()> {
+        self.raw.synchronize().during("waiting for an event")
+    }
+
     /// Milliseconds from `self` to `later`, after waiting for both.
     ///
     /// # Errors

@@ -65,9 +65,15 @@ algorithms! {
     /// Column indices compressed to runs and 16-bit differences.
     CompressedIndex = "compressed-index", "ours", [Spmv];
     /// The triple loop over dense operands.
-    DenseNaive = "dense-naive", "Chen et al. 2025, §4.1.1", [Spgemm];
+    DenseNaive = "dense-naive", "Chen et al. 2025, §4.1.1, §4.2.1", [Spgemm];
     /// A row at a time into a hash map.
     HashRows = "hash-rows", "Chen et al. 2025, §4.1.2", [Spgemm];
+    /// Persistent CTAs, a row of a dense C in shared memory.
+    SharedRow = "shared-row", "Chen et al. 2025, §4.2.2", [Spgemm];
+    /// Dense operands: the CPU converts blocks of A while the GPU multiplies the one before.
+    Pipeline = "pipeline", "Chen et al. 2025, §4.3", [Spgemm];
+    /// Tiles of B and C, for products larger than a device's memory.
+    Tiled = "tiled", "Chen et al. 2025, §7.2", [Spgemm];
     /// The vendor's own library, named or chosen, never a silent fallback.
     Vendor = "vendor", "cuSPARSE", [Spmm, Spmv, Spgemm];
     /// Gustavson's row-wise product with an accumulator chosen per row.

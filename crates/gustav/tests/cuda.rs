@@ -107,6 +107,38 @@ fn sparse_times_sparse() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
+fn dense_matrices_go_through_the_pipeline() {
+    let (gpu, host) = (gpu(), matrix("sparse:300x300,0.9"));
+    let dense = host.view().to_dense(Layout::RowMajor).expect("a dense matrix");
+    let config = gustav::cuda::spgemm::pipeline::Config::default();
+    let mut plan = gpu.plan_pipeline::<f32>([300; 3], config).expect("a plan");
+    let mut c = gpu.dense(300, 300, Layout::RowMajor).expect("C");
+    plan.execute(dense.view(), 1.0, dense.view(), &mut c, None).expect("the product");
+    let stream = gpu.stream().expect("a stream");
+    let c = c.to_csr(gustav::cuda::Entries::Pattern, &stream).expect("CSR");
+    let reference = oracle::Spgemm::new(host.view(), host.view());
+    assert!(reference.verify(c.download().expect("C").view()).expect("shapes fit").ok);
+    assert!(plan.timeline().iter().any(|s| s.lane == "CPU") && plan.bytes().0 > 0);
+    let narrow = operand(300, 5, Layout::RowMajor);
+    let mut c = gpu.dense(300, 300, Layout::RowMajor).expect("C");
+    let e = plan.execute(dense.view(), 1.0, narrow.view(), &mut c, None).expect_err("shapes");
+    assert!(matches!(e, Error::Shape { op: "pipeline", .. }), "{e}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn tiles_of_host_matrices() {
+    let gpu = gpu().choose(Chooser::Named(Algorithm::SharedRow));
+    let host = matrix("rmat:9,8");
+    let problem = Problem::spgemm(&host.view(), &host.view());
+    let tiling =
+        gustav::cuda::spgemm::tiled::Tiling { memory: Some(1 << 16), ..Default::default() };
+    let c = gpu.spgemm_tiled(&host, 1.0, &host, &problem, tiling).expect("C");
+    assert!(oracle::Spgemm::new(host.view(), host.view()).verify(c.view()).expect("shapes").ok);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
 fn plans_of_host_matrices_take_new_values() {
     let (gpu, mut a) = (gpu(), matrix("grid5:20x20"));
     let b = operand(400, 6, Layout::RowMajor);

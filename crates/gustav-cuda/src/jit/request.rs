@@ -65,9 +65,11 @@ macro_rules! headers {
 
 /// Headers that kernel files include, by path below `kernels/`.
 pub(super) const HEADERS: &[(&str, &str)] = headers![
+    "common/absent.cuh",
     "common/epilogue.cuh",
     "common/semiring.cuh",
     "common/types.cuh",
+    "ptx/barrier.cuh",
     "ptx/convert.cuh",
     "ptx/memory.cuh",
     "schedule/lengths.cuh",

@@ -4,7 +4,7 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_plan::Algorithm;
 
 use super::operands::Operands;
-use super::vendor;
+use super::{dense_naive, shared_row, vendor};
 use crate::catalog::Entry;
 use crate::spmm::unsupported;
 use crate::{Device, DeviceCsr};
@@ -108,6 +108,8 @@ macro_rules! algorithms {
 }
 
 algorithms! {
+    SharedRow => shared_row,
+    DenseNaive => dense_naive,
     Vendor => vendor,
 }
 

@@ -5,9 +5,17 @@
 //! it is, its values gathered at every execution.
 
 pub(crate) mod catalog;
+pub mod dense_naive;
+mod dense_plan;
+pub(crate) mod dense_rows;
 pub(crate) mod operands;
+mod papers;
+pub mod pipeline;
 mod plan;
+pub mod shared_row;
+pub mod tiled;
 pub mod vendor;
 
 pub use catalog::{Config, catalog};
+pub use dense_plan::DensePlan;
 pub use plan::{Options, SpgemmPlan, multiply};

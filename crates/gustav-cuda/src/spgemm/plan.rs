@@ -183,7 +183,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 }
 
 /// Lets `stream` wait for the work on the device's stream.
-fn end(device: &Device, stream: &Stream) -> Result<()> {
+pub(super) fn end(device: &Device, stream: &Stream) -> Result<()> {
     if stream.handle() != device.stream().handle() {
         stream.wait(&device.stream().record()?)?;
     }
@@ -202,7 +202,7 @@ fn left<T: Scalar, I: Index, O: Index>(
 }
 
 /// The operands are those of `problem`, on `device`.
-fn check<T: Scalar, I: Index, O: Index>(
+pub(super) fn check<T: Scalar, I: Index, O: Index>(
     device: &Device,
     problem: &Problem,
     a: &DeviceCsr<T, I, O>,
@@ -238,7 +238,7 @@ fn check<T: Scalar, I: Index, O: Index>(
 }
 
 /// The configuration, checked against the problem, and who chose it.
-fn choose(problem: &Problem, options: &Options) -> Result<(Config, String)> {
+pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, String)> {
     if problem.operation != Operation::Spgemm {
         let reason = "it multiplies two sparse matrices";
         return Err(unsupported(problem, "SpGEMM on CUDA", reason, "Problem::spgemm"));

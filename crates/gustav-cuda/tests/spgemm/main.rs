@@ -5,6 +5,10 @@ use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceCsr};
 use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
 
+mod dense_naive;
+mod pipeline;
+mod shared_row;
+mod tiled;
 mod vendor;
 
 /// The first device; these tests are ignored where there is none.

@@ -24,14 +24,19 @@
 
 mod host;
 mod order;
+mod pipeline;
 mod plan;
 mod predict;
+mod tiled;
 mod tune;
 mod upload;
 
-pub use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Event, Probe, Profile, Stream};
+pub use gustav_cuda::{
+    DeviceBuffer, DeviceCsr, DeviceDense, Entries, Event, PinnedBuffer, Probe, Profile, Stream,
+};
 pub use gustav_cuda::{spgemm, spmm, spmv};
 pub(crate) use host::{HostSpgemm, HostSpmm, HostSpmv};
+pub use pipeline::PipelinePlan;
 pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
 pub use upload::Upload;
 

@@ -1,0 +1,235 @@
+//! What runs on the GPU, or on both.
+
+use gustav_core::{Csr, Dense, DenseView, Layout, Result, Scalar};
+use gustav_cpu::Threads;
+use gustav_cpu::dense::{Room, compress};
+use gustav_cuda::spgemm::pipeline::{Block, Config, Pipeline};
+use gustav_cuda::spgemm::{self, DensePlan, Options, SpgemmPlan};
+use gustav_cuda::{DeviceCsr, DeviceDense, PinnedBuffer};
+use gustav_plan::{Algorithm, Chooser};
+
+use super::{clocked, record, sample, set_times, sparse_of, verify};
+use crate::cuda::Started;
+use crate::value::Value;
+use crate::{Record, Stage};
+
+// Timed executions, and of what takes longer than `LONG_MS`.
+const RUNS: usize = 15;
+const LONG_RUNS: usize = 5;
+const LONG_MS: f64 = 20.0;
+// Timed products from dense matrices.
+const PIPELINES: usize = 7;
+
+fn one<T: Scalar>() -> T::Accum {
+    T::one().to_accum()
+}
+
+/// `dense-naive` and every configuration of `shared-row`, C dense, operands in the GPU's memory: the
+/// kernels alone, with cold caches.
+pub(super) fn dense_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Result<Vec<Record>> {
+    let on = DeviceCsr::upload(&gpu.device, &a.view())?;
+    let (m, n) = (a.nrows(), a.ncols());
+    let mut c = DeviceDense::<T>::uninit(&gpu.device, m, n, Layout::RowMajor)?;
+    let problem = on.spgemm(&on);
+    let naive = spgemm::Config::candidates(Algorithm::DenseNaive, &problem);
+    let shared = spgemm::Config::candidates(Algorithm::SharedRow, &problem);
+    let numbered = |of: Vec<spgemm::Config>| of.into_iter().enumerate();
+    let mut records = Vec::new();
+    for (k, config) in numbered(naive).take(1).chain(numbered(shared)) {
+        let name = match k {
+            0 => config.algorithm().to_string(),
+            _ => format!("{}#{k}", config.algorithm()),
+        };
+        records.push(record(blank, &name, |r| {
+            let options = Options { config: Some(config), ..Options::default() };
+            let (_, warm) = clocked(|| DensePlan::new(&on, &on, &problem, &options))?;
+            drop(warm);
+            let stream = gpu.device.stream();
+            let (plan_ms, mut plan) = clocked(|| {
+                let plan = DensePlan::new(&on, &on, &problem, &options)?;
+                stream.synchronize()?;
+                Ok(plan)
+            })?;
+            (r.plan_ms, r.chosen) = (Some(plan_ms), Some(config.algorithm().to_string()));
+            r.reason = Some(format!("{config:?}"));
+            c.data_mut().fill(0xff, stream)?;
+            let mut run = |c: &mut DeviceDense<T>| plan.execute(&on, one::<T>(), &on, c, stream);
+            let warm = gpu.probe.cold_ms(stream, || run(&mut c))?;
+            let runs = if warm > LONG_MS { LONG_RUNS } else { RUNS };
+            let times = (0..runs).map(|_| gpu.probe.cold_ms(stream, || run(&mut c)));
+            set_times(r, &times.collect::<Result<Vec<_>>>()?);
+            let rows = sample(m);
+            let mut found = vec![<T as Scalar>::zero(); rows.len() * n];
+            for (row, to) in rows.iter().zip(found.chunks_exact_mut(n.max(1))) {
+                c.data().read_at(row * n, to)?;
+            }
+            let absent = |v: &T| v.is_zero() && 1.0 / v.to_f64() < 0.0;
+            verify(r, a, &rows, sparse_of(&found, n, |v| !absent(v))?.view())
+        }));
+    }
+    Ok(records)
+}
+
+/// `shared-row` with C in CSR form, its allocation and the step from dense to CSR included; that step
+/// alone; and the same from matrices in host memory to one in host memory.
+pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Result<Vec<Record>> {
+    let chooser = Chooser::Named(Algorithm::SharedRow);
+    let options = Options { chooser, ..Options::default() };
+    let (device, stream) = (&gpu.device, gpu.device.stream());
+    let on = DeviceCsr::upload(device, &a.view())?;
+    let problem = on.spgemm(&on);
+    let runs = |execute: &mut dyn FnMut() -> Result<f64>| {
+        let warm = execute()?;
+        let runs = if warm > LONG_MS { LONG_RUNS } else { RUNS };
+        (0..runs).map(|_| execute()).collect::<Result<Vec<_>>>()
+    };
+    let resident = record(blank, "shared-row+csr", |r| {
+        let mut plan = SpgemmPlan::new(&on, &on, &problem, &options)?;
+        let mut last = None;
+        let times = runs(&mut || {
+            last = None;
+            gpu.probe.flush(stream)?;
+            stream.synchronize()?;
+            let (ms, c) = clocked(|| {
+                let c = plan.execute(&on, one::<T>(), &on, stream)?;
+                stream.synchronize()?;
+                Ok(c)
+            })?;
+            last = Some(c);
+            Ok(ms)
+        })?;
+        set_times(r, &times);
+        if let Some(c) = last {
+            let (c, rows) = (c.download()?, sample(a.nrows()));
+            r.nnz_c = Some(c.nnz() as u64);
+            verify(r, a, &rows, crate::check::take_rows(c.view(), &rows)?.view())?;
+        }
+        Ok(())
+    });
+    let step = record(blank, "dense-to-csr", |r| {
+        let mut plan = DensePlan::new(&on, &on, &problem, &options)?;
+        let mut c = DeviceDense::<T>::uninit(device, a.nrows(), a.ncols(), Layout::RowMajor)?;
+        plan.execute(&on, one::<T>(), &on, &mut c, stream)?;
+        let times = runs(&mut || {
+            gpu.probe.flush(stream)?;
+            stream.synchronize()?;
+            let (ms, _) = clocked(|| {
+                let sparse = c.to_csr(gustav_cuda::Entries::Pattern, stream)?;
+                stream.synchronize()?;
+                Ok(sparse)
+            })?;
+            Ok(ms)
+        })?;
+        set_times(r, &times);
+        Ok(())
+    });
+    let moved = record(blank, "shared-row+transfers", |r| {
+        let mut parts = Vec::new();
+        let times = runs(&mut || {
+            let (up, operands) = clocked(|| {
+                let a_on = DeviceCsr::upload(device, &a.view())?;
+                Ok((a_on, DeviceCsr::upload(device, &a.view())?))
+            })?;
+            let (on_a, on_b) = &operands;
+            let (ms, c) = clocked(|| {
+                let c = spgemm::multiply(on_a, one::<T>(), on_b, &problem, &options, stream)?;
+                stream.synchronize()?;
+                Ok(c)
+            })?;
+            let (down, _) = clocked(|| c.download())?;
+            parts.push(up + down);
+            Ok(up + ms + down)
+        })?;
+        set_times(r, &times);
+        r.transfer_ms = crate::timing::quantile(&parts, 0.5);
+        Ok(())
+    });
+    Ok(vec![resident, step, moved])
+}
+
+/// `pipeline`, of the library's own blocks and of others, and `convert-then-multiply` of dense
+/// matrices in host memory, C left on the GPU and copied back, taking turns.
+pub(super) fn from_dense<T: Value>(
+    gpu: &Started,
+    threads: &Threads,
+    a: &Csr<T>,
+    dense: &Dense<T>,
+    blank: &Record,
+) -> Result<Vec<Record>> {
+    let (m, n) = (a.nrows(), a.ncols());
+    let mut c = DeviceDense::<T>::uninit(&gpu.device, m, n, Layout::RowMajor)?;
+    let mut host = PinnedBuffer::<T>::zeroed(&gpu.device, m * n, "C on the host")?;
+    let own = Config::default();
+    let sixteen = Config { block_rows: Some(m.div_ceil(16).max(1)), ..own };
+    let sequential = Config { overlapped: false, ..own };
+    let all = [("pipeline", own), ("pipeline#1", sixteen), ("convert-then-multiply", sequential)];
+    let mut engines = Vec::new();
+    for (name, config) in all {
+        let (ms, pipeline) = clocked(|| Pipeline::<T>::new(&gpu.device, [m, n, n], config))?;
+        let record = Record {
+            algorithm: name.into(),
+            plan_ms: Some(ms),
+            reason: Some(format!("{config:?}")),
+            ..blank.clone()
+        };
+        engines.push((record, pipeline));
+    }
+    let mut records = Vec::new();
+    for down in [false, true] {
+        let mut times = vec![Vec::new(); engines.len()];
+        // The first two turns warm up.
+        for turn in 0..PIPELINES + 2 {
+            for ((_, pipeline), times) in engines.iter_mut().zip(&mut times) {
+                let host = down.then_some(&mut host);
+                let (ms, ()) = clocked(|| run(pipeline, threads, dense, &mut c, host))?;
+                if turn >= 2 {
+                    times.push(ms);
+                }
+            }
+        }
+        for ((record, pipeline), times) in engines.iter_mut().zip(&times) {
+            let mut record = record.clone();
+            record.timeline = pipeline.timeline().iter().map(stage).collect();
+            set_times(&mut record, times);
+            if down {
+                record.algorithm += "+download";
+            }
+            c.data_mut().fill(0xff, gpu.device.stream())?;
+            run(pipeline, threads, dense, &mut c, Some(&mut host))?;
+            let rows = sample(m);
+            let found: Vec<T> =
+                rows.iter().flat_map(|r| &host[r * n..(r + 1) * n]).copied().collect();
+            let absent = |v: &T| v.is_zero() && 1.0 / v.to_f64() < 0.0;
+            verify(&mut record, a, &rows, sparse_of(&found, n, |v| !absent(v))?.view())?;
+            records.push(record);
+        }
+    }
+    Ok(records)
+}
+
+fn run<T: Value>(
+    pipeline: &mut Pipeline<T>,
+    threads: &Threads,
+    dense: &Dense<T>,
+    c: &mut DeviceDense<T>,
+    host: Option<&mut PinnedBuffer<T>>,
+) -> Result<()> {
+    let (mut of_b, mut of_a) = (convert(threads, dense.view()), convert(threads, dense.view()));
+    pipeline.run(&mut of_b, &mut of_a, one::<T>(), c, host)
+}
+
+/// Conversion of blocks of `dense` on `threads`.
+fn convert<'a, T: Scalar>(
+    threads: &'a Threads,
+    dense: DenseView<'a, T>,
+) -> impl FnMut(Block<'_, T>) -> Result<usize> + 'a {
+    move |block| {
+        let Block { rows, first, offsets, indices, values } = block;
+        compress(threads, dense, rows, first, Room { offsets, indices, values })
+    }
+}
+
+fn stage(s: &spgemm::pipeline::Stage) -> Stage {
+    let (lane, name) = (s.lane.into(), s.name.into());
+    Stage { lane, name, start_ms: s.start_ms, end_ms: s.end_ms }
+}

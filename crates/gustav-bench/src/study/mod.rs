@@ -1,0 +1,185 @@
+//! The study of Chen, Chen, Shih, Lee ("Accelerating Sparse Matrix Multiplication", 2025): its five
+//! implementations on its matrices, with what it leaves open, as records of the suite `paper-b`.
+//!
+//! Per matrix: `dense-naive` and every configuration of `shared-row` with a dense C on the GPU;
+//! `shared-row+csr` with C in CSR form, allocation included; `shared-row+transfers`, which starts
+//! and ends in host memory; and for 4, 8, 16 and 32 threads, as far as there are cores, `pipeline`
+//! and `convert-then-multiply` from dense matrices on the host, `hash-rows` and `gustavson`.
+
+mod device;
+mod host;
+mod tables;
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use gustav_core::{Csr, CsrView, DType, Error, Operation, Result, Scalar};
+use gustav_cpu::Threads;
+use gustav_testkit::oracle;
+
+use crate::check::take_rows;
+use crate::cuda::Started;
+use crate::timing::quantile;
+use crate::value::Value;
+use crate::workload::{self, products, with_fresh_values};
+use crate::{Case, Machine, Record, RecordFile, Status, Suite};
+
+pub use tables::tables;
+
+/// Threads of the paper's tables.
+pub const THREADS: [usize; 4] = [4, 8, 16, 32];
+
+// Rows of C that are compared with the oracle.
+const ROWS: usize = 24;
+
+/// Measures the matrices of `suite` whose name holds `only`, on the GPU that the suite names, else
+/// on the first, and appends records to the file at `path`.
+///
+/// # Errors
+/// For what stops the whole run: a matrix that cannot be made, no GPU, a file that cannot be
+/// written. An implementation that fails is a record.
+pub fn study(suite: &Suite, only: &str, path: &std::path::Path) -> Result<Vec<Record>> {
+    let gpu = Started::new(suite.device.as_deref().unwrap_or("cuda:0"), &[])?;
+    let mut file = RecordFile::open(path)?;
+    let machine = Machine::describe();
+    let cores = machine.cores;
+    let threads = THREADS.into_iter().filter(|t| *t <= cores);
+    let threads = threads.map(|t| Threads::new(t, true)).collect::<Result<Vec<_>>>()?;
+    let mut all = Vec::new();
+    for workload in workload::list(suite)?.0.iter().filter(|w| w.name.contains(only)) {
+        let pattern = workload.load(1)?;
+        for dtype in &suite.products.dtypes {
+            let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads };
+            let records = match dtype {
+                DType::F64 => {
+                    study.matrix(&workload.name, &with_fresh_values::<f64>(&pattern, 3)?)?
+                }
+                _ => study.matrix(&workload.name, &with_fresh_values::<f32>(&pattern, 3)?)?,
+            };
+            file.append(&records)?;
+            all.extend(records);
+        }
+    }
+    Ok(all)
+}
+
+/// What is the same for all matrices.
+struct Study<'a> {
+    suite: &'a Suite,
+    gpu: &'a Started,
+    machine: &'a Machine,
+    threads: &'a [Threads],
+}
+
+impl Study<'_> {
+    /// Every implementation on A·A.
+    fn matrix<T: Value>(&self, name: &str, a: &Csr<T>) -> Result<Vec<Record>> {
+        let case = Case::new(name, Operation::Spgemm, 0, T::DTYPE, true);
+        let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
+        let blank = Record {
+            suite: self.suite.name.clone(),
+            kind: name.split(':').next().unwrap_or_default().into(),
+            rows: a.nrows(),
+            cols: a.ncols(),
+            nnz: a.nnz(),
+            mean_row_length: a.nnz() as f64 / a.nrows().max(1) as f64,
+            max_row_length: (0..a.nrows()).map(|r| a.view().row_len(r)).max().unwrap_or(0),
+            products: Some(products(a, a)),
+            engine: "gustav".into(),
+            machine: self.machine.clone(),
+            gpu: Some(self.gpu.about.clone()),
+            group: group as u64,
+            seed: 1,
+            versions: [("gustav".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
+            ..Record::blank(case)
+        };
+        let mut records = device::dense_c(self.gpu, a, &blank)?;
+        records.extend(device::csr_c(self.gpu, a, &blank)?);
+        let dense = a.view().to_dense(gustav_core::Layout::RowMajor)?;
+        for threads in self.threads {
+            let blank = Record { threads: threads.count(), ..blank.clone() };
+            records.extend(device::from_dense(self.gpu, threads, a, &dense, &blank)?);
+            let blank = Record { gpu: None, ..blank };
+            records.extend(host::implementations(threads, a, &blank)?);
+        }
+        Ok(records)
+    }
+}
+
+/// The record of what `measured` returns; what fails is a record as well.
+fn record(
+    blank: &Record,
+    algorithm: &str,
+    measured: impl FnOnce(&mut Record) -> Result<()>,
+) -> Record {
+    let mut record = Record { algorithm: algorithm.into(), ..blank.clone() };
+    if let Err(e) = measured(&mut record) {
+        record.status = Status::Failed;
+        record.message = Some(e.to_string());
+        record.execute_ms = None;
+    }
+    record
+}
+
+/// The median of `times`, with its quartiles.
+fn set_times(record: &mut Record, times: &[f64]) {
+    record.rounds = times.len();
+    record.repeats = 1;
+    record.execute_ms = quantile(times, 0.5);
+    record.lower_ms = quantile(times, 0.25);
+    record.upper_ms = quantile(times, 0.75);
+}
+
+/// Milliseconds of `work` by the host's clock.
+fn clocked<R>(work: impl FnOnce() -> Result<R>) -> Result<(f64, R)> {
+    let start = Instant::now();
+    let result = work()?;
+    Ok((start.elapsed().as_secs_f64() * 1e3, result))
+}
+
+/// Rows of A·A that are looked at: from the first to the last.
+fn sample(rows: usize) -> Vec<usize> {
+    let count = ROWS.min(rows);
+    (0..count).map(|k| k * (rows - 1) / count.saturating_sub(1).max(1)).collect()
+}
+
+/// Compares rows `rows` of A·A, `found`, with the oracle; a wrong result has no time.
+fn verify<T: Scalar>(
+    record: &mut Record,
+    a: &Csr<T>,
+    rows: &[usize],
+    found: CsrView<'_, T>,
+) -> Result<()> {
+    let part = take_rows(a.view(), rows)?;
+    let verdict = oracle::Spgemm::new(part.view(), a.view()).verify(found)?;
+    record.rows_checked = rows.len();
+    record.max_error = Some(verdict.max_error()).filter(|e| e.is_finite());
+    record.error_bound = Some(verdict.error_bound());
+    if !verdict.ok {
+        record.status = Status::Wrong;
+        record.message = Some(verdict.to_string());
+        record.execute_ms = None;
+    }
+    Ok(())
+}
+
+/// The rows as a matrix of their own, out of dense ones in which `is_entry` says what is stored.
+fn sparse_of<T: Scalar>(
+    dense: &[T],
+    columns: usize,
+    is_entry: impl Fn(&T) -> bool,
+) -> Result<Csr<T>> {
+    let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+    for row in dense.chunks_exact(columns.max(1)) {
+        for (j, value) in row.iter().enumerate().filter(|(_, v)| is_entry(v)) {
+            indices.push(j as u32);
+            values.push(*value);
+        }
+        let end = u32::try_from(indices.len()).map_err(|_| Error::Overflow {
+            what: "row offset",
+            need: indices.len() as u128,
+            index_type: gustav_core::IndexType::U32,
+        })?;
+        offsets.push(end);
+    }
+    Csr::new(offsets.len() - 1, columns, offsets, indices, values)
+}

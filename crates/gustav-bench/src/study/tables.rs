@@ -1,0 +1,128 @@
+//! The study's tables out of records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use crate::{Record, Status};
+
+/// Sparsities of the paper's tables 1 to 3, as the names of matrices end.
+const SPARSITIES: [(&str, &str); 3] = [("0.85", "85%"), ("0.9", "90%"), ("0.95", "95%")];
+
+/// Times and ratios by matrix and number of threads.
+struct Times<'a> {
+    /// (algorithm, rows, sparsity, threads), threads 0 for what needs none.
+    ms: BTreeMap<(&'a str, usize, &'static str, usize), f64>,
+}
+
+impl<'a> Times<'a> {
+    fn new(records: &'a [Record]) -> Self {
+        let right = records.iter().filter(|r| r.status == Status::Ok && r.case.dtype == "f32");
+        let key = |r: &'a Record| {
+            let end = r.case.matrix.rsplit(',').next()?;
+            let (end, _) = SPARSITIES.iter().find(|(s, _)| *s == end)?;
+            Some(((r.algorithm.as_str(), r.rows, *end, r.threads), r.execute_ms?))
+        };
+        Times { ms: right.filter_map(key).collect() }
+    }
+
+    fn get(
+        &self,
+        algorithm: &str,
+        n: usize,
+        sparsity: &'static str,
+        threads: usize,
+    ) -> Option<f64> {
+        self.ms.get(&(algorithm, n, sparsity, threads)).copied()
+    }
+
+    fn sizes(&self) -> BTreeSet<usize> {
+        self.ms.keys().map(|k| k.1).collect()
+    }
+
+    fn threads(&self) -> BTreeSet<usize> {
+        self.ms.keys().map(|k| k.3).filter(|t| *t > 0).collect()
+    }
+}
+
+/// Tables 1 to 3 (`shared-row` over `hash-rows`), the same over `gustavson`, and what the pipeline
+/// gains over converting first, as text. Averages are computed from the lines they end.
+pub fn tables(records: &[Record]) -> String {
+    let times = Times::new(records);
+    let mut out = String::new();
+    for (sparsity, percent) in SPARSITIES {
+        for baseline in ["hash-rows", "gustavson"] {
+            let title = format!("shared-row over {baseline}, {percent} zeros");
+            table(&mut out, &title, &times, |n, t| {
+                Some(
+                    times.get(baseline, n, sparsity, t)?
+                        / times.get("shared-row", n, sparsity, 0)?,
+                )
+            });
+        }
+        let over = |name: &'static str, base: &'static str| {
+            let times = &times;
+            move |n, t| Some(times.get(base, n, sparsity, t)? / times.get(name, n, sparsity, t)?)
+        };
+        let title = format!("pipeline over convert-then-multiply, {percent} zeros");
+        table(&mut out, &title, &times, over("pipeline", "convert-then-multiply"));
+        let title = format!("the same with C copied back, {percent} zeros");
+        let down = over("pipeline+download", "convert-then-multiply+download");
+        table(&mut out, &title, &times, down);
+    }
+    out
+}
+
+fn table(
+    out: &mut String,
+    title: &str,
+    times: &Times<'_>,
+    ratio: impl Fn(usize, usize) -> Option<f64>,
+) {
+    let sizes = times.sizes();
+    let head: Vec<_> = sizes.iter().map(|n| format!("{n:>8}")).collect();
+    let _ = writeln!(out, "{title}\n{:>8} {}      Avg", "threads", head.join(" "));
+    for t in times.threads() {
+        let line: Vec<_> = sizes.iter().map(|n| ratio(*n, t)).collect();
+        let shown = |r: &Option<f64>| r.map_or(format!("{:>8}", "-"), |r| format!("{r:>8.2}"));
+        let known: Vec<f64> = line.iter().flatten().copied().collect();
+        let average = known.iter().sum::<f64>() / known.len().max(1) as f64;
+        let average = (!known.is_empty()).then_some(average);
+        let cells: Vec<_> = line.iter().chain([&average]).map(shown).collect();
+        let _ = writeln!(out, "{t:>8} {}", cells.join(" "));
+    }
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::{DType, Operation};
+
+    use super::*;
+    use crate::Case;
+
+    #[test]
+    fn averages_are_those_of_their_line() {
+        let record = |n: usize, algorithm: &str, threads, ms| Record {
+            algorithm: algorithm.into(),
+            rows: n,
+            threads,
+            execute_ms: Some(ms),
+            ..Record::blank(Case::new(
+                &format!("sparse:{n}x{n},0.95"),
+                Operation::Spgemm,
+                0,
+                DType::F32,
+                true,
+            ))
+        };
+        let records = [
+            record(1024, "shared-row", 0, 2.0),
+            record(2048, "shared-row", 0, 4.0),
+            record(1024, "hash-rows", 4, 20.0),
+            record(2048, "hash-rows", 4, 80.0),
+        ];
+        let text = tables(&records);
+        let line = text.lines().find(|l| l.contains("10.00")).expect("a line");
+        assert!(line.contains("20.00") && line.ends_with("15.00"), "{text}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Facts about the columns of a CSR matrix's rows, found on the device. See
+//! `kernels/csr/columns.cu`.
+
+use gustav_core::Result;
+
+use crate::jit::Request;
+use crate::kernel::{GRID_Y, Kernel};
+use crate::spgemm::operands::Sparse;
+use crate::stream::Stream;
+use crate::{Device, DeviceBuffer};
+
+const BLOCK: u32 = 256;
+
+/// The kernels, for u32 offsets and indices.
+pub(crate) struct Columns {
+    device: Device,
+    increasing: Kernel,
+    cuts: Kernel,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    offsets: u64,
+    indices: u64,
+    out: u64,
+    rows: u64,
+    width: u64,
+    chunks: u64,
+}
+
+/// The source with its parameters.
+pub(crate) fn request() -> Request {
+    Request::new("csr/columns.cu", include_str!("../kernels/csr/columns.cu")).with("BLOCK", BLOCK)
+}
+
+impl Columns {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        let module = device.module(&request())?;
+        let device = device.clone();
+        Ok(Columns {
+            device,
+            increasing: module.kernel(c"increasing")?,
+            cuts: module.kernel(c"cuts")?,
+        })
+    }
+
+    /// Whether the columns of every row of `m` increase, so that none repeats. Waits for the
+    /// device's own stream.
+    ///
+    /// # Safety
+    /// The addresses in `m` are valid until the stream has done the work.
+    pub(crate) unsafe fn increase(&self, m: &Sparse) -> Result<bool> {
+        let stream = self.device.stream();
+        let mut flag = DeviceBuffer::<u32>::uninit(&self.device, 1, "a flag on the device")?;
+        flag.fill(0, stream)?;
+        let arguments = Arguments {
+            offsets: m.offsets,
+            indices: m.indices,
+            out: flag.address(),
+            rows: m.rows as u64,
+            width: 0,
+            chunks: 0,
+        };
+        let grid = (arguments.rows.div_ceil(u64::from(BLOCK)), 1);
+        // SAFETY: `Arguments` is the kernel's parameter; the matrix is the caller's promise.
+        unsafe { self.increasing.launch(stream, grid, BLOCK, &arguments)? };
+        let mut found = [1];
+        flag.read(&mut found)?;
+        Ok(found[0] == 0)
+    }
+
+    /// Queues where each row of `m` crosses into each chunk of `width` columns: entry c of row k
+    /// goes to `out[c * rows + k]`, for `chunks + 1` boundaries c.
+    ///
+    /// # Safety
+    /// The addresses are valid until the stream has done the work, `out` has the room, and the
+    /// columns of every row increase.
+    pub(crate) unsafe fn cut(
+        &self,
+        stream: &Stream,
+        m: &Sparse,
+        width: usize,
+        chunks: usize,
+        out: u64,
+    ) -> Result<()> {
+        let arguments = Arguments {
+            offsets: m.offsets,
+            indices: m.indices,
+            out,
+            rows: m.rows as u64,
+            width: width as u64,
+            chunks: chunks as u64,
+        };
+        let grid = (arguments.rows.div_ceil(u64::from(BLOCK)), (chunks as u64 + 1).min(GRID_Y));
+        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        unsafe { self.cuts.launch(stream, grid, BLOCK, &arguments) }
+    }
+}

@@ -1,0 +1,110 @@
+//! Page-locked host memory, which copies to and from a device while the host does other work.
+
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
+
+use cudarc::driver::{result, sys};
+use gustav_core::{Error, Result};
+
+use crate::Device;
+use crate::driver::{Checked, describe};
+use crate::stream::Stream;
+
+/// `len` values in page-locked memory of the host.
+#[derive(Debug)]
+pub struct PinnedBuffer<T> {
+    device: Device,
+    ptr: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: a PinnedBuffer owns its memory as a Vec does.
+unsafe impl<T: Send> Send for PinnedBuffer<T> {}
+// SAFETY: shared access only gives `&[T]`.
+unsafe impl<T: Sync> Sync for PinnedBuffer<T> {}
+
+impl<T: bytemuck::Pod> PinnedBuffer<T> {
+    /// `len` zeros.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] naming `what`, [`Error::Device`].
+    pub fn zeroed(device: &Device, len: usize, what: &'static str) -> Result<Self> {
+        let needed = len as u128 * size_of::<T>() as u128;
+        let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
+        let mut ptr = NonNull::dangling();
+        if bytes > 0 {
+            device.bind()?;
+            // SAFETY: the context is bound; the block is freed once, by `drop`.
+            let block = unsafe { result::malloc_host(bytes, 0) }.map_err(|e| match e.0 {
+                sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY
+                | sys::cudaError_enum::CUDA_ERROR_INVALID_VALUE => Error::OutOfMemory {
+                    what,
+                    needed,
+                    available: gustav_core::buffer::available_memory(),
+                },
+                _ => Error::Device { action: "locking host memory", reason: describe(e) },
+            })?;
+            // SAFETY: the block has so many bytes.
+            unsafe { std::ptr::write_bytes(block.cast::<u8>(), 0, bytes) };
+            ptr = NonNull::new(block.cast()).unwrap_or(ptr);
+        }
+        Ok(PinnedBuffer { device: device.clone(), ptr, len })
+    }
+
+    /// Queues copying the first `count` values to `to` on a device.
+    ///
+    /// # Safety
+    /// `to` has the room, and neither side is written or freed before the stream has done it.
+    pub(crate) unsafe fn upload(&self, count: usize, to: u64, stream: &Stream) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        self.device.bind()?;
+        // SAFETY: the caller's promise.
+        unsafe { result::memcpy_htod_async(to, &self[..count], stream.raw().cu_stream()) }
+            .during("copying to the device")
+    }
+
+    /// Queues copying values from `from` on a device into `range`.
+    ///
+    /// # Safety
+    /// As [`PinnedBuffer::upload`], and the values are not read before either.
+    pub(crate) unsafe fn download(
+        &mut self,
+        range: Range<usize>,
+        from: u64,
+        stream: &Stream,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.device.bind()?;
+        // SAFETY: the caller's promise.
+        unsafe { result::memcpy_dtoh_async(&mut self[range], from, stream.raw().cu_stream()) }
+            .during("copying from the device")
+    }
+}
+
+impl<T> Deref for PinnedBuffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` values were written when the buffer was made.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for PinnedBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for PinnedBuffer<T> {
+    fn drop(&mut self) {
+        if self.len * size_of::<T>() > 0 && self.device.bind().is_ok() {
+            // SAFETY: allocated once by us, freed once; the driver waits for copies.
+            let _ = unsafe { result::free_host(self.ptr.as_ptr().cast()) };
+        }
+    }
+}
