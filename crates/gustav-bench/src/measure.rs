@@ -7,7 +7,7 @@ use gustav_cpu::Threads;
 use gustav_testkit::oracle::Verdict;
 
 use crate::check::{check, rows_to_check};
-use crate::cuda::{CudaEngine, Resident, Started};
+use crate::cuda::{Operands, Started};
 use crate::engine::{Engine, Ours, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
@@ -45,23 +45,23 @@ pub(crate) fn measure<T: Value>(
 ) -> Vec<Record> {
     let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
     let blank = Record { group, ..blank.clone() };
-    let resident = match setting.gpu.map(|gpu| Resident::new(gpu, &task)).transpose() {
+    let resident = match setting.gpu.map(|gpu| Operands::new(gpu, &task)).transpose() {
         Ok(resident) => resident,
         Err(e) => return nobody(setting, task.operation, &blank, &e),
     };
-    let blank = Record { transfer_ms: resident.as_ref().map(|r| r.transfer_ms), ..blank };
+    let blank = Record { transfer_ms: resident.as_ref().map(Operands::transfer_ms), ..blank };
     let there = setting.gpu.zip(resident.as_ref());
     let mut entries = Vec::new();
     for algorithm in setting.ours {
         let engine = match there {
-            Some((gpu, on)) => boxed(CudaEngine::ours(gpu, on, task, algorithm)),
+            Some((gpu, on)) => on.ours(gpu, task, algorithm),
             None => boxed(Ours::prepare(task, algorithm, setting.threads)),
         };
         entries.push(Entry::new(&blank, "gustav", algorithm, engine));
     }
     if let Some((gpu, on)) = there {
         for name in gpu.peers(task.operation) {
-            let engine = boxed(CudaEngine::vendor(gpu, on, task, name));
+            let engine = on.vendor(gpu, task, name);
             entries.push(Entry::new(&blank, name, "default", engine));
         }
     }

@@ -1,7 +1,9 @@
 //! Products on a GPU: operands move there once, executions are timed by the GPU's clock.
 
 use gustav::cuda::{DeviceCsr, DeviceDense, Probe, SpmmPlan, SpmvPlan, Stream};
-use gustav::{CsrView, Dense, DenseView, Device, Explanation, Index, Operation, Problem, Scalar};
+use gustav::{
+    Csr, CsrView, Dense, DenseView, Device, Explanation, Index, Operation, Problem, Scalar,
+};
 
 use crate::failure::Result;
 use crate::measure::{self, Timing};
@@ -110,5 +112,63 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
             Plan::Spmv(plan) => plan.explain().clone(),
         };
         Ok(Run { explanation, plan_ms, transfer_ms: *upload_ms + download_ms, timing })
+    }
+}
+
+/// Two sparse operands in a GPU's memory.
+pub struct Pair<T: Scalar, I: Index, O: Index> {
+    a: DeviceCsr<T, I, O>,
+    b: DeviceCsr<T, I, O>,
+    stream: Stream,
+    upload_ms: f64,
+}
+
+impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
+    /// Moves `a` and `b` to `device`.
+    ///
+    /// # Errors
+    /// When the GPU lacks the memory.
+    pub fn new(device: &Device, a: &Csr<T, I, O>, b: &Csr<T, I, O>) -> Result<Self> {
+        let stream = device.stream()?;
+        let ((a, b), upload_ms) = measure::once(|| Ok((device.upload(a)?, device.upload(b)?)))?;
+        Ok(Pair { a, b, stream, upload_ms })
+    }
+
+    /// Plans as `device` chooses, multiplies, and brings C back.
+    ///
+    /// # Errors
+    /// When the algorithm refuses `problem` or the GPU fails.
+    pub fn run(
+        &self,
+        device: &Device,
+        problem: &Problem,
+        alpha: T::Accum,
+        repeat: Option<usize>,
+    ) -> Result<(Run, Csr<T, I, O>)> {
+        let Pair { a, b, stream, upload_ms } = self;
+        // Kernels are compiled once per machine, which is no part of planning.
+        drop(device.plan_spgemm(a, b, problem)?);
+        let plan = || Ok(device.plan_spgemm(a, b, problem)?);
+        let (mut plan, plan_ms) = measure::once(plan)?;
+        let mut product = None;
+        let timing = measure::repeat(repeat, &mut || {
+            // The product before this one gives its memory back first.
+            product = None;
+            stream.synchronize()?;
+            let (c, ms) = measure::once(|| {
+                let c = plan.execute(a, alpha, b, stream)?;
+                stream.synchronize()?;
+                Ok(c)
+            })?;
+            product = Some(c);
+            Ok(ms)
+        })?;
+        let c = match product {
+            Some(c) => c,
+            None => plan.execute(a, alpha, b, stream)?,
+        };
+        let (c, download_ms) = measure::once(|| Ok(c.download()?))?;
+        let explanation = plan.explain().clone();
+        Ok((Run { explanation, plan_ms, transfer_ms: upload_ms + download_ms, timing }, c))
     }
 }

@@ -10,6 +10,7 @@ use gustav_core::{DType, IndexType, SemiringKind};
 use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
 use crate::schedule::{RowBlocks, Segments, lengths};
+use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::merge_path::MergePath;
 use crate::spmm::nonzero_split::NonzeroSplit;
 use crate::spmm::segmented::{Config, Reduction, Variant};
@@ -85,6 +86,15 @@ fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] 
     };
     let blocks = RowBlocks::request(index, offset, word, offset, config.rows, lanes);
     [variant.request(), blocks]
+}
+
+fn binned(file: Source, dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+    let index = |k: usize| [IndexType::U32, IndexType::U64][turn >> k & 1];
+    let config =
+        [spgemm::binned::Config::default(), spgemm::binned::Config { wide: 128, huge: 512 }]
+            [turn / 2 % 2];
+    let limits = Limits { shared: [47 << 10, 226 << 10][turn % 2], sum: dtype.bytes().max(4) };
+    spgemm::binned::request(file, dtype, (index(0), index(1)), semiring, config, limits)
 }
 
 /// The set, each with the turn that picks its target.
@@ -167,6 +177,20 @@ fn requests() -> Vec<(usize, Request)> {
         }
     }
     requests.push((1, columns::request()));
+    for (i, dtype) in TYPES.into_iter().enumerate() {
+        for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
+            if j == (i + 3) % 6 || semiring == SemiringKind::PlusTimes {
+                requests.push((i + j, binned(Source::Numeric, dtype, semiring, i + j)));
+            }
+        }
+    }
+    for (turn, file) in [Source::Analysis, Source::Symbolic, Source::Offsets]
+        .into_iter()
+        .flat_map(|file| [file; 4])
+        .enumerate()
+    {
+        requests.push((turn, binned(file, DType::F32, SemiringKind::PlusTimes, turn)));
+    }
     requests.push((2, probe::request()));
     requests.push((3, shares::request("nonzero_split", 2)));
     requests.push((4, shares::request("merge_path", 1)));

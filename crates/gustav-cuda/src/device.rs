@@ -1,5 +1,6 @@
 //! A CUDA device: what it is, its stream, and the kernels loaded on it.
 
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,6 +76,8 @@ struct Inner {
     profile: Profile,
     jit: Jit,
     modules: Mutex<HashMap<String, Arc<Module>>>,
+    // What algorithms keep for every plan to come, by its type and a key of theirs.
+    kept: Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Device {
@@ -99,8 +102,8 @@ impl Device {
         let profile = read_profile(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?);
         keep_freed_memory(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
-        let modules = Mutex::default();
-        Ok(Device { inner: Arc::new(Inner { context, stream, profile, jit, modules }) })
+        let (modules, kept) = (Mutex::default(), Mutex::default());
+        Ok(Device { inner: Arc::new(Inner { context, stream, profile, jit, modules, kept }) })
     }
 
     /// How many CUDA devices there are.
@@ -191,6 +194,23 @@ impl Device {
     /// Makes this device the calling thread's.
     pub(crate) fn bind(&self) -> Result<()> {
         self.inner.context.bind_to_thread().during("using the device from this thread")
+    }
+
+    /// What `make` made at the first call with this key and type.
+    pub(crate) fn kept<V: Any + Send + Sync>(
+        &self,
+        key: &str,
+        make: impl FnOnce() -> Result<V>,
+    ) -> Result<Arc<V>> {
+        let kept = || self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (TypeId::of::<V>(), key.to_owned());
+        let found = kept().get(&key).cloned();
+        if let Some(Ok(value)) = found.map(Arc::downcast) {
+            return Ok(value);
+        }
+        let value = Arc::new(make()?);
+        kept().insert(key, value.clone());
+        Ok(value)
     }
 
     /// The module of `request`, compiled and loaded at its first use.

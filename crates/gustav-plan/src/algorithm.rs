@@ -76,6 +76,8 @@ algorithms! {
     Tiled = "tiled", "Chen et al. 2025, §7.2", [Spgemm];
     /// The vendor's own library, named or chosen, never a silent fallback.
     Vendor = "vendor", "cuSPARSE", [Spmm, Spmv, Spgemm];
+    /// Rows binned by their products, each bin with its accumulator in shared memory.
+    Binned = "binned", "ours", [Spgemm];
     /// Gustavson's row-wise product with an accumulator chosen per row.
     Gustavson = "gustavson", "ours, after Gustavson 1978", [Spgemm];
 }

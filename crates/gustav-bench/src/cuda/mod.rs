@@ -3,10 +3,12 @@
 mod engine;
 mod orders;
 mod resident;
+mod spgemm;
 mod summary;
 
-pub(crate) use engine::CudaEngine;
-pub(crate) use resident::Resident;
+use engine::CudaEngine;
+use resident::Resident;
+use spgemm::{Pair, SpgemmEngine};
 pub(crate) use summary::summary;
 
 use gustav_core::{CsrView, Error, Operation, Problem, Result};
@@ -16,6 +18,8 @@ use gustav_plan::Algorithm;
 use serde::{Deserialize, Serialize};
 
 use crate::Bandwidth;
+use crate::engine::{Engine, Task};
+use crate::value::Value;
 
 /// Names of cuSPARSE's algorithms as peers.
 pub(crate) const PEERS: [&str; 4] =
@@ -96,14 +100,79 @@ impl Started {
 
     /// Peers that compute `operation`.
     pub fn peers(&self, operation: Operation) -> impl Iterator<Item = &'static str> {
-        // There are three algorithms for vectors and four for matrices.
-        let all = self.peers.iter().copied();
-        all.filter(move |p| operation == Operation::Spmm || *p != PEERS[3])
+        // There are three algorithms for vectors; the default for sparse matrices is the first.
+        let passed_over = match operation {
+            Operation::Spmm => None,
+            Operation::Spmv => Some(PEERS[3]),
+            Operation::Spgemm => Some(PEERS[0]),
+        };
+        self.peers.iter().copied().filter(move |p| Some(*p) != passed_over)
     }
 
     /// Its copy bandwidth, for the memory floor.
     pub fn bandwidth(&self) -> Bandwidth {
         Bandwidth::constant(self.about.copy_bandwidth)
+    }
+}
+
+/// The operands of a case in a GPU's memory, which all engines share.
+pub(crate) enum Operands<T> {
+    /// B and C dense.
+    Dense(Resident<T>),
+    /// All sparse.
+    Sparse(Pair<T>),
+}
+
+impl<T: Value> Operands<T> {
+    /// Copies the operands of `task` to the GPU.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Device`].
+    pub fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
+        Ok(match task.operation {
+            Operation::Spgemm => Operands::Sparse(Pair::new(gpu, task)?),
+            _ => Operands::Dense(Resident::new(gpu, task)?),
+        })
+    }
+
+    /// Milliseconds that they took to get there.
+    pub fn transfer_ms(&self) -> f64 {
+        match self {
+            Operands::Dense(on) => on.transfer_ms,
+            Operands::Sparse(on) => on.transfer_ms,
+        }
+    }
+
+    /// Ours, by the name of an algorithm, a chooser or a configuration.
+    ///
+    /// # Errors
+    /// The library's own.
+    pub fn ours<'a>(
+        &'a self,
+        gpu: &'a Started,
+        task: Task<'a, T>,
+        name: &str,
+    ) -> Result<Box<dyn Engine<T> + 'a>> {
+        Ok(match self {
+            Operands::Dense(on) => Box::new(CudaEngine::ours(gpu, on, task, name)?),
+            Operands::Sparse(on) => Box::new(SpgemmEngine::ours(gpu, on, task, name)?),
+        })
+    }
+
+    /// The vendor's algorithm of that name.
+    ///
+    /// # Errors
+    /// When cuSPARSE is missing or refuses.
+    pub fn vendor<'a>(
+        &'a self,
+        gpu: &'a Started,
+        task: Task<'a, T>,
+        name: &str,
+    ) -> Result<Box<dyn Engine<T> + 'a>> {
+        Ok(match self {
+            Operands::Dense(on) => Box::new(CudaEngine::vendor(gpu, on, task, name)?),
+            Operands::Sparse(on) => Box::new(SpgemmEngine::vendor(gpu, on, task, name)?),
+        })
     }
 }
 
@@ -113,7 +182,7 @@ pub(crate) fn algorithms(operation: Operation) -> Vec<Algorithm> {
     let entries = match operation {
         Operation::Spmm => gustav_cuda::spmm::catalog(),
         Operation::Spmv => gustav_cuda::spmv::catalog(),
-        Operation::Spgemm => &[],
+        Operation::Spgemm => gustav_cuda::spgemm::catalog(),
     };
     let empty = CsrView::<f32>::new(0, 0, &[0], &[], &[]);
     let problem = empty.map(|a| Problem { operation, ..Problem::spmm(&a) });

@@ -14,7 +14,7 @@ use crate::timing::Runner;
 
 #[cfg(feature = "peers")]
 pub(crate) use crates::{CrateValue, crate_engine};
-pub(crate) use ours::Ours;
+pub(crate) use ours::{Ours, sparse_rows};
 pub(crate) use peer::PeerEngine;
 pub(crate) use process::{Matrix, PeerProcess};
 

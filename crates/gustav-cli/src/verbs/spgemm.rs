@@ -1,10 +1,12 @@
 //! `gustav spgemm`: C = α·op(A)·B, all sparse.
 
+use gustav::cuda::intermediate_products;
 use gustav::io::WriteOptions;
 use gustav::{CpuScalar, Csr, Device, Error, Index, Operation, Problem, Scalar, SpgemmPlan};
 use gustav_testkit::oracle;
 
 use crate::args::{Choice, Running, Telling, Types};
+use crate::cuda::Pair;
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output;
@@ -133,18 +135,27 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             .calls(running.repeat.unwrap_or(1) as u64);
         let alpha = factor("alpha", running.alpha, over.one)?;
 
+        let resident = device.is_cuda().then(|| Pair::new(device, a, b)).transpose()?;
         let mut product: Option<(Csr<T, I, O>, u64)> = None;
         let mut trial = |device: &Device| -> Result<Trial> {
-            let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spgemm(a, b, &problem)?))?;
-            let timing = measure::repeat(running.repeat, &mut || {
-                // The product before this one gives its memory back first.
-                product = None;
-                let run = || Ok(execute(&mut plan, a, alpha, b)?);
-                let (c, ms) = measure::once(run)?;
-                product = Some((c, plan.products()));
-                Ok(ms)
-            })?;
-            let mut run = Trial::new(plan.explain(), plan_ms, timing);
+            let mut run = if let Some(pair) = &resident {
+                let (run, c) = pair.run(device, &problem, alpha, running.repeat)?;
+                let products = intermediate_products(&a.view(), &b.view(), problem.transpose_a);
+                product = Some((c, products));
+                Trial::of(run)
+            } else {
+                let plan = || Ok(device.plan_spgemm(a, b, &problem)?);
+                let (mut plan, plan_ms) = measure::once(plan)?;
+                let timing = measure::repeat(running.repeat, &mut || {
+                    // The product before this one gives its memory back first.
+                    product = None;
+                    let run = || Ok(execute(&mut plan, a, alpha, b)?);
+                    let (c, ms) = measure::once(run)?;
+                    product = Some((c, plan.products()));
+                    Ok(ms)
+                })?;
+                Trial::new(plan.explain(), plan_ms, timing)
+            };
             run.verdict = match &product {
                 Some((c, _)) if running.verify => {
                     let _spinner = output::spinner(args.telling, "verifying");

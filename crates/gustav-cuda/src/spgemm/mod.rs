@@ -4,6 +4,7 @@
 //! which C is allocated; the caller's stream waits for it. Aᵀ is multiplied as the CSR matrix that
 //! it is, its values gathered at every execution.
 
+pub mod binned;
 pub(crate) mod catalog;
 pub mod dense_naive;
 mod dense_plan;

@@ -253,7 +253,7 @@ pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, St
         }
         (Some(config), _) => (config.algorithm(), "configured by the caller"),
         (None, Chooser::Named(algorithm)) => (algorithm, "named by the caller"),
-        (None, Chooser::Auto) => (Algorithm::Vendor, "the only one"),
+        (None, Chooser::Auto) => (Algorithm::Binned, "every row picks its accumulator"),
         (None, chooser) => {
             let reason = format!("the chooser {chooser} does not choose among its algorithms");
             return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));

@@ -5,6 +5,7 @@ use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceCsr};
 use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
 
+mod binned;
 mod dense_naive;
 mod pipeline;
 mod shared_row;

@@ -163,7 +163,7 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
         let (on_a, on_b) = (DeviceCsr::upload(cuda, a)?, DeviceCsr::upload(cuda, b)?);
         let plan = (&on_a).plan_spgemm(&on_b, device, problem)?;
         let (device, problem) = (cuda.clone(), problem.clone());
-        let products = products(a, b, problem.transpose_a);
+        let products = intermediate_products(a, b, problem.transpose_a);
         Ok(HostSpgemm { device, problem, a: on_a, b: on_b, products, plan })
     }
 
@@ -192,8 +192,8 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
     }
 }
 
-/// Multiplications of op(A)·B; none where the shapes do not fit.
-fn products<T: Scalar, I: Index, O: Index>(
+/// Intermediate products of op(A)·B: its multiplications. Rows that B lacks count as empty.
+pub fn intermediate_products<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
     b: &CsrView<'_, T, I, O>,
     transpose_a: bool,

@@ -35,6 +35,7 @@ pub use gustav_cuda::{
     DeviceBuffer, DeviceCsr, DeviceDense, Entries, Event, PinnedBuffer, Probe, Profile, Stream,
 };
 pub use gustav_cuda::{spgemm, spmm, spmv};
+pub use host::intermediate_products;
 pub(crate) use host::{HostSpgemm, HostSpmm, HostSpmv};
 pub use pipeline::PipelinePlan;
 pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan};

@@ -1,0 +1,179 @@
+//! SpGEMM on a GPU: from CSR there to CSR there, with everything that takes.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use gustav_core::{Error, Problem, Result, Scalar};
+use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, multiply, vendor};
+use gustav_cuda::{DeviceCsr, Stream};
+
+use super::{PEERS, Started};
+use crate::engine::{Engine, Outcome, Prepared, Task};
+use crate::timing::{Runner, quantile};
+use crate::value::Value;
+
+const REUSES: usize = 15;
+
+/// A and B in a GPU's memory.
+pub(crate) struct Pair<T> {
+    a: DeviceCsr<T>,
+    // Where it is another matrix than A.
+    b: Option<DeviceCsr<T>>,
+    /// Milliseconds that they took to get there.
+    pub transfer_ms: f64,
+}
+
+impl<T: Value> Pair<T> {
+    /// Copies the operands of `task` to the GPU.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
+    pub fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
+        let start = Instant::now();
+        let a = DeviceCsr::upload(&gpu.device, &task.a)?;
+        let other = task.b.filter(|b| !std::ptr::eq(b.indices(), task.a.indices()));
+        let b = other.map(|b| DeviceCsr::upload(&gpu.device, &b)).transpose()?;
+        let transfer_ms = start.elapsed().as_secs_f64() * 1e3;
+        Ok(Pair { a, b, transfer_ms })
+    }
+
+    fn b(&self) -> &DeviceCsr<T> {
+        self.b.as_ref().unwrap_or(&self.a)
+    }
+
+    fn multiply(&self, problem: &Problem, options: &Options, on: &Stream) -> Result<DeviceCsr<T>> {
+        let one = <T as Scalar>::one().to_accum();
+        multiply(&self.a, one, self.b(), problem, options, on)
+    }
+}
+
+/// One algorithm; every execution is a whole product, its memory taken and given back.
+pub(crate) struct SpgemmEngine<'a, T: Value> {
+    gpu: &'a Started,
+    on: &'a Pair<T>,
+    problem: Problem,
+    options: Options,
+    prepared: Prepared,
+    versions: BTreeMap<String, String>,
+}
+
+impl<'a, T: Value> SpgemmEngine<'a, T> {
+    /// Ours: an algorithm or a chooser by name, or `NAME#K`, configuration K of those that
+    /// autotuning would try.
+    ///
+    /// # Errors
+    /// The library's own.
+    pub fn ours(gpu: &'a Started, on: &'a Pair<T>, task: Task<'a, T>, name: &str) -> Result<Self> {
+        let problem = on.a.spgemm(on.b()).sorted(task.sorted);
+        let options = match name.split_once('#') {
+            None => Options { chooser: name.parse()?, ..Options::default() },
+            Some((algorithm, place)) => {
+                let place = place.parse().unwrap_or(0);
+                let all = Config::candidates(algorithm.parse()?, &problem);
+                let config = all.into_iter().nth(place).ok_or_else(|| Error::Argument {
+                    name: "configuration",
+                    found: name.into(),
+                    expected: "a place among those that autotuning tries".into(),
+                })?;
+                Options { config: Some(config), ..Options::default() }
+            }
+        };
+        let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
+        Self::prepare(gpu, on, problem, options, versions)
+    }
+
+    /// One of the vendor's algorithms.
+    ///
+    /// # Errors
+    /// When cuSPARSE is missing or refuses.
+    pub fn vendor(
+        gpu: &'a Started,
+        on: &'a Pair<T>,
+        task: Task<'a, T>,
+        name: &str,
+    ) -> Result<Self> {
+        let place = PEERS.iter().position(|p| *p == name).unwrap_or(0);
+        let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
+        let problem = on.a.spgemm(on.b()).sorted(task.sorted);
+        let config = Some(Config::Vendor(vendor::Config::ALL[place]));
+        Self::prepare(gpu, on, problem, Options { config, ..Options::default() }, versions)
+    }
+
+    fn prepare(
+        gpu: &'a Started,
+        on: &'a Pair<T>,
+        problem: Problem,
+        options: Options,
+        versions: BTreeMap<String, String>,
+    ) -> Result<Self> {
+        // Kernels are compiled once per machine, which is no part of a product.
+        let plan = SpgemmPlan::new(&on.a, on.b(), &problem, &options)?;
+        let choice = plan.choice();
+        let prepared = Prepared {
+            plan_ms: None,
+            chosen: Some(choice.algorithm.name().into()),
+            reason: Some(format!("{}: {:?}", choice.reason, choice.config)),
+            products: plan.products(),
+        };
+        drop(plan);
+        gpu.device.stream().synchronize()?;
+        Ok(SpgemmEngine { gpu, on, problem, options, prepared, versions })
+    }
+
+    fn stream(&self) -> &Stream {
+        self.gpu.device.stream()
+    }
+
+    /// Milliseconds of a whole product by the host's clock, and the product.
+    fn execute(&self) -> Result<(f64, DeviceCsr<T>)> {
+        self.stream().synchronize()?;
+        let (ms, c) = crate::engine::timed(|| {
+            let c = self.on.multiply(&self.problem, &self.options, self.stream())?;
+            self.stream().synchronize()?;
+            Ok::<_, Error>(c)
+        });
+        Ok((ms, c?))
+    }
+}
+
+impl<T: Value> Runner for SpgemmEngine<'_, T> {
+    fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
+        for _ in 0..wake {
+            self.execute()?;
+        }
+        (0..repeats).map(|_| Ok(self.execute()?.0)).collect()
+    }
+}
+
+impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
+    fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        self.versions.clone()
+    }
+
+    fn reuse_ms(&mut self) -> Result<Option<f64>> {
+        let (a, b, stream) = (&self.on.a, self.on.b(), self.stream());
+        let one = <T as Scalar>::one().to_accum();
+        let mut plan = SpgemmPlan::new(a, b, &self.problem, &self.options)?;
+        let mut c = plan.execute(a, one, b, stream)?;
+        let mut times = Vec::new();
+        for _ in 0..REUSES {
+            stream.synchronize()?;
+            let (ms, done) = crate::engine::timed(|| {
+                plan.execute_into(a, one, b, &mut c, stream)?;
+                stream.synchronize()
+            });
+            done?;
+            times.push(ms);
+        }
+        Ok(quantile(&times, 0.5))
+    }
+
+    fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        let c = self.execute()?.1.download()?;
+        crate::engine::sparse_rows(c.view(), rows)
+    }
+}

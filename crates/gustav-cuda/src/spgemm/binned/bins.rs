@@ -1,0 +1,113 @@
+//! The bins of both phases, and what is counted of them.
+
+use std::ffi::CStr;
+
+/// Bins that a phase has at most, as `kernels/spgemm/arguments.cuh` counts them.
+pub(super) const BINS: usize = 10;
+
+/// Words of counters.
+pub(super) const WORDS: usize = 3 * BINS + 4;
+
+/// What a bin's rows are computed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accumulator {
+    /// A hash table of at most so many entries.
+    Table { entries: u32 },
+    /// A mask of bits, with the sums by rank in the numeric phase.
+    Mask,
+    /// A sum for every column.
+    Dense,
+    /// None: a row of B is copied.
+    None,
+}
+
+/// Who works on a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Team {
+    /// So many threads of a CTA.
+    Lanes(u32),
+    /// A CTA of the configuration's smaller size.
+    Wide,
+    /// A CTA of its larger size.
+    Huge,
+}
+
+/// One bin: its kernel, who works on a row, and with what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bin {
+    pub kernel: &'static CStr,
+    pub team: Team,
+    pub accumulator: Accumulator,
+}
+
+const fn bin(kernel: &'static CStr, team: Team, accumulator: Accumulator) -> Bin {
+    Bin { kernel, team, accumulator }
+}
+
+/// Threads that share the smallest rows.
+pub(super) const TINY_TEAM: u32 = 8;
+/// Most products of the smallest rows.
+pub(super) const TINY: u32 = 32;
+/// Most products of rows that are counted in a warp's table.
+pub(super) const SMALL: u32 = 512;
+/// Most entries of rows that are summed in a warp's tables.
+pub(super) const SMALL_ENTRIES: u32 = 128;
+pub(super) const MEDIUM_ENTRIES: u32 = 512;
+
+/// Of the symbolic phase, in the order of `kernels/spgemm/analysis.cu`.
+pub(super) const SYMBOLIC: [Bin; 5] = [
+    bin(c"tiny", Team::Lanes(TINY_TEAM), Accumulator::Table { entries: TINY }),
+    bin(c"small", Team::Lanes(32), Accumulator::Table { entries: SMALL }),
+    bin(c"narrow", Team::Lanes(32), Accumulator::Mask),
+    bin(c"wide", Team::Wide, Accumulator::Mask),
+    bin(c"huge", Team::Huge, Accumulator::Mask),
+];
+
+/// Of the numeric phase, in the order of `kernels/spgemm/offsets.cu`.
+pub(super) const NUMERIC: [Bin; 9] = [
+    bin(c"tiny", Team::Lanes(TINY_TEAM), Accumulator::Table { entries: TINY }),
+    bin(c"small", Team::Lanes(32), Accumulator::Table { entries: SMALL_ENTRIES }),
+    bin(c"medium", Team::Lanes(32), Accumulator::Table { entries: MEDIUM_ENTRIES }),
+    bin(c"narrow", Team::Lanes(32), Accumulator::Mask),
+    bin(c"wide", Team::Wide, Accumulator::Mask),
+    bin(c"huge", Team::Huge, Accumulator::Mask),
+    bin(c"dense", Team::Wide, Accumulator::Dense),
+    bin(c"vast", Team::Huge, Accumulator::Dense),
+    bin(c"copy", Team::Lanes(32), Accumulator::None),
+];
+
+/// What the device counted: rows, widest and largest row of every bin, then sums.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counters(pub [u64; WORDS]);
+
+impl Counters {
+    /// Rows of a bin.
+    pub(super) fn rows(&self, bin: usize) -> u32 {
+        u32::try_from(self.0[bin]).unwrap_or(u32::MAX)
+    }
+
+    /// Columns between the first and the last of the widest row.
+    pub(super) fn widest(&self, bin: usize) -> usize {
+        self.0[BINS + bin] as usize
+    }
+
+    /// Products (symbolic) or entries (numeric) of the largest row.
+    pub(super) fn largest(&self, bin: usize) -> usize {
+        self.0[2 * BINS + bin] as usize
+    }
+
+    /// Intermediate products.
+    pub(super) fn products(&self) -> u64 {
+        self.0[3 * BINS]
+    }
+
+    /// Entries of C.
+    pub(super) fn entries(&self) -> u64 {
+        self.0[3 * BINS + 1]
+    }
+
+    /// Entries of B that do not rise within their row.
+    pub(super) fn descents(&self) -> u64 {
+        self.0[3 * BINS + 2]
+    }
+}
