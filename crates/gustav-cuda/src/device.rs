@@ -17,7 +17,7 @@ use crate::stream::Stream;
 const OLDEST_DRIVER: i32 = 12_000;
 
 // Freed memory that the device's pool keeps.
-const KEPT_BYTES: u64 = 256 << 20;
+const KEPT_BYTES: u64 = 8 << 30;
 
 /// What a device is, as read from the driver.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

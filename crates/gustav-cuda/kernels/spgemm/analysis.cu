@@ -8,6 +8,8 @@
 #include "spgemm/arguments.cuh"
 
 constexpr u32 BLOCK = GUSTAV_BLOCK;
+// Nonzeros of A that a lane counts at most; longer rows are a warp's.
+constexpr u32 LONG = 32;
 
 namespace {
 
@@ -22,45 +24,82 @@ __device__ u32 bin_of(u32 nonzeros, u64 products, u32 width, bool ordered) {
     return products <= GUSTAV_WIDE_PRODUCTS ? WIDE : HUGE;
 }
 
+struct Cost {
+    u64 products;
+    u32 least, most;
+};
+
+// Of every `step`th nonzero from `at` on: products, or with `ranged` also the columns they reach.
+__device__ __forceinline__ Cost cost_of(const Arguments &g, u64 at, u64 end, u32 step,
+                                        bool ranged) {
+    Cost cost = {0, 0xffffffffu, 0};
+#pragma unroll 4
+    for (; at < end; at += step) {
+        const Index k = g.a_indices[at];
+        const Offset from = g.b_offsets[k], to = g.b_offsets[k + 1];
+        cost.products += to - from;
+        if (ranged && from < to) {
+            cost.least = min(cost.least, (u32)g.b_indices[from]);
+            cost.most = max(cost.most, (u32)g.b_indices[to - 1]);
+        }
+    }
+    return cost;
+}
+
+// Of `lanes` neighbours together.
+__device__ __forceinline__ void reduce_products(Cost &cost, u32 lanes) {
+    for (u32 step = lanes / 2; step > 0; step /= 2)
+        cost.products += __shfl_xor_sync(0xffffffffu, cost.products, step);
+}
+__device__ __forceinline__ void reduce_range(Cost &cost, u32 lanes) {
+    for (u32 step = lanes / 2; step > 0; step /= 2) {
+        cost.least = min(cost.least, __shfl_xor_sync(0xffffffffu, cost.least, step));
+        cost.most = max(cost.most, __shfl_xor_sync(0xffffffffu, cost.most, step));
+    }
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
-    __shared__ u32 nonzeros[BLOCK], low[BLOCK], width[BLOCK];
+    __shared__ u32 nonzeros[BLOCK], low[BLOCK], width[BLOCK], long_rows[BLOCK], long_count;
     __shared__ u64 products[BLOCK];
+    const auto keep = [&](u32 i, const Cost &cost, u32 count) {
+        const bool ranged = cost.least != 0xffffffffu;
+        nonzeros[i] = count;
+        products[i] = cost.products;
+        low[i] = ranged ? cost.least & ~31u : 0;
+        width[i] = ranged ? cost.most + 1 - low[i] : (u32)g.columns;
+    };
+    if (threadIdx.x == 0) long_count = 0;
+    __syncthreads();
     const u32 lanes = 1u << g.log_lanes, lane = threadIdx.x & (lanes - 1);
     const u64 first = (u64)blockIdx.x * g.tile;
     for (u32 i = threadIdx.x >> g.log_lanes; i < g.tile; i += BLOCK >> g.log_lanes) {
         const u64 row = first + i;
-        u64 sum = 0;
-        u32 least = 0xffffffffu, most = 0;
-        Offset begin = 0, end = 0;
+        u64 begin = 0, end = 0;
         if (row < g.rows) begin = g.a_offsets[row], end = g.a_offsets[row + 1];
-        for (Offset at = begin + lane; at < end; at += lanes) {
-            const Index k = g.a_indices[at];
-            sum += g.b_offsets[k + 1] - g.b_offsets[k];
+        if (end - begin > LONG * lanes) {
+            // Left to a warp.
+            if (lane == 0) long_rows[atomicAdd(&long_count, 1u)] = i;
+            begin = end;
         }
-        for (u32 step = lanes / 2; step > 0; step /= 2)
-            sum += __shfl_xor_sync(0xffffffffu, sum, step);
-        if (sum > GUSTAV_RANGED && g.ordered) {
-            for (Offset at = begin + lane; at < end; at += lanes) {
-                const Index k = g.a_indices[at];
-                const Offset from = g.b_offsets[k], to = g.b_offsets[k + 1];
-                if (from == to) continue;
-                least = min(least, (u32)g.b_indices[from]);
-                most = max(most, (u32)g.b_indices[to - 1]);
-            }
+        Cost cost = cost_of(g, begin + lane, end, lanes, false);
+        reduce_products(cost, lanes);
+        if (cost.products > GUSTAV_RANGED && g.ordered) {
+            const Cost range = cost_of(g, begin + lane, end, lanes, true);
+            cost.least = range.least, cost.most = range.most;
         }
-        for (u32 step = lanes / 2; step > 0; step /= 2) {
-            least = min(least, __shfl_xor_sync(0xffffffffu, least, step));
-            most = max(most, __shfl_xor_sync(0xffffffffu, most, step));
-        }
-        if (lane == 0) {
-            const bool ranged = least != 0xffffffffu;
-            nonzeros[i] = (u32)min((u64)(end - begin), (u64)2);
-            products[i] = sum;
-            low[i] = ranged ? least & ~31u : 0;
-            width[i] = ranged ? most + 1 - low[i] : (u32)g.columns;
-        }
+        reduce_range(cost, lanes);
+        if (lane == 0) keep(i, cost, (u32)min(end - begin, (u64)2));
+    }
+    __syncthreads();
+    for (u32 n = threadIdx.x / 32; n < long_count; n += BLOCK / 32) {
+        const u32 i = long_rows[n];
+        const u64 begin = g.a_offsets[first + i], end = g.a_offsets[first + i + 1];
+        Cost cost = cost_of(g, begin + threadIdx.x % 32, end, 32, g.ordered);
+        reduce_products(cost, 32);
+        reduce_range(cost, 32);
+        if (threadIdx.x % 32 == 0) keep(i, cost, 2);
     }
     __syncthreads();
     const u64 row = first + threadIdx.x;

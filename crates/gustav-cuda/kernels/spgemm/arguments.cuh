@@ -8,6 +8,7 @@
 typedef GUSTAV_INDEX Index;
 typedef GUSTAV_OFFSET Offset;
 typedef GUSTAV_VALUE Value;
+typedef typename Accumulator<Value>::Type Sum;
 
 struct Arguments {
     const Offset *a_offsets;
@@ -29,6 +30,8 @@ struct Arguments {
     u64 *counters;
     // Of every tile of the scan: what it and those before it hold.
     u64 *tiles;
+    // B as bits, `bit_words` words a row, where it is full enough.
+    u32 *bits;
     u64 rows;
     u64 rows_b;
     u64 columns;
@@ -45,6 +48,8 @@ struct Arguments {
     // Whether rows of B increase strictly; whether rows of C must.
     u32 ordered;
     u32 sorted;
+    u32 bit_words;
+    u32 unused;
 };
 
 // Places in `counters`: rows, widest row and largest row of every bin, then sums.

@@ -1,7 +1,7 @@
 // Columns and values of every row of C.
 //
-//   tiny, small, medium   lanes or a warp: hash table, then sorted
-//   narrow, wide, huge    a warp or a CTA: a mask of columns first; the sum of a column is at the
+//   tiny, small, medium   lanes, a warp, a CTA: hash table, then sorted
+//   narrow .. giant       a warp or a CTA: a mask of columns first; the sum of a column is at the
 //                         number of bits before its own, so that sums lie as in C
 //   dense, vast           a CTA: a sum for every column, one row of B at a time, no atomics
 //   copy                  a warp: one nonzero of A, a scaled row of B
@@ -13,92 +13,160 @@
 
 constexpr u32 BLOCK = GUSTAV_BLOCK;
 
-typedef typename Accumulator<Value>::Type Sum;
 typedef GUSTAV_SEMIRING<Sum> S;
 
 extern __shared__ uint4 shared_memory[];
 
 namespace {
 
-__device__ __forceinline__ Sum product(Value a, Value b) {
-    return S::mul_add(widen(a), widen(b), S::zero());
+__device__ __forceinline__ Sum product(Sum a, Value b) {
+    return S::mul_add(a, widen(b), S::zero());
 }
 
 __device__ __forceinline__ Value finished(Sum alpha, Sum sum) {
     return Narrow<Value>::from(S::scale(alpha, sum));
 }
 
-// Sorts `count` words, a power of two, by a warp.
-__device__ void sort(u64 *words, u32 count, u32 thread) {
-    for (u32 size = 2; size <= count; size *= 2)
-        for (u32 step = size / 2; step > 0; step /= 2) {
-            for (u32 pair = thread; pair < count / 2; pair += 32) {
-                const u32 i = 2 * pair - (pair & (step - 1)), j = i + step;
-                const u64 x = words[i], y = words[j];
-                if ((x > y) == ((i & size) == 0)) words[i] = y, words[j] = x;
-            }
-            __syncwarp();
-        }
+// What a thread of a team has of its entries.
+template <int MANY>
+struct Entries {
+    u64 words[MANY];
+    u32 ranks[MANY];
+};
+
+// Replaces counts by the sums before them, `MOST` of them and a last one for all.
+template <int TEAM, int MOST>
+__device__ __forceinline__ void scan(u32 *counts, u32 thread) {
+    constexpr u32 MANY = MOST / TEAM, WARPS = TEAM > 32 ? TEAM / 32 : 1;
+    __shared__ u32 sums[WARPS];
+    u32 own[MANY], mine = 0;
+#pragma unroll
+    for (u32 n = 0; n < MANY; ++n) mine += own[n] = counts[thread * MANY + n];
+    u32 sum = mine;
+    for (u32 step = 1; step < 32; step *= 2) {
+        const u32 other = __shfl_up_sync(0xffffffffu, sum, step);
+        if (thread % 32 >= step) sum += other;
+    }
+    u32 before = sum - mine;
+    if constexpr (WARPS > 1) {
+        if (thread % 32 == 31) sums[thread / 32] = sum;
+        __syncthreads();
+        for (u32 w = 0; w < thread / 32; ++w) before += sums[w];
+    }
+#pragma unroll
+    for (u32 n = 0; n < MANY; ++n) {
+        counts[thread * MANY + n] = before;
+        before += own[n];
+    }
+    if (thread == TEAM - 1) counts[MOST] = before;
 }
 
+// Ranks by column, entries being spread over MOST buckets by the highest bits of their place in
+// the row's range: an entry is behind all of the buckets before its own, and behind the smaller
+// ones of its own. `spare` has room for 2 * MOST + 1 words.
+template <int TEAM, int MOST>
+__device__ void rank_by_bucket(Entries<MOST / TEAM> &own, u32 size, u32 *spare, u32 low, u32 width,
+                               u32 thread) {
+    constexpr u32 MANY = MOST / TEAM, LOG = log2_of(MOST);
+    u32 *counts = spare, *ordered = spare + MOST + 1;
+    const u32 bits = 32 - __clz(max(width, 1u) - 1), shift = bits > LOG ? bits - LOG : 0;
+    const auto bucket = [&](u32 n) { return ((u32)(own.words[n] >> 32) - low) >> shift; };
+    for (u32 at = thread; at < MOST; at += TEAM) counts[at] = 0;
+    meet<TEAM>();
+#pragma unroll
+    for (u32 n = 0; n < MANY; ++n)
+        if (thread + n * TEAM < size) own.ranks[n] = atomicAdd(counts + bucket(n), 1u);
+    meet<TEAM>();
+    scan<TEAM, MOST>(counts, thread);
+    meet<TEAM>();
+#pragma unroll
+    for (u32 n = 0; n < MANY; ++n)
+        if (thread + n * TEAM < size)
+            ordered[counts[bucket(n)] + own.ranks[n]] = (u32)(own.words[n] >> 32);
+    meet<TEAM>();
+#pragma unroll
+    for (u32 n = 0; n < MANY; ++n) {
+        if (thread + n * TEAM >= size) continue;
+        const u32 key = (u32)(own.words[n] >> 32), from = counts[bucket(n)];
+        const u32 to = counts[bucket(n) + 1];
+        u32 rank = from;
+        for (u32 at = from; at < to; ++at) rank += ordered[at] < key;
+        own.ranks[n] = rank;
+    }
+}
+
+// Rows of at most MOST entries, in tables of at most 2^PLACES > 2 * MOST words.
 template <int TEAM, int PLACES, int MOST>
 __device__ void sum_in_table(const Arguments &g) {
-    constexpr u32 TEAMS = BLOCK / TEAM;
-    const u32 team = threadIdx.x / TEAM, thread = threadIdx.x % TEAM;
+    constexpr u32 TEAMS = TEAM > BLOCK ? 1 : BLOCK / TEAM, WIDTH = TEAM < 32 ? TEAM : 32;
+    constexpr u32 MANY = MOST / TEAM;
+    __shared__ u32 filled[TEAMS];
+    const u32 team = threadIdx.x / TEAM, thread = threadIdx.x % TEAM, lane = thread % WIDTH;
     const u64 i = (u64)blockIdx.x * TEAMS + team;
-    if (i >= g.count) return;
+    const bool here = i < g.count;
     u64 *words = (u64 *)shared_memory + team * MOST;
     Sum *sums = (Sum *)((u64 *)shared_memory + TEAMS * MOST) + ((u64)team << PLACES);
     u32 *keys = (u32 *)((Sum *)((u64 *)shared_memory + TEAMS * MOST) + ((u64)TEAMS << PLACES)) +
-                ((u64)team << PLACES);
-    const u32 row = row_of(g, i);
-    const u64 base = g.c_offsets[row];
-    const u32 size = (u32)(g.c_offsets[row + 1] - base);
-    const u32 places = max(log2_of(TEAM), 32 - __clz(2 * size - 1));
+                team * ((1u << PLACES) + 2);
+    const u32 row = here ? row_of(g, i) : 0;
+    const u64 base = g.c_offsets[row], begin = g.a_offsets[row];
+    const u32 size = here ? (u32)(g.c_offsets[row + 1] - base) : 0;
+    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    const u32 least = max(log2_of(WIDTH), size == 0 ? 0 : 32 - __clz(2 * size - 1));
+    const u32 places = largest_of_teams<TEAM>(least);
     for (u32 at = thread; at < 1u << places; at += TEAM) {
         keys[at] = table::EMPTY;
         sums[at] = S::zero();
     }
+    if (thread == 0) filled[team] = 0;
     meet<TEAM>();
-    const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1];
-    const u32 lanes = log_lanes(g.products[row], end - begin, log2_of(TEAM));
-    each_product<TEAM, true>(g, begin, end, thread, lanes, [&](u32 c, Value a, Value b) {
+    const u32 lanes = log_lanes<TEAM>(here ? g.products[row] : 0, count, log2_of(WIDTH));
+    each_product<TEAM, true>(g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
         bool added;
         const u32 at = table::find(keys, places, c, added);
         combine::into<S>(sums + at, product(a, b));
     });
     meet<TEAM>();
     // Taken places, column above place.
-    const u32 shift = threadIdx.x % 32 / TEAM * TEAM;
-    const u32 members = TEAM == 32 ? 0xffffffffu : ((1u << (TEAM & 31)) - 1) << shift;
-    u32 found = 0;
+    const u32 first = threadIdx.x % 32 / WIDTH * WIDTH;
     for (u32 at = thread; at < 1u << places; at += TEAM) {
         const u32 key = keys[at];
-        const u32 taken = __ballot_sync(members, key != table::EMPTY) >> shift;
+        const u32 taken = __ballot_sync(0xffffffffu, key != table::EMPTY) >> first;
+        const u32 group = WIDTH == 32 ? taken : taken & ((1u << (WIDTH & 31)) - 1);
+        u32 place = 0;
+        if (lane == 0 && group != 0) place = atomicAdd(filled + team, (u32)__popc(group));
+        place = __shfl_sync(0xffffffffu, place, 0, WIDTH);
         if (key != table::EMPTY)
-            words[found + __popc(taken & ((1u << thread) - 1))] = (u64)key << 32 | at;
-        found += __popc(TEAM == 32 ? taken : taken & ((1u << (TEAM & 31)) - 1));
-    }
-    const bool ranked = g.sorted && size <= 64;
-    if constexpr (TEAM == 32) {
-        if (g.sorted && !ranked) {
-            const u32 padded = 1u << (32 - __clz(size - 1));
-            for (u32 e = size + thread; e < padded; e += 32) words[e] = ~0ull;
-            __syncwarp();
-            sort(words, padded, thread);
-        }
+            words[place + __popc(group & ((1u << lane) - 1))] = (u64)key << 32 | at;
     }
     meet<TEAM>();
-    const Sum alpha = from_bits<Sum>(g.alpha);
-    for (u32 e = thread; e < size; e += TEAM) {
-        const u64 word = words[e];
-        u32 rank = e;
-        if (ranked) {
-            rank = 0;
-            for (u32 other = 0; other < size; ++other) rank += words[other] < word;
+    Entries<MANY> own;
+#pragma unroll
+    for (u32 n = 0; n < MANY; ++n) {
+        const u32 e = thread + n * TEAM;
+        own.words[n] = e < size ? words[e] : 0;
+        own.ranks[n] = e;
+    }
+    if (g.sorted) {
+        if constexpr (TEAM >= 32) {
+            rank_by_bucket<TEAM, MOST>(own, size, keys, g.low[row], g.width[row], thread);
+        } else {
+            const u32 most = largest_of_teams<TEAM>(size);
+#pragma unroll
+            for (u32 n = 0; n < MANY; ++n) own.ranks[n] = 0;
+            for (u32 other = 0; other < most; ++other) {
+                const u32 key = other < size ? (u32)(words[other] >> 32) : table::EMPTY;
+#pragma unroll
+                for (u32 n = 0; n < MANY; ++n) own.ranks[n] += key < (u32)(own.words[n] >> 32);
+            }
         }
-        g.c_indices[base + rank] = (Index)(word >> 32);
-        g.c_values[base + rank] = finished(alpha, sums[(u32)word]);
+    }
+    const Sum alpha = from_bits<Sum>(g.alpha);
+#pragma unroll
+    for (u32 n = 0; n < MANY; ++n) {
+        if (thread + n * TEAM >= size) continue;
+        g.c_indices[base + own.ranks[n]] = (Index)(own.words[n] >> 32);
+        g.c_values[base + own.ranks[n]] = finished(alpha, sums[(u32)own.words[n]]);
     }
 }
 
@@ -129,6 +197,7 @@ __device__ u32 rank(Bits *bits, u32 words, u32 thread, Index first, Index *to) {
     }
     for (u32 at = begin; at < end; at += 32) {
         u32 mask = at + lane < end ? bits[at + lane].mask : 0;
+        if (__ballot_sync(0xffffffffu, mask != 0) == 0) continue;
         const u32 own = __popc(mask);
         u32 scan = own;
         for (u32 step = 1; step < 32; step *= 2) {
@@ -153,36 +222,53 @@ __device__ void sum_by_rank(const Arguments &g) {
     Bits *bits = (Bits *)shared_memory + team * g.words;
     Sum *sums = (Sum *)((Bits *)shared_memory + TEAMS * g.words) + team * g.entries;
     const u32 row = row_of(g, i);
-    const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1];
+    const u64 begin = g.a_offsets[row];
+    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
     const u64 stop = (u64)g.low[row] + g.width[row];
-    const u32 lanes = log_lanes(g.products[row], end - begin, 5);
+    const u32 lanes = log_lanes<TEAM>(g.products[row], count, 5);
+    // Columns of one row of B differ, so a warp that takes one at a time needs no atomics.
+    const bool alone = TEAM == 32 && lanes == 5 && g.ordered;
     const Sum alpha = from_bits<Sum>(g.alpha);
     u64 base = g.c_offsets[row];
     for (u64 first = g.low[row]; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
         for (u32 at = thread; at < words; at += TEAM) bits[at].mask = 0;
         meet<TEAM>();
-        each_product<TEAM, false>(g, begin, end, thread, lanes, [&](u32 c, Value, Value) {
-            const u32 at = c - (u32)first;
-            if (at < span) atomicOr(&bits[at / 32].mask, 1u << at % 32);
+        each_product<TEAM, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
+            const u32 at = c - (u32)first, bit = 1u << at % 32;
+            if (at < span && (bits[at / 32].mask & bit) == 0) atomicOr(&bits[at / 32].mask, bit);
         });
         meet<TEAM>();
         const u32 size = rank<TEAM>(bits, words, thread, (Index)first, g.c_indices + base);
         meet<TEAM>();
         // As many sums at a time as there is room for.
         for (u32 from = 0; from < size; from += g.entries) {
-            const u32 count = min(size - from, g.entries);
-            for (u32 at = thread; at < count; at += TEAM) sums[at] = S::zero();
+            const u32 room = min(size - from, g.entries);
+            for (u32 at = thread; at < room; at += TEAM) sums[at] = S::zero();
             meet<TEAM>();
-            each_product<TEAM, true>(g, begin, end, thread, lanes, [&](u32 c, Value a, Value b) {
+            const auto place_of = [&](u32 c) {
                 const u32 at = c - (u32)first;
-                if (at >= span) return;
+                if (at >= span) return room;
                 const Bits word = bits[at / 32];
-                const u32 place = word.before + __popc(word.mask & ((1u << at % 32) - 1)) - from;
-                if (place < count) combine::into<S>(sums + place, product(a, b));
-            });
+                return word.before + __popc(word.mask & ((1u << at % 32) - 1)) - from;
+            };
+            if (alone) {
+                each_product<TEAM, true>(
+                    g, begin, count, thread, 5,
+                    [&](u32 c, Sum a, Value b) {
+                        const u32 place = place_of(c);
+                        if (place < room) sums[place] = S::mul_add(a, widen(b), sums[place]);
+                    },
+                    [] { __syncwarp(); });
+            } else {
+                each_product<TEAM, true>(
+                    g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
+                        const u32 place = place_of(c);
+                        if (place < room) combine::into<S>(sums + place, product(a, b));
+                    });
+            }
             meet<TEAM>();
-            for (u32 at = thread; at < count; at += TEAM)
+            for (u32 at = thread; at < room; at += TEAM)
                 g.c_values[base + from + at] = finished(alpha, sums[at]);
             meet<TEAM>();
         }
@@ -192,27 +278,67 @@ __device__ void sum_by_rank(const Arguments &g) {
 
 template <int TEAM>
 __device__ void sum_densely(const Arguments &g) {
-    constexpr u32 WARPS = TEAM / 32;
-    __shared__ u32 shares[WARPS];
+    constexpr u32 WARPS = TEAM / 32, BATCH = 32;
+    __shared__ u32 shares[WARPS], lengths[BATCH];
+    __shared__ Offset starts[BATCH];
+    __shared__ Sum factors[BATCH];
     const u32 thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     Sum *sums = (Sum *)shared_memory;
-    u8 *taken = (u8 *)(sums + g.words * 32);
+    u32 *taken = (u32 *)(sums + g.words * 32);
     const u32 row = row_of(g, blockIdx.x), first = g.low[row], width = g.width[row];
-    const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1], base = g.c_offsets[row];
+    const u64 begin = g.a_offsets[row], base = g.c_offsets[row];
+    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
     const bool full = g.c_offsets[row + 1] - base == width;
-    for (u32 at = thread; at < width; at += TEAM) {
-        sums[at] = S::zero();
-        taken[at] = 0;
+    for (u32 at = thread; at < width; at += TEAM) sums[at] = S::zero();
+    if (!full)
+        for (u32 at = thread; at < g.words; at += TEAM) taken[at] = 0;
+    const auto take = [&](u32 at) {
+        const u32 bit = 1u << at % 32;
+        if (!full && (taken[at / 32] & bit) == 0) atomicOr(taken + at / 32, bit);
+    };
+    const auto add = [&](u32 c, Sum a, Value b) {
+        Sum &sum = sums[c - first];
+        sum = S::mul_add(a, widen(b), sum);
+        take(c - first);
+    };
+    for (u32 batch = 0; batch < count; batch += BATCH) {
+        const u32 valid = min(BATCH, count - batch);
+        __syncthreads();
+        if (thread < valid) {
+            const Index k = g.a_indices[begin + batch + thread];
+            starts[thread] = g.b_offsets[k];
+            lengths[thread] = (u32)(g.b_offsets[k + 1] - g.b_offsets[k]);
+            factors[thread] = widen(g.a_values[begin + batch + thread]);
+        }
+        __syncthreads();
+        // Two entries of the next row are on their way.
+        u32 columns[2];
+        Value values[2];
+        const auto fetch = [&](u32 j) {
+            if (j >= valid) return;
+#pragma unroll
+            for (u32 u = 0; u < 2; ++u) {
+                const u32 i = thread + u * TEAM;
+                if (i >= lengths[j]) break;
+                columns[u] = (u32)g.b_indices[starts[j] + i];
+                values[u] = g.b_values[starts[j] + i];
+            }
+        };
+        fetch(0);
+        for (u32 j = 0; j < valid; ++j) {
+            const u32 c[2] = {columns[0], columns[1]};
+            const Value b[2] = {values[0], values[1]};
+            fetch(j + 1);
+            const u32 length = lengths[j];
+            const Offset start = starts[j];
+            const Sum a = factors[j];
+            if (thread < length) add(c[0], a, b[0]);
+            if (thread + TEAM < length) add(c[1], a, b[1]);
+            for (u32 i = thread + 2 * TEAM; i < length; i += TEAM)
+                add((u32)g.b_indices[start + i], a, g.b_values[start + i]);
+            __syncthreads();
+        }
     }
-    __syncthreads();
-    each_product<TEAM, true>(
-        g, begin, end, thread, log2_of(TEAM),
-        [&](u32 c, Value a, Value b) {
-            const u32 at = c - first;
-            sums[at] = S::mul_add(widen(a), widen(b), sums[at]);
-            if (!full) taken[at] = 1;
-        },
-        [] { __syncthreads(); });
     const Sum alpha = from_bits<Sum>(g.alpha);
     if (full) {
         for (u32 at = thread; at < width; at += TEAM) {
@@ -224,7 +350,7 @@ __device__ void sum_densely(const Arguments &g) {
     const u32 share = ((width + WARPS - 1) / WARPS + 31) / 32 * 32;
     const u32 from = min(warp * share, width), to = min(from + share, width);
     u32 mine = 0;
-    for (u32 at = from + lane; at < to; at += 32) mine += taken[at];
+    for (u32 at = from / 32 + lane; at < (to + 31) / 32; at += 32) mine += __popc(taken[at]);
     for (u32 step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, step);
     if (lane == 0) shares[warp] = mine;
     __syncthreads();
@@ -232,9 +358,8 @@ __device__ void sum_densely(const Arguments &g) {
     for (u32 w = 0; w < warp; ++w) place += shares[w];
     for (u32 start = from; start < to; start += 32) {
         const u32 at = start + lane;
-        const bool here = at < to && taken[at];
-        const u32 all = __ballot_sync(0xffffffffu, here);
-        if (here) {
+        const u32 all = taken[start / 32];
+        if (all >> lane & 1) {
             const u64 mine = place + __popc(all & ((1u << lane) - 1));
             g.c_indices[mine] = (Index)(first + at);
             g.c_values[mine] = finished(alpha, sums[at]);
@@ -252,7 +377,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) small(const Arguments g) {
     sum_in_table<32, log2_of(2 * GUSTAV_SMALL_ENTRIES), GUSTAV_SMALL_ENTRIES>(g);
 }
 extern "C" __global__ void __launch_bounds__(BLOCK) medium(const Arguments g) {
-    sum_in_table<32, log2_of(2 * GUSTAV_MEDIUM_ENTRIES), GUSTAV_MEDIUM_ENTRIES>(g);
+    sum_in_table<BLOCK, log2_of(2 * GUSTAV_MEDIUM_ENTRIES), GUSTAV_MEDIUM_ENTRIES>(g);
 }
 extern "C" __global__ void __launch_bounds__(BLOCK) narrow(const Arguments g) {
     sum_by_rank<32>(g);
@@ -263,8 +388,11 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) wide(const Argume
 extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_TEAM) huge(const Arguments g) {
     sum_by_rank<GUSTAV_HUGE_TEAM>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) dense(const Arguments g) {
-    sum_densely<GUSTAV_WIDE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_GIANT_TEAM) giant(const Arguments g) {
+    sum_by_rank<GUSTAV_GIANT_TEAM>(g);
+}
+extern "C" __global__ void __launch_bounds__(GUSTAV_DENSE_TEAM) dense(const Arguments g) {
+    sum_densely<GUSTAV_DENSE_TEAM>(g);
 }
 extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_TEAM) vast(const Arguments g) {
     sum_densely<GUSTAV_HUGE_TEAM>(g);
@@ -280,6 +408,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK) copy(const Arguments g) {
     const Sum alpha = from_bits<Sum>(g.alpha);
     for (u64 j = threadIdx.x % 32; j < size; j += 32) {
         g.c_indices[base + j] = g.b_indices[from + j];
-        g.c_values[base + j] = finished(alpha, product(a, g.b_values[from + j]));
+        g.c_values[base + j] = finished(alpha, product(widen(a), g.b_values[from + j]));
     }
 }

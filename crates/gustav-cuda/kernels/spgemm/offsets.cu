@@ -9,7 +9,7 @@ constexpr u32 BLOCK = GUSTAV_BLOCK, ITEMS = GUSTAV_ITEMS;
 namespace {
 
 // In the order of the host's.
-enum Bin : u32 { TINY, SMALL, MEDIUM, NARROW, WIDE, HUGE, DENSE, VAST, COPY };
+enum Bin : u32 { TINY, SMALL, MEDIUM, NARROW, WIDE, HUGE, GIANT, DENSE, VAST, COPY };
 
 __device__ u32 bin_of(u32 nonzeros, u32 products, u32 width, u32 size, bool ordered) {
     if (size == 0) return BINS;
@@ -18,13 +18,16 @@ __device__ u32 bin_of(u32 nonzeros, u32 products, u32 width, u32 size, bool orde
     if (width <= GUSTAV_NARROW && products <= GUSTAV_NARROW_PRODUCTS &&
         size <= GUSTAV_NARROW_ENTRIES)
         return NARROW;
+    // One row of B at a time pays where it keeps the CTA busy.
+    const u32 mean = products / nonzeros;
     if (ordered && products >= GUSTAV_DENSE_PRODUCTS && size >= width / 4) {
-        if (width <= GUSTAV_DENSE) return DENSE;
-        if (width <= GUSTAV_VAST) return VAST;
+        if (width <= GUSTAV_DENSE && mean >= GUSTAV_DENSE_MEAN) return DENSE;
+        if (width <= GUSTAV_VAST && mean >= GUSTAV_VAST_MEAN) return VAST;
     }
     if (size <= GUSTAV_SMALL_ENTRIES) return SMALL;
     if (size <= GUSTAV_MEDIUM_ENTRIES && width > GUSTAV_MEDIUM_WIDTH) return MEDIUM;
-    return size <= GUSTAV_WIDE_ENTRIES && products <= GUSTAV_WIDE_PRODUCTS ? WIDE : HUGE;
+    if (size <= GUSTAV_WIDE_ENTRIES && products <= GUSTAV_WIDE_PRODUCTS) return WIDE;
+    return size <= GUSTAV_HUGE_ENTRIES ? HUGE : GIANT;
 }
 
 // A tile's word: its state in the two highest bits, a sum below.
@@ -100,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
             g.c_offsets[row + 1] = (Offset)at;
             const u64 nonzeros = g.a_offsets[row + 1] - g.a_offsets[row];
             width = g.width[row];
-            bin = bin_of((u32)min(nonzeros, (u64)2), g.products[row], width, size[i], g.ordered);
+            bin = bin_of((u32)min(nonzeros, (u64)0xffffffffu), g.products[row], width, size[i], g.ordered);
         }
         into_bins(g, bin, (u32)row, width, size[i]);
     }

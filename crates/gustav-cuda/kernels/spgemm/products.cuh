@@ -1,98 +1,114 @@
 // The products of a row of C, dealt to the threads of a team.
 //
 //   nonzeros of A's row   a0        a1        a2        a3   ...
-//   lanes of the team     0 1 2 3 | 4 5 6 7 | 0 1 2 3 | ...       a group of lanes per row of B
+//   lanes of a warp       0 1 2 3 | 4 5 6 7 | 8 9 .. | ...         a group of lanes per row of B
 //
-// Three rows of B are under way at a time: the entries of the next, the bounds of the one after it,
-// the column of A of the one after that are loaded while a row is worked on.
+// A warp reads as many nonzeros of A as it has lanes, with the bounds of their rows of B, and hands
+// them to its groups by shuffles. The first entries of the next row of B are on their way while one
+// is worked on. The warps of a CTA take nonzeros in turn.
 #pragma once
 #include "spgemm/arguments.cuh"
 
-// All threads of the team are here, and see what the others wrote.
+// All threads of the team are here, and see what the others wrote. Teams of a warp go together.
 template <int TEAM>
 __device__ __forceinline__ void meet() {
-    if constexpr (TEAM > 32) {
+    if constexpr (TEAM > 32)
         __syncthreads();
-    } else if constexpr (TEAM == 32) {
+    else
         __syncwarp();
-    } else {
-        __syncwarp(((1u << TEAM) - 1) << (threadIdx.x % 32 / TEAM * TEAM));
-    }
 }
 
-// Lanes of a group, as a power of two: as many as a mean row of B fills, at most 2^`most`.
-__device__ __forceinline__ u32 log_lanes(u32 products, u64 nonzeros, u32 most) {
-    const u32 mean = (u32)(products / (nonzeros == 0 ? 1 : nonzeros));
-    const u32 wanted = mean <= 1 ? 0 : 32 - __clz(mean - 1);
-    return min(wanted, most);
+// The largest value of the warp's teams.
+template <int TEAM>
+__device__ __forceinline__ u32 largest_of_teams(u32 value) {
+    for (u32 step = TEAM; step < 32; step *= 2)
+        value = max(value, __shfl_xor_sync(0xffffffffu, value, step));
+    return value;
 }
 
-// Calls `visit(column, a, b)` for every product of nonzeros `begin..end` of A, `after_row()` after
-// every row of B. Values are read where VALUES says so.
+// Lanes of a group, as a power of two: as many as a mean row of B fills, at most 2^`most`, the same
+// for the teams of a warp.
+template <int TEAM>
+__device__ __forceinline__ u32 log_lanes(u32 products, u32 nonzeros, u32 most) {
+    const u32 mean = (u32)__fdividef((float)products, (float)max(nonzeros, 1u));
+    return largest_of_teams<TEAM>(mean <= 1 ? 0 : min(32 - __clz(mean - 1), most));
+}
+
+// Calls `visit(column, a, b)` for every product of `count` nonzeros of A from `begin` on, and
+// `after_row()` after every row of B of each group. Values are read where VALUES says so. Teams
+// smaller than a warp all go as many rounds as the longest needs, so that they stay together.
 template <int TEAM, bool VALUES, class Visit, class AfterRow>
-__device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u64 end, u32 thread,
+__device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 count, u32 thread,
                                              u32 log_lanes, Visit visit, AfterRow after_row) {
-    struct Range {
-        Offset from, to;
-        Value factor;
-    };
-    const u32 lanes = 1u << log_lanes, lane = thread & (lanes - 1);
-    const u32 step = TEAM >> log_lanes;
-    const auto range = [&](u64 at, u64 k) {
-        Range r = {0, 0, Value()};
-        if (at < end) {
-            r.from = __ldg(g.b_offsets + k), r.to = __ldg(g.b_offsets + k + 1);
-            if constexpr (VALUES) r.factor = g.a_values[at];
+    constexpr u32 WIDTH = TEAM < 32 ? TEAM : 32, WARPS = TEAM / WIDTH;
+    const u32 lane = thread % WIDTH, warp = thread / WIDTH;
+    const u32 most = largest_of_teams<TEAM>(count);
+    const u32 lanes = 1u << log_lanes, groups = WIDTH >> log_lanes;
+    const u32 sub = lane & (lanes - 1), group = lane >> log_lanes;
+    for (u32 base = warp; base < most; base += TEAM) {
+        const u32 mine = base + lane * WARPS;
+        Offset from = 0;
+        u32 length = 0;
+        Sum factor = Sum();
+        if (mine < count) {
+            const Index k = g.a_indices[begin + mine];
+            from = __ldg(g.b_offsets + k);
+            length = (u32)(__ldg(g.b_offsets + k + 1) - from);
+            if constexpr (VALUES) factor = widen(g.a_values[begin + mine]);
         }
-        return r;
-    };
-    const auto column = [&](u64 at) -> u64 { return at < end ? g.a_indices[at] : 0; };
-    u64 at = begin + (thread >> log_lanes);
-    Range now = range(at, column(at)), next = range(at + step, column(at + step));
-    u64 k = column(at + 2 * step);
-    u32 c = 0;
-    Value b = Value();
-    if (now.from + lane < now.to) {
-        c = (u32)g.b_indices[now.from + lane];
-        if constexpr (VALUES) b = g.b_values[now.from + lane];
-    }
-    // Every group goes as many rounds as the first, so that all threads meet in `after_row`.
-    for (u64 round = begin; round < end; round += step, at += step) {
-        const u64 later_k = column(at + 3 * step);
-        const Range later = range(at + 2 * step, k);
-        u32 next_c = 0;
-        Value next_b = Value();
-        if (next.from + lane < next.to) {
-            next_c = (u32)g.b_indices[next.from + lane];
-            if constexpr (VALUES) next_b = g.b_values[next.from + lane];
+        const u32 valid = min(WIDTH, (most - base + WARPS - 1) / WARPS);
+        Offset at = __shfl_sync(0xffffffffu, from, group, WIDTH) + sub;
+        u32 size = __shfl_sync(0xffffffffu, length, group, WIDTH);
+        u32 c = 0;
+        Value b = Value();
+        if (sub < size) {
+            c = (u32)g.b_indices[at];
+            if constexpr (VALUES) b = g.b_values[at];
         }
-        if (now.from + lane < now.to) visit(c, now.factor, b);
-        Offset j = now.from + lane + lanes;
-        for (; j + 3 * lanes < now.to; j += 4 * lanes) {
-            u32 columns[4];
-            Value values[4];
-#pragma unroll
-            for (u32 i = 0; i < 4; ++i) {
-                columns[i] = (u32)g.b_indices[j + i * lanes];
-                if constexpr (VALUES) values[i] = g.b_values[j + i * lanes];
+        for (u32 j = 0; j < valid; j += groups) {
+            const u32 next = j + groups + group;
+            const Offset next_at = __shfl_sync(0xffffffffu, from, next % WIDTH, WIDTH) + sub;
+            u32 next_size = __shfl_sync(0xffffffffu, length, next % WIDTH, WIDTH);
+            if (next >= WIDTH) next_size = 0;
+            u32 next_c = 0;
+            Value next_b = Value();
+            if (sub < next_size) {
+                next_c = (u32)g.b_indices[next_at];
+                if constexpr (VALUES) next_b = g.b_values[next_at];
             }
+            Sum a = Sum();
+            if constexpr (VALUES) a = __shfl_sync(0xffffffffu, factor, j + group, WIDTH);
+            if (sub < size) {
+                visit(c, a, b);
+                const Offset stop = at - sub + size;
+                Offset i = at + lanes;
+                for (; i + 3 * lanes < stop; i += 4 * lanes) {
+                    u32 columns[4];
+                    Value values[4];
 #pragma unroll
-            for (u32 i = 0; i < 4; ++i) visit(columns[i], now.factor, values[i]);
+                    for (u32 u = 0; u < 4; ++u) {
+                        columns[u] = (u32)g.b_indices[i + u * lanes];
+                        if constexpr (VALUES) values[u] = g.b_values[i + u * lanes];
+                    }
+#pragma unroll
+                    for (u32 u = 0; u < 4; ++u) visit(columns[u], a, values[u]);
+                }
+                for (; i < stop; i += lanes) {
+                    Value value = Value();
+                    if constexpr (VALUES) value = g.b_values[i];
+                    visit((u32)g.b_indices[i], a, value);
+                }
+            }
+            after_row();
+            at = next_at, size = next_size, c = next_c, b = next_b;
         }
-        for (; j < now.to; j += lanes) {
-            Value value = Value();
-            if constexpr (VALUES) value = g.b_values[j];
-            visit((u32)g.b_indices[j], now.factor, value);
-        }
-        after_row();
-        now = next, next = later, k = later_k, c = next_c, b = next_b;
     }
 }
 
 template <int TEAM, bool VALUES, class Visit>
-__device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u64 end, u32 thread,
+__device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 count, u32 thread,
                                              u32 log_lanes, Visit visit) {
-    each_product<TEAM, VALUES>(g, begin, end, thread, log_lanes, visit, [] {});
+    each_product<TEAM, VALUES>(g, begin, count, thread, log_lanes, visit, [] {});
 }
 
 // Base-2 logarithm of a power of two.

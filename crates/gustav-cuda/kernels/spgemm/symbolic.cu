@@ -4,6 +4,7 @@
 //   narrow            a warp: a mask of the columns between the row's first and last
 //   wide, huge        a CTA: such a mask, one window of columns after the other where it is larger
 //                     than shared memory
+//   united            a CTA, where B is full enough to be held as bits: the union of its rows
 #include "spgemm/products.cuh"
 #include "spgemm/table.cuh"
 
@@ -15,10 +16,8 @@ namespace {
 
 template <int TEAM>
 __device__ __forceinline__ u32 sum_of(u32 value) {
-    const u32 members = TEAM >= 32 ? 0xffffffffu
-                                   : ((1u << (TEAM & 31)) - 1) << (threadIdx.x % 32 / TEAM * TEAM);
     for (u32 step = (TEAM < 32 ? TEAM : 32) / 2; step > 0; step /= 2)
-        value += __shfl_xor_sync(members, value, step);
+        value += __shfl_xor_sync(0xffffffffu, value, step);
     if constexpr (TEAM > 32) {
         __shared__ u32 sums[TEAM / 32];
         __syncthreads();
@@ -36,22 +35,24 @@ __device__ void count_in_table(const Arguments &g) {
     constexpr u32 TEAMS = BLOCK / TEAM;
     const u32 team = threadIdx.x / TEAM, thread = threadIdx.x % TEAM;
     const u64 i = (u64)blockIdx.x * TEAMS + team;
-    if (i >= g.count) return;
+    const bool here = i < g.count;
     u32 *keys = (u32 *)shared_memory + ((u64)team << MOST);
-    const u32 row = row_of(g, i), products = g.products[row];
-    const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1];
-    const u32 places = max(log2_of(TEAM), 32 - __clz(2 * products - 1));
+    const u32 row = here ? row_of(g, i) : 0, products = here ? g.products[row] : 1;
+    const u64 begin = g.a_offsets[row];
+    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    const u32 least = max(log2_of(TEAM), 32 - __clz(2 * products - 1));
+    const u32 places = largest_of_teams<TEAM>(least);
     for (u32 at = thread; at < 1u << places; at += TEAM) keys[at] = table::EMPTY;
     meet<TEAM>();
     u32 found = 0;
-    const u32 lanes = log_lanes(products, end - begin, log2_of(TEAM));
-    each_product<TEAM, false>(g, begin, end, thread, lanes, [&](u32 c, Value, Value) {
+    const u32 lanes = log_lanes<TEAM>(products, count, log2_of(TEAM));
+    each_product<TEAM, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
         bool added;
         table::find(keys, places, c, added);
         found += added;
     });
     found = sum_of<TEAM>(found);
-    if (thread == 0) g.sizes[row] = found;
+    if (here && thread == 0) g.sizes[row] = found;
 }
 
 template <int TEAM>
@@ -62,17 +63,19 @@ __device__ void count_in_mask(const Arguments &g) {
     if (i >= g.count) return;
     u32 *mask = (u32 *)shared_memory + team * g.words;
     const u32 row = row_of(g, i), products = g.products[row];
-    const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1];
+    const u64 begin = g.a_offsets[row];
+    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
     const u64 stop = (u64)g.low[row] + g.width[row];
-    const u32 lanes = log_lanes(products, end - begin, 5);
+    const u32 lanes = log_lanes<TEAM>(products, count, 5);
     u32 found = 0;
     for (u64 first = g.low[row]; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
         for (u32 at = thread; at < words; at += TEAM) mask[at] = 0;
         meet<TEAM>();
-        each_product<TEAM, false>(g, begin, end, thread, lanes, [&](u32 c, Value, Value) {
-            const u32 at = c - (u32)first;
-            if (at < span) atomicOr(mask + at / 32, 1u << at % 32);
+        each_product<TEAM, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
+            const u32 at = c - (u32)first, bit = 1u << at % 32;
+            // Most bits of rows that shrink are set: neighbours then need not take turns.
+            if (at < span && (mask[at / 32] & bit) == 0) atomicOr(mask + at / 32, bit);
         });
         meet<TEAM>();
         for (u32 at = thread; at < words; at += TEAM) found += __popc(mask[at]);
@@ -82,8 +85,41 @@ __device__ void count_in_mask(const Arguments &g) {
     if (thread == 0) g.sizes[row] = found;
 }
 
+// Threads have words of columns of their own, and stop when all their bits are set.
+template <int TEAM>
+__device__ void count_in_union(const Arguments &g) {
+    constexpr u32 AHEAD = 8;
+    const u32 row = row_of(g, blockIdx.x);
+    const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1];
+    u32 found = 0;
+    for (u32 word = threadIdx.x; word < g.bit_words; word += TEAM) {
+        const u32 last = (u32)(g.columns - (u64)word * 32);
+        const u32 full = last >= 32 ? 0xffffffffu : (1u << last) - 1;
+        u32 mask = 0;
+        for (u64 at = begin; at < end && mask != full; at += AHEAD)
+#pragma unroll
+            for (u32 u = 0; u < AHEAD; ++u)
+                if (at + u < end) mask |= g.bits[(u64)g.a_indices[at + u] * g.bit_words + word];
+        found += __popc(mask);
+    }
+    found = sum_of<TEAM>(found);
+    if (threadIdx.x == 0) g.sizes[row] = found;
+}
+
 }  // namespace
 
+// Sets the bits of B's entries, a warp a row.
+extern "C" __global__ void __launch_bounds__(BLOCK) bits(const Arguments g) {
+    const u64 row = (u64)blockIdx.x * (BLOCK / 32) + threadIdx.x / 32;
+    if (row >= g.rows_b) return;
+    for (u64 at = g.b_offsets[row] + threadIdx.x % 32; at < g.b_offsets[row + 1]; at += 32) {
+        const u32 c = (u32)g.b_indices[at];
+        atomicOr(g.bits + row * g.bit_words + c / 32, 1u << c % 32);
+    }
+}
+extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) united(const Arguments g) {
+    count_in_union<GUSTAV_WIDE_TEAM>(g);
+}
 extern "C" __global__ void __launch_bounds__(BLOCK) tiny(const Arguments g) {
     count_in_table<GUSTAV_TINY_TEAM, GUSTAV_TINY_LOG>(g);
 }

@@ -10,6 +10,7 @@ mod dense_naive;
 mod pipeline;
 mod shared_row;
 mod tiled;
+mod properties;
 mod vendor;
 
 /// The first device; these tests are ignored where there is none.

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 /// Bins that a phase has at most, as `kernels/spgemm/arguments.cuh` counts them.
-pub(super) const BINS: usize = 10;
+pub(super) const BINS: usize = 12;
 
 /// Words of counters.
 pub(super) const WORDS: usize = 3 * BINS + 4;
@@ -30,6 +30,10 @@ pub(super) enum Team {
     Wide,
     /// A CTA of its larger size.
     Huge,
+    /// A CTA of the largest size.
+    Giant,
+    /// A CTA of the size for one row of B at a time.
+    Dense,
 }
 
 /// One bin: its kernel, who works on a row, and with what.
@@ -44,6 +48,11 @@ const fn bin(kernel: &'static CStr, team: Team, accumulator: Accumulator) -> Bin
     Bin { kernel, team, accumulator }
 }
 
+/// For rows that are united from rows of bits, whatever their bin.
+pub(super) const UNITED: Bin = bin(c"united", Team::Wide, Accumulator::None);
+
+/// Threads of CTAs that have several rows, or one of a table.
+pub(super) const BLOCK: u32 = 128;
 /// Threads that share the smallest rows.
 pub(super) const TINY_TEAM: u32 = 8;
 /// Most products of the smallest rows.
@@ -52,6 +61,7 @@ pub(super) const TINY: u32 = 32;
 pub(super) const SMALL: u32 = 512;
 /// Most entries of rows that are summed in a warp's tables.
 pub(super) const SMALL_ENTRIES: u32 = 128;
+/// Most entries of rows that are summed in a CTA's tables.
 pub(super) const MEDIUM_ENTRIES: u32 = 512;
 
 /// Of the symbolic phase, in the order of `kernels/spgemm/analysis.cu`.
@@ -64,14 +74,15 @@ pub(super) const SYMBOLIC: [Bin; 5] = [
 ];
 
 /// Of the numeric phase, in the order of `kernels/spgemm/offsets.cu`.
-pub(super) const NUMERIC: [Bin; 9] = [
+pub(super) const NUMERIC: [Bin; 10] = [
     bin(c"tiny", Team::Lanes(TINY_TEAM), Accumulator::Table { entries: TINY }),
     bin(c"small", Team::Lanes(32), Accumulator::Table { entries: SMALL_ENTRIES }),
-    bin(c"medium", Team::Lanes(32), Accumulator::Table { entries: MEDIUM_ENTRIES }),
+    bin(c"medium", Team::Lanes(BLOCK), Accumulator::Table { entries: MEDIUM_ENTRIES }),
     bin(c"narrow", Team::Lanes(32), Accumulator::Mask),
     bin(c"wide", Team::Wide, Accumulator::Mask),
     bin(c"huge", Team::Huge, Accumulator::Mask),
-    bin(c"dense", Team::Wide, Accumulator::Dense),
+    bin(c"giant", Team::Giant, Accumulator::Mask),
+    bin(c"dense", Team::Dense, Accumulator::Dense),
     bin(c"vast", Team::Huge, Accumulator::Dense),
     bin(c"copy", Team::Lanes(32), Accumulator::None),
 ];

@@ -7,8 +7,8 @@ use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 
 use super::Config;
 use super::bins::{
-    Accumulator, BINS, Bin, Counters, MEDIUM_ENTRIES, NUMERIC, SMALL, SMALL_ENTRIES, TINY,
-    TINY_TEAM, WORDS,
+    Accumulator, BINS, BLOCK, Bin, Counters, MEDIUM_ENTRIES, NUMERIC, SMALL, SMALL_ENTRIES, TINY,
+    TINY_TEAM, Team, WORDS,
 };
 use crate::jit::Request;
 use crate::kernel::{Kernel, Module};
@@ -16,20 +16,18 @@ use crate::spgemm::operands::Operands;
 use crate::stream::Stream;
 use crate::{Device, source};
 
-pub(super) use super::bins::Team;
-
-// Threads of CTAs whose warps have rows of their own, of the analysis, and of the scan, where a
-// thread has so many rows.
-const BLOCK: u32 = 128;
+// Threads of the analysis' CTAs, and of the scan's, where a thread has so many rows.
 const ANALYSIS: u32 = 256;
 const SCAN: u32 = 256;
 const ITEMS: u32 = 4;
+// Nonzeros of a mean row that a lane of the analysis counts.
+const PER_LANE: usize = 4;
 // CTAs of the analysis for every multiprocessor, before they take more rows each.
 const CTAS: usize = 8;
 // Rows with more products get their range of columns.
 const RANGED: u32 = 64;
 // Most columns, products and entries of rows that a warp has a mask for.
-const NARROW: u32 = 16_384;
+const NARROW: u32 = 32_768;
 const NARROW_PRODUCTS: u32 = 8192;
 const NARROW_ENTRIES: u32 = 1024;
 // Rows of so many columns are rather sorted than ranked by a CTA.
@@ -37,10 +35,17 @@ const MEDIUM_WIDTH: u32 = 65_536;
 // Most products and entries of rows of the smaller CTAs.
 const WIDE_PRODUCTS: u32 = 32_768;
 const WIDE_ENTRIES: u32 = 4096;
-// Fewest products of rows with a sum for every column.
+const HUGE_ENTRIES: u32 = 12_288;
+// Fewest products of rows with a sum for every column, and products of a nonzero of theirs.
 const DENSE_PRODUCTS: u32 = 4096;
+const DENSE_MEAN: u32 = 128;
+const VAST_MEAN: u32 = 512;
+// Threads of the largest CTAs.
+const GIANT_TEAM: u32 = 1024;
 // Bytes of sums for every column with which several CTAs fit on a multiprocessor.
 const DENSE_BYTES: u32 = 64 << 10;
+// Bytes of shared memory with which too few of the smaller CTAs fit on a multiprocessor.
+const CROWDED: usize = 56 << 10;
 // Shared memory that kernels declare themselves.
 const DECLARED: usize = 1024;
 
@@ -64,6 +69,7 @@ pub(super) struct Arguments {
     lists: u64,
     pub counters: u64,
     tiles: u64,
+    pub bits: u64,
     rows: u64,
     rows_b: u64,
     columns: u64,
@@ -77,6 +83,8 @@ pub(super) struct Arguments {
     tile: u32,
     pub ordered: u32,
     sorted: u32,
+    pub bit_words: u32,
+    unused: u32,
 }
 
 impl Arguments {
@@ -177,6 +185,7 @@ pub(crate) fn request(
         .with("VALUE", dtype)
         .with("BINS", BINS)
         .with("TINY", TINY);
+    // A sum and a bit, rounded up.
     let bytes = limits.sum as u32 + 1;
     match file {
         Source::Analysis => request
@@ -204,7 +213,10 @@ pub(crate) fn request(
             .with("NARROW_ENTRIES", NARROW_ENTRIES)
             .with("WIDE_PRODUCTS", WIDE_PRODUCTS)
             .with("WIDE_ENTRIES", WIDE_ENTRIES)
+            .with("HUGE_ENTRIES", HUGE_ENTRIES)
             .with("DENSE_PRODUCTS", DENSE_PRODUCTS)
+            .with("DENSE_MEAN", DENSE_MEAN)
+            .with("VAST_MEAN", VAST_MEAN)
             .with("DENSE", DENSE_BYTES / bytes)
             .with("VAST", limits.shared as u32 / bytes / 32 * 32),
         Source::Numeric => request
@@ -215,7 +227,9 @@ pub(crate) fn request(
             .with("SMALL_ENTRIES", SMALL_ENTRIES)
             .with("MEDIUM_ENTRIES", MEDIUM_ENTRIES)
             .with("WIDE_TEAM", config.wide)
-            .with("HUGE_TEAM", config.huge),
+            .with("HUGE_TEAM", config.huge)
+            .with("GIANT_TEAM", GIANT_TEAM)
+            .with("DENSE_TEAM", config.dense),
     }
 }
 
@@ -224,6 +238,8 @@ pub(super) struct Kernels {
     config: Config,
     limits: Limits,
     ctas: usize,
+    /// Streams beside the device's own, so that bins run at once.
+    side: [Stream; 2],
     analysis: Arc<Module>,
     symbolic: Arc<Module>,
     offsets: Arc<Module>,
@@ -243,11 +259,34 @@ impl Kernels {
             config,
             limits,
             ctas: CTAS * profile.multiprocessors,
+            side: [device.new_stream()?, device.new_stream()?],
             analysis: module(Source::Analysis)?,
             symbolic: module(Source::Symbolic)?,
             offsets: module(Source::Offsets)?,
             numeric: module(Source::Numeric)?,
         })
+    }
+
+    /// Calls `launch` with every bin, the largest rows first, and a stream for it; `main` waits for
+    /// all of them.
+    pub(super) fn on_streams(
+        &self,
+        main: &Stream,
+        counters: &Counters,
+        bins: usize,
+        mut launch: impl FnMut(usize, &Stream) -> Result<()>,
+    ) -> Result<()> {
+        let filled: Vec<_> = (0..bins).rev().filter(|bin| counters.rows(*bin) > 0).collect();
+        let begun = main.record()?;
+        let side = &self.side[..filled.len().saturating_sub(1).min(self.side.len())];
+        for stream in side {
+            stream.wait(&begun)?;
+        }
+        for (turn, bin) in filled.into_iter().enumerate() {
+            let place = turn % (side.len() + 1);
+            launch(bin, side.get(place).unwrap_or(main))?;
+        }
+        side.iter().try_for_each(|stream| main.wait(&stream.record()?))
     }
 
     /// The workspace for a product with so many rows.
@@ -270,8 +309,8 @@ impl Kernels {
         o: &Operands,
     ) -> Result<()> {
         let rows = o.a.rows.max(1);
-        let mean = o.a.nnz.div_ceil(rows).clamp(1, 32);
-        arguments.log_lanes = mean.next_power_of_two().ilog2();
+        let lanes = o.a.nnz.div_ceil(PER_LANE * rows).clamp(1, 32);
+        arguments.log_lanes = lanes.next_power_of_two().ilog2();
         let least = ANALYSIS as usize >> arguments.log_lanes;
         let tile = rows.div_ceil(self.ctas).next_power_of_two().clamp(least, ANALYSIS as usize);
         arguments.tile = tile as u32;
@@ -298,6 +337,16 @@ impl Kernels {
         unsafe { self.offsets.kernel(c"offsets")?.launch(stream, (grid, 1), SCAN, arguments) }
     }
 
+    /// Queues setting the bits of B's entries.
+    ///
+    /// # Safety
+    /// As [`Kernels::analyse`].
+    pub(super) unsafe fn bits(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
+        let grid = arguments.rows_b.div_ceil(u64::from(BLOCK / 32));
+        // SAFETY: as above.
+        unsafe { self.symbolic.kernel(c"bits")?.launch(stream, (grid, 1), BLOCK, arguments) }
+    }
+
     /// Queues the symbolic phase of one bin.
     ///
     /// # Safety
@@ -314,6 +363,7 @@ impl Kernels {
         let teams = self.teams(bin.team);
         let shared = match bin.accumulator {
             Accumulator::Table { entries } => teams * 8 * entries as usize,
+            Accumulator::None => 0,
             _ => {
                 let words = counters.widest(number).div_ceil(32);
                 arguments.words = words.min(self.limits.shared / 4 / teams) as u32;
@@ -341,10 +391,10 @@ impl Kernels {
         let words = counters.widest(number).div_ceil(32);
         let shared = match bin.accumulator {
             Accumulator::None => 0,
-            Accumulator::Table { entries } => teams * entries as usize * (8 + 2 * (sum + 4)),
+            Accumulator::Table { entries } => teams * (entries as usize * (8 + 2 * (sum + 4)) + 8),
             Accumulator::Dense => {
                 arguments.words = words as u32;
-                words * 32 * (sum + 1)
+                words * (32 * sum + 4)
             }
             Accumulator::Mask => {
                 let room = self.limits.shared / teams;
@@ -377,9 +427,12 @@ impl Kernels {
         if arguments.count == 0 {
             return Ok(());
         }
-        let kernel = kernel(module, bin.kernel, shared)?;
-        let grid = u64::from(arguments.count).div_ceil(self.teams(bin.team) as u64);
-        let block = self.block(bin.team);
+        // Where few CTAs fit on a multiprocessor they should be large.
+        let crowded = bin.team == Team::Wide && shared > CROWDED;
+        let (name, team) = if crowded { (c"huge", Team::Huge) } else { (bin.kernel, bin.team) };
+        let kernel = kernel(module, name, shared)?;
+        let grid = u64::from(arguments.count).div_ceil(self.teams(team) as u64);
+        let block = self.block(team);
         // SAFETY: as above.
         unsafe { kernel.launch_with_shared(stream, (grid, 1), block, shared, &arguments) }
     }
@@ -390,6 +443,8 @@ impl Kernels {
             Team::Lanes(_) => BLOCK,
             Team::Wide => self.config.wide,
             Team::Huge => self.config.huge,
+            Team::Giant => GIANT_TEAM,
+            Team::Dense => self.config.dense,
         }
     }
 

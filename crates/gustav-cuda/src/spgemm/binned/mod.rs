@@ -12,10 +12,14 @@ use super::catalog::Method;
 use super::operands::Operands;
 use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
-use bins::{Counters, NUMERIC, SYMBOLIC};
-use kernels::{Arguments, Kernels, Team};
+use bins::{Counters, NUMERIC, SYMBOLIC, UNITED};
+use kernels::{Arguments, Kernels};
 
+#[cfg(test)]
 pub(crate) use kernels::{Limits, Source, request};
+
+// Symbolic bins of rows of many products: wide and huge.
+const LARGE: [usize; 2] = [3, 4];
 
 /// Threads of the CTAs that share a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -24,11 +28,13 @@ pub struct Config {
     pub wide: u32,
     /// For larger ones.
     pub huge: u32,
+    /// For those with a sum for every column.
+    pub dense: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { wide: 256, huge: 1024 }
+        Config { wide: 256, huge: 512, dense: 256 }
     }
 }
 
@@ -49,7 +55,8 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 }
 
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
-    vec![Config::default(), Config { wide: 128, huge: 512 }, Config { wide: 512, huge: 1024 }]
+    let own = Config::default();
+    vec![own, Config { dense: 128, ..own }, Config { wide: 128, ..own }]
 }
 
 /// Sizes of C's rows and the bins of the numeric phase.
@@ -101,9 +108,17 @@ impl Prepared {
                 kernels.analyse(stream, &mut arguments, o)?;
                 symbolic = read(arguments.counters)?;
             }
-            for (bin, team) in SYMBOLIC.iter().enumerate().rev() {
-                kernels.count(stream, &arguments, &symbolic, bin, team)?;
+            let bits = bits_of_b(device, o, &symbolic)?;
+            if let Some((words, buffer)) = &bits {
+                (arguments.bits, arguments.bit_words) = (buffer.address(), *words);
+                kernels.bits(stream, &arguments)?;
             }
+            kernels.on_streams(stream, &symbolic, SYMBOLIC.len(), |number, stream| {
+                let united = bits.is_some() && LARGE.contains(&number);
+                let bin = if united { &UNITED } else { &SYMBOLIC[number] };
+                kernels.count(stream, &arguments, &symbolic, number, bin)
+            })?;
+            drop(bits);
             clear(arguments.counters, layout.zeroed)?;
             kernels.offsets(stream, &arguments)?;
             let numeric = read(arguments.counters)?;
@@ -131,12 +146,29 @@ impl Prepared {
         arguments.c_indices = c.indices().address();
         arguments.c_values = c.values().address();
         arguments.alpha = o.alpha;
-        for (bin, team) in NUMERIC.iter().enumerate().rev() {
+        let (kernels, counters) = (&self.kernels, &self.numeric);
+        kernels.on_streams(device.stream(), counters, NUMERIC.len(), |number, stream| {
             // SAFETY: the caller's promise; C has as many entries as the offsets say.
-            unsafe { self.kernels.sum(device.stream(), &arguments, &self.numeric, bin, team)? };
-        }
-        Ok(())
+            unsafe { kernels.sum(stream, &arguments, counters, number, &NUMERIC[number]) }
+        })
     }
+}
+
+/// Room for B as bits, cleared, and its words a row, where bits are fewer than indices and rows of
+/// many products want them.
+fn bits_of_b(
+    device: &Device,
+    o: &Operands,
+    symbolic: &Counters,
+) -> Result<Option<(u32, DeviceBuffer<u32>)>> {
+    let words = o.b.cols.div_ceil(32);
+    let wanted = LARGE.into_iter().any(|bin| symbolic.rows(bin) > 0);
+    if !wanted || o.b.rows.saturating_mul(words) > o.b.nnz {
+        return Ok(None);
+    }
+    let mut bits = DeviceBuffer::queued(device, o.b.rows * words, "B as bits")?;
+    bits.fill(0, device.stream())?;
+    Ok(Some((words as u32, bits)))
 }
 
 impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {

@@ -1,0 +1,157 @@
+//! What every product has to satisfy, on matrices larger than the battery's.
+
+use gustav_core::{Csr, CsrView, Scalar, bf16};
+use gustav_cuda::spgemm::{Options, SpgemmPlan};
+use gustav_cuda::{Device, DeviceBuffer, DeviceCsr};
+use gustav_testkit::battery::matrices::random_rows;
+use gustav_testkit::oracle;
+
+use crate::device;
+
+/// A·B with the algorithm that is chosen, checked against the oracle.
+fn product<T: Scalar>(device: &Device, a: CsrView<'_, T>, b: CsrView<'_, T>) -> Csr<T> {
+    let (on_a, on_b) = (DeviceCsr::upload(device, &a), DeviceCsr::upload(device, &b));
+    let (on_a, on_b) = (on_a.expect("A"), on_b.expect("B"));
+    let options = Options::default();
+    let mut plan = SpgemmPlan::new(&on_a, &on_b, &on_a.spgemm(&on_b), &options).expect("a plan");
+    let one = T::one().to_accum();
+    let c = plan.execute(&on_a, one, &on_b, device.stream()).expect("C").download().expect("C");
+    let verdict = oracle::Spgemm::new(a, b).verify(c.view()).expect("shapes fit");
+    assert!(verdict.ok, "{verdict}");
+    c
+}
+
+/// Rows of mixed lengths, every hundredth of them long.
+fn mixed(rows: usize, columns: usize, seed: u64) -> Csr<f64> {
+    random_rows(rows, columns, seed, |row| match row % 100 {
+        0 => columns / 3,
+        1..=20 => 0,
+        r => r % 17,
+    })
+}
+
+fn eye(n: usize) -> Csr<f64> {
+    let offsets = (0..=n as u32).collect::<Vec<_>>();
+    let indices = (0..n as u32).collect::<Vec<_>>();
+    Csr::new(n, n, offsets, indices, vec![1.0; n]).expect("a matrix")
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_identity_changes_nothing() {
+    let device = device();
+    let a = mixed(3000, 2000, 1);
+    assert_eq!(product(&device, a.view(), eye(2000).view()), a);
+    assert_eq!(product(&device, eye(3000).view(), a.view()), a);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn products_associate() {
+    let device = device();
+    // Small integers: sums are exact in any order.
+    let whole = |mut m: Csr<f64>| {
+        m.values_mut().iter_mut().for_each(|v| *v = (*v * 4.0).round());
+        m
+    };
+    let (a, b, c) = (mixed(900, 800, 2), mixed(800, 700, 3), mixed(700, 600, 4));
+    let (a, b, c) = (whole(a), whole(b), whole(c));
+    let left = product(&device, product(&device, a.view(), b.view()).view(), c.view());
+    let right = product(&device, a.view(), product(&device, b.view(), c.view()).view());
+    assert_eq!(left, right);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn hub_times_hub_and_one_column() {
+    let device = device();
+    let n = 60_000;
+    let hub =
+        random_rows::<f32, u32, u32>(n, n, 5, |row| if row % 20_000 == 7 { 40_000 } else { 2 });
+    product(&device, hub.view(), hub.view());
+    let offsets = (0..=n as u32).collect::<Vec<_>>();
+    let column = Csr::new(n, n, offsets, vec![7; n], vec![0.5f32; n]).expect("a matrix");
+    let c = product(&device, column.view(), hub.view());
+    assert_eq!(c.nnz(), n * 40_000);
+    product(&device, hub.view(), column.view());
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_cancels_stays_as_zero() {
+    let a = Csr::new(1, 2, vec![0u32, 2], vec![0, 1], vec![1.0f64, -1.0]).expect("a matrix");
+    let b = Csr::new(2, 1, vec![0u32, 1, 2], vec![0, 0], vec![3.0, 3.0]).expect("a matrix");
+    let c = product(&device(), a.view(), b.view());
+    assert_eq!((c.nnz(), c.values()[0]), (1, 0.0));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn full_rows_of_every_type() {
+    fn check<T: Scalar>(device: &Device) {
+        let a = random_rows::<T, u32, u32>(300, 500, 6, |row| 100 + row);
+        let b = random_rows::<T, u32, u32>(500, 9000, 7, |row| 4 * row + 300);
+        product(device, a.view(), b.view());
+    }
+    let device = device();
+    check::<f32>(&device);
+    check::<f64>(&device);
+    check::<bf16>(&device);
+    check::<i64>(&device);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_known_pattern_takes_new_values() {
+    let device = device();
+    let mut host = mixed(2000, 2000, 8);
+    let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let options = Options::default();
+    let mut plan = SpgemmPlan::new(&a, &a, &a.spgemm(&a), &options).expect("a plan");
+    let stream = device.new_stream().expect("a stream");
+    let mut c = plan.execute(&a, 1.0, &a, &stream).expect("C");
+    for _ in 0..3 {
+        host.values_mut().iter_mut().for_each(|v| *v = 1.5 - *v);
+        a.values_mut().write(host.values()).expect("values");
+        c.values_mut().fill(0xff, &stream).expect("poison");
+        plan.execute_into(&a, 2.0, &a, &mut c, &stream).expect("C");
+        stream.synchronize().expect("done");
+        let found = c.download().expect("C");
+        let reference = oracle::Spgemm::new(host.view(), host.view());
+        let reference = oracle::Spgemm { alpha: Some(2.0), ..reference };
+        assert!(reference.verify(found.view()).expect("shapes fit").ok);
+    }
+    let mut other = DeviceCsr::upload(&device, &host.view()).expect("another");
+    assert!(plan.execute_into(&a, 2.0, &a, &mut other, &stream).is_err());
+}
+
+#[test]
+#[ignore = "needs a CUDA device with 20 GB"]
+fn more_products_than_32_bits_count() {
+    let device = device();
+    // 70,000 x 70,000 ones in row 0 of A and column 0 of B, times one row of 70,000.
+    let n = 70_000usize;
+    let buffer = |values: &[u32]| DeviceBuffer::from_slice(&device, values, "a pattern");
+    let ones = |count: usize| DeviceBuffer::from_slice(&device, &vec![1.0f32; count], "ones");
+    let columns: Vec<u32> =
+        (0..n as u32).flat_map(|row| (0..1000).map(move |c| (row + c) % 70_000)).collect();
+    let offsets: Vec<u32> = (0..=n as u32).map(|row| row * 1000).collect();
+    // SAFETY: offsets rise to the number of entries, and every column exists.
+    let b = unsafe {
+        let parts = (buffer(&offsets).expect("B"), buffer(&columns).expect("B"));
+        DeviceCsr::from_parts(n, n, parts.0, parts.1, ones(columns.len()).expect("B")).expect("B")
+    };
+    let all: Vec<u32> = (0..n as u32).cycle().take(70 * n).collect();
+    let offsets: Vec<u32> = (0..=70).map(|row| row * n as u32).collect();
+    // SAFETY: as above.
+    let a = unsafe {
+        let parts = (buffer(&offsets).expect("A"), buffer(&all).expect("A"));
+        DeviceCsr::from_parts(70, n, parts.0, parts.1, ones(all.len()).expect("A")).expect("A")
+    };
+    let options = Options::default();
+    let mut plan = SpgemmPlan::new(&a, &b, &a.spgemm(&b), &options).expect("a plan");
+    assert!(plan.products().is_none_or(|p| p == 4_900_000_000));
+    let c = plan.execute(&a, 1.0, &b, device.stream()).expect("C").download().expect("C");
+    assert_eq!(c.nnz(), 70 * n);
+    assert!(c.values().iter().all(|v| *v == 1000.0));
+}
