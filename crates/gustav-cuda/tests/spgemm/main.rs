@@ -8,9 +8,9 @@ use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
 mod binned;
 mod dense_naive;
 mod pipeline;
+mod properties;
 mod shared_row;
 mod tiled;
-mod properties;
 mod vendor;
 
 /// The first device; these tests are ignored where there is none.
