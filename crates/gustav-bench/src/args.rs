@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use gustav_core::{Error, Result};
 
@@ -58,6 +59,25 @@ impl BenchArgs {
             seed: 1,
             quiet: false,
         }
+    }
+}
+
+/// When no case is begun any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End(Option<Instant>);
+
+impl End {
+    /// Whether there is time for another case.
+    pub fn is_due(self) -> bool {
+        self.0.is_none_or(|end| Instant::now() < end)
+    }
+}
+
+impl BenchArgs {
+    /// The end of a run that begins now; a number of minutes too large to be told is none.
+    pub(crate) fn end(&self) -> End {
+        let wait = |m: f64| Duration::try_from_secs_f64(60.0 * m.max(0.0)).ok();
+        End(self.minutes.and_then(wait).and_then(|wait| Instant::now().checked_add(wait)))
     }
 }
 

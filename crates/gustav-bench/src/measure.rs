@@ -206,7 +206,7 @@ fn time<T: Value>(entries: &mut [Entry<'_, T>], timing: &Timing) {
 }
 
 /// Sets every record beside the fastest right peer.
-fn compare(records: &mut [Record]) {
+pub(crate) fn compare(records: &mut [Record]) {
     let right = records.iter().filter(|r| r.engine != "gustav" && r.status == Status::Ok);
     let times = right.filter_map(|r| Some((r.execute_ms?, r.engine.clone())));
     let Some((best, name)) = times.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use gustav_core::{Error, Result};
+use gustav_core::{CsrView, Error, Result, Scalar};
 use serde::{Deserialize, Serialize};
 
 use crate::{Case, Gpu, Machine};
@@ -89,6 +89,9 @@ pub struct Record {
     pub upper_ms: Option<f64>,
     /// Median time of an execution that reuses the symbolic work of a plan (SpGEMM).
     pub reuse_ms: Option<f64>,
+    /// Median time of the products in one run of a program, whose whole time is `execute_ms`.
+    #[serde(default)]
+    pub product_ms: Option<f64>,
     /// Rounds in which this engine took its turn.
     pub rounds: usize,
     /// Executions timed in each of its turns; the median of a turn is one sample.
@@ -155,6 +158,7 @@ impl Record {
             lower_ms: None,
             upper_ms: None,
             reuse_ms: None,
+            product_ms: None,
             rounds: 0,
             repeats: 0,
             best_peer: None,
@@ -172,6 +176,19 @@ impl Record {
             threads: 0,
             seed: 0,
             group: 0,
+        }
+    }
+
+    /// The record with what is known of A, a matrix of `kind`.
+    pub(crate) fn on<T: Scalar>(self, kind: &str, a: &CsrView<'_, T>) -> Self {
+        Record {
+            kind: kind.into(),
+            rows: a.nrows(),
+            cols: a.ncols(),
+            nnz: a.nnz(),
+            mean_row_length: a.nnz() as f64 / a.nrows().max(1) as f64,
+            max_row_length: (0..a.nrows()).map(|r| a.row_len(r)).max().unwrap_or(0),
+            ..self
         }
     }
 
@@ -302,6 +319,7 @@ pub(crate) mod tests {
             lower_ms: None,
             upper_ms: None,
             reuse_ms: None,
+            product_ms: None,
             rounds: 15,
             repeats: 1,
             best_peer: None,

@@ -1,11 +1,10 @@
 //! A whole run: matrices, cases, progress and the record file.
 
-use std::time::{Duration, Instant};
-
 use gustav_core::{Csr, DType, Error, Operation, Result, Scalar, buffer::available_memory};
 use gustav_cpu::Threads;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::args::End;
 use crate::cuda::Started;
 use crate::engine::Task;
 use crate::measure::{Setting, measure};
@@ -13,7 +12,9 @@ use crate::peers::{Launch, Peers};
 use crate::schedule::{self, Typed, algorithms};
 use crate::value::Value;
 use crate::workload::{self, Workload, products, random, with_fresh_values};
-use crate::{Bandwidth, BenchArgs, Machine, Outcome, Record, RecordFile, Status, Suite, allocator};
+use crate::{
+    Bandwidth, BenchArgs, Machine, Outcome, Record, RecordFile, Status, Suite, allocator, programs,
+};
 
 /// Measures what `args` asks for, and appends a record per engine and case to its file.
 ///
@@ -28,6 +29,9 @@ use crate::{Bandwidth, BenchArgs, Machine, Outcome, Record, RecordFile, Status, 
 pub fn run(args: &BenchArgs) -> Result<Outcome> {
     allocator::keep_freed_memory();
     let suite = schedule::suite(args)?;
+    if !suite.programs.is_empty() {
+        return programs::run(args, &suite);
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = Threads::new(args.threads.unwrap_or(cores), true)?;
     let folder = tempfile::tempdir().map_err(|source| Error::Io {
@@ -78,10 +82,10 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         threads: &threads,
         bandwidth: &bandwidth,
         machine,
-        end: args.minutes.and_then(after),
+        end: args.end(),
     };
     for (workload, cases) in plan.into_iter().filter(|(_, cases)| !cases.is_empty()) {
-        if !session.is_due() {
+        if !session.end.is_due() {
             break;
         }
         bar.set_message(workload.name.clone());
@@ -113,12 +117,6 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The moment so many minutes from now; `None` when it is too far to be told.
-fn after(minutes: f64) -> Option<Instant> {
-    let wait = Duration::try_from_secs_f64(60.0 * minutes.max(0.0)).ok()?;
-    Instant::now().checked_add(wait)
-}
-
 fn progress(total: u64, quiet: bool) -> ProgressBar {
     // Indicatif draws nothing when standard error is no terminal.
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -135,16 +133,10 @@ struct Session<'a> {
     threads: &'a Threads,
     bandwidth: &'a Bandwidth,
     machine: Machine,
-    /// No case is begun after this.
-    end: Option<Instant>,
+    end: End,
 }
 
 impl Session<'_> {
-    /// Whether there is time for another case.
-    fn is_due(&self) -> bool {
-        self.end.is_none_or(|end| Instant::now() < end)
-    }
-
     /// Measures the cases of one matrix and one type.
     fn matrix<T: Value>(
         &mut self,
@@ -168,7 +160,7 @@ impl Session<'_> {
         let pool = random::<T>(a.ncols() * columns, seed.wrapping_mul(5) + 2)?;
         self.peers.give(a.view(), b.as_ref().map(|b| b.view()), &pool)?;
         for typed in cases {
-            if !self.is_due() {
+            if !self.end.is_due() {
                 break;
             }
             let blank = self.blank(workload, &a, typed);
@@ -228,20 +220,13 @@ impl Session<'_> {
 
     /// The record of a case before anything was measured.
     fn blank<T: Scalar>(&self, workload: &Workload, a: &Csr<T>, typed: &Typed) -> Record {
-        let view = a.view();
         Record {
             suite: self.suite.name.clone(),
-            kind: workload.kind.clone(),
-            rows: a.nrows(),
-            cols: a.ncols(),
-            nnz: a.nnz(),
-            mean_row_length: a.nnz() as f64 / a.nrows().max(1) as f64,
-            max_row_length: (0..a.nrows()).map(|r| view.row_len(r)).max().unwrap_or(0),
             machine: self.machine.clone(),
             gpu: self.gpu.map(|g| g.about.clone()),
             threads: self.threads.count(),
             seed: self.args.seed,
-            ..Record::blank(typed.case.clone())
+            ..Record::blank(typed.case.clone()).on(&workload.kind, &a.view())
         }
     }
 }

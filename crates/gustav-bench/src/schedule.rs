@@ -97,6 +97,15 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
             }
         }
     }
+    for solve in suite.programs.iter().filter(|s| args.only.matches(&s.case())) {
+        let engines = solve.engines(suite.device.as_deref());
+        (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
+        match held.get(&solve.case()).is_some_and(|found| engines.iter().all(|e| found.contains(e)))
+        {
+            true => all.held += 1,
+            false => turns += engines.len(),
+        }
+    }
     let seconds = |share: f64| turns as f64 * (share * (suite.timing.budget_s + BESIDE_S));
     (all.least_s, all.most_s) = (seconds(QUICK), seconds(SLOW));
     Ok(all)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use gustav_core::{DType, Error, Layout, Operation, Result};
 use serde::Deserialize;
 
+use crate::Solve;
 use crate::timing::Timing;
 
 /// Suites that come with the program.
@@ -15,6 +16,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-orders-source", include_str!("../../../bench/suites/gpu-orders-source.toml")),
     ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
+    ("programs", include_str!("../../../bench/suites/programs.toml")),
     ("quick", include_str!("../../../bench/suites/quick.toml")),
     ("regression", include_str!("../../../bench/suites/regression.toml")),
     ("tune", include_str!("../../../bench/suites/tune.toml")),
@@ -34,9 +36,14 @@ pub struct Suite {
     #[serde(default)]
     pub matrices: Vec<Source>,
     /// What is computed with each.
+    #[serde(default)]
     pub products: Products,
     /// Who computes.
+    #[serde(default)]
     pub engines: Engines,
+    /// Whole programs, in place of products.
+    #[serde(default)]
+    pub programs: Vec<Solve>,
     /// How long each case is measured.
     #[serde(default)]
     pub timing: Timing,
@@ -67,7 +74,7 @@ pub struct Source {
 }
 
 /// What is computed with each matrix.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Products {
     /// The operations.
@@ -93,7 +100,7 @@ fn default_products() -> u64 {
 }
 
 /// Who computes.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engines {
     /// Our algorithms by name, `auto` among them; `all` for every algorithm of the operation.
@@ -199,7 +206,8 @@ mod tests {
         for (name, _) in SHIPPED {
             let suite = Suite::find(name).unwrap();
             assert_eq!(&suite.name, name);
-            assert!(!suite.matrices.is_empty() && !suite.engines.ours.is_empty());
+            let products = !suite.matrices.is_empty() && !suite.engines.ours.is_empty();
+            assert!(products != !suite.programs.is_empty(), "{name}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::{Case, Record, Status};
+use crate::{Case, Record, Status, programs};
 
 /// The peers that the bars are set against.
 pub const VENDORS: [&str; 2] = ["mkl", "graphblas"];
@@ -113,11 +113,13 @@ const BARS: [Bar; 4] = [
 const CRATE_BARS: [(&str, f64); 2] = [("sprs", 2.0), ("faer", 3.0)];
 
 /// The whole summary as text: tables, the losses, the bars and what failed, first of the CPU, then
-/// of GPUs.
+/// of GPUs, then programs.
 pub fn summary(records: &[Record]) -> String {
     let mut out = String::new();
+    let (around, products): (Vec<Record>, Vec<Record>) =
+        records.iter().cloned().partition(programs::is_program);
     let (there, here): (Vec<Record>, Vec<Record>) =
-        records.iter().cloned().partition(|r| r.gpu.is_some());
+        products.into_iter().partition(|r| r.gpu.is_some());
     if !here.is_empty() {
         let comparisons = compare(&here, "auto");
         tables(&mut out, &comparisons);
@@ -126,6 +128,9 @@ pub fn summary(records: &[Record]) -> String {
     }
     if !there.is_empty() {
         out += &crate::cuda::summary(&there);
+    }
+    if !around.is_empty() {
+        out += &programs::summary(&around);
     }
     faults(&mut out, records);
     out

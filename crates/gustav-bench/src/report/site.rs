@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::programs::is_program;
 use crate::{Case, Comparison, Record, Status, VENDORS, compare};
 
 /// What is computed, whatever the matrix.
@@ -59,9 +60,11 @@ impl Product {
 pub(crate) struct Site {
     /// The place in words.
     pub name: String,
-    /// Its records.
+    /// Its records of products.
     pub records: Vec<Record>,
-    /// The peers whose best is the mark: the vendors where there are any, else every peer.
+    /// Its records of programs.
+    pub programs: Vec<Record>,
+    /// The peers that count: the vendors where there are any, else every peer.
     pub rivals: Vec<String>,
 }
 
@@ -83,8 +86,9 @@ impl Site {
             sites.entry(name(record)).or_default().push(record.clone());
         }
         let site = |(name, records): (String, Vec<Record>)| {
+            let (programs, records): (Vec<_>, Vec<_>) = records.into_iter().partition(is_program);
             let rivals = rivals(&records);
-            Site { name, records, rivals }
+            Site { name, records, programs, rivals }
         };
         sites.into_iter().map(site).collect()
     }
@@ -96,11 +100,7 @@ impl Site {
 
     /// The rivals in words.
     pub fn rivals_named(&self) -> String {
-        match self.rivals.len() {
-            0 => "no peer".into(),
-            1 => self.rivals[0].clone(),
-            _ => format!("the best of {}", self.rivals.join(", ")),
-        }
+        if self.rivals.is_empty() { "none".into() } else { self.rivals.join(", ") }
     }
 
     /// Time of the fastest rival over ours.

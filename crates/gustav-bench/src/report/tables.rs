@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::site::{CHOOSERS, Product, Site};
 use super::table::Table;
+use crate::programs::share;
 use crate::{Comparison, Ratios, Record, Status};
 
 /// Every table that the records fill.
@@ -13,6 +14,7 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Table> {
         kinds(sites),
         peers(sites),
         algorithms(sites),
+        programs(sites),
         losses(sites),
         faults(sites),
         machines(sites),
@@ -52,8 +54,8 @@ fn summary(sites: &[Site]) -> Table {
         id: "summary",
         title: "Summary",
         caption: format!(
-            "Time of the mark over the time of auto, per matrix; above 1 gustav is faster, and a \
-             matrix below 1 is lost. The mark: {}.",
+            "Time of the best peer over the time of auto, per matrix; above 1 gustav is faster, and a \
+             matrix below 1 is lost. Peers that count: {}.",
             marks(sites)
         ),
         head: &[
@@ -162,6 +164,50 @@ fn is_fastest(c: &Comparison<'_>, rounds: &BTreeMap<&crate::Case, Vec<&Record>>)
     best.is_some() && c.ours.execute_ms == best
 }
 
+fn programs(sites: &[Site]) -> Table {
+    let mut rows = Vec::new();
+    for site in sites {
+        for r in site.programs.iter().filter(|r| r.status == Status::Ok) {
+            let number = |x: Option<f64>, digits: usize| {
+                x.map_or_else(String::new, |x| format!("{x:.digits$}"))
+            };
+            rows.push(vec![
+                site.name.clone(),
+                r.case.operation.clone(),
+                r.case.matrix.clone(),
+                r.case.columns.to_string(),
+                r.engine.clone(),
+                number(r.execute_ms, 2),
+                number(r.product_ms, 2),
+                number(share(r), 0),
+                number(r.ratio, 2),
+            ]);
+        }
+    }
+    Table {
+        id: "programs",
+        title: "Whole programs",
+        caption: "Time to solution, the products in it, and the time of the best other engine \
+                  over that of gustav. cg: conjugate gradients with many right-hand sides; gcn: \
+                  two layers of graph convolution; paths: shortest paths over min and +. The \
+                  engine loop is a loop over rows on one thread; on a GPU every product moves \
+                  its operands there and back."
+            .into(),
+        head: &[
+            "place",
+            "program",
+            "matrix",
+            "columns",
+            "engine",
+            "total (ms)",
+            "products (ms)",
+            "share (%)",
+            "to the best other",
+        ],
+        rows,
+    }
+}
+
 fn losses(sites: &[Site]) -> Table {
     let mut lost = Vec::new();
     for site in sites {
@@ -188,7 +234,7 @@ fn losses(sites: &[Site]) -> Table {
     Table {
         id: "losses",
         title: "Losses",
-        caption: "Every case where the mark is faster than auto, worst first.".into(),
+        caption: "Every case where a peer that counts is faster than auto, worst first.".into(),
         head: &[
             "place",
             "case",
@@ -197,7 +243,7 @@ fn losses(sites: &[Site]) -> Table {
             "ratio",
             "ours (ms)",
             "algorithm",
-            "mark (ms)",
+            "best peer (ms)",
         ],
         rows: lost.into_iter().map(|(_, cells)| cells).collect(),
     }
@@ -206,7 +252,8 @@ fn losses(sites: &[Site]) -> Table {
 fn faults(sites: &[Site]) -> Table {
     let mut rows = Vec::new();
     for site in sites {
-        for r in site.records.iter().filter(|r| r.status != Status::Ok) {
+        let all = site.records.iter().chain(&site.programs);
+        for r in all.filter(|r| r.status != Status::Ok) {
             let word = match r.status {
                 Status::Wrong => "WRONG",
                 Status::Failed => "failed",

@@ -48,6 +48,9 @@ fn everything() -> Vec<Record> {
         full.case.matrix = format!("full{k}");
         add(full);
     }
+    let mut program = Record { product_ms: Some(1.0), ..timed("p", "gustav", "auto", 2.0) };
+    program.case.operation = "cg".into();
+    add(program);
     let stage = |lane: &str, name: &str, start_ms: f64| Stage {
         lane: lane.into(),
         name: name.into(),
@@ -74,7 +77,9 @@ fn records_that_hold_everything_leave_no_figure_out() {
     let count = ids.len();
     ids.dedup();
     assert_eq!(ids.len(), count, "two figures have one name: {ids:?}");
-    assert_eq!(report.tables.len(), 7);
+    assert_eq!(report.tables.len(), 8);
+    let programs = report.tables.iter().find(|t| t.id == "programs").unwrap();
+    assert_eq!(programs.rows[0][7], "50", "the share of the products in percent");
 }
 
 #[test]

@@ -77,12 +77,6 @@ impl Study<'_> {
         let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
         let blank = Record {
             suite: self.suite.name.clone(),
-            kind: name.split(':').next().unwrap_or_default().into(),
-            rows: a.nrows(),
-            cols: a.ncols(),
-            nnz: a.nnz(),
-            mean_row_length: a.nnz() as f64 / a.nrows().max(1) as f64,
-            max_row_length: (0..a.nrows()).map(|r| a.view().row_len(r)).max().unwrap_or(0),
             products: Some(products(a, a)),
             engine: "gustav".into(),
             machine: self.machine.clone(),
@@ -90,7 +84,7 @@ impl Study<'_> {
             group: group as u64,
             seed: 1,
             versions: [("gustav".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
-            ..Record::blank(case)
+            ..Record::blank(case).on(name.split(':').next().unwrap_or_default(), &a.view())
         };
         let mut records = device::dense_c(self.gpu, a, &blank)?;
         records.extend(device::csr_c(self.gpu, a, &blank)?);

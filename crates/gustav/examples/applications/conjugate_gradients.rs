@@ -3,7 +3,7 @@
 
 use gustav::{Csr, Dense, Layout, Result};
 
-use crate::engine::Engine;
+use super::engine::Engine;
 
 // Residuals have become so much smaller at the end.
 const TOLERANCE: f32 = 1e-4;
@@ -97,8 +97,8 @@ fn add(x: &mut Dense<f32>, factors: &[f32], y: &Dense<f32>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::{Rival, plus_times};
     use super::*;
-    use crate::engine::{Rival, plus_times};
 
     #[test]
     fn the_residual_is_as_small_as_asked_for() {

@@ -3,7 +3,7 @@
 
 use gustav::{Csr, Dense, Layout, Result};
 
-use crate::engine::Engine;
+use super::engine::Engine;
 
 /// Every row of the pattern sums to one.
 pub fn prepare(pattern: &Csr<f32>) -> Result<Csr<f32>> {

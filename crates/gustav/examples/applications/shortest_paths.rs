@@ -3,7 +3,7 @@
 
 use gustav::{Csr, Dense, Layout, Result};
 
-use crate::engine::Engine;
+use super::engine::Engine;
 
 /// Edges of lengths 1 to 10, and of length 0 from every vertex to itself.
 pub fn prepare(pattern: &Csr<f32>) -> Result<Csr<f32>> {
@@ -43,8 +43,8 @@ pub fn solve(a: &Csr<f32>, columns: usize, engine: &mut dyn Engine) -> Result<(D
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::min_plus;
     use super::*;
-    use crate::engine::min_plus;
 
     #[test]
     fn distances_on_a_path_are_sums_of_its_edges() {

@@ -8,7 +8,7 @@ use super::super::figure::{Figure, Mark, Series, distribution, percentiles, slug
 use super::super::site::{CHOOSERS, Product, Site};
 use super::series;
 
-/// Speed-ups over the mark for every place: a box for every product.
+/// Speed-ups over the best peer for every place: a box for every product.
 pub(crate) fn overview(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {
@@ -33,17 +33,17 @@ fn boxed(site: &Site, id: &str, title: &str, found: Vec<(String, [f64; 5])>) -> 
         title: format!("{}: {title}", site.name),
         caption: format!(
             "Boxes hold the middle half of the matrices, whiskers 90 % of them, the dark line is \
-             the median. The mark: {}.",
+             the median. Peers that count: {}.",
             site.rivals_named()
         ),
         x: Axis::names("", names),
-        y: Axis::log("time of the mark / ours"),
+        y: Axis::log("time of the best peer / ours"),
         series: vec![Series { name: String::new(), mark: Mark::Boxes(boxes.collect()) }],
-        rules: vec![(1.0, format!("as fast as {}", site.rivals_named()))],
+        rules: vec![(1.0, format!("as fast as the best of {}", site.rivals_named()))],
     }
 }
 
-/// Speed-ups over the mark for every place and operation: a box for every type and n.
+/// Speed-ups over the best peer for every place and operation: a box for every type and n.
 pub(crate) fn boxes(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {

@@ -13,7 +13,7 @@ use crate::{Case, Record, Status};
 
 type Points = Vec<(f64, f64)>;
 
-/// Time against N for every density, and speed-up over the mark against N by density.
+/// Time against N for every density, and speed-up over the best peer against N by density.
 pub(crate) fn sizes(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {
@@ -56,11 +56,11 @@ pub(crate) fn sizes(sites: &[Site]) -> Vec<Figure> {
             figures.push(Figure {
                 id: slug(&format!("size speedup {} {name} {variant}", site.name)),
                 title: format!("{name} {variant}, {}: speed-up by size", site.name),
-                caption: format!("The mark: {}.", site.rivals_named()),
+                caption: format!("Peers that count: {}.", site.rivals_named()),
                 x: Axis::log("N"),
-                y: Axis::log("time of the mark / ours"),
+                y: Axis::log("time of the best peer / ours"),
                 series: series(groups, Mark::Line),
-                rules: vec![(1.0, "as fast as the mark".into())],
+                rules: vec![(1.0, "as fast as the best peer".into())],
             });
         }
     }

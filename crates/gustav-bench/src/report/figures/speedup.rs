@@ -1,4 +1,4 @@
-//! Speed-up over the mark against mean row length (figure 6 of Yang, Buluç, Owens, "Design
+//! Speed-up over the best peer against mean row length (figure 6 of Yang, Buluç, Owens, "Design
 //! Principles for Sparse Matrix Multiplication on the GPU", Euro-Par 2018).
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use super::super::site::{Product, Site};
 use super::series;
 
 const X: &str = "mean row length (nonzeros)";
-const Y: &str = "time of the mark / ours";
+const Y: &str = "time of the best peer / ours";
 
 fn figure(id: &str, title: String, caption: String, groups: Vec<(String, Points)>) -> Figure {
     Figure {
@@ -19,7 +19,7 @@ fn figure(id: &str, title: String, caption: String, groups: Vec<(String, Points)
         x: Axis::log(X),
         y: Axis::log(Y),
         series: series(groups, Mark::Points),
-        rules: vec![(1.0, "as fast as the mark".into())],
+        rules: vec![(1.0, "as fast as the best peer".into())],
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn by_row_length(sites: &[Site]) -> Vec<Figure> {
             figures.push(figure(
                 &format!("speedup {} {name} {dtype}", site.name),
                 format!("{name} {dtype}, {}: speed-up against mean row length", site.name),
-                format!("A point a matrix. The mark: {}.", site.rivals_named()),
+                format!("A point a matrix. Peers that count: {}.", site.rivals_named()),
                 groups,
             ));
         }
@@ -80,7 +80,10 @@ pub(crate) fn by_algorithm(sites: &[Site]) -> Vec<Figure> {
             figures.push(figure(
                 &format!("algorithms {} {name}", site.name),
                 format!("{name} {variant}, {}: every algorithm", site.name),
-                format!("A point a matrix and algorithm. The mark: {}.", site.rivals_named()),
+                format!(
+                    "A point a matrix and algorithm. Peers that count: {}.",
+                    site.rivals_named()
+                ),
                 named.collect(),
             ));
         }

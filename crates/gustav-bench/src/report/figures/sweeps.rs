@@ -12,7 +12,7 @@ use crate::Record;
 type Points = Vec<(f64, f64)>;
 
 /// Generators whose matrices differ in nothing but shape and density.
-pub(super) const RANDOM: [&str; 3] = ["uniform", "sparse", "density"];
+pub(super) const RANDOM: [&str; 2] = ["uniform", "sparse"];
 
 /// Points of every engine, by a key that the sweep keeps fixed; sweeps of fewer than three
 /// values are left out. Places along x that differ by less than a twentieth are one value.
