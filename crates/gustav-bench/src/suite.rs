@@ -207,7 +207,7 @@ mod tests {
             let suite = Suite::find(name).unwrap();
             assert_eq!(&suite.name, name);
             let products = !suite.matrices.is_empty() && !suite.engines.ours.is_empty();
-            assert!(products != !suite.programs.is_empty(), "{name}");
+            assert_eq!(products, suite.programs.is_empty(), "{name}");
         }
     }
 
