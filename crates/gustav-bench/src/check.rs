@@ -16,12 +16,15 @@ pub(crate) fn rows_to_check<T: Scalar>(
     work: u64,
     full: u64,
 ) -> Option<Vec<usize>> {
-    if work <= full || a.nrows() <= SAMPLE {
+    let m = a.nrows();
+    // Fewer rows where a sample of long ones would be more than `full` as well.
+    let share = u128::from(full) * m as u128 / u128::from(work.max(1));
+    let sample = (share as usize).clamp(1, SAMPLE);
+    if work <= full || m <= sample {
         return None;
     }
-    let m = a.nrows();
     // A stride with no small common factor keeps the sample off the periods of a grid.
-    let mut rows: Vec<usize> = (0..SAMPLE).map(|k| (k * (m / SAMPLE) + k * 7) % m).collect();
+    let mut rows: Vec<usize> = (0..sample).map(|k| (k * (m / sample) + k * 7) % m).collect();
     let longest = (0..m).max_by_key(|&r| a.row_len(r)).unwrap_or(0);
     rows.extend([0, longest, m - 1]);
     rows.sort_unstable();

@@ -171,6 +171,7 @@ impl<'a, T: Value> Entry<'a, T> {
             // Only some algorithms keep symbolic work; the others have no such time.
             record.reuse_ms = engine.reuse_ms().unwrap_or(None);
             record.hot_ms = engine.hot_ms().unwrap_or(None);
+            record.convert_ms = engine.convert_ms().unwrap_or(None);
         }
         self.record
     }

@@ -80,6 +80,9 @@ pub struct Record {
     /// Median time with warm caches, where `execute_ms` is with cold ones (GPUs).
     #[serde(default)]
     pub hot_ms: Option<f64>,
+    /// Part of `execute_ms` that brings the values of A into an order of the algorithm's own (GPUs).
+    #[serde(default)]
+    pub convert_ms: Option<f64>,
     /// Time to move A and B to a GPU.
     #[serde(default)]
     pub transfer_ms: Option<f64>,
@@ -154,6 +157,7 @@ impl Record {
             plan_ms: None,
             execute_ms: None,
             hot_ms: None,
+            convert_ms: None,
             transfer_ms: None,
             lower_ms: None,
             upper_ms: None,
@@ -315,6 +319,7 @@ pub(crate) mod tests {
             plan_ms: Some(0.25),
             execute_ms: Some(1.5),
             hot_ms: None,
+            convert_ms: None,
             transfer_ms: None,
             lower_ms: None,
             upper_ms: None,

@@ -9,7 +9,7 @@ use crate::cuda::Started;
 use crate::engine::Task;
 use crate::measure::{Setting, measure};
 use crate::peers::{Launch, Peers};
-use crate::schedule::{self, Typed, algorithms};
+use crate::schedule::{self, Typed};
 use crate::value::Value;
 use crate::workload::{self, Workload, products, random, with_fresh_values};
 use crate::{
@@ -59,7 +59,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         let all = cases.len();
         cases.retain(|c| {
             let there = gpu.iter().flat_map(|g| g.peers(c.operation)).map(str::to_owned);
-            !records.holds(&c.case, &c.engines(&suite, peers.names().into_iter().chain(there)))
+            !records.holds(&c.case, &c.engines(peers.names().into_iter().chain(there)))
         });
         outcome.resumed += all - cases.len();
         plan.push((workload, cases));
@@ -174,7 +174,6 @@ impl Session<'_> {
                 None
             };
             if let Some(reason) = too_large {
-                let ours = algorithms(self.suite, typed.operation);
                 let skip = |engine: String, algorithm: &str| Record {
                     engine,
                     algorithm: algorithm.into(),
@@ -182,7 +181,7 @@ impl Session<'_> {
                     message: Some(reason.clone()),
                     ..blank.clone()
                 };
-                let ours = ours.iter().map(|a| skip("gustav".into(), a));
+                let ours = typed.ours.iter().map(|a| skip("gustav".into(), a));
                 let peers = self.peers.names();
                 keep(ours.chain(peers.into_iter().map(|p| skip(p, "default"))).collect())?;
                 continue;
@@ -198,9 +197,8 @@ impl Session<'_> {
             };
             let work = if spgemm { products } else { (a.nnz() * case.columns) as u64 };
             let blank = Record { products: spgemm.then_some(products), ..blank };
-            let ours = algorithms(self.suite, typed.operation);
             let setting = Setting {
-                ours: &ours,
+                ours: &typed.ours,
                 timing: self.suite.timing,
                 threads: self.threads,
                 gpu: self.gpu,

@@ -17,7 +17,10 @@ use crate::{BenchArgs, Case, Forecast, Suite, cuda, read_records};
 /// As [`Suite::of_targets`].
 pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
     let mut suite = Suite::of_targets(&args.targets)?;
-    suite.engines.ours = args.ours.clone().unwrap_or(suite.engines.ours);
+    if let Some(ours) = &args.ours {
+        suite.engines.ours.clone_from(ours);
+        suite.matrices.iter_mut().for_each(|source| source.ours = None);
+    }
     if let Some(device) = &args.device {
         suite.device = (device != "cpu").then(|| device.clone());
     }
@@ -32,19 +35,19 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
     Ok(suite)
 }
 
-/// A case with its types.
+/// A case with its types, and our algorithms for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub case: Case,
     pub operation: Operation,
     pub dtype: DType,
+    pub ours: Vec<String>,
 }
 
 impl Typed {
     /// Names of the engines that take part, as records carry them: ours and `peers`.
-    pub fn engines(&self, suite: &Suite, peers: impl Iterator<Item = String>) -> Vec<String> {
-        let ours = algorithms(suite, self.operation);
-        ours.iter().map(|a| format!("gustav:{a}")).chain(peers).collect()
+    pub fn engines(&self, peers: impl Iterator<Item = String>) -> Vec<String> {
+        self.ours.iter().map(|a| format!("gustav:{a}")).chain(peers).collect()
     }
 }
 
@@ -89,7 +92,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
         all.matrices += usize::from(!cases.is_empty());
         all.cases += cases.len();
         for case in cases {
-            let engines = case.engines(&suite, suite.engines.peers.iter().cloned());
+            let engines = case.engines(suite.engines.peers.iter().cloned());
             let found = held.get(&case.case);
             match found.is_some_and(|found| engines.iter().all(|e| found.contains(e))) {
                 true => all.held += 1,
@@ -121,14 +124,14 @@ fn on_cpu(operation: Operation) -> Vec<Algorithm> {
     entries.iter().map(|e| e.algorithm).collect()
 }
 
-/// Our algorithms for an operation, with `all` spelt out.
-pub(crate) fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
+/// Our algorithms for an operation, `named` with `all` spelt out.
+fn algorithms(named: &[String], on_gpu: bool, operation: Operation) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in &suite.engines.ours {
+    for name in named {
         if name == "all" {
-            let own = match suite.device {
-                Some(_) => cuda::algorithms(operation),
-                None => on_cpu(operation),
+            let own = match on_gpu {
+                true => cuda::algorithms(operation),
+                false => on_cpu(operation),
             };
             names.push("auto".into());
             names.extend(own.iter().map(|a| a.name().to_owned()));
@@ -136,8 +139,10 @@ pub(crate) fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
             names.push(name.clone());
         }
     }
+    // `NAME#K` is configuration K of an algorithm.
     let fits = |name: &String| {
-        name.parse::<Algorithm>().map_or(true, |a| a.operations().contains(&operation))
+        let algorithm = name.split('#').next().unwrap_or_default().parse::<Algorithm>();
+        algorithm.map_or(true, |a| a.operations().contains(&operation))
     };
     names.retain(fits);
     names
@@ -145,6 +150,7 @@ pub(crate) fn algorithms(suite: &Suite, operation: Operation) -> Vec<String> {
 
 /// The cases of one matrix.
 fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
+    let named = workload.ours.as_ref().unwrap_or(&suite.engines.ours);
     let mut found = Vec::new();
     for &dtype in &suite.products.dtypes {
         for &operation in
@@ -157,7 +163,8 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
             };
             for (columns, sorted) in shapes {
                 let case = Case::new(&workload.name, operation, columns, dtype, sorted);
-                found.push(Typed { case, operation, dtype });
+                let ours = algorithms(named, suite.device.is_some(), operation);
+                found.push(Typed { case, operation, dtype, ours });
             }
         }
     }

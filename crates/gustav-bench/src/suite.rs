@@ -15,6 +15,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-orders-source", include_str!("../../../bench/suites/gpu-orders-source.toml")),
+    ("paper-a", include_str!("../../../bench/suites/paper-a.toml")),
     ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
     ("programs", include_str!("../../../bench/suites/programs.toml")),
     ("quick", include_str!("../../../bench/suites/quick.toml")),
@@ -71,6 +72,8 @@ pub struct Source {
     pub replicate_to: Option<usize>,
     /// Operations this source is used for; all of the suite's when absent.
     pub operations: Option<Vec<Operation>>,
+    /// Our algorithms for this source, in place of the suite's.
+    pub ours: Option<Vec<String>>,
 }
 
 /// What is computed with each matrix.

@@ -19,6 +19,8 @@ pub(crate) struct Workload {
     pub replicate_to: Option<usize>,
     /// Operations it is used for.
     pub operations: Vec<Operation>,
+    /// Our algorithms for it, in place of the suite's.
+    pub ours: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +44,8 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
             let kind = text.split(':').next().unwrap_or_default().to_owned();
             let (origin, operations) = (Origin::Generated(text.clone()), operations.clone());
             let name = named(text, source.replicate_to);
-            let replicate_to = source.replicate_to;
-            found.push(Workload { name, kind, origin, replicate_to, operations });
+            let (replicate_to, ours) = (source.replicate_to, source.ours.clone());
+            found.push(Workload { name, kind, origin, replicate_to, operations, ours });
         }
         if let Some(path) = &source.path {
             match files(path) {
@@ -58,8 +60,8 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
                     for Listed { name, kind, path, .. } in files.into_iter().filter(fits) {
                         let (origin, operations) = (Origin::File(path), operations.clone());
                         let name = named(&name, source.replicate_to);
-                        let replicate_to = source.replicate_to;
-                        found.push(Workload { name, kind, origin, replicate_to, operations });
+                        let (replicate_to, ours) = (source.replicate_to, source.ours.clone());
+                        found.push(Workload { name, kind, origin, replicate_to, operations, ours });
                     }
                 }
                 Err(_) if source.optional => notes.push(format!(

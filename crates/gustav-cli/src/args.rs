@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gustav::io::Format;
 use gustav::{
-    Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, Order, SemiringKind,
+    Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, Order, Problem, SemiringKind,
 };
 
 use crate::failure::{Failure, Result};
@@ -137,9 +137,26 @@ pub struct Choice {
     /// Only algorithms whose results are the same to the bit from run to run
     #[arg(long)]
     pub deterministic: bool,
+    /// No operand holds NaN or infinity: algorithms may multiply zeros that are not stored (dense,
+    /// tensor)
+    #[arg(long)]
+    pub finite: bool,
+    /// Factors in f32 may be rounded to TF32, which misses the error bound of f32 (dense, tensor)
+    #[arg(long)]
+    pub tf32: bool,
 }
 
 impl Choice {
+    /// What is asked of `problem`.
+    pub fn refine(&self, problem: Problem) -> Problem {
+        problem
+            .transpose_a(self.transpose)
+            .deterministic(self.deterministic)
+            .finite(self.finite)
+            .tf32(self.tf32)
+            .semiring(self.semiring)
+    }
+
     /// The device with its threads and chooser; with `--algorithm all`, choosing by itself.
     ///
     /// # Errors

@@ -68,6 +68,11 @@ pub struct Problem {
     /// Whether the result must be the same to the bit from run to run and for any number of
     /// threads.
     pub deterministic: bool,
+    /// Whether no operand holds NaN or infinity, by the caller's word: what multiplies zeros that
+    /// are not stored asks for it.
+    pub finite: bool,
+    /// Whether factors in f32 may be rounded to TF32, 11 bits in place of 24.
+    pub tf32: bool,
     /// Whether rows of the result must come out sorted (SpGEMM).
     pub sorted: bool,
     /// How often the plan will be executed, as far as the caller knows.
@@ -91,6 +96,8 @@ impl Problem {
             layout_c: Layout::RowMajor,
             semiring: SemiringKind::PlusTimes,
             deterministic: false,
+            finite: false,
+            tf32: false,
             sorted: true,
             calls: 1,
         }
@@ -144,6 +151,19 @@ impl Problem {
         Problem { deterministic, ..self }
     }
 
+    /// Declares that no operand holds NaN or infinity, so that zeros that are not stored may be
+    /// multiplied.
+    #[must_use]
+    pub fn finite(self, finite: bool) -> Self {
+        Problem { finite, ..self }
+    }
+
+    /// Allows factors in f32 to be rounded to TF32.
+    #[must_use]
+    pub fn tf32(self, tf32: bool) -> Self {
+        Problem { tf32, ..self }
+    }
+
     /// Says whether rows of the result must come out sorted (SpGEMM).
     #[must_use]
     pub fn sorted(self, sorted: bool) -> Self {
@@ -182,8 +202,13 @@ impl Display for Problem {
         if *semiring != SemiringKind::PlusTimes {
             write!(f, ", {semiring}")?;
         }
-        if self.deterministic {
-            write!(f, ", deterministic")?;
+        let asked = [
+            (self.deterministic, "deterministic"),
+            (self.finite, "finite operands"),
+            (self.tf32, "TF32"),
+        ];
+        for (_, name) in asked.iter().filter(|(asked, _)| *asked) {
+            write!(f, ", {name}")?;
         }
         Ok(())
     }

@@ -9,15 +9,17 @@ use gustav_core::{DType, IndexType, SemiringKind};
 
 use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
-use crate::schedule::{RowBlocks, Segments, lengths};
+use crate::schedule::{RowBlocks, Segments, lengths, tiles};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::merge_path::MergePath;
 use crate::spmm::nonzero_split::NonzeroSplit;
+use crate::spmm::padded::Format;
 use crate::spmm::segmented::{Config, Reduction, Variant};
 use crate::spmm::{
-    dcsr, flattened, output_stationary, row_block, row_split, stationary, thread_row,
+    dcsr, dense, ell_r, flattened, heavy_light, output_stationary, row_block, row_split, sell_p,
+    stationary, tensor, thread_row,
 };
-use crate::{Entries, columns, compress, probe, shares, spgemm, spmv, transposed};
+use crate::{Entries, columns, compress, converted, probe, shares, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -98,6 +100,43 @@ fn binned(file: Source, dtype: DType, semiring: SemiringKind, turn: usize) -> Re
     spgemm::binned::request(file, dtype, (index(0), index(1)), semiring, config, limits)
 }
 
+/// Kernels of formats with padding, each with its turn.
+fn padded() -> Vec<(usize, Request)> {
+    let mut requests = Vec::new();
+    for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
+        let vector = 1 + i as u32;
+        let slices = sell_p::Config { rows: 8 >> i, ..sell_p::Config::default() };
+        requests.push((i, sell_p::SellP::request(dtype, vector, slices)));
+        requests.push((i + 2, ell_r::EllR::request(dtype, 2, ell_r::Config::default())));
+        requests.push((i + 3, heavy_light::request(dtype, heavy_light::Config::default())));
+    }
+    let wide = [IndexType::U32, IndexType::U64];
+    for (i, dtype) in [DType::F32, DType::F64, DType::F16, DType::Bf16].into_iter().enumerate() {
+        requests.push((i, dense::request(dtype, wide[i % 2], wide[i / 2], i % 2 == 0)));
+    }
+    for (i, dtype) in [DType::F16, DType::Bf16, DType::F32].into_iter().enumerate() {
+        for (j, share) in [1, 2, 4].into_iter().enumerate() {
+            let variant = tensor::Variant {
+                config: tensor::Config { panel: [64, 16, 32][(i + j) % 3], warps: 4, share },
+                dtype,
+                out: if j == 1 { DType::F32 } else { dtype },
+                offset: wide[j % 2],
+                word: wide[i % 2],
+                position: wide[j % 2],
+                vector: [16 / dtype.bytes() as u32, 1, 2][j],
+            };
+            // f16 alone goes back to the first target.
+            let turn = if i == 0 { j } else { 1 + (i + j) % 4 };
+            requests.push((turn, variant.request()));
+            requests.push((turn, variant.blocks(wide[j % 2])));
+        }
+    }
+    for (i, index) in wide.into_iter().enumerate() {
+        requests.push((i + 2, tiles::request(index, wide[1 - i])));
+    }
+    requests
+}
+
 /// The set, each with the turn that picks its target.
 fn requests() -> Vec<(usize, Request)> {
     let mut requests = Vec::new();
@@ -117,7 +156,10 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((i + 1, Transpose::request(sums, dtype, SemiringKind::MinPlus)));
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
-        requests.push((i, row_split::request(dtype, row_split::Config::default())));
+        for (j, variant) in row_split::Variant::ALL.into_iter().enumerate() {
+            let config = row_split::Config { variant, ..row_split::Config::default() };
+            requests.push((i + j, row_split::request(dtype, config)));
+        }
         requests.push((i + 1, thread_row::request(dtype, thread_row::Config::default())));
         let strips = stationary::Config { warps: 32, width: 1 + 3 * i as u32 };
         requests
@@ -131,8 +173,8 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((i + 3, flattened::request::<MergePath>(dtype, shares)));
         requests.push((i + 4, flattened::request::<NonzeroSplit>(dtype, narrow)));
     }
-    requests.push((0, transposed::request::<f32, u32>()));
-    requests.push((1, transposed::request::<f64, u64>()));
+    requests.push((0, converted::request(DType::F32, IndexType::U32, true)));
+    requests.push((1, converted::request(DType::F64, IndexType::U64, false)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
             let config = spmv::row_split::Config { lanes: 1 << ((i + j) % 6), threads: 128 };
@@ -192,6 +234,7 @@ fn requests() -> Vec<(usize, Request)> {
     {
         requests.push((turn, binned(file, DType::F32, SemiringKind::PlusTimes, turn)));
     }
+    requests.extend(padded());
     requests.push((2, probe::request()));
     requests.push((3, shares::request("nonzero_split", 2)));
     requests.push((4, shares::request("merge_path", 1)));

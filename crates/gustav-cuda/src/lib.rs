@@ -7,8 +7,10 @@
 pub mod catalog;
 mod columns;
 mod compress;
+mod converted;
 #[cfg(test)]
 mod covering;
+pub mod cublas;
 pub mod cusparse;
 mod dense;
 pub mod device;

@@ -135,6 +135,8 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
             layout_c: Layout::RowMajor,
             semiring: SemiringKind::PlusTimes,
             deterministic: false,
+            finite: false,
+            tf32: false,
             sorted: true,
             calls: 1,
         }

@@ -62,6 +62,16 @@ algorithms! {
     Segmented = "segmented", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.
     RowBlock = "row-block", "ours", [Spmm];
+    /// Sliced ELL: slices of rows padded to their longest.
+    SellP = "sell-p", "Anzt, Tomov, Dongarra 2015 (MAGMA)", [Spmm];
+    /// ELLPACK with row lengths, several threads a row.
+    EllR = "ell-r", "Ortega et al. 2014", [Spmm];
+    /// Row segments that share rows of B through shared memory, and the light rest.
+    HeavyLight = "heavy-light", "Hong et al. 2018", [Spmm];
+    /// Vectors of eight rows and one column on tensor cores.
+    Tensor = "tensor", "ours", [Spmm];
+    /// A written out with its zeros, and a dense product.
+    Dense = "dense", "cuBLAS; Yang, Buluç, Owens 2018, figure 7", [Spmm];
     /// Column indices compressed to runs and 16-bit differences.
     CompressedIndex = "compressed-index", "ours", [Spmv];
     /// The triple loop over dense operands.

@@ -76,6 +76,11 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     fn hot_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
+    /// Median time of the part of an execution that brings the values of A into an order of the
+    /// algorithm's own, where there is one.
+    fn convert_ms(&mut self) -> Result<Option<f64>> {
+        Ok(None)
+    }
     /// One more execution from a poisoned C, and its `rows` (all when `None`).
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
 }

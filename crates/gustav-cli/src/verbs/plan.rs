@@ -67,13 +67,7 @@ pub fn run(args: &Args) -> Result {
     let (explanation, plan_ms) = with_types!(&args.types, |T, I, O| {
         let Args { choice, telling, seed, .. } = args;
         let layout = args.layout.layout;
-        let refine = |problem: Problem| {
-            problem
-                .transpose_a(choice.transpose)
-                .deterministic(choice.deterministic)
-                .semiring(choice.semiring)
-                .calls(args.calls)
-        };
+        let refine = |problem: Problem| choice.refine(problem).calls(args.calls);
         match args.operation {
             Operation::Spmm => {
                 let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;

@@ -127,10 +127,8 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     ) -> Result {
         let (a, b) = (&self.a, self.b());
         let Args { choice, running, .. } = args;
-        let problem = Problem::spgemm(&a.view(), &b.view())
-            .transpose_a(choice.transpose)
-            .deterministic(choice.deterministic)
-            .semiring(choice.semiring)
+        let problem = choice
+            .refine(Problem::spgemm(&a.view(), &b.view()))
             .sorted(!args.unsorted)
             .calls(running.repeat.unwrap_or(1) as u64);
         let alpha = factor("alpha", running.alpha, over.one)?;

@@ -92,11 +92,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         let Args { choice, running, telling, .. } = args;
         let layout = args.layout.layout;
         let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *telling))?;
-        let problem = Problem::spmm(&a.view())
-            .transpose_a(choice.transpose)
-            .deterministic(choice.deterministic)
-            .semiring(choice.semiring)
-            .layouts(layout, layout);
+        let problem = choice.refine(Problem::spmm(&a.view()).layouts(layout, layout));
         let b = match &args.right.b {
             Some(path) => dense_file(path, layout, "B", problem.inner(), None)?,
             None => {

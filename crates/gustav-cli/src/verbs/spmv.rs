@@ -78,11 +78,8 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
     execute: &Execute<'_, T, I, O>,
 ) -> Result {
     let Args { choice, running, .. } = args;
-    let problem = Problem::spmv(&a.view())
-        .transpose_a(choice.transpose)
-        .deterministic(choice.deterministic)
-        .semiring(choice.semiring)
-        .calls(running.repeat.unwrap_or(1) as u64);
+    let problem = choice.refine(Problem::spmv(&a.view()));
+    let problem = problem.calls(running.repeat.unwrap_or(1) as u64);
     let (m, k) = (problem.output_rows(), problem.inner());
     let alpha = factor("alpha", running.alpha, over.one)?;
     let beta = factor("beta", args.beta, over.zero)?;

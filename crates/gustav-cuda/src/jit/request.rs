@@ -72,6 +72,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "ptx/barrier.cuh",
     "ptx/convert.cuh",
     "ptx/memory.cuh",
+    "ptx/mma.cuh",
     "schedule/lengths.cuh",
     "schedule/row_blocks.cuh",
     "schedule/segments.cuh",
@@ -81,6 +82,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "spgemm/products.cuh",
     "spgemm/table.cuh",
     "spmm/flattened.cuh",
+    "spmm/padded.cuh",
     "spmm/stationary.cuh",
     "spmv/flattened.cuh",
     "tile/pack.cuh",
@@ -91,4 +93,35 @@ pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kernels include nothing of the CUDA toolkit, whose headers (of f16, for one) may be missing
+    /// where they are compiled.
+    #[test]
+    fn kernels_include_headers_of_their_own_only() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+        let mut folders = vec![folder];
+        let mut seen = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder of kernels") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).expect("a kernel");
+                for line in text.lines().filter(|l| l.trim_start().starts_with("#include")) {
+                    let name = line.split('"').nth(1).unwrap_or_default();
+                    let known = HEADERS.iter().any(|(known, _)| *known == name);
+                    assert!(known, "{}: {line}", path.display());
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > HEADERS.len(), "{seen} includes were found");
+    }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod lengths;
 mod row_blocks;
 mod segments;
+pub(crate) mod tiles;
 
 pub(crate) use row_blocks::RowBlocks;
 pub(crate) use segments::{Segments, Target};

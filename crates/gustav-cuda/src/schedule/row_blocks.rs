@@ -102,3 +102,66 @@ impl RowBlocks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, DeviceCsr};
+    use gustav_core::Csr;
+
+    /// Every nonzero of every row is in exactly one entry of the row's block, in the row's order.
+    fn check(device: &Device, offsets: &[u32], indices: &[u32], height: u32, chunk: u32) {
+        let (rows, nnz) = (offsets.len() - 1, indices.len());
+        let a = Csr::<f32>::new(rows, 100, offsets.to_vec(), indices.to_vec(), vec![1.0; nnz])
+            .expect("a matrix");
+        let a = DeviceCsr::upload(device, &a.view()).expect("A");
+        let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+        let made = RowBlocks::new(&pattern, &a.spmm(), height, chunk).expect("blocks");
+        let entries = made.entries.to_host().expect("entries");
+        let positions = made.positions.to_host().expect("positions");
+        let counts = made.counts.to_host().expect("counts");
+        let (height, chunk) = (height as usize, chunk as usize);
+        let column_bits = 32 - height;
+        for (block, count) in counts.iter().enumerate() {
+            let start = offsets[block * height] as usize;
+            let last = (block * height + height).min(rows);
+            let mut next: Vec<u32> = offsets[block * height..last].to_vec();
+            for e in 0..*count as usize {
+                if e % chunk == 0 {
+                    let at = (start / chunk + block + e / chunk) * height;
+                    assert_eq!(positions[at..at + next.len()], next, "positions of a chunk");
+                }
+                let entry = entries[start + e];
+                let (column, having) = (entry & ((1 << column_bits) - 1), entry >> column_bits);
+                assert!(having != 0, "an entry of no row");
+                for (r, position) in
+                    next.iter_mut().enumerate().filter(|(r, _)| having >> r & 1 == 1)
+                {
+                    assert!(*position < offsets[block * height + r + 1], "past the row's end");
+                    assert_eq!(indices[*position as usize], column);
+                    *position += 1;
+                }
+            }
+            assert_eq!(next, offsets[block * height + 1..=last], "nonzeros without an entry");
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn entries_hold_every_nonzero_once() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        let (mut offsets, mut indices) = (vec![0u32], Vec::new());
+        for r in 0..203u32 {
+            // Alike, empty, unsorted and repeating rows.
+            let length = [9, 9, 0, 17, 30][r as usize % 5];
+            indices
+                .extend((0..length).map(|k| (r / 4 + k * if r % 7 == 0 { 61 } else { 3 }) % 100));
+            offsets.push(indices.len() as u32);
+        }
+        for (height, chunk) in [(2, 8), (3, 4), (4, 32), (8, 16)] {
+            check(&device, &offsets, &indices, height, chunk);
+            check(&device, &[0], &[], height, chunk);
+            check(&device, &[0, 0, 0], &[], height, chunk);
+        }
+    }
+}

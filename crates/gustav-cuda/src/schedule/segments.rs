@@ -12,7 +12,7 @@ use crate::spmm::pattern::Pattern;
 use crate::stream::Stream;
 
 // Bits of a segment's length in `kernels/schedule/segments.cuh`; asserted in segment_list.cu.
-const LENGTH_BITS: u32 = 23;
+pub(super) const LENGTH_BITS: u32 = 23;
 const BLOCK: u32 = 256;
 const WINDOW: usize = 1024;
 // The longest row that is sorted inside its window may be shorter than this.
@@ -73,6 +73,18 @@ impl Segments {
             && (FIRST_CUT_BITS..FIRST_CUT_BITS + CUTS as u32).contains(&longest.ilog2())
     }
 
+    /// Refuses more rows than a segment can name.
+    pub(super) fn check_rows(rows: usize) -> Result<()> {
+        if (rows as u64) < 1 << (63 - LENGTH_BITS) {
+            return Ok(());
+        }
+        Err(Error::Overflow {
+            what: "rows of a segment list",
+            need: rows as u128,
+            index_type: IndexType::U32,
+        })
+    }
+
     /// Queues the list on the device's stream, to be waited for by the caller: rows with at least `longest`
     /// nonzeros are cut, those with at least an eighth of it come before the others.
     pub(crate) fn new(
@@ -83,13 +95,7 @@ impl Segments {
         target: Target,
     ) -> Result<Self> {
         let (device, rows) = (p.device(), problem.output_rows());
-        if rows as u64 >= 1 << (63 - LENGTH_BITS) {
-            return Err(Error::Overflow {
-                what: "rows of a segment list",
-                need: rows as u128,
-                index_type: IndexType::U32,
-            });
-        }
+        Self::check_rows(rows)?;
         let longest_bits = longest.ilog2();
         let early = (longest / 8).clamp(32, MOST_EARLY);
         let (parts, cut) = lengths.cut(longest_bits);
@@ -146,12 +152,11 @@ impl Segments {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::{Device, DeviceCsr};
     use gustav_core::Csr;
 
-    /// Every nonzero of every row in exactly one segment that names its row.
     fn check_coverage(device: &Device, offsets: &[u32], longest: u32, target: Target) {
         let (rows, nnz) = (offsets.len() - 1, *offsets.last().expect("offsets") as usize);
         let a = Csr::<f32>::new(rows, 1, offsets.to_vec(), vec![0u32; nnz], vec![1.0; nnz])
@@ -160,6 +165,17 @@ mod tests {
         let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
         let lengths = pattern.lengths().expect("lengths");
         let s = Segments::new(&pattern, &a.spmm(), lengths, longest, target).expect("segments");
+        check_list(&s, offsets, longest, target);
+    }
+
+    /// Every nonzero of every row is in exactly one segment that names its row.
+    pub(in crate::schedule) fn check_list(
+        s: &Segments,
+        offsets: &[u32],
+        longest: u32,
+        target: Target,
+    ) {
+        let (rows, nnz) = (offsets.len() - 1, *offsets.last().expect("offsets") as usize);
         let (list, cut_rows) =
             (s.list.to_host().expect("list"), s.cut_rows.to_host().expect("cuts"));
         let slot_rows = s.slot_rows.to_host().expect("slots");

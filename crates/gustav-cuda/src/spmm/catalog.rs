@@ -6,8 +6,8 @@ use gustav_plan::Algorithm;
 use super::operands::Operands;
 use super::pattern::Pattern;
 use super::{
-    dcsr, merge_path, nonzero_split, output_stationary, row_block, row_split, segmented,
-    thread_row, vendor,
+    column_panel, dcsr, dense, ell_r, heavy_light, merge_path, nonzero_split, output_stationary,
+    row_block, row_split, segmented, sell_p, tensor, thread_row, vendor,
 };
 use crate::Device;
 use crate::catalog::Entry;
@@ -20,6 +20,19 @@ pub(crate) trait Method: Send {
 
     /// Compiles what `operands` need, unless that has been done.
     fn compile(&mut self, _device: &Device, _operands: &Operands) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether it brings the values of A into an order of its own before it multiplies.
+    fn converts(&self) -> bool {
+        false
+    }
+
+    /// Queues that, ahead of [`Method::launch`].
+    ///
+    /// # Safety
+    /// As [`Method::launch`].
+    unsafe fn convert(&mut self, _stream: &Stream, _operands: &Operands) -> Result<()> {
         Ok(())
     }
 
@@ -121,12 +134,18 @@ pub(crate) use algorithms;
 algorithms! {
     Segmented => segmented,
     RowBlock => row_block,
+    ColumnPanel => column_panel,
+    Tensor => tensor,
     RowSplit => row_split,
     ThreadRow => thread_row,
     NonzeroSplit => nonzero_split,
     MergePath => merge_path,
     OutputStationary => output_stationary,
     Dcsr => dcsr,
+    SellP => sell_p,
+    EllR => ell_r,
+    HeavyLight => heavy_light,
+    Dense => dense,
     Vendor => vendor,
 }
 

@@ -156,6 +156,7 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                 // The workspace takes bare sums: one and zero of the semiring.
                 (operands.alpha, operands.beta) = neutral::<T::Accum>(&self.problem);
             }
+            self.method.convert(stream, &operands)?;
             self.method.launch(&self.device, stream, &operands)?;
             if let Some((workspace, transpose)) = &self.layouts.c {
                 let m = Move {
@@ -170,6 +171,27 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             }
         }
         Ok(())
+    }
+
+    /// Whether executions bring the values of A into an order of the algorithm's own first.
+    pub fn converts(&self) -> bool {
+        self.method.converts()
+    }
+
+    /// Queues that part of an execution alone, to be timed; nothing for algorithms that read A as it
+    /// is.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Device`].
+    pub fn convert(&mut self, a: &DeviceCsr<T, I, O>, stream: &Stream) -> Result<()> {
+        checks::pattern(&self.problem, a)?;
+        self.turns.next(&self.device, stream)?;
+        a.offsets().used_on(stream);
+        a.indices().used_on(stream);
+        a.values().used_on(stream);
+        let operands = self.operands(a);
+        // SAFETY: the pattern is the plan's by the caller's word; A waits for the stream when freed.
+        unsafe { self.method.convert(stream, &operands) }
     }
 
     /// Compiles the kernels that packed operands need.

@@ -67,9 +67,10 @@ pub(crate) struct Variant {
     pub(crate) exact: bool,
 }
 
+/// The parameter of the kernels that read blocks of rows.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Arguments {
+pub(super) struct Arguments {
     offsets: u64,
     values: u64,
     entries: u64,
@@ -77,12 +78,32 @@ struct Arguments {
     counts: u64,
     b: u64,
     c: u64,
-    rows: u64,
-    columns: u64,
+    pub rows: u64,
+    pub columns: u64,
     ldb: u64,
     ldc: u64,
     alpha: u64,
     beta: u64,
+}
+
+impl Arguments {
+    pub fn new(blocks: &RowBlocks, o: &Operands) -> Self {
+        Arguments {
+            offsets: o.offsets,
+            values: o.values,
+            entries: blocks.entries.address(),
+            positions: blocks.positions.address(),
+            counts: blocks.counts.address(),
+            b: o.b,
+            c: o.c,
+            rows: o.rows as u64,
+            columns: o.columns as u64,
+            ldb: o.ldb as u64,
+            ldc: o.ldc as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+        }
+    }
 }
 
 impl Variant {
@@ -153,21 +174,7 @@ impl Method for Prepared {
         let variant = self.variant(o);
         let config = variant.config;
         self.blocks.used_on(stream);
-        let arguments = Arguments {
-            offsets: o.offsets,
-            values: o.values,
-            entries: self.blocks.entries.address(),
-            positions: self.blocks.positions.address(),
-            counts: self.blocks.counts.address(),
-            b: o.b,
-            c: o.c,
-            rows: o.rows as u64,
-            columns: o.columns as u64,
-            ldb: o.ldb as u64,
-            ldc: o.ldc as u64,
-            alpha: o.alpha,
-            beta: o.beta,
-        };
+        let arguments = Arguments::new(&self.blocks, o);
         let blocks = arguments.rows.div_ceil(u64::from(config.rows));
         let groups = u64::from(config.block / config.group());
         let grid = (blocks.div_ceil(groups), arguments.columns.div_ceil(config.panel()));

@@ -15,16 +15,48 @@ use crate::stream::Stream;
 
 const WARP: u32 = 32;
 
-/// Warps of `row-split`.
+/// What a CTA takes, and how a batch of nonzeros reaches the lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// The paper's: a warp a row, broadcast by shuffles.
+    #[default]
+    Shuffle,
+    /// A CTA a row.
+    CtaPerRow,
+    /// Broadcast through shared memory.
+    SharedBroadcast,
+    /// Lanes read rows of B of their own; products are reduced by shuffles.
+    TransposedLoad,
+}
+
+impl Variant {
+    /// The paper's, then those that it tried and left.
+    pub const ALL: [Variant; 4] =
+        [Variant::Shuffle, Variant::CtaPerRow, Variant::SharedBroadcast, Variant::TransposedLoad];
+
+    fn name(self) -> &'static str {
+        match self {
+            Variant::Shuffle => "SHUFFLE",
+            Variant::CtaPerRow => "CTA_PER_ROW",
+            Variant::SharedBroadcast => "SHARED",
+            Variant::TransposedLoad => "TRANSPOSED",
+        }
+    }
+}
+
+/// Warps and variant of `row-split`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Warps of a CTA; the paper's number is 4.
     pub warps: u32,
+    /// Which of the paper's designs.
+    pub variant: Variant,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { warps: 4 }
+        Config { warps: 4, variant: Variant::Shuffle }
     }
 }
 
@@ -41,7 +73,7 @@ pub(super) fn choose(_pattern: &Pattern<'_>, _problem: &Problem) -> Result<(Conf
 }
 
 pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
-    vec![Config::default()]
+    Variant::ALL.map(|variant| Config { variant, ..Config::default() }).into()
 }
 
 /// The compiled kernel.
@@ -55,6 +87,7 @@ pub(crate) fn request(dtype: DType, config: Config) -> Request {
     Request::new("spmm/row_split.cu", include_str!("../../kernels/spmm/row_split.cu"))
         .with("VALUE", dtype)
         .with("WARPS", config.warps)
+        .with("VARIANT", config.variant.name())
 }
 
 impl Prepared {
@@ -78,10 +111,9 @@ impl Method for Prepared {
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         let arguments = Arguments::new(o);
-        let grid = (
-            arguments.rows.div_ceil(u64::from(self.config.warps)),
-            arguments.columns.div_ceil(u64::from(WARP)),
-        );
+        let rows = if self.config.variant == Variant::CtaPerRow { 1 } else { self.config.warps };
+        let grid =
+            (arguments.rows.div_ceil(u64::from(rows)), arguments.columns.div_ceil(u64::from(WARP)));
         // SAFETY: `Arguments` is the kernel's parameter; the operands are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, self.config.warps * WARP, &arguments) }
     }

@@ -139,15 +139,24 @@ impl Prepared {
     /// Cuts the rows as `config` says and puts the schedule on the device.
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
-        let device = pattern.device();
         let target = match config.reduction {
             Reduction::FixUp => Target::Slot,
             Reduction::Atomic => Target::Row,
         };
         let list = |longest| Segments::new(pattern, problem, pattern.lengths()?, longest, target);
         let segments = config.longest.map(list).transpose()?;
-        let slots = match (&segments, target) {
-            (Some(segments), Target::Slot) => segments.slot_rows.len(),
+        Self::over(pattern.device(), problem, config, segments)
+    }
+
+    /// Takes `segments`, or whole rows in their order when there are none.
+    pub(super) fn over(
+        device: &Device,
+        problem: &Problem,
+        config: Config,
+        segments: Option<Segments>,
+    ) -> Result<Self> {
+        let slots = match (&segments, config.reduction) {
+            (Some(segments), Reduction::FixUp) => segments.slot_rows.len(),
             _ => 0,
         };
         // Operands less aligned than packed ones narrow the vectors, which may take more panels.

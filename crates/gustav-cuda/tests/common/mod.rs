@@ -1,6 +1,6 @@
 //! The battery on the device.
 
-use gustav_core::{DenseView, Index, Result, Scalar, Semiring};
+use gustav_core::{DenseView, Index, Problem, Result, Scalar, Semiring};
 use gustav_cuda::{Device, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_testkit::battery::SpmmCase;
 
@@ -13,6 +13,22 @@ pub fn device() -> Device {
 pub fn run<T, I, O, S>(
     device: &Device,
     options: &Options,
+    case: SpmmCase<'_, T, I, O>,
+) -> Result<()>
+where
+    T: Scalar,
+    I: Index,
+    O: Index,
+    S: Semiring<T::Accum>,
+{
+    run_refined::<T, I, O, S>(device, options, |problem| problem, case)
+}
+
+/// The same, of a problem of which more is said.
+pub fn run_refined<T, I, O, S>(
+    device: &Device,
+    options: &Options,
+    refine: impl Fn(Problem) -> Problem,
     mut case: SpmmCase<'_, T, I, O>,
 ) -> Result<()>
 where
@@ -30,7 +46,7 @@ where
         .transpose_a(case.transpose_a)
         .layouts(b.layout(), c.layout())
         .semiring(S::KIND);
-    let mut plan = SpmmPlan::new(&a, &problem, options)?;
+    let mut plan = SpmmPlan::new(&a, &refine(problem), options)?;
     let stream = device.new_stream()?;
     plan.execute(&a, case.alpha, &b, case.beta, &mut c, &stream)?;
     stream.synchronize()?;

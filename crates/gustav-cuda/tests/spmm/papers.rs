@@ -1,7 +1,7 @@
 //! What the kernels of the papers have in common.
 
-use gustav_core::{Csr, Layout, PlusTimes, Scalar, SemiringKind};
-use gustav_cuda::{Config, DeviceCsr, Options, SpmmPlan};
+use gustav_core::{Csr, Dense, Layout, PlusTimes, Problem, Scalar, SemiringKind};
+use gustav_cuda::{Config, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};
 
@@ -38,5 +38,66 @@ pub fn check_refusals(algorithm: Algorithm, layout: Layout) {
         let text = plan.err().expect("a refusal").to_string();
         let named = text.contains(algorithm.name()) && text.contains("segmented");
         assert!(named, "{problem}: {text}");
+    }
+}
+
+/// What multiplies zeros that are not stored refuses operands that nobody declared finite, and
+/// semirings in which zero is nothing special.
+pub fn check_padding(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) {
+    let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+    let a = DeviceCsr::upload(&device(), &eye.view()).expect("A");
+    let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
+    let refused = [
+        (a.spmm(), "finite"),
+        (a.spmm().finite(true).semiring(SemiringKind::MinPlus), "plus-times"),
+    ];
+    for (problem, reason) in refused {
+        let text =
+            SpmmPlan::new(&a, &refine(problem), &options).err().expect("a refusal").to_string();
+        assert!(text.contains(reason) && text.contains("segmented"), "{text}");
+    }
+    let plan = SpmmPlan::new(&a, &refine(a.spmm().finite(true)), &options);
+    assert!(plan.is_ok(), "{:?}", plan.err());
+}
+
+/// The row-major product of whole numbers, which every order of summation gives.
+pub fn product(a: &Csr<f32>, b: &Dense<f32>) -> Vec<f32> {
+    let (view, n) = (a.view(), b.ncols());
+    let mut c = vec![0f32; a.nrows() * n];
+    for (r, sums) in c.chunks_exact_mut(n).enumerate() {
+        let (columns, values) = view.row(r);
+        for (column, value) in columns.iter().zip(values) {
+            let row = &b.data()[*column as usize * n..][..n];
+            sums.iter_mut().zip(row).for_each(|(sum, b)| *sum += value * b);
+        }
+    }
+    c
+}
+
+/// One plan multiplies by whatever values its pattern holds, and converting alone changes nothing.
+pub fn check_values(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) {
+    let device = device();
+    let (rows, columns) = (90, 5);
+    let (mut offsets, mut indices) = (vec![0u32], Vec::new());
+    for r in 0..rows as u32 {
+        indices.extend((0..r % 23).map(|k| (r * 7 + k * 4) % 90));
+        offsets.push(indices.len() as u32);
+    }
+    let nnz = indices.len();
+    let mut host = Csr::<f32>::new(rows, rows, offsets, indices, vec![0.0; nnz]).expect("a matrix");
+    let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let b = Dense::from_fn(rows, columns, Layout::RowMajor, |i, j| (i % 8 + j) as f32).expect("B");
+    let b_on = DeviceDense::upload(&device, &b.view()).expect("B");
+    let mut c = DeviceDense::uninit(&device, rows, columns, Layout::RowMajor).expect("C");
+    let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
+    let mut plan = SpmmPlan::new(&a, &refine(a.spmm().columns(columns)), &options).expect("a plan");
+    for round in 1..4 {
+        let values: Vec<f32> = (0..nnz).map(|k| (k * round % 16) as f32).collect();
+        a.values_mut().write(&values).expect("values");
+        plan.convert(&a, device.stream()).expect("converted");
+        plan.execute(&a, 2.0, &b_on, 0.0, &mut c, device.stream()).expect("C");
+        host.values_mut().copy_from_slice(&values);
+        let expected: Vec<f32> = product(&host, &b).iter().map(|sum| 2.0 * sum).collect();
+        assert_eq!(c.data().to_host().expect("C")[..], expected, "round {round}");
     }
 }

@@ -1,6 +1,7 @@
 //! `row-split`.
 
 use gustav_core::Layout;
+use gustav_cuda::spmm::row_split::{Config, Variant};
 use gustav_plan::Algorithm;
 
 use crate::papers::{check, check_refusals};
@@ -12,6 +13,15 @@ const ROWS: Layout = Layout::RowMajor;
 fn the_battery_in_f32_and_f64() {
     check::<f32>(Algorithm::RowSplit, ROWS, None);
     check::<f64>(Algorithm::RowSplit, ROWS, None);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_the_paper_tried() {
+    for variant in Variant::ALL {
+        let config = gustav_cuda::Config::RowSplit(Config { warps: 3, variant });
+        check::<f32>(Algorithm::RowSplit, ROWS, Some(config));
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ struct Settings<T: Scalar, S> {
     alpha: T::Accum,
     transpose_a: bool,
     deterministic: bool,
+    finite: bool,
+    tf32: bool,
 }
 
 impl<T: Scalar, S: Semiring<T::Accum>> Settings<T, S> {
@@ -32,13 +34,16 @@ impl<T: Scalar, S: Semiring<T::Accum>> Settings<T, S> {
             alpha: S::one(),
             transpose_a: false,
             deterministic: false,
+            finite: false,
+            tf32: false,
         }
     }
 
     /// The same for another semiring, whose α starts at one.
     fn over<R: Semiring<T::Accum>>(self, semiring: R) -> Settings<T, R> {
-        let Settings { device, threads, transpose_a, deterministic, .. } = self;
-        Settings { device, threads, transpose_a, deterministic, ..Settings::new(semiring) }
+        let Settings { device, threads, transpose_a, deterministic, finite, tf32, .. } = self;
+        let new = Settings::new(semiring);
+        Settings { device, threads, transpose_a, deterministic, finite, tf32, ..new }
     }
 
     fn device(&self) -> Result<Device> {
@@ -50,7 +55,12 @@ impl<T: Scalar, S: Semiring<T::Accum>> Settings<T, S> {
     }
 
     fn refine(&self, problem: Problem) -> Problem {
-        problem.transpose_a(self.transpose_a).deterministic(self.deterministic).semiring(S::KIND)
+        problem
+            .transpose_a(self.transpose_a)
+            .deterministic(self.deterministic)
+            .finite(self.finite)
+            .tf32(self.tf32)
+            .semiring(S::KIND)
     }
 }
 

@@ -62,6 +62,19 @@ impl<'a, T: CpuScalar, I: Index, O: Index, S: Semiring<T::Accum>> Spmm<'a, T, I,
         Spmm { a, b, layout, settings: settings.over(semiring) }
     }
 
+    /// Declares that no operand holds NaN or infinity, so that algorithms which multiply zeros that
+    /// are not stored may be named.
+    pub fn finite(mut self, finite: bool) -> Self {
+        self.settings.finite = finite;
+        self
+    }
+
+    /// Allows factors in f32 to be rounded to TF32.
+    pub fn tf32(mut self, tf32: bool) -> Self {
+        self.settings.tf32 = tf32;
+        self
+    }
+
     /// The layout of the C that [`Spmm::run`] makes.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;

@@ -125,7 +125,7 @@ impl Config {
         u64::from(self.lanes * self.tiles * self.vector)
     }
 
-    pub(super) fn check(&self, problem: &Problem) -> Result<()> {
+    pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
         let powers = [self.vector, self.lanes, self.share, self.chunk];
         let bytes = problem.dtype.bytes() as u32;
         let fits = powers.iter().all(|p| p.is_power_of_two())

@@ -1,0 +1,138 @@
+// tile_list: rows cut where tiles of B's rows begin, tile after tile. See schedule/segments.cuh for the
+// words.
+//
+//   list = pieces of all rows in tile 0 | in tile 1 | ...      (rows without entries are in tile 0)
+//
+// A piece is a run of entries of one row whose columns lie in one tile, at most MOST of them. A row
+// with unsorted columns has its pieces in the last tile. A row with one piece is whole, others meet
+// through slots, in the order of their entries.
+//
+// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the pieces of every tile;
+// `tile_list` reserves the window's places in every tile, and writes them.
+#include "schedule/segments.cuh"
+
+using Offset = GUSTAV_OFFSET;
+using Index = GUSTAV_INDEX;
+
+constexpr int BLOCK = GUSTAV_BLOCK;
+constexpr int WINDOW = GUSTAV_WINDOW;
+constexpr int MOST_TILES = GUSTAV_MOST_TILES;
+constexpr int MOST = GUSTAV_MOST;
+constexpr int WARPS = BLOCK / 32;
+static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the same fields");
+
+struct Arguments {
+    const Offset *offsets;
+    const Index *indices;
+    u64 *list;
+    u64 *cut_rows;   // row, first slot, number of slots
+    u32 *slot_rows;  // place in cut_rows of each slot
+    u32 *pieces;     // of each row; the highest bit where its columns are unsorted
+    u64 *cursors;    // next slot, next cut row, next place of each tile
+    u64 rows;
+    u64 tile;        // rows of B in a tile
+    u32 tiles;
+};
+
+constexpr u32 UNSORTED = 1u << 31;
+
+// Calls `piece(first, last, tile, number)` in one lane for every piece of a row, and returns their
+// number in all of them.
+template <class Piece>
+__device__ __forceinline__ u32 each_piece(const Arguments &args, u64 first, u64 last, bool sorted,
+                                          Piece piece) {
+    const int lane = threadIdx.x % 32;
+    const auto tile_at = [&](u64 k) {
+        return sorted ? (u32)(args.indices[k] / args.tile) : args.tiles - 1;
+    };
+    if (first == last) {
+        if (lane == 0) piece(first, last, 0, 0);
+        return 1;
+    }
+    u32 before = 0;      // pieces that have begun
+    u64 open = first;    // where the last of them did
+    for (u64 batch = first; batch < last; batch += 32) {
+        const u64 k = batch + lane;
+        bool begins = false;
+        if (k > first && k < last)
+            begins = (k - first) % MOST == 0 || tile_at(k) != tile_at(k - 1);
+        const u32 starts = __ballot_sync(~0u, begins);
+        const u32 earlier = starts & ((1u << lane) - 1);
+        if (begins) {
+            const u64 from = earlier ? batch + 31 - __clz(earlier) : open;
+            piece(from, k, tile_at(from), before + __popc(earlier));
+        }
+        before += __popc(starts);
+        if (starts) open = batch + 31 - __clz(starts);
+    }
+    if (lane == 0) piece(open, last, tile_at(open), before);
+    return before + 1;
+}
+
+__device__ __forceinline__ bool is_sorted(const Arguments &args, u64 first, u64 last) {
+    bool sorted = true;
+    for (u64 k = first + 1 + threadIdx.x % 32; k < last; k += 32)
+        sorted &= args.indices[k - 1] <= args.indices[k];
+    return __all_sync(~0u, sorted);
+}
+
+template <class Work>
+__device__ __forceinline__ void each_row(const Arguments &args, Work work) {
+    const u64 window = (u64)blockIdx.x * WINDOW;
+    for (u64 row = window + threadIdx.x / 32; row < window + WINDOW && row < args.rows; row += WARPS)
+        work(row, (u64)args.offsets[row], (u64)args.offsets[row + 1]);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) tile_count(const Arguments args) {
+    __shared__ u32 counts[MOST_TILES];
+    for (u32 t = threadIdx.x; t < args.tiles; t += BLOCK) counts[t] = 0;
+    __syncthreads();
+    each_row(args, [&](u64 row, u64 first, u64 last) {
+        const bool sorted = is_sorted(args, first, last);
+        const u32 count = each_piece(args, first, last, sorted, [&](u64, u64, u32 tile, u32) {
+            atomicAdd(counts + tile, 1);
+        });
+        if (threadIdx.x % 32 != 0) return;
+        args.pieces[row] = count | (sorted ? 0 : UNSORTED);
+        if (count > 1) atomicAdd(args.cursors, count), atomicAdd(args.cursors + 1, 1);
+    });
+    __syncthreads();
+    for (u32 t = threadIdx.x; t < args.tiles; t += BLOCK)
+        if (counts[t] != 0) atomicAdd(args.cursors + 2 + t, counts[t]);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments args) {
+    __shared__ u32 counts[MOST_TILES];
+    __shared__ u64 places[MOST_TILES];
+    for (u32 t = threadIdx.x; t < args.tiles; t += BLOCK) counts[t] = 0;
+    __syncthreads();
+    const auto sorted = [&](u64 row) { return (args.pieces[row] & UNSORTED) == 0; };
+    each_row(args, [&](u64 row, u64 first, u64 last) {
+        each_piece(args, first, last, sorted(row),
+                   [&](u64, u64, u32 tile, u32) { atomicAdd(counts + tile, 1); });
+    });
+    __syncthreads();
+    for (u32 t = threadIdx.x; t < args.tiles; t += BLOCK) {
+        if (counts[t] != 0) places[t] = atomicAdd(args.cursors + 2 + t, counts[t]);
+        counts[t] = 0;
+    }
+    __syncthreads();
+    each_row(args, [&](u64 row, u64 first, u64 last) {
+        const u32 count = args.pieces[row] & ~UNSORTED;
+        u64 slot = 0, index = 0;
+        if (count > 1 && threadIdx.x % 32 == 0) {
+            slot = atomicAdd(args.cursors, count);
+            index = atomicAdd(args.cursors + 1, 1);
+            u64 *to = args.cut_rows + 3 * index;
+            to[0] = row, to[1] = slot, to[2] = count;
+        }
+        slot = __shfl_sync(~0u, slot, 0);
+        index = __shfl_sync(~0u, index, 0);
+        each_piece(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32 number) {
+            const u64 place = places[tile] + atomicAdd(counts + tile, 1);
+            if (count > 1) args.slot_rows[slot + number] = (u32)index;
+            schedule::put(args.list, place, from, to - from, count > 1,
+                          count > 1 ? slot + number : row);
+        });
+    });
+}

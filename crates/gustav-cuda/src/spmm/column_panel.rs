@@ -1,0 +1,138 @@
+//! `column-panel`: panels of B's columns and tiles of B's rows that stay in L2, over the kernel of
+//! `segmented`. Ours, after the tiling that Yang, Buluç and Owens (2018, §6) name as future work. See
+//! `kernels/schedule/tile_list.cu`.
+
+use gustav_core::{Error, Operation, Problem, Result};
+use gustav_plan::Algorithm;
+use gustav_plan::heuristics::cuda_spmm::Way;
+
+use super::catalog::Method;
+use super::operands::Operands;
+use super::pattern::Pattern;
+use super::{segmented, unsupported};
+use crate::Device;
+use crate::schedule::tiles;
+use crate::stream::Stream;
+
+// Bytes of a row of B in one panel: a whole line of the caches.
+const LINE_BYTES: usize = 128;
+
+/// The tile of B that stays in L2, and the tile of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Columns of B and C in a panel.
+    pub columns: usize,
+    /// Rows of B in a tile.
+    pub rows: u64,
+    /// How a segment is summed.
+    pub segment: segmented::Config,
+}
+
+impl Config {
+    /// Tiles of half of L2.
+    fn new(problem: &Problem, l2_bytes: usize, share: u32) -> Self {
+        let bytes = problem.dtype.bytes();
+        let room = (l2_bytes / 2).max(1 << 20);
+        let whole = problem.inner().saturating_mul(problem.columns).saturating_mul(bytes) <= room;
+        let columns = match whole {
+            true => problem.columns,
+            false => problem.columns.min(LINE_BYTES / bytes),
+        };
+        let columns = columns.max(1);
+        let rows = match whole {
+            true => problem.inner().max(1) as u64,
+            false => (room / (columns * bytes)).max(1) as u64,
+        };
+        let way = Way {
+            algorithm: Algorithm::Segmented,
+            height: 1,
+            share,
+            chunk: 2,
+            ahead: 0,
+            longest: Some(1024),
+            lanes: 32,
+            crowded: true,
+            reason: String::new(),
+        };
+        let segment = segmented::Config::new(&problem.clone().columns(columns), &way);
+        Config { columns, rows, segment }
+    }
+}
+
+/// Everything that SpMM asks for.
+pub(super) fn supports(problem: &Problem) -> Result<()> {
+    if problem.operation == Operation::Spmm {
+        return Ok(());
+    }
+    let reason = "it multiplies by a dense matrix";
+    Err(unsupported(problem, "column-panel", reason, "Problem::spmm"))
+}
+
+pub(super) const ANY_LAYOUT: bool = false;
+
+/// Tiles of half of L2.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let config = Config::new(problem, pattern.device().planner_profile().l2_bytes, 1);
+    let Config { columns, rows, .. } = config;
+    Ok((config, format!("panels of {columns} columns, tiles of {rows} rows of B")))
+}
+
+pub(super) fn configs(problem: &Problem) -> Vec<Config> {
+    // Chips of a small and of a large L2.
+    [8 << 20, 32 << 20, 64 << 20].map(|l2| Config::new(problem, l2, 1)).into()
+}
+
+/// `segmented` over the pieces of rows, for one panel of columns at a time.
+pub(super) struct Prepared {
+    columns: usize,
+    panel: segmented::Prepared,
+}
+
+impl Prepared {
+    /// Cuts the rows at the tiles, on the device.
+    pub(super) fn new(p: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
+        let Config { columns, rows, segment } = config;
+        if columns == 0 || segment.reduction != segmented::Reduction::FixUp {
+            return Err(Error::Argument {
+                name: "config of column-panel",
+                found: format!("{config:?}"),
+                expected: "at least one column, and segments that meet by fix-up".into(),
+            });
+        }
+        let columns = columns.min(problem.columns.max(1));
+        let panel = problem.clone().columns(columns);
+        segment.check(&panel)?;
+        let segments = tiles::segments(p, problem, rows)?;
+        let panel = segmented::Prepared::over(p.device(), &panel, segment, Some(segments))?;
+        Ok(Prepared { columns, panel })
+    }
+
+    /// The operands of each panel.
+    fn panels<'a>(&self, o: &'a Operands) -> impl Iterator<Item = Operands> + 'a {
+        let width = self.columns;
+        (0..o.columns).step_by(width).map(move |first| Operands {
+            b: if o.b == 0 { 0 } else { o.b + (first * o.dtype.bytes()) as u64 },
+            c: if o.c == 0 { 0 } else { o.c + (first * o.dtype_c.bytes()) as u64 },
+            columns: width.min(o.columns - first),
+            ..*o
+        })
+    }
+}
+
+impl Method for Prepared {
+    fn bytes(&self) -> usize {
+        self.panel.bytes()
+    }
+
+    fn compile(&mut self, device: &Device, o: &Operands) -> Result<()> {
+        self.panels(o).try_for_each(|panel| self.panel.compile(device, &panel))
+    }
+
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        for panel in self.panels(o) {
+            // SAFETY: the caller's promise, of some of the columns.
+            unsafe { self.panel.launch(device, stream, &panel)? };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Operands as other libraries hold them, and a device without its compiler.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use gustav_core::{Csr, Dense, Error, Layout, Scalar, f16};
+use gustav_cuda::jit::{Cache, Compiler, Jit, Request};
+use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_plan::{Algorithm, Chooser};
+
+use crate::common::device;
+use crate::papers::product;
+
+/// A matrix of small whole numbers, whose products every order of summation gives.
+fn whole(rows: usize, inner: usize) -> Csr<f32> {
+    let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+    for r in 0..rows {
+        for k in 0..r * 3 % 19 {
+            indices.push(((r * 11 + k * 5) % inner) as u32);
+            values.push(((r + k) % 7) as f32 - 3.0);
+        }
+        offsets.push(indices.len() as u32);
+    }
+    Csr::new(rows, inner, offsets, indices, values).expect("a matrix")
+}
+
+/// `values` on the device, `shift` values past the beginning of a buffer that is returned with them.
+fn shifted<T: Default + Pod>(
+    device: &Device,
+    values: &[T],
+    shift: usize,
+) -> (DeviceBuffer<T>, DeviceBuffer<T>) {
+    let mut padded = vec![T::default(); shift];
+    padded.extend_from_slice(values);
+    let owner = DeviceBuffer::from_slice(device, &padded, "shifted values").expect("memory");
+    let address = owner.address() + (shift * size_of::<T>()) as u64;
+    // SAFETY: the values lie in `owner`, which the caller keeps.
+    let view = unsafe { DeviceBuffer::borrowed(device, address, values.len()) };
+    (owner, view)
+}
+
+/// One product with every array `shift` values past an aligned address and odd leading dimensions.
+fn check<T: Scalar>(device: &Device, algorithm: Algorithm, shift: usize, columns: usize) {
+    let (rows, inner, ld) = (77, 60, columns + shift);
+    let host = whole(rows, inner);
+    let b = Dense::from_fn(inner, columns, Layout::RowMajor, |i, j| ((i + 3 * j) % 5) as f32 - 2.0)
+        .expect("B");
+    let expected = product(&host, &b);
+    let narrow = |v: &[f32]| -> Vec<T> { v.iter().map(|v| T::from_f64(f64::from(*v))).collect() };
+    let mut strided = vec![T::zero(); inner * ld];
+    for (i, row) in strided.chunks_exact_mut(ld).enumerate() {
+        row[..columns].copy_from_slice(&narrow(&b.data()[i * columns..][..columns]));
+    }
+    let (_offsets, offsets) = shifted(device, host.offsets(), 1);
+    let (_indices, indices) = shifted(device, host.indices(), shift);
+    let (_values, values) = shifted(device, &narrow(host.values()), shift);
+    // SAFETY: the arrays are those of a matrix.
+    let a = unsafe { DeviceCsr::from_parts(rows, inner, offsets, indices, values) }.expect("A");
+    let (_b, b) = shifted(device, &strided, shift);
+    let b = DeviceDense::new(inner, columns, Layout::RowMajor, ld, b).expect("B");
+    let poison = vec![T::from_f64(f64::NAN); rows * ld];
+    let (_c, c) = shifted(device, &poison, shift);
+    let mut c = DeviceDense::new(rows, columns, Layout::RowMajor, ld, c).expect("C");
+    let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
+    let problem = a.spmm().columns(columns).finite(true);
+    let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+    let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+    plan.execute(&a, one, &b, zero, &mut c, device.stream()).expect("C");
+    let found = c.data().to_host().expect("C");
+    for (r, row) in found.chunks_exact(ld).enumerate() {
+        for (j, value) in row.iter().enumerate() {
+            if j < columns {
+                let wanted = f64::from(expected[r * columns + j]);
+                assert_eq!(value.to_f64(), wanted, "{algorithm} shift {shift} ({r}, {j})");
+            } else {
+                assert!(value.to_f64().is_nan(), "{algorithm} wrote beyond row {r}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn addresses_and_leading_dimensions_need_no_alignment() {
+    let device = device();
+    let all = [
+        Algorithm::Segmented,
+        Algorithm::RowBlock,
+        Algorithm::ColumnPanel,
+        Algorithm::RowSplit,
+        Algorithm::NonzeroSplit,
+        Algorithm::SellP,
+        Algorithm::EllR,
+        Algorithm::HeavyLight,
+        Algorithm::Dense,
+    ];
+    for algorithm in all {
+        for (shift, columns) in [(1, 32), (2, 64), (3, 33), (1, 1)] {
+            check::<f32>(&device, algorithm, shift, columns);
+        }
+    }
+    let of_16_bits =
+        [Algorithm::Segmented, Algorithm::RowBlock, Algorithm::ColumnPanel, Algorithm::Tensor];
+    for algorithm in of_16_bits {
+        for (shift, columns) in [(1, 32), (2, 64), (4, 128), (3, 33)] {
+            check::<f16>(&device, algorithm, shift, columns);
+        }
+    }
+}
+
+struct Missing;
+
+impl Compiler for Missing {
+    fn version(&self) -> gustav_core::Result<String> {
+        Err(Error::NoDevice { reason: "libnvrtc was not found".into() })
+    }
+
+    fn compile(&self, _: &Request, _: &str) -> gustav_core::Result<Vec<u8>> {
+        self.version().map(|_| Vec::new())
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_device_without_its_compiler_says_so() {
+    let jit = Jit::new(Arc::new(Missing), Cache::new(None));
+    let device = Device::with_jit(0, jit).expect("a CUDA device");
+    let a = DeviceCsr::upload(&device, &whole(5, 4).view()).expect("A");
+    let error = SpmmPlan::new(&a, &a.spmm(), &Options::default()).err().expect("no compiler");
+    assert!(matches!(error, Error::NoDevice { .. }), "{error}");
+    assert!(error.to_string().contains("libnvrtc"), "{error}");
+}
