@@ -19,6 +19,8 @@ pub enum Config {
     CudaSpmv(gustav_cuda::spmv::Config),
     /// Of a product of two sparse matrices on an NVIDIA GPU.
     CudaSpgemm(gustav_cuda::spgemm::Config),
+    /// Of a product in tiles, which follow from the memory of the NVIDIA GPU.
+    CudaTiled,
 }
 
 impl Display for Config {
@@ -28,6 +30,7 @@ impl Display for Config {
             Config::Cuda(c) => write!(f, "{c:?}"),
             Config::CudaSpmv(c) => write!(f, "{c:?}"),
             Config::CudaSpgemm(c) => write!(f, "{c:?}"),
+            Config::CudaTiled => f.write_str("tiles as the free memory asks for"),
         }
     }
 }

@@ -135,6 +135,11 @@ fn tiles_of_host_matrices() {
         gustav::cuda::spgemm::tiled::Tiling { memory: Some(1 << 16), ..Default::default() };
     let c = gpu.spgemm_tiled(&host, 1.0, &host, &problem, tiling).expect("C");
     assert!(oracle::Spgemm::new(host.view(), host.view()).verify(c.view()).expect("shapes").ok);
+    let named = gpu.choose(Chooser::Named(Algorithm::Tiled));
+    let mut plan = named.plan_spgemm(&host, &host, &problem).expect("a plan");
+    assert!(plan.explain().to_string().contains("tiled"));
+    let c = plan.execute(&host, 1.0, &host).expect("C");
+    assert!(oracle::Spgemm::new(host.view(), host.view()).verify(c.view()).expect("shapes").ok);
 }
 
 #[test]

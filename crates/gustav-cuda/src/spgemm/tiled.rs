@@ -38,7 +38,19 @@ struct Grid {
     cols: usize,
 }
 
-/// C = α·op(A)·B for matrices in host memory, in as many tiles as the device's memory asks for: one
+/// Refuses what is not cut into tiles.
+///
+/// # Errors
+/// [`Error::Unsupported`] for transposed A.
+pub fn supports(problem: &Problem) -> Result<()> {
+    if !problem.transpose_a {
+        return Ok(());
+    }
+    let (backend, reason) = ("tiled on CUDA", "it cuts rows of A as stored");
+    Err(crate::spmm::unsupported(problem, backend, reason, "Csr::transpose first"))
+}
+
+/// C = α·A·B for matrices in host memory, in as many tiles as the device's memory asks for: one
 /// when everything fits. A tile that does not fit after all is halved. Device memory is free again
 /// when this returns, whatever the result.
 ///
@@ -53,10 +65,7 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
     options: &Options,
     mut tiling: Tiling<'_>,
 ) -> Result<Csr<T, I, O>> {
-    if problem.transpose_a {
-        let (backend, reason) = ("tiled on CUDA", "it cuts rows of A as stored");
-        return Err(crate::spmm::unsupported(problem, backend, reason, "Csr::transpose first"));
-    }
+    supports(problem)?;
     if problem.inner() != b.nrows() {
         return Err(Error::Shape {
             op: "spgemm",

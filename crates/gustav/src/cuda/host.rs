@@ -3,9 +3,11 @@
 use gustav_core::{
     Csr, CsrView, DenseView, DenseViewMut, Error, Index, Problem, Result, Scalar, SemiringKind,
 };
+use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
-use super::{DeviceBuffer, DeviceCsr, DeviceDense};
+use super::{DeviceBuffer, DeviceCsr, DeviceDense, spgemm};
+use crate::explain::Config;
 use crate::plan::{PlanSpgemm, PlanSpmm, PlanSpmv};
 use crate::{Device, Explanation};
 
@@ -140,36 +142,78 @@ impl<T: Scalar, I: Index, O: Index> HostSpmv<T, I, O> {
     }
 }
 
-/// A plan for two sparse matrices whose executions move the operands to the GPU and the product
-/// back.
+/// A plan whose executions move the operands to the GPU and the product back: at once, or in tiles
+/// where they do not fit together.
 pub(crate) struct HostSpgemm<T: Scalar, I: Index, O: Index> {
-    device: gustav_cuda::Device,
     problem: Problem,
+    products: u64,
+    place: Place<T, I, O>,
+}
+
+enum Place<T: Scalar, I: Index, O: Index> {
+    Resident(Box<Resident<T, I, O>>),
+    Tiled(Box<(Device, Explanation)>),
+}
+
+/// Both operands and the plan for them, on the GPU.
+struct Resident<T: Scalar, I: Index, O: Index> {
+    device: gustav_cuda::Device,
     a: DeviceCsr<T, I, O>,
     b: DeviceCsr<T, I, O>,
-    products: u64,
     plan: SpgemmPlan<T, I, O>,
 }
 
 impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
-    /// Moves `a` and `b` to the GPU and plans there.
+    /// Moves `a` and `b` to the GPU and plans there. What does not fit is computed in tiles, unless
+    /// another algorithm was named.
     pub fn new(
         device: &Device,
         a: &CsrView<'_, T, I, O>,
         b: &CsrView<'_, T, I, O>,
         problem: &Problem,
     ) -> Result<Self> {
-        let cuda = device.cuda_device()?;
-        let (on_a, on_b) = (DeviceCsr::upload(cuda, a)?, DeviceCsr::upload(cuda, b)?);
-        let plan = (&on_a).plan_spgemm(&on_b, device, problem)?;
-        let (device, problem) = (cuda.clone(), problem.clone());
+        let place = match device.chooser() {
+            Chooser::Named(Algorithm::Tiled) => {
+                Self::tiled(device, problem, "named by the caller")?
+            }
+            chooser => match Self::resident(device, a, b, problem) {
+                Err(Error::OutOfMemory { what, .. }) if chooser == Chooser::Auto => {
+                    let reason = format!("there is no room for {what} beside the rest");
+                    Self::tiled(device, problem, &reason)?
+                }
+                other => other?,
+            },
+        };
         let products = intermediate_products(a, b, problem.transpose_a);
-        Ok(HostSpgemm { device, problem, a: on_a, b: on_b, products, plan })
+        Ok(HostSpgemm { problem: problem.clone(), products, place })
+    }
+
+    fn resident(
+        device: &Device,
+        a: &CsrView<'_, T, I, O>,
+        b: &CsrView<'_, T, I, O>,
+        problem: &Problem,
+    ) -> Result<Place<T, I, O>> {
+        let cuda = device.cuda_device()?;
+        let (a, b) = (DeviceCsr::upload(cuda, a)?, DeviceCsr::upload(cuda, b)?);
+        let plan = (&a).plan_spgemm(&b, device, problem)?;
+        Ok(Place::Resident(Box::new(Resident { device: cuda.clone(), a, b, plan })))
+    }
+
+    fn tiled(device: &Device, problem: &Problem, reason: &str) -> Result<Place<T, I, O>> {
+        spgemm::tiled::supports(problem)?;
+        let (algorithm, config) = (Algorithm::Tiled, Config::CudaTiled);
+        let choice = Choice { algorithm, config, reason: reason.into() };
+        let explanation = Explanation::new(problem, device, None, choice, 0);
+        Ok(Place::Tiled(Box::new((device.clone(), explanation))))
     }
 
     /// What the plan on the GPU says.
     pub fn explain(&self) -> &Explanation {
-        self.plan.explain()
+        match &self.place {
+            Place::Resident(on) => on.plan.explain(),
+            Place::Tiled(on) => &on.1,
+        }
     }
 
     /// Intermediate products.
@@ -186,9 +230,16 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
         b: &CsrView<'_, T, I, O>,
     ) -> Result<Csr<T, I, O>> {
         check(kind, &self.problem, a)?;
-        self.a.values_mut().write(a.values())?;
-        self.b.values_mut().write(b.values())?;
-        self.plan.execute(&self.a, alpha, &self.b, self.device.stream())?.download()
+        match &mut self.place {
+            Place::Resident(on) => {
+                on.a.values_mut().write(a.values())?;
+                on.b.values_mut().write(b.values())?;
+                on.plan.execute(&on.a, alpha, &on.b, on.device.stream())?.download()
+            }
+            Place::Tiled(on) => {
+                on.0.spgemm_tiled(*a, alpha, *b, &self.problem, spgemm::tiled::Tiling::default())
+            }
+        }
     }
 }
 
