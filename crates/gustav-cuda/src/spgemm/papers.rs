@@ -6,6 +6,6 @@ use gustav_plan::Algorithm;
 
 /// Refuses what the source of `algorithm` does not define.
 pub(super) fn supports(problem: &Problem, algorithm: Algorithm) -> Result<()> {
-    let nearest = Algorithm::Vendor;
+    let nearest = Algorithm::Binned;
     crate::spmm::papers::supports(problem, algorithm, Operation::Spgemm, Layout::RowMajor, nearest)
 }

@@ -30,13 +30,13 @@ pub struct Config {
     /// Whether conversion, copies and multiplication overlap. If not, all of B, then all of A is
     /// one block, and every stage waits for the one before: convert, then multiply.
     pub overlapped: bool,
-    /// The kernel that multiplies.
-    pub kernel: shared_row::Config,
+    /// The kernel that multiplies; none: [`shared_row::Config::tuned`].
+    pub kernel: Option<shared_row::Config>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { block_rows: None, overlapped: true, kernel: shared_row::Config::TUNED }
+        Config { block_rows: None, overlapped: true, kernel: None }
     }
 }
 
@@ -242,7 +242,9 @@ impl<T: Scalar> Pipeline<T> {
         let room = (block_a.max(block_b), (block_a * k).max(block_b * n));
         let count = if config.overlapped { 2 } else { 1 };
         let slot = || {
-            let kernel = SharedRow::compile(device, T::DTYPE, (k, n), config.kernel, false)?;
+            let own = || shared_row::Config::tuned(n, size_of::<T>());
+            let kernel = config.kernel.unwrap_or_else(own);
+            let kernel = SharedRow::compile(device, T::DTYPE, (k, n), kernel, false)?;
             Slot::new(device, room, (block_a, block_a * k), kernel)
         };
         let span = |lane, name| {

@@ -36,15 +36,31 @@ pub struct Config {
     pub width: Option<u32>,
 }
 
+// Shared memory and threads of a multiprocessor: bytes that a thread has to account for.
+const BYTES_A_THREAD: usize = (224 << 10) / 2048;
+// The chunk that leaves room for four CTAs there.
+const CHUNK_BYTES: usize = 56 << 10;
+
 impl Default for Config {
     fn default() -> Self {
-        Config { threads: 128, rows: 1, ahead: 0, width: None }
+        Config { threads: 256, rows: 1, ahead: 0, width: None }
     }
 }
 
 impl Config {
-    /// The paper's kernel but for two entries loaded ahead, which hide what B takes to come.
-    pub const TUNED: Config = Config { threads: 128, rows: 1, ahead: 2, width: None };
+    /// The paper's kernel for a C of `columns` columns of `value_bytes` each: as many threads, 128
+    /// to 512, as fill a multiprocessor with the CTAs whose accumulators fit there.
+    pub fn paper(columns: usize, value_bytes: usize) -> Self {
+        let row = columns.saturating_mul(value_bytes);
+        let chunk = row / row.div_ceil(CHUNK_BYTES).max(1);
+        let threads = (chunk / BYTES_A_THREAD).clamp(128, 512);
+        Config { threads: 1 << threads.ilog2(), ..Config::default() }
+    }
+
+    /// The same with two entries of B loaded ahead, which hide what B takes to come.
+    pub fn tuned(columns: usize, value_bytes: usize) -> Self {
+        Config { ahead: 2, ..Self::paper(columns, value_bytes) }
+    }
 
     /// Threads that compute a row.
     pub fn group(self) -> u32 {
@@ -77,23 +93,25 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
     papers::supports(problem, Algorithm::SharedRow)
 }
 
-pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
-    let (paper, tuned) = (Config::default(), Config::TUNED);
+pub(super) fn configs(problem: &Problem) -> Vec<Config> {
+    let (columns, bytes) = (problem.columns, problem.dtype.bytes());
+    let (paper, tuned) = (Config::paper(columns, bytes), Config::tuned(columns, bytes));
     vec![
         paper,
         tuned,
+        Config { threads: 128, ..paper },
         Config { threads: 256, ..paper },
         Config { threads: 512, ..paper },
+        Config { threads: 128, ..tuned },
         Config { threads: 256, ..tuned },
-        Config { ahead: 4, ..tuned },
-        Config { threads: 64, ahead: 4, ..tuned },
+        Config { threads: 128, ahead: 4, ..tuned },
         // The paper's section 7.1.
         Config { threads: 256, rows: 2, ..paper },
         Config { threads: 512, rows: 4, ..tuned },
         // Its outlook: a row a warp, and adaptive tiles.
         Config { threads: 256, rows: 8, width: Some(1024), ..tuned },
-        Config { width: Some(2048), ..tuned },
-        Config { width: Some(4096), ..tuned },
+        Config { threads: 128, width: Some(2048), ..tuned },
+        Config { threads: 128, width: Some(4096), ..tuned },
     ]
 }
 
@@ -287,5 +305,21 @@ impl DenseRows for SharedRow {
     ) -> Result<()> {
         // SAFETY: the caller's promise; the pattern of B was cut when the plan was made.
         unsafe { self.launch(stream, o, rows, c, ldc) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_fill_a_multiprocessor() {
+        let threads = |columns, bytes| Config::paper(columns, bytes).threads;
+        assert_eq!([threads(0, 4), threads(1024, 4), threads(4096, 4)], [128; 3]);
+        assert_eq!([threads(8192, 4), threads(4096, 8), threads(8192, 8)], [256; 3]);
+        assert_eq!([threads(14_000, 4), threads(1 << 30, 8)], [256, 256]);
+        for columns in [0, 1, 31, 500, 1 << 20] {
+            assert!(Config::tuned(columns, 8).check().is_ok());
+        }
     }
 }

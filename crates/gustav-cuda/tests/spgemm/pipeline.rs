@@ -30,7 +30,7 @@ fn configs() -> Vec<Config> {
     vec![
         usual,
         Config { block_rows: Some(1), ..usual },
-        Config { block_rows: Some(7), kernel: narrow, ..usual },
+        Config { block_rows: Some(7), kernel: Some(narrow), ..usual },
         Config { overlapped: false, ..usual },
     ]
 }
