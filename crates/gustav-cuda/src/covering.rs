@@ -54,6 +54,7 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
         position: index(bit(3)),
         exact: bit(2),
         wide_a: !bit(0),
+        ordered: !bit(1) && bit(0),
     }
     .request()
 }

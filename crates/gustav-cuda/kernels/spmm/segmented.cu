@@ -38,6 +38,7 @@ constexpr int SHARE = GUSTAV_SHARE;
 constexpr int CHUNK = GUSTAV_CHUNK;
 constexpr int AHEAD = GUSTAV_AHEAD;  // chunks of B rows on their way through shared memory
 constexpr bool LIST = GUSTAV_LIST;
+constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
 constexpr bool EXACT = GUSTAV_EXACT;
 constexpr bool WIDE_A = GUSTAV_WIDE_A;
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
@@ -60,6 +61,7 @@ struct Arguments {
     const Index *indices;
     const Value *values;
     const u64 *segments;  // null without a list
+    const u32 *order;     // rows, when ORDERED
     const u64 *cut_rows;  // row, first slot, number of slots
     const u32 *slot_rows; // place in cut_rows of each slot
     u32 *arrivals;        // parts that have come, LEVELS a slot and panel; zero between launches
@@ -215,8 +217,8 @@ __device__ __forceinline__ void meet(const Arguments &args, u64 slot, u64 column
 
 __device__ __forceinline__ Segment segment(const Arguments &args, u64 i) {
     if (i >= args.count) return schedule::no_segment<Position>();
-    return LIST ? schedule::segment<Position>(args.segments, i)
-                : schedule::row<Position>(args.offsets, i);
+    if (LIST) return schedule::segment<Position>(args.segments, i);
+    return schedule::row<Position>(args.offsets, ORDERED ? (u64)__ldg(args.order + i) : i);
 }
 
 __device__ __forceinline__ void store(const Arguments &args, const Segment &s,

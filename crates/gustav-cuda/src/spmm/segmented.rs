@@ -10,6 +10,7 @@ use gustav_plan::heuristics::cuda_spmm;
 
 use super::catalog::Method;
 use super::operands::Operands;
+use super::ordered;
 use super::pattern::Pattern;
 use super::tile::{accumulator, widest_for};
 use crate::jit::Request;
@@ -20,8 +21,6 @@ use crate::{Device, DeviceBuffer, source};
 
 pub use config::{Config, Reduction};
 
-// Where rows are alike, no row is as long.
-const WHOLE: u32 = 4096;
 // Levels of the tree in which cut rows meet.
 const LEVELS: usize = 6;
 
@@ -44,10 +43,7 @@ pub(super) const ANY_LAYOUT: bool = false;
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let profile = pattern.device().planner_profile();
     let way = cuda_spmm::segmented(problem, pattern.lengths()?, &profile);
-    let mut config = Config::new(problem, &way);
-    // An order needs a list; where rows are alike, none of them is cut.
-    config.longest = config.longest.or(pattern.order().map(|_| WHOLE));
-    Ok((config, way.reason))
+    Ok((Config::new(problem, &way), way.reason))
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
@@ -59,6 +55,8 @@ pub(super) struct Prepared {
     config: Config,
     /// None when whole rows are taken in their order.
     segments: Option<Segments>,
+    /// The rows, when whole rows are taken in an order.
+    order: Option<DeviceBuffer<u32>>,
     rows: usize,
     arrivals: DeviceBuffer<u32>,
     partials: DeviceBuffer<u64>,
@@ -78,6 +76,7 @@ pub(crate) struct Variant {
     pub(crate) position: IndexType,
     pub(crate) exact: bool,
     pub(crate) wide_a: bool,
+    pub(crate) ordered: bool,
 }
 
 struct Kernels {
@@ -92,6 +91,7 @@ struct Arguments {
     indices: u64,
     values: u64,
     segments: u64,
+    order: u64,
     cut_rows: u64,
     slot_rows: u64,
     arrivals: u64,
@@ -129,6 +129,7 @@ impl Variant {
             .with("CHUNK", c.chunk)
             .with("AHEAD", c.ahead)
             .with("LIST", c.longest.is_some())
+            .with("ORDERED", self.ordered)
             .with("EXACT", self.exact)
             .with("WIDE_A", self.wide_a)
             .with("REDUCE", u8::from(c.longest.is_some() && c.reduction == Reduction::Atomic))
@@ -145,7 +146,10 @@ impl Prepared {
         };
         let list = |longest| Segments::new(pattern, problem, pattern.lengths()?, longest, target);
         let segments = config.longest.map(list).transpose()?;
-        Self::over(pattern.device(), problem, config, segments)
+        let order = pattern.order().filter(|_| segments.is_none());
+        let order = order.map(|order| ordered::sequence(pattern.device(), order)).transpose()?;
+        let prepared = Self::over(pattern.device(), problem, config, segments)?;
+        Ok(Prepared { order, ..prepared })
     }
 
     /// Takes `segments`, or whole rows in their order when there are none.
@@ -179,6 +183,7 @@ impl Prepared {
             config,
             rows: problem.output_rows(),
             segments,
+            order: None,
             arrivals,
             partials,
             kernels: HashMap::new(),
@@ -198,6 +203,7 @@ impl Prepared {
             position: if o.nnz < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
             exact: (o.columns as u64).is_multiple_of(config.panel()),
             wide_a: (o.indices | o.values).is_multiple_of(16),
+            ordered: self.order.is_some(),
         }
     }
 }
@@ -205,7 +211,8 @@ impl Prepared {
 impl Method for Prepared {
     fn bytes(&self) -> usize {
         let list = self.segments.as_ref().map_or(0, Segments::bytes);
-        list + self.arrivals.bytes() + self.partials.bytes()
+        let order = self.order.as_ref().map_or(0, DeviceBuffer::bytes);
+        list + order + self.arrivals.bytes() + self.partials.bytes()
     }
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
@@ -229,6 +236,9 @@ impl Method for Prepared {
         let config = variant.config;
         self.arrivals.used_on(stream);
         self.partials.used_on(stream);
+        if let Some(order) = &self.order {
+            order.used_on(stream);
+        }
         // Without a list, nothing of it is read.
         let (list, cut_rows, slot_rows, cut, slots, count) = match &self.segments {
             Some(s) => {
@@ -244,6 +254,7 @@ impl Method for Prepared {
             indices: o.indices,
             values: o.values,
             segments: list,
+            order: self.order.as_ref().map_or(0, DeviceBuffer::address),
             cut_rows,
             slot_rows,
             arrivals: self.arrivals.address(),

@@ -8,8 +8,8 @@ use gustav_core::{CsrView, Error, Index, Result, Scalar};
 use super::row_order::{Arrangement, RowOrder};
 use super::view::{RowView, Search, WarpShape};
 use super::{
-    cta_aware, dcsr, flipped, hybrid_1, hybrid_2_1, hybrid_2_2, hybrid_2_3, label_propagation, lpt,
-    min_hash, plain, reverse_cuthill_mckee, warp_aware,
+    cta_aware, dcsr, flipped, graph_growing, hybrid_1, hybrid_2_1, hybrid_2_2, hybrid_2_3,
+    label_propagation, lpt, min_hash, plain, reverse_cuthill_mckee, warp_aware,
 };
 
 macro_rules! orders {
@@ -81,6 +81,8 @@ orders! {
     /// Communities of the graph of A, found by label propagation, one after another.
     LabelPropagation = "label-propagation", "ours, after Raghavan, Albert, Kumara 2007",
         label_propagation::arrange;
+    /// Blocks of rows that read the same rows of B, grown one row at a time.
+    GraphGrowing = "graph-growing", "ours, after Karypis, Kumar 1998", graph_growing::arrange;
     /// By min-hashes of the column sets, so that rows which share columns meet.
     MinHash = "min-hash", "ours, after Broder 1997", min_hash::arrange;
 }

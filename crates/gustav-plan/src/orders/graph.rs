@@ -14,9 +14,22 @@ pub(super) struct Graph {
 
 impl Graph {
     pub fn new<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Result<Self> {
-        let (rows, cols) = (a.nrows(), a.ncols());
-        let columns_from = if rows == cols { 0 } else { rows };
-        let count = if rows == cols { rows } else { rows.saturating_add(cols) };
+        if a.nrows() == a.ncols() {
+            return Self::of_entries(a, a.nrows(), 0);
+        }
+        Self::bipartite(a)
+    }
+
+    /// The rows and then the columns of any matrix, joined where an element is stored.
+    pub fn bipartite<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Result<Self> {
+        Self::of_entries(a, a.nrows().saturating_add(a.ncols()), a.nrows())
+    }
+
+    fn of_entries<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        count: usize,
+        columns_from: usize,
+    ) -> Result<Self> {
         if count >= u32::MAX as usize {
             return Err(Error::Overflow {
                 what: "rows and columns of a graph",

@@ -8,6 +8,7 @@ mod cta_aware;
 mod dcsr;
 mod flipped;
 mod graph;
+mod graph_growing;
 mod hybrid_1;
 mod hybrid_2_1;
 mod hybrid_2_2;

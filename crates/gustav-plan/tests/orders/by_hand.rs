@@ -121,3 +121,29 @@ fn communities_and_equal_rows_come_together() {
         }
     }
 }
+
+#[test]
+fn blocks_of_a_grid_are_compact() {
+    // A grid of 32 x 32: a row of A reads its own row of B and those of its neighbours.
+    let side = 32i64;
+    let of = |k: i64| -> Vec<u32> {
+        let near = [(0, -1), (-1, 0), (0, 0), (1, 0), (0, 1)];
+        let at = near.map(|(dx, dy)| (k % side + dx, k / side + dy));
+        let inside = |(x, y): &&(i64, i64)| (0..side).contains(x) && (0..side).contains(y);
+        at.iter().filter(inside).map(|(x, y)| (y * side + x) as u32).collect()
+    };
+    let rows: Vec<Vec<u32>> = (0..side * side).map(of).collect();
+    let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+    let read = |order: &[u32]| -> usize {
+        let block = |block: &[u32]| {
+            let columns = block.iter().flat_map(|r| rows[*r as usize]).copied();
+            columns.collect::<std::collections::BTreeSet<u32>>().len()
+        };
+        order.chunks(32).map(block).sum()
+    };
+    // Blocks as stored are lines, which read three lines of B each, but at the rims two.
+    let stored = read(&(0..1024).collect::<Vec<_>>());
+    assert_eq!(stored, 30 * 96 + 2 * 64);
+    let grown = read(&slots(Order::GraphGrowing, &rows, 1024, WarpShape::default()));
+    assert!(grown < stored * 3 / 4, "{grown} of {stored}");
+}

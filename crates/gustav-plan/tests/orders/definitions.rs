@@ -121,7 +121,13 @@ impl Reference {
 }
 
 fn of_the_source() -> impl Iterator<Item = Order> {
-    let ours = [Order::Dcsr, Order::ReverseCuthillMckee, Order::LabelPropagation, Order::MinHash];
+    let ours = [
+        Order::Dcsr,
+        Order::ReverseCuthillMckee,
+        Order::LabelPropagation,
+        Order::GraphGrowing,
+        Order::MinHash,
+    ];
     Order::ALL.iter().copied().filter(move |o| !ours.contains(o))
 }
 
