@@ -1,6 +1,7 @@
 //! Host side of `kernels/spmm/padded.cuh`: what `sell-p` and `ell-r` have in common.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
@@ -149,9 +150,9 @@ impl<F: Format> Method for Prepared<F> {
 
     fn compile(&mut self, device: &Device, o: &Operands) -> Result<()> {
         let vector = widest_for(o);
-        if !self.kernels.contains_key(&vector) {
+        if let Entry::Vacant(place) = self.kernels.entry(vector) {
             let module = device.module(&F::request(o.dtype, vector, self.config))?;
-            self.kernels.insert(vector, module.kernel(F::KERNELS[1])?);
+            place.insert(module.kernel(F::KERNELS[1])?);
         }
         Ok(())
     }

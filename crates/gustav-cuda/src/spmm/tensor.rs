@@ -1,6 +1,7 @@
 //! `tensor`: vectors of eight rows and one column on tensor cores. See `kernels/spmm/tensor.cu`.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use gustav_core::{DType, Error, IndexType, Problem, Result};
 
@@ -165,9 +166,8 @@ impl Method for Prepared {
 
     fn compile(&mut self, device: &Device, o: &Operands) -> Result<()> {
         let variant = self.variant(o);
-        if !self.kernels.contains_key(&variant) {
-            let kernel = device.module(&variant.request())?.kernel(c"tensor")?;
-            self.kernels.insert(variant, kernel);
+        if let Entry::Vacant(place) = self.kernels.entry(variant) {
+            place.insert(device.module(&variant.request())?.kernel(c"tensor")?);
         }
         Ok(())
     }
