@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use gustav_core::{DType, Error, Operation, Result};
+use gustav_core::{DType, Error, Layout, Operation, Result};
 
 /// One product on one matrix: what the engines take turns on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -18,24 +18,42 @@ pub struct Case {
     pub dtype: String,
     /// Whether rows of the product must come out sorted (SpGEMM).
     pub sorted: bool,
+    /// Name of the layout of B and C (SpMM).
+    #[serde(default = "row_major", skip_serializing_if = "is_row_major")]
+    pub layout: String,
+}
+
+fn row_major() -> String {
+    Layout::RowMajor.name().into()
+}
+
+fn is_row_major(layout: &String) -> bool {
+    layout == Layout::RowMajor.name()
 }
 
 impl Case {
-    /// A case of the typed names.
-    pub fn new(
-        matrix: &str,
-        operation: Operation,
-        columns: usize,
-        dtype: DType,
-        sorted: bool,
-    ) -> Self {
+    /// A case of the typed names, row-major and not sorted.
+    pub fn new(matrix: &str, operation: Operation, columns: usize, dtype: DType) -> Self {
         Case {
             matrix: matrix.into(),
             operation: operation.name().into(),
             columns,
             dtype: dtype.name().into(),
-            sorted,
+            sorted: false,
+            layout: row_major(),
         }
+    }
+
+    /// The same with rows sorted, or not.
+    #[must_use]
+    pub fn sorted(self, sorted: bool) -> Self {
+        Case { sorted, ..self }
+    }
+
+    /// The same with B and C in `layout`.
+    #[must_use]
+    pub fn layout(self, layout: Layout) -> Self {
+        Case { layout: layout.name().into(), ..self }
     }
 }
 
@@ -43,6 +61,9 @@ impl Display for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.matrix, self.operation, self.dtype)?;
         match self.operation.as_str() {
+            "spmm" if !is_row_major(&self.layout) => {
+                write!(f, " n={} {}", self.columns, self.layout)
+            }
             "spmm" => write!(f, " n={}", self.columns),
             "spgemm" => f.write_str(if self.sorted { " sorted" } else { " unsorted" }),
             _ => Ok(()),
@@ -64,18 +85,21 @@ enum Key {
     DType,
     Matrix,
     Order,
+    Layout,
 }
 
-const KEYS: [(&str, Key); 5] = [
+const KEYS: [(&str, Key); 6] = [
     ("op", Key::Operation),
     ("n", Key::Columns),
     ("dtype", Key::DType),
     ("matrix", Key::Matrix),
     ("order", Key::Order),
+    ("layout", Key::Layout),
 ];
 
 impl Filter {
-    /// Whether `case` is part of the choice. `n` is compared for SpMM only, `order` for SpGEMM.
+    /// Whether `case` is part of the choice. `n` is compared for SpMM only, `order` for SpGEMM,
+    /// `layout` for SpMM.
     pub fn matches(&self, case: &Case) -> bool {
         self.rules.iter().all(|(key, any)| {
             let found = match key {
@@ -86,7 +110,8 @@ impl Filter {
                 Key::Order if case.operation == "spgemm" => {
                     (if case.sorted { "sorted" } else { "unsorted" }).into()
                 }
-                Key::Columns | Key::Order => return true,
+                Key::Layout if case.operation == "spmm" => case.layout.clone(),
+                Key::Columns | Key::Order | Key::Layout => return true,
             };
             any.iter().any(|pattern| glob(pattern, &found))
         })
@@ -110,7 +135,7 @@ impl FromStr for Filter {
             found.ok_or_else(|| Error::Argument {
                 name: "only",
                 found: part.into(),
-                expected: "op=, n=, dtype=, matrix= or order=, separated by commas".into(),
+                expected: "op=, n=, dtype=, matrix=, order= or layout=, separated by commas".into(),
             })
         };
         let parts = text.split(',').filter(|p| !p.trim().is_empty());
@@ -147,7 +172,7 @@ mod tests {
     #[test]
     fn every_key_must_match_and_n_is_for_spmm_alone() {
         let filter: Filter = "op=spmm|spmv, n=8|32, dtype=f32".parse().unwrap();
-        let case = |op, n, dtype| Case::new("m", op, n, dtype, false);
+        let case = |op, n, dtype| Case::new("m", op, n, dtype);
         assert!(filter.matches(&case(Operation::Spmm, 32, DType::F32)));
         assert!(!filter.matches(&case(Operation::Spmm, 64, DType::F32)));
         assert!(!filter.matches(&case(Operation::Spmm, 32, DType::F64)));

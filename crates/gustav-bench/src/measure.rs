@@ -8,7 +8,7 @@ use gustav_testkit::oracle::Verdict;
 
 use crate::check::{check, rows_to_check};
 use crate::cuda::{Operands, Started};
-use crate::engine::{Engine, Ours, Outcome, Prepared, Task};
+use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
 use crate::value::Value;
@@ -55,7 +55,7 @@ pub(crate) fn measure<T: Value>(
     for algorithm in setting.ours {
         let engine = match there {
             Some((gpu, on)) => on.ours(gpu, task, algorithm),
-            None => boxed(Ours::prepare(task, algorithm, setting.threads)),
+            None => T::on_cpu(task, algorithm, setting.threads),
         };
         entries.push(Entry::new(&blank, "gustav", algorithm, engine));
     }
@@ -78,10 +78,6 @@ pub(crate) fn measure<T: Value>(
     let mut records: Vec<_> = entries.into_iter().map(|e| e.finish(&task, setting)).collect();
     compare(&mut records);
     records
-}
-
-fn boxed<'a, T: Value>(engine: Result<impl Engine<T> + 'a>) -> Result<Box<dyn Engine<T> + 'a>> {
-    engine.map(|e| Box::new(e) as Box<dyn Engine<T> + 'a>)
 }
 
 /// Records of a case whose operands do not even fit where they should be multiplied.

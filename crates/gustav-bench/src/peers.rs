@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-#[cfg(not(feature = "peers"))]
-use gustav_core::Error;
 use gustav_core::{CsrView, Result, Scalar};
 
 use crate::engine::{Engine, Matrix, PeerEngine, PeerProcess, Task};
@@ -91,7 +89,7 @@ impl<'a> Peers<'a> {
             ready.push((name, engine.map(|e| Box::new(e) as Box<dyn Engine<T> + 'b>)));
         }
         for name in &self.crates {
-            ready.push((name.clone(), compiled_in(name, task, self.launch.threads)));
+            ready.push((name.clone(), T::by_crate(name, task, self.launch.threads)));
         }
         ready
     }
@@ -101,22 +99,4 @@ impl Launch<'_> {
     fn start(&self, name: &str) -> Result<PeerProcess> {
         PeerProcess::start(name, &self.python, self.script, self.threads, self.folder)
     }
-}
-
-#[cfg(feature = "peers")]
-fn compiled_in<'a, T: crate::value::Value>(
-    name: &str,
-    task: Task<'a, T>,
-    threads: usize,
-) -> Result<Box<dyn Engine<T> + 'a>> {
-    crate::engine::crate_engine(name, task, threads)
-}
-
-#[cfg(not(feature = "peers"))]
-fn compiled_in<'a, T: crate::value::Value>(
-    name: &str,
-    _task: Task<'a, T>,
-    _threads: usize,
-) -> Result<Box<dyn Engine<T> + 'a>> {
-    Err(Error::NoDevice { reason: format!("peer {name}: built without `peers`") })
 }

@@ -301,7 +301,7 @@ pub(crate) mod tests {
     pub(crate) fn record(matrix: &str, engine: &str, algorithm: &str) -> Record {
         Record {
             suite: "test".into(),
-            case: Case::new(matrix, Operation::Spmm, 8, DType::F32, false),
+            case: Case::new(matrix, Operation::Spmm, 8, DType::F32),
             kind: "grid5".into(),
             rows: 10,
             cols: 10,

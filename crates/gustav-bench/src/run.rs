@@ -1,6 +1,8 @@
 //! A whole run: matrices, cases, progress and the record file.
 
-use gustav_core::{Csr, DType, Error, Operation, Result, Scalar, buffer::available_memory};
+use gustav_core::{
+    Csr, DType, Error, Operation, Result, Scalar, bf16, buffer::available_memory, f16,
+};
 use gustav_cpu::Threads;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -97,7 +99,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
                 continue;
             }
         };
-        for dtype in [DType::F32, DType::F64] {
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::Bf16] {
             let own: Vec<_> = cases.iter().filter(|c| c.dtype == dtype).collect();
             let mut keep = |done: Vec<Record>| {
                 outcome.measured += 1;
@@ -108,6 +110,8 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
             };
             match dtype {
                 DType::F32 => session.matrix::<f32>(workload, &pattern, &own, &mut keep)?,
+                DType::F16 => session.matrix::<f16>(workload, &pattern, &own, &mut keep)?,
+                DType::Bf16 => session.matrix::<bf16>(workload, &pattern, &own, &mut keep)?,
                 _ => session.matrix::<f64>(workload, &pattern, &own, &mut keep)?,
             }
         }
@@ -192,7 +196,7 @@ impl Session<'_> {
                 b: spgemm.then(|| factor.view()),
                 columns: case.columns,
                 sorted: case.sorted,
-                layout: self.suite.products.layout,
+                layout: typed.layout,
                 pool: &pool,
             };
             let work = if spgemm { products } else { (a.nnz() * case.columns) as u64 };

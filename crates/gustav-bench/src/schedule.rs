@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gustav_core::{DType, Operation, Result};
+use gustav_core::{DType, Layout, Operation, Result};
 use gustav_plan::Algorithm;
 
 use crate::workload::{self, Workload};
@@ -39,6 +39,7 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub case: Case,
+    pub layout: Layout,
     pub operation: Operation,
     pub dtype: DType,
     pub ours: Vec<String>,
@@ -156,15 +157,24 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
         for &operation in
             suite.products.operations.iter().filter(|o| workload.operations.contains(o))
         {
-            let shapes: Vec<(usize, bool)> = match operation {
-                Operation::Spmm => suite.products.columns.iter().map(|&n| (n, false)).collect(),
-                Operation::Spmv => vec![(1, false)],
-                Operation::Spgemm => suite.products.sorted.iter().map(|&s| (0, s)).collect(),
+            let shape = |columns| Case::new(&workload.name, operation, columns, dtype);
+            let ours = algorithms(named, suite.device.is_some(), operation);
+            let mut add = |case: Case, layout| {
+                let (case, ours) = (case.layout(layout), ours.clone());
+                found.push(Typed { case, layout, operation, dtype, ours });
             };
-            for (columns, sorted) in shapes {
-                let case = Case::new(&workload.name, operation, columns, dtype, sorted);
-                let ours = algorithms(named, suite.device.is_some(), operation);
-                found.push(Typed { case, operation, dtype, ours });
+            match operation {
+                Operation::Spmm => {
+                    for &layout in &suite.products.layouts {
+                        suite.products.columns.iter().for_each(|&n| add(shape(n), layout));
+                    }
+                }
+                Operation::Spmv => add(shape(1), Layout::RowMajor),
+                Operation::Spgemm => {
+                    for &sorted in &suite.products.sorted {
+                        add(shape(0).sorted(sorted), Layout::RowMajor);
+                    }
+                }
             }
         }
     }

@@ -85,10 +85,10 @@ pub struct Products {
     /// Columns of B, for SpMM.
     #[serde(default)]
     pub columns: Vec<usize>,
-    /// Layout of B and C on a GPU, for SpMM; row-major when absent, and on the CPU.
-    #[serde(default)]
-    pub layout: Layout,
-    /// Types of the values: `f32`, `f64`.
+    /// Layouts of B and C, for SpMM.
+    #[serde(default = "row_major")]
+    pub layouts: Vec<Layout>,
+    /// Types of the values: `f32`, `f64`; on a GPU `f16` and `bf16` as well.
     pub dtypes: Vec<DType>,
     /// Whether rows of an SpGEMM's product come out sorted: `false`, `true` or both.
     #[serde(default)]
@@ -96,6 +96,10 @@ pub struct Products {
     /// SpGEMM with more intermediate products than this is passed over.
     #[serde(default = "default_products")]
     pub max_products: u64,
+}
+
+fn row_major() -> Vec<Layout> {
+    vec![Layout::RowMajor]
 }
 
 fn default_products() -> u64 {
@@ -121,9 +125,14 @@ impl Suite {
     pub fn parse(text: &str) -> Result<Self> {
         let suite: Suite = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
         for dtype in &suite.products.dtypes {
-            if !matches!(dtype, DType::F32 | DType::F64) {
-                return Err(refuse(format!("type {dtype} has no peers: use f32 or f64")));
+            let on_gpu = matches!(dtype, DType::F16 | DType::Bf16) && suite.device.is_some();
+            if !matches!(dtype, DType::F32 | DType::F64) && !on_gpu {
+                let there = if suite.device.is_some() { ", f16 or bf16" } else { "" };
+                return Err(refuse(format!("type {dtype} has no peers: use f32 or f64{there}")));
             }
+        }
+        if suite.device.is_none() && suite.products.layouts != [Layout::RowMajor] {
+            return Err(refuse("column-major products are measured on a GPU only".into()));
         }
         for source in &suite.matrices {
             if source.generate.is_some() == source.path.is_some() {

@@ -11,18 +11,51 @@ use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
 use crate::schedule::{RowBlocks, Segments, lengths, tiles};
 use crate::spgemm::binned::{Limits, Source};
+use crate::spmm::group::Types;
 use crate::spmm::merge_path::MergePath;
 use crate::spmm::nonzero_split::NonzeroSplit;
 use crate::spmm::padded::Format;
 use crate::spmm::segmented::{Config, Reduction, Variant};
 use crate::spmm::{
-    dcsr, dense, ell_r, flattened, heavy_light, output_stationary, row_block, row_split, sell_p,
-    stationary, tensor, thread_row,
+    dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary, row_block,
+    row_split, sell_p, stationary, tensor, thread_row,
 };
 use crate::{Entries, columns, compress, converted, probe, shares, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
+
+fn types(dtype: DType, semiring: SemiringKind, turn: usize) -> Types {
+    let bit = |k: usize| turn >> k & 1 == 1;
+    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
+    let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
+    Types {
+        dtype,
+        out: if bit(3) { sums } else { dtype },
+        index: index(bit(2)),
+        offset: index(bit(1)),
+        semiring,
+        stride: index(bit(4)),
+        position: index(bit(3)),
+        exact: bit(2),
+        wide_a: !bit(0),
+    }
+}
+
+fn even_shares(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+    let widths = [16 / dtype.bytes() as u32, 1, 2];
+    let (lanes, tiles) = [(8, 1), (32, 2), (4, 3), (1, 1), (16, 4)][turn % 5];
+    let config = even_shares::Config {
+        vector: widths[turn % 3],
+        lanes,
+        tiles,
+        chunk: [4, 8, 2][turn % 3],
+        work: [32, 256][turn % 2],
+        block: 64,
+        resident: 384,
+    };
+    even_shares::Variant { config, types: types(dtype, semiring, turn) }.request()
+}
 
 fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     let bit = |k: usize| turn >> k & 1 == 1;
@@ -30,8 +63,6 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     let (lanes, tiles, share) =
         [(8, 1, 1), (32, 2, 1), (4, 3, 4), (1, 1, 32), (16, 4, 2)][turn % 5];
     let atomic = semiring == SemiringKind::PlusTimes && matches!(dtype, DType::F32 | DType::F64);
-    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
-    let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
     Variant {
         config: Config {
             vector: widths[turn % 3],
@@ -45,15 +76,7 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
             block: 128,
             resident: 384,
         },
-        dtype,
-        out: if bit(3) { sums } else { dtype },
-        index: index(bit(2)),
-        offset: index(bit(1)),
-        semiring,
-        stride: index(bit(4)),
-        position: index(bit(3)),
-        exact: bit(2),
-        wide_a: !bit(0),
+        types: types(dtype, semiring, turn),
         ordered: !bit(1) && bit(0),
     }
     .request()
@@ -145,6 +168,7 @@ fn requests() -> Vec<(usize, Request)> {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
             // The third round flips what the first two chose by their turn.
             requests.push((i + j, segmented(dtype, semiring, 5 * i + 7 * j)));
+            requests.push((i + j + 1, even_shares(dtype, semiring, 5 * i + 7 * j)));
             for request in row_block(dtype, semiring, 5 * i + 7 * j) {
                 requests.push((i + j + 1, request));
             }
@@ -187,9 +211,19 @@ fn requests() -> Vec<(usize, Request)> {
                 let ahead = [1, 2, 4, 8][(i + j) % 4];
                 let (lanes, part) = (config.lanes, [256, 1024][j % 2]);
                 let longest = 16 * lanes;
-                let config = spmv::segmented::Config { lanes, ahead, threads: 128, longest, part };
-                let request = spmv::segmented::request(dtype, types, semiring, config);
+                let config = spmv::segmented::InOrder { lanes, ahead, threads: 128, longest, part };
+                let parts = (i + j) % 3 != 0;
+                let request =
+                    spmv::segmented::in_order::request(dtype, types, semiring, config, parts);
                 requests.push((i + 2 * j + 1, request));
+                let config = spmv::even_shares::Config {
+                    work: [128, 512][i % 2],
+                    batches: ahead,
+                    threads: 128,
+                };
+                let types = (types.0, types.1, index(i));
+                let request = spmv::even_shares::request(dtype, types, semiring, config);
+                requests.push((i + 2 * j + 2, request));
             }
         }
     }

@@ -102,6 +102,11 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
+    /// Executions that follow the work queued on `stream`.
+    pub(crate) fn after(stream: &Stream) -> Self {
+        Turns { last: Some(stream.clone()) }
+    }
+
     /// Lets `stream` wait for the execution before.
     pub(crate) fn next(&mut self, device: &Device, stream: &Stream) -> Result<()> {
         if let Some(last) = self.last.as_ref().filter(|last| last.handle() != stream.handle()) {

@@ -60,6 +60,8 @@ algorithms! {
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
     Segmented = "segmented", "ours", [Spmm, Spmv];
+    /// Equal shares of row starts and nonzeros, found while multiplying: nothing is planned.
+    EvenShares = "even-shares", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.
     RowBlock = "row-block", "ours", [Spmm];
     /// Sliced ELL: slices of rows padded to their longest.

@@ -1,8 +1,8 @@
 //! Choosing by trial: every candidate is timed, the fastest is taken.
 
-use gustav_core::{Error, Result};
+use std::fmt::Display;
 
-use crate::Algorithm;
+use gustav_core::{Error, Result};
 
 /// The fastest of `candidates` and the reason, by the seconds that `time` returns.
 ///
@@ -10,37 +10,38 @@ use crate::Algorithm;
 ///
 /// # Errors
 /// Any other error of `time`; the last refusal when no candidate supports the problem.
-pub fn fastest(
-    candidates: impl IntoIterator<Item = Algorithm>,
-    mut time: impl FnMut(Algorithm) -> Result<f64>,
-) -> Result<(Algorithm, String)> {
-    let mut timed: Vec<(Algorithm, f64)> = Vec::new();
+pub fn fastest<C: Clone + Display>(
+    candidates: impl IntoIterator<Item = C>,
+    mut time: impl FnMut(&C) -> Result<f64>,
+) -> Result<(C, String)> {
+    let mut timed: Vec<(C, f64)> = Vec::new();
     let mut refusal = None;
-    for algorithm in candidates {
-        match time(algorithm) {
-            Ok(seconds) => timed.push((algorithm, seconds)),
+    for candidate in candidates {
+        match time(&candidate) {
+            Ok(seconds) => timed.push((candidate, seconds)),
             Err(e @ (Error::Unsupported { .. } | Error::OutOfMemory { .. })) => refusal = Some(e),
             Err(e) => return Err(e),
         }
     }
     timed.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let Some(&(best, seconds)) = timed.first() else {
+    let Some((best, seconds)) = timed.first() else {
         return Err(refusal.unwrap_or_else(|| Error::Argument {
             name: "candidates",
             found: "none".into(),
-            expected: "at least one algorithm to time".into(),
+            expected: "at least one to time".into(),
         }));
     };
     let mut reason = format!("fastest of {} timed, {:.3} ms", timed.len(), seconds * 1e3);
     if let Some((second, slower)) = timed.get(1) {
         reason += &format!("; next {second}, {:.3} ms", slower * 1e3);
     }
-    Ok((best, reason))
+    Ok((best.clone(), reason))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Algorithm;
 
     fn refuse(algorithm: Algorithm) -> Error {
         Error::Unsupported {
@@ -53,10 +54,10 @@ mod tests {
 
     #[test]
     fn takes_the_fastest_and_passes_over_refusals() {
-        let (best, reason) = fastest(Algorithm::ALL.iter().copied(), |a| match a {
+        let (best, reason) = fastest(Algorithm::ALL.iter().copied(), |a| match *a {
             Algorithm::MergePath => Ok(0.5),
             Algorithm::Csb => Ok(0.25),
-            _ => Err(refuse(a)),
+            _ => Err(refuse(*a)),
         })
         .expect("two candidates work");
         assert_eq!(best, Algorithm::Csb);
@@ -65,8 +66,8 @@ mod tests {
 
     #[test]
     fn says_why_when_nothing_works() {
-        let all_refuse = fastest([Algorithm::Csb], |a| Err(refuse(a)));
+        let all_refuse = fastest([Algorithm::Csb], |a| Err(refuse(*a)));
         assert!(matches!(all_refuse, Err(Error::Unsupported { .. })));
-        assert!(matches!(fastest([], |_| Ok(0.0)), Err(Error::Argument { .. })));
+        assert!(matches!(fastest::<Algorithm>([], |_| Ok(0.0)), Err(Error::Argument { .. })));
     }
 }

@@ -8,6 +8,8 @@ use crate::summary::{Ratios, compare};
 use crate::{Comparison, Record};
 
 const AUTO: &str = "auto";
+// The paper's threshold of mean row length.
+const PAPER: f64 = gustav_plan::heuristics::mean_row_length::THRESHOLD;
 
 /// Geomean that the project asks of `auto`, with a plan where B is dense, for so many columns (1 is
 /// a vector, 0 a sparse matrix), and the least ratio on any matrix.
@@ -41,6 +43,8 @@ pub(crate) fn summary(records: &[Record]) -> String {
     super::orders::orders(&mut out, records);
     limits(&mut out, &auto);
     plans(&mut out, records, &auto);
+    chosen(&mut out, records, &auto);
+    threshold(&mut out, records);
     losses(&mut out, &auto);
     out
 }
@@ -131,6 +135,56 @@ fn plans(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
     }
 }
 
+/// What the choice of auto costs against the best of our algorithms that were measured beside it.
+fn chosen(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
+    header(out, "Time of our best algorithm over auto");
+    for ((operation, dtype, n), own) in groups(auto) {
+        let ratio = |c: &&Comparison<'_>| {
+            let ours = records.iter().filter(|r| r.engine == "gustav" && r.algorithm != "once");
+            let times = ours.filter(|r| r.group == c.ours.group).filter_map(|r| r.execute_ms);
+            Some(times.fold(f64::INFINITY, f64::min) / c.ours.execute_ms?)
+        };
+        let ratios: Vec<_> = own.iter().filter_map(ratio).collect();
+        line(out, &format!("{operation} {dtype} n={n}"), &ratios, "");
+    }
+}
+
+/// The rule of Yang, Buluç and Owens (2018, §5.4): nonzero-split below a mean row length, else
+/// row-split; how often it names the faster of the two, with their threshold and with the one that
+/// fits these records best.
+fn threshold(out: &mut String, records: &[Record]) {
+    let split = compare(records, "row-split");
+    let merged = compare(records, "nonzero-split");
+    let mut cases = BTreeMap::<_, Vec<(f64, f64)>>::new();
+    for (r, m) in split.iter().filter_map(|r| {
+        let same = |m: &&Comparison<'_>| m.ours.group == r.ours.group;
+        Some((r, merged.iter().find(same)?))
+    }) {
+        let case = &r.ours.case;
+        let Some(gain) = r.ours.execute_ms.zip(m.ours.execute_ms).map(|(r, m)| r / m) else {
+            continue;
+        };
+        let key = (case.operation.as_str(), case.dtype.as_str(), case.columns);
+        cases.entry(key).or_default().push((r.ours.mean_row_length, gain));
+    }
+    for ((operation, dtype, n), cases) in cases {
+        let right = |threshold: f64| {
+            let named = cases.iter().filter(|(mean, gain)| (*mean < threshold) == (*gain > 1.0));
+            named.count() as f64 / cases.len() as f64
+        };
+        let lengths = cases.iter().map(|(mean, _)| *mean);
+        let best = lengths.fold(PAPER, |best, x| if right(x) > right(best) { x } else { best });
+        let _ = writeln!(
+            out,
+            "\nMean row length as the rule, {operation} {dtype} n={n}, {} matrices: right on \
+             {:.0}% with the threshold {PAPER}, on {:.0}% with {best:.2}, the best here",
+            cases.len(),
+            100.0 * right(PAPER),
+            100.0 * right(best),
+        );
+    }
+}
+
 fn losses(out: &mut String, auto: &[Comparison<'_>]) {
     let mut lost: Vec<_> = auto.iter().filter_map(|c| Some((c.against(&PEERS)?, c))).collect();
     lost.retain(|(ratio, _)| *ratio < 1.0);
@@ -184,6 +238,29 @@ mod tests {
         assert_eq!(of("spmm f32 n=8 floor, hot"), "0.50");
         assert!(text.contains("at least 1.6: met; worst 0.95: met"), "{text}");
         assert!(text.contains("Losses of auto: 0 of 1"), "{text}");
+    }
+
+    #[test]
+    fn the_threshold_is_fitted_to_the_faster_of_two() {
+        let of = |name: &str, algorithm: &str, mean: f64, ms: f64, group: u64| Record {
+            mean_row_length: mean,
+            group,
+            ..Record {
+                case: crate::Case { matrix: name.into(), ..on_gpu("", "", 1.0).case },
+                ..on_gpu("gustav", algorithm, ms)
+            }
+        };
+        let records = [
+            of("short", "row-split", 4.0, 2.0, 1),
+            of("short", "nonzero-split", 4.0, 1.0, 1),
+            of("longer", "row-split", 12.0, 2.0, 2),
+            of("longer", "nonzero-split", 12.0, 1.0, 2),
+            of("long", "row-split", 40.0, 1.0, 3),
+            of("long", "nonzero-split", 40.0, 2.0, 3),
+        ];
+        let text = summary(&records);
+        let said = "right on 67% with the threshold 9.35, on 100% with 40.00";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]

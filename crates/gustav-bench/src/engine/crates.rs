@@ -17,7 +17,7 @@ use sprs::smmp::mul_csr_csr;
 
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
 use crate::timing::Runner;
-use crate::value::Value;
+use crate::value::CpuValue;
 
 /// What the crates ask of a type.
 pub(crate) trait CrateValue:
@@ -43,7 +43,7 @@ trait Product<T: Scalar> {
     fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
 }
 
-struct CrateEngine<'a, T: Value> {
+struct CrateEngine<'a, T: CpuValue> {
     name: &'static str,
     prepared: Prepared,
     product: Box<dyn Product<T> + 'a>,
@@ -53,7 +53,7 @@ struct CrateEngine<'a, T: Value> {
 ///
 /// # Errors
 /// [`Error::NoDevice`] for another name or a matrix that the crate refuses.
-pub(crate) fn crate_engine<'a, T: Value>(
+pub(crate) fn crate_engine<'a, T: CpuValue>(
     name: &str,
     task: Task<'a, T>,
     threads: usize,
@@ -72,7 +72,7 @@ pub(crate) fn crate_engine<'a, T: Value>(
     Ok(Box::new(CrateEngine { name, prepared, product }))
 }
 
-impl<T: Value> Runner for CrateEngine<'_, T> {
+impl<T: CpuValue> Runner for CrateEngine<'_, T> {
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
         for _ in 0..wake {
             self.product.execute()?;
@@ -81,7 +81,7 @@ impl<T: Value> Runner for CrateEngine<'_, T> {
     }
 }
 
-impl<T: Value> Engine<T> for CrateEngine<'_, T> {
+impl<T: CpuValue> Engine<T> for CrateEngine<'_, T> {
     fn prepared(&self) -> &Prepared {
         &self.prepared
     }
@@ -131,18 +131,18 @@ fn sparse<T: Scalar>(
     super::ours::sparse_rows(c.view(), wanted)
 }
 
-struct Sprs<'a, T: Value> {
+struct Sprs<'a, T: CpuValue> {
     task: Task<'a, T>,
     dense: Kept<T>,
     sparse: Option<sprs::CsMatI<T, u32, u32>>,
 }
 
-fn sprs_view<'a, T: Value>(m: CsrView<'a, T>) -> Result<CsMatViewI<'a, T, u32, u32>> {
+fn sprs_view<'a, T: CpuValue>(m: CsrView<'a, T>) -> Result<CsMatViewI<'a, T, u32, u32>> {
     CsMatViewI::try_new((m.nrows(), m.ncols()), m.offsets(), m.indices(), m.values())
         .map_err(|(_, _, _, why)| refuse("sprs", why))
 }
 
-impl<T: Value> Product<T> for Sprs<'_, T> {
+impl<T: CpuValue> Product<T> for Sprs<'_, T> {
     fn execute(&mut self) -> Result<f64> {
         let (task, a) = (self.task, sprs_view(self.task.a)?);
         if let Some(b) = task.b {
@@ -190,7 +190,7 @@ impl<T: Value> Product<T> for Sprs<'_, T> {
     }
 }
 
-struct Faer<'a, T: Value> {
+struct Faer<'a, T: CpuValue> {
     task: Task<'a, T>,
     dense: Kept<T>,
     // Cᵀ by columns, which is C by rows.
@@ -199,13 +199,13 @@ struct Faer<'a, T: Value> {
 }
 
 /// The CSR arrays read as the transpose by columns.
-fn transposed<'a, T: Value>(m: CsrView<'a, T>) -> SparseColMatRef<'a, u32, T> {
+fn transposed<'a, T: CpuValue>(m: CsrView<'a, T>) -> SparseColMatRef<'a, u32, T> {
     let pattern =
         SymbolicSparseColMatRef::new_checked(m.ncols(), m.nrows(), m.offsets(), None, m.indices());
     SparseColMatRef::new(pattern, m.values())
 }
 
-impl<T: Value> Product<T> for Faer<'_, T> {
+impl<T: CpuValue> Product<T> for Faer<'_, T> {
     fn execute(&mut self) -> Result<f64> {
         let task = self.task;
         let par = Par::rayon(self.threads);
@@ -246,7 +246,7 @@ impl<T: Value> Product<T> for Faer<'_, T> {
     }
 }
 
-struct Nalgebra<T: Value> {
+struct Nalgebra<T: CpuValue> {
     a: CsrMatrix<T>,
     b: Option<CsrMatrix<T>>,
     // Column-major, as the crate has it.
@@ -255,7 +255,7 @@ struct Nalgebra<T: Value> {
     sparse: Option<CsrMatrix<T>>,
 }
 
-impl<T: Value> Nalgebra<T> {
+impl<T: CpuValue> Nalgebra<T> {
     fn new(task: Task<'_, T>) -> Result<Self> {
         let convert = |m: CsrView<'_, T>| {
             let offsets = m.offsets().iter().map(|&o| o as usize).collect();
@@ -280,7 +280,7 @@ impl<T: Value> Nalgebra<T> {
     }
 }
 
-impl<T: Value> Product<T> for Nalgebra<T> {
+impl<T: CpuValue> Product<T> for Nalgebra<T> {
     fn execute(&mut self) -> Result<f64> {
         if let Some(b) = &self.b {
             self.sparse = None;

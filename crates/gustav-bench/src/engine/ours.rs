@@ -13,14 +13,14 @@ use gustav_plan::Choice;
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
 use crate::affinity::Pinned;
 use crate::timing::{Runner, quantile};
-use crate::value::Value;
+use crate::value::CpuValue;
 
 // Idle threads of the library spin for about a third of this before they sleep.
 const SETTLE: Duration = Duration::from_micros(300);
 const REUSES: usize = 5;
 
 /// Our library ready for one case.
-pub(crate) struct Ours<'a, T: Value> {
+pub(crate) struct Ours<'a, T: CpuValue> {
     task: Task<'a, T>,
     options: Options,
     problem: Problem,
@@ -28,14 +28,14 @@ pub(crate) struct Ours<'a, T: Value> {
     method: Method<T>,
 }
 
-enum Method<T: Value> {
+enum Method<T: CpuValue> {
     Spmm { plan: Box<SpmmPlan<T>>, c: Buffer<T> },
     Spmv { plan: Box<SpmvPlan<T, u32, u32>>, y: Buffer<T> },
     // The product of the last call; freed outside the timing, as the peers do it.
     Spgemm { c: Option<Csr<T>> },
 }
 
-impl<'a, T: Value> Ours<'a, T> {
+impl<'a, T: CpuValue> Ours<'a, T> {
     /// Plans the product with the algorithm, or the chooser, of that name.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ fn note<C>(prepared: &mut Prepared, ms: f64, choice: &Choice<C>) {
     prepared.reason = Some(choice.reason.clone());
 }
 
-impl<T: Value> Runner for Ours<'_, T> {
+impl<T: CpuValue> Runner for Ours<'_, T> {
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
         let pinned = Pinned::to_first_core();
         for _ in 0..wake {
@@ -134,7 +134,7 @@ impl<T: Value> Runner for Ours<'_, T> {
     }
 }
 
-impl<T: Value> Engine<T> for Ours<'_, T> {
+impl<T: CpuValue> Engine<T> for Ours<'_, T> {
     fn prepared(&self) -> &Prepared {
         &self.prepared
     }

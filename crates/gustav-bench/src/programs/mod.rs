@@ -18,7 +18,7 @@ mod summary;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gustav::Device;
-use gustav_core::{Csr, DType, Error, Result};
+use gustav_core::{Csr, DType, Error, Operation, Result};
 use gustav_io::generate::Generator;
 
 use crate::cuda::Started;
@@ -51,11 +51,8 @@ impl Solve {
     /// The case, under which records are kept.
     pub(crate) fn case(&self) -> Case {
         Case {
-            matrix: self.generate.clone(),
             operation: self.program.clone(),
-            columns: self.columns,
-            dtype: DType::F32.name().into(),
-            sorted: false,
+            ..Case::new(&self.generate, Operation::Spmm, self.columns, DType::F32)
         }
     }
 

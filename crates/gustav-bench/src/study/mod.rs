@@ -73,7 +73,7 @@ struct Study<'a> {
 impl Study<'_> {
     /// Every implementation on A·A.
     fn matrix<T: Value>(&self, name: &str, a: &Csr<T>) -> Result<Vec<Record>> {
-        let case = Case::new(name, Operation::Spgemm, 0, T::DTYPE, true);
+        let case = Case::new(name, Operation::Spgemm, 0, T::DTYPE).sorted(true);
         let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
         let blank = Record {
             suite: self.suite.name.clone(),

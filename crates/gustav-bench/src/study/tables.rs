@@ -107,13 +107,10 @@ mod tests {
             rows: n,
             threads,
             execute_ms: Some(ms),
-            ..Record::blank(Case::new(
-                &format!("sparse:{n}x{n},0.95"),
-                Operation::Spgemm,
-                0,
-                DType::F32,
-                true,
-            ))
+            ..Record::blank(
+                Case::new(&format!("sparse:{n}x{n},0.95"), Operation::Spgemm, 0, DType::F32)
+                    .sorted(true),
+            )
         };
         let records = [
             record(1024, "shared-row", 0, 2.0),

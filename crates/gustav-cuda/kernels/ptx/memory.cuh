@@ -27,11 +27,10 @@ __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[4])
                  : "l"(from));
 }
 __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[2]) {
-    const uint2 word = __ldcg(static_cast<const uint2 *>(from));
-    to[0] = word.x, to[1] = word.y;
+    asm volatile("ld.global.cg.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "l"(from));
 }
 __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[1]) {
-    to[0] = __ldcg(static_cast<const unsigned *>(from));
+    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(to[0]) : "l"(from));
 }
 
 // Copies to shared memory that go on while the thread does other work, from sm_80 on. A thread
@@ -78,6 +77,20 @@ __device__ __forceinline__ void store_streaming(void *to, const unsigned (&from)
 }
 __device__ __forceinline__ void store_streaming_16(void *to, unsigned short from) {
     asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(to), "h"(from) : "memory");
+}
+
+// Counts one arrival at `counter`, from `last` on to zero again, and returns how many came before.
+//
+// What this thread wrote, and what it was told of by a barrier, is visible to whom a later arrival
+// lets know. The last to come has to read what the others wrote through `load_cached`: it is in L2,
+// and an acquiring fence, which empties L1, is not needed for that.
+__device__ __forceinline__ unsigned arrive(unsigned *counter, unsigned last) {
+    unsigned before;
+    asm volatile("atom.release.gpu.global.inc.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(counter), "r"(last)
+                 : "memory");
+    return before;
 }
 
 // Adds neighbours to memory, one by one but where the chip has wider reductions.

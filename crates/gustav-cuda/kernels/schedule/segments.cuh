@@ -5,6 +5,7 @@
 // Two zeros are a place of the list that nobody needs. Without a list, segment i is row i.
 #pragma once
 #include "common/types.cuh"
+#include "ptx/memory.cuh"
 
 namespace schedule {
 

@@ -21,6 +21,7 @@ using Ring = GUSTAV_SEMIRING<Accum>;
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int LANES = GUSTAV_LANES;
 constexpr int WARP = 32;
+constexpr bool PARTS = GUSTAV_PARTS;  // whether a row is longer than LIMIT
 constexpr u32 LIMIT = GUSTAV_LIMIT;
 constexpr u32 PART = GUSTAV_PART;
 // Nonzeros of a lane that are read before the first is used, in rows and in parts.
@@ -107,16 +108,12 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
         bool last = false;
         if (lane == 0) {
             args.partials[i] = sum;
-            __threadfence();
-            last = atomicAdd(args.done + part.base, 1) == part.count - 1;
-            // For the next launch.
-            if (last) args.done[part.base] = 0;
-            __threadfence();
+            last = ptx::arrive(args.done + part.base, part.count - 1) == part.count - 1;
         }
         if (!__shfl_sync(0xffffffffu, (int)last, 0)) return;
         sum = Ring::zero();
         for (u32 p = lane; p < part.count; p += WARP)
-            sum = Ring::add(sum, __ldcg(args.partials + part.base + p));
+            sum = Ring::add(sum, tile::load_shared_by_all<Accum, 1>(args.partials + part.base + p).at[0]);
 #pragma unroll
         for (int distance = WARP / 2; distance > 0; distance /= 2)
             sum = Ring::add(sum, __shfl_xor_sync(0xffffffffu, sum, distance));
@@ -125,18 +122,20 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) segmented(const Arguments args) {
-    if (blockIdx.x < args.part_ctas) {
-        sum_part(args);
-        return;
-    }
-    const u64 cta = blockIdx.x - args.part_ctas;
+    // Without parts, registers are left to the rows.
+    if constexpr (PARTS)
+        if (blockIdx.x < args.part_ctas) {
+            sum_part(args);
+            return;
+        }
+    const u64 cta = blockIdx.x - (PARTS ? args.part_ctas : 0);
     const u64 row = cta * (THREADS / LANES) + threadIdx.x / LANES;
     u64 first = 0, last = 0;
     if (row < args.rows) {
         first = __ldg(args.offsets + row);
         last = __ldg(args.offsets + row + 1);
     }
-    const bool mine = row < args.rows && last - first <= LIMIT;
+    const bool mine = row < args.rows && (!PARTS || last - first <= LIMIT);
     if (!mine) last = first;
     const int lane = threadIdx.x % LANES;
     const Accum sum = strided_sum<LANES, AHEAD>(args, first, last, lane);

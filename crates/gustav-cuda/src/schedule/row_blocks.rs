@@ -53,7 +53,8 @@ impl RowBlocks {
             .with("CHUNK", chunk)
     }
 
-    /// Merges every `height` rows of op(A); positions are kept every `chunk` entries.
+    /// Queues merging every `height` rows of op(A) on the device's stream, to be waited for by the
+    /// caller; positions are kept every `chunk` entries.
     pub(crate) fn new(p: &Pattern<'_>, problem: &Problem, height: u32, chunk: u32) -> Result<Self> {
         let device = p.device();
         let (rows, nnz) = (problem.output_rows(), problem.nnz);
@@ -86,9 +87,8 @@ impl RowBlocks {
         };
         let grid = ((blocks as u64).div_ceil(u64::from(BLOCK)), 1);
         // SAFETY: `Arguments` is the kernel's parameter; a block has no more entries than its rows
-        // have nonzeros, nor more chunks than counted above; the buffers outlive the wait.
+        // have nonzeros, nor more chunks than counted above; the buffers wait for the stream.
         unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
-        device.stream().synchronize()?;
         Ok(made)
     }
 

@@ -6,17 +6,18 @@ use gustav_plan::heuristics::cuda_spmm;
 
 use super::catalog::Config;
 use super::pattern::Pattern;
-use super::{row_block, segmented};
+use super::{even_shares, row_block, segmented};
 
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let profile = pattern.device().planner_profile();
     let similarity = || pattern.similarity();
-    let way = cuda_spmm::choose(problem, pattern.lengths()?, &profile, similarity)?;
+    let way = cuda_spmm::choose(problem, &profile, || pattern.lengths(), similarity)?;
     let config = match way.algorithm {
         Algorithm::RowBlock => {
-            Config::RowBlock(row_block::Config::new(problem, way.height, way.share, way.crowded))
+            Config::RowBlock(row_block::Config::new(problem, way.height, way.share, way.threads))
         }
+        Algorithm::EvenShares => Config::EvenShares(even_shares::Config::new(problem, &way)),
         _ => Config::Segmented(segmented::Config::new(problem, &way)),
     };
     Ok((config, way.reason))

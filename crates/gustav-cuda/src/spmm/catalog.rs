@@ -6,8 +6,8 @@ use gustav_plan::Algorithm;
 use super::operands::Operands;
 use super::pattern::Pattern;
 use super::{
-    column_panel, dcsr, dense, ell_r, heavy_light, merge_path, nonzero_split, output_stationary,
-    row_block, row_split, segmented, sell_p, tensor, thread_row, vendor,
+    column_panel, dcsr, dense, ell_r, even_shares, heavy_light, merge_path, nonzero_split,
+    output_stationary, row_block, row_split, segmented, sell_p, tensor, thread_row, vendor,
 };
 use crate::Device;
 use crate::catalog::Entry;
@@ -133,6 +133,7 @@ pub(crate) use algorithms;
 
 algorithms! {
     Segmented => segmented,
+    EvenShares => even_shares,
     RowBlock => row_block,
     ColumnPanel => column_panel,
     Tensor => tensor,

@@ -51,7 +51,8 @@ impl Config {
             ahead: 0,
             longest: Some(1024),
             lanes: 32,
-            crowded: true,
+            tiles: 2,
+            threads: if problem.dtype.bytes() == 8 { 768 } else { 1024 },
             reason: String::new(),
         };
         let segment = segmented::Config::new(&problem.clone().columns(columns), &way);

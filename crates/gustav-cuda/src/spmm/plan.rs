@@ -43,7 +43,9 @@ struct Layouts<T: Scalar> {
 }
 
 impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
-    /// Looks at the pattern of `a` once, on the device, and chooses how to multiply by it.
+    /// Looks at the pattern of `a` once, on the device, and chooses how to multiply by it. A problem
+    /// of one call is not looked at, and its plan returns before the device is ready; no execution
+    /// of it can be the first in a captured graph.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem`,
@@ -70,18 +72,17 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let algorithm = config.algorithm();
         let method = config.prepare(&pattern, problem)?;
         drop(pattern);
+        // A single call waits for nothing on the host; more of them may be captured.
+        let turns = if problem.calls > 1 {
+            device.stream().synchronize()?;
+            Turns::default()
+        } else {
+            Turns::after(device.stream())
+        };
         let layouts = Layouts::new(&device, problem, !config.any_layout())?;
         let choice = Choice { algorithm, config, reason };
         let problem = problem.clone();
-        let mut plan = SpmmPlan {
-            device,
-            problem,
-            choice,
-            method,
-            transposed,
-            layouts,
-            turns: Turns::default(),
-        };
+        let mut plan = SpmmPlan { device, problem, choice, method, transposed, layouts, turns };
         plan.compile(a)?;
         Ok(plan)
     }

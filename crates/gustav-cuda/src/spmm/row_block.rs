@@ -36,13 +36,13 @@ pub(super) const ANY_LAYOUT: bool = false;
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let height = cuda_spmm::height(&pattern.similarity()?);
     let reason = format!("blocks of {height} rows have the fewest columns");
-    Ok((Config::new(problem, height, 1, true), reason))
+    Ok((Config::new(problem, height, 1, 768), reason))
 }
 
 /// Those that are worth timing for `problem`.
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     let heights = [2, 3, 4].into_iter();
-    heights.flat_map(|rows| [1, 2].map(|share| Config::new(problem, rows, share, false))).collect()
+    heights.flat_map(|rows| [1, 2].map(|share| Config::new(problem, rows, share, 384))).collect()
 }
 
 /// The blocks on the device and the kernels compiled so far.

@@ -3,7 +3,7 @@
 use gustav_core::{Error, Problem, Result};
 use gustav_plan::Algorithm;
 
-use super::{merge_path, nonzero_split, row_split, segmented, vendor};
+use super::{even_shares, merge_path, nonzero_split, row_split, segmented, vendor};
 use crate::catalog::Entry;
 use crate::spmm::catalog::{Method, algorithms};
 use crate::spmm::pattern::Pattern;
@@ -11,6 +11,7 @@ use crate::spmm::unsupported;
 
 algorithms! {
     Segmented => segmented,
+    EvenShares => even_shares,
     RowSplit => row_split,
     NonzeroSplit => nonzero_split,
     MergePath => merge_path,

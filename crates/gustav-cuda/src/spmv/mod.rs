@@ -4,6 +4,7 @@
 //! values gathered at every execution.
 
 mod catalog;
+pub mod even_shares;
 pub(crate) mod flattened;
 pub mod merge_path;
 pub mod nonzero_split;

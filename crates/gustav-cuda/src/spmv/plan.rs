@@ -54,8 +54,15 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         };
         let method = config.prepare(&pattern, problem)?;
         drop(pattern);
+        // A single call waits for nothing on the host; more of them may be captured.
+        let turns = if problem.calls > 1 {
+            device.stream().synchronize()?;
+            Turns::default()
+        } else {
+            Turns::after(device.stream())
+        };
         let choice = Choice { algorithm, config, reason: format!("{why}: {detail}") };
-        let (problem, turns) = (problem.clone(), Turns::default());
+        let problem = problem.clone();
         Ok(SpmvPlan { device, problem, choice, method, transposed, turns })
     }
 
@@ -158,7 +165,7 @@ fn choose(problem: &Problem, options: &Options) -> Result<(Algorithm, &'static s
             });
         }
         (_, Chooser::Named(algorithm)) => (algorithm, "named by the caller"),
-        (_, Chooser::Auto) => (Algorithm::Segmented, "one launch, long rows in parts"),
+        (_, Chooser::Auto) => (Algorithm::Segmented, "one launch"),
         (_, chooser) => {
             let reason = format!("the chooser {chooser} does not choose among its algorithms");
             return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));

@@ -9,6 +9,7 @@ mod column_panel;
 mod dcsr;
 mod dense;
 mod ell_r;
+mod even_shares;
 mod heavy_light;
 mod merge_path;
 mod nonzero_split;

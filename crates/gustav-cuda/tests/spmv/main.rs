@@ -1,12 +1,13 @@
 //! Products with a vector on the device against the oracle, one file per algorithm.
 
+mod even_shares;
 mod merge_path;
 mod nonzero_split;
 mod row_split;
 mod segmented;
 mod vendor;
 
-use gustav_core::{Error, Index, PlusTimes, Result, Scalar, Semiring};
+use gustav_core::{Csr, Error, Index, PlusTimes, Result, Scalar, Semiring};
 use gustav_cuda::spmv::{Config, Options};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::{Algorithm, Chooser};
@@ -60,4 +61,40 @@ fn vectors_that_do_not_fit_are_refused() {
     let mut overlapping = unsafe { DeviceBuffer::borrowed(&device, x.address(), 2) };
     let wrong = plan.execute(&a, 1.0, &x, 0.0, &mut overlapping, device.stream());
     assert!(matches!(wrong, Err(Error::Argument { name: "y", .. })), "{wrong:?}");
+}
+
+/// A few rows that hold much of the matrix.
+fn skewed(rows: usize) -> Csr<f32> {
+    let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+    for r in 0..rows {
+        let length = if r % 997 == 5 { 9000 } else { r % 19 };
+        indices.extend((0..length).map(|k| ((k * 31 + r * 7) % rows) as u32));
+        values.extend((0..length).map(|k| ((k * 13 + r) % 29) as f32 / 16.0 - 0.9));
+        offsets.push(indices.len() as u32);
+    }
+    Csr::new(rows, rows, offsets, indices, values).expect("a matrix")
+}
+
+/// Executions share the sums of cut rows, so that they must not overlap.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn executions_on_two_streams_follow_one_another() {
+    let (device, rows) = (device(), 60_000);
+    let a = DeviceCsr::upload(&device, &skewed(rows).view()).expect("A");
+    let x: Vec<f32> = (0..rows).map(|k| (k % 23) as f32 / 11.0 - 1.0).collect();
+    let x = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
+    for (algorithm, calls) in [(Algorithm::Segmented, 9), (Algorithm::EvenShares, 1)] {
+        let options = named(algorithm, None);
+        let mut plan = SpmvPlan::new(&a, &a.spmv().calls(calls), &options).expect("a plan");
+        let streams = [device.new_stream().expect("one"), device.new_stream().expect("two")];
+        let mut results: Vec<_> =
+            (0..16).map(|_| DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y")).collect();
+        for (i, y) in results.iter_mut().enumerate() {
+            plan.execute(&a, 1.0, &x, 0.0, y, &streams[i % 2]).expect("y");
+        }
+        let expected = results[0].to_host().expect("y");
+        for y in &results[1..] {
+            assert!(y.to_host().expect("y") == expected, "{algorithm}");
+        }
+    }
 }

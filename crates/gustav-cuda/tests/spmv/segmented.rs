@@ -3,8 +3,9 @@
 use gustav_core::{
     Csr, Index, MaxTimes, MinPlus, OrAnd, PlusSecond, PlusTimes, Scalar, Semiring, bf16, f16,
 };
+use gustav_cuda::spmm::segmented::{Config as Listed, Reduction};
 use gustav_cuda::spmv::Config;
-use gustav_cuda::spmv::segmented::Config as Segmented;
+use gustav_cuda::spmv::segmented::{Config as Segmented, InOrder};
 use gustav_cuda::{DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::{Settings, check_spmv};
@@ -43,10 +44,34 @@ fn every_semiring() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn one_lane_and_a_whole_warp() {
-    let one = Segmented { lanes: 1, ahead: 1, threads: 32, longest: 5, part: 7 };
-    check::<f32, u32, u32, PlusTimes>(Some(one));
-    let warp = Segmented { lanes: 32, ahead: 8, threads: 256, longest: 64, part: 1024 };
-    check::<f64, u32, u32, PlusTimes>(Some(warp));
+    let one = InOrder { lanes: 1, ahead: 1, threads: 32, longest: 5, part: 7 };
+    check::<f32, u32, u32, PlusTimes>(Some(Segmented::InOrder(one)));
+    let warp = InOrder { lanes: 32, ahead: 8, threads: 256, longest: 64, part: 1024 };
+    check::<f64, u32, u32, PlusTimes>(Some(Segmented::InOrder(warp)));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_list_of_segments() {
+    let list = Listed {
+        vector: 1,
+        lanes: 1,
+        tiles: 1,
+        share: 8,
+        chunk: 4,
+        ahead: 0,
+        longest: Some(32),
+        reduction: Reduction::FixUp,
+        block: 128,
+        resident: 1024,
+    };
+    check::<f32, u32, u32, PlusTimes>(Some(Segmented::Listed(list)));
+    check::<f64, u64, u64, PlusTimes>(Some(Segmented::Listed(Listed {
+        share: 2,
+        chunk: 2,
+        ..list
+    })));
+    check::<f32, u32, u32, MinPlus>(Some(Segmented::Listed(Listed { share: 32, ..list })));
 }
 
 /// Rows of one part, of several, and of more than a warp adds at once; many runs of one plan.

@@ -43,10 +43,11 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
     fn plan_spmm(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
         check(device, self, problem)?;
         let (mut chooser, mut order, mut told) = (device.chooser(), device.order(), None);
+        let mut config = None;
         match chooser {
             Chooser::Autotune => {
                 let (best, reason) = tune::spmm(self, problem)?;
-                (chooser, told) = (Chooser::Named(best), Some(reason));
+                (chooser, config, told) = (best.chooser(), best.config, Some(reason));
             }
             Chooser::Predictor => {
                 let (best, reason) = predict::spmm(self, problem)?;
@@ -57,7 +58,7 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
         }
         let made = order.map(|order| order::of(device, order, self, problem)).transpose()?;
         let order = made.as_ref().map(|(order, _)| order);
-        let options = spmm::Options { chooser, order, ..spmm::Options::default() };
+        let options = spmm::Options { chooser, config, order };
         let inner = spmm::SpmmPlan::new(self, problem, &options)?;
         let mut choice = inner.choice().clone().map(Config::Cuda);
         choice.reason = told.unwrap_or(choice.reason);
@@ -102,14 +103,13 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmv for &DeviceCsr<T, I, O> {
 
     fn plan_spmv(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
         check(device, self, problem)?;
-        let (chooser, tuned) = match device.chooser() {
+        let (options, tuned) = match device.chooser() {
             Chooser::Autotune => {
                 let (best, reason) = tune::spmv(self, problem)?;
-                (Chooser::Named(best), Some(reason))
+                (spmv::Options { chooser: best.chooser(), config: best.config }, Some(reason))
             }
-            chooser => (chooser, None),
+            chooser => (spmv::Options { chooser, ..spmv::Options::default() }, None),
         };
-        let options = spmv::Options { chooser, ..spmv::Options::default() };
         let inner = spmv::SpmvPlan::new(self, problem, &options)?;
         let mut choice = inner.choice().clone().map(Config::CudaSpmv);
         choice.reason = tuned.unwrap_or(choice.reason);

@@ -1,4 +1,7 @@
-//! Choosing by trial on a GPU.
+//! Choosing by trial on a GPU: every algorithm as its own rules configure it, then the other
+//! configurations of those that came near the fastest.
+
+use std::fmt::{Debug, Display};
 
 use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
 use gustav_cuda::catalog::Entry;
@@ -10,13 +13,39 @@ use super::{DeviceCsr, DeviceDense};
 
 // Timed runs of a candidate, after one to warm up.
 const RUNS: usize = 5;
+// Algorithms that take at most so many times the fastest's time have their configurations timed.
+const NEAR: f64 = 2.0;
+
+/// One candidate.
+#[derive(Clone, Copy)]
+pub(super) struct Trial<C> {
+    algorithm: Algorithm,
+    /// None leaves it to the algorithm's own rules.
+    pub(super) config: Option<C>,
+}
+
+impl<C> Trial<C> {
+    /// What names the algorithm in a plan's options.
+    pub(super) fn chooser(&self) -> Chooser {
+        Chooser::Named(self.algorithm)
+    }
+}
+
+impl<C: Debug> Display for Trial<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.config {
+            None => write!(f, "{}", self.algorithm),
+            Some(config) => write!(f, "{config:?}"),
+        }
+    }
+}
 
 /// Times every algorithm of the backend on operands of the problem's shape, over plus-times;
 /// returns the fastest, and the reason.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
-) -> Result<(Algorithm, String)> {
+) -> Result<(Trial<spmm::Config>, String)> {
     let (device, stream) = (a.device(), a.device().stream());
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let n = problem.columns;
@@ -24,8 +53,10 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     b.data_mut().fill(0, stream)?;
     let mut c = DeviceDense::<T>::uninit(device, problem.output_rows(), n, problem.layout_c)?;
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
-    fastest(spmm::catalog(), |chooser| {
-        let options = spmm::Options { chooser, ..spmm::Options::default() };
+    let configs = |algorithm| spmm::Config::candidates(algorithm, &problem);
+    fastest(spmm::catalog(), configs, |trial| {
+        let (chooser, config) = (trial.chooser(), trial.config);
+        let options = spmm::Options { chooser, config, order: None };
         let mut plan = spmm::SpmmPlan::new(a, &problem, &options)?;
         median_seconds(stream, || plan.execute(a, one, &b, zero, &mut c, stream))
     })
@@ -35,15 +66,16 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
 pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
-) -> Result<(Algorithm, String)> {
+) -> Result<(Trial<spmv::Config>, String)> {
     let (device, stream) = (a.device(), a.device().stream());
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let mut x = DeviceBuffer::<T>::uninit(device, problem.inner(), "x on the device")?;
     x.fill(0, stream)?;
     let mut y = DeviceBuffer::<T>::uninit(device, problem.output_rows(), "y on the device")?;
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
-    fastest(spmv::catalog(), |chooser| {
-        let options = spmv::Options { chooser, ..spmv::Options::default() };
+    let configs = |algorithm| spmv::Config::candidates(algorithm, &problem);
+    fastest(spmv::catalog(), configs, |trial| {
+        let options = spmv::Options { chooser: trial.chooser(), config: trial.config };
         let mut plan = spmv::SpmvPlan::new(a, &problem, &options)?;
         median_seconds(stream, || plan.execute(a, one, &x, zero, &mut y, stream))
     })
@@ -58,17 +90,33 @@ pub(super) fn spgemm<T: Scalar, I: Index, O: Index>(
     let stream = a.device().stream();
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let one = T::one().to_accum();
-    fastest(spgemm::catalog(), |chooser| {
+    let algorithms = spgemm::catalog().iter().map(|e| e.algorithm);
+    autotune::fastest(algorithms, |algorithm| {
+        let chooser = Chooser::Named(*algorithm);
         let options = spgemm::Options { chooser, ..spgemm::Options::default() };
         median_seconds(stream, || spgemm::multiply(a, one, b, &problem, &options, stream).map(drop))
     })
 }
 
-fn fastest(
+fn fastest<C: Copy + Debug>(
     catalog: &[Entry],
-    mut time: impl FnMut(Chooser) -> Result<f64>,
-) -> Result<(Algorithm, String)> {
-    autotune::fastest(catalog.iter().map(|e| e.algorithm), |a| time(Chooser::Named(a)))
+    configs: impl Fn(Algorithm) -> Vec<C>,
+    mut time: impl FnMut(&Trial<C>) -> Result<f64>,
+) -> Result<(Trial<C>, String)> {
+    let own = catalog.iter().map(|e| Trial { algorithm: e.algorithm, config: None });
+    let mut times = Vec::new();
+    let (first, _) = autotune::fastest(own, |trial| {
+        let seconds = time(trial)?;
+        times.push((trial.algorithm, seconds));
+        Ok(seconds)
+    })?;
+    let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
+    let near = times.iter().filter(|(_, seconds)| *seconds <= NEAR * least);
+    let others = near.flat_map(|&(algorithm, _)| {
+        let configs = configs(algorithm).into_iter();
+        configs.map(move |config| Trial { algorithm, config: Some(config) })
+    });
+    autotune::fastest(std::iter::once(first).chain(others), time)
 }
 
 fn median_seconds(stream: &Stream, mut run: impl FnMut() -> Result<()>) -> Result<f64> {

@@ -48,7 +48,7 @@ fn autotuned(
         .filter(|a| a.operations().contains(&operation) && *a != Algorithm::DenseNaive);
     let (best, reason) = autotune::fastest(candidates, |a| {
         // The trials multiply by the arrays at hand.
-        time(&Options { one_call: true, ..named(a) })
+        time(&Options { one_call: true, ..named(*a) })
     })?;
     Ok((named(best), reason))
 }

@@ -27,7 +27,7 @@ pub struct Config {
 
 impl Config {
     /// Blocks of `rows` rows for the columns of `problem`, each shared by `share` sub-groups.
-    pub(in crate::spmm) fn new(problem: &Problem, rows: u32, share: u32, crowded: bool) -> Self {
+    pub(in crate::spmm) fn new(problem: &Problem, rows: u32, share: u32, threads: u32) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         // Tall blocks fill the registers with sums.
         let tiles = if problem.columns * problem.dtype.bytes() < 512 || rows == 4 { 1 } else { 2 };
@@ -41,7 +41,7 @@ impl Config {
             share,
             unroll: 4.min(lanes),
             block: 64,
-            resident: if crowded { 768 } else { 384 },
+            resident: threads,
         }
     }
 

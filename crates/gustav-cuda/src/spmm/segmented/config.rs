@@ -63,21 +63,32 @@ impl Config {
             longest: way.longest,
             reduction: Reduction::FixUp,
             block: 64,
-            resident: match (way.crowded, problem.dtype.bytes()) {
-                (false, _) => 384,
-                (true, 4) => 1024,
-                // Wide sums need more registers.
-                (true, _) => 768,
-            },
+            resident: way.threads,
         };
-        config.tiled(problem.dtype, vector, problem.columns, way.lanes)
+        config.tiled(problem.dtype, vector, problem.columns, way.lanes, way.tiles)
+    }
+
+    /// For a vector: `lanes` of them share a segment, of at most `longest` nonzeros.
+    pub(crate) fn of_vector(problem: &Problem, lanes: u32, longest: u32) -> Self {
+        Config {
+            vector: 1,
+            lanes: 1,
+            tiles: 1,
+            share: lanes,
+            chunk: if problem.dtype.bytes() == 8 && lanes == 32 { 2 } else { 4 },
+            ahead: 0,
+            longest: Some(longest),
+            reduction: Reduction::FixUp,
+            block: 128,
+            resident: 1024,
+        }
     }
 
     /// Those that are worth timing for `problem`.
     pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
         let mut candidates = Vec::new();
         for share in [1, 2, 4] {
-            for (chunk, ahead, crowded) in [(4, 0, false), (2, 0, true), (2, 2, true)] {
+            for (chunk, ahead, threads) in [(4, 0, 384), (4, 0, 640), (2, 0, 1024), (2, 2, 1024)] {
                 for longest in [None, Some(64), Some(256), Some(1024)] {
                     let way = Way {
                         algorithm: Algorithm::Segmented,
@@ -87,7 +98,8 @@ impl Config {
                         ahead,
                         longest,
                         lanes: 32,
-                        crowded,
+                        tiles: 2,
+                        threads,
                         reason: String::new(),
                     };
                     candidates.push(Config::new(problem, &way));
@@ -98,13 +110,10 @@ impl Config {
     }
 
     /// This schedule over vectors of `vector` values and at most `lanes` lanes.
-    fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32) -> Self {
-        let limit = match self.share {
-            // Few registers have no room for many tiles.
-            1 => Limit { lanes, tiles: 2, most_tiles: if self.resident > 512 { 2 } else { 4 } },
-            2 => Limit { lanes: 16, tiles: 1, most_tiles: 2 },
-            share => Limit { lanes: 32 / share, tiles: 2, most_tiles: 2 },
-        };
+    fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
+        // Few registers have no room for many tiles, and few lanes are asked for to have panels.
+        let most_tiles = if self.resident > 640 || lanes < 32 { 2 } else { 4 };
+        let limit = Limit { lanes: lanes.min(32 / self.share), tiles, most_tiles };
         let Tile { lanes, tiles } = Tile::new(dtype, vector, columns, limit);
         Config { vector, lanes, tiles, ..self }
     }
@@ -114,7 +123,7 @@ impl Config {
         if vector >= self.vector {
             return self;
         }
-        self.tiled(dtype, vector, columns, 32)
+        self.tiled(dtype, vector, columns, 32, 2)
     }
 
     pub(super) fn group(&self) -> u32 {

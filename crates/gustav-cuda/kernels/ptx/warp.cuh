@@ -1,0 +1,18 @@
+// What all lanes of a warp work out together.
+#pragma once
+
+namespace ptx {
+
+// The bits that any lane has set, in every lane.
+__device__ __forceinline__ unsigned or_over_warp(unsigned bits) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(0xffffffffu, bits);
+#else
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2)
+        bits |= __shfl_xor_sync(0xffffffffu, bits, distance);
+    return bits;
+#endif
+}
+
+}  // namespace ptx

@@ -1,0 +1,141 @@
+// even-shares: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
+//
+// Idea: nothing is prepared for a pattern. Every group of lanes takes an equal share of rows' starts
+// and nonzeros (schedule/even_shares.cuh), finds where it begins by a search, and walks its nonzeros
+// across the ends of rows, so that short rows keep as many loads of B in flight as long ones.
+//
+//   grid.x -> shares, BLOCK / LANES a CTA     grid.y -> panels of PANEL columns
+//   share  |        | whole rows ...                  |       |
+//          | a row's end, its start elsewhere         | a row's start, its end elsewhere
+//
+// A row inside a share goes straight to C. Of a row in several shares, each puts its sum aside, in
+// the slots 2 share (the row began before) and 2 share + 1, and the last to come adds them, in order.
+//
+// Invariants: those of spmm/group.cuh; SHARE is 1.
+#include "schedule/even_shares.cuh"
+#include "spmm/group.cuh"
+
+constexpr int WORK_BITS = GUSTAV_WORK_BITS;
+static_assert(SHARE == 1, "one group walks one share");
+
+struct Arguments {
+    Operands operands;
+    u64 rows;
+    u64 shares;
+};
+
+// The open row of a walk.
+struct Row {
+    Position at;    // its number
+    Position last;  // one past its last nonzero
+    Position next;  // one past the last nonzero of the row after it, read ahead
+    bool open;      // it has items in the share that have not been closed
+};
+
+// The part that `share` has of the row `row`, and where its parts meet.
+__device__ __forceinline__ void meet_row(const Operands &args, u64 share, u64 row, u64 column,
+                                         u64 panel) {
+    const u64 begin = ((u64)__ldg(args.offsets + row) + row) >> WORK_BITS;
+    const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) >> WORK_BITS;
+    const Parts parts = {row, 2 * begin + 1, 2 * begin, 2, (u32)(end - begin + 1)};
+    meet(args, parts, (u32)(share - begin), column, 0, panel);
+}
+
+// One share in one panel; `first` is its first row.
+__device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, Position first,
+                                         u64 panel, u64 column) {
+    const Operands &args = arguments.operands;
+    const Position from = (Position)share << WORK_BITS, to = from + ((Position)1 << WORK_BITS);
+    const Position nonzeros = args.nonzeros, rows = arguments.rows;
+    const Position start = __ldg(args.offsets + first);
+    const bool begun = start + first < from;  // in a share before
+    const Position entry = begun ? from - first - 1 : start;
+    const Value *b = args.b + column;
+
+    Accum sum[TILES][VECTOR];
+    clear(sum);
+    // The end of a row, or of the last one.
+    const auto end_of = [&](Position r) {
+        return (Position)__ldg(args.offsets + (r + 1 < rows ? r + 1 : rows));
+    };
+    Row row = {first, end_of(first), end_of(first + 1), true};
+    // Nonzeros before it may be the share's, as far as is known in the open row.
+    const auto bound = [&] {
+        const Position items = to - 1 - row.at;
+        return items < nonzeros ? items : nonzeros;
+    };
+    const auto aside = [&](u64 slot) {
+#pragma unroll
+        for (int k = 0; k < TILES; ++k)
+            if (EXACT || column + k * LANES * VECTOR < args.columns)
+                put_aside(args, slot, column + k * LANES * VECTOR, sum[k]);
+    };
+    // Closes the rows that end before nonzero `z`.
+    const auto close_before = [&](Position z) {
+        while (row.open && row.last <= z && row.last + row.at < to) {
+            if (begun && row.at == first) {
+                aside(2 * share);
+            } else {
+                const Accum alpha = from_bits<Accum>(args.alpha);
+                const Accum beta = from_bits<Accum>(args.beta);
+#pragma unroll
+                for (int k = 0; k < TILES; ++k)
+                    if (EXACT || column + k * LANES * VECTOR < args.columns)
+                        finish<Ring>(sum[k], alpha, beta,
+                                     args.c + (u64)row.at * args.ldc + column + k * LANES * VECTOR);
+            }
+            clear(sum);
+            ++row.at;
+            row.open = row.at < rows && row.last + row.at < to;
+            if (!row.open) break;
+            row.last = row.next;
+            row.next = end_of(row.at + 1);
+        }
+    };
+
+    Position position = entry & ~(Position)(CHUNK - 1);
+    Chunk next;
+    if (position < bound()) next = load_chunk(args, entry, bound(), position);
+    for (bool done = false; !done; position += CHUNK) {
+        const Position last = bound();
+        Chunk chunk = next;
+        chunk.from = position < entry ? (int)(entry - position) : 0;
+        chunk.to = last <= position ? 0 : last - position < CHUNK ? (int)(last - position) : CHUNK;
+        if (position + CHUNK < last) next = load_chunk(args, entry, last, position + CHUNK);
+        Rows b_rows;
+        load_rows(args, b, column, chunk, b_rows);
+        if (chunk.to == CHUNK && row.last >= position + CHUNK) {
+#pragma unroll
+            for (int u = 0; u < CHUNK; ++u)
+                if (chunk.has(u)) add_row(chunk, b_rows, u, sum);
+            continue;
+        }
+#pragma unroll
+        for (int u = 0; u < CHUNK; ++u) {
+            if (done || position + u < entry) continue;
+            close_before(position + u);
+            done = !row.open || position + u >= bound();
+            if (!done) add_row(chunk, b_rows, u, sum);
+        }
+    }
+    const bool goes_on = row.open && !(begun && row.at == first);
+    if (row.open) aside(2 * share + (goes_on ? 1 : 0));
+    // Both ends in one loop: it is much code, and rarely runs.
+#pragma unroll 1
+    for (int end = 0; end < 2; ++end)
+        if (end == 0 ? begun : goes_on)
+            meet_row(args, share, end == 0 ? first : row.at, column, panel);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
+    even_shares(const __grid_constant__ Arguments args) {
+    const u64 share = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
+    if (share >= args.shares) return;
+    const int lane = threadIdx.x % LANES;
+    const u32 group = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+    const Operands &operands = args.operands;
+    const Position first = schedule::row_of_item<LANES, Position>(
+        operands.offsets, args.rows, operands.nonzeros, (Position)share << WORK_BITS, lane, group);
+    for (u64 panel = blockIdx.y; panel * PANEL < operands.columns; panel += gridDim.y)
+        multiply(args, share, first, panel, panel * PANEL + lane * VECTOR);
+}

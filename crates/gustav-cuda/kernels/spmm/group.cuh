@@ -1,0 +1,205 @@
+// A group of lanes, inside one warp, that sums runs of nonzeros into registers: what the schedules of
+// segmented and even-shares have in common.
+//
+//   group  =  SHARE sub-groups of LANES threads
+//   lane l holds columns (k LANES + l) VECTOR + 0..VECTOR-1 of a panel for k < TILES
+//
+// Nonzeros come in chunks, aligned in the arrays of A, so that the column indices and the values of a
+// chunk are one or two wide loads each; what a chunk holds before or after the run is predicated out.
+//
+// Rows whose nonzeros several groups sum meet in a tree, in the order of their parts: the same bits in
+// every run.
+#pragma once
+#include "common/epilogue.cuh"
+
+using Value = GUSTAV_VALUE;
+using Index = GUSTAV_INDEX;
+using Offset = GUSTAV_OFFSET;
+using Out = GUSTAV_OUT;
+using Accum = Accumulator<Value>::Type;
+using Ring = GUSTAV_SEMIRING<Accum>;
+using Stride = GUSTAV_STRIDE;      // u32 when a row of B starts below 2^32 values
+using Position = GUSTAV_POSITION;  // u32 when A has fewer than 2^31 rows and nonzeros
+
+constexpr int BLOCK = GUSTAV_BLOCK;
+constexpr int VECTOR = GUSTAV_VECTOR;
+constexpr int LANES = GUSTAV_LANES;
+constexpr int TILES = GUSTAV_TILES;
+constexpr int SHARE = GUSTAV_SHARE;
+constexpr int CHUNK = GUSTAV_CHUNK;
+constexpr bool EXACT = GUSTAV_EXACT;
+constexpr bool WIDE_A = GUSTAV_WIDE_A;
+constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
+
+constexpr int GROUP = LANES * SHARE;
+constexpr int PANEL = LANES * TILES * VECTOR;
+static_assert(GROUP <= 32 && 32 % GROUP == 0 && BLOCK % 32 == 0, "a group lies in one warp");
+static_assert((CHUNK & (CHUNK - 1)) == 0, "chunks are aligned by a mask");
+
+struct Operands {
+    const Offset *offsets;
+    const Index *indices;
+    const Value *values;
+    const Value *b;
+    Out *c;
+    Accum *partials;
+    u32 *arrivals;  // parts that have come, LEVELS a slot and panel; zero between launches
+    u64 slots;      // of partials
+    u64 nonzeros;
+    u64 columns;
+    u64 ldb;
+    u64 ldc;
+    u64 alpha;
+    u64 beta;
+};
+
+struct Chunk {
+    tile::Pack<Index, CHUNK> column;
+    tile::Pack<Value, CHUNK> value;
+    int from, to;  // its entries that lie in the run
+
+    __device__ __forceinline__ bool has(int u) const { return u >= from && u < to; }
+};
+
+// Rows of B of a chunk.
+using Rows = tile::Pack<Value, VECTOR>[CHUNK][TILES];
+
+// CHUNK neighbours of an array of A from an aligned position; those outside the run may be anything.
+template <class T>
+__device__ __forceinline__ tile::Pack<T, CHUNK> load_part(const Operands &args, const T *array,
+                                                          Position first, Position last,
+                                                          Position position) {
+    if (WIDE_A && position + CHUNK <= args.nonzeros)
+        return tile::load<T, CHUNK>(array + position);
+    tile::Pack<T, CHUNK> part;
+#pragma unroll
+    for (int u = 0; u < CHUNK; ++u)
+        if (position + u >= first && position + u < last)
+            part.at[u] = tile::load<T, 1>(array + position + u).at[0];
+    return part;
+}
+
+__device__ __forceinline__ Chunk load_chunk(const Operands &args, Position first, Position last,
+                                            Position position) {
+    Chunk chunk;
+    chunk.from = position < first ? (int)(first - position) : 0;
+    chunk.to = last - position < CHUNK ? (int)(last - position) : CHUNK;
+    chunk.column = load_part<Index>(args, args.indices, first, last, position);
+    chunk.value = load_part<Value>(args, args.values, first, last, position);
+    return chunk;
+}
+
+__device__ __forceinline__ void load_rows(const Operands &args, const Value *b, u64 column,
+                                          const Chunk &chunk, Rows &row) {
+#pragma unroll
+    for (int u = 0; u < CHUNK; ++u) {
+        if (!chunk.has(u)) continue;
+        const Value *from = b + (u64)(Stride)chunk.column.at[u] * (Stride)args.ldb;
+#pragma unroll
+        for (int k = 0; k < TILES; ++k)
+            if (EXACT || column + k * LANES * VECTOR < args.columns)
+                row[u][k] = tile::load<Value, VECTOR>(from + k * LANES * VECTOR);
+    }
+}
+
+__device__ __forceinline__ void add_row(const Chunk &chunk, const Rows &row, int u,
+                                        Accum (&sum)[TILES][VECTOR]) {
+    const Accum a = widen(chunk.value.at[u]);
+#pragma unroll
+    for (int k = 0; k < TILES; ++k)
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            sum[k][v] = Ring::mul_add(a, widen(row[u][k].at[v]), sum[k][v]);
+}
+
+__device__ __forceinline__ void clear(Accum (&sum)[TILES][VECTOR]) {
+#pragma unroll
+    for (int k = 0; k < TILES; ++k)
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v) sum[k][v] = Ring::zero();
+}
+
+// The sums of all sub-groups, in each of them.
+__device__ __forceinline__ void add_shares(Accum (&sum)[VECTOR], u32 lanes) {
+#pragma unroll
+    for (int distance = LANES; distance < GROUP; distance *= 2)
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            sum[v] = Ring::add(sum[v], __shfl_xor_sync(lanes, sum[v], distance));
+}
+
+__device__ __forceinline__ void put_aside(const Operands &args, u64 slot, u64 j,
+                                          const Accum (&sum)[VECTOR]) {
+    tile::Pack<Accum, VECTOR> pack;
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) pack.at[v] = sum[v];
+    *reinterpret_cast<tile::Pack<Accum, VECTOR> *>(args.partials + slot * args.columns + j) = pack;
+}
+
+// The parts of a cut row and their slots.
+struct Parts {
+    u64 row;
+    u64 first;       // slot of part 0
+    u64 next, step;  // slot of part p > 0 is next + p step
+    u32 count;
+
+    __device__ __forceinline__ u64 slot(u64 part) const {
+        return part == 0 ? first : next + part * step;
+    }
+};
+
+// The parts of a cut row meet here, FAN at a time: of the groups that bring the parts of one node of
+// the tree, the last adds them in their order and brings the sum one level up. Which group that is
+// depends on the run, the order of the sums does not.
+constexpr int FAN_BITS = 5;
+constexpr int FAN = 1 << FAN_BITS;
+constexpr int LEVELS = 6;
+// Slots read at once: one where registers are few, and other work hides the wait.
+constexpr int MEETING = CHUNK > 2 ? 4 : 1;
+
+__device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u32 part, u64 column,
+                                     int sub, u64 panel) {
+    const int first_lane = threadIdx.x % 32 / GROUP * GROUP;
+    const u32 group = (GROUP == 32 ? ~0u : (1u << GROUP % 32) - 1) << first_lane;
+    for (int level = 0, shift = 0;; ++level, shift += FAN_BITS) {
+        // Of 2^shift parts each, as many as there are; those of this node begin at `begin`.
+        const u32 brought = (parts.count + (1u << shift) - 1) >> shift;
+        const u32 begin = part >> shift >> FAN_BITS << FAN_BITS;
+        const int children = brought - begin < FAN ? (int)(brought - begin) : FAN;
+        const u64 node = parts.slot((u64)begin << shift);
+        __syncwarp(group);
+        u32 before = 0;
+        if (threadIdx.x % 32 == first_lane)
+            before = ptx::arrive(args.arrivals + (panel * args.slots + node) * LEVELS + level,
+                                 children - 1);
+        before = __shfl_sync(group, before, first_lane);
+        if (before != children - 1) return;
+        const bool top = brought <= FAN;
+        // One tile after another: this must not cost the main loop registers.
+#pragma unroll 1
+        for (int k = 0; k < TILES; ++k) {
+            const u64 j = column + k * LANES * VECTOR;
+            const bool live = EXACT || j < args.columns;
+            Accum sum[VECTOR];
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::zero();
+#pragma unroll MEETING
+            for (int c = sub; c < children; c += SHARE) {
+                if (!live) continue;
+                const u64 slot = parts.slot((u64)(begin + c) << shift);
+                const auto part = tile::load_shared_by_all<Accum, VECTOR>(
+                    args.partials + slot * args.columns + j);
+#pragma unroll
+                for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::add(sum[v], part.at[v]);
+            }
+            add_shares(sum, group);
+            if (sub != 0 || !live) continue;
+            if (top)
+                finish<Ring>(sum, from_bits<Accum>(args.alpha), from_bits<Accum>(args.beta),
+                             args.c + parts.row * args.ldc + j);
+            else
+                put_aside(args, node, j, sum);
+        }
+        if (top) return;
+    }
+}

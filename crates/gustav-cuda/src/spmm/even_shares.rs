@@ -1,0 +1,134 @@
+//! `even-shares`: equal shares of row starts and nonzeros, found by a search in the launch itself.
+//! See `kernels/spmm/even_shares.cu`.
+
+mod config;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use gustav_core::{Operation, Problem, Result};
+use gustav_plan::heuristics::cuda_spmm;
+
+use super::catalog::Method;
+use super::group::{self, Meeting, Types};
+use super::operands::Operands;
+use super::pattern::Pattern;
+use super::tile::widest_for;
+use crate::Device;
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::stream::Stream;
+
+pub use config::Config;
+
+/// Everything that SpMM asks for.
+pub(super) fn supports(problem: &Problem) -> Result<()> {
+    if problem.operation == Operation::Spmm {
+        return Ok(());
+    }
+    let reason = "it multiplies by a dense matrix";
+    Err(super::unsupported(problem, "even-shares", reason, "Problem::spmm"))
+}
+
+pub(super) const ANY_LAYOUT: bool = false;
+
+/// From the numbers of rows and nonzeros alone.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let way = cuda_spmm::even_shares(problem, &pattern.device().planner_profile());
+    Ok((Config::new(problem, &way), way.reason))
+}
+
+/// Those that are worth timing for `problem`.
+pub(super) fn configs(problem: &Problem) -> Vec<Config> {
+    Config::candidates(problem)
+}
+
+/// Room for the rows that several shares have, and the kernels compiled so far.
+pub(super) struct Prepared {
+    config: Config,
+    shares: u64,
+    meeting: Meeting,
+    kernels: HashMap<Variant, Kernel>,
+}
+
+/// What a kernel is compiled for beyond the plan's problem.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) config: Config,
+    pub(crate) types: Types,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    operands: group::Arguments,
+    rows: u64,
+    shares: u64,
+}
+
+impl Variant {
+    /// The source with its parameters.
+    pub(crate) fn request(&self) -> Request {
+        let c = &self.config;
+        let source = include_str!("../../kernels/spmm/even_shares.cu");
+        let request = self.types.describe(Request::new("spmm/even_shares.cu", source));
+        request
+            .with("BLOCK", c.block)
+            .with("RESIDENT", c.resident)
+            .with("VECTOR", c.vector)
+            .with("LANES", c.lanes)
+            .with("TILES", c.tiles)
+            .with("SHARE", 1)
+            .with("CHUNK", c.chunk)
+            .with("WORK_BITS", c.work.ilog2())
+    }
+}
+
+impl Prepared {
+    /// Looks at nothing: queues room for the parts of rows.
+    pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
+        config.check(problem)?;
+        let items = problem.output_rows() as u64 + problem.nnz as u64;
+        let shares = items.div_ceil(u64::from(config.work));
+        let panels = group::most_panels(problem, |vector| {
+            config.narrowed(problem.dtype, vector, problem.columns).panel()
+        });
+        let slots = (shares as usize).saturating_mul(2);
+        let meeting = Meeting::new(pattern.device(), problem, slots, panels)?;
+        Ok(Prepared { config, shares, meeting, kernels: HashMap::new() })
+    }
+
+    fn variant(&self, o: &Operands) -> Variant {
+        let config = self.config.narrowed(o.dtype, widest_for(o), o.columns);
+        Variant { config, types: Types::new(o, config.panel()) }
+    }
+}
+
+impl Method for Prepared {
+    fn bytes(&self) -> usize {
+        self.meeting.bytes()
+    }
+
+    fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
+        let variant = self.variant(operands);
+        if let Entry::Vacant(place) = self.kernels.entry(variant) {
+            place.insert(device.module(&variant.request())?.kernel(c"even_shares")?);
+        }
+        Ok(())
+    }
+
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        self.compile(device, o)?;
+        let variant = self.variant(o);
+        let config = variant.config;
+        self.meeting.used_on(stream);
+        let (rows, shares) = (o.rows as u64, self.shares);
+        let arguments = Arguments { operands: self.meeting.arguments(o), rows, shares };
+        let groups = u64::from(config.block / config.lanes);
+        let panels = (o.columns as u64).div_ceil(config.panel());
+        let grid = (shares.div_ceil(groups), panels);
+        // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
+        // operands are the caller's promise.
+        unsafe { self.kernels[&variant].launch(stream, grid, config.block, &arguments) }
+    }
+}

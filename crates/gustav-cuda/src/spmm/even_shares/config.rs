@@ -1,0 +1,104 @@
+//! The tile and the shares of `even-shares`.
+
+use gustav_core::{DType, Problem, Result};
+use gustav_plan::heuristics::cuda_spmm::Way;
+
+use crate::spmm::tile::{Limit, Tile, widest};
+
+/// Tile and shares of `even-shares`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Values that a lane loads at once; 16 bytes at most.
+    pub vector: u32,
+    /// Lanes that walk a share.
+    pub lanes: u32,
+    /// Vectors of a row of B per lane.
+    pub tiles: u32,
+    /// Nonzeros of A loaded at once.
+    pub chunk: u32,
+    /// Row starts and nonzeros of a share, a power of two from 16 to 4096.
+    pub work: u32,
+    /// Threads of a CTA.
+    pub block: u32,
+    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    pub resident: u32,
+}
+
+impl Config {
+    /// What the rules say, for the columns of `problem`.
+    pub(in crate::spmm) fn new(problem: &Problem, way: &Way) -> Self {
+        let vector = widest(problem.dtype, problem.columns as u64);
+        let config = Config {
+            vector,
+            lanes: 0,
+            tiles: 0,
+            chunk: way.chunk,
+            work: way.longest.unwrap_or(128),
+            block: 64,
+            resident: way.threads,
+        };
+        config.tiled(problem.dtype, vector, problem.columns, way.lanes, way.tiles)
+    }
+
+    /// Those that are worth timing for `problem`.
+    pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
+        let vector = widest(problem.dtype, problem.columns as u64);
+        let works = [32, 64, 128, 256, 512].into_iter();
+        let of = |work| {
+            let base =
+                Config { vector, lanes: 0, tiles: 0, chunk: 4, work, block: 64, resident: 384 };
+            [(4, 640), (8, 384)].map(|(chunk, resident)| {
+                Config { chunk, resident, ..base }.tiled(
+                    problem.dtype,
+                    vector,
+                    problem.columns,
+                    32,
+                    2,
+                )
+            })
+        };
+        works.flat_map(of).collect()
+    }
+
+    /// These shares over vectors of `vector` values and at most `lanes` lanes.
+    fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
+        let limit = Limit { lanes, tiles, most_tiles: 4 };
+        let Tile { lanes, tiles } = Tile::new(dtype, vector, columns, limit);
+        Config { vector, lanes, tiles, ..self }
+    }
+
+    /// The same shares over narrower vectors, for operands that are not aligned.
+    pub(super) fn narrowed(self, dtype: DType, vector: u32, columns: usize) -> Self {
+        if vector >= self.vector {
+            return self;
+        }
+        self.tiled(dtype, vector, columns, 32, 2)
+    }
+
+    pub(super) fn panel(&self) -> u64 {
+        u64::from(self.lanes * self.tiles * self.vector)
+    }
+
+    pub(super) fn check(&self, problem: &Problem) -> Result<()> {
+        let powers = [self.vector, self.lanes, self.chunk, self.work];
+        let fits = powers.iter().all(|p| p.is_power_of_two())
+            && self.vector as usize * problem.dtype.bytes() <= 16
+            && self.lanes <= 32
+            && (1..=8).contains(&self.tiles)
+            && self.chunk <= 8
+            && (16..=4096).contains(&self.work)
+            && (32..=1024).contains(&self.block)
+            && self.block.is_multiple_of(32);
+        if fits {
+            return Ok(());
+        }
+        Err(gustav_core::Error::Argument {
+            name: "config of even-shares",
+            found: format!("{self:?}"),
+            expected: "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most \
+                       8 tiles, a chunk of at most 8, shares of 16 to 4096 items, and whole warps \
+                       of at most 1024 threads"
+                .into(),
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! Host side of `kernels/spmm/group.cuh`: what `segmented` and `even-shares` have in common.
+
+use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
+
+use super::operands::Operands;
+use super::tile::accumulator;
+use crate::jit::Request;
+use crate::stream::Stream;
+use crate::{Device, DeviceBuffer, source};
+
+// Levels of the tree in which cut rows meet.
+const LEVELS: usize = 6;
+
+/// What a group's kernel is compiled for beyond its tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Types {
+    pub(crate) dtype: DType,
+    pub(crate) out: DType,
+    pub(crate) index: IndexType,
+    pub(crate) offset: IndexType,
+    pub(crate) semiring: SemiringKind,
+    pub(crate) stride: IndexType,
+    pub(crate) position: IndexType,
+    pub(crate) exact: bool,
+    pub(crate) wide_a: bool,
+}
+
+impl Types {
+    /// For operands whose columns are taken in panels of `panel`.
+    pub(super) fn new(o: &Operands, panel: u64) -> Self {
+        let items = o.nnz.saturating_add(o.rows);
+        Types {
+            dtype: o.dtype,
+            out: o.dtype_c,
+            index: o.index_type,
+            offset: o.offset_type,
+            semiring: o.semiring,
+            stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
+            position: if items < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
+            exact: (o.columns as u64).is_multiple_of(panel),
+            wide_a: (o.indices | o.values).is_multiple_of(16),
+        }
+    }
+
+    /// `request` with these parameters.
+    pub(super) fn describe(&self, request: Request) -> Request {
+        request
+            .with("VALUE", self.dtype)
+            .with("OUT", self.out)
+            .with("INDEX", self.index)
+            .with("OFFSET", self.offset)
+            .with("SEMIRING", source::semiring(self.semiring))
+            .with("STRIDE", self.stride)
+            .with("POSITION", self.position)
+            .with("EXACT", self.exact)
+            .with("WIDE_A", self.wide_a)
+    }
+}
+
+/// `Operands` of the header.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Arguments {
+    offsets: u64,
+    indices: u64,
+    values: u64,
+    b: u64,
+    c: u64,
+    partials: u64,
+    arrivals: u64,
+    slots: u64,
+    nonzeros: u64,
+    columns: u64,
+    ldb: u64,
+    ldc: u64,
+    alpha: u64,
+    beta: u64,
+}
+
+/// Where the parts of cut rows meet.
+pub(super) struct Meeting {
+    arrivals: DeviceBuffer<u32>,
+    partials: DeviceBuffer<u64>,
+    slots: usize,
+}
+
+impl Meeting {
+    /// Queues room for `slots` parts in at most `panels` panels on the device's stream, to be
+    /// waited for by the caller.
+    pub(super) fn new(
+        device: &Device,
+        problem: &Problem,
+        slots: usize,
+        panels: usize,
+    ) -> Result<Self> {
+        let arrivals = slots.saturating_mul(LEVELS * panels);
+        let mut arrivals = DeviceBuffer::queued(device, arrivals, "arrivals of parts")?;
+        arrivals.fill(0, device.stream())?;
+        // Sums are at most eight bytes wide.
+        let partials = slots
+            .saturating_mul(problem.columns)
+            .saturating_mul(accumulator(problem.dtype).bytes());
+        let partials = DeviceBuffer::queued(device, partials.div_ceil(8), "sums of cut rows")?;
+        Ok(Meeting { arrivals, partials, slots })
+    }
+
+    /// Bytes on the device.
+    pub(super) fn bytes(&self) -> usize {
+        self.arrivals.bytes() + self.partials.bytes()
+    }
+
+    pub(super) fn used_on(&self, stream: &Stream) {
+        self.arrivals.used_on(stream);
+        self.partials.used_on(stream);
+    }
+
+    /// The kernel's operands.
+    pub(super) fn arguments(&self, o: &Operands) -> Arguments {
+        Arguments {
+            offsets: o.offsets,
+            indices: o.indices,
+            values: o.values,
+            b: o.b,
+            c: o.c,
+            partials: self.partials.address(),
+            arrivals: self.arrivals.address(),
+            slots: self.slots as u64,
+            nonzeros: o.nnz as u64,
+            columns: o.columns as u64,
+            ldb: o.ldb as u64,
+            ldc: o.ldc as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+        }
+    }
+}
+
+/// The most panels that operands of any alignment need: `panel` is their width for a vector of so
+/// many values.
+pub(super) fn most_panels(problem: &Problem, panel: impl Fn(u32) -> u64) -> usize {
+    let panels = [1, 2, 4, 8].map(|vector| (problem.columns as u64).div_ceil(panel(vector)));
+    panels.into_iter().max().unwrap_or(1) as usize
+}

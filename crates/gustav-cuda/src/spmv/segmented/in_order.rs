@@ -1,0 +1,195 @@
+//! Rows in their order, a group of lanes each, long rows cut into parts. See
+//! `kernels/spmv/segmented.cu`.
+
+use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
+use gustav_plan::heuristics::cuda_spmv::Way;
+
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::spmm::catalog::Method;
+use crate::spmm::operands::Operands;
+use crate::spmm::pattern::Pattern;
+use crate::stream::Stream;
+use crate::{Device, DeviceBuffer, source};
+
+// Bytes of an entry in the list of parts.
+const ENTRY: usize = 32;
+
+/// The shape of a group and of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct InOrder {
+    /// Lanes that share a row: a power of two up to 32.
+    pub lanes: u32,
+    /// Nonzeros of a lane that are read before the first is used.
+    pub ahead: u32,
+    /// Threads of a CTA.
+    pub threads: u32,
+    /// Rows with more nonzeros are cut.
+    pub longest: u32,
+    /// Most nonzeros of a part of a cut row.
+    pub part: u32,
+}
+
+impl InOrder {
+    /// What the rules say.
+    pub(super) fn new(way: &Way) -> Self {
+        let Way { lanes, ahead, longest, part, .. } = *way;
+        InOrder { lanes, ahead, threads: 128, longest, part }
+    }
+}
+
+/// The compiled kernel, and the parts of long rows.
+pub(in crate::spmv) struct Prepared {
+    config: InOrder,
+    kernel: Kernel,
+    part_ctas: u64,
+    room: Room,
+}
+
+/// The list of parts, and where their sums meet.
+struct Room {
+    parts: DeviceBuffer<u64>,
+    done: DeviceBuffer<u32>,
+    partials: DeviceBuffer<u64>,
+    number: DeviceBuffer<u64>,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Arguments {
+    offsets: u64,
+    indices: u64,
+    values: u64,
+    x: u64,
+    y: u64,
+    parts: u64,
+    done: u64,
+    partials: u64,
+    number: u64,
+    part_ctas: u64,
+    rows: u64,
+    alpha: u64,
+    beta: u64,
+}
+
+/// The source with its parameters; `parts` when a row is longer than the longest that stays whole.
+pub(crate) fn request(
+    dtype: DType,
+    (index, offset): (IndexType, IndexType),
+    semiring: SemiringKind,
+    config: InOrder,
+    parts: bool,
+) -> Request {
+    Request::new("spmv/segmented.cu", include_str!("../../../kernels/spmv/segmented.cu"))
+        .with("VALUE", dtype)
+        .with("INDEX", index)
+        .with("OFFSET", offset)
+        .with("SEMIRING", source::semiring(semiring))
+        .with("LANES", config.lanes)
+        .with("AHEAD", config.ahead)
+        .with("THREADS", config.threads)
+        .with("LIMIT", config.longest)
+        .with("PART", config.part)
+        .with("PARTS", parts)
+}
+
+impl Prepared {
+    pub(super) fn new(pattern: &Pattern<'_>, p: &Problem, config: InOrder) -> Result<Self> {
+        let fits = config.lanes.is_power_of_two()
+            && config.lanes <= 32
+            && (1..=8).contains(&config.ahead)
+            && (32..=1024).contains(&config.threads)
+            && config.threads.is_multiple_of(32)
+            && config.longest > 0
+            && config.part > 0;
+        if !fits {
+            return Err(Error::Argument {
+                name: "config of segmented",
+                found: format!("{config:?}"),
+                expected: "a power of two of at most 32 lanes, 1 to 8 nonzeros ahead, whole warps \
+                           of at most 1024 threads, parts and longest rows that are not empty"
+                    .into(),
+            });
+        }
+        let device = pattern.device();
+        let module = |parts| {
+            let types = (p.index_type, p.offset_type);
+            device.module(&request(p.dtype, types, p.semiring, config, parts))
+        };
+        // The most that there can be: rows just over the limit, and full parts.
+        let most = p.nnz / config.longest as usize + p.nnz / config.part as usize;
+        let room = Room::new(device, most)?;
+        let rows = p.output_rows() as u64;
+        let mut number = [0];
+        if most > 0 {
+            let offsets = pattern.offsets;
+            let arguments = Arguments { offsets, rows, ..room.arguments() };
+            let grid = rows.div_ceil(u64::from(config.threads));
+            // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live,
+            // and writes the list, which has room for all.
+            unsafe {
+                let parts = module(true)?.kernel(c"segmented_parts")?;
+                parts.launch(device.stream(), (grid, 1), config.threads, &arguments)?;
+            }
+            room.number.read(&mut number)?;
+        }
+        let part_ctas = number[0].div_ceil(u64::from(config.threads / 32));
+        let kernel = module(part_ctas > 0)?.kernel(c"segmented")?;
+        let room = if part_ctas > 0 { room } else { Room::new(device, 0)? };
+        Ok(Prepared { config, kernel, part_ctas, room })
+    }
+}
+
+impl Room {
+    fn new(device: &Device, most: usize) -> Result<Self> {
+        let mut number = DeviceBuffer::queued(device, 1, "number of parts")?;
+        number.fill(0, device.stream())?;
+        Ok(Room {
+            parts: DeviceBuffer::queued(device, most * ENTRY / 8, "parts of long rows")?,
+            done: DeviceBuffer::queued(device, most, "parts that are summed")?,
+            partials: DeviceBuffer::queued(device, most, "sums of parts")?,
+            number,
+        })
+    }
+
+    fn arguments(&self) -> Arguments {
+        Arguments {
+            parts: self.parts.address(),
+            done: self.done.address(),
+            partials: self.partials.address(),
+            number: self.number.address(),
+            ..Arguments::default()
+        }
+    }
+}
+
+impl Method for Prepared {
+    fn bytes(&self) -> usize {
+        let words = [&self.room.parts, &self.room.partials, &self.room.number];
+        words.iter().map(|b| b.bytes()).sum::<usize>() + self.room.done.bytes()
+    }
+
+    unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        self.room.done.used_on(stream);
+        for used in [&self.room.parts, &self.room.partials, &self.room.number] {
+            used.used_on(stream);
+        }
+        let arguments = Arguments {
+            offsets: o.offsets,
+            indices: o.indices,
+            values: o.values,
+            x: o.b,
+            y: o.c,
+            rows: o.rows as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+            part_ctas: self.part_ctas,
+            ..self.room.arguments()
+        };
+        let InOrder { lanes, threads, .. } = self.config;
+        let row_ctas = arguments.rows.div_ceil(u64::from(threads / lanes));
+        // SAFETY: `Arguments` is the kernel's parameter; the list of parts is that of the pattern,
+        // and the operands are the caller's promise.
+        unsafe { self.kernel.launch(stream, (self.part_ctas + row_ctas, 1), threads, &arguments) }
+    }
+}

@@ -1,0 +1,81 @@
+//! `even-shares`, which takes every type and semiring.
+
+use gustav_core::{
+    Csr, Index, MaxTimes, MinPlus, OrAnd, PlusSecond, PlusTimes, Scalar, Semiring, bf16, f16,
+};
+use gustav_cuda::spmv::Config;
+use gustav_cuda::spmv::even_shares::Config as EvenShares;
+use gustav_cuda::{DeviceBuffer, DeviceCsr, SpmvPlan};
+use gustav_plan::Algorithm;
+use gustav_testkit::battery::{Settings, check_spmv};
+use gustav_testkit::oracle;
+
+use crate::{device, named, run};
+
+fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Option<EvenShares>) {
+    let options = named(Algorithm::EvenShares, config.map(Config::EvenShares));
+    let device = device();
+    check_spmv::<T, I, O, S>(&Settings::default(), |case| {
+        run::<T, I, O, S>(&device, &options, case)
+    });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_type() {
+    check::<f32, u32, u32, PlusTimes>(None);
+    check::<f64, u32, u64, PlusTimes>(None);
+    check::<f16, u32, u32, PlusTimes>(None);
+    check::<bf16, u64, u32, PlusTimes>(None);
+    check::<i32, u32, u32, PlusTimes>(None);
+    check::<i64, u64, u64, PlusTimes>(None);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_semiring() {
+    check::<f32, u32, u32, MinPlus>(None);
+    check::<f64, u32, u32, MaxTimes>(None);
+    check::<f32, u32, u32, OrAnd>(None);
+    check::<f32, u32, u32, PlusSecond>(None);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn small_and_large_shares() {
+    check::<f32, u32, u32, PlusTimes>(Some(EvenShares { work: 64, batches: 1, threads: 32 }));
+    check::<f64, u32, u32, PlusTimes>(Some(EvenShares { work: 4096, batches: 8, threads: 256 }));
+}
+
+/// Rows of one part, of several, and of more than a warp adds at once; many runs of one plan.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn long_rows_give_the_same_bits_in_every_run() {
+    let device = device();
+    let lengths = [3, 40_000, 33, 0, 1025, 70_001, 1024, 2048, 5];
+    let columns = 100_000;
+    let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+    for (r, length) in lengths.into_iter().enumerate() {
+        indices.extend((0..length).map(|k| ((k * 13 + r * 7) % columns) as u32));
+        values.extend((0..length).map(|k| ((k * 29 + r) % 17) as f32 / 8.0 - 1.0));
+        offsets.push(indices.len() as u32);
+    }
+    let host = Csr::new(lengths.len(), columns, offsets, indices, values).expect("a matrix");
+    let x: Vec<f32> = (0..columns).map(|k| (k % 23) as f32 / 11.0 - 1.0).collect();
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
+    let mut y = DeviceBuffer::uninit(&device, lengths.len(), "y").expect("y");
+    let options = named(Algorithm::EvenShares, None);
+    let mut plan = SpmvPlan::new(&a, &a.spmv().deterministic(true), &options).expect("a plan");
+    let mut first: Option<Vec<u32>> = None;
+    for _ in 0..20 {
+        y.fill(0xff, device.stream()).expect("poison");
+        plan.execute(&a, 1.0, &x_there, 0.0, &mut y, device.stream()).expect("y");
+        let found = y.to_host().expect("y");
+        let plus_times = gustav_core::SemiringKind::PlusTimes;
+        let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);
+        assert!(verdict.expect("shapes fit").ok);
+        let bits: Vec<u32> = found.iter().map(|v| v.to_bits()).collect();
+        assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits);
+    }
+}

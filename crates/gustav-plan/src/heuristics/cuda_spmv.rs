@@ -1,0 +1,150 @@
+//! How SpMV spreads the rows of a matrix over the lanes of a GPU.
+//!
+//! The thresholds were fitted to sweeps over configurations on an H200, over the real and
+//! synthetic matrices of the benchmark.
+
+use gustav_core::{Problem, Result};
+
+use crate::{DeviceProfile, RowLengths};
+
+/// Nonzeros that a lane should have at least, where rows are alike.
+const PER_LANE: f64 = 2.9;
+/// Nonzeros for every thread of the chip from which the product is long.
+const LONG: usize = 8;
+/// Rows that vary more than this around their mean are uneven.
+const UNEVEN: f64 = 0.5;
+/// Means from which rows get two lanes, then four, where they are uneven.
+const MORE: (f64, f64) = (4.5, 9.0);
+/// Mean from which a list of segments pays for being read; rows of thousands take whole warps.
+const LISTED: f64 = 48.0;
+const LONGER: f64 = 100.0;
+const LONGEST: f64 = 1000.0;
+/// Rows up to this length are not cut.
+const UNCUT: u32 = 32;
+/// Nonzeros for each lane of a row beyond which it is cut, and of a part of it, of a short product
+/// and of a long one: short ones end with their longest row, so that it is cut sooner.
+const CUT: [(u32, u32); 2] = [(16, 256), (32, 1024)];
+
+/// How to multiply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// Lanes that share a row or segment.
+    pub lanes: u32,
+    /// Nonzeros of a lane that are read before the first is used, of rows in their order.
+    pub ahead: u32,
+    /// Rows with more nonzeros are cut.
+    pub longest: u32,
+    /// Most nonzeros of a part of a cut row, of rows in their order.
+    pub part: u32,
+    /// Segments in the order of a list, not rows in theirs.
+    pub listed: bool,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+impl Way {
+    /// Rows in their order, `lanes` each, for a long product or a short one.
+    pub fn in_order(lanes: u32, long: bool) -> Self {
+        let (cut, part) = CUT[usize::from(long)];
+        let longest = (cut * lanes).max(UNCUT);
+        Way { lanes, ahead: 4, longest, part, listed: false, reason: String::new() }
+    }
+}
+
+/// The way for `problem` on a device with `profile` whose multiprocessors hold `threads` each.
+///
+/// # Errors
+/// What `rows` returns; it is asked when there are calls enough to pay for it.
+pub fn choose<'r>(
+    problem: &Problem,
+    profile: &DeviceProfile,
+    threads: usize,
+    rows: impl FnOnce() -> Result<&'r RowLengths>,
+) -> Result<Way> {
+    let resident = profile.units * threads;
+    let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
+    let long = problem.nnz >= LONG * resident;
+    let wide = problem.dtype.bytes() == 8;
+    // Few rows are worth a look only where they are long.
+    let look = problem.calls > 1 && (long || mean >= LISTED);
+    let uneven = look && rows()?.variation() >= UNEVEN;
+    let listed = look && mean >= LISTED && (uneven || wide && (long || mean >= LONGER));
+    let way = if listed {
+        let lanes = match (long, wide) {
+            (true, _) if mean >= LONGEST => 32,
+            (true, true) if mean >= LONGER && !uneven => 16,
+            (true, _) => 8,
+            (false, true) if mean >= LONGER => 32,
+            (false, _) => 16,
+        };
+        let longest = if long && (mean >= LONGEST || !uneven) { 1024 } else { 256 };
+        Way { longest, listed, ..Way::in_order(lanes, long) }
+    } else if uneven && mean >= MORE.0 {
+        let lanes = if mean < MORE.1 || wide && mean < 2.0 * MORE.1 { 2 } else { 4 };
+        let way = Way::in_order(lanes, long);
+        match wide {
+            true => Way { ahead: 1, ..way },
+            false => Way { longest: 64, ..way },
+        }
+    } else {
+        let few = |lanes: u32| problem.output_rows() * (lanes as usize) < resident / 2;
+        let mut lanes = 1;
+        while lanes < 32 && (2.0 * PER_LANE * f64::from(lanes) <= mean || few(lanes)) {
+            lanes *= 2;
+        }
+        Way::in_order(lanes, long)
+    };
+    let kind = match (look, uneven) {
+        (true, true) => ", uneven",
+        (true, false) => ", alike",
+        (false, _) => "",
+    };
+    let order = if listed { "in segments, long ones first" } else { "in their order" };
+    let cut = way.longest;
+    let reason = format!("rows of {mean:.1} nonzeros on average{kind}: {order}, cut beyond {cut}");
+    Ok(Way { reason, ..way })
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Csr;
+
+    use super::*;
+    use crate::facts::row_lengths::COUNTS;
+
+    /// The way for rows of these lengths, repeated.
+    fn way(lengths: &[usize], times: usize, calls: u64) -> Way {
+        let mut counts = vec![0; COUNTS];
+        for &length in lengths {
+            counts[RowLengths::bin(length as u64)] += times as u64;
+        }
+        counts[COUNTS - 1] = lengths.iter().copied().max().unwrap_or(0) as u64;
+        let (rows, nnz) = (lengths.len() * times, lengths.iter().sum::<usize>() * times);
+        let rows_of = RowLengths::new(rows, nnz, counts).expect("counts");
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let problem = Problem { rows, nnz, calls, ..Problem::spmv(&eye.view()) };
+        let device = DeviceProfile {
+            name: "a GPU".into(),
+            units: 132,
+            lanes: 32,
+            l2_bytes: 60 << 20,
+            llc_bytes: 60 << 20,
+        };
+        choose(&problem, &device, 2048, || Ok(&rows_of)).expect("a way")
+    }
+
+    #[test]
+    fn lanes_follow_the_rows() {
+        assert_eq!(way(&[4], 1_000_000, 100).lanes, 1);
+        assert_eq!(way(&[77], 190_000, 100).lanes, 16);
+        assert_eq!(way(&[2, 3, 4, 40], 100_000, 100).longest, 64);
+    }
+
+    #[test]
+    fn uneven_long_rows_go_by_a_list_unless_it_is_for_one_call() {
+        let lengths = [3, 5, 8, 20, 900];
+        assert!(way(&lengths, 20_000, 100).listed);
+        assert!(!way(&lengths, 20_000, 1).listed);
+        assert!(!way(&[60, 64], 20_000, 100).listed);
+    }
+}
