@@ -33,8 +33,8 @@ pub(super) struct Facts {
 const SCAN: usize = 112;
 // The same where columns may stay in the order in which they were met. A product into flags costs
 // less than one into a list, so rows of `LONG` products, many of which meet again, bear more.
-const UNSORTED_SCAN: [usize; 2] = [4, 16];
-const LONG: usize = 256;
+const UNSORTED_SCAN: [usize; 2] = [4, 32];
+const LONG: usize = 128;
 
 // Rows of B without gaps are added as vectors from this length on.
 const RUN: usize = 16;
