@@ -123,6 +123,16 @@ impl Site {
         found
     }
 
+    /// The engine of a record, with its threads where the place has it with several numbers.
+    pub fn engine(&self, record: &Record) -> String {
+        let own = |r: &&Record| (&r.engine, &r.algorithm) == (&record.engine, &record.algorithm);
+        let name = record.engine_name();
+        match self.records.iter().filter(own).all(|r| r.threads == record.threads) {
+            true => name,
+            false => format!("{name}, {} threads", record.threads),
+        }
+    }
+
     /// Our algorithms that were asked for by name.
     pub fn algorithms(&self) -> BTreeSet<&str> {
         let ours = self.records.iter().filter(|r| r.engine == "gustav");

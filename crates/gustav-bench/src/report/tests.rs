@@ -58,7 +58,10 @@ fn everything() -> Vec<Record> {
         end_ms: start_ms + 1.0,
     };
     let timeline = vec![stage("CPU", "convert", 0.0), stage("GPU", "multiply", 1.0)];
-    add(gpu(Record { timeline, ..timed("t", "gustav", "pipeline", 2.0) }));
+    for threads in [4, 8] {
+        let timeline = timeline.clone();
+        add(gpu(Record { timeline, threads, ..timed("t", "gustav", "pipeline", 2.0) }));
+    }
     add(Record {
         status: Status::Wrong,
         message: Some("row 3 <is> off".into()),
@@ -77,6 +80,8 @@ fn records_that_hold_everything_leave_no_figure_out() {
     let count = ids.len();
     ids.dedup();
     assert_eq!(ids.len(), count, "two figures have one name: {ids:?}");
+    let timelines: Vec<_> = ids.iter().filter(|id| id.starts_with("timeline")).collect();
+    assert!(timelines.len() == 2 && timelines[0].contains("4-threads"), "{timelines:?}");
     assert_eq!(report.tables.len(), 8);
     let programs = report.tables.iter().find(|t| t.id == "programs").unwrap();
     assert_eq!(programs.rows[0][7], "50", "the share of the products in percent");

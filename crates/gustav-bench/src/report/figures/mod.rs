@@ -10,6 +10,8 @@ mod speedup;
 mod sweeps;
 mod timeline;
 
+use std::collections::BTreeMap;
+
 use super::figure::{Figure, Mark, Series};
 use super::site::Site;
 
@@ -107,6 +109,15 @@ pub(crate) fn all(sites: &[Site]) -> (Vec<Figure>, Vec<(&'static str, &'static s
             absent.push((name, needs));
         }
         drawn.extend(figures);
+    }
+    // Names that differ in nothing but signs are one slug, and would be one file.
+    let mut seen = BTreeMap::<String, usize>::new();
+    for figure in &mut drawn {
+        let count = seen.entry(figure.id.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            figure.id = format!("{}-{count}", figure.id);
+        }
     }
     (drawn, absent)
 }

@@ -26,7 +26,7 @@ pub(super) fn sweep<K: Ord>(
         for r in round {
             let Some((key, point)) = key(r).zip(point(r)) else { continue };
             let engines = groups.entry((key, Product::of(case))).or_default();
-            engines.entry(r.engine_name()).or_default().push(point);
+            engines.entry(site.engine(r)).or_default().push(point);
         }
     }
     let values = |points: &Points| {

@@ -23,8 +23,8 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
                 stages.entry(stage.name.clone()).or_default().push(stretch);
             }
             figures.push(Figure {
-                id: slug(&format!("timeline {} {} {}", site.name, r.case, r.engine_name())),
-                title: format!("{}: {}", r.engine_name(), r.case),
+                id: slug(&format!("timeline {} {} {}", site.name, r.case, site.engine(r))),
+                title: format!("{}: {}", site.engine(r), r.case),
                 caption: format!("What ran when, on {}.", site.name),
                 x: Axis::linear("time (ms)"),
                 y: Axis::names("", lanes),
