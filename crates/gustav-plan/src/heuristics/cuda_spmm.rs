@@ -235,8 +235,8 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         lanes: at_most,
         tiles: 2,
         threads: match (flights, wide) {
-            // Sub-groups of few lanes hold many tiles, which need registers.
-            (true, _) if share > 2 || share as f64 * vectors > 64.0 => 384,
+            // Sub-groups of few lanes hold many tiles, and wide values fill registers.
+            (true, _) if wide || share > 2 || share as f64 * vectors > 64.0 => 384,
             (true, _) => 640,
             // Wide sums need more registers.
             (false, true) => 768,
