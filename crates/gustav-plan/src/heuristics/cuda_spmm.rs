@@ -38,6 +38,10 @@ const HUGE_ROWS: u32 = 128;
 /// columns in f32, going with this power of the width.
 const FILL: (f64, f64) = (1.42, 0.9);
 const FILL_WIDTH: f64 = -0.5;
+/// Long rows that cannot fill this part of a chip whole, however many sub-groups share one, are cut.
+const STARVED: (f64, f64) = (0.25, 1024.0);
+/// Parts of a row at most, where rows are cut to fill the chip: one group adds them up.
+const PARTS: f64 = 512.0;
 /// Nonzeros of a segment for each sub-group.
 const LENGTH: f64 = 17.7;
 /// Rows of fewer nonzeros on average pass through shared memory, in order and by a list.
@@ -164,11 +168,20 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let full = profile.units as f64 * THREADS;
     let bytes = problem.nnz as f64 * (problem.columns * problem.dtype.bytes()) as f64;
     let microseconds = bytes / (profile.units as f64 * GATHERED) * 1e6;
-    let short = mean < EVEN_SHORT.0 && rows.variation() < 1.0 && rows.max() <= EVEN_SHORT.1;
-    let even = rows.variation() < EVEN || short;
     let vectors = vectors(problem);
     let width = vectors / 16.0;
     let lanes = (vectors / 2.0).clamp(1.0, 32.0);
+    let most = if vectors <= 16.0 {
+        8
+    } else if vectors <= 32.0 {
+        4
+    } else {
+        2
+    };
+    let reach = rows.filled() as f64 * lanes * f64::from(most);
+    let starved = mean >= STARVED.1 && reach < STARVED.0 * full;
+    let short = mean < EVEN_SHORT.0 && rows.variation() < 1.0 && rows.max() <= EVEN_SHORT.1;
+    let even = !starved && (rows.variation() < EVEN || short);
     let long = mean >= LONG;
     // Rows enough to fill the chip need no long flights of loads.
     let plenty = even && rows.filled() as f64 * lanes >= PLENTY * full;
@@ -176,9 +189,14 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let brief = microseconds < BRIEF * width.powf(BRIEF_WIDTH);
 
     // Too few segments to fill the chip: let sub-groups share them.
-    let whole = even || long && rows.max() as f64 <= WHOLE * mean;
+    let whole = even || !starved && long && rows.max() as f64 <= WHOLE * mean;
     let cut = microseconds * CUT;
-    let first = f64::from(nearest_power(cut).clamp(64, 1024));
+    let filling = (problem.nnz as f64 * lanes / full).max(mean / PARTS);
+    let first = if starved {
+        f64::from(nearest_power(filling).clamp(64, 4096))
+    } else {
+        f64::from(nearest_power(cut).clamp(64, 1024))
+    };
     let (segments, length) = if whole {
         (rows.filled() as f64, mean)
     } else {
@@ -187,13 +205,6 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let threads = segments * lanes;
     let fill = if long && whole { FILL.1 } else { FILL.0 } * full * width.powf(FILL_WIDTH);
     let fill = if vectors >= 64.0 { 1.2 * fill } else { fill };
-    let most = if vectors <= 16.0 {
-        8
-    } else if vectors <= 32.0 {
-        4
-    } else {
-        2
-    };
     let mut share = 1;
     while share < most && threads * f64::from(share) < fill && length >= LENGTH * f64::from(share) {
         share *= 2;
@@ -203,6 +214,8 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     // A segment should be a small part of the product's time, and ordinary rows stay whole.
     let longest = if whole {
         (rows.max() + 1).next_power_of_two().clamp(64, 4096) as u32
+    } else if starved {
+        first as u32
     } else if mean > 1024.0 {
         HUGE_ROWS
     } else {
@@ -354,6 +367,18 @@ mod tests {
         let unasked = || -> Result<&'static RowLengths> { unreachable!("row lengths") };
         let way = choose(&problem, &device(), unasked, || unreachable!("similarity"));
         assert_eq!(way.expect("a way").algorithm, Algorithm::EvenShares);
+    }
+
+    #[test]
+    fn few_very_long_rows_are_cut_however_alike() {
+        for (rows, length) in [(2, 1 << 20), (32, 1 << 17), (500, 1 << 13)] {
+            for columns in [8, 64, 256] {
+                let way = way(&[length], rows, columns, 1.0);
+                let longest = way.longest.expect("rows are cut") as usize;
+                assert!(longest < length && length / longest <= 1024, "{rows}: {way:?}");
+            }
+        }
+        assert_eq!(way(&[1 << 13], 20_000, 64, 1.0).longest, None);
     }
 
     #[test]
