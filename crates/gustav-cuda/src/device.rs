@@ -16,8 +16,8 @@ use crate::stream::Stream;
 // The oldest driver whose entry points this crate is bound to.
 const OLDEST_DRIVER: i32 = 12_000;
 
-// Freed memory that the device's pool keeps.
-const KEPT_BYTES: u64 = 8 << 30;
+// Part of the device's memory that its pool keeps when it is freed.
+const KEPT_PART: u64 = 16;
 
 /// What a device is, as read from the driver.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -247,10 +247,12 @@ impl PartialEq for Device {
 /// not map memory anew.
 fn keep_freed_memory(device: sys::CUdevice) -> std::result::Result<(), DriverError> {
     let mut pool = std::ptr::null_mut();
-    let mut kept: u64 = KEPT_BYTES;
+    let mut total = 0usize;
     let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
     // SAFETY: the device exists, and the attribute is a 64-bit number.
     unsafe {
+        sys::cuDeviceTotalMem_v2(&mut total, device).result()?;
+        let mut kept = total as u64 / KEPT_PART;
         sys::cuDeviceGetDefaultMemPool(&mut pool, device).result()?;
         sys::cuMemPoolSetAttribute(pool, threshold, std::ptr::from_mut(&mut kept).cast()).result()
     }

@@ -5,7 +5,7 @@ use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::catalog::{self, Config, Method};
 use super::operands::{Operands, Sparse};
-use crate::spmm::{bits, unsupported};
+use crate::spmm::{bits, checks, unsupported};
 use crate::stream::Stream;
 use crate::transposed::Transposed;
 use crate::{Device, DeviceCsr};
@@ -208,6 +208,7 @@ pub(super) fn check<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     b: &DeviceCsr<T, I, O>,
 ) -> Result<()> {
+    checks::types::<T, I, O>(problem)?;
     if problem.inner() != b.nrows() && (problem.rows, problem.cols) == (a.nrows(), a.ncols()) {
         return Err(Error::Shape {
             op: "spgemm",

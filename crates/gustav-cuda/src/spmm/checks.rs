@@ -9,6 +9,7 @@ pub(crate) fn pattern<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
     a: &DeviceCsr<T, I, O>,
 ) -> Result<()> {
+    types::<T, I, O>(problem)?;
     if (problem.rows, problem.cols, problem.nnz) == (a.nrows(), a.ncols(), a.nnz()) {
         return Ok(());
     }
@@ -17,6 +18,19 @@ pub(crate) fn pattern<T: Scalar, I: Index, O: Index>(
         expected: name(problem.rows, problem.cols, problem.nnz),
         found: name(a.nrows(), a.ncols(), a.nnz()),
     })
+}
+
+/// `problem` was made for matrices of these types, which kernels take on its word.
+pub(crate) fn types<T: Scalar, I: Index, O: Index>(problem: &Problem) -> Result<()> {
+    let expected = (problem.dtype, problem.index_type, problem.offset_type);
+    let found = (T::DTYPE, I::TYPE, O::TYPE);
+    if expected == found {
+        return Ok(());
+    }
+    let name = |(values, indices, offsets)| {
+        format!("a matrix of {values} values, {indices} column indices and {offsets} row offsets")
+    };
+    Err(Error::Pattern { expected: name(expected), found: name(found) })
 }
 
 /// B and C have the shapes and layouts of `problem`, all is on one device, and C overlaps nothing.
@@ -78,4 +92,22 @@ pub(crate) fn memory<T: Scalar, I: Index, O: Index>(
 
 fn range(address: u64, bytes: usize) -> std::ops::Range<u64> {
     address..address + bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::{CsrView, Problem};
+
+    use super::types;
+
+    #[test]
+    fn a_problem_of_other_types_is_refused() {
+        let a = CsrView::<f32, u32, u64>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        let problem = Problem::spmm(&a);
+        types::<f32, u32, u64>(&problem).expect("its own types");
+        let words = types::<f32, u32, u32>(&problem).expect_err("other offsets").to_string();
+        assert!(words.contains("u64 row offsets") && words.contains("u32 row offsets"), "{words}");
+        types::<f64, u32, u64>(&problem).expect_err("other values");
+        types::<f32, u64, u64>(&problem).expect_err("other indices");
+    }
 }
