@@ -51,7 +51,7 @@ fn table(records: &[Record]) -> String {
             .collect();
         let Some(r) = Ratios::of(&ratios) else { continue };
         let product = match (operation, sorted) {
-            ("spmm", 1) => "SpMM, 1 column".into(),
+            ("spmm", _) if columns == 1 => "SpMM, 1 column".into(),
             ("spmm", _) => format!("SpMM, {columns} columns"),
             ("spmv", _) => "SpMV".into(),
             (_, true) => "SpGEMM, sorted".into(),
