@@ -37,6 +37,8 @@ struct Arguments {
     u64 columns;
     u64 nnz_b;
     u64 alpha;
+    // Entries of C before these rows.
+    u64 first;
     // Of a launch: its bin, the rows in it, and what shared memory has room for per team.
     u32 bin;
     u32 count;

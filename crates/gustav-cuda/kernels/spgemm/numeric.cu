@@ -120,7 +120,7 @@ __device__ void sum_in_table(const Arguments &g) {
     }
     if (thread == 0) filled[team] = 0;
     meet<TEAM>();
-    const u32 lanes = log_lanes<TEAM>(here ? g.products[row] : 0, count, log2_of(WIDTH));
+    const u32 lanes = log_lanes<TEAM>(here ? g.products[row] : 0, count);
     each_product<TEAM, true>(g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
         bool added;
         const u32 at = table::find(keys, places, c, added);
@@ -129,20 +129,25 @@ __device__ void sum_in_table(const Arguments &g) {
     meet<TEAM>();
     // Taken places, column above place.
     const u32 first = threadIdx.x % 32 / WIDTH * WIDTH;
+    u32 place = 0;
     for (u32 at = thread; at < 1u << places; at += TEAM) {
         const u32 key = keys[at];
         const u32 taken = __ballot_sync(0xffffffffu, key != table::EMPTY) >> first;
         const u32 group = WIDTH == 32 ? taken : taken & ((1u << (WIDTH & 31)) - 1);
-        u32 place = 0;
-        if (lane == 0 && group != 0) place = atomicAdd(filled + team, (u32)__popc(group));
-        place = __shfl_sync(0xffffffffu, place, 0, WIDTH);
+        if constexpr (TEAM > 32) {
+            if (lane == 0 && group != 0) place = atomicAdd(filled + team, (u32)__popc(group));
+            place = __shfl_sync(0xffffffffu, place, 0);
+        }
         if (key != table::EMPTY)
             words[place + __popc(group & ((1u << lane) - 1))] = (u64)key << 32 | at;
+        place += __popc(group);
     }
     meet<TEAM>();
+    const u32 most = TEAM > 32 ? MOST : largest_of_teams<TEAM>(size);
     Entries<MANY> own;
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n) {
+        if (n * TEAM >= most) break;
         const u32 e = thread + n * TEAM;
         own.words[n] = e < size ? words[e] : 0;
         own.ranks[n] = e;
@@ -151,13 +156,13 @@ __device__ void sum_in_table(const Arguments &g) {
         if constexpr (TEAM >= 32) {
             rank_by_bucket<TEAM, MOST>(own, size, keys, g.low[row], g.width[row], thread);
         } else {
-            const u32 most = largest_of_teams<TEAM>(size);
 #pragma unroll
-            for (u32 n = 0; n < MANY; ++n) own.ranks[n] = 0;
-            for (u32 other = 0; other < most; ++other) {
-                const u32 key = other < size ? (u32)(words[other] >> 32) : table::EMPTY;
-#pragma unroll
-                for (u32 n = 0; n < MANY; ++n) own.ranks[n] += key < (u32)(own.words[n] >> 32);
+            for (u32 n = 0; n < MANY; ++n) {
+                if (n * TEAM >= most) break;
+                const u32 key = (u32)(own.words[n] >> 32);
+                own.ranks[n] = 0;
+                for (u32 other = 0; other < most; ++other)
+                    own.ranks[n] += other < size && (u32)(words[other] >> 32) < key;
             }
         }
     }
@@ -225,14 +230,14 @@ __device__ void sum_by_rank(const Arguments &g) {
     const u64 begin = g.a_offsets[row];
     const u32 count = (u32)(g.a_offsets[row + 1] - begin);
     const u64 stop = (u64)g.low[row] + g.width[row];
-    const u32 lanes = log_lanes<TEAM>(g.products[row], count, 5);
+    const u32 lanes = log_lanes<TEAM>(g.products[row], count);
     // Columns of one row of B differ, so a warp that takes one at a time needs no atomics.
     const bool alone = TEAM == 32 && lanes == 5 && g.ordered;
     const Sum alpha = from_bits<Sum>(g.alpha);
     u64 base = g.c_offsets[row];
     for (u64 first = g.low[row]; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
-        for (u32 at = thread; at < words; at += TEAM) bits[at].mask = 0;
+        for (u32 at = thread; at < words; at += TEAM) bits[at] = Bits{0, 0};
         meet<TEAM>();
         each_product<TEAM, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
             const u32 at = c - (u32)first, bit = 1u << at % 32;

@@ -93,8 +93,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
         }
     }
     __syncthreads();
-    u64 at = before + start + scan - mine;
-    if (tile == 0 && threadIdx.x == 0) g.c_offsets[0] = 0;
+    u64 at = g.first + before + start + scan - mine;
+    if (tile == 0 && threadIdx.x == 0) g.c_offsets[0] = (Offset)g.first;
     for (u32 i = 0; i < ITEMS; ++i) {
         const u64 row = first + (u64)threadIdx.x * ITEMS + i;
         at += size[i];

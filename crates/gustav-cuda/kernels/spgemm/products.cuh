@@ -9,6 +9,9 @@
 #pragma once
 #include "spgemm/arguments.cuh"
 
+// Base-2 logarithm of a power of two.
+__host__ __device__ constexpr u32 log2_of(u32 power) { return power <= 1 ? 0 : 1 + log2_of(power / 2); }
+
 // All threads of the team are here, and see what the others wrote. Teams of a warp go together.
 template <int TEAM>
 __device__ __forceinline__ void meet() {
@@ -26,12 +29,17 @@ __device__ __forceinline__ u32 largest_of_teams(u32 value) {
     return value;
 }
 
-// Lanes of a group, as a power of two: as many as a mean row of B fills, at most 2^`most`, the same
-// for the teams of a warp.
+// Lanes of a group, as a power of two: as many as a mean row of B fills, at most a warp, the same for
+// the teams of a warp; several warps of a CTA where rows are long and would not keep all busy.
 template <int TEAM>
-__device__ __forceinline__ u32 log_lanes(u32 products, u32 nonzeros, u32 most) {
+__device__ __forceinline__ u32 log_lanes(u32 products, u32 nonzeros) {
+    constexpr u32 LOG_TEAM = log2_of(TEAM), MOST = LOG_TEAM < 5 ? LOG_TEAM : 5;
     const u32 mean = (u32)__fdividef((float)products, (float)max(nonzeros, 1u));
-    return largest_of_teams<TEAM>(mean <= 1 ? 0 : min(32 - __clz(mean - 1), most));
+    u32 lanes = mean <= 1 ? 0 : min(32 - __clz(mean - 1), MOST);
+    if constexpr (TEAM > 32)
+        while (lanes >= 5 && lanes < LOG_TEAM && nonzeros << lanes < 2 * TEAM && mean >= 2u << lanes)
+            ++lanes;
+    return largest_of_teams<TEAM>(lanes);
 }
 
 // Calls `visit(column, a, b)` for every product of `count` nonzeros of A from `begin` on, and
@@ -41,12 +49,15 @@ template <int TEAM, bool VALUES, class Visit, class AfterRow>
 __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 count, u32 thread,
                                              u32 log_lanes, Visit visit, AfterRow after_row) {
     constexpr u32 WIDTH = TEAM < 32 ? TEAM : 32, WARPS = TEAM / WIDTH;
-    const u32 lane = thread % WIDTH, warp = thread / WIDTH;
+    const u32 lane = thread % WIDTH;
     const u32 most = largest_of_teams<TEAM>(count);
-    const u32 lanes = 1u << log_lanes, groups = WIDTH >> log_lanes;
-    const u32 sub = lane & (lanes - 1), group = lane >> log_lanes;
-    for (u32 base = warp; base < most; base += TEAM) {
-        const u32 mine = base + lane * WARPS;
+    const u32 lanes = 1u << log_lanes, groups = max(WIDTH >> log_lanes, 1u);
+    const u32 sub = thread & (lanes - 1), group = WARPS > 1 && lanes >= 32 ? 0 : lane >> log_lanes;
+    // Warps that share rows of B are a crew.
+    const u32 crews = WARPS == 1 ? 1 : min(WARPS, (u32)TEAM >> log_lanes);
+    const u32 crew = WARPS == 1 ? 0 : thread / (TEAM / crews);
+    for (u32 base = crew; base < most; base += WIDTH * crews) {
+        const u32 mine = base + lane * crews;
         Offset from = 0;
         u32 length = 0;
         Sum factor = Sum();
@@ -56,7 +67,7 @@ __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 
             length = (u32)(__ldg(g.b_offsets + k + 1) - from);
             if constexpr (VALUES) factor = widen(g.a_values[begin + mine]);
         }
-        const u32 valid = min(WIDTH, (most - base + WARPS - 1) / WARPS);
+        const u32 valid = min(WIDTH, (most - base + crews - 1) / crews);
         Offset at = __shfl_sync(0xffffffffu, from, group, WIDTH) + sub;
         u32 size = __shfl_sync(0xffffffffu, length, group, WIDTH);
         u32 c = 0;
@@ -110,6 +121,3 @@ __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 
                                              u32 log_lanes, Visit visit) {
     each_product<TEAM, VALUES>(g, begin, count, thread, log_lanes, visit, [] {});
 }
-
-// Base-2 logarithm of a power of two.
-__host__ __device__ constexpr u32 log2_of(u32 power) { return power <= 1 ? 0 : 1 + log2_of(power / 2); }

@@ -45,7 +45,7 @@ __device__ void count_in_table(const Arguments &g) {
     for (u32 at = thread; at < 1u << places; at += TEAM) keys[at] = table::EMPTY;
     meet<TEAM>();
     u32 found = 0;
-    const u32 lanes = log_lanes<TEAM>(products, count, log2_of(TEAM));
+    const u32 lanes = log_lanes<TEAM>(products, count);
     each_product<TEAM, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
         bool added;
         table::find(keys, places, c, added);
@@ -66,7 +66,7 @@ __device__ void count_in_mask(const Arguments &g) {
     const u64 begin = g.a_offsets[row];
     const u32 count = (u32)(g.a_offsets[row + 1] - begin);
     const u64 stop = (u64)g.low[row] + g.width[row];
-    const u32 lanes = log_lanes<TEAM>(products, count, 5);
+    const u32 lanes = log_lanes<TEAM>(products, count);
     u32 found = 0;
     for (u64 first = g.low[row]; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;

@@ -3,6 +3,7 @@
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
+use super::binned;
 use super::catalog::{self, Config, Method};
 use super::operands::{Operands, Sparse};
 use crate::spmm::{bits, checks, unsupported};
@@ -17,6 +18,9 @@ pub struct Options {
     pub chooser: Chooser,
     /// The configuration, in place of the algorithm's own choice.
     pub config: Option<Config>,
+    /// Most bytes of workspace beside the operands and C; `binned` then takes as many rows at a
+    /// time as these suffice for, one at least.
+    pub workspace: Option<usize>,
 }
 
 /// A plan for C = α·op(A)·B, for one pattern of A and of B and any values.
@@ -266,5 +270,15 @@ pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, St
         let backend = format!("{algorithm} on CUDA");
         unsupported(problem, &backend, "it has no configuration for this product", "auto")
     })?;
+    let config = match (config, options.workspace) {
+        (config, None) => config,
+        (Config::Binned(binned), workspace) => {
+            Config::Binned(binned::Config { workspace, ..binned })
+        }
+        (config, Some(_)) => {
+            let backend = format!("{} with a bound on its workspace", config.algorithm());
+            return Err(unsupported(problem, &backend, "it takes what it needs", "binned"));
+        }
+    };
     Ok((config, why.into()))
 }

@@ -1,6 +1,6 @@
 //! What every product has to satisfy, on matrices larger than the battery's.
 
-use gustav_core::{Csr, CsrView, Scalar, bf16};
+use gustav_core::{Csr, CsrView, Error, Scalar, bf16};
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr};
 use gustav_testkit::battery::matrices::random_rows;
@@ -154,4 +154,51 @@ fn more_products_than_32_bits_count() {
     let c = plan.execute(&a, 1.0, &b, device.stream()).expect("C").download().expect("C");
     assert_eq!(c.nnz(), 70 * n);
     assert!(c.values().iter().all(|v| *v == 1000.0));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_bound_on_the_workspace_changes_nothing_but_the_time() {
+    let device = device();
+    let host = mixed(5000, 5000, 9);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let (problem, stream) = (a.spgemm(&a), device.stream());
+    let product = |workspace| {
+        let options = Options { workspace, ..Options::default() };
+        let mut plan = SpgemmPlan::new(&a, &a, &problem, &options).expect("a plan");
+        let mut c = plan.execute(&a, 1.0, &a, stream).expect("C");
+        c.values_mut().fill(0xff, stream).expect("poison");
+        plan.execute_into(&a, 1.0, &a, &mut c, stream).expect("C");
+        (plan.workspace_bytes(), c.download().expect("C"))
+    };
+    let (all, whole) = product(None);
+    for most in [all / 2, all / 30] {
+        let (bytes, parts) = product(Some(most));
+        assert!(bytes <= most, "{bytes} of {most}");
+        assert_eq!((whole.offsets(), whole.indices()), (parts.offsets(), parts.indices()));
+        assert!(
+            oracle::Spgemm::new(host.view(), host.view()).verify(parts.view()).expect("shapes").ok
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_product_that_does_not_fit_leaves_the_device_usable() {
+    let device = device();
+    let free = device.memory().expect("free memory").0;
+    // Every row of C is full: 12 bytes for each of n x n entries.
+    let n = ((free as f64 / 8.0).sqrt() * 1.2) as usize;
+    let offsets = (0..=n as u64).collect::<Vec<_>>();
+    let column = Csr::new(n, 1, offsets, vec![0u32; n], vec![1.0f32; n]).expect("A");
+    let columns = (0..n as u32).collect::<Vec<_>>();
+    let row = Csr::new(1, n, vec![0, n as u64], columns, vec![1.0f32; n]).expect("B");
+    let a = DeviceCsr::upload(&device, &column.view()).expect("A");
+    let b = DeviceCsr::upload(&device, &row.view()).expect("B");
+    let options = Options::default();
+    let mut plan = SpgemmPlan::new(&a, &b, &a.spgemm(&b), &options).expect("a plan");
+    let error = plan.execute(&a, 1.0, &b, device.stream()).expect_err("too large");
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+    let small = mixed(300, 300, 10);
+    product(&device, small.view(), small.view());
 }

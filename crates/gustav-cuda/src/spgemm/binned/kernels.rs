@@ -28,8 +28,8 @@ const CTAS: usize = 8;
 const RANGED: u32 = 64;
 // Most columns, products and entries of rows that a warp has a mask for.
 const NARROW: u32 = 32_768;
-const NARROW_PRODUCTS: u32 = 8192;
-const NARROW_ENTRIES: u32 = 1024;
+const NARROW_PRODUCTS: u32 = 4096;
+const NARROW_ENTRIES: u32 = 512;
 // Rows of so many columns are rather sorted than ranked by a CTA.
 const MEDIUM_WIDTH: u32 = 65_536;
 // Most products and entries of rows of the smaller CTAs.
@@ -75,6 +75,7 @@ pub(super) struct Arguments {
     columns: u64,
     nnz_b: u64,
     pub alpha: u64,
+    pub first: u64,
     bin: u32,
     count: u32,
     words: u32,
@@ -287,6 +288,11 @@ impl Kernels {
             launch(bin, side.get(place).unwrap_or(main))?;
         }
         side.iter().try_for_each(|stream| main.wait(&stream.record()?))
+    }
+
+    /// Bytes of the workspace for so many rows of `o`.
+    pub(super) fn bytes(&self, rows: usize, o: &Operands) -> usize {
+        8 * self.layout(rows, o.offset_type).words
     }
 
     /// The workspace for a product with so many rows.

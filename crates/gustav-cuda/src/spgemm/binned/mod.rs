@@ -3,23 +3,22 @@
 
 mod bins;
 mod kernels;
+mod part;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 
 use super::catalog::Method;
-use super::operands::Operands;
+use super::operands::{Operands, Sparse};
 use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
-use bins::{Counters, NUMERIC, SYMBOLIC, UNITED};
-use kernels::{Arguments, Kernels};
+use kernels::Kernels;
+use part::Part;
 
 #[cfg(test)]
 pub(crate) use kernels::{Limits, Source, request};
-
-// Symbolic bins of rows of many products: wide and huge.
-const LARGE: [usize; 2] = [3, 4];
 
 /// Threads of the CTAs that share a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -30,11 +29,14 @@ pub struct Config {
     pub huge: u32,
     /// For those with a sum for every column.
     pub dense: u32,
+    /// Most bytes of workspace. Rows for which it does not suffice are taken part by part, and every
+    /// execution then counts them anew.
+    pub workspace: Option<usize>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { wide: 256, huge: 512, dense: 256 }
+        Config { wide: 256, huge: 512, dense: 256, workspace: None }
     }
 }
 
@@ -59,17 +61,28 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
     vec![own, Config { dense: 128, ..own }, Config { wide: 128, ..own }]
 }
 
-/// Sizes of C's rows and the bins of the numeric phase.
+/// C's rows, all at once or part by part.
 pub(super) struct Prepared {
     kernels: Arc<Kernels>,
-    workspace: DeviceBuffer<u64>,
-    arguments: Arguments,
-    numeric: Counters,
+    problem: Problem,
+    rows: Rows,
+    workspace: Option<usize>,
     products: u64,
+    nnz: u64,
+}
+
+enum Rows {
+    Whole(Part),
+    /// So many at a time, of which the largest part has such a workspace.
+    Parts {
+        step: usize,
+        bytes: usize,
+    },
 }
 
 impl Prepared {
-    /// Analysis and symbolic phase.
+    /// Analysis and symbolic phase. Where memory does not suffice for all rows, or the
+    /// configuration allows less, of as many as it suffices for at a time.
     pub(super) fn new(
         device: &Device,
         o: &Operands,
@@ -77,103 +90,81 @@ impl Prepared {
         config: Config,
     ) -> Result<Self> {
         let types = (problem.dtype, problem.index_type, problem.offset_type, problem.semiring);
-        let kernels = device
-            .kept(&format!("{types:?} {config:?}"), || Kernels::new(device, problem, config))?;
-        let rows = o.a.rows;
-        let layout = kernels.layout(rows, o.offset_type);
-        let workspace = DeviceBuffer::queued(device, layout.words, "workspace of an SpGEMM")?;
-        let mut arguments = layout.arguments(workspace.address(), o, problem);
-        let stream = device.stream();
-        let read = |from: u64| -> Result<Counters> {
-            // SAFETY: the counters lie in the workspace.
-            let buffer = unsafe { DeviceBuffer::<u64>::borrowed(device, from, bins::WORDS) };
-            let mut words = [0; bins::WORDS];
-            buffer.read(&mut words)?;
-            Ok(Counters(words))
-        };
-        let clear = |from: u64, words: usize| -> Result<()> {
-            // SAFETY: as above.
-            unsafe { DeviceBuffer::<u64>::borrowed(device, from, words) }.fill(0, stream)
-        };
-        // SAFETY: the arguments describe the operands, which are the caller's promise, and the
-        // workspace, which is as large as its layout asks for.
-        unsafe {
-            clear(arguments.counters, layout.zeroed)?;
-            arguments.ordered = 1;
-            kernels.analyse(stream, &mut arguments, o)?;
-            let mut symbolic = read(arguments.counters)?;
-            if symbolic.descents() != 0 {
-                clear(arguments.counters, layout.zeroed)?;
-                arguments.ordered = 0;
-                kernels.analyse(stream, &mut arguments, o)?;
-                symbolic = read(arguments.counters)?;
+        let workspace = config.workspace;
+        let config = Config { workspace: None, ..config };
+        let make = || Kernels::new(device, problem, config);
+        let kernels = device.kept(&format!("{types:?} {config:?}"), make)?;
+        let fits = |rows: usize| workspace.is_none_or(|most| kernels.bytes(rows, o) <= most);
+        let mut step = o.a.rows;
+        while step > 1 && !fits(step) {
+            step = step.div_ceil(2);
+        }
+        loop {
+            let (problem, rows) = (problem.clone(), Rows::Parts { step, bytes: 0 });
+            let kernels = kernels.clone();
+            let mut prepared = Prepared { kernels, problem, rows, workspace, products: 0, nnz: 0 };
+            match prepared.count(device, o, step) {
+                Err(Error::OutOfMemory { .. }) if step > 1 => step = step.div_ceil(2),
+                done => return done.map(|()| prepared),
             }
-            let bits = bits_of_b(device, o, &symbolic)?;
-            if let Some((words, buffer)) = &bits {
-                (arguments.bits, arguments.bit_words) = (buffer.address(), *words);
-                kernels.bits(stream, &arguments)?;
-            }
-            kernels.on_streams(stream, &symbolic, SYMBOLIC.len(), |number, stream| {
-                let united = bits.is_some() && LARGE.contains(&number);
-                let bin = if united { &UNITED } else { &SYMBOLIC[number] };
-                kernels.count(stream, &arguments, &symbolic, number, bin)
-            })?;
-            drop(bits);
-            clear(arguments.counters, layout.zeroed)?;
-            kernels.offsets(stream, &arguments)?;
-            let numeric = read(arguments.counters)?;
-            let nnz = numeric.entries();
-            if o.offset_type == gustav_core::IndexType::U32 && nnz > u64::from(u32::MAX) {
-                return Err(Error::Overflow {
-                    what: "row offset of C",
-                    need: u128::from(nnz),
-                    index_type: o.offset_type,
-                });
-            }
-            Ok(Prepared { kernels, workspace, arguments, numeric, products: symbolic.products() })
         }
     }
 
-    /// Queues the numeric phase into C's arrays.
-    unsafe fn fill<T: Scalar, I: Index, O: Index>(
+    /// Counts C's entries, `step` rows at a time.
+    fn count(&mut self, device: &Device, o: &Operands, step: usize) -> Result<()> {
+        let mut largest = 0;
+        for rows in parts(o.a.rows, step) {
+            let whole = rows.len() == o.a.rows;
+            let part = self.part(device, o, rows, None)?;
+            self.products += part.products;
+            self.nnz += part.entries();
+            largest = largest.max(part.bytes());
+            if whole {
+                self.rows = Rows::Whole(part);
+            }
+        }
+        if let Rows::Parts { bytes, .. } = &mut self.rows {
+            *bytes = largest;
+        }
+        if o.offset_type == gustav_core::IndexType::U32 && self.nnz > u64::from(u32::MAX) {
+            return Err(Error::Overflow {
+                what: "row offset of C",
+                need: u128::from(self.nnz),
+                index_type: o.offset_type,
+            });
+        }
+        Ok(())
+    }
+
+    /// Some rows; `offsets` is where C's offsets of them go and the first of these, else they stay
+    /// with the part.
+    fn part(
         &self,
         device: &Device,
         o: &Operands,
-        c: &DeviceCsr<T, I, O>,
-    ) -> Result<()> {
-        let mut arguments = self.arguments;
-        arguments.set_operands(o);
-        arguments.c_indices = c.indices().address();
-        arguments.c_values = c.values().address();
-        arguments.alpha = o.alpha;
-        let (kernels, counters) = (&self.kernels, &self.numeric);
-        kernels.on_streams(device.stream(), counters, NUMERIC.len(), |number, stream| {
-            // SAFETY: the caller's promise; C has as many entries as the offsets say.
-            unsafe { kernels.sum(stream, &arguments, counters, number, &NUMERIC[number]) }
-        })
+        rows: Range<usize>,
+        offsets: Option<(u64, u64)>,
+    ) -> Result<Part> {
+        let place = o.a.offsets + (rows.start * o.offset_type.bytes()) as u64;
+        let a = Sparse { rows: rows.len(), offsets: place, ..o.a };
+        let o = Operands { a, ..*o };
+        // SAFETY: the operands are the caller's promise, and rows of them are as valid.
+        unsafe { Part::new(device, &self.kernels, &o, &self.problem, offsets, self.workspace) }
     }
 }
 
-/// Room for B as bits, cleared, and its words a row, where bits are fewer than indices and rows of
-/// many products want them.
-fn bits_of_b(
-    device: &Device,
-    o: &Operands,
-    symbolic: &Counters,
-) -> Result<Option<(u32, DeviceBuffer<u32>)>> {
-    let words = o.b.cols.div_ceil(32);
-    let wanted = LARGE.into_iter().any(|bin| symbolic.rows(bin) > 0);
-    if !wanted || o.b.rows.saturating_mul(words) > o.b.nnz {
-        return Ok(None);
-    }
-    let mut bits = DeviceBuffer::queued(device, o.b.rows * words, "B as bits")?;
-    bits.fill(0, device.stream())?;
-    Ok(Some((words as u32, bits)))
+/// Rows `step` at a time; once where there are none.
+fn parts(rows: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
+    let step = step.max(1);
+    (0..rows.max(1)).step_by(step).map(move |first| first..(first + step).min(rows))
 }
 
 impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     fn bytes(&self) -> usize {
-        self.workspace.bytes()
+        match &self.rows {
+            Rows::Whole(part) => part.bytes(),
+            Rows::Parts { bytes, .. } => *bytes,
+        }
     }
 
     fn products(&self) -> Option<u64> {
@@ -181,18 +172,20 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     }
 
     unsafe fn execute(&mut self, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {
-        let nnz = usize::try_from(self.numeric.entries()).unwrap_or(usize::MAX);
+        let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
         let len = o.a.rows + 1;
         let mut offsets = DeviceBuffer::<O>::queued(device, len, "row offsets of C on the device")?;
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
         let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-        // SAFETY: the offsets lie in the workspace, and rise to `nnz`; the numeric phase fills the
-        // arrays that they describe.
-        unsafe {
-            let own = DeviceBuffer::<O>::borrowed(device, self.arguments.c_offsets, len);
+        if let Rows::Whole(part) = &self.rows {
+            // SAFETY: the offsets of all rows lie in the part's workspace.
+            let own = unsafe { DeviceBuffer::<O>::borrowed(device, part.offsets(), len) };
             offsets.copy_from(&own, device.stream())?;
-            let c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
-            self.fill(device, o, &c)?;
+        }
+        // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
+        unsafe {
+            let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
+            self.refill(device, o, &mut c)?;
             Ok(c)
         }
     }
@@ -203,7 +196,19 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
     ) -> Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { self.fill(device, o, c) }
+        let step = match &self.rows {
+            // SAFETY: the caller's promise; C has as many entries as the offsets say.
+            Rows::Whole(part) => return unsafe { part.fill(device, &self.kernels, o, c) },
+            Rows::Parts { step, .. } => *step,
+        };
+        let mut first = 0;
+        for rows in parts(o.a.rows, step) {
+            let place = c.offsets().address() + (rows.start * o.offset_type.bytes()) as u64;
+            let part = self.part(device, o, rows, Some((place, first)))?;
+            first += part.entries();
+            // SAFETY: as above; the operands that the part was made for are these.
+            unsafe { part.fill_own(device, &self.kernels, o.alpha, c)? };
+        }
+        Ok(())
     }
 }
