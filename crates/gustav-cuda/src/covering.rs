@@ -118,7 +118,7 @@ fn binned(file: Source, dtype: DType, semiring: SemiringKind, turn: usize) -> Re
     let index = |k: usize| [IndexType::U32, IndexType::U64][turn >> k & 1];
     let config = [
         spgemm::binned::Config::default(),
-        spgemm::binned::Config { wide: 128, huge: 1024, dense: 128 },
+        spgemm::binned::Config { wide: 128, huge: 1024, dense: 128, workspace: None },
     ][turn / 2 % 2];
     let limits = Limits { shared: [47 << 10, 226 << 10][turn % 2], sum: dtype.bytes().max(4) };
     spgemm::binned::request(file, dtype, (index(0), index(1)), semiring, config, limits)

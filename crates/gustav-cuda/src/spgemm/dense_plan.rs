@@ -63,7 +63,7 @@ impl DensePlan {
                 return Err(unsupported(problem, &backend, reason, "shared-row, or SpgemmPlan"));
             }
         };
-        let choice = Choice { algorithm: config.algorithm(), config, reason };
+        let choice = Choice { algorithm: config.algorithm(), config, reason: reason.into() };
         Ok(DensePlan { device, problem: problem.clone(), choice, rows })
     }
 

@@ -1,7 +1,8 @@
 //! A plan: one algorithm prepared for one pattern of A and of B.
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
-use gustav_plan::{Algorithm, Choice, Chooser};
+use gustav_plan::heuristics::cuda_spgemm;
+use gustav_plan::{Choice, Chooser};
 
 use super::binned;
 use super::catalog::{self, Config, Method};
@@ -10,6 +11,9 @@ use crate::spmm::{bits, checks, unsupported};
 use crate::stream::Stream;
 use crate::transposed::Transposed;
 use crate::{Device, DeviceCsr};
+
+// By the rules, which then say why.
+const CHOSEN: &str = "auto";
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +74,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     ) -> Result<Self> {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
-        let (config, reason) = choose(problem, options)?;
+        let (config, why) = choose(problem, options)?;
         for m in [a, b] {
             m.offsets().join()?;
             m.indices().join()?;
@@ -78,6 +82,10 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
         let operands = Operands::new(problem, left(a, transposed.as_ref()), Sparse::of(b), 0);
         let method = config.prepare(&device, &operands, problem)?;
+        let reason = match why {
+            CHOSEN => cuda_spgemm::reason(problem, method.products()),
+            why => why.into(),
+        };
         let choice = Choice { algorithm: config.algorithm(), config, reason };
         let problem = problem.clone();
         Ok(SpgemmPlan { device, problem, choice, method, transposed, nnz: None })
@@ -243,7 +251,7 @@ pub(super) fn check<T: Scalar, I: Index, O: Index>(
 }
 
 /// The configuration, checked against the problem, and who chose it.
-pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, String)> {
+pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, &'static str)> {
     if problem.operation != Operation::Spgemm {
         let reason = "it multiplies two sparse matrices";
         return Err(unsupported(problem, "SpGEMM on CUDA", reason, "Problem::spgemm"));
@@ -258,7 +266,7 @@ pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, St
         }
         (Some(config), _) => (config.algorithm(), "configured by the caller"),
         (None, Chooser::Named(algorithm)) => (algorithm, "named by the caller"),
-        (None, Chooser::Auto) => (Algorithm::Binned, "every row picks its accumulator"),
+        (None, Chooser::Auto) => (cuda_spgemm::ALGORITHM, CHOSEN),
         (None, chooser) => {
             let reason = format!("the chooser {chooser} does not choose among its algorithms");
             return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));
@@ -280,5 +288,5 @@ pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, St
             return Err(unsupported(problem, &backend, "it takes what it needs", "binned"));
         }
     };
-    Ok((config, why.into()))
+    Ok((config, why))
 }

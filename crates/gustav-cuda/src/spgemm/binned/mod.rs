@@ -72,7 +72,7 @@ pub(super) struct Prepared {
 }
 
 enum Rows {
-    Whole(Part),
+    Whole(Box<Part>),
     /// So many at a time, of which the largest part has such a workspace.
     Parts {
         step: usize,
@@ -120,7 +120,7 @@ impl Prepared {
             self.nnz += part.entries();
             largest = largest.max(part.bytes());
             if whole {
-                self.rows = Rows::Whole(part);
+                self.rows = Rows::Whole(Box::new(part));
             }
         }
         if let Rows::Parts { bytes, .. } = &mut self.rows {
@@ -146,7 +146,9 @@ impl Prepared {
         offsets: Option<(u64, u64)>,
     ) -> Result<Part> {
         let place = o.a.offsets + (rows.start * o.offset_type.bytes()) as u64;
-        let a = Sparse { rows: rows.len(), offsets: place, ..o.a };
+        // As many nonzeros as rows of mean length have; kernels read where rows end.
+        let nnz = (o.a.nnz as u128 * rows.len() as u128 / o.a.rows.max(1) as u128) as usize;
+        let a = Sparse { rows: rows.len(), nnz, offsets: place, ..o.a };
         let o = Operands { a, ..*o };
         // SAFETY: the operands are the caller's promise, and rows of them are as valid.
         unsafe { Part::new(device, &self.kernels, &o, &self.problem, offsets, self.workspace) }
