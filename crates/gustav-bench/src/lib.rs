@@ -49,4 +49,4 @@ pub use study::{study, tables};
 pub use suite::{Engines, Products, Source, Suite};
 pub use summary::{Comparison, Ratios, VENDORS, compare, summary};
 pub use timing::Timing;
-pub use tune::{TuneArgs, TuneReport, Tuned, tune};
+pub use tune::{TuneArgs, TuneReport, Tuned, read_tuning, tune};

@@ -113,6 +113,10 @@ pub struct Record {
     /// What ran when, of an engine that overlaps its stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Stage>,
+    /// Where the nonzeros of A lie: shades of equal bins from 0 (empty) to 9, a line a string;
+    /// kept with one record of a matrix in a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spy: Vec<String>,
     /// Error of the element nearest to its bound, or furthest beyond it.
     pub max_error: Option<f64>,
     /// The bound of that element.
@@ -171,6 +175,7 @@ impl Record {
             floor_ms: None,
             gather_ms: None,
             timeline: Vec::new(),
+            spy: Vec::new(),
             max_error: None,
             error_bound: None,
             rows_checked: 0,
@@ -333,6 +338,7 @@ pub(crate) mod tests {
             floor_ms: None,
             gather_ms: None,
             timeline: Vec::new(),
+            spy: Vec::new(),
             max_error: Some(1e-7),
             error_bound: Some(1e-6),
             rows_checked: 10,

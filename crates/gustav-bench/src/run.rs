@@ -4,6 +4,7 @@ use gustav_core::{
     Csr, DType, Error, Operation, Result, Scalar, bf16, buffer::available_memory, f16,
 };
 use gustav_cpu::Threads;
+use gustav_plan::Density;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::End;
@@ -17,6 +18,9 @@ use crate::workload::{self, Workload, products, random, with_fresh_values};
 use crate::{
     Bandwidth, BenchArgs, Machine, Outcome, Record, RecordFile, Status, Suite, allocator, programs,
 };
+
+// Bins of the picture of a matrix that its first record keeps.
+const SPY: usize = 32;
 
 /// Measures what `args` asks for, and appends a record per engine and case to its file.
 ///
@@ -99,9 +103,13 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
                 continue;
             }
         };
+        let mut spy = Density::new(&pattern.view(), SPY, 1).digits();
         for dtype in [DType::F32, DType::F64, DType::F16, DType::Bf16] {
             let own: Vec<_> = cases.iter().filter(|c| c.dtype == dtype).collect();
-            let mut keep = |done: Vec<Record>| {
+            let mut keep = |mut done: Vec<Record>| {
+                if let Some(first) = done.first_mut() {
+                    first.spy = std::mem::take(&mut spy);
+                }
                 outcome.measured += 1;
                 outcome.wrong += done.iter().filter(|r| r.status == Status::Wrong).count();
                 outcome.failed += done.iter().filter(|r| r.status == Status::Failed).count();

@@ -1,6 +1,7 @@
 //! Tuning: candidates are measured over matrices, and a predictor is trained on what was measured.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gustav_core::{Error, Result};
 use gustav_plan::Features;
@@ -8,7 +9,7 @@ use gustav_plan::orders::WarpShape;
 use gustav_plan::predictor::{
     Candidate, Case, Chooses, Evaluation, Kind, Model, Table, Training, Tree, train,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::workload::{self, Origin, Workload};
 use crate::{BenchArgs, Outcome, Record, Status, Suite, read_records, run};
@@ -24,10 +25,25 @@ pub struct TuneArgs {
     pub train_only: bool,
     /// How the networks are trained.
     pub training: Training,
+    /// Train networks of other sizes too, to see what size buys.
+    pub topologies: bool,
 }
 
+impl TuneArgs {
+    /// Networks that will be trained.
+    pub fn networks(&self) -> usize {
+        KINDS.len() * INPUTS.len() + if self.topologies { TOPOLOGIES.len() } else { 0 }
+    }
+}
+
+const KINDS: [Kind; 2] = [Kind::Regression, Kind::Softmax];
+const INPUTS: [usize; 2] = [Features::COUNT, Features::MATRIX_ONLY];
+// Hidden layers that the study of row permutations compares (its figure 15).
+const TOPOLOGIES: [&[usize]; 8] =
+    [&[16], &[32], &[64], &[128], &[32, 16], &[64, 32], &[128, 64], &[64, 32, 16]];
+
 /// How good the rivals are on matrices of sources that none was trained on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneReport {
     /// The device that was measured.
     pub device: String,
@@ -42,6 +58,13 @@ pub struct TuneReport {
     /// Each rival: `regression`, `softmax`, both with all features and with `matrix-only` ones,
     /// `tree`, and `first`, which always takes the first candidate.
     pub rivals: BTreeMap<String, Evaluation>,
+    /// Of every regression the errors of its times on the matrices that it was tested on, in
+    /// percent of the measured time: every candidate of every matrix.
+    pub errors: BTreeMap<String, Vec<f64>>,
+    /// How often each candidate is the fastest among the matrices that were trained on.
+    pub classes: Vec<usize>,
+    /// Mean loss of regressions by their hidden layers, when they were asked for.
+    pub topologies: Vec<(String, f64)>,
     /// The network with the smaller loss of the two that see all features.
     pub taken: String,
 }
@@ -94,12 +117,16 @@ pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned>
     let device = device.unwrap_or_default();
     let mut rivals = BTreeMap::new();
     let mut networks = Vec::new();
-    for kind in [Kind::Regression, Kind::Softmax] {
-        for inputs in [Features::COUNT, Features::MATRIX_ONLY] {
+    let mut errors = BTreeMap::new();
+    for kind in KINDS {
+        for inputs in INPUTS {
             let name = name(kind, inputs);
             let training = Training { kind, inputs, ..args.training.clone() };
             let model = train(&learn, &training, &device, columns, |pass| told(&name, pass));
             let found = Evaluation::new(&test, &model);
+            if kind == Kind::Regression {
+                errors.insert(name.clone(), percent_errors(&test, &model));
+            }
             if inputs == Features::COUNT {
                 networks.push((found.mean_loss, name.clone(), model));
             }
@@ -108,14 +135,57 @@ pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned>
     }
     rivals.insert("tree".into(), Evaluation::new(&test, &Tree::train(&learn)));
     rivals.insert("first".into(), Evaluation::new(&test, &First));
+    let mut topologies = Vec::new();
+    for hidden in if args.topologies { &TOPOLOGIES[..] } else { &[] } {
+        let layers: Vec<String> = hidden.iter().map(ToString::to_string).collect();
+        let name = layers.join(", ");
+        let training = Training { hidden: hidden.to_vec(), ..args.training.clone() };
+        let model = train(&learn, &training, &device, columns, |pass| told(&name, pass));
+        topologies.push((name, Evaluation::new(&test, &model).mean_loss));
+    }
     networks.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (_, taken, model) = networks.swap_remove(0);
     let mut tested_sources: Vec<_> = test.cases().iter().map(|c| c.source.clone()).collect();
     tested_sources.sort();
     tested_sources.dedup();
     let matrices = (learn.cases().len(), test.cases().len());
-    let report = TuneReport { device, columns, matrices, tested_sources, left_out, rivals, taken };
+    let report = TuneReport {
+        device,
+        columns,
+        matrices,
+        tested_sources,
+        left_out,
+        rivals,
+        errors,
+        classes: learn.wins(),
+        topologies,
+        taken,
+    };
     Ok(Tuned { outcome, model, report })
+}
+
+/// The report in a file, as `gustav tune --json` prints it.
+///
+/// # Errors
+/// [`Error::Io`] when it cannot be read, [`Error::Format`] when it is no such report.
+pub fn read_tuning(path: &Path) -> Result<TuneReport> {
+    let io = |source| Error::Io { path: path.into(), action: "read", source };
+    let text = std::fs::read_to_string(path).map_err(io)?;
+    serde_json::from_str(&text).map_err(|e| Error::Format {
+        path: Some(path.into()),
+        format: "tuning report",
+        reason: format!("{e}; gustav tune --json prints one"),
+    })
+}
+
+/// |measured − predicted| ÷ measured of every candidate of every matrix, in percent.
+fn percent_errors(table: &Table, model: &Model) -> Vec<f64> {
+    let of = |case: &Case| {
+        let predicted = model.predict(&case.features).scores;
+        let pairs = case.ms.iter().zip(predicted);
+        pairs.map(|(ms, p)| 100.0 * (ms - p).abs() / ms).collect::<Vec<_>>()
+    };
+    table.cases().iter().flat_map(of).collect()
 }
 
 fn name(kind: Kind, inputs: usize) -> String {
@@ -199,14 +269,20 @@ mod tests {
         std::fs::write(&path, text).expect("records");
         let training = Training { passes: 10, ..Training::default() };
         let bench = BenchArgs::new("tune", &path);
-        let args = TuneArgs { bench, train_only: true, training };
+        let args = TuneArgs { bench, train_only: true, training, topologies: true };
         let mut passes = 0;
         let tuned = tune(&args, &mut |_, _| passes += 1).expect("a model");
-        assert_eq!(passes, 40);
+        assert_eq!(passes, 10 * args.networks());
         let TuneReport { device, columns, matrices, left_out, rivals, .. } = &tuned.report;
         assert_eq!((device.as_str(), *columns, left_out.len()), ("a GPU", 64, 1));
         assert_eq!(matrices.0 + matrices.1, generated.len() - 1);
         assert_eq!(rivals.len(), 6);
+        let TuneReport { errors, classes, topologies, .. } = &tuned.report;
+        assert_eq!(classes.iter().sum::<usize>(), matrices.0);
+        assert_eq!(errors["regression"].len(), matrices.1 * suite.engines.ours.len());
+        assert_eq!(topologies.len(), TOPOLOGIES.len());
+        let text = serde_json::to_string(&tuned.report).expect("JSON");
+        assert_eq!(serde_json::from_str::<TuneReport>(&text).expect("a report"), tuned.report);
         assert!(matrices.1 >= 5 && tuned.report.tested_sources.len() >= 2);
         assert_eq!(tuned.model.device, "a GPU");
         assert!(tuned.model.to_text().is_ok());

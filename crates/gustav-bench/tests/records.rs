@@ -17,6 +17,7 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
     let stage = Stage { lane: "CPU".into(), name: "convert".into(), start_ms: 0.0, end_ms: 1.0 };
     // Keys that are absent when there is nothing to say.
     record.timeline = vec![stage];
+    record.spy = vec!["9".into()];
     record.case.layout = "column-major".into();
     let value = serde_json::to_value(&record).expect("JSON");
     let written: BTreeSet<String> = value.as_object().expect("an object").keys().cloned().collect();

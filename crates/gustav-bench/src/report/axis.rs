@@ -9,6 +9,10 @@ pub(crate) enum Scale {
     Log,
     /// One place for each name: value k stands at name k.
     Names(Vec<String>),
+    /// Equal steps from zero to an end, to the right or upwards.
+    Extent(f64),
+    /// The same, to the bottom.
+    Downwards(f64),
 }
 
 /// An axis of a figure: what is measured, with its unit, and how it spreads.
@@ -36,6 +40,16 @@ impl Axis {
         Axis { label: label.into(), scale: Scale::Names(names) }
     }
 
+    /// Places of something of that size, from zero on.
+    pub fn extent(label: &str, size: usize) -> Self {
+        Axis { label: label.into(), scale: Scale::Extent(size.max(1) as f64) }
+    }
+
+    /// The same from the top down.
+    pub fn downwards(label: &str, size: usize) -> Self {
+        Axis { label: label.into(), scale: Scale::Downwards(size.max(1) as f64) }
+    }
+
     /// The part of the axis that holds `values`; those that it cannot show do not count.
     pub fn span(&self, values: impl Iterator<Item = f64>) -> Span {
         let shown = |v: &f64| v.is_finite() && (self.scale != Scale::Log || *v > 0.0);
@@ -45,6 +59,7 @@ impl Axis {
         }
         let (low, high) = match &self.scale {
             Scale::Names(names) => (-0.5, names.len() as f64 - 0.5),
+            Scale::Extent(size) | Scale::Downwards(size) => (0.0, *size),
             _ if low > high => (0.1, 1.0),
             Scale::Log => {
                 let pad = (high / low).powf(0.04).max(1.1);
@@ -83,6 +98,7 @@ impl Span {
     pub fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Downwards(_) => (self.high - value) / (self.high - self.low),
             _ => (value - self.low) / (self.high - self.low),
         }
     }
@@ -96,7 +112,7 @@ impl Span {
                 return names.iter().enumerate().map(named).collect();
             }
             Scale::Log => self.powers(),
-            Scale::Linear => {
+            Scale::Linear | Scale::Extent(_) | Scale::Downwards(_) => {
                 let step = round_step((self.high - self.low) / 5.0);
                 let (first, last) = ((self.low / step).ceil(), (self.high / step).floor());
                 (first as i64..=last as i64).map(|k| k as f64 * step).collect()

@@ -49,6 +49,8 @@ pub(crate) enum Mark {
     Stretches(Vec<(f64, f64, f64)>),
     /// In the cell of each named (x, y) a shade from 0 to 1 with a text.
     Cells(Vec<(f64, f64, f64, String)>),
+    /// Shades from 0 to 1 of equal bins that fill the figure, line by line from the top.
+    Bins(Vec<Vec<f64>>),
 }
 
 impl Figure {
@@ -61,6 +63,7 @@ impl Figure {
             Mark::Boxes(b) => b.iter().map(|b| b.0).collect(),
             Mark::Stretches(s) => s.iter().flat_map(|s| [s.1, s.2]).collect(),
             Mark::Cells(c) => c.iter().map(|c| c.0).collect::<Vec<_>>(),
+            Mark::Bins(_) => Vec::new(),
         };
         self.series.iter().flat_map(of).collect()
     }
@@ -74,6 +77,7 @@ impl Figure {
             Mark::Boxes(b) => b.iter().flat_map(|b| b.1).collect(),
             Mark::Stretches(s) => s.iter().map(|s| s.0).collect(),
             Mark::Cells(c) => c.iter().map(|c| c.1).collect::<Vec<_>>(),
+            Mark::Bins(_) => Vec::new(),
         };
         let rules = self.rules.iter().map(|r| r.0);
         self.series.iter().flat_map(of).chain(rules).collect()

@@ -4,7 +4,7 @@ use gustav_core::Result;
 use plotters::backend::DrawingBackend;
 use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
-use plotters::style::Color;
+use plotters::style::{Color, RGBColor};
 
 use super::axis::{Scale, Span, Tick};
 use super::canvas::{Anchor, Canvas, INK, Words, colour};
@@ -128,7 +128,8 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
         let widest = widest(x.ticks())?;
         let names = match widest + 6.0 {
             needed if !named || needed <= cell => Names::Level,
-            needed if needed <= 2.0 * cell => Names::Staggered,
+            // Names at the ends reach over the axis.
+            needed if needed <= (2.0 * cell).min(cell + 2.0 * MARGIN) => Names::Staggered,
             _ => Names::Upright(widest),
         };
         let below = match names {
@@ -137,6 +138,14 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
             Names::Upright(longest) => LINE + longest + 8.0,
         };
         let bottom = height - below - MARGIN;
+        let (right, bottom) = match (&figure.x.scale, &figure.y.scale) {
+            (Scale::Extent(cols), Scale::Downwards(rows)) => {
+                let point = ((right - left) / cols).min((bottom - top) / rows);
+                let least = |size: f64, most: f64| (size * point).max(12.0).min(most);
+                (left + least(*cols, right - left), top + least(*rows, bottom - top))
+            }
+            _ => (right, bottom),
+        };
         Ok(Plot { canvas, figure, left, right, top, bottom, x, y, names })
     }
 
@@ -163,8 +172,14 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
             };
             self.canvas.write(&tick.label, (x, self.bottom + below), TEXT, anchor)?;
         }
+        let mut last = f64::INFINITY;
         for tick in self.y.ticks() {
             let (_, y) = self.at(self.x.low, tick.value);
+            // A flat picture has no room for every number.
+            if (last - y).abs() < LINE - 4.0 {
+                continue;
+            }
+            last = y;
             if !matches!(self.figure.y.scale, Scale::Names(_)) {
                 self.canvas.line(&[(self.left, y), (self.right, y)], faint, 1.0)?;
             }
@@ -172,8 +187,12 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
         }
         let corner = [(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)];
         self.canvas.line(&corner, strong, 1.0)?;
-        let (_, height) = self.canvas.size();
-        let below = (middle, height - MARGIN - 2.0);
+        let under = match self.names {
+            Names::Level => 2.0 * LINE - 2.0,
+            Names::Staggered => 3.0 * LINE - 2.0,
+            Names::Upright(longest) => LINE + longest + 6.0,
+        };
+        let below = (middle, self.bottom + under);
         self.canvas.write(&self.figure.x.label, below, LABEL, Anchor::Middle)?;
         self.canvas.write(&self.figure.y.label, (MARGIN + 4.0, centre), LABEL, Anchor::Upwards)
     }
@@ -242,6 +261,25 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
                 canvas.outline((left, top), (right, bottom), INK.mix(0.12))?;
                 canvas.write(text, self.at(*x, *y), TEXT, Anchor::Middle)
             }),
+            Mark::Bins(bins) => self.bins(bins, colour(k)),
         }
+    }
+
+    fn bins(&self, bins: &[Vec<f64>], colour: RGBColor) -> Result<()> {
+        let down = (self.bottom - self.top) / bins.len().max(1) as f64;
+        for (i, line) in bins.iter().enumerate() {
+            let across = (self.right - self.left) / line.len().max(1) as f64;
+            let (top, mut j) = (self.top + down * i as f64, 0);
+            // Neighbours of one shade are one rectangle.
+            for same in line.chunk_by(|a, b| a == b) {
+                let left = self.left + across * j as f64;
+                j += same.len();
+                if same[0] > 0.0 {
+                    let to = (self.left + across * j as f64, top + down);
+                    self.canvas.fill((left, top), to, colour.mix(same[0]))?;
+                }
+            }
+        }
+        Ok(())
     }
 }

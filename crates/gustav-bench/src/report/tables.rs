@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::figures;
 use super::site::{CHOOSERS, Product, Site};
 use super::table::Table;
 use crate::programs::share;
@@ -16,6 +17,7 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Table> {
         algorithms(sites),
         programs(sites),
         losses(sites),
+        figures::orders(sites),
         faults(sites),
         machines(sites),
     ];

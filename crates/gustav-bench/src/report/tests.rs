@@ -1,5 +1,9 @@
 //! Reports of records that were made up for the test.
 
+use std::collections::BTreeMap;
+
+use gustav_plan::predictor::Evaluation;
+
 use super::*;
 use crate::record::tests::record;
 use crate::{Gpu, Stage, Status};
@@ -27,6 +31,7 @@ fn everything() -> Vec<Record> {
         add(gpu(length(timed(name, "gustav", "segmented", 4.0 - ms))));
         add(gpu(length(timed(name, "cusparse-alg2", "default", 2.0))));
         add(gpu(length(timed(name, "gustav", "segmented@lpt", 1.5))));
+        add(gpu(length(timed(name, "gustav", "segmented@plain", 2.5))));
         for threads in [1, 2] {
             let ms = ms / threads as f64;
             add(Record { threads, ..timed(name, "gustav", "auto", ms) });
@@ -62,6 +67,7 @@ fn everything() -> Vec<Record> {
         let timeline = timeline.clone();
         add(gpu(Record { timeline, threads, ..timed("t", "gustav", "pipeline", 2.0) }));
     }
+    add(Record { spy: vec!["90".into(), "01".into()], ..timed("t", "gustav", "auto", 2.0) });
     add(Record {
         status: Status::Wrong,
         message: Some("row 3 <is> off".into()),
@@ -71,9 +77,41 @@ fn everything() -> Vec<Record> {
     records
 }
 
+/// The report of a tuning.
+fn tuning() -> TuneReport {
+    let evaluation = Evaluation {
+        cases: 3,
+        candidates: vec!["segmented".into(), "segmented@lpt".into()],
+        right: 2.0 / 3.0,
+        commonest: 2.0 / 3.0,
+        oracle_share: 0.9,
+        gain: 1.1,
+        oracle_gain: 1.2,
+        gain_ratio: 0.5,
+        mean_loss: 0.1,
+        worst_loss: 0.3,
+        confusion: vec![vec![1, 1], vec![0, 1]],
+        confusion_loss: vec![vec![0.0, 0.3], vec![0.0, 0.0]],
+        losses: [2, 0, 0, 0, 0, 1, 0],
+        by_source: BTreeMap::new(),
+    };
+    TuneReport {
+        device: "a GPU".into(),
+        columns: 64,
+        matrices: (12, 3),
+        tested_sources: vec!["a".into()],
+        left_out: Vec::new(),
+        rivals: BTreeMap::from([("regression".into(), evaluation)]),
+        errors: BTreeMap::from([("regression".into(), vec![1.0, 20.0, 5.0])]),
+        classes: vec![7, 5],
+        topologies: vec![("64, 32".into(), 0.1), ("16".into(), 0.2)],
+        taken: "regression".into(),
+    }
+}
+
 #[test]
 fn records_that_hold_everything_leave_no_figure_out() {
-    let report = Report::of(&everything()).unwrap();
+    let report = Report::of(&everything(), &[tuning()]).unwrap();
     assert_eq!(report.absent, []);
     let mut ids: Vec<_> = report.figures.iter().map(|f| &f.id).collect();
     ids.sort();
@@ -81,8 +119,8 @@ fn records_that_hold_everything_leave_no_figure_out() {
     ids.dedup();
     assert_eq!(ids.len(), count, "two figures have one name: {ids:?}");
     let timelines: Vec<_> = ids.iter().filter(|id| id.starts_with("timeline")).collect();
-    assert!(timelines.len() == 2 && timelines[0].contains("4-threads"), "{timelines:?}");
-    assert_eq!(report.tables.len(), 8);
+    assert!(timelines.len() == 1 && timelines[0].contains("8-threads"), "{timelines:?}");
+    assert_eq!(report.tables.len(), 9);
     let programs = report.tables.iter().find(|t| t.id == "programs").unwrap();
     assert_eq!(programs.rows[0][7], "50", "the share of the products in percent");
 }
@@ -91,7 +129,7 @@ fn records_that_hold_everything_leave_no_figure_out() {
 fn the_page_is_whole_and_its_files_are_there() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("r.html");
-    let written = Report::of(&everything()).unwrap().write(&page).unwrap();
+    let written = Report::of(&everything(), &[tuning()]).unwrap().write(&page).unwrap();
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.ends_with("</html>\n") && html.contains("prefers-color-scheme:dark"));
     assert!(!html.contains("<script") && !html.contains("http://www.w3.org/1999/xhtml"));
@@ -108,7 +146,7 @@ fn the_page_is_whole_and_its_files_are_there() {
 
 #[test]
 fn figures_without_records_are_named() {
-    let report = Report::of(&[record("m", "gustav", "auto")]).unwrap();
+    let report = Report::of(&[record("m", "gustav", "auto")], &[]).unwrap();
     assert!(report.absent.iter().any(|(name, _)| *name == "Density sweep"));
     assert!(report.figures.is_empty());
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +154,7 @@ fn figures_without_records_are_named() {
     report.write(&page).unwrap();
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("Density sweep: needs random matrices"), "{html}");
-    assert!(Report::of(&[]).unwrap_err().to_string().contains("gustav bench"));
+    assert!(Report::of(&[], &[]).unwrap_err().to_string().contains("gustav bench"));
 }
 
 #[test]

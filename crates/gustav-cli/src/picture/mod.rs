@@ -10,65 +10,8 @@ pub use png::encode as to_png;
 pub use svg::write as to_svg;
 pub use terminal::{histogram, spy};
 
+pub use gustav::Density;
 use gustav::{CsrView, Index, Scalar};
-
-/// The matrix counted into a grid of bins.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Density {
-    /// Bins from top to bottom.
-    pub down: usize,
-    /// Bins from left to right.
-    pub across: usize,
-    counts: Vec<u64>,
-    // Cells of the matrix in one bin, at least 1.
-    cells: f64,
-}
-
-impl Density {
-    /// Counts `a` into at most `most` × `most` bins with the shape of the matrix, one bin a
-    /// cell when it is small. `stretch` is how much taller than wide a bin is drawn.
-    pub fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
-        most: usize,
-        stretch: usize,
-    ) -> Self {
-        let (rows, cols) = (a.nrows(), a.ncols());
-        let longer = rows.max(cols).max(1) as f64;
-        // At least two bins, so that a very long matrix still shows as a stripe.
-        let bins = |size: usize, most: usize| {
-            let share = (most as f64 * size as f64 / longer).round() as usize;
-            share.max(2).min(size)
-        };
-        let (down, across) = (bins(rows, most / stretch), bins(cols, most));
-        let mut counts = vec![0; down * across];
-        for row in 0..rows {
-            let line = bin(row, rows, down) * across;
-            for col in a.row(row).0 {
-                counts[line + bin(col.to_usize(), cols, across)] += 1;
-            }
-        }
-        let cells = (rows as f64 * cols as f64 / (down * across).max(1) as f64).max(1.0);
-        Density { down, across, counts, cells }
-    }
-
-    /// How full a bin is, from 0 (empty) to 1 (every cell), on a logarithmic scale: a bin with
-    /// a single nonzero among millions of cells still shows.
-    pub fn shade(&self, down: usize, across: usize) -> f64 {
-        match self.counts[down * self.across + across] {
-            0 => 0.0,
-            count => {
-                let fullness = (count as f64 / self.cells).min(1.0);
-                let darkest = -self.cells.ln().max(1.0);
-                0.15 + 0.85 * (1.0 - fullness.ln() / darkest).clamp(0.0, 1.0)
-            }
-        }
-    }
-}
-
-/// The bin of `index` among `bins` of equal size.
-fn bin(index: usize, size: usize, bins: usize) -> usize {
-    (index as u128 * bins as u128 / size as u128) as usize
-}
 
 /// Row lengths in bins that double: 0, 1, 2–3, 4–7 and so on.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,35 +57,6 @@ mod tests {
         }
         let values = vec![1.0; indices.len()];
         Csr::new(nrows, ncols, offsets, indices, values).expect("a valid matrix")
-    }
-
-    #[test]
-    fn a_small_matrix_has_one_bin_a_cell() {
-        let a = matrix(2, 3, &[&[0, 2], &[1]]);
-        let d = Density::new(&a.view(), 64, 1);
-        assert_eq!((d.down, d.across), (2, 3));
-        assert_eq!(d.shade(0, 0), 1.0);
-        assert_eq!(d.shade(0, 1), 0.0);
-    }
-
-    #[test]
-    fn a_matrix_without_cells_has_no_bins() {
-        for (m, n) in [(0, 0), (0, 5), (5, 0)] {
-            let a = Csr::<f32>::empty(m, n).expect("small");
-            let d = Density::new(&a.view(), 64, 2);
-            assert_eq!(d.down * d.across, 0, "{m} x {n}");
-        }
-    }
-
-    #[test]
-    fn every_nonzero_is_counted_and_a_lone_one_shows() {
-        let rows: Vec<Vec<u32>> = (0..1000).map(|i| vec![i]).collect();
-        let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
-        let d = Density::new(&matrix(1000, 1000, &rows).view(), 32, 1);
-        assert_eq!(d.counts.iter().sum::<u64>(), 1000);
-        for k in 0..32 {
-            assert!(d.shade(k, k) > 0.1);
-        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gustav_bench::{Report, Written, read_records};
+use gustav_bench::{Report, Written, read_records, read_tuning};
 use serde::Serialize;
 
 use crate::args::Telling;
@@ -19,6 +19,9 @@ pub struct Args {
     /// Files of records, as gustav bench writes them
     #[arg(required = true, value_name = "RECORDS.jsonl")]
     records: Vec<PathBuf>,
+    /// What gustav tune --json printed: the figures of its predictors are drawn too
+    #[arg(long, value_name = "TUNING.json")]
+    tuning: Vec<PathBuf>,
     /// The page
     #[arg(short, long, value_name = "REPORT.html", default_value = "report.html")]
     output: PathBuf,
@@ -49,8 +52,10 @@ pub fn run(args: &Args) -> Result {
     for path in &args.records {
         records.extend(read_records(path)?);
     }
+    let tunings = args.tuning.iter().map(|path| read_tuning(path));
+    let tunings = tunings.collect::<gustav::Result<Vec<_>>>()?;
     let spinner = output::spinner(args.telling, "drawing");
-    let written = Report::of(&records)?.write(&args.output);
+    let written = Report::of(&records, &tunings)?.write(&args.output);
     spinner.finish_and_clear();
     let Written { page, folder, tables, figures, absent } = written?;
     let told = Told {

@@ -38,6 +38,9 @@ pub struct Args {
     /// The folder of matrix files in place of the suite's
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
+    /// Train networks of other sizes too, and tell what each loses
+    #[arg(long)]
+    topologies: bool,
     /// Passes over the training set
     #[arg(long, value_name = "K", default_value_t = Training::default().passes)]
     passes: usize,
@@ -61,9 +64,6 @@ struct Report {
     training: TuneReport,
 }
 
-// Networks that are trained: two kinds, with all features and with those of the matrix alone.
-const NETWORKS: usize = 4;
-
 /// Measures, trains and tells.
 pub fn run(args: &Args) -> Result {
     for path in [&args.record].into_iter().chain(&args.output) {
@@ -78,8 +78,9 @@ pub fn run(args: &Args) -> Result {
         ..BenchArgs::new(&args.suite, &args.record)
     };
     let training = Training { passes: args.passes, seed: args.seed, ..Training::default() };
-    let tune = TuneArgs { bench, train_only: args.train_only, training };
-    let bar = progress((NETWORKS * args.passes) as u64, args.telling.quiet);
+    let tune =
+        TuneArgs { bench, train_only: args.train_only, training, topologies: args.topologies };
+    let bar = progress((tune.networks() * args.passes) as u64, args.telling.quiet);
     let tuned = gustav_bench::tune(&tune, &mut |network, _| {
         bar.set_message(network.to_owned());
         bar.inc(1);

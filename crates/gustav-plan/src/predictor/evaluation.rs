@@ -10,7 +10,7 @@ const EDGES: [f64; 6] = [0.0, 0.02, 0.04, 0.1, 0.25, 0.5];
 
 /// Choices beside the oracle, which always takes the fastest candidate. The first candidate is
 /// the one that gains are measured against. Loss is 1 − the oracle's time ÷ the chosen time.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Evaluation {
     /// Matrices.
     pub cases: usize,

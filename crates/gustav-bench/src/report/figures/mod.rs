@@ -5,8 +5,10 @@ mod choice;
 mod distribution;
 mod limits;
 mod orders;
+mod predictor;
 mod scaling;
 mod speedup;
+mod spy;
 mod sweeps;
 mod timeline;
 
@@ -14,8 +16,10 @@ use std::collections::BTreeMap;
 
 use super::figure::{Figure, Mark, Series};
 use super::site::Site;
+use crate::TuneReport;
 
 pub(crate) use distribution::overview;
+pub(crate) use orders::table as orders;
 
 /// A family of figures.
 struct Family {
@@ -26,7 +30,7 @@ struct Family {
     draw: fn(&[Site]) -> Vec<Figure>,
 }
 
-const FAMILIES: [Family; 15] = [
+const FAMILIES: &[Family] = &[
     Family {
         name: "Overview",
         needs: "products by auto beside a peer",
@@ -86,7 +90,17 @@ const FAMILIES: [Family; 15] = [
     Family {
         name: "Row orders",
         needs: "an algorithm with a row order (NAME@ORDER) beside the same one without",
-        draw: orders::boxes,
+        draw: orders::spread,
+    },
+    Family {
+        name: "Which orders to keep",
+        needs: "an algorithm in two or more row orders beside the same one without",
+        draw: orders::portfolio,
+    },
+    Family {
+        name: "The kernel of row orders by density",
+        needs: "an algorithm with and without a row order, beside a peer",
+        draw: orders::kernel,
     },
     Family {
         name: "What the rules chose",
@@ -98,15 +112,26 @@ const FAMILIES: [Family; 15] = [
         needs: "records with a timeline",
         draw: timeline::all,
     },
+    Family {
+        name: "Spy plots",
+        needs: "records that hold pictures of their matrices",
+        draw: spy::all,
+    },
 ];
 
+/// The figures that need the report of a tuning.
+const TUNING: (&str, &str) = ("What the predictor learnt", "the report of gustav tune (--tuning)");
+
 /// The figures that the records fill, and of the others what they are and what they need.
-pub(crate) fn all(sites: &[Site]) -> (Vec<Figure>, Vec<(&'static str, &'static str)>) {
+pub(crate) fn all(
+    sites: &[Site],
+    tunings: &[TuneReport],
+) -> (Vec<Figure>, Vec<(&'static str, &'static str)>) {
+    let families = FAMILIES.iter().map(|f| ((f.name, f.needs), (f.draw)(sites)));
     let (mut drawn, mut absent) = (Vec::new(), Vec::new());
-    for Family { name, needs, draw } in FAMILIES {
-        let figures = draw(sites);
+    for (family, figures) in families.chain([(TUNING, predictor::all(tunings))]) {
         if figures.is_empty() {
-            absent.push((name, needs));
+            absent.push(family);
         }
         drawn.extend(figures);
     }

@@ -6,12 +6,18 @@ use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, slug};
 use super::super::site::Site;
 use super::series;
+use crate::Record;
 
-/// A figure for every record that holds a timeline: a line for every stage's place.
+/// A figure for every record of the largest matrices and the most threads that holds a timeline:
+/// a line for every stage's place.
 pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {
-        for r in site.rounds().into_values().flatten().filter(|r| !r.timeline.is_empty()) {
+        let rounds = site.rounds();
+        let told: Vec<_> = rounds.values().flatten().filter(|r| !r.timeline.is_empty()).collect();
+        let size = |r: &Record| (r.rows, r.threads);
+        let most = told.iter().map(|r| size(r)).max();
+        for r in told.into_iter().filter(|r| Some(size(r)) == most) {
             let mut lanes: Vec<String> = Vec::new();
             let mut stages = BTreeMap::<String, Vec<(f64, f64, f64)>>::new();
             for stage in &r.timeline {

@@ -1,0 +1,125 @@
+//! What row orders gain (section IV of the study of row permutations for SpMM on GPUs): time in
+//! the matrix's own order over time in another.
+
+mod kernel;
+mod portfolio;
+mod spread;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::figure::slug;
+use super::super::site::{CHOOSERS, Product, Site};
+use crate::Record;
+
+/// The formats of an algorithm that count as an order of it: rows that are empty are left out.
+const FORMATS: [(&str, &str); 1] = [("output-stationary", "dcsr")];
+
+/// One product of one algorithm over the matrices that it was measured on in several orders.
+struct Study<'a> {
+    site: &'a Site,
+    product: Product,
+    algorithm: &'a str,
+    matrices: Vec<Matrix<'a>>,
+}
+
+/// One matrix in several orders.
+struct Matrix<'a> {
+    /// The record of the matrix's own order.
+    own: &'a Record,
+    /// Gain of every other order.
+    gains: BTreeMap<&'a str, f64>,
+    /// The fastest peer of the same rounds.
+    peer: Option<&'a Record>,
+}
+
+impl Matrix<'_> {
+    /// Gain of the best order, the matrix's own among them.
+    fn oracle(&self) -> f64 {
+        self.gains.values().copied().fold(1.0, f64::max)
+    }
+
+    /// The best order.
+    fn best(&self) -> &str {
+        let best = self.gains.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        best.filter(|(_, gain)| **gain > 1.0).map_or("own order", |(order, _)| order)
+    }
+}
+
+impl<'a> Study<'a> {
+    /// The studies that the records of the places hold.
+    fn all(sites: &'a [Site]) -> Vec<Self> {
+        let mut found = Vec::new();
+        for site in sites {
+            let mut groups = BTreeMap::<(Product, &str), Vec<Matrix<'_>>>::new();
+            for (case, round) in site.rounds() {
+                for own in round.iter().filter(|r| r.engine == "gustav") {
+                    if own.algorithm.contains('@') || CHOOSERS.contains(&own.algorithm.as_str()) {
+                        continue;
+                    }
+                    let gains = gains(own, &round);
+                    if gains.is_empty() {
+                        continue;
+                    }
+                    let peers = round.iter().filter(|r| site.rivals.contains(&r.engine)).copied();
+                    let peer = peers.min_by(|a, b| time(a).total_cmp(&time(b)));
+                    let key = (Product::of(case), own.algorithm.as_str());
+                    groups.entry(key).or_default().push(Matrix { own, gains, peer });
+                }
+            }
+            found.extend(groups.into_iter().map(|((product, algorithm), matrices)| Study {
+                site,
+                product,
+                algorithm,
+                matrices,
+            }));
+        }
+        found
+    }
+
+    /// The orders that were measured.
+    fn orders(&self) -> BTreeSet<&str> {
+        self.matrices.iter().flat_map(|m| m.gains.keys().copied()).collect()
+    }
+
+    /// Gains of one order.
+    fn of(&self, order: &str) -> Vec<f64> {
+        self.matrices.iter().filter_map(|m| m.gains.get(order).copied()).collect()
+    }
+
+    /// The file of its figure `what`.
+    fn id(&self, what: &str) -> String {
+        let Study { site, product, algorithm, .. } = self;
+        let (name, variant) = (product.name(), product.variant());
+        slug(&format!("{what} {} {name} {variant} {algorithm}", site.name))
+    }
+
+    /// The title of its figure that shows `what`.
+    fn title(&self, what: &str) -> String {
+        let Study { site, product, algorithm, .. } = self;
+        format!("{algorithm}, {} {}, {}: {what}", product.name(), product.variant(), site.name)
+    }
+}
+
+fn time(r: &Record) -> f64 {
+    r.execute_ms.unwrap_or(f64::INFINITY)
+}
+
+/// Gains of the orders of `own`'s algorithm over `own`, of the same rounds.
+fn gains<'a>(own: &Record, round: &[&'a Record]) -> BTreeMap<&'a str, f64> {
+    let order = |r: &&'a Record| {
+        let name = r.algorithm.as_str();
+        let named = name.split_once('@').filter(|(algorithm, _)| *algorithm == own.algorithm);
+        // The format is an order when orders stand beside it.
+        let format = FORMATS.iter().find(|f| **f == (own.algorithm.as_str(), name));
+        named.map(|(_, order)| order).or(format.map(|_| name))
+    };
+    let ours = round.iter().filter(|r| r.engine == "gustav");
+    let found: BTreeMap<_, _> =
+        ours.filter_map(|r| Some((order(r)?, time(own) / r.execute_ms?))).collect();
+    let formats_alone = found.keys().all(|name| FORMATS.iter().any(|f| f.1 == *name));
+    if formats_alone { BTreeMap::new() } else { found }
+}
+
+pub(crate) use kernel::all as kernel;
+pub(crate) use portfolio::all as portfolio;
+pub(crate) use spread::{all as spread, table};

@@ -1,0 +1,140 @@
+//! What a tuning says of its predictors (figures 11 to 15 of the study of row permutations for
+//! SpMM on GPUs).
+
+use super::super::axis::Axis;
+use super::super::figure::{Figure, Mark, Series, distribution, slug};
+use super::series;
+use crate::TuneReport;
+
+/// Bars of the histogram of losses, as an evaluation counts them.
+const LOSSES: [&str; 7] = ["none", "up to 2", "2-4", "4-10", "10-25", "25-50", "over 50"];
+
+/// The figures of every tuning.
+pub(crate) fn all(tunings: &[TuneReport]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for tuning in tunings {
+        figures.extend([classes(tuning), errors(tuning), confusion(tuning), losses(tuning)]);
+        figures.push(rivals(tuning));
+        if !tuning.topologies.is_empty() {
+            figures.push(topologies(tuning));
+        }
+    }
+    figures
+}
+
+/// A figure of one tuning, without anything drawn.
+fn figure(t: &TuneReport, id: &str, title: &str, caption: String, x: Axis, y: Axis) -> Figure {
+    let place = format!("{}, n = {}", t.device, t.columns);
+    Figure {
+        id: slug(&format!("predictor-{id} {} n-{}", t.device, t.columns)),
+        title: format!("{title}, {place}"),
+        caption,
+        x,
+        y,
+        series: Vec::new(),
+        rules: Vec::new(),
+    }
+}
+
+fn bars(values: impl Iterator<Item = f64>) -> Vec<Series> {
+    let bars = values.enumerate().map(|(k, value)| (k as f64, value)).collect();
+    vec![Series { name: String::new(), mark: Mark::Bars(bars) }]
+}
+
+fn candidates(t: &TuneReport) -> Vec<String> {
+    t.rivals.get(&t.taken).map(|e| e.candidates.clone()).unwrap_or_default()
+}
+
+fn classes(t: &TuneReport) -> Figure {
+    let all = t.classes.iter().sum::<usize>().max(1) as f64;
+    let caption = format!("Of the {} matrices that were trained on.", t.matrices.0);
+    let x = Axis::names("candidate", candidates(t));
+    let y = Axis::linear("share of the matrices (%)");
+    Figure {
+        series: bars(t.classes.iter().map(|count| 100.0 * *count as f64 / all)),
+        ..figure(t, "classes", "which candidate is the fastest", caption, x, y)
+    }
+}
+
+fn errors(t: &TuneReport) -> Figure {
+    let caption = format!(
+        "For every regression the share of its predictions whose error is at most so large: all \
+         candidates of {} matrices of sources that it was not trained on.",
+        t.matrices.1
+    );
+    let curves = t.errors.iter().map(|(name, errors)| (name.clone(), distribution(errors.clone())));
+    let x = Axis::log("error of the predicted time (%)");
+    let y = Axis::linear("share of the predictions (%)");
+    Figure {
+        series: series(curves, Mark::Steps),
+        ..figure(t, "errors", "errors of predicted times", caption, x, y)
+    }
+}
+
+fn confusion(t: &TuneReport) -> Figure {
+    let mut cells = Vec::new();
+    let taken = t.rivals.get(&t.taken);
+    for (y, (counts, losses)) in
+        taken.iter().flat_map(|e| e.confusion.iter().zip(&e.confusion_loss).enumerate())
+    {
+        let total = counts.iter().sum::<usize>().max(1) as f64;
+        for (x, (count, loss)) in counts.iter().zip(losses).enumerate() {
+            let text = format!("{count} ({:.0} %)", 100.0 * loss);
+            cells.push((x as f64, y as f64, *count as f64 / total, text));
+        }
+    }
+    let caption = format!(
+        "Matrices of sources that {} was not trained on, with the mean loss of time; shades are \
+         shares of a line. {:.0} % are chosen right, {:.0} % by always taking the commonest.",
+        t.taken,
+        100.0 * taken.map_or(0.0, |e| e.right),
+        100.0 * taken.map_or(0.0, |e| e.commonest)
+    );
+    let (x, y) = (Axis::names("chosen", candidates(t)), Axis::names("fastest", candidates(t)));
+    Figure {
+        series: vec![Series { name: String::new(), mark: Mark::Cells(cells) }],
+        ..figure(t, "confusion", "chosen beside fastest", caption, x, y)
+    }
+}
+
+fn losses(t: &TuneReport) -> Figure {
+    let taken = t.rivals.get(&t.taken);
+    let counts = taken.map(|e| e.losses).unwrap_or_default();
+    let all = counts.iter().sum::<usize>().max(1) as f64;
+    let caption = format!(
+        "What the choices of {} lose of the fastest candidate's speed; {:.1} % on average.",
+        t.taken,
+        100.0 * taken.map_or(0.0, |e| e.mean_loss)
+    );
+    let x = Axis::names("loss (%)", LOSSES.iter().map(|n| (*n).to_owned()).collect());
+    let y = Axis::linear("share of the matrices (%)");
+    Figure {
+        series: bars(counts.iter().map(|count| 100.0 * *count as f64 / all)),
+        ..figure(t, "losses", "what wrong choices cost", caption, x, y)
+    }
+}
+
+fn rivals(t: &TuneReport) -> Figure {
+    let caption = "Mean loss against the fastest candidate of every matrix, on sources that no \
+                   rival was trained on. Matrix-only networks see shape, density and row lengths \
+                   alone."
+        .into();
+    let x = Axis::names("rival", t.rivals.keys().cloned().collect());
+    let y = Axis::linear("mean loss (%)");
+    Figure {
+        series: bars(t.rivals.values().map(|e| 100.0 * e.mean_loss)),
+        ..figure(t, "rivals", "rivals", caption, x, y)
+    }
+}
+
+fn topologies(t: &TuneReport) -> Figure {
+    let caption = "Mean loss of regressions with all features, by the neurons of their hidden \
+                   layers."
+        .into();
+    let x = Axis::names("hidden layers", t.topologies.iter().map(|t| t.0.clone()).collect());
+    let y = Axis::linear("mean loss (%)");
+    Figure {
+        series: bars(t.topologies.iter().map(|t| 100.0 * t.1)),
+        ..figure(t, "topologies", "sizes of the network", caption, x, y)
+    }
+}
