@@ -10,11 +10,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::args::End;
 use crate::cuda::Started;
 use crate::engine::Task;
+use crate::listing;
 use crate::measure::{Setting, measure};
 use crate::peers::{Launch, Peers};
 use crate::schedule::{self, Typed};
 use crate::value::Value;
-use crate::workload::{self, Workload, products, random, with_fresh_values};
+use crate::workload::{Workload, products, random, with_fresh_values};
 use crate::{
     Bandwidth, BenchArgs, Machine, Outcome, Record, RecordFile, Status, Suite, allocator, programs,
 };
@@ -52,7 +53,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         threads: threads.count(),
         folder: folder.path(),
     };
-    let (workloads, mut notes) = workload::list(&suite)?;
+    let (workloads, mut notes) = listing::list(&suite)?;
     let mut records = RecordFile::open(&args.record)?;
     let gpu = suite.device.as_ref().map(|d| Started::new(d, &suite.engines.peers)).transpose()?;
     let on_cpu: &[String] = if gpu.is_some() { &[] } else { &suite.engines.peers };

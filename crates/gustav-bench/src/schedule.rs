@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use gustav_core::{DType, Layout, Operation, Result};
 use gustav_plan::Algorithm;
 
-use crate::workload::{self, Workload};
+use crate::listing;
+use crate::workload::Workload;
 use crate::{BenchArgs, Case, Forecast, Suite, cuda, read_records};
 
 /// The suite of `args` with other engines, device and folder where it names them. Of the suite's
@@ -80,7 +81,7 @@ const BESIDE_S: f64 = 0.1;
 /// For a suite, a matrix folder or a record file that cannot be read.
 pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
     let suite = suite(args)?;
-    let (workloads, notes) = workload::list(&suite)?;
+    let (workloads, notes) = listing::list(&suite)?;
     let mut held = BTreeMap::<Case, BTreeSet<String>>::new();
     if args.record.exists() {
         for record in read_records(&args.record)? {
@@ -166,7 +167,9 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
             match operation {
                 Operation::Spmm => {
                     for &layout in &suite.products.layouts {
-                        suite.products.columns.iter().for_each(|&n| add(shape(n), layout));
+                        let own = workload.shape.filter(|_| suite.products.as_many_columns);
+                        let columns = suite.products.columns.iter().copied();
+                        columns.chain(own.map(|s| s.1)).for_each(|n| add(shape(n), layout));
                     }
                 }
                 Operation::Spmv => add(shape(1), Layout::RowMajor),

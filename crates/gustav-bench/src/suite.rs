@@ -1,11 +1,13 @@
 //! Suites: which products on which matrices, as TOML.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gustav_core::{DType, Error, Layout, Operation, Result};
 use serde::Deserialize;
 
 use crate::Solve;
+use crate::derived::Derived;
 use crate::timing::Timing;
 
 /// Suites that come with the program.
@@ -71,6 +73,13 @@ pub struct Source {
     /// Copies of a matrix are put on the diagonal until there are so many nonzeros; files that
     /// have them already are passed over, as the folder's manifest counts them.
     pub replicate_to: Option<usize>,
+    /// Values for the names in braces of `generate`: every combination is a matrix.
+    #[serde(default)]
+    pub over: BTreeMap<String, Vec<f64>>,
+    /// Matrices made of each matrix, measured beside it: `copies:K`, `leading:N`, `blocks:K`,
+    /// `interleaved:K`.
+    #[serde(default)]
+    pub derive: Vec<Derived>,
     /// Operations this source is used for; all of the suite's when absent.
     pub operations: Option<Vec<Operation>>,
     /// Our algorithms for this source, in place of the suite's.
@@ -86,6 +95,9 @@ pub struct Products {
     /// Columns of B, for SpMM.
     #[serde(default)]
     pub columns: Vec<usize>,
+    /// Whether SpMM is also measured with as many columns as A has.
+    #[serde(default)]
+    pub as_many_columns: bool,
     /// Layouts of B and C, for SpMM.
     #[serde(default = "row_major")]
     pub layouts: Vec<Layout>,

@@ -11,7 +11,8 @@ use gustav_plan::predictor::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{self, Origin, Workload};
+use crate::listing;
+use crate::workload::Workload;
 use crate::{BenchArgs, Outcome, Record, Status, Suite, read_records, run};
 
 /// What to tune with.
@@ -107,7 +108,7 @@ pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned>
     let records = read_records(&args.bench.record)?;
     let device = records.iter().rev().find_map(|r| r.gpu.as_ref()).map(|gpu| gpu.name.clone());
     let (mut cases, mut left_out) = (Vec::new(), Vec::new());
-    for workload in workload::list(&suite)?.0 {
+    for workload in listing::list(&suite)?.0 {
         match times(&records, &workload.name, columns, &candidates) {
             Some(ms) => cases.push(case(&workload, args.bench.seed, ms)?),
             None => left_out.push(workload.name),
@@ -232,18 +233,14 @@ fn times(
 fn case(workload: &Workload, seed: u64, ms: Vec<f64>) -> Result<Case> {
     let matrix = workload.load(seed)?;
     let features = Features::new(&matrix.view(), WarpShape::default())?;
-    // Matrices of one generator are relatives, as are a matrix and its copies.
-    let source = match &workload.origin {
-        Origin::Generated(_) => workload.kind.clone(),
-        Origin::File(_) => workload.name.split(" x ").next().unwrap_or(&workload.name).to_owned(),
-    };
-    Ok(Case { matrix: workload.name.clone(), source, features, ms })
+    Ok(Case { matrix: workload.name.clone(), source: workload.source.clone(), features, ms })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::tests::record;
+    use crate::workload::Origin;
 
     #[test]
     fn a_predictor_is_trained_on_records() {
@@ -251,8 +248,12 @@ mod tests {
         let path = folder.path().join("tune.jsonl");
         let suite = Suite::find("tune").expect("a suite");
         let mut text = String::new();
-        let generated = suite.matrices.iter().filter_map(|source| source.generate.clone());
-        let generated: Vec<String> = generated.collect();
+        let all = listing::list(&suite).expect("matrices").0;
+        let small = |w: &&Workload| {
+            matches!(w.origin, Origin::Generated(_)) && w.shape.is_some_and(|s| s.0 <= 5000)
+        };
+        let generated: Vec<&str> =
+            all.iter().filter(small).step_by(8).map(|w| w.name.as_str()).collect();
         for (k, matrix) in generated.iter().enumerate() {
             for (j, algorithm) in suite.engines.ours.iter().enumerate() {
                 let mut r = record(matrix, "gustav", algorithm);
@@ -274,7 +275,8 @@ mod tests {
         let tuned = tune(&args, &mut |_, _| passes += 1).expect("a model");
         assert_eq!(passes, 10 * args.networks());
         let TuneReport { device, columns, matrices, left_out, rivals, .. } = &tuned.report;
-        assert_eq!((device.as_str(), *columns, left_out.len()), ("a GPU", 64, 1));
+        assert_eq!((device.as_str(), *columns), ("a GPU", 64));
+        assert_eq!(left_out.len(), all.len() - (generated.len() - 1));
         assert_eq!(matrices.0 + matrices.1, generated.len() - 1);
         assert_eq!(rivals.len(), 6);
         let TuneReport { errors, classes, topologies, .. } = &tuned.report;

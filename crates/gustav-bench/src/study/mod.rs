@@ -18,9 +18,10 @@ use gustav_testkit::oracle;
 
 use crate::check::take_rows;
 use crate::cuda::Started;
+use crate::listing;
 use crate::timing::quantile;
 use crate::value::Value;
-use crate::workload::{self, products, with_fresh_values};
+use crate::workload::{products, with_fresh_values};
 use crate::{Case, Machine, Record, RecordFile, Status, Suite};
 
 pub use tables::tables;
@@ -45,7 +46,7 @@ pub fn study(suite: &Suite, only: &str, path: &std::path::Path) -> Result<Vec<Re
     let threads = THREADS.into_iter().filter(|t| *t <= cores);
     let threads = threads.map(|t| Threads::new(t, true)).collect::<Result<Vec<_>>>()?;
     let mut all = Vec::new();
-    for workload in workload::list(suite)?.0.iter().filter(|w| w.name.contains(only)) {
+    for workload in listing::list(suite)?.0.iter().filter(|w| w.name.contains(only)) {
         let pattern = workload.load(1)?;
         for dtype in &suite.products.dtypes {
             let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads };

@@ -1,0 +1,185 @@
+//! Which matrices a suite asks for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gustav_core::{Error, Result};
+use gustav_io::generate::Generator;
+
+use crate::derived::Derived;
+use crate::suite::Suite;
+use crate::workload::{Origin, Workload};
+
+// Ends of the names of matrix files, longest first.
+const ENDINGS: [&str; 6] = [".mtx.zst", ".mtx.gz", ".mtx", ".smtx", ".npz", ".zst"];
+
+/// The matrices of a suite, and notes on those that are not there.
+///
+/// # Errors
+/// [`Error::Io`] for a path that is missing and not optional, [`Error::Argument`] for a
+/// description that no generator has.
+pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
+    for source in &suite.matrices {
+        let operations = source.operations.as_ref().unwrap_or(&suite.products.operations);
+        let mut add = |listed: Listed, origin: Origin| {
+            let ways = [None].into_iter().chain(source.derive.iter().copied().map(Some));
+            for derived in ways {
+                let shape = match (listed.shape, derived) {
+                    (Some(shape), Some(derived)) => Some(derived.shape(shape)),
+                    (shape, _) => shape,
+                };
+                if derived.is_some() && shape.is_some() && shape == listed.shape {
+                    continue;
+                }
+                let small = |most| shape.is_none_or(|(m, n)| m == n && m <= most);
+                if source.square_up_to.is_none_or(small) {
+                    found.push(Workload {
+                        name: named(&listed.name, derived, source.replicate_to),
+                        source: listed.source.clone(),
+                        kind: listed.kind.clone(),
+                        origin: origin.clone(),
+                        shape: shape.filter(|_| source.replicate_to.is_none()),
+                        derived,
+                        replicate_to: source.replicate_to,
+                        operations: operations.clone(),
+                        ours: source.ours.clone(),
+                    });
+                }
+            }
+        };
+        for text in source.generate.iter().flat_map(|text| spelt_out(text, &source.over)) {
+            let kind = text.split(':').next().unwrap_or_default().to_owned();
+            let shape = Some(text.parse::<Generator>()?.shape()?);
+            let (name, source) = (text.clone(), kind.clone());
+            add(Listed { name, source, kind, shape, nnz: None }, Origin::Generated(text));
+        }
+        let Some(path) = &source.path else { continue };
+        match files(path) {
+            Ok(files) => {
+                let fits = |f: &Listed| {
+                    f.nnz.is_none_or(|nnz| nnz >= source.min_nnz)
+                        && f.nnz.zip(source.replicate_to).is_none_or(|(nnz, most)| nnz < most)
+                };
+                let fitting = files.into_iter().filter(|(f, _)| fits(f));
+                fitting.for_each(|(listed, path)| add(listed, Origin::File(path)));
+            }
+            Err(_) if source.optional => {
+                notes.push(format!(
+                    "{} is not there: its matrices are not measured",
+                    path.display()
+                ));
+            }
+            Err(source) => return Err(Error::Io { path: path.clone(), action: "read", source }),
+        }
+    }
+    Ok((found, notes))
+}
+
+fn named(name: &str, derived: Option<Derived>, replicate_to: Option<usize>) -> String {
+    let name = derived.map_or(name.into(), |derived| format!("{name} {derived}"));
+    replicate_to.map_or(name.clone(), |nnz| format!("{name} x {nnz}"))
+}
+
+/// `text` with every `{name}` replaced by each of its values in turn, in all combinations.
+fn spelt_out(text: &str, over: &BTreeMap<String, Vec<f64>>) -> Vec<String> {
+    let mut texts = vec![text.to_owned()];
+    for (name, values) in over {
+        let place = format!("{{{name}}}");
+        let with = |t: String| -> Vec<String> {
+            values.iter().map(|value| t.replace(&place, &value.to_string())).collect()
+        };
+        texts = texts.into_iter().flat_map(with).collect();
+    }
+    texts
+}
+
+/// A matrix, with what its description or the manifest of its folder says.
+struct Listed {
+    name: String,
+    source: String,
+    kind: String,
+    shape: Option<(usize, usize)>,
+    nnz: Option<usize>,
+}
+
+/// One file, or every matrix file of a folder, smallest first.
+fn files(path: &Path) -> std::io::Result<Vec<(Listed, PathBuf)>> {
+    let stem = |path: &Path| {
+        let name = path.file_name()?.to_str()?;
+        let end = ENDINGS.iter().find(|e| name.ends_with(**e))?;
+        Some(name[..name.len() - end.len()].to_owned())
+    };
+    if !std::fs::metadata(path)?.is_dir() {
+        let name = stem(path).unwrap_or_else(|| path.display().to_string());
+        let (source, kind) = (name.clone(), "file".into());
+        return Ok(vec![(Listed { name, source, kind, shape: None, nnz: None }, path.into())]);
+    }
+    let manifest = std::fs::read_to_string(path.join("MANIFEST.csv")).unwrap_or_default();
+    // Name, kind, rows, columns, nonzeros.
+    let field = |name: &str, k: usize| {
+        let line = manifest.lines().find(|l| l.split(',').next() == Some(name));
+        line.and_then(|l| l.split(',').nth(k))
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        if let Some(name) = stem(&entry.path()) {
+            found.push((entry.metadata()?.len(), name, entry.path()));
+        }
+    }
+    found.sort();
+    let number = |name: &str, k| field(name, k).and_then(|number| number.parse().ok());
+    let listed = |(_, name, path): (u64, String, PathBuf)| {
+        let listed = Listed {
+            kind: field(&name, 1).unwrap_or("file").to_owned(),
+            shape: number(&name, 2).zip(number(&name, 3)),
+            nnz: number(&name, 4),
+            source: name.clone(),
+            name,
+        };
+        (listed, path)
+    };
+    Ok(found.into_iter().map(listed).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suite(matrices: &str) -> Suite {
+        let text = format!(
+            "name = 's'\ndescription = 'd'\n{matrices}\n[products]\noperations = ['spmm']\n\
+             columns = [8]\ndtypes = ['f32']\n[engines]\nours = ['auto']\n"
+        );
+        Suite::parse(&text).expect("a suite")
+    }
+
+    #[test]
+    fn a_missing_folder_is_noted_when_optional_and_refused_otherwise() {
+        let mut suite = Suite::of_matrices(&["/no/such/folder.mtx".into()]).unwrap();
+        assert!(list(&suite).is_err());
+        suite.matrices[0].optional = true;
+        let (found, notes) = list(&suite).unwrap();
+        assert!(found.is_empty() && notes[0].contains("/no/such/folder"), "{notes:?}");
+    }
+
+    #[test]
+    fn families_are_spelt_out_and_derived_from() {
+        let suite = suite(
+            "[[matrices]]\ngenerate = 'uniform:{m}x{m},{k}'\nover = { m = [10, 20], k = [2, 3] }\n\
+             derive = ['copies:3', 'leading:5']\nsquare_up_to = 40",
+        );
+        let (found, _) = list(&suite).unwrap();
+        let names: Vec<_> = found.iter().map(|w| w.name.as_str()).collect();
+        // Three copies of 20 rows are too many.
+        assert_eq!(names.len(), 4 * 3 - 2, "{names:?}");
+        assert_eq!(
+            names[..3],
+            ["uniform:10x10,2", "uniform:10x10,2 copies:3", "uniform:10x10,2 leading:5"]
+        );
+        assert_eq!(found[1].shape, Some((30, 30)));
+        assert!(found.iter().all(|w| w.source == "uniform" && w.kind == "uniform"));
+        assert_eq!(found[2].load(1).unwrap().nrows(), 5);
+    }
+}
