@@ -74,6 +74,12 @@ impl End {
 }
 
 impl BenchArgs {
+    /// Threads of every engine.
+    pub(crate) fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or_else(cores)
+    }
+
     /// The end of a run that begins now; a number of minutes too large to be told is none.
     pub(crate) fn end(&self) -> End {
         let wait = |m: f64| Duration::try_from_secs_f64(60.0 * m.max(0.0)).ok();
@@ -94,6 +100,8 @@ pub struct Outcome {
     pub failed: usize,
     /// Cases that are left, as the time was up.
     pub left: usize,
+    /// Matrices that could not be read.
+    pub unread: usize,
     /// What was missing: peers, folders.
     pub notes: Vec<String>,
 }

@@ -19,11 +19,13 @@ pub struct ChangeArgs {
     pub relative_to: Option<String>,
     /// Compare records of different machines or devices all the same.
     pub across_machines: bool,
+    /// Cases of ours that the new records lack are no regression.
+    pub partial: bool,
 }
 
 impl Default for ChangeArgs {
     fn default() -> Self {
-        ChangeArgs { threshold: 0.05, relative_to: None, across_machines: false }
+        ChangeArgs { threshold: 0.05, relative_to: None, across_machines: false, partial: false }
     }
 }
 
@@ -78,6 +80,8 @@ pub struct Changes {
     pub changes: Vec<Change>,
     /// Cases with their engines that only the old records have.
     pub missing: Vec<String>,
+    /// How many of them are ours.
+    pub ours_missing: usize,
     /// Cases with their engines that only the new records have.
     pub added: Vec<String>,
 }
@@ -88,9 +92,11 @@ impl Changes {
         self.changes.iter().filter(|c| c.verdict == verdict && c.is_ours()).count()
     }
 
-    /// Whether one of ours is slower, or no longer right.
-    pub fn regressed(&self) -> bool {
-        self.count(Verdict::Slower) + self.count(Verdict::Broken) > 0
+    /// Whether one of ours is slower, no longer right, or, unless the new records are known to be
+    /// a part, gone.
+    pub fn regressed(&self, args: &ChangeArgs) -> bool {
+        let gone = if args.partial { 0 } else { self.ours_missing };
+        self.count(Verdict::Slower) + self.count(Verdict::Broken) + gone > 0
     }
 }
 
@@ -153,8 +159,29 @@ impl Measured {
 ///
 /// # Errors
 /// [`Error::Argument`] when the records come from different machines or devices, unless `args`
-/// asks for that, and when nothing is there to compare.
+/// asks for that, and for a peer that neither has; [`Error::Format`] when nothing is there to
+/// compare.
 pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Changes> {
+    for (records, which) in [(old, "first"), (new, "second")] {
+        if records.is_empty() {
+            return nothing(format!("the {which} file holds no record"));
+        }
+    }
+    if let Some(peer) = &args.relative_to {
+        let known: BTreeSet<_> =
+            old.iter().chain(new).filter(|r| r.engine != "gustav").map(|r| &r.engine).collect();
+        if !known.contains(peer) {
+            let known: Vec<_> = known.into_iter().map(String::as_str).collect();
+            return Err(Error::Argument {
+                name: "relative-to",
+                found: peer.clone(),
+                expected: match known.is_empty() {
+                    true => "records that hold a peer".into(),
+                    false => format!("a peer of the records: {}", known.join(", ")),
+                },
+            });
+        }
+    }
     let (before, after) = (places(old), places(new));
     if before != after && !args.across_machines {
         let words = |p: BTreeSet<String>| p.into_iter().collect::<Vec<_>>().join(" and ");
@@ -166,7 +193,9 @@ pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Chan
     }
     let (before, after) = (latest(old), latest(new));
     let name = |key: &Key<'_>| format!("{} {}", key.0, key.2);
-    let missing = before.keys().filter(|k| !after.contains_key(*k)).map(name).collect();
+    let gone: Vec<_> = before.keys().filter(|k| !after.contains_key(*k)).collect();
+    let ours_missing = gone.iter().filter(|k| k.2.starts_with("gustav")).count();
+    let missing = gone.into_iter().map(name).collect();
     let added = after.keys().filter(|k| !before.contains_key(*k)).map(name).collect();
     let mut changes: Vec<_> = before
         .iter()
@@ -182,11 +211,7 @@ pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Chan
         })
         .collect();
     if changes.is_empty() {
-        return Err(Error::Argument {
-            name: "records",
-            found: "no case that both files have".into(),
-            expected: "records of the same suite".into(),
-        });
+        return nothing("no case is in both files: take records of the same suite".into());
     }
     changes.sort_by(|a, b| {
         let speed = |c: &Change| c.speedup.unwrap_or(1.0);
@@ -196,7 +221,11 @@ pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Chan
         let own = changes.iter().filter(|c| c.is_ours() == ours);
         Ratios::of(&own.filter_map(|c| c.speedup).collect::<Vec<_>>())
     };
-    Ok(Changes { ours: ratios(true), peers: ratios(false), changes, missing, added })
+    Ok(Changes { ours: ratios(true), peers: ratios(false), changes, missing, ours_missing, added })
+}
+
+fn nothing(reason: String) -> Result<Changes> {
+    Err(Error::Format { path: None, format: "pair of record files", reason })
 }
 
 fn change(
@@ -273,7 +302,7 @@ mod tests {
         let new = Record { status: Status::Wrong, execute_ms: None, ..old.clone() };
         let args = ChangeArgs::default();
         let found = changes(std::slice::from_ref(&old), std::slice::from_ref(&new), &args).unwrap();
-        assert!(found.regressed());
+        assert!(found.regressed(&ChangeArgs::default()));
         assert_eq!(found.count(Verdict::Broken), 1);
         assert_eq!(verdict(&new, &old), Verdict::Repaired);
         assert_eq!(verdict(&new, &new), Verdict::Untimed);
@@ -284,12 +313,24 @@ mod tests {
         let old = [timed("gustav", 1.0, 0.01), timed("mkl", 2.0, 0.01)];
         let new = [timed("gustav", 1.5, 0.01), timed("mkl", 3.0, 0.01)];
         let found = changes(&old, &new, &ChangeArgs::default()).unwrap();
-        assert!(found.regressed());
+        assert!(found.regressed(&ChangeArgs::default()));
         assert!((found.peers.unwrap().geomean - 2.0 / 3.0).abs() < 1e-12);
         let args = ChangeArgs { relative_to: Some("mkl".into()), ..ChangeArgs::default() };
         let found = changes(&old, &new, &args).unwrap();
-        assert!(!found.regressed());
+        assert!(!found.regressed(&args));
         assert!((found.ours.unwrap().geomean - 1.0).abs() < 1e-12);
+        let args = ChangeArgs { relative_to: Some("mlk".into()), ..ChangeArgs::default() };
+        let error = changes(&old, &new, &args).unwrap_err().to_string();
+        assert!(error.contains("mlk") && error.contains("mkl"), "{error}");
+    }
+
+    #[test]
+    fn files_without_records_are_refused_by_name() {
+        let some = [timed("gustav", 1.0, 0.01)];
+        for (old, new, which) in [(&some[..], &[][..], "second"), (&[], &some, "first")] {
+            let error = changes(old, new, &ChangeArgs::default()).unwrap_err().to_string();
+            assert!(error.contains(which), "{error}");
+        }
     }
 
     #[test]
@@ -304,6 +345,9 @@ mod tests {
         assert_eq!(found.changes[0].speedup, Some(1.0));
         assert_eq!(found.missing, ["n spmm f32 n=8 gustav:auto"]);
         assert_eq!(found.added, found.missing);
+        let args = ChangeArgs::default();
+        assert!(found.regressed(&args) && found.ours_missing == 1);
+        assert!(!found.regressed(&ChangeArgs { partial: true, ..args }));
     }
 
     #[test]
@@ -321,6 +365,6 @@ mod tests {
     fn nothing_in_common_is_an_error() {
         let (old, new) = (record("a", "gustav", "auto"), record("b", "gustav", "auto"));
         let error = changes(&[old], &[new], &ChangeArgs::default()).unwrap_err().to_string();
-        assert!(error.contains("no case that both"), "{error}");
+        assert!(error.contains("no case is in both"), "{error}");
     }
 }

@@ -113,7 +113,10 @@ fn files(path: &Path) -> std::io::Result<Vec<(Listed, PathBuf)>> {
     if !std::fs::metadata(path)?.is_dir() {
         let name = stem(path).unwrap_or_else(|| path.display().to_string());
         let (source, kind) = (name.clone(), "file".into());
-        return Ok(vec![(Listed { name, source, kind, shape: None, nnz: None }, path.into())]);
+        // A file that cannot be read says so when it is loaded.
+        let header = gustav_io::read_header(path).ok();
+        let shape = header.map(|h| (h.rows as usize, h.cols as usize));
+        return Ok(vec![(Listed { name, source, kind, shape, nnz: None }, path.into())]);
     }
     let manifest = std::fs::read_to_string(path.join("MANIFEST.csv")).unwrap_or_default();
     // Name, kind, rows, columns, nonzeros.

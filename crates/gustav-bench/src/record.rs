@@ -238,12 +238,68 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
     Ok(records)
 }
 
+/// The engines that `records` hold of each measurement.
+pub(crate) fn held(records: &[Record]) -> BTreeMap<Held, BTreeSet<String>> {
+    let mut done = BTreeMap::<Held, BTreeSet<String>>::new();
+    for record in records {
+        done.entry(Held::of(record)).or_default().insert(record.engine_name());
+    }
+    done
+}
+
+/// Whether every engine of `engines` has what is `asked` for in `done`.
+pub(crate) fn holds(
+    done: &BTreeMap<Held, BTreeSet<String>>,
+    asked: &Held,
+    engines: &[String],
+) -> bool {
+    let own = done.iter().filter(|(found, _)| asked.is(found));
+    let mut own = own.map(|(_, names)| names);
+    own.any(|names| engines.iter().all(|e| names.contains(e)))
+}
+
 /// A record file that grows a line at a time and remembers what it holds.
 #[derive(Debug)]
 pub struct RecordFile {
     path: PathBuf,
     file: File,
-    done: BTreeMap<Case, BTreeSet<String>>,
+    done: BTreeMap<Held, BTreeSet<String>>,
+}
+
+/// What makes two measurements of a case the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// The case.
+    pub case: Case,
+    /// Rows and columns of the matrix; a matrix whose shape is not known before it is loaded goes
+    /// by its name alone.
+    pub shape: Option<(usize, usize)>,
+    /// Threads of every engine.
+    pub threads: usize,
+    /// Seed of matrix and values.
+    pub seed: u64,
+    /// Name of the GPU, when it ran on one; empty where any will do.
+    pub gpu: Option<String>,
+}
+
+impl Held {
+    fn of(record: &Record) -> Self {
+        Held {
+            case: record.case.clone(),
+            shape: Some((record.rows, record.cols)),
+            threads: record.threads,
+            seed: record.seed,
+            gpu: record.gpu.as_ref().map(|gpu| gpu.name.clone()),
+        }
+    }
+
+    /// Whether `found` is a measurement of what this asks for.
+    fn is(&self, found: &Held) -> bool {
+        let any = found.gpu.is_some() && self.gpu.as_deref() == Some("");
+        let gpu = if any { &found.gpu } else { &self.gpu };
+        let asked = Held { shape: self.shape.or(found.shape), gpu: gpu.clone(), ..self.clone() };
+        asked == *found
+    }
 }
 
 impl RecordFile {
@@ -265,17 +321,13 @@ impl RecordFile {
         let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |k| k + 1);
         file.set_len(whole as u64).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
-        let mut done = BTreeMap::<Case, BTreeSet<String>>::new();
-        for record in read(path)? {
-            let name = record.engine_name();
-            done.entry(record.case).or_default().insert(name);
-        }
+        let done = held(&read(path)?);
         Ok(RecordFile { path: path.into(), file, done })
     }
 
-    /// Whether the file holds a record of `case` for every engine of `engines`.
-    pub fn holds(&self, case: &Case, engines: &[String]) -> bool {
-        self.done.get(case).is_some_and(|found| engines.iter().all(|e| found.contains(e)))
+    /// Whether the file holds what is `asked` for of every engine of `engines`.
+    pub fn holds(&self, asked: &Held, engines: &[String]) -> bool {
+        holds(&self.done, asked, engines)
     }
 
     /// Appends the records of one case and hands them to the system.
@@ -292,7 +344,7 @@ impl RecordFile {
         self.file.write_all(text.as_bytes()).map_err(io)?;
         self.file.flush().map_err(io)?;
         for record in records {
-            self.done.entry(record.case.clone()).or_default().insert(record.engine_name());
+            self.done.entry(Held::of(record)).or_default().insert(record.engine_name());
         }
         Ok(())
     }
@@ -375,10 +427,20 @@ pub(crate) mod tests {
 
         let mut file = RecordFile::open(&path).unwrap();
         let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
-        assert!(file.holds(&first.case, &names(&["gustav:auto"])));
-        assert!(!file.holds(&first.case, &names(&["gustav:auto", "mkl"])));
+        let asked = Held::of(&first);
+        assert!(file.holds(&asked, &names(&["gustav:auto"])));
+        assert!(!file.holds(&asked, &names(&["gustav:auto", "mkl"])));
+        assert!(file.holds(&Held { shape: None, ..asked.clone() }, &names(&["gustav:auto"])));
+        for other in [
+            Held { threads: 1, ..asked.clone() },
+            Held { seed: 7, ..asked.clone() },
+            Held { shape: Some((11, 10)), ..asked.clone() },
+            Held { gpu: Some("a GPU".into()), ..asked.clone() },
+        ] {
+            assert!(!file.holds(&other, &names(&["gustav:auto"])), "{other:?}");
+        }
         file.append(&[record("a", "mkl", "default")]).unwrap();
-        assert!(file.holds(&first.case, &names(&["gustav:auto", "mkl"])));
+        assert!(file.holds(&asked, &names(&["gustav:auto", "mkl"])));
         assert_eq!(read(&path).unwrap().len(), 2);
     }
 

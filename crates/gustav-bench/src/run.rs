@@ -39,8 +39,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     if !suite.programs.is_empty() {
         return programs::run(args, &suite);
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = Threads::new(args.threads.unwrap_or(cores), true)?;
+    let threads = Threads::new(args.threads(), true)?;
     let folder = tempfile::tempdir().map_err(|source| Error::Io {
         path: std::env::temp_dir(),
         action: "make a folder in",
@@ -66,13 +65,23 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         let all = cases.len();
         cases.retain(|c| {
             let there = gpu.iter().flat_map(|g| g.peers(c.operation)).map(str::to_owned);
-            !records.holds(&c.case, &c.engines(peers.names().into_iter().chain(there)))
+            let name = gpu.as_ref().map(|g| g.about.name.as_str());
+            let asked = c.asked(workload, threads.count(), args.seed, name);
+            !records.holds(&asked, &c.engines(peers.names().into_iter().chain(there)))
         });
         outcome.resumed += all - cases.len();
         plan.push((workload, cases));
     }
     let total: usize = plan.iter().map(|(_, cases)| cases.len()).sum();
     if total == 0 {
+        if outcome.resumed == 0 && !workloads.is_empty() {
+            return Err(Error::Argument {
+                name: "only",
+                found: "a choice without any case".into(),
+                expected: "operations, types and matrices of the suite (--dry-run counts them)"
+                    .into(),
+            });
+        }
         return Ok(outcome);
     }
     let bandwidth = match &gpu {
@@ -100,6 +109,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
             Ok(pattern) => pattern,
             Err(e) => {
                 outcome.notes.push(format!("{}: {e}", workload.name));
+                outcome.unread += 1;
                 bar.inc(cases.len() as u64);
                 continue;
             }

@@ -1,13 +1,13 @@
 //! What a run is made of: the suite with what the command changes in it, its cases, and how long
 //! they will take.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use gustav_core::{DType, Layout, Operation, Result};
 use gustav_plan::Algorithm;
 
 use crate::listing;
+use crate::record::{self, Held};
 use crate::workload::Workload;
 use crate::{BenchArgs, Case, Forecast, Suite, cuda, read_records};
 
@@ -19,6 +19,7 @@ use crate::{BenchArgs, Case, Forecast, Suite, cuda, read_records};
 pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
     let mut suite = Suite::of_targets(&args.targets)?;
     if let Some(ours) = &args.ours {
+        known(ours)?;
         suite.engines.ours.clone_from(ours);
         suite.matrices.iter_mut().for_each(|source| source.ours = None);
     }
@@ -36,6 +37,21 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
     Ok(suite)
 }
 
+/// Refuses names that are no algorithm of ours, before anything is measured.
+///
+/// # Errors
+/// [`Error::Argument`] with the names that exist.
+fn known(names: &[String]) -> Result<()> {
+    // `NAME#K` is a configuration, `NAME@ORDER` a row order.
+    let plain = |name: &String| name.split(['#', '@']).next().unwrap_or_default().to_owned();
+    for name in names.iter().map(plain) {
+        if !["auto", "once", "all"].contains(&name.as_str()) {
+            name.parse::<Algorithm>()?;
+        }
+    }
+    Ok(())
+}
+
 /// A case with its types, and our algorithms for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
@@ -47,6 +63,13 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
+    /// What a record file must hold for the case to be done: measured so with `threads` and
+    /// `seed` on `gpu`.
+    pub fn asked(&self, workload: &Workload, threads: usize, seed: u64, gpu: Option<&str>) -> Held {
+        let (case, shape) = (self.case.clone(), workload.shape);
+        Held { case, shape, threads, seed, gpu: gpu.map(str::to_owned) }
+    }
+
     /// Names of the engines that take part, as records carry them: ours and `peers`.
     pub fn engines(&self, peers: impl Iterator<Item = String>) -> Vec<String> {
         self.ours.iter().map(|a| format!("gustav:{a}")).chain(peers).collect()
@@ -82,21 +105,18 @@ const BESIDE_S: f64 = 0.1;
 pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
     let suite = suite(args)?;
     let (workloads, notes) = listing::list(&suite)?;
-    let mut held = BTreeMap::<Case, BTreeSet<String>>::new();
-    if args.record.exists() {
-        for record in read_records(&args.record)? {
-            let name = record.engine_name();
-            held.entry(record.case).or_default().insert(name);
-        }
-    }
+    let records = if args.record.exists() { read_records(&args.record)? } else { Vec::new() };
+    let held = record::held(&records);
+    let threads = args.threads();
+    let gpu = suite.device.as_ref().map(|_| "");
     let (mut all, mut turns) = (Forecast { notes, ..Forecast::default() }, 0);
-    for (_, cases) in cases(args, &suite, &workloads) {
+    for (workload, cases) in cases(args, &suite, &workloads) {
         all.matrices += usize::from(!cases.is_empty());
         all.cases += cases.len();
         for case in cases {
             let engines = case.engines(suite.engines.peers.iter().cloned());
-            let found = held.get(&case.case);
-            match found.is_some_and(|found| engines.iter().all(|e| found.contains(e))) {
+            let asked = case.asked(workload, threads, args.seed, gpu);
+            match record::holds(&held, &asked, &engines) {
                 true => all.held += 1,
                 false => turns += engines.len(),
             }
@@ -105,8 +125,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
     for solve in suite.programs.iter().filter(|s| args.only.matches(&s.case())) {
         let engines = solve.engines(suite.device.as_deref());
         (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
-        match held.get(&solve.case()).is_some_and(|found| engines.iter().all(|e| found.contains(e)))
-        {
+        match record::holds(&held, &solve.asked(threads, args.seed, gpu), &engines) {
             true => all.held += 1,
             false => turns += engines.len(),
         }

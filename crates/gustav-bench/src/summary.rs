@@ -40,6 +40,16 @@ impl Ratios {
             lost: lost as f64 / count as f64,
         })
     }
+
+    /// The same with cases that ours failed on and a peer did not: they are lost, and the worst
+    /// is 0. The geometric mean is that of the others.
+    #[must_use]
+    pub fn with_failed(self, failed: usize) -> Self {
+        let count = self.count + failed;
+        let lost = (self.lost * self.count as f64 + failed as f64) / count as f64;
+        let worst = if failed > 0 { 0.0 } else { self.worst };
+        Ratios { count, lost, worst, ..self }
+    }
 }
 
 /// One of our engines beside the peers that took turns with it.
@@ -52,6 +62,11 @@ pub struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
+    /// Whether ours has no time where one of `names` is right.
+    pub fn failed_beside(&self, names: &[&str]) -> bool {
+        self.ours.execute_ms.is_none() && names.iter().any(|n| self.peers.contains_key(n))
+    }
+
     /// Time of the fastest of `names` over ours.
     pub fn against(&self, names: &[&str]) -> Option<f64> {
         let best = names.iter().filter_map(|n| self.peers.get(n)).copied().reduce(f64::min)?;
@@ -138,8 +153,9 @@ pub fn summary(records: &[Record]) -> String {
 
 const HEADER: &str = "cases  geomean   worst    best   lost";
 
-fn line(out: &mut String, title: &str, ratios: &[f64]) {
+fn line(out: &mut String, title: &str, ratios: &[f64], failed: usize) {
     if let Some(r) = Ratios::of(ratios) {
+        let r = r.with_failed(failed);
         let Ratios { count, geomean, worst, best, lost } = r;
         let _ = writeln!(
             out,
@@ -152,21 +168,21 @@ fn line(out: &mut String, title: &str, ratios: &[f64]) {
 fn tables(out: &mut String, comparisons: &[Comparison<'_>]) {
     let _ = writeln!(out, "Time of the best of {} over ours", VENDORS.join(" and "));
     let _ = writeln!(out, "{:<28} {HEADER}", "");
-    let mut groups = BTreeMap::<_, Vec<f64>>::new();
+    let mut groups = BTreeMap::<_, (Vec<f64>, usize)>::new();
     for c in comparisons {
         let case = &c.ours.case;
-        if let Some(ratio) = c.against(&VENDORS) {
-            let key = (&case.operation, case.sorted, &case.dtype, case.columns);
-            groups.entry(key).or_default().push(ratio);
-        }
+        let key = (&case.operation, case.sorted, &case.dtype, case.columns);
+        let (ratios, failed) = groups.entry(key).or_default();
+        ratios.extend(c.against(&VENDORS));
+        *failed += usize::from(c.failed_beside(&VENDORS));
     }
-    for ((operation, sorted, dtype, columns), ratios) in &groups {
+    for ((operation, sorted, dtype, columns), (ratios, failed)) in &groups {
         let detail = match operation.as_str() {
             "spmm" => format!(" n={columns}"),
             "spgemm" => (if *sorted { " sorted" } else { " unsorted" }).to_owned(),
             _ => String::new(),
         };
-        line(out, &format!("{operation} {dtype}{detail}"), ratios);
+        line(out, &format!("{operation} {dtype}{detail}"), ratios, *failed);
     }
     for (name, _) in CRATE_BARS.iter().chain(&[("nalgebra-sparse", 0.0), ("scipy", 0.0)]) {
         let mut by_operation = BTreeMap::<_, Vec<f64>>::new();
@@ -174,7 +190,7 @@ fn tables(out: &mut String, comparisons: &[Comparison<'_>]) {
             by_operation.entry(&c.ours.case.operation).or_default().extend(c.against(&[name]));
         }
         for (operation, ratios) in &by_operation {
-            line(out, &format!("{operation} against {name}"), ratios);
+            line(out, &format!("{operation} against {name}"), ratios, 0);
         }
     }
 }
@@ -184,6 +200,10 @@ fn losses(out: &mut String, comparisons: &[Comparison<'_>]) {
         comparisons.iter().filter_map(|c| Some((c.against(&VENDORS)?, c))).collect();
     lost.retain(|(ratio, _)| *ratio < 1.0);
     lost.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if comparisons.iter().all(|c| c.against(&VENDORS).is_none()) {
+        let _ = writeln!(out, "\nNo ratios: neither {} took part", VENDORS.join(" nor "));
+        return;
+    }
     let _ = writeln!(out, "\nLosses: {} of {}", lost.len(), comparisons.len());
     for (ratio, c) in lost {
         let r = c.ours;
@@ -211,6 +231,10 @@ fn losses(out: &mut String, comparisons: &[Comparison<'_>]) {
 }
 
 fn bars(out: &mut String, comparisons: &[Comparison<'_>]) {
+    let told: Vec<_> = VENDORS.into_iter().chain(CRATE_BARS.map(|c| c.0)).collect();
+    if comparisons.iter().all(|c| c.against(&told).is_none()) {
+        return;
+    }
     let _ = writeln!(out, "\nBars");
     let mut verdict = |title: &str, found: f64, at_least: f64, aim: Option<f64>, note: &str| {
         let word = match aim {
@@ -288,6 +312,8 @@ mod tests {
         let r = Ratios::of(&[2.0, 0.5]).unwrap();
         assert!((r.geomean - 1.0).abs() < 1e-12);
         assert_eq!((r.count, r.worst, r.best, r.lost), (2, 0.5, 2.0, 0.5));
+        let r = r.with_failed(2);
+        assert_eq!((r.count, r.worst, r.lost, r.geomean), (4, 0.0, 0.75, 1.0));
         assert_eq!(Ratios::of(&[]), None);
     }
 

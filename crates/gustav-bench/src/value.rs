@@ -20,7 +20,7 @@ pub(crate) trait Value: Scalar {
     /// The crate of that name, where it is compiled in.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] for another name or a matrix that the crate refuses.
+    /// [`Error::Unsupported`] for another name or a matrix that the crate refuses.
     fn by_crate<'a>(
         name: &str,
         task: Task<'a, Self>,
@@ -103,5 +103,5 @@ fn compiled_in<'a, T: Scalar>(
     _task: Task<'a, T>,
     _threads: usize,
 ) -> Result<Box<dyn Engine<T> + 'a>> {
-    Err(Error::NoDevice { reason: format!("peer {name}: built without `peers`") })
+    Err(crate::engine::absent(name, "built without `peers`".into()))
 }

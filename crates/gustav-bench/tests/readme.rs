@@ -5,53 +5,72 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gustav_bench::{Ratios, Record, VENDORS, compare, pictures, read_records};
+use gustav_bench::{Comparison, Ratios, Record, VENDORS, compare, pictures, read_records};
 
-const BEGIN: &str = "<!-- from bench/records: begin -->\n";
-const END: &str = "<!-- from bench/records: end -->";
+/// Files of records whose names begin so, with the suites and the peers that count.
+struct Place {
+    name: &'static str,
+    suites: &'static [&'static str],
+    peers: &'static [&'static str],
+}
+
+const CPU: Place = Place { name: "cpu", suites: &["cpu"], peers: &VENDORS };
+const GPU: Place = Place {
+    name: "gpu",
+    suites: &["gpu", "gpu-spgemm"],
+    peers: &["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"],
+};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Records of the CPU suite, file after file.
-fn records() -> Vec<Record> {
+/// Records of a place, file after file.
+fn records(place: &Place) -> Vec<Record> {
     let mut files: Vec<PathBuf> = fs::read_dir(root().join("bench/records"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cpu-")))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.starts_with(place.name) && name.ends_with(".jsonl")
+        })
         .collect();
     files.sort();
-    files.iter().flat_map(|file| read_records(file).unwrap()).collect()
+    let all = files.iter().flat_map(|file| read_records(file).unwrap());
+    all.filter(|r| place.suites.contains(&r.suite.as_str())).collect()
 }
 
-fn table(records: &[Record]) -> String {
+fn table(place: &Place) -> String {
+    let records = records(place);
     let mut out = String::new();
     writeln!(out, "| product | type | matrices | geomean | worst | best | lost |").unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
-    let compared = compare(records, "auto");
+    let compared = compare(&records, "auto");
     let mut kinds: Vec<_> = compared
         .iter()
         .map(|c| &c.ours.case)
-        .map(|c| (c.operation.as_str(), c.columns, c.sorted, c.dtype.as_str()))
+        .map(|c| (c.operation.as_str(), c.columns, c.sorted, c.dtype.as_str(), c.layout.as_str()))
         .collect();
-    kinds.sort_by_key(|(operation, columns, sorted, dtype)| {
-        (["spmm", "spmv", "spgemm"].iter().position(|o| o == operation), *columns, *sorted, *dtype)
+    let rank = |operation: &str| ["spmm", "spmv", "spgemm"].iter().position(|o| *o == operation);
+    kinds.sort_by_key(|(operation, columns, sorted, dtype, layout)| {
+        (rank(operation), std::cmp::Reverse(*layout), *columns, *sorted, *dtype)
     });
     kinds.dedup();
-    for (operation, columns, sorted, dtype) in kinds {
-        let ratios: Vec<f64> = compared
-            .iter()
-            .filter(|c| {
-                let case = &c.ours.case;
-                (case.operation.as_str(), case.columns, case.sorted, case.dtype.as_str())
-                    == (operation, columns, sorted, dtype)
-            })
-            .filter_map(|c| c.against(&VENDORS))
-            .collect();
-        let Some(r) = Ratios::of(&ratios) else { continue };
+    for kind in kinds {
+        let (operation, columns, sorted, dtype, layout) = kind;
+        let of_kind = |c: &&Comparison<'_>| {
+            let case = &c.ours.case;
+            let dtype = case.dtype.as_str();
+            (case.operation.as_str(), case.columns, case.sorted, dtype, case.layout.as_str())
+                == kind
+        };
+        let own: Vec<_> = compared.iter().filter(of_kind).collect();
+        let ratios: Vec<f64> = own.iter().filter_map(|c| c.against(place.peers)).collect();
+        let failed = own.iter().filter(|c| c.failed_beside(place.peers)).count();
+        let Some(r) = Ratios::of(&ratios).map(|r| r.with_failed(failed)) else { continue };
         let product = match (operation, sorted) {
             ("spmm", _) if columns == 1 => "SpMM, 1 column".into(),
+            ("spmm", _) if layout != "row-major" => format!("SpMM, {columns} columns, {layout}"),
             ("spmm", _) => format!("SpMM, {columns} columns"),
             ("spmv", _) => "SpMV".into(),
             (_, true) => "SpGEMM, sorted".into(),
@@ -72,23 +91,30 @@ fn table(records: &[Record]) -> String {
 }
 
 #[test]
-fn the_table_is_that_of_the_records() {
+fn the_tables_are_those_of_the_records() {
     let path = root().join("README.md");
-    let text = fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the README marks where the table begins");
-    let (found, after) = rest.split_once(END).expect("the README marks where the table ends");
-    let table = table(&records());
-    if std::env::var_os("GUSTAV_WRITE_README").is_some() {
-        fs::write(&path, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
-        return;
+    let mut text = fs::read_to_string(&path).unwrap();
+    for place in [CPU, GPU] {
+        let marks =
+            ["begin", "end"].map(|at| format!("<!-- from bench/records: {} {at} -->", place.name));
+        let (before, rest) = text.split_once(&marks[0]).expect("where the table begins");
+        let (found, after) = rest.split_once(&marks[1]).expect("where the table ends");
+        let table = format!("\n{}", table(&place));
+        if std::env::var_os("GUSTAV_WRITE_README").is_some() {
+            text = format!("{before}{}{table}{}{after}", marks[0], marks[1]);
+        } else {
+            assert_eq!(found, table, "run this test with GUSTAV_WRITE_README=1");
+        }
     }
-    assert_eq!(found, table, "run this test with GUSTAV_WRITE_README=1");
+    if std::env::var_os("GUSTAV_WRITE_README").is_some() {
+        fs::write(&path, text).unwrap();
+    }
 }
 
 #[test]
 fn the_picture_is_that_of_the_records() {
     let path = root().join("docs/speed.svg");
-    let mut drawn = pictures(&records()).unwrap();
+    let mut drawn = pictures(&records(&CPU)).unwrap();
     assert_eq!(drawn.len(), 1, "records of the CPU are of one place");
     let drawn = drawn.remove(0);
     if std::env::var_os("GUSTAV_WRITE_README").is_some() {

@@ -15,6 +15,7 @@ use sprs::CsMatViewI;
 use sprs::prod::{csr_mulacc_dense_rowmaj, mul_acc_mat_vec_csr};
 use sprs::smmp::mul_csr_csr;
 
+use super::absent;
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
 use crate::timing::Runner;
 use crate::value::CpuValue;
@@ -52,7 +53,7 @@ struct CrateEngine<'a, T: CpuValue> {
 /// The crate of that name ready for a case.
 ///
 /// # Errors
-/// [`Error::NoDevice`] for another name or a matrix that the crate refuses.
+/// [`Error::Unsupported`] for another name or a matrix that the crate refuses.
 pub(crate) fn crate_engine<'a, T: CpuValue>(
     name: &str,
     task: Task<'a, T>,
@@ -87,7 +88,7 @@ impl<T: CpuValue> Engine<T> for CrateEngine<'_, T> {
     }
 
     fn versions(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([(self.name.into(), "as in Cargo.lock".into())])
+        BTreeMap::from([(self.name.into(), locked(self.name).into())])
     }
 
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
@@ -95,6 +96,13 @@ impl<T: CpuValue> Engine<T> for CrateEngine<'_, T> {
         self.product.execute()?;
         self.product.outcome(rows)
     }
+}
+
+/// The version of a crate that this was built with.
+fn locked(name: &str) -> &'static str {
+    let lock = include_str!("../../../../Cargo.lock");
+    let own = lock.split_once(&format!("name = \"{name}\"\nversion = \""));
+    own.and_then(|(_, rest)| rest.split('"').next()).unwrap_or("unknown")
 }
 
 /// A row-major C that is written again and again.
@@ -110,7 +118,7 @@ impl<T: Scalar> Kept<T> {
 }
 
 fn refuse(name: &str, why: impl std::fmt::Display) -> Error {
-    Error::NoDevice { reason: format!("peer {name}: {why}") }
+    absent(name, why.to_string())
 }
 
 fn no_product(name: &str) -> Error {

@@ -6,6 +6,7 @@ use std::path::Path;
 use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
 use serde_json::{Value, json};
 
+use super::absent;
 use super::{Engine, Outcome, PeerProcess, Prepared, Task};
 use crate::timing::Runner;
 
@@ -41,9 +42,8 @@ impl<T: Scalar> Runner for PeerEngine<'_, T> {
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
         let answer = self.process.ask(&json!({ "do": "run", "wake": wake, "repeats": repeats }))?;
         let times = answer.get("ms").cloned().unwrap_or_default();
-        serde_json::from_value(times).map_err(|e| Error::NoDevice {
-            reason: format!("peer {}: no times in {answer}: {e}", self.process.name()),
-        })
+        serde_json::from_value(times)
+            .map_err(|e| absent(self.process.name(), format!("no times in {answer}: {e}")))
     }
 }
 

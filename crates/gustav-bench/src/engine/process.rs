@@ -59,12 +59,22 @@ pub(crate) struct PeerProcess {
     versions: BTreeMap<String, String>,
 }
 
+/// A peer that cannot take part.
+pub(crate) fn absent(name: &str, reason: String) -> Error {
+    Error::Unsupported {
+        problem: "this run".into(),
+        backend: format!("peer {name}"),
+        reason,
+        nearest: "a Python that has it (--python, GUSTAV_PYTHON), or the other peers".into(),
+    }
+}
+
 impl PeerProcess {
     /// Starts `python script name`, the script that comes with the program unless `script`
     /// names another, with `threads` threads; `folder` is where arrays pass.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] with the peer's words when it cannot be had.
+    /// [`Error::Unsupported`] with the peer's words when it cannot be had.
     pub fn start(
         name: &str,
         python: &str,
@@ -72,7 +82,7 @@ impl PeerProcess {
         threads: usize,
         folder: &Path,
     ) -> Result<Self> {
-        let missing = |reason: String| Error::NoDevice { reason: format!("peer {name}: {reason}") };
+        let missing = |reason: String| absent(name, reason);
         let folder = folder.join(name);
         let io = |path: &Path| {
             let path = path.to_path_buf();
@@ -173,7 +183,7 @@ impl PeerProcess {
     }
 
     fn failure(&self, reason: String) -> Error {
-        Error::NoDevice { reason: format!("peer {}: {reason}", self.name) }
+        absent(&self.name, reason)
     }
 
     /// The last words of a peer that is gone.

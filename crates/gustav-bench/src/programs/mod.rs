@@ -23,6 +23,7 @@ use gustav_io::generate::Generator;
 
 use crate::cuda::Started;
 use crate::measure::compare;
+use crate::record::Held;
 use crate::timing::{Runner, interleave};
 use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
 
@@ -54,6 +55,12 @@ impl Solve {
             operation: self.program.clone(),
             ..Case::new(&self.generate, Operation::Spmm, self.columns, DType::F32)
         }
+    }
+
+    /// What a record file must hold for the program to be done.
+    pub(crate) fn asked(&self, threads: usize, seed: u64, gpu: Option<&str>) -> Held {
+        let gpu = gpu.map(str::to_owned);
+        Held { case: self.case(), shape: None, threads, seed, gpu }
     }
 
     /// Engines that take turns on `device`, as records name them.
@@ -90,7 +97,9 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let own = suite.programs.iter().enumerate();
     let own = own.filter(|(k, _)| args.part.is_none_or(|part| part.holds(*k)));
     for (_, solve) in own.filter(|(_, solve)| args.only.matches(&solve.case())) {
-        if records.holds(&solve.case(), &solve.engines(suite.device.as_deref())) {
+        let name = gpu.as_ref().map(|g| g.about.name.as_str());
+        let asked = solve.asked(device.threads().count(), args.seed, name);
+        if records.holds(&asked, &solve.engines(suite.device.as_deref())) {
             outcome.resumed += 1;
         } else if !end.is_due() {
             outcome.left += 1;

@@ -141,7 +141,8 @@ impl<'a, B: DrawingBackend> Canvas<'a, B> {
     pub fn point(&self, k: usize, (x, y): (f64, f64), opacity: f64) -> Result<()> {
         let colour = colour(k).mix(opacity);
         let r = 3.5;
-        let corners: &[(f64, f64)] = match k % 4 {
+        // Colours repeat after eight series, then with another shape.
+        let corners: &[(f64, f64)] = match (k + k / PALETTE.len()) % 4 {
             0 => {
                 let radius = (r * self.scale).round() as i32;
                 return self.draw(&Circle::new(self.pixel((x, y)), radius, colour.filled()));

@@ -26,7 +26,23 @@ pub(crate) fn height(figure: &Figure) -> u32 {
         Scale::Names(names) if names.len() > 8 => names.iter().map(String::len).max(),
         _ => None,
     };
-    (430 + 26 * figure.lines().saturating_sub(8) + 6 * upright.unwrap_or(0)) as u32
+    let legend = LINE as usize * legend_lines(figure).saturating_sub(2);
+    (430 + legend + 26 * figure.lines().saturating_sub(8) + 6 * upright.unwrap_or(0)) as u32
+}
+
+/// Lines of the legend, by letters of middling width.
+fn legend_lines(figure: &Figure) -> usize {
+    let series = figure.series.iter().map(|s| &s.name);
+    let names = series.chain(figure.rules.iter().map(|r| &r.1)).filter(|name| !name.is_empty());
+    let (mut lines, mut x) = (0, f64::INFINITY);
+    for name in names {
+        let entry = 40.0 + 7.0 * name.chars().count() as f64;
+        if x + entry > f64::from(WIDTH) - 2.0 * MARGIN {
+            (lines, x) = (lines + 1, 0.0);
+        }
+        x += entry;
+    }
+    lines
 }
 
 /// Draws `figure` on all of `area`, of which a point is `scale` pixels.

@@ -251,17 +251,24 @@ fn losses(sites: &[Site]) -> Table {
     }
 }
 
+// Upper over lower quartile above which a time is unsteady.
+const UNSTEADY: f64 = 2.0;
+
 fn faults(sites: &[Site]) -> Table {
     let mut rows = Vec::new();
     for site in sites {
         let all = site.records.iter().chain(&site.programs);
-        for r in all.filter(|r| r.status != Status::Ok) {
-            let word = match r.status {
-                Status::Wrong => "WRONG",
-                Status::Failed => "failed",
-                _ => "skipped",
+        for r in all {
+            let spread = r.lower_ms.zip(r.upper_ms).filter(|(low, high)| *high > UNSTEADY * low);
+            let (word, why) = match (r.status, spread) {
+                (Status::Wrong, _) => ("WRONG", r.message.clone().unwrap_or_default()),
+                (Status::Failed, _) => ("failed", r.message.clone().unwrap_or_default()),
+                (Status::Skipped, _) => ("skipped", r.message.clone().unwrap_or_default()),
+                (Status::Ok, Some((low, high))) => {
+                    ("unsteady", format!("quartiles {low:.4} and {high:.4} ms"))
+                }
+                (Status::Ok, None) => continue,
             };
-            let why = r.message.clone().unwrap_or_default();
             rows.push(vec![
                 site.name.clone(),
                 word.into(),
@@ -273,10 +280,12 @@ fn faults(sites: &[Site]) -> Table {
     }
     Table {
         id: "faults",
-        title: "Wrong, failed, skipped",
-        caption: "Results that the oracle refused, engines that gave up, and cases that were not \
-                  tried. None of them has a time."
-            .into(),
+        title: "Wrong, failed, skipped, unsteady",
+        caption: format!(
+            "Results that the oracle refused, engines that gave up, and cases that were not \
+             tried: none of them has a time. Of unsteady ones the upper quartile is more than \
+             {UNSTEADY} times the lower: their ratios say little."
+        ),
         head: &["place", "how", "engine", "case", "why"],
         rows,
     }

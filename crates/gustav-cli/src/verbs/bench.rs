@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gustav_bench::{BenchArgs, Filter, Forecast, Part};
+use gustav_bench::{BenchArgs, Filter, Forecast, Part, Status};
 use serde::Serialize;
 
 use crate::args::Telling;
@@ -11,8 +11,9 @@ use crate::output;
 
 /// Measure algorithms and peers side by side, and record every result
 ///
-/// Results are checked in the same run: exit status 1 when one is wrong. A record file that
-/// exists is continued: what it holds is not measured again.
+/// Results are checked in the same run: exit status 1 when the records hold a wrong one, or a
+/// matrix cannot be read. A record file that exists is continued: what it holds of the same
+/// matrices, threads, seed and device is not measured again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A suite (its name or .toml file), or matrices: files, folders, gen: descriptions
@@ -114,7 +115,8 @@ pub fn run(args: &Args) -> Result {
         failed: outcome.failed,
         left: outcome.left,
     };
-    let mut text = gustav_bench::summary(&gustav_bench::read_records(&record)?);
+    let records = gustav_bench::read_records(&record)?;
+    let mut text = gustav_bench::summary(&records);
     let Report { record, measured, resumed, wrong, failed, left } = &report;
     text += &format!(
         "{measured} cases measured, {resumed} resumed, {wrong} wrong results, {failed} failed \
@@ -124,7 +126,10 @@ pub fn run(args: &Args) -> Result {
         text += &format!("{left} cases are left: the same command goes on from there\n");
     }
     output::tell(args.telling, &report, &text)?;
-    Ok(if outcome.wrong == 0 { Outcome::Done } else { Outcome::Failed })
+    // A result that was wrong stays so until it is measured again, whichever run it was.
+    let right = records.iter().all(|r| r.status != Status::Wrong);
+    let read = outcome.unread == 0;
+    Ok(if right && read { Outcome::Done } else { Outcome::Failed })
 }
 
 /// Says what `asked` would measure.

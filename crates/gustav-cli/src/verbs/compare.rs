@@ -13,7 +13,7 @@ use crate::output;
 /// Compare two files of records: what became slower or faster beyond noise
 ///
 /// Noise is three standard errors of the medians, from the quartiles and rounds of the records.
-/// Exit status 1 when one of our results became slower, wrong, or failed.
+/// Exit status 1 when one of our results became slower, wrong, failed, or is gone.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Records from before
@@ -31,6 +31,9 @@ pub struct Args {
     /// Compare records of different machines or devices
     #[arg(long)]
     across_machines: bool,
+    /// The new records are a part of the cases: those that they lack are no regression
+    #[arg(long)]
+    partial: bool,
     #[command(flatten)]
     telling: Telling,
 }
@@ -59,10 +62,11 @@ pub fn run(args: &Args) -> Result {
         threshold: args.threshold / 100.0,
         relative_to: args.relative_to.clone(),
         across_machines: args.across_machines,
+        partial: args.partial,
     };
     let changes = changes(&read_records(&args.old)?, &read_records(&args.new)?, &how)?;
     let text = text(&changes);
-    let outcome = if changes.regressed() { Outcome::Failed } else { Outcome::Done };
+    let outcome = if changes.regressed(&how) { Outcome::Failed } else { Outcome::Done };
     let report = Report {
         old: args.old.display().to_string(),
         new: args.new.display().to_string(),
@@ -119,9 +123,15 @@ fn text(changes: &Changes) -> String {
     };
     mean("ours", &changes.ours);
     mean("peers", &changes.peers);
-    let [slower, faster, same, broken] =
-        [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Broken]
-            .map(|v| changes.count(v));
-    let _ = writeln!(out, "{slower} slower, {faster} faster, {same} same, {broken} broken");
+    let counts = [
+        (changes.count(Verdict::Slower), "slower"),
+        (changes.count(Verdict::Faster), "faster"),
+        (changes.count(Verdict::Same), "same"),
+        (changes.count(Verdict::Broken), "broken"),
+        (changes.count(Verdict::Untimed), "untimed"),
+        (changes.ours_missing, "missing"),
+    ];
+    let counts: Vec<_> = counts.iter().map(|(count, word)| format!("{count} {word}")).collect();
+    let _ = writeln!(out, "{}", counts.join(", "));
     out
 }

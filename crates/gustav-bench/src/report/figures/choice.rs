@@ -33,7 +33,7 @@ impl<'a> Choice<'a> {
     fn of(round: &[&'a Record]) -> Option<Self> {
         let auto = round.iter().find(|r| r.engine == "gustav" && r.algorithm == "auto")?;
         let named =
-            |r: &&&'a Record| r.engine == "gustav" && !CHOOSERS.contains(&r.algorithm.as_str());
+            |r: &&&'a Record| r.engine == "gustav" && !CHOOSERS.contains(&plain(&r.algorithm));
         let named: Vec<_> = round.iter().filter(named).copied().collect();
         let best = named.iter().min_by(|a, b| time(a).total_cmp(&time(b)))?;
         let chosen = plain(auto.chosen.as_deref()?);
@@ -48,9 +48,9 @@ fn time(r: &Record) -> f64 {
     r.execute_ms.unwrap_or(f64::INFINITY)
 }
 
-/// The algorithm without its configuration.
+/// The algorithm without its configuration and row order.
 fn plain(name: &str) -> &str {
-    name.split('#').next().unwrap_or(name)
+    name.split(['#', '@']).next().unwrap_or(name)
 }
 
 /// A confusion matrix and a histogram of losses for every place and operation.

@@ -80,9 +80,10 @@ pub(crate) fn roofline(sites: &[Site]) -> Vec<Figure> {
                 title: format!("{name} {dtype}, {}: roofline", site.name),
                 caption: "A point a matrix. Operations per byte count A, B and C moved once, at \
                           the copy bandwidth measured in the same run (that of the largest \
-                          operands, and the highest of any size where that differs). The gather limit reads a row \
-                          of B from L2 for every nonzero; products that reuse B above L2 can \
-                          pass it."
+                          operands, and the highest of any size where that differs). Reading \
+                          alone is faster than copying, and caches faster than memory: points \
+                          can lie above the lines. The gather limit reads a row of B from L2 for \
+                          every nonzero; products that reuse B above L2 can pass it."
                     .into(),
                 x: Axis::log("operations per byte"),
                 y: Axis::log("GFLOP/s"),

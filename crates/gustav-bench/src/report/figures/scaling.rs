@@ -44,7 +44,9 @@ pub(crate) fn sizes(sites: &[Site]) -> Vec<Figure> {
             figures.push(Figure {
                 id: slug(&format!("size {} {name} {variant} {sparsity}", site.name)),
                 title: format!("{name} {variant}, {}: {percent} % zeros", site.name),
-                caption: "Random N x N matrices times themselves.".into(),
+                caption: "Random N x N matrices times themselves, on the most threads that were \
+                          measured."
+                    .into(),
                 x: Axis::log("N"),
                 y: Axis::log("time (ms)"),
                 series: series(engines, Mark::Line),
@@ -99,8 +101,8 @@ pub(crate) fn threads(sites: &[Site]) -> Vec<Figure> {
         id: slug(&format!("threads {cpu} {operation}")),
         title: format!("{operation}: scaling with threads"),
         caption: format!("Geomean over the cases that every number of threads has. {cpu}."),
-        x: Axis::linear("threads"),
-        y: Axis::linear("speed-up over the fewest threads"),
+        x: Axis::log("threads"),
+        y: Axis::log("speed-up over the fewest threads"),
         series: series(groups, Mark::Line),
         rules: Vec::new(),
     });

@@ -22,8 +22,10 @@ pub(super) fn sweep<K: Ord>(
     point: impl Fn(&Record) -> Option<(f64, f64)>,
 ) -> BTreeMap<(K, Product), BTreeMap<String, Points>> {
     let mut groups = BTreeMap::<_, BTreeMap<_, Points>>::new();
+    // One number of threads: how times change with it is a figure of its own.
+    let threads = site.records.iter().map(|r| r.threads).max();
     for (case, round) in site.rounds() {
-        for r in round {
+        for r in round.into_iter().filter(|r| Some(r.threads) == threads) {
             let Some((key, point)) = key(r).zip(point(r)) else { continue };
             let engines = groups.entry((key, Product::of(case))).or_default();
             engines.entry(site.engine(r)).or_default().push(point);
@@ -54,7 +56,8 @@ pub(crate) fn density(sites: &[Site]) -> Vec<Figure> {
             figures.push(Figure {
                 id: slug(&format!("density {} {name} {variant} {rows}x{cols}", site.name)),
                 title: format!("{name} {variant}, {}: {rows} x {cols} by density", site.name),
-                caption: "Random matrices with the same number of nonzeros in every row.".into(),
+                caption: "Random matrices of one shape; on the most threads that were measured."
+                    .into(),
                 x: Axis::log("filled (%)"),
                 y: Axis::log("time (ms)"),
                 series: series(engines, Mark::Line),
