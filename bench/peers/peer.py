@@ -1,7 +1,8 @@
 """One peer library behind the benchmark's protocol (bench/PROTOCOL.md).
 
 Started as `python peer.py NAME`; reads one JSON object per line from standard input and answers
-each with one JSON object on one line of standard output. NAME is a key of PEERS at the end.
+each with one JSON object on one line of standard output. NAME is a key of PEERS at the end, or of
+gpu_peers.py.
 """
 
 import ctypes
@@ -43,12 +44,19 @@ def timed(call, args):
     return (clock() - start) / 1e6
 
 
+def numpy_type(name):
+    types = {"f32": np.float32, "f64": np.float64}
+    if name not in types:
+        raise RuntimeError(f"values of type {name} are not measured here: f32 and f64 are")
+    return types[name]
+
+
 class Csr:
     """A matrix as it came: offsets and indices of 32 bits, values of the case's type."""
 
     def __init__(self, message):
         self.rows, self.cols = message["rows"], message["cols"]
-        self.dtype = {"f32": np.float32, "f64": np.float64}[message["dtype"]]
+        self.dtype = numpy_type(message["dtype"])
         self.offsets = load(message["offsets"], np.int32)
         self.indices = load(message["indices"], np.int32)
         self.values = load(message["values"], self.dtype)
@@ -495,7 +503,7 @@ def call_overhead(function, args):
 
 class Session:
     def __init__(self, name):
-        self.name, self.peer = name, PEERS[name]()
+        self.name, self.peer = name, peers(name)[name]()
         self.matrices, self.pool, self.case = {}, None, None
         self.overhead = self.peer.call_ms()
 
@@ -522,7 +530,7 @@ class Session:
     def dense(self, message):
         self.release(message)
         self.pool = None
-        self.pool = load(message["values"], {"f32": np.float32, "f64": np.float64}[message["dtype"]])
+        self.pool = load(message["values"], numpy_type(message["dtype"]))
         return {}
 
     def prepare(self, message):
@@ -572,6 +580,17 @@ class Session:
 
 
 PEERS = {"mkl": Mkl, "graphblas": GraphBlas, "scipy": Scipy, "torch": Torch}
+
+
+def peers(name):
+    if name in PEERS:
+        return PEERS
+    import gpu_peers
+
+    if name not in gpu_peers.PEERS:
+        known = ", ".join([*PEERS, *gpu_peers.PEERS])
+        raise RuntimeError(f"no peer has that name: {known} are known")
+    return gpu_peers.PEERS
 
 
 def main():

@@ -48,7 +48,6 @@ pub use record::{Record, RecordFile, Stage, Status, read as read_records};
 pub use report::{Report, Written, pictures};
 pub use run::run;
 pub use schedule::forecast;
-pub use study::{study, tables};
 pub use suite::{Engines, Products, Source, Suite};
 pub use summary::{Comparison, Ratios, VENDORS, compare, summary};
 pub use timing::Timing;

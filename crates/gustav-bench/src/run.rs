@@ -8,7 +8,7 @@ use gustav_plan::Density;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::End;
-use crate::cuda::Started;
+use crate::cuda::{PROCESSES, Started};
 use crate::engine::Task;
 use crate::listing;
 use crate::measure::{Setting, measure};
@@ -18,6 +18,7 @@ use crate::value::Value;
 use crate::workload::{Workload, products, random, with_fresh_values};
 use crate::{
     Bandwidth, BenchArgs, Machine, Outcome, Record, RecordFile, Status, Suite, allocator, programs,
+    study,
 };
 
 // Bins of the picture of a matrix that its first record keeps.
@@ -39,6 +40,9 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     if !suite.programs.is_empty() {
         return programs::run(args, &suite);
     }
+    if suite.study && suite.device.is_some() {
+        return study::run(args, &suite);
+    }
     let threads = Threads::new(args.threads(), true)?;
     let folder = tempfile::tempdir().map_err(|source| Error::Io {
         path: std::env::temp_dir(),
@@ -54,9 +58,12 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     };
     let (workloads, mut notes) = listing::list(&suite)?;
     let mut records = RecordFile::open(&args.record)?;
-    let gpu = suite.device.as_ref().map(|d| Started::new(d, &suite.engines.peers)).transpose()?;
-    let on_cpu: &[String] = if gpu.is_some() { &[] } else { &suite.engines.peers };
-    let (peers, missing) = Peers::start(on_cpu, launch);
+    let (within, without): (Vec<_>, Vec<_>) = suite.engines.peers.iter().cloned().partition(|p| {
+        let process = PROCESSES.contains(&p.as_str());
+        suite.device.is_some() && !process
+    });
+    let gpu = suite.device.as_ref().map(|d| Started::new(d, &within)).transpose()?;
+    let (peers, missing) = Peers::start(&without, launch);
     notes.extend(missing);
 
     let mut outcome = Outcome { notes, ..Outcome::default() };

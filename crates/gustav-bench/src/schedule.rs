@@ -27,7 +27,8 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
         suite.device = (device != "cpu").then(|| device.clone());
     }
     let on_gpu = suite.device.is_some();
-    let there = |peer: &String| cuda::PEERS.contains(&peer.as_str()) == on_gpu;
+    let gpus = |peer: &str| cuda::PEERS.contains(&peer) || cuda::PROCESSES.contains(&peer);
+    let there = |peer: &String| gpus(peer) == on_gpu;
     suite.engines.peers.retain(there);
     suite.engines.peers = args.peers.clone().unwrap_or(suite.engines.peers);
     let folder = args.corpus.clone();

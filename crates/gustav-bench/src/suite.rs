@@ -39,6 +39,10 @@ pub struct Suite {
     /// The matrices.
     #[serde(default)]
     pub matrices: Vec<Source>,
+    /// Whether the five implementations of Chen, Chen, Shih and Lee (2025) are measured on a GPU,
+    /// which start from different places, in place of engines in turns.
+    #[serde(default)]
+    pub study: bool,
     /// What is computed with each.
     #[serde(default)]
     pub products: Products,

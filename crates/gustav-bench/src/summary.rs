@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::{Case, Record, Status, programs};
+use crate::{Case, Record, Status, programs, study};
 
 /// The peers that the bars are set against.
 pub const VENDORS: [&str; 2] = ["mkl", "graphblas"];
@@ -146,6 +146,9 @@ pub fn summary(records: &[Record]) -> String {
     }
     if !around.is_empty() {
         out += &programs::summary(&around);
+    }
+    if records.iter().any(|r| r.algorithm == "shared-row+csr") {
+        out += &format!("\n{}", study::tables(records));
     }
     faults(&mut out, records);
     out

@@ -25,6 +25,9 @@ use crate::value::Value;
 pub(crate) const PEERS: [&str; 4] =
     ["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"];
 
+/// Names of libraries that multiply on a GPU in a process of their own.
+pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
+
 /// The GPU, as far as its driver tells, and what its memory was measured to give.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gpu {

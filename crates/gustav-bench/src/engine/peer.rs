@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
+use gustav_core::{Buffer, Csr, Error, Layout, Operation, Result, Scalar};
 use serde_json::{Value, json};
 
 use super::absent;
@@ -23,6 +23,9 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
     /// # Errors
     /// The peer's own.
     pub fn prepare(process: &'a mut PeerProcess, task: Task<'a, T>, b_is_a: bool) -> Result<Self> {
+        if task.layout != Layout::RowMajor {
+            return Err(absent(process.name(), "it is asked for row-major products only".into()));
+        }
         let b = match (task.operation, b_is_a) {
             (Operation::Spgemm, true) => json!("a"),
             (Operation::Spgemm, false) => json!("b"),

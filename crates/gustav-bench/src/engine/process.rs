@@ -14,6 +14,7 @@ use super::dtype_name;
 
 /// The script that is the other side, unless another one is named.
 const SCRIPT: &str = include_str!("../../../../bench/peers/peer.py");
+const GPU_SCRIPT: &str = include_str!("../../../../bench/peers/gpu_peers.py");
 // A peer that says nothing for this long has hung.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -93,6 +94,8 @@ impl PeerProcess {
         let script = match script {
             Some(script) => script,
             None => {
+                let gpu = folder.join("gpu_peers.py");
+                std::fs::write(&gpu, GPU_SCRIPT).map_err(io(&gpu))?;
                 std::fs::write(&own, SCRIPT).map_err(io(&own))?;
                 &own
             }

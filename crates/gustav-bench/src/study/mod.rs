@@ -14,53 +14,69 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use gustav_core::{Csr, CsrView, DType, Error, Operation, Result, Scalar};
 use gustav_cpu::Threads;
+use gustav_plan::Algorithm;
 use gustav_testkit::oracle;
 
 use crate::check::take_rows;
 use crate::cuda::Started;
 use crate::listing;
+use crate::schedule::{self, Typed};
 use crate::timing::quantile;
 use crate::value::Value;
 use crate::workload::{products, with_fresh_values};
-use crate::{Case, Machine, Record, RecordFile, Status, Suite};
+use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
 
-pub use tables::tables;
+pub(crate) use tables::tables;
 
 /// Threads of the paper's tables.
-pub const THREADS: [usize; 4] = [4, 8, 16, 32];
+const THREADS: [usize; 4] = [4, 8, 16, 32];
 
 // Rows of C that are compared with the oracle.
 const ROWS: usize = 24;
 
-/// Measures the matrices of `suite` whose name holds `only`, on the GPU that the suite names, else
-/// on the first, and appends records to the file at `path`.
+/// Measures the matrices of `suite` that `args` asks for and the file does not hold, on the GPU that
+/// the suite names.
 ///
 /// # Errors
 /// For what stops the whole run: a matrix that cannot be made, no GPU, a file that cannot be
 /// written. An implementation that fails is a record.
-pub fn study(suite: &Suite, only: &str, path: &std::path::Path) -> Result<Vec<Record>> {
+pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let gpu = Started::new(suite.device.as_deref().unwrap_or("cuda:0"), &[])?;
-    let mut file = RecordFile::open(path)?;
+    let mut file = RecordFile::open(&args.record)?;
     let machine = Machine::describe();
-    let cores = machine.cores;
-    let threads = THREADS.into_iter().filter(|t| *t <= cores);
+    let threads = THREADS.into_iter().filter(|t| *t <= machine.cores);
     let threads = threads.map(|t| Threads::new(t, true)).collect::<Result<Vec<_>>>()?;
-    let mut all = Vec::new();
-    for workload in listing::list(suite)?.0.iter().filter(|w| w.name.contains(only)) {
-        let pattern = workload.load(1)?;
-        for dtype in &suite.products.dtypes {
-            let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads };
-            let records = match dtype {
+    let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads, seed: args.seed };
+    let (mut outcome, end) = (Outcome::default(), args.end());
+    for (workload, cases) in schedule::cases(args, suite, &listing::list(suite)?.0) {
+        // One of the last that is measured of a matrix.
+        let last = [format!("gustav:{}", Algorithm::SharedRow)];
+        let held =
+            |c: &Typed| file.holds(&c.asked(workload, 0, args.seed, Some(&gpu.about.name)), &last);
+        let (done, left): (Vec<_>, Vec<_>) = cases.into_iter().partition(held);
+        outcome.resumed += done.len();
+        if left.is_empty() {
+            continue;
+        }
+        if !end.is_due() {
+            outcome.left += left.len();
+            continue;
+        }
+        let pattern = workload.load(args.seed)?;
+        for case in left {
+            let records = match case.dtype {
                 DType::F64 => {
                     study.matrix(&workload.name, &with_fresh_values::<f64>(&pattern, 3)?)?
                 }
                 _ => study.matrix(&workload.name, &with_fresh_values::<f32>(&pattern, 3)?)?,
             };
+            outcome.measured += 1;
+            outcome.wrong += records.iter().filter(|r| r.status == Status::Wrong).count();
+            outcome.failed += records.iter().filter(|r| r.status == Status::Failed).count();
             file.append(&records)?;
-            all.extend(records);
         }
     }
-    Ok(all)
+    Ok(outcome)
 }
 
 /// What is the same for all matrices.
@@ -69,6 +85,7 @@ struct Study<'a> {
     gpu: &'a Started,
     machine: &'a Machine,
     threads: &'a [Threads],
+    seed: u64,
 }
 
 impl Study<'_> {
@@ -83,7 +100,7 @@ impl Study<'_> {
             machine: self.machine.clone(),
             gpu: Some(self.gpu.about.clone()),
             group: group as u64,
-            seed: 1,
+            seed: self.seed,
             versions: [("gustav".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
             ..Record::blank(case).on(name.split(':').next().unwrap_or_default(), &a.view())
         };
