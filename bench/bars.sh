@@ -11,5 +11,5 @@ only=${2:-}
 if [ ! -d ../shared/corpus ]; then
   echo "../shared/corpus is not there: synthetic matrices only" >&2
 fi
-cargo build --release --package gustav-bench --example bench
+cargo build --release --package gustav-bench --features peers --example bench
 "${CARGO_TARGET_DIR:-target}/release/examples/bench" cpu "$record" "$only"

@@ -44,7 +44,7 @@ pub use cuda::Gpu;
 pub use derived::Derived;
 pub use machine::{Bandwidth, Machine};
 pub use programs::Solve;
-pub use record::{Record, RecordFile, Stage, Status, read as read_records};
+pub use record::{Record, RecordFile, Stage, Status, parse as parse_records, read as read_records};
 pub use report::{Report, Written, pictures};
 pub use run::run;
 pub use schedule::forecast;

@@ -33,7 +33,9 @@ impl<'a> Peers<'a> {
                 if cfg!(feature = "peers") {
                     crates.push(name.clone());
                 } else {
-                    notes.push(format!("peer {name}: this program was built without `peers`"));
+                    notes.push(format!(
+                        "peer {name}: this program was built without `--features gustav-bench/peers`"
+                    ));
                 }
                 continue;
             }

@@ -216,9 +216,17 @@ impl Record {
 /// [`Error::Io`] when the file cannot be read, [`Error::Parse`] for a line that is no record.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
     let io = |source| Error::Io { path: path.into(), action: "read", source };
-    let mut reader = BufReader::new(File::open(path).map_err(io)?);
+    parse(BufReader::new(File::open(path).map_err(io)?), path)
+}
+
+/// The records in the text of a file, which errors call `path`; as [`read`].
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(mut text: impl BufRead, path: &Path) -> Result<Vec<Record>> {
+    let io = |source| Error::Io { path: path.into(), action: "read", source };
     let (mut records, mut line, mut number) = (Vec::new(), String::new(), 0);
-    while reader.read_line(&mut line).map_err(io)? > 0 {
+    while text.read_line(&mut line).map_err(io)? > 0 {
         number += 1;
         if !line.ends_with('\n') {
             break;

@@ -1,44 +1,13 @@
-//! Seeded mutations of small files through the functions of the fuzz targets: seconds in a
-//! normal run, as long as `GUSTAV_FUZZ_SECONDS` says otherwise.
+//! Seeded mutations of small files and descriptions through the functions of the fuzz targets.
 
 use std::io::{Cursor, Write};
-use std::time::{Duration, Instant};
 
 use gustav_core::{Csr, Dense, Layout};
 use gustav_io::{WriteOptions, write_csr, write_dense};
-use rand::{Rng, RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
+use gustav_testkit::mutation;
 
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../fuzz/src/files.rs"]
 mod gustav_fuzz;
-
-/// Tokens that parsers stumble over.
-const TOKENS: [&[u8]; 24] = [
-    b"0",
-    b"-1",
-    b"1",
-    b"4294967295",
-    b"4294967296",
-    b"9007199254740993",
-    b"18446744073709551615",
-    b"18446744073709551616",
-    b"nan",
-    b"-inf",
-    b"1e400",
-    b"1e-400",
-    b"1e",
-    b".",
-    b"+",
-    b"\n",
-    b"\r\n",
-    b"%",
-    b"\0",
-    b"\xff",
-    b" ",
-    b",",
-    b"(",
-    b"'",
-];
 
 /// Valid files of every format.
 fn seeds() -> Vec<Vec<u8>> {
@@ -100,67 +69,39 @@ fn stored_npz() -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-fn mutate(file: &mut Vec<u8>, random: &mut Pcg64Mcg) {
-    for _ in 0..random.random_range(1..5) {
-        let at = random.random_range(0..=file.len());
-        let end = (at + random.random_range(0..12)).min(file.len());
-        match random.random_range(0..6) {
-            0 => file.truncate(at),
-            1 if at < file.len() => file[at] ^= 1 << random.random_range(0..8),
-            2 => {
-                file.drain(at..end);
-            }
-            3 => {
-                let copy = file[at..end].to_vec();
-                let to = random.random_range(0..=file.len());
-                file.splice(to..to, copy);
-            }
-            4 => {
-                let token = TOKENS[random.random_range(0..TOKENS.len())];
-                file.splice(at..end, token.iter().copied());
-            }
-            _ => {
-                let byte = random.next_u64() as u8;
-                file.insert(at, byte);
-            }
-        }
-    }
-}
-
-/// Prints the input when a parser panics on it.
-struct Witness<'a>(&'a [u8]);
-
-impl Drop for Witness<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("the input was b\"{}\"", self.0.escape_ascii());
-        }
-    }
+#[test]
+fn mutated_files_give_matrices_or_errors() {
+    let inputs = mutation::run(&seeds(), |seed, file| {
+        gustav_fuzz::any(file);
+        // The same bytes as the body behind a sound beginning.
+        let body = &file[file.len().min(seed.len() / 3)..];
+        gustav_fuzz::matrix_market(body);
+        gustav_fuzz::npz(body);
+        gustav_fuzz::npy(body);
+        gustav_fuzz::smtx(body);
+    });
+    assert!(inputs > 0);
 }
 
 #[test]
-fn mutated_files_give_matrices_or_errors() {
-    let seconds = std::env::var("GUSTAV_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok());
-    let limit = Duration::from_secs(seconds.unwrap_or(3));
-    let seeds = seeds();
-    let start = Instant::now();
-    let mut random = Pcg64Mcg::seed_from_u64(20);
-    let mut inputs = 0u64;
-    while start.elapsed() < limit {
-        for seed in &seeds {
-            let mut file = seed.clone();
-            mutate(&mut file, &mut random);
-            let _witness = Witness(&file);
-            gustav_fuzz::any(&file);
-            // The same bytes as the body behind a sound beginning.
-            let body = &file[file.len().min(seed.len() / 3)..];
-            gustav_fuzz::matrix_market(body);
-            gustav_fuzz::npz(body);
-            gustav_fuzz::npy(body);
-            gustav_fuzz::smtx(body);
-            inputs += 1;
-        }
-    }
-    println!("{inputs} inputs");
-    assert!(inputs > 0);
+fn mutated_descriptions_give_matrices_or_errors() {
+    let seeds: Vec<Vec<u8>> = [
+        "grid5:7x5",
+        "grid27:4x3x5",
+        "fem:3x3x2,3",
+        "rmat:7,4,0.4,0.3,0.2,0.1",
+        "uniform:60x90,7",
+        "sparse:110x70,0.9",
+        "block:30,8",
+        "road:30x20",
+        "power-law:70x300,2,2.1",
+        "banded:40,3",
+        "diagonal:25",
+        "hubs:100x500,3,4,200",
+        "pruned:64x25,0.8",
+        "empty:300x200,6,0.9",
+    ]
+    .map(|text| text.into())
+    .into();
+    assert!(mutation::run(&seeds, |_, text| gustav_fuzz::generator(text)) > 0);
 }

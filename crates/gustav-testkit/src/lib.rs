@@ -1,5 +1,5 @@
-//! Is it right? The oracle with its error bound, and the battery of matrices that every
-//! algorithm of every backend must pass.
+//! Is it right? The oracle with its error bound, the battery of matrices that every algorithm of
+//! every backend must pass, and mutated input for parsers.
 //!
 //! ```
 //! use gustav_core::{Dense, Csr, SemiringKind};
@@ -14,4 +14,5 @@
 //! ```
 
 pub mod battery;
+pub mod mutation;
 pub mod oracle;
