@@ -14,7 +14,7 @@ pub const ALIGN: usize = 64;
 
 // From this size on, pages are worth asking the system for in large units.
 const HUGE: usize = 4 << 20;
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 // From this size on, freed blocks are kept for the next owner.
 const RECYCLED: usize = 64 << 10;
 // From this size on, an allocation is held against the memory that is free.
@@ -262,7 +262,7 @@ impl<T> Drop for Buffer<T> {
             // need no drop.
             unsafe {
                 if self.layout.size() >= RECYCLED && self.layout.align() >= ALIGN {
-                    recycle::give(raw, self.layout);
+                    recycle::give(raw, self.layout, self.len * size_of::<T>());
                 } else {
                     dealloc(raw, self.layout);
                 }

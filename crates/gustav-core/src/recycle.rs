@@ -7,11 +7,13 @@
 use std::alloc::{Layout, dealloc};
 use std::sync::{Mutex, OnceLock};
 
-use crate::buffer::meminfo;
+use crate::buffer::{HUGE_PAGE, meminfo};
 
 struct Block {
     ptr: *mut u8,
     layout: Layout,
+    /// Bytes that may have pages.
+    held: usize,
 }
 
 // SAFETY: a block owns its memory and nothing else refers to it.
@@ -47,18 +49,22 @@ pub(crate) fn take(bytes: usize) -> Option<(*mut u8, Layout)> {
     Some((block.ptr, block.layout))
 }
 
-/// Keeps a block, and frees those kept for longest when there are too many.
+/// Keeps a block, and frees those kept for longest when there are too many. Room behind the
+/// `used` bytes at its start goes back to the system, so that a matrix in a block for an upper
+/// bound counts as what it is.
 ///
 /// # Safety
 /// `ptr` was allocated with `layout` by the global allocator, and nothing refers to it any more.
-pub(crate) unsafe fn give(ptr: *mut u8, layout: Layout) {
-    let block = Block { ptr, layout };
+pub(crate) unsafe fn give(ptr: *mut u8, layout: Layout, used: usize) {
+    // SAFETY: promised by the caller.
+    let held = layout.size() - unsafe { shed(ptr, layout, used) };
+    let block = Block { ptr, layout, held };
     let Ok(mut blocks) = BLOCKS.lock() else { return };
     blocks.push(block);
-    let mut kept: usize = blocks.iter().map(|b| b.layout.size()).sum();
+    let mut kept: usize = blocks.iter().map(|b| b.held).sum();
     let mut excess = 0;
     while kept > limit() || blocks.len() - excess > KEPT {
-        kept -= blocks[excess].layout.size();
+        kept -= blocks[excess].held;
         excess += 1;
     }
     let freed: Vec<Block> = blocks.drain(..excess).collect();
@@ -66,8 +72,59 @@ pub(crate) unsafe fn give(ptr: *mut u8, layout: Layout) {
     drop(freed);
 }
 
+/// Gives the whole huge pages behind the `used` bytes of a block back to the system; how many
+/// bytes they have.
+///
+/// # Safety
+/// As [`give`].
+#[cfg(target_os = "linux")]
+unsafe fn shed(ptr: *mut u8, layout: Layout, used: usize) -> usize {
+    let (start, end) = (used.next_multiple_of(HUGE_PAGE), layout.size() / HUGE_PAGE * HUGE_PAGE);
+    if layout.align() < HUGE_PAGE || start >= end {
+        return 0;
+    }
+    // SAFETY: the range lies in a block that nobody reads any more, on page boundaries.
+    let done = unsafe { libc::madvise(ptr.add(start).cast(), end - start, libc::MADV_DONTNEED) };
+    if done == 0 { end - start } else { 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+unsafe fn shed(_ptr: *mut u8, _layout: Layout, _used: usize) -> usize {
+    0
+}
+
 /// Frees every kept block.
 pub(crate) fn clear() {
     let blocks = BLOCKS.lock().map(|mut b| std::mem::take(&mut *b));
     drop(blocks);
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::alloc::{alloc, dealloc};
+
+    use super::*;
+
+    #[test]
+    fn room_that_was_not_used_is_not_held() {
+        for (pages, align, used, shed_pages) in [
+            (4, HUGE_PAGE, HUGE_PAGE + 1, 2),
+            (4, HUGE_PAGE, 4 * HUGE_PAGE, 0),
+            (4, HUGE_PAGE, 0, 4),
+            (4, 64, 0, 0),
+        ] {
+            let layout = Layout::from_size_align(pages * HUGE_PAGE, align).unwrap();
+            // SAFETY: the block is written within its size, and freed once.
+            unsafe {
+                let block = alloc(layout);
+                assert!(!block.is_null());
+                block.write_bytes(7, layout.size());
+                assert_eq!(shed(block, layout, used), shed_pages * HUGE_PAGE);
+                let kept = layout.size() - shed_pages * HUGE_PAGE;
+                assert!((0..kept).step_by(4096).all(|at| *block.add(at) == 7));
+                assert!((kept..layout.size()).step_by(4096).all(|at| *block.add(at) == 0));
+                dealloc(block, layout);
+            }
+        }
+    }
 }

@@ -190,8 +190,9 @@ fn for_bound<T: Scalar, I: Index, O: Index>(
     bound: u128,
 ) -> Result<Option<Assembly<'_, T, I, O>>> {
     let bytes = bound * (size_of::<I>() + size_of::<T>()) as u128;
-    let fits = bytes <= SMALL
-        || available_memory().is_none_or(|available| bytes <= u128::from(available / 2));
+    // An eighth is left to what else needs memory meanwhile.
+    let fits =
+        bytes <= SMALL || available_memory().is_none_or(|all| bytes <= u128::from(all - all / 8));
     if !fits || bound > u128::from(O::MAX) {
         return Ok(None);
     }
@@ -203,7 +204,7 @@ fn for_bound<T: Scalar, I: Index, O: Index>(
 }
 
 /// The number of entries of C.
-fn count<T: Scalar, I: Index, J: Index, O: Index>(
+pub(super) fn count<T: Scalar, I: Index, J: Index, O: Index>(
     job: &Job<'_, T, I, J, O>,
     units: &[Unit],
     workers: &Workers<T::Accum>,

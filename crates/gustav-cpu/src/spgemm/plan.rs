@@ -382,3 +382,37 @@ fn check_problem<T: Scalar, I: Index, O: Index>(
     }
     Err(Error::Pattern { expected: name(expected.0, expected.1), found: name(found.0, found.1) })
 }
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::{Csr, PlusTimes};
+
+    use super::*;
+
+    #[test]
+    fn entries_are_counted_as_they_come_out() {
+        // Rows near each other, rows far apart, empty ones, duplicates, and one long row.
+        let (n, mut offsets, mut indices) = (9000u32, vec![0u32], Vec::new());
+        for row in 0..n {
+            let step = if row % 3 == 0 { 1 } else { 2654 };
+            let len = [0, 3, 9, 1][row as usize % 4] + if row == 5 { 4000 } else { 0 };
+            indices.extend((0..len).map(|k| (row.wrapping_mul(7) + k * step) % n));
+            offsets.push(indices.len() as u32);
+        }
+        let values = vec![1.0f32; indices.len()];
+        let n = n as usize;
+        let a = Csr::new(n, n, offsets, indices, values).unwrap();
+        for (a, sorted) in
+            [(a.clone(), false), (a.clone(), true), (a.canonicalize().unwrap(), false)]
+        {
+            let (a, problem) = (a.view(), Problem::spgemm(&a.view(), &a.view()).sorted(sorted));
+            let mut plan = SpgemmPlan::new(a, a, &problem, &Options::default()).unwrap();
+            let c = plan.execute(PlusTimes, a, 1.0, a).unwrap();
+            let threads = Threads::global();
+            let (op_a, rest) = plan.parts(a);
+            let product = rest.product(op_a, a, 1.0, None, None);
+            let count = gustavson::count(&product.job, product.units, rest.workers, &threads);
+            assert_eq!(count.unwrap(), c.nnz());
+        }
+    }
+}

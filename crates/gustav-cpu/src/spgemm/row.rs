@@ -221,6 +221,20 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
         if self.is_copy(&facts) {
             return facts.products;
         }
+        let span = facts.last.saturating_sub(facts.first) + 1;
+        if span <= facts.products.saturating_mul(self.scan(facts.products)) {
+            for position in self.a.row_range(row) {
+                for j in self.factor(position).1 {
+                    accumulator.flags[j.to_usize()] = 1;
+                }
+            }
+            let flags = &mut accumulator.flags[facts.first..=facts.last];
+            // As many bytes as add up within one.
+            let sums = flags.chunks(128).map(|some| usize::from(some.iter().sum::<u8>()));
+            let n = sums.sum();
+            flags.fill(0);
+            return n;
+        }
         let mut n = 0;
         for position in self.a.row_range(row) {
             for j in self.factor(position).1 {
