@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use gustav::io::Format;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Command};
 use gustav::{
     Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, Order, Problem, SemiringKind,
 };
 
 use crate::failure::{Failure, Result};
+use crate::output::{self, Content};
+use crate::types::Factor;
 
 /// A parser that takes the names of `all` and lists them in help and completions.
 fn named<T: Copy + Send + Sync + 'static>(
@@ -25,6 +26,11 @@ fn dtypes() -> impl TypedValueParser<Value = DType> {
     const ALL: &[DType] =
         &[DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
     named(ALL, |d| d.name())
+}
+
+/// Parses the widest types, `f64` and `i64`.
+pub fn wide_dtypes() -> impl TypedValueParser<Value = DType> {
+    named(&[DType::F64, DType::I64], |d| d.name())
 }
 
 /// Parses `u32` or `u64`.
@@ -59,13 +65,30 @@ pub enum AlgorithmArg {
     Named(Algorithm),
 }
 
-fn algorithms() -> impl TypedValueParser<Value = AlgorithmArg> {
-    let names = ["auto", "all"].into_iter().chain(Algorithm::ALL.iter().map(|a| a.name()));
+/// Parses `auto`, `all` or the name of an algorithm; help lists those of `operation`, of all
+/// operations where there is none.
+pub fn algorithms(
+    operation: Option<Operation>,
+) -> impl TypedValueParser<Value = AlgorithmArg> + Clone {
+    let listed = move |a: &Algorithm| operation.is_none_or(|o| a.operations().contains(&o));
+    let named = Algorithm::ALL.iter().map(move |a| PossibleValue::new(a.name()).hide(!listed(a)));
+    let names = ["auto", "all"].into_iter().map(PossibleValue::new).chain(named);
     PossibleValuesParser::new(names).try_map(|s| match s.as_str() {
         "auto" => Ok(AlgorithmArg::Auto),
         "all" => Ok(AlgorithmArg::All),
         s => s.parse().map(AlgorithmArg::Named),
     })
+}
+
+/// The options of `command` as they are for `operation`: what it does not have is not listed.
+pub fn of_operation(command: Command, operation: Operation) -> Command {
+    let command = command.mut_arg("algorithm", |a| a.value_parser(algorithms(Some(operation))));
+    match operation {
+        Operation::Spmm => command,
+        _ => ["order", "finite", "tf32"]
+            .into_iter()
+            .fold(command, |c, name| c.mut_arg(name, |a| a.hide(true))),
+    }
 }
 
 fn orders() -> impl TypedValueParser<Value = Order> {
@@ -114,7 +137,7 @@ pub struct TypesIfGiven {
 #[derive(Args, Clone, Debug)]
 pub struct Choice {
     /// The algorithm: a name, auto, or all of them one after another
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = algorithms())]
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = algorithms(None))]
     pub algorithm: AlgorithmArg,
     /// Who chooses the algorithm
     #[arg(long, value_name = "CHOOSER", conflicts_with = "algorithm", value_parser = choosers())]
@@ -122,11 +145,12 @@ pub struct Choice {
     /// Take the rows of A in this order, on GPUs; C stays in the stored one
     #[arg(long, value_name = "NAME", value_parser = orders())]
     pub order: Option<Order>,
-    /// Where to compute: auto, cpu or cuda:K
+    /// Where to compute: cpu, cuda:K, or auto, which is the CPU: moving matrices to a GPU and back
+    /// takes longer than it gains on one product
     #[arg(long, default_value = "auto")]
     pub device: String,
     /// Number of threads, one per core unless given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub threads: Option<usize>,
     /// Multiply over this semiring
     #[arg(long, default_value = "plus-times", value_parser = semirings())]
@@ -134,14 +158,16 @@ pub struct Choice {
     /// Multiply the transpose of A
     #[arg(long)]
     pub transpose: bool,
-    /// Only algorithms whose results are the same to the bit from run to run
+    /// Only algorithms whose results are the same to the bit from run to run and for any number of
+    /// threads
     #[arg(long)]
     pub deterministic: bool,
     /// No operand holds NaN or infinity: algorithms may multiply zeros that are not stored (dense,
-    /// tensor)
+    /// tensor, on GPUs)
     #[arg(long)]
     pub finite: bool,
-    /// Factors in f32 may be rounded to TF32, which misses the error bound of f32 (dense, tensor)
+    /// Factors in f32 may be rounded to TF32, which misses the error bound of f32 (dense, tensor, on
+    /// GPUs)
     #[arg(long)]
     pub tf32: bool,
 }
@@ -160,7 +186,8 @@ impl Choice {
     /// The device with its threads and chooser; with `--algorithm all`, choosing by itself.
     ///
     /// # Errors
-    /// For unknown or missing devices and for thread counts that cannot be had.
+    /// For unknown or missing devices, for thread counts that cannot be had, and for options that
+    /// the CPU has no use for.
     pub fn device(&self) -> Result<Device> {
         let chooser = match (self.choose, self.algorithm) {
             (Some(chooser), _) => chooser,
@@ -168,6 +195,14 @@ impl Choice {
             (None, AlgorithmArg::Auto | AlgorithmArg::All) => Chooser::Auto,
         };
         let device = self.device.parse::<Device>()?.choose(chooser);
+        for (given, name) in [(self.finite, "finite"), (self.tf32, "tf32")] {
+            if given && !device.is_cuda() {
+                return Err(Failure::Request(format!(
+                    "{name}: nothing on the CPU depends on it; leave it out, or name a GPU by \
+                     --device cuda:K"
+                )));
+            }
+        }
         let device = match self.order {
             Some(order) => device.with_order(order),
             None => device,
@@ -187,48 +222,55 @@ pub struct Running {
     pub output: Option<PathBuf>,
     /// Factor of the product (the semiring's one unless given)
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    pub alpha: Option<f64>,
-    /// Execute K times and report the median (5 unless given, fewer when that takes seconds)
-    #[arg(long, value_name = "K")]
+    pub alpha: Option<Factor>,
+    /// Execute K times and report the median (unless given as often as fits into a tenth of a
+    /// second, at least 5 times, fewer when that takes seconds); short ones warm up first
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// How often the product would be computed, which the choice depends on (K of --repeat unless
+    /// given)
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    pub calls: Option<u64>,
     /// Check the product against the oracle; exit status 1 when it is wrong
     #[arg(long)]
     pub verify: bool,
     /// Seed of random operands and of generated matrices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
 }
 
 impl Running {
-    /// Fails before any work when the request cannot end well; `dense` says what C is.
+    /// How often the product would be computed.
+    pub fn calls(&self) -> u64 {
+        self.calls.unwrap_or(self.repeat.unwrap_or(1) as u64)
+    }
+
+    /// Fails before any work when the request cannot end well, C being `content` of `dtype`.
     ///
     /// # Errors
     /// For `--repeat 0` and an output file that cannot be written.
-    pub fn check(&self, dense: bool) -> Result<()> {
+    pub fn check(&self, content: Content, dtype: DType) -> Result<()> {
         if self.repeat == Some(0) {
             return Err(Failure::Request("repeat: 0 is not valid, expected at least 1".into()));
         }
-        let Some(path) = &self.output else { return Ok(()) };
-        let (format, _) = gustav::io::format_of_name(path)?;
-        let (fits, kind, names) = match format {
-            Format::Npy => (dense, "dense", ".mtx, .npz or .smtx"),
-            Format::Npz | Format::Smtx => (!dense, "sparse", ".npy or .mtx"),
-            _ => (true, "", ""),
-        };
-        if !fits {
-            return Err(Failure::Request(format!(
-                "output: {} is named as a {kind} matrix and the product is none, use {names}",
-                path.display()
-            )));
+        match &self.output {
+            Some(path) => output::check(path, content, dtype).map(drop),
+            None => Ok(()),
         }
-        crate::output::writable(path)
     }
 }
 
 /// The layout option of verbs with dense operands.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct DenseLayout {
-    /// Layout of B and C in memory
-    #[arg(long, default_value = "row-major", value_parser = layouts())]
-    pub layout: Layout,
+    /// Layout of B and C in memory (row-major unless given)
+    #[arg(long, value_parser = layouts())]
+    pub layout: Option<Layout>,
+}
+
+impl DenseLayout {
+    /// The layout.
+    pub fn layout(self) -> Layout {
+        self.layout.unwrap_or(Layout::RowMajor)
+    }
 }

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use gustav::Error;
 
+use crate::output::printable;
+
 /// How a command ended when nothing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -48,7 +50,9 @@ impl Failure {
     fn message(&self) -> Option<String> {
         match self {
             Failure::ClosedPipe => None,
-            Failure::Library(e @ Error::Overflow { .. }) => Some(format!("{e} (pass --index u64)")),
+            Failure::Library(e) if matches!(e.kind(), Error::Overflow { .. }) => {
+                Some(format!("{e} (pass --index u64)"))
+            }
             Failure::Library(e) => Some(e.to_string()),
             Failure::Request(words) => Some(words.clone()),
             Failure::Output(e) => Some(format!("cannot write to standard output: {e}")),
@@ -65,7 +69,7 @@ pub fn finish(result: Result) -> ExitCode {
             None => ExitCode::SUCCESS,
             Some(message) => {
                 // Nothing is left to be told when standard error is gone too.
-                let _ = writeln!(std::io::stderr(), "gustav: {message}");
+                let _ = writeln!(std::io::stderr(), "gustav: {}", printable(&message));
                 ExitCode::from(2)
             }
         },

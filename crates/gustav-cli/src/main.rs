@@ -16,15 +16,21 @@ mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    match verbs::Cli::try_parse() {
+    // A file that may not grow is an error of the write, not the end of the process.
+    #[cfg(unix)]
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
+    };
+    match verbs::parse() {
         Ok(cli) => failure::finish(verbs::run(cli)),
-        Err(e) => {
-            // Help and version go to standard output and are no error; a closed pipe is neither.
+        Err(e) if e.use_stderr() => {
+            // Nothing is left to be told when standard error is gone too.
             let _ = e.print();
-            ExitCode::from(if e.use_stderr() { 2 } else { 0 })
+            ExitCode::from(2)
         }
+        // Help and version are what was asked for.
+        Err(e) => failure::finish(e.print().map(|()| failure::Outcome::Done).map_err(Into::into)),
     }
 }

@@ -13,26 +13,36 @@ pub struct Timing {
     pub repeats: usize,
 }
 
-// Runs unless told otherwise, and the seconds after which no further one is begun.
+// Runs unless told otherwise: these, and on as long as the time is short.
 const RUNS: usize = 5;
-const SECONDS: f64 = 2.0;
+const SHORT_SECONDS: f64 = 0.1;
+const MOST_RUNS: usize = 1000;
+// Seconds after which no further one is begun.
+const LONG_SECONDS: f64 = 2.0;
 
-/// Calls `run`, which returns its milliseconds: `repeat` times, or five times or for two seconds.
+/// Calls `run`, which returns its milliseconds: `repeat` times, or as often as fits into a tenth
+/// of a second but at least five times, or for two seconds. A short run warms up first: caches and
+/// sleeping threads are most of its first time.
 ///
 /// # Errors
 /// The first error of `run`.
 pub fn repeat(repeat: Option<usize>, run: &mut dyn FnMut() -> Result<f64>) -> Result<Timing> {
     let begin = Instant::now();
+    let first = run()?;
     let mut times = Vec::new();
-    loop {
+    if first >= SHORT_SECONDS * 1e3 {
+        times.push(first);
+    }
+    let enough = |runs: usize| match (repeat, begin.elapsed().as_secs_f64()) {
+        (Some(count), _) => runs >= count,
+        (None, seconds) => match runs {
+            0 => false,
+            1..RUNS => seconds > LONG_SECONDS,
+            _ => seconds > SHORT_SECONDS || runs >= MOST_RUNS,
+        },
+    };
+    while !enough(times.len()) {
         times.push(run()?);
-        let enough = match repeat {
-            Some(count) => times.len() >= count,
-            None => times.len() >= RUNS || begin.elapsed().as_secs_f64() > SECONDS,
-        };
-        if enough {
-            break;
-        }
     }
     times.sort_by(f64::total_cmp);
     let half = times.len() / 2;
@@ -60,11 +70,26 @@ mod tests {
 
     #[test]
     fn repeats_as_often_as_asked_and_takes_the_median() {
-        let times = [9.0, 1.0, 4.0, 2.0, 100.0, 3.0, 5.0];
-        for (count, median_ms) in [(1, 9.0), (2, 5.0), (7, 4.0)] {
-            let mut next = times.iter().copied();
-            let timing = repeat(Some(count), &mut || Ok(next.next().expect("enough times")));
-            assert_eq!(timing.expect("nothing fails"), Timing { median_ms, repeats: count });
+        // A long first run counts, a short one was for warming up.
+        for first in [900.0, 99.0] {
+            let times = [9.0, 1.0, 4.0, 2.0, 100.0, 3.0, 5.0];
+            let counted = if first > 100.0 { 1 } else { 0 };
+            for (count, medians) in [(1, [9.0, 900.0]), (2, [5.0, 454.5]), (7, [4.0, 4.0])] {
+                let (mut next, mut runs) = (times.iter().copied(), 0);
+                let timing = repeat(Some(count), &mut || {
+                    runs += 1;
+                    Ok(if runs == 1 { first } else { next.next().expect("enough times") })
+                });
+                let median_ms = medians[counted];
+                assert_eq!(timing.expect("nothing fails"), Timing { median_ms, repeats: count });
+                assert_eq!(runs, count + 1 - counted);
+            }
         }
+    }
+
+    #[test]
+    fn repeats_by_itself_at_least_five_times_and_at_most_a_thousand() {
+        let timing = repeat(None, &mut || Ok(1.0)).expect("nothing fails");
+        assert!((RUNS..=MOST_RUNS).contains(&timing.repeats), "{timing:?}");
     }
 }

@@ -1,8 +1,11 @@
 //! Standard output, standard error, and the files a command writes.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use gustav::DType;
+use gustav::io::Format;
 use serde::Serialize;
 
 use crate::args::Telling;
@@ -26,6 +29,17 @@ impl Serialize for Number {
     }
 }
 
+/// `text` with control characters, but for line ends, written out: a file's name must not steer
+/// the terminal.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && c != '\n';
+    if !text.contains(steers) {
+        return text.into();
+    }
+    let shown = |c: char| if steers(c) { c.escape_default().collect() } else { c.to_string() };
+    text.chars().map(shown).collect::<String>().into()
+}
+
 /// Tells the result on standard output: `report` as one JSON object where that was asked for,
 /// otherwise `text`, unless quiet.
 ///
@@ -38,7 +52,7 @@ pub fn tell(telling: Telling, report: &impl Serialize, text: &str) -> Result<()>
             .map_err(|e| Failure::Request(format!("cannot write the result as JSON: {e}")))?;
         writeln!(out, "{json}")?;
     } else if !telling.quiet {
-        out.write_all(text.as_bytes())?;
+        out.write_all(printable(text).as_bytes())?;
     }
     out.flush()?;
     Ok(())
@@ -57,7 +71,7 @@ pub fn value(part: &impl Serialize) -> Result<serde_json::Value> {
 pub fn note(telling: Telling, text: &str) {
     if !telling.quiet {
         // A remark that nobody can read is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "note: {text}");
+        let _ = writeln!(std::io::stderr(), "note: {}", printable(text));
     }
 }
 
@@ -80,6 +94,56 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// What a matrix file is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A dense matrix.
+    Dense,
+    /// A sparse matrix with its values.
+    Sparse,
+    /// What the format holds: all of a matrix, or its positions.
+    Any,
+}
+
+/// The format that the name of a matrix file tells, which holds `content` of type `dtype`; fails
+/// before minutes of work are spent.
+///
+/// # Errors
+/// When the name tells no format or one that does not fit, and when the file cannot be written.
+pub fn check(path: &Path, content: Content, dtype: DType) -> Result<Format> {
+    let (format, _) = gustav::io::format_of_name(path)?;
+    let refusal = match (format, content) {
+        (Format::Npy, Content::Sparse) => {
+            "is named as a dense matrix and is to be a sparse one, use .mtx or .npz"
+        }
+        (Format::Npz | Format::Smtx, Content::Dense) => {
+            "is named as a sparse matrix and is to be a dense one, use .npy or .mtx"
+        }
+        (Format::Smtx, Content::Sparse) => {
+            "would hold positions without values, use .mtx or .npz (gustav convert --pattern \
+             writes positions)"
+        }
+        (Format::Npy | Format::Npz, _) if dtype == DType::Bf16 => {
+            "cannot hold bf16, which NumPy does not have, use .mtx, or --dtype f32, which holds \
+             every bf16"
+        }
+        _ => return writable(path).map(|()| format),
+    };
+    Err(Failure::Request(format!("output: {} {refusal}", path.display())))
+}
+
+/// Fails when the name of a picture does not end in `kind`, or it cannot be written.
+///
+/// # Errors
+/// As [`writable`], and for another ending.
+pub fn check_picture(path: &Path, kind: &str) -> Result<()> {
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case(kind)) {
+        return writable(path);
+    }
+    let path = path.display();
+    Err(Failure::Request(format!("{kind}: {path} is no name of such a picture, end it in .{kind}")))
+}
+
 /// Fails when a file of this name cannot be written, before minutes of work are spent.
 ///
 /// # Errors
@@ -93,5 +157,19 @@ pub fn writable(path: &Path) -> Result<()> {
         // A device or a pipe is written in place.
         return std::fs::OpenOptions::new().write(true).open(path).map(drop).map_err(refuse);
     }
+    if path.metadata().is_ok_and(|m| m.permissions().readonly()) {
+        return Err(refuse(std::io::ErrorKind::PermissionDenied.into()));
+    }
     tempfile::tempfile_in(folder(path)).map(drop).map_err(refuse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_written_out() {
+        assert_eq!(printable("a\u{1b}[31m\tb\n"), "a\\u{1b}[31m\\tb\n");
+        assert!(matches!(printable("Ärger.mtx\n"), Cow::Borrowed(_)));
+    }
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use gustav::io::{Generator, Progress, ReadOptions};
-use gustav::{Csr, Index, Scalar};
+use gustav::io::{Field, Generator, Header, Progress, ReadOptions};
+use gustav::{Csr, DType, Index, Scalar};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Telling;
@@ -42,6 +42,28 @@ impl Display for Source {
 }
 
 impl Source {
+    /// The type that holds its values as they are: i64 for integers, f64 for others.
+    ///
+    /// # Errors
+    /// For files that cannot be read or hold no matrix.
+    pub fn exact_dtype(&self) -> Result<DType> {
+        Ok(match self.header()?.map(|header| header.field) {
+            Some(Field::Integer) => DType::I64,
+            Some(Field::Real | Field::Pattern) | None => DType::F64,
+        })
+    }
+
+    /// What a file says of its matrix before its entries.
+    ///
+    /// # Errors
+    /// For files that cannot be read or hold no matrix.
+    pub fn header(&self) -> Result<Option<Header>> {
+        Ok(match self {
+            Source::File(path) => Some(gustav::io::read_header(path)?),
+            Source::Generated(_) => None,
+        })
+    }
+
     /// The matrix, read or generated with `seed`.
     ///
     /// # Errors

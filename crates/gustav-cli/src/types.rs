@@ -1,6 +1,8 @@
 //! From types named on the command line to types of the compiler.
 
-use gustav::{Arith, Error, Scalar, Semiring, SemiringKind};
+use std::str::FromStr;
+
+use gustav::{Arith, DType, Error, Semiring, SemiringKind};
 
 use crate::args::Types;
 use crate::failure::{Failure, Result};
@@ -23,19 +25,52 @@ impl<A: Arith> Over<A> {
     }
 }
 
+/// A number as it was written: only the type of the product says what it becomes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factor(String);
+
+impl FromStr for Factor {
+    type Err = &'static str;
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        match text.parse::<f64>() {
+            Ok(_) => Ok(Factor(text.into())),
+            Err(_) => Err("not a number"),
+        }
+    }
+}
+
+impl Factor {
+    /// The number in `A`, rounded once; `None` for what an integer type cannot hold and for
+    /// finite numbers that would become infinite.
+    fn held<A: Arith>(&self) -> Option<A> {
+        let text = self.0.as_str();
+        let wide = text.parse::<f64>().ok()?;
+        if A::DTYPE.is_integer() {
+            // From 2^53 on, an f64 may stand for another integer than the text.
+            let short = wide.fract() == 0.0 && wide.abs() < (1u64 << 53) as f64;
+            let integer = text.parse::<i64>().ok().or(short.then_some(wide as i64))?;
+            let value = A::from_i64(integer);
+            return (value.to_i64() == integer).then_some(value);
+        }
+        let value = match A::DTYPE {
+            DType::F32 => A::from_f64(text.parse::<f32>().ok()?.into()),
+            _ => A::from_f64(wide),
+        };
+        let infinity = text.contains(['n', 'N']);
+        (infinity || value.to_f64().is_finite()).then_some(value)
+    }
+}
+
 /// `--alpha` or `--beta` as a value, or `default` when it was not given.
 ///
 /// # Errors
-/// When an integer type cannot hold the number.
-pub fn factor<A: Arith>(name: &str, given: Option<f64>, default: A) -> Result<A> {
-    let Some(number) = given else { return Ok(default) };
-    let value = <A as Scalar>::from_f64(number);
-    if A::DTYPE.is_integer() && value.to_f64() != number {
-        return Err(
-            Error::Value { what: name.into(), value: number.to_string(), dtype: A::DTYPE }.into()
-        );
-    }
-    Ok(value)
+/// When the type cannot hold the number.
+pub fn factor<A: Arith>(name: &str, given: Option<&Factor>, default: A) -> Result<A> {
+    let Some(factor) = given else { return Ok(default) };
+    factor.held().ok_or_else(|| {
+        let (what, value) = (name.into(), factor.0.clone());
+        Error::Value { what, value, dtype: A::DTYPE }.into()
+    })
 }
 
 /// Runs `$body` with `$T`, `$I` and `$O` as the types that `$types` names. Each pair of types
@@ -112,4 +147,36 @@ pub fn left_out(types: &Types, semiring: SemiringKind) -> Failure {
         reason: "it leaves out rare combinations to stay small; the library has them all".into(),
         nearest: "--dtype f32 or f64 with --index u32".into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held<A: Arith>(text: &str) -> Option<A> {
+        text.parse::<Factor>().expect("a number").held()
+    }
+
+    #[test]
+    fn factors_are_exact_integers_or_rounded_once() {
+        assert_eq!(held::<i64>("9007199254740993"), Some(9_007_199_254_740_993));
+        assert_eq!(held::<i64>("-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(held::<i64>("9223372036854775808"), None);
+        assert_eq!((held::<i64>("2.0"), held::<i32>("1e3")), (Some(2), Some(1000)));
+        assert_eq!((held::<i64>("0.5"), held::<i32>("2147483648")), (None, None));
+        // Between two f32 midpoints: through f64 it would be rounded twice.
+        assert_eq!(held::<f32>("1.00000017881393432617187499"), Some(1.000_000_1));
+        assert_eq!(held::<f64>("0.1"), Some(0.1));
+    }
+
+    #[test]
+    fn finite_factors_never_become_infinite() {
+        for text in ["1e39", "-1e300", "1e400"] {
+            assert_eq!(held::<f32>(text), None, "{text}");
+        }
+        assert_eq!((held::<f64>("1e400"), held::<f64>("1e300")), (None, Some(1e300)));
+        assert_eq!(held::<f32>("-inf"), Some(f32::NEG_INFINITY));
+        assert!(held::<f32>("NaN").is_some_and(f32::is_nan));
+        assert!("x".parse::<Factor>().is_err());
+    }
 }

@@ -163,6 +163,14 @@ pub enum Error {
         /// Parts in all.
         of: usize,
     },
+    /// Another error, with the file or the line that it arose in.
+    #[error("{place}: {error}")]
+    At {
+        /// The file or the line.
+        place: String,
+        /// What went wrong there; see [`Error::kind`].
+        error: Box<Error>,
+    },
     /// The operating system refused to read or write.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
@@ -176,13 +184,36 @@ pub enum Error {
 }
 
 impl Error {
-    /// Names the file in a [`Error::Parse`] or [`Error::Format`] that has none yet.
+    /// Names the file in an error that arose from what stands in it: in [`Error::Parse`] and
+    /// [`Error::Format`] where there is none yet, in front of sizes and values that do not fit
+    /// and of memory that could not be had. Other errors stay as they are.
     #[must_use]
     pub fn in_file(mut self, file: &std::path::Path) -> Self {
-        if let Error::Parse { path, .. } | Error::Format { path, .. } = &mut self {
-            path.get_or_insert_with(|| file.to_path_buf());
+        match &mut self {
+            Error::Parse { path, .. } | Error::Format { path, .. } => {
+                path.get_or_insert_with(|| file.to_path_buf());
+                self
+            }
+            Error::Overflow { .. }
+            | Error::Value { .. }
+            | Error::OutOfMemory { .. }
+            | Error::At { .. } => self.at(file.display().to_string()),
+            _ => self,
         }
-        self
+    }
+
+    /// The error with the place it arose in, in front of places that it has.
+    #[must_use]
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Error::At { place: place.into(), error: Box::new(self) }
+    }
+
+    /// The error without the places of [`Error::At`].
+    pub fn kind(&self) -> &Error {
+        match self {
+            Error::At { error, .. } => error.kind(),
+            other => other,
+        }
     }
 }
 

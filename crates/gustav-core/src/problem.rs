@@ -145,7 +145,8 @@ impl Problem {
         Problem { semiring, ..self }
     }
 
-    /// Asks for results that are the same to the bit from run to run.
+    /// Asks for results that are the same to the bit from run to run and for any number of
+    /// threads. Choosing an algorithm by timing is refused then.
     #[must_use]
     pub fn deterministic(self, deterministic: bool) -> Self {
         Problem { deterministic, ..self }

@@ -1,5 +1,7 @@
 //! What a plan is asked for, and what it settled on.
 
+use std::fmt::Display;
+
 use gustav_core::{Error, Result};
 use gustav_plan::Chooser;
 
@@ -62,4 +64,39 @@ pub struct Config {
     pub streaming: bool,
     /// How many nonzeros ahead of their use rows of B are fetched, 0 for not at all.
     pub ahead: usize,
+}
+
+/// The configuration in words, as far as it differs from doing nothing special.
+impl Display for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Config { isa, threads, tile, streaming, ahead } = self;
+        let s = if *threads == 1 { "" } else { "s" };
+        write!(f, "{threads} thread{s}, {isa}")?;
+        if let Some(tile) = tile {
+            write!(f, ", tiles of {tile}")?;
+        }
+        if *streaming {
+            f.write_str(", C written past the caches")?;
+        }
+        if *ahead > 0 {
+            write!(f, ", rows of B fetched {ahead} nonzeros ahead")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_told_in_words() {
+        let isa = Isa::Portable;
+        let plain = Config { isa, threads: 1, tile: None, streaming: false, ahead: 0 };
+        assert_eq!(plain.to_string(), format!("1 thread, {isa}"));
+        let rich = Config { isa, threads: 4, tile: Some(512), streaming: true, ahead: 16 };
+        let words = "tiles of 512, C written past the caches, rows of B fetched 16 nonzeros \
+                     ahead";
+        assert_eq!(rich.to_string(), format!("4 threads, {isa}, {words}"));
+    }
 }

@@ -137,6 +137,17 @@ fn entries() {
         "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 0\n",
         "line 3, column 1: expected no diagonal in a skew-symmetric matrix, found entry (2, 2)",
     );
+    for (symmetry, value) in [("symmetric", "1"), ("skew-symmetric", "-1")] {
+        let file = format!(
+            "%%MatrixMarket matrix coordinate real {symmetry}\n2 2 2\n2 1 1\n1 2 {value}\n"
+        );
+        let message = format!(
+            "line 4, column 1: expected the lower triangle only in a {symmetry} matrix (a file \
+             that holds both is general), found entry (1, 2)"
+        );
+        check(&file, &message);
+        check(file + "% a comment long enough to read ahead in\n", &message);
+    }
 }
 
 #[test]
@@ -253,8 +264,20 @@ fn reals_never_become_infinite() {
 
 #[test]
 fn sizes_beyond_u32_name_the_way_out() {
-    check(real("2 5000000000 1\n1 1 1\n"), "columns: 4999999999 does not fit in u32; use u64");
-    check(real("5000000000 2 1\n1 1 1\n"), "rows: 4999999999 does not fit in u32; use u64");
+    for (sizes, what) in [("2 5000000000", "columns"), ("5000000000 2", "rows")] {
+        check(
+            real(&format!("{sizes} 1\n1 1 1\n")),
+            &format!("line 2, column 1: {what}: 5000000000 does not fit in u32; use u64"),
+        );
+    }
+    check(
+        "2, 5000000000, 0\n0 0 0\n",
+        "line 1, column 1: columns: 5000000000 does not fit in u32; use u64",
+    );
+    check(
+        "2, 2, 5000000000\n0 0 0\n",
+        "line 1, column 1: entries: 5000000000 does not fit in u32; use u64",
+    );
     let text = real("2 5000000000 1\n1 4999999999 1\n");
     let a: Csr<f64, u64, u32> = parse_csr(text.as_bytes(), &ReadOptions::default()).unwrap();
     assert_eq!(a.indices(), [4_999_999_998]);

@@ -175,16 +175,15 @@ fn empty_sizes_work() {
         "grid5:0x0",
         "grid5:0x4",
         "grid27:0x3x3",
-        "fem:2x2x2,0",
-        "uniform:0x5,3",
-        "uniform:5x0,3",
+        "fem:0x2x2,3",
+        "uniform:0x5,5",
+        "uniform:5x0,0",
         "sparse:0x0,0.5",
         "block:0,4",
         "road:0x7",
-        "power-law:4x0,1,2",
-        "banded:0,3",
+        "banded:0,0",
         "diagonal:0",
-        "hubs:0x0,1,2,3",
+        "hubs:0x0,0,0,0",
         "empty:0x9,1,0.5",
         "pruned:3x0,0.5",
         "rmat:0,0",
@@ -193,7 +192,7 @@ fn empty_sizes_work() {
     }
     assert_eq!(build::<f32>("sparse:50x50,1", 1).nnz(), 0);
     assert_eq!(build::<f32>("sparse:50x50,0", 1).nnz(), 2500);
-    assert_eq!(build::<f32>("banded:4,18446744073709551615", 1).nnz(), 16);
+    assert_eq!(build::<f32>("banded:4,3", 1).nnz(), 16);
 }
 
 #[test]
@@ -213,6 +212,16 @@ fn bad_descriptions_say_what_is_wrong() {
         ("block:3,0", "SIZE must be above 0"),
         ("power-law:3x3,0,2", "SHORTEST must be above 0"),
         ("power-law:3x3,1,1", "EXPONENT must lie between 1.01 and 100, not at 1"),
+        ("uniform:10x5,6", "PER_ROW must be at most the number of columns, 5, not 6"),
+        ("uniform:3x0,1", "PER_ROW must be at most the number of columns, 0, not 1"),
+        ("empty:3x4,5,0.5", "PER_ROW must be at most the number of columns, 4, not 5"),
+        ("power-law:4x3,4,2", "SHORTEST must be at most the number of columns, 3, not 4"),
+        ("hubs:10x10,11,1,5", "PER_ROW must be at most the number of columns, 10, not 11"),
+        ("hubs:10x10,2,11,5", "HUBS must be at most the number of rows, 10, not 11"),
+        ("hubs:10x10,2,1,30", "HUB_LENGTH must be at most the number of columns, 10, not 30"),
+        ("banded:5,9", "HALF must be at most the number of diagonals on a side, 4, not 9"),
+        ("banded:4,18446744073709551615", "diagonals on a side, 3, not 18446744073709551615"),
+        ("fem:1x1x1,0", "DOF must be above 0"),
         ("rmat:40,1", "SCALE must be at most 32"),
         ("rmat:4,1,0.5", "B is missing"),
         ("rmat:4,1,0.5,0.5,0.5,0.5", "must add up to 1"),

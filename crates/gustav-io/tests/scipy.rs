@@ -40,10 +40,11 @@ fn parsed(text: &str) -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn what_scipy_writes_is_read() {
+fn what_scipy_writes_is_read_where_scipy_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path().to_str().unwrap();
-    let Some(_) = script("what_scipy_writes_is_read", &["write", here]) else { return };
+    let test = "what_scipy_writes_is_read_where_scipy_is_there";
+    let Some(_) = script(test, &["write", here]) else { return };
     let (mut read, mut refused) = (0, 0);
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let path = entry.unwrap().path();
@@ -69,7 +70,7 @@ fn what_scipy_writes_is_read() {
 }
 
 #[test]
-fn what_we_write_is_read_by_scipy() {
+fn what_we_write_is_read_by_scipy_where_scipy_is_there() {
     fn example<T: Scalar>() -> Csr<T> {
         let part = if T::DTYPE.is_integer() { 1.0 } else { 0.25 };
         let values = [1.0, -2.0, 3.0, 40.0, 5.0].map(|v| T::from_f64(v * part));
@@ -79,7 +80,10 @@ fn what_we_write_is_read_by_scipy() {
         let (a, path) = (example::<T>(), folder.join(name));
         write_csr(&path, a.view(), &WriteOptions::default()).unwrap();
         let read = ["read", path.to_str().unwrap()];
-        let Some(found) = script("what_we_write_is_read_by_scipy", &read) else { return false };
+        let Some(found) = script("what_we_write_is_read_by_scipy_where_scipy_is_there", &read)
+        else {
+            return false;
+        };
         let wide = a.values().iter().map(|v| v.to_f64()).collect::<Vec<_>>();
         let a = Csr::<f64>::new(4, 3, a.offsets().to_vec(), a.indices().to_vec(), wide).unwrap();
         assert_eq!(parsed(&found), triples(&a), "{name} of {}", T::DTYPE);
@@ -98,7 +102,10 @@ fn what_we_write_is_read_by_scipy() {
         let dense = Dense::<f32>::from_fn(3, 2, layout, |i, j| (3 * i + j) as f32 + 0.5).unwrap();
         let path = folder.join("b.npy");
         write_dense(&path, dense.view(), &WriteOptions::default()).unwrap();
-        let found = script("what_we_write_is_read_by_scipy", &["read", path.to_str().unwrap()]);
+        let found = script(
+            "what_we_write_is_read_by_scipy_where_scipy_is_there",
+            &["read", path.to_str().unwrap()],
+        );
         let expected = "3 2\n0 0 0.5\n0 1 1.5\n1 0 3.5\n1 1 4.5\n2 0 6.5\n2 1 7.5\n";
         assert_eq!(found.as_deref(), Some(expected));
     }

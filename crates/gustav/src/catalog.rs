@@ -29,8 +29,8 @@ impl Device {
         if self.gpu().is_some() { cuda(operation) } else { cpu(operation) }
     }
 
-    /// Refuses an operation or a named algorithm that only the other kind of device has, naming
-    /// what works.
+    /// Refuses an operation or a named algorithm that only the other kind of device has, and
+    /// timing where the result must be the same from run to run, naming what works.
     pub(crate) fn offers(&self, problem: &Problem) -> Result<()> {
         let operation = problem.operation;
         let here = self.algorithms(operation);
@@ -53,6 +53,12 @@ impl Device {
             let backend = format!("the predictor of {operation} on {}", self.name());
             let nearest = "spmm on the device cuda:0, or the chooser auto".into();
             return refuse(backend, "it chooses among algorithms of SpMM on GPUs", nearest);
+        }
+        if self.chooser() == Chooser::Autotune && problem.deterministic {
+            let nearest = "the chooser auto or a named algorithm, or results that need not be the \
+                           same to the bit";
+            let reason = "which algorithm is fastest differs from run to run, and so do its sums";
+            return refuse("autotuning".into(), reason, nearest.into());
         }
         let Chooser::Named(algorithm) = self.chooser() else { return Ok(()) };
         let (there, reason, other) = if on_cpu {

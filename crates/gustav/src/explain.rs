@@ -26,7 +26,7 @@ pub enum Config {
 impl Display for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Config::Cpu(c) => write!(f, "{c:?}"),
+            Config::Cpu(c) => write!(f, "{c}"),
             Config::Cuda(c) => write!(f, "{c:?}"),
             Config::CudaSpmv(c) => write!(f, "{c:?}"),
             Config::CudaSpgemm(c) => write!(f, "{c:?}"),

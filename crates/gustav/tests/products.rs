@@ -117,6 +117,52 @@ fn autotuning_says_what_it_timed() {
 }
 
 #[test]
+fn deterministic_products_are_the_same_to_the_bit_for_any_number_of_threads() {
+    // Long rows, which several threads would share; rows alike, which share loads of B; and few.
+    let longest = [2, 300, 1100].map(|n| format!("hubs:2000x20000,5,1,{n}"));
+    let others = ["fem:9x9x9,3", "uniform:80x80,5"].map(String::from);
+    for description in longest.iter().chain(&others) {
+        let a = matrix(description);
+        for (columns, transpose) in [(1, false), (8, false), (8, true)] {
+            let inner = if transpose { a.nrows() } else { a.ncols() };
+            let b = Dense::from_fn(inner, columns, Layout::RowMajor, |i, j| {
+                ((i * 7919 + j * 104_729) % 1009) as f64 / 997.0 - 0.5
+            })
+            .expect("small");
+            let product = |threads| {
+                let spmm = Spmm::new(&a, &b).transpose_a(transpose).deterministic(true);
+                let c = spmm.threads(threads).run().expect("shapes fit");
+                c.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+            };
+            let one = product(1);
+            for threads in 2..=8 {
+                let same = product(threads) == one;
+                assert!(same, "{description}, {columns} columns, {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn timing_is_no_way_to_a_deterministic_product() {
+    let a = matrix("uniform:100x100,4");
+    let device = Device::cpu().choose(Chooser::Autotune);
+    let b = operand(100, 3, Layout::RowMajor);
+    let spmm = Problem::spmm(&a.view()).columns(b.ncols()).deterministic(true);
+    let spmv = Problem::spmv(&a.view()).deterministic(true);
+    let spgemm = Problem::spgemm(&a.view(), &a.view()).deterministic(true);
+    for refused in [
+        device.plan_spmm(&a, &spmm).map(|_| ()),
+        device.plan_spmv(&a, &spmv).map(|_| ()),
+        device.plan_spgemm(&a, &a, &spgemm).map(|_| ()),
+    ] {
+        let message = refused.expect_err("autotuning").to_string();
+        assert!(message.starts_with("autotuning does not support "), "{message}");
+        assert!(message.contains("nearest that works: the chooser auto"), "{message}");
+    }
+}
+
+#[test]
 fn exact_zeros_stay_unless_dropped() {
     // [1 1]·[1; -1] cancels exactly.
     let a = Csr::<f64>::new(1, 2, vec![0, 2], vec![0, 1], vec![1.0, 1.0]).expect("valid");

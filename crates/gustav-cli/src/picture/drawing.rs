@@ -50,6 +50,8 @@ const MARGIN: f64 = 16.0;
 const LINE: f64 = 16.0;
 const PLOT: f64 = 512.0;
 const BAR: f64 = 240.0;
+// Shades of the spy plot.
+const SHADES: f64 = 32.0;
 
 impl Drawing {
     /// The spy plot with the histogram of row lengths on its right, under a title.
@@ -58,9 +60,9 @@ impl Drawing {
         d.write(MARGIN, MARGIN, title);
         let top = MARGIN + 2.0 * LINE;
         let bottom = d.spy(density, top).max(d.histogram(lengths, top));
-        let title_end = 2.0 * MARGIN + CHARACTER * title.chars().count() as f64;
-        let plots_end = 3.0 * MARGIN + PLOT + BAR + 22.0 * CHARACTER;
-        d.width = title_end.max(plots_end).ceil() as usize;
+        let end = |words: &Words| words.x + CHARACTER * words.text.chars().count() as f64;
+        let right = d.words.iter().map(end).fold(0.0, f64::max);
+        d.width = (right + MARGIN).ceil() as usize;
         d.height = (bottom + MARGIN).ceil() as usize;
         d
     }
@@ -77,12 +79,18 @@ impl Drawing {
     fn spy(&mut self, density: &Density, top: f64) -> f64 {
         let side = PLOT / density.down.max(density.across).max(1) as f64;
         let (width, height) = (side * density.across as f64, side * density.down as f64);
+        // Few shades are told apart, and runs of one shade are one rectangle.
+        let level = |i, j| (density.shade(i, j) * SHADES).ceil();
         for i in 0..density.down {
-            for j in 0..density.across {
-                let shade = density.shade(i, j);
+            let mut j = 0;
+            while j < density.across {
+                let (first, shade) = (j, level(i, j));
+                while j < density.across && level(i, j) == shade {
+                    j += 1;
+                }
                 if shade > 0.0 {
-                    let (x, y) = (MARGIN + side * j as f64, top + side * i as f64);
-                    self.fill(x, y, side, side, shade);
+                    let (x, y) = (MARGIN + side * first as f64, top + side * i as f64);
+                    self.fill(x, y, side * (j - first) as f64, side, shade / SHADES);
                 }
             }
         }
@@ -102,7 +110,9 @@ impl Drawing {
         let left = 2.0 * MARGIN + PLOT;
         self.write(left, top, "rows by number of nonzeros");
         let most = lengths.bins.iter().map(|b| b.2).max().unwrap_or(0).max(1) as f64;
-        let labels = 10.0 * CHARACTER;
+        let label = |bin: &(usize, usize, u64)| RowLengths::label(bin.0, bin.1);
+        let longest = lengths.bins.iter().map(|b| label(b).len()).max().unwrap_or(0);
+        let labels = (longest + 1) as f64 * CHARACTER;
         let mut y = top;
         for &(first, last, rows) in &lengths.bins {
             y += LINE;
@@ -112,5 +122,38 @@ impl Drawing {
             self.write(left + labels + bar + CHARACTER, y + 2.0, rows.to_string());
         }
         y + LINE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gustav::Csr;
+
+    #[test]
+    fn labels_end_before_bars_and_the_picture_after_its_words() {
+        let bins = (14..20).map(|k| (1 << k, (2 << k) - 1, 1 << k)).collect();
+        let a = Csr::<f64>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).expect("a matrix");
+        let drawing = Drawing::new("a", &Density::new(&a.view(), 8, 1), &RowLengths { bins });
+        let end = |w: &Words| w.x + CHARACTER * w.text.chars().count() as f64;
+        for bar in drawing.rects.iter().filter(|r| r.height == LINE - 4.0) {
+            let beside = |w: &&Words| (w.y - bar.y).abs() < LINE / 2.0;
+            let words: Vec<&Words> = drawing.words.iter().filter(beside).collect();
+            assert_eq!(words.len(), 2, "a label and a count");
+            assert!(end(words[0]) < bar.x && bar.x + bar.width < words[1].x, "{words:?}");
+        }
+        assert!(drawing.words.iter().all(|w| end(w) < drawing.width as f64));
+    }
+
+    #[test]
+    fn runs_of_one_shade_are_one_rectangle() {
+        let n = 64u32;
+        let offsets: Vec<u32> = (0..=n).map(|r| r * n).collect();
+        let indices: Vec<u32> = (0..n * n).map(|k| k % n).collect();
+        let a = Csr::<f64>::new(64, 64, offsets, indices, vec![1.0; 64 * 64]).expect("a matrix");
+        let lengths = RowLengths { bins: Vec::new() };
+        let drawing = Drawing::new("a", &Density::new(&a.view(), 64, 1), &lengths);
+        // A rectangle a row of bins, and the four sides of the frame.
+        assert_eq!(drawing.rects.len(), 64 + 4);
     }
 }

@@ -1,6 +1,6 @@
 //! A drawing as PNG, with letters that come with the program.
 
-use font8x8::UnicodeFonts;
+use font8x8::{BASIC_FONTS, GREEK_FONTS, LATIN_FONTS, UnicodeFonts};
 
 use super::drawing::{COLOUR, Drawing, Rect, Words};
 
@@ -19,6 +19,12 @@ pub fn encode(drawing: &Drawing) -> Result<Vec<u8>, png::EncodingError> {
     encoder.set_color(png::ColorType::Rgb);
     encoder.write_header()?.write_image_data(&canvas.pixels)?;
     Ok(bytes)
+}
+
+/// A character's pixels; a question mark for those that the fonts lack.
+fn glyph(character: char) -> Option<[u8; 8]> {
+    let known = BASIC_FONTS.get(character).or_else(|| LATIN_FONTS.get(character));
+    known.or_else(|| GREEK_FONTS.get(character)).or_else(|| BASIC_FONTS.get('?'))
 }
 
 struct Canvas {
@@ -56,12 +62,25 @@ impl Canvas {
     fn write(&mut self, words: &Words) {
         let (left, top) = (words.x as usize, words.y as usize);
         for (k, character) in words.text.chars().enumerate() {
-            let Some(glyph) = font8x8::BASIC_FONTS.get(character) else { continue };
+            let Some(glyph) = glyph(character) else { continue };
             for (y, row) in glyph.iter().enumerate() {
                 for x in (0..8).filter(|x| row >> x & 1 == 1) {
                     self.blend(left + 8 * k + x, top + y, [0; 3], 1.0);
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_leaves_a_mark() {
+        for character in ['a', 'ä', 'Ω', '矩'] {
+            assert!(glyph(character).is_some_and(|g| g != [0; 8]), "{character}");
+        }
+        assert_ne!(glyph('ä'), glyph('?'));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::failure::{Outcome, Result};
@@ -18,7 +17,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     // In memory first: the generator panics when its writer fails.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut super::Cli::command(), "gustav", &mut script);
+    clap_complete::generate(args.shell, &mut super::command(), "gustav", &mut script);
     let mut out = std::io::stdout().lock();
     out.write_all(&script)?;
     out.flush()?;

@@ -2,20 +2,23 @@
 
 use std::path::PathBuf;
 
-use gustav::io::{Field, Header, WriteOptions};
-use gustav::{Csr, DType, Index, IndexType, Scalar};
+use gustav::buffer::try_vec;
+use gustav::io::{Field, Format, WriteOptions};
+use gustav::{Csr, CsrView, Index, IndexType, Layout, Scalar};
 use serde::Serialize;
 
 use crate::args::{Telling, Types, TypesIfGiven};
 use crate::failure::{Outcome, Result};
-use crate::output;
+use crate::output::{self, Content};
 use crate::source::Source;
 use crate::types::with_types;
 
 /// Convert a matrix file to another format, told by the name of the output
 ///
 /// Without --dtype, values are kept: integers as i64, others as f64. Entries keep their order
-/// and repeated ones stay unless --canonical is given.
+/// and repeated ones stay unless --canonical is given. Symmetric input is expanded: what is
+/// written is general. A .npy file holds a dense matrix: repeated entries are summed, and stored
+/// zeros are as all others.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The matrix to read
@@ -30,11 +33,11 @@ pub struct Args {
     /// Write the transpose
     #[arg(long)]
     transpose: bool,
-    /// Write positions only, no values
+    /// Write positions only, no values; .npz and .npy, which have values always, get ones
     #[arg(long)]
     pattern: bool,
     /// Seed of generated matrices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     #[command(flatten)]
     types: TypesIfGiven,
@@ -54,26 +57,18 @@ struct Report {
 
 /// Reads and writes.
 pub fn run(args: &Args) -> Result {
-    output::writable(&args.output)?;
-    let header = match &args.input {
-        Source::File(path) => Some(gustav::io::read_header(path)?),
-        Source::Generated(_) => None,
+    let header = args.input.header()?;
+    let dtype = match args.types.dtype {
+        Some(dtype) => dtype,
+        None => args.input.exact_dtype()?,
     };
-    let exact = match header.as_ref().map(|h| h.field) {
-        Some(Field::Integer) => DType::I64,
-        Some(Field::Real | Field::Pattern) | None => DType::F64,
-    };
-    let types = Types {
-        dtype: args.types.dtype.unwrap_or(exact),
-        index: args.types.index.unwrap_or(IndexType::U32),
-    };
-    with_types!(&types, |T, I, O| typed::<T, I, O>(args, header.as_ref()))
+    let types = Types { dtype, index: args.types.index.unwrap_or(IndexType::U32) };
+    let format = output::check(&args.output, Content::Any, dtype)?;
+    let pattern = args.pattern || header.is_some_and(|h| h.field == Field::Pattern);
+    with_types!(&types, |T, I, O| typed::<T, I, O>(args, format, pattern))
 }
 
-fn typed<T: Scalar, I: Index, O: Index>(args: &Args, header: Option<&Header>) -> Result {
-    let dense_out = args.output.to_string_lossy().to_ascii_lowercase().contains(".npy");
-    let pattern_only = args.pattern || header.is_some_and(|h| h.field == Field::Pattern);
-    let options = WriteOptions { pattern_only, ..WriteOptions::default() };
+fn typed<T: Scalar, I: Index, O: Index>(args: &Args, format: Format, pattern: bool) -> Result {
     let mut a: Csr<T, I, O> = args.input.read(args.seed, args.telling)?;
     if args.transpose {
         a = a.view().transpose()?;
@@ -81,12 +76,21 @@ fn typed<T: Scalar, I: Index, O: Index>(args: &Args, header: Option<&Header>) ->
     if args.canonical {
         a = a.canonicalize()?;
     }
-    if dense_out {
-        let dense = a.view().to_dense(gustav::Layout::RowMajor)?;
-        gustav::io::write_dense(&args.output, dense.view(), &WriteOptions::default())?;
-    } else {
-        gustav::io::write_csr(&args.output, a.view(), &options)?;
-    }
+    let values = match format {
+        Format::Npy => {
+            write_dense(args, a.view(), pattern)?;
+            if pattern { "dense, ones of" } else { "dense," }
+        }
+        _ => {
+            let options = WriteOptions { pattern_only: pattern, ..WriteOptions::default() };
+            gustav::io::write_csr(&args.output, a.view(), &options)?;
+            match format {
+                Format::Npz if pattern => "ones of",
+                _ if pattern || format == Format::Smtx => "positions only, read as",
+                _ => "",
+            }
+        }
+    };
     let report = Report {
         input: args.input.to_string(),
         output: args.output.display().to_string(),
@@ -96,7 +100,42 @@ fn typed<T: Scalar, I: Index, O: Index>(args: &Args, header: Option<&Header>) ->
         dtype: T::DTYPE.to_string(),
     };
     let Report { rows, cols, nnz, dtype, output, .. } = &report;
-    let text = format!("{rows} x {cols}, {nnz} nonzeros, {dtype}, written to {output}\n");
+    let values = format!("{values} {dtype}");
+    let values = values.trim_start();
+    let text = format!("{rows} x {cols}, {nnz} nonzeros, {values}, written to {output}\n");
     output::tell(args.telling, &report, &text)?;
     Ok(Outcome::Done)
+}
+
+/// Writes every element, as ones where the matrix has a position if `pattern`, and says what a
+/// dense matrix cannot tell.
+fn write_dense<T: Scalar, I: Index, O: Index>(
+    args: &Args,
+    a: CsrView<'_, T, I, O>,
+    pattern: bool,
+) -> Result<()> {
+    let mut dense = if pattern {
+        let mut ones = try_vec(a.nnz(), "values")?;
+        ones.resize(a.nnz(), T::one());
+        let positions = CsrView::new(a.nrows(), a.ncols(), a.offsets(), a.indices(), &ones)?;
+        positions.to_dense(Layout::RowMajor)?
+    } else {
+        a.to_dense(Layout::RowMajor)?
+    };
+    let zero = T::zero();
+    let kept = dense.data().iter().filter(|v| **v != zero).count();
+    if kept != a.nnz() {
+        output::note(
+            args.telling,
+            &format!(
+                "{} entries become {kept} nonzero elements: repeated ones are summed, stored \
+                 zeros are as all others",
+                a.nnz()
+            ),
+        );
+    }
+    if pattern {
+        dense.data_mut().iter_mut().filter(|v| **v != zero).for_each(|v| *v = T::one());
+    }
+    Ok(gustav::io::write_dense(&args.output, dense.view(), &WriteOptions::default())?)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::args::{Telling, Types};
 use crate::failure::{Outcome, Result};
-use crate::output;
+use crate::output::{self, Content};
 use crate::types::with_types;
 
 /// Generate a test matrix and write it to a file
@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Seed: the same matrix on every machine
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     #[command(flatten)]
     types: Types,
@@ -50,7 +50,7 @@ fn kinds() -> String {
 
 /// Generates and writes.
 pub fn run(args: &Args) -> Result {
-    output::writable(&args.output)?;
+    output::check(&args.output, Content::Sparse, args.types.dtype)?;
     with_types!(&args.types, |T, I, O| typed::<T, I, O>(args))
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use gustav::{Csr, CsrView, Index, IndexType, RowStats, Scalar};
+use gustav::{Csr, CsrView, DType, Index, IndexType, RowStats, Scalar};
 use serde::Serialize;
 
 use super::features;
@@ -28,11 +28,14 @@ pub struct Args {
     #[arg(long)]
     features: bool,
     /// Estimate the features from about so many rows
-    #[arg(long, value_name = "ROWS", requires = "features")]
+    #[arg(long, value_name = "ROWS", requires = "features", allow_negative_numbers = true)]
     sample: Option<usize>,
     /// Seed of generated matrices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
+    /// Type of the values (i64 for integers, f64 for others unless given)
+    #[arg(long, value_name = "TYPE", value_parser = crate::args::wide_dtypes())]
+    dtype: Option<DType>,
     /// Type of column indices and row offsets
     #[arg(long, value_name = "TYPE", default_value = "u32", value_parser = crate::args::indices())]
     index: IndexType,
@@ -65,17 +68,23 @@ const PIXELS: usize = 512;
 
 /// Reads the matrix and tells about it.
 pub fn run(args: &Args) -> Result {
-    for path in args.svg.iter().chain(&args.png) {
-        output::writable(path)?;
+    for (path, kind) in [(&args.svg, "svg"), (&args.png, "png")] {
+        path.as_deref().map_or(Ok(()), |path| output::check_picture(path, kind))?;
     }
-    match args.index {
-        IndexType::U32 => typed::<u32>(args),
-        IndexType::U64 => typed::<u64>(args),
+    let dtype = match args.dtype {
+        Some(dtype) => dtype,
+        None => args.file.exact_dtype()?,
+    };
+    match (dtype, args.index) {
+        (DType::I64, IndexType::U32) => typed::<i64, u32>(args),
+        (DType::I64, IndexType::U64) => typed::<i64, u64>(args),
+        (_, IndexType::U32) => typed::<f64, u32>(args),
+        (_, IndexType::U64) => typed::<f64, u64>(args),
     }
 }
 
-fn typed<I: Index>(args: &Args) -> Result {
-    let matrix: Csr<f64, I, I> = args.file.read(args.seed, args.telling)?;
+fn typed<T: Scalar, I: Index>(args: &Args) -> Result {
+    let matrix: Csr<T, I, I> = args.file.read(args.seed, args.telling)?;
     let a = matrix.view();
     let stats = RowStats::new(&a);
     let cells = a.nrows() as f64 * a.ncols() as f64;
@@ -126,7 +135,8 @@ fn draw<T: Scalar, I: Index, O: Index>(
         return Ok(());
     }
     let Report { file, rows, cols, nnz, .. } = report;
-    let title = format!("{file}: {rows} x {cols}, {nnz} nonzeros");
+    let title = format!("{file}: {rows} x {cols}, {nnz} nonzeros").replace('\n', "\\n");
+    let title = output::printable(&title);
     let drawing = Drawing::new(&title, &Density::new(a, PIXELS / 2, 1), &RowLengths::new(a));
     if let Some(path) = &args.svg {
         gustav::io::write_bytes(path, picture::to_svg(&drawing).as_bytes())?;

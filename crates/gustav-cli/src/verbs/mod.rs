@@ -16,8 +16,10 @@ mod spmm;
 mod spmv;
 mod tune;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use gustav::Operation;
 
+use crate::args;
 use crate::failure::Result;
 
 /// Multiply sparse matrices straight from CSR
@@ -50,6 +52,23 @@ enum Verb {
     Report(report::Args),
     Tune(tune::Args),
     Completions(completions::Args),
+}
+
+/// The command line with every verb's own options.
+pub fn command() -> Command {
+    let verbs = [Operation::Spmm, Operation::Spmv, Operation::Spgemm];
+    verbs.into_iter().fold(Cli::command(), |command, operation| {
+        command.mut_subcommand(operation.name(), |verb| args::of_operation(verb, operation))
+    })
+}
+
+/// What the command line asks for.
+///
+/// # Errors
+/// Help, version, and what the program does not take.
+pub fn parse() -> clap::error::Result<Cli> {
+    let mut matches = command().try_get_matches()?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))
 }
 
 /// Does what the command line asks for.

@@ -4,7 +4,7 @@ use gustav::{Explanation, Operation, Order, Problem};
 use serde::Serialize;
 
 use super::spgemm::Operands;
-use crate::args::{Choice, DenseLayout, Telling, Types};
+use crate::args::{AlgorithmArg, Choice, DenseLayout, Telling, Types};
 use crate::failure::{Failure, Outcome, Result};
 use crate::measure;
 use crate::output::{self, Number};
@@ -19,14 +19,14 @@ pub struct Args {
     /// The product
     #[arg(long, value_parser = crate::args::operations(), default_value = "spmm")]
     operation: Operation,
-    /// Columns of B, needed for spmm
-    #[arg(long, value_name = "N")]
+    /// Columns of B, for spmm, which needs them
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     columns: Option<usize>,
     /// How often the product would be computed
-    #[arg(long, value_name = "K", default_value_t = 1)]
+    #[arg(long, value_name = "K", default_value_t = 1, allow_negative_numbers = true)]
     calls: u64,
     /// Seed of generated matrices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     #[command(flatten)]
     layout: DenseLayout,
@@ -60,13 +60,11 @@ struct Report {
 
 /// Plans and explains.
 pub fn run(args: &Args) -> Result {
-    if args.operation == Operation::Spmm && args.columns.is_none() {
-        return Err(Failure::Request("columns: --columns N is needed to plan spmm".into()));
-    }
+    check(args)?;
     let device = args.choice.device()?;
     let (explanation, plan_ms) = with_types!(&args.types, |T, I, O| {
         let Args { choice, telling, seed, .. } = args;
-        let layout = args.layout.layout;
+        let layout = args.layout.layout();
         let refine = |problem: Problem| choice.refine(problem).calls(args.calls);
         match args.operation {
             Operation::Spmm => {
@@ -95,6 +93,29 @@ pub fn run(args: &Args) -> Result {
     let text = format!("{explanation}\nplan       {plan_ms:.3} ms\n");
     output::tell(args.telling, &report(args, &explanation, plan_ms)?, &text)?;
     Ok(Outcome::Done)
+}
+
+/// Refuses what has no bearing on the plan.
+fn check(args: &Args) -> Result<()> {
+    let operation = args.operation;
+    let spmm = operation == Operation::Spmm;
+    let words = match () {
+        () if spmm && args.columns.is_none() => {
+            "columns: --columns N is needed to plan spmm".to_string()
+        }
+        () if !spmm && args.columns.is_some() => {
+            format!("columns: {operation} takes none, they are those of spmm")
+        }
+        () if !spmm && args.layout.layout.is_some() => {
+            format!("layout: {operation} has no dense matrix, it is that of spmm")
+        }
+        () if args.choice.algorithm == AlgorithmArg::All => format!(
+            "algorithm: a plan is of one, name it or leave it to auto; gustav {operation} \
+             --algorithm all runs them all"
+        ),
+        () => return Ok(()),
+    };
+    Err(Failure::Request(words))
 }
 
 fn report(args: &Args, e: &Explanation, plan_ms: f64) -> Result<Report> {

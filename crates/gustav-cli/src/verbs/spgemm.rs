@@ -9,7 +9,7 @@ use crate::args::{Choice, Running, Telling, Types};
 use crate::cuda::Pair;
 use crate::failure::{Failure, Result};
 use crate::measure;
-use crate::output;
+use crate::output::{self, Content};
 use crate::product::{self, Product, Trial};
 use crate::source::Source;
 use crate::types::{Over, factor, with_product};
@@ -40,7 +40,7 @@ pub struct Args {
 
 /// Multiplies and tells.
 pub fn run(args: &Args) -> Result {
-    args.running.check(false)?;
+    args.running.check(Content::Sparse, args.types.dtype)?;
     let device = args.choice.device()?;
     with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
         let operands = device.threads().run(|| Operands::<T, I, O>::read(args))?;
@@ -130,8 +130,8 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         let problem = choice
             .refine(Problem::spgemm(&a.view(), &b.view()))
             .sorted(!args.unsorted)
-            .calls(running.repeat.unwrap_or(1) as u64);
-        let alpha = factor("alpha", running.alpha, over.one)?;
+            .calls(running.calls());
+        let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
 
         let resident = device.is_cuda().then(|| Pair::new(device, a, b)).transpose()?;
         let mut product: Option<(Csr<T, I, O>, u64)> = None;

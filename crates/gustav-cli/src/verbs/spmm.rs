@@ -12,11 +12,11 @@ use crate::args::{Choice, DenseLayout, Running, Telling, Types};
 use crate::cuda::Resident;
 use crate::failure::Result;
 use crate::measure;
-use crate::output;
+use crate::output::{self, Content};
 use crate::product::{self, Product, Trial};
 use crate::random;
 use crate::source::Source;
-use crate::types::{Over, factor, with_product};
+use crate::types::{Factor, Over, factor, with_product};
 
 /// Multiply a sparse matrix by a dense one
 ///
@@ -30,7 +30,7 @@ pub struct Args {
     right: Right,
     /// Factor of C before the product (C is not read unless given)
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    beta: Option<f64>,
+    beta: Option<Factor>,
     /// C before the product (.npy or Matrix Market array), with --beta
     #[arg(long, value_name = "FILE", requires = "beta")]
     c: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub struct Args {
 #[group(required = true, multiple = false)]
 pub struct Right {
     /// Columns of a random B
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub columns: Option<usize>,
     /// B from a file (.npy or Matrix Market array)
     #[arg(long, value_name = "FILE")]
@@ -60,7 +60,7 @@ pub struct Right {
 
 /// Multiplies and tells.
 pub fn run(args: &Args) -> Result {
-    args.running.check(true)?;
+    args.running.check(Content::Dense, args.types.dtype)?;
     let device = args.choice.device()?;
     with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
         let operands = Operands::<T, I, O>::read(args, &device)?;
@@ -90,7 +90,7 @@ struct Operands<T: Scalar, I: Index, O: Index> {
 impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     fn read(args: &Args, device: &Device) -> Result<Self> {
         let Args { choice, running, telling, .. } = args;
-        let layout = args.layout.layout;
+        let layout = args.layout.layout();
         let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *telling))?;
         let problem = choice.refine(Problem::spmm(&a.view()).layouts(layout, layout));
         let b = match &args.right.b {
@@ -100,7 +100,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 random::dense(problem.inner(), columns, layout, running.seed)?
             }
         };
-        let problem = problem.columns(b.ncols()).calls(running.repeat.unwrap_or(1) as u64);
+        let problem = problem.columns(b.ncols()).calls(running.calls());
         Ok(Operands { a, b, problem })
     }
 
@@ -113,8 +113,8 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     ) -> Result {
         let Operands { a, b, problem } = self;
         let running = &args.running;
-        let alpha = factor("alpha", running.alpha, over.one)?;
-        let beta = factor("beta", args.beta, over.zero)?;
+        let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
+        let beta = factor("beta", args.beta.as_ref(), over.zero)?;
         let (m, n, layout) = (problem.output_rows(), problem.columns, problem.layout_c);
         let before = match (&args.c, beta == over.zero) {
             (_, true) => None,

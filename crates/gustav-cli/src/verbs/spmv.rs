@@ -13,11 +13,11 @@ use crate::args::{Choice, Running, Telling, Types};
 use crate::cuda::Resident;
 use crate::failure::Result;
 use crate::measure;
-use crate::output;
+use crate::output::{self, Content};
 use crate::product::{self, Product, Trial};
 use crate::random;
 use crate::source::Source;
-use crate::types::{Over, factor, with_product};
+use crate::types::{Factor, Over, factor, with_product};
 
 /// Multiply a sparse matrix by a vector
 ///
@@ -32,7 +32,7 @@ pub struct Args {
     x: Option<PathBuf>,
     /// Factor of y before the product (y is not read unless given)
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    beta: Option<f64>,
+    beta: Option<Factor>,
     /// y before the product (.npy or Matrix Market array), with --beta
     #[arg(long, value_name = "FILE", requires = "beta")]
     y: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct Args {
 
 /// Multiplies and tells.
 pub fn run(args: &Args) -> Result {
-    args.running.check(true)?;
+    args.running.check(Content::Dense, args.types.dtype)?;
     let device = args.choice.device()?;
     with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
         let seed = args.running.seed;
@@ -79,10 +79,10 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
 ) -> Result {
     let Args { choice, running, .. } = args;
     let problem = choice.refine(Problem::spmv(&a.view()));
-    let problem = problem.calls(running.repeat.unwrap_or(1) as u64);
+    let problem = problem.calls(running.calls());
     let (m, k) = (problem.output_rows(), problem.inner());
-    let alpha = factor("alpha", running.alpha, over.one)?;
-    let beta = factor("beta", args.beta, over.zero)?;
+    let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
+    let beta = factor("beta", args.beta.as_ref(), over.zero)?;
     let x = match &args.x {
         Some(path) => vector_file(path, "x", k)?,
         None => random::vector::<T>(k, running.seed)?,

@@ -5,10 +5,12 @@ use std::path::Path;
 use crate::support::Folder;
 
 #[test]
-fn small_real_matrices_verify() {
+fn small_real_matrices_verify_where_the_corpus_is_there() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     if !corpus.exists() {
-        eprintln!("skipped small_real_matrices_verify: no ../shared/corpus");
+        eprintln!(
+            "skipped small_real_matrices_verify_where_the_corpus_is_there: no ../shared/corpus"
+        );
         return;
     }
     let folder = Folder::new();

@@ -85,6 +85,17 @@ fn every_verb_has_help() {
         assert_eq!(run.status, 0, "{verb}");
         assert!(run.stdout.contains("Usage: gustav"), "{verb}");
     }
+    let help = |verb: &str| folder.run(&format!("{verb} --help")).stdout;
+    for (verb, has, lacks) in [
+        ("spmm", &["row-block", "--order", "--tf32", "--calls"][..], &["gustavson"][..]),
+        ("spmv", &["merge-path", "--calls"], &["gustavson", "row-block", "--order", "--tf32"]),
+        ("spgemm", &["gustavson", "--calls"], &["row-split", "--order", "--finite"]),
+    ] {
+        let text = help(verb);
+        assert!(text.contains("auto, which is the CPU"), "{text}");
+        has.iter().for_each(|word| assert!(text.contains(word), "{verb}: {word}: {text}"));
+        lacks.iter().for_each(|word| assert!(!text.contains(word), "{verb}: {word}: {text}"));
+    }
     let kinds = folder.run("generate --help").stdout;
     for kind in ["grid5:", "rmat:", "uniform:", "block:"] {
         assert!(kinds.contains(kind), "{kind}: {kinds}");

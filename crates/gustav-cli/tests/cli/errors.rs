@@ -48,7 +48,9 @@ fn damaged_matrix_market_files_name_line_and_column() {
 #[test]
 fn sizes_past_u32_name_the_way_out() {
     let huge = format!("{HEADER}2 5000000000 1\n1 5000000000 1\n");
-    refused("a.mtx", &huge, "spmv a.mtx", &["does not fit in u32", "pass --index u64"]);
+    let words = "a.mtx: line 2, column 1: columns: 5000000000 does not fit in u32; use u64 (pass \
+                 --index u64)";
+    refused("a.mtx", &huge, "spmv a.mtx", &[words]);
     let folder = Folder::new();
     folder.write("a.mtx", &huge);
     assert_eq!(folder.json("info a.mtx --index u64 --json --quiet")["cols"], 5_000_000_000u64);
@@ -99,6 +101,48 @@ fn numbers_out_of_range_are_refused() {
             "alpha: 0.5 cannot be held in i32 without loss; use f64",
         ),
         (
+            "spmv a.mtx --dtype i32 --alpha 2147483648",
+            "alpha: 2147483648 cannot be held in i32 without loss; use i64",
+        ),
+        (
+            "spmm a.mtx --columns 2 --beta 1e39",
+            "beta: 1e39 cannot be held in f32 without loss; use f64",
+        ),
+        (
+            "spgemm a.mtx --dtype bf16 --alpha -1e300",
+            "alpha: -1e300 cannot be held in f32 without loss; use f64",
+        ),
+        (
+            "spmv a.mtx --deterministic --choose autotune",
+            "autotuning does not support spmv of A, A 3 x 4 with 3 nonzeros, 1 columns, f32, \
+             u32/u32 indices, deterministic: which algorithm is fastest differs from run to run, \
+             and so do its sums; nearest that works: the chooser auto or a named algorithm, or \
+             results that need not be the same to the bit",
+        ),
+        (
+            "spmv a.mtx --finite",
+            "finite: nothing on the CPU depends on it; leave it out, or name a GPU by --device \
+             cuda:K",
+        ),
+        (
+            "plan a.mtx --columns 3 --tf32",
+            "tf32: nothing on the CPU depends on it; leave it out, or name a GPU by --device \
+             cuda:K",
+        ),
+        (
+            "plan a.mtx --operation spmv --columns 3",
+            "columns: spmv takes none, they are those of spmm",
+        ),
+        (
+            "plan a.mtx --operation spgemm --layout row-major",
+            "layout: spgemm has no dense matrix, it is that of spmm",
+        ),
+        (
+            "plan a.mtx --columns 3 --algorithm all",
+            "algorithm: a plan is of one, name it or leave it to auto; gustav spmm --algorithm all \
+             runs them all",
+        ),
+        (
             "spmv a.mtx --dtype f16 --semiring min-plus",
             "the gustav command does not support min-plus over f16 with u32 indices: it leaves \
              out rare combinations to stay small; the library has them all; nearest that works: \
@@ -135,6 +179,11 @@ fn usage_errors_have_status_two_and_name_the_option() {
         ("spmm a.mtx", "--columns <N>|--b <FILE>"),
         ("spmm a.mtx --columns 2 --b b.npy", "cannot be used with"),
         ("spmm a.mtx --columns x", "invalid value 'x' for '--columns <N>'"),
+        ("spmm a.mtx --columns -1", "invalid value '-1' for '--columns <N>'"),
+        ("spmv a.mtx --repeat -2", "invalid value '-2' for '--repeat <K>'"),
+        ("spgemm a.mtx --threads -2", "invalid value '-2' for '--threads <N>'"),
+        ("plan a.mtx --columns 2 --calls -3", "invalid value '-3' for '--calls <K>'"),
+        ("spmv a.mtx --alpha x", "invalid value 'x' for '--alpha <NUMBER>': not a number"),
         ("spmv a.mtx --dtype f8", "[possible values: f32, f64, f16, bf16, i32, i64]"),
         ("spmv a.mtx --algorithm fastest", "nonzero-split"),
         ("spmv a.mtx --choose autotune --algorithm csb", "cannot be used with"),
@@ -152,8 +201,16 @@ fn an_output_that_cannot_hold_the_product_is_refused_before_any_work() {
     let huge = "gen:grid5:100000x100000 --index u64";
     for (line, part) in [
         (format!("spmm {huge} --columns 1 -o c.npz"), "use .npy or .mtx"),
-        (format!("spgemm {huge} -o c.npy"), "use .mtx, .npz or .smtx"),
+        (format!("spgemm {huge} -o c.npy"), "use .mtx or .npz"),
+        (format!("spgemm {huge} -o c.smtx"), "use .mtx or .npz (gustav convert --pattern"),
         (format!("spmv {huge} -o c.txt"), "a name ending in .mtx"),
+        (format!("spmm {huge} --columns 1 -o c.npy --dtype bf16"), "cannot hold bf16"),
+        (format!("convert {huge} c.txt"), "a name ending in .mtx"),
+        (format!("convert {huge} c.npz --dtype bf16"), "cannot hold bf16"),
+        (format!("info {huge} --png c.jpg"), "end it in .png"),
+        (format!("info {huge} --svg c.png --png c.png"), "end it in .svg"),
+        ("generate grid5:100000x100000 --index u64 -o c.xyz".into(), "a name ending in .mtx"),
+        ("generate grid5:100000x100000 --index u64 -o c.smtx".into(), "gustav convert --pattern"),
     ] {
         let message = folder.error(&line);
         assert!(message.contains(part), "{line}: {message}");

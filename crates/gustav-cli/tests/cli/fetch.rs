@@ -10,6 +10,7 @@ fn nobody_at_the_address_is_said_in_words() {
     let message = folder.error("fetch HB/bcsstk16 --base http://127.0.0.1:9/MM");
     assert!(message.contains("127.0.0.1:9/MM/HB/bcsstk16.tar.gz"), "{message}");
     assert!(message.contains("is there a network?"), "{message}");
+    assert!(message.contains("--base or GUSTAV_COLLECTION"), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
     let mut command = folder.command("fetch HB/bcsstk16");
     let run = command.env("GUSTAV_COLLECTION", "http://127.0.0.1:9").output().expect("gustav");

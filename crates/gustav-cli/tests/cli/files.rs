@@ -47,7 +47,7 @@ fn a_full_disk_is_an_error_and_the_old_file_stays() {
     folder.write("a.mtx", SMALL);
     // A limit on file sizes stands for a full disk: old.mtx exists, the new one is larger.
     folder.write("old.mtx", "old");
-    let script = "ulimit -f 1; trap '' XFSZ; exec \"$0\" generate grid5:60x60 -o old.mtx";
+    let script = "ulimit -f 1; exec \"$0\" generate grid5:60x60 -o old.mtx";
     let output = std::process::Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_gustav")])
         .current_dir(folder.path(""))
@@ -70,7 +70,9 @@ fn a_full_disk_is_an_error_and_the_old_file_stays() {
 fn a_full_standard_output_is_an_error() {
     let folder = Folder::new();
     folder.write("a.mtx", SMALL);
-    for line in ["info a.mtx", "info a.mtx --json", "spmv a.mtx", "completions zsh"] {
+    for line in
+        ["info a.mtx", "info a.mtx --json", "spmv a.mtx", "completions zsh", "--help", "--version"]
+    {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
         let mut command = folder.command(line);
         command.stdout(full);
@@ -81,22 +83,77 @@ fn a_full_standard_output_is_an_error() {
     }
 }
 
+/// Whether a process holds a file in `folder` open, with a name or without one.
+#[cfg(target_os = "linux")]
+fn writes_in(process: u32, folder: &std::path::Path) -> bool {
+    let Ok(files) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    files.flatten().any(|f| std::fs::read_link(f.path()).is_ok_and(|l| l.starts_with(folder)))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_write_leaves_the_old_file_and_nothing_else() {
+    for signal in ["TERM", "HUP", "INT", "KILL"] {
+        let folder = Folder::new();
+        folder.write("old.mtx.gz", "old");
+        let mut command = folder.command("generate grid5:700x700 -o old.mtx.gz --quiet");
+        let mut child = command.spawn().expect("gustav starts");
+        let place = folder.path("").canonicalize().expect("the folder");
+        while child.try_wait().expect("a child").is_none() && !writes_in(child.id(), &place) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let kill = format!("kill -{signal} {}", child.id());
+        let killed = std::process::Command::new("sh").args(["-c", &kill]).status();
+        assert!(killed.expect("a shell").success(), "{signal}: written before it was interrupted");
+        let status = child.wait().expect("a child");
+        assert_eq!(status.code(), None, "{signal}: {status}");
+        assert_eq!(folder.read("old.mtx.gz"), b"old");
+        assert_eq!(folder.names(), ["old.mtx.gz"], "{signal}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
-fn an_interrupted_write_leaves_the_old_file() {
+fn a_file_that_must_not_be_written_is_told_before_any_work() {
+    use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
-    folder.write("old.mtx.gz", "old");
-    let mut command = folder.command("generate grid5:700x700 -o old.mtx.gz --quiet");
-    let mut child = command.spawn().expect("gustav starts");
-    // Killed once it writes: a temporary file has appeared beside the old one.
-    while folder.names().len() < 2 && child.try_wait().expect("a child").is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    let huge = "gen:grid5:100000x100000 --index u64";
+    for (line, name) in [
+        (format!("spmm {huge} --columns 1 -o"), "c.npy"),
+        (format!("spgemm {huge} -o"), "c.mtx"),
+        (format!("info {huge} --png"), "c.png"),
+        (format!("convert {huge}"), "c.npz"),
+        ("generate grid5:100000x100000 --index u64 -o".to_string(), "c.mtx.gz"),
+    ] {
+        folder.write(name, "old");
+        let path = folder.path(name);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).expect("a file");
+        let message = folder.error(&format!("{line} {name}"));
+        let words = format!("gustav: cannot write {name}: permission denied\n");
+        assert_eq!(message, words);
+        assert_eq!(folder.read(name), b"old");
     }
-    let interrupted = child.try_wait().expect("a child").is_none();
-    child.kill().expect("a running child");
-    child.wait().expect("a child");
-    assert!(interrupted, "the file was written before it could be interrupted");
-    assert_eq!(folder.read("old.mtx.gz"), b"old");
+}
+
+#[test]
+fn escape_sequences_in_names_do_not_reach_the_terminal() {
+    let folder = Folder::new();
+    let name = "red\u{1b}[31m.mtx";
+    let said = |line: &str| {
+        let run = folder.run(line);
+        assert!(!format!("{}{}", run.stdout, run.stderr).contains('\u{1b}'), "{line}: {run:?}");
+        format!("{}{}", run.stdout, run.stderr)
+    };
+    let shown = "red\\u{1b}[31m.mtx";
+    assert!(said(&format!("info {name}")).contains(shown));
+    folder.write(name, SMALL);
+    assert!(said(&format!("info {name} --svg a.svg")).contains(shown));
+    assert!(said(&format!("spmv {name} --columns")).contains("columns"));
+    assert!(said(&format!("convert {name} a.npz --quiet")).is_empty());
+    let svg = String::from_utf8(folder.read("a.svg")).expect("text");
+    assert!(svg.contains(shown) && !svg.contains('\u{1b}'), "{svg}");
+    // JSON escapes by itself and keeps the name.
+    assert_eq!(folder.json(&format!("info {name} --json"))["file"], name);
 }
 
 #[test]

@@ -121,6 +121,56 @@ fn convert_keeps_values() {
 }
 
 #[test]
+fn info_reads_integers_that_f64_lacks() {
+    let folder = Folder::new();
+    let header = "%%MatrixMarket matrix coordinate integer symmetric\n";
+    folder.write("i.mtx", format!("{header}2 2 1\n2 1 9007199254740993\n"));
+    let report = folder.json("info i.mtx --json");
+    assert_eq!((&report["nnz"], &report["symmetric"]), (&2.into(), &true.into()));
+    let message = folder.error("info i.mtx --dtype f64");
+    assert!(message.contains("i.mtx: line 3, column 5: 9007199254740993"), "{message}");
+    assert!(message.contains("use i64"), "{message}");
+    // 2^63 is beyond i64, and an f64.
+    folder.write("w.mtx", format!("{header}2 2 1\n2 1 9223372036854775808\n"));
+    assert!(folder.error("info w.mtx").contains("use f64"));
+    assert_eq!(folder.json("info w.mtx --dtype f64 --json")["nnz"], 2);
+}
+
+#[test]
+fn convert_to_dense_says_what_is_lost() {
+    let folder = Folder::new();
+    let header = "%%MatrixMarket matrix coordinate integer general\n";
+    folder.write("a.mtx", format!("{header}2 2 4\n1 1 2\n1 1 3\n2 1 0\n2 2 7\n"));
+    let values = |name: &str| -> Vec<i64> {
+        let bytes = folder.read(name);
+        let values = bytes[bytes.len() - 32..].chunks(8);
+        values.map(|b| i64::from_le_bytes(b.try_into().expect("8 bytes"))).collect()
+    };
+    let run = folder.run("convert a.mtx a.npy");
+    let note = "note: 4 entries become 2 nonzero elements: repeated ones are summed, stored zeros \
+                are as all others\n";
+    assert_eq!((run.status, run.stderr.as_str()), (0, note));
+    assert_eq!(values("a.npy"), [5, 0, 0, 7]);
+    let run = folder.run("convert a.mtx p.npy --pattern --quiet");
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    assert_eq!(values("p.npy"), [1, 0, 1, 1]);
+    let run = folder.run("convert a.mtx p.npz --pattern");
+    assert!(run.stdout.contains("4 nonzeros, ones of i64, written to p.npz"), "{run:?}");
+    let run = folder.run("convert a.mtx p.mtx --pattern");
+    assert!(run.stdout.contains("4 nonzeros, positions only, "), "{run:?}");
+    assert!(folder.run("convert --help").stdout.contains("what is written is general"));
+}
+
+#[test]
+fn the_name_of_the_output_tells_its_format_not_its_folder() {
+    let folder = Folder::new();
+    folder.write("a.mtx", crate::support::SMALL);
+    std::fs::create_dir(folder.path("x.npy")).expect("a folder");
+    folder.json("convert a.mtx x.npy/b.npy.mtx --json");
+    assert!(folder.read("x.npy/b.npy.mtx").starts_with(b"%%MatrixMarket matrix coordinate"));
+}
+
+#[test]
 fn convert_canonicalises_and_transposes_when_asked() {
     let folder = Folder::new();
     let header = "%%MatrixMarket matrix coordinate integer general\n";

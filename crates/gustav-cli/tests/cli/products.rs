@@ -72,6 +72,50 @@ fn alpha_beta_transpose_and_layout_verify() {
 }
 
 #[test]
+fn integer_factors_are_exact() {
+    let folder = Folder::new();
+    let header = "%%MatrixMarket matrix coordinate integer general\n";
+    folder.write("one.mtx", format!("{header}1 1 1\n1 1 1\n"));
+    folder.write("x.mtx", "%%MatrixMarket matrix array integer general\n1 1\n1\n");
+    // The least integer that f64 lacks.
+    let odd = "9007199254740993";
+    for line in [
+        format!("spmv one.mtx --x x.mtx --alpha {odd}"),
+        format!("spmm one.mtx --b x.mtx --alpha 0 --beta {odd} --c x.mtx"),
+        format!("spgemm one.mtx --alpha {odd}"),
+    ] {
+        let run = folder.run(&format!("{line} --dtype i64 --verify -o y.mtx"));
+        assert_eq!(run.status, 0, "{line}: {run:?}");
+        let y = String::from_utf8(folder.read("y.mtx")).expect("text");
+        assert!(y.trim_end().ends_with(odd), "{line}: {y}");
+    }
+}
+
+#[test]
+fn expected_calls_decide_what_is_planned() {
+    let folder = Folder::new();
+    let algorithm =
+        |line: &str| folder.json(&format!("{line} --repeat 1 --json"))["algorithm"].clone();
+    assert_eq!(algorithm("spmv gen:grid5:40x40"), "row-split");
+    assert_eq!(algorithm("spmv gen:grid5:40x40 --calls 1000"), "compressed-index");
+}
+
+#[test]
+fn deterministic_products_do_not_depend_on_the_number_of_threads() {
+    let folder = Folder::new();
+    // A row long enough to be cut between several threads.
+    let line = "spmm gen:hubs:2000x20000,5,1,1100 --columns 8 --deterministic --repeat 1 -o c.npy";
+    let product = |threads: usize| {
+        assert_eq!(folder.run(&format!("{line} --threads {threads} --quiet")).status, 0);
+        folder.read("c.npy")
+    };
+    let one = product(1);
+    for threads in 2..=8 {
+        assert!(product(threads) == one, "{threads} threads");
+    }
+}
+
+#[test]
 fn all_algorithms_agree_with_the_oracle() {
     let folder = Folder::new();
     for verb in ["spmm --columns 8", "spmv", "spgemm"] {
@@ -184,6 +228,8 @@ fn plan_explains_without_running() {
         {
             assert!(run.stdout.lines().any(|l| l.starts_with(line)), "{line}: {}", run.stdout);
         }
+        // Words, not the program's own names.
+        assert!(!run.stdout.contains(['{', '}']), "{}", run.stdout);
     }
 }
 

@@ -120,11 +120,6 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         self.analysis.products
     }
 
-    /// Entries of C at most.
-    pub fn nnz_bound(&self) -> u128 {
-        self.analysis.bound
-    }
-
     /// Bytes that the plan holds beside the caller's arrays.
     pub fn workspace_bytes(&self) -> usize {
         self.workers.bytes()

@@ -11,7 +11,8 @@ use tar::Archive;
 use crate::files::{Compression, atomic};
 
 /// Writes the member of `archive` whose file name is `member` to `path`, and returns the names
-/// of the others.
+/// of the others. The file appears once the whole archive has been read and its checksum is
+/// right.
 ///
 /// # Errors
 /// [`Error::Format`] when the archive is damaged or does not hold it, [`Error::Io`] when `path`
@@ -22,19 +23,50 @@ pub(super) fn extract(
     path: &Path,
     compression: Compression,
 ) -> Result<Vec<String>> {
-    let refuse = |reason: String| Error::Format {
-        path: Some(archive.into()),
-        format: "tar.gz",
-        reason: format!("{reason}; the file is removed, fetch it again"),
-    };
-    let damaged = |e: io::Error| refuse(e.to_string());
     let file = File::open(archive).map_err(|source| Error::Io {
         path: archive.into(),
         action: "read",
         source,
     })?;
-    let mut members = Archive::new(GzDecoder::new(BufReader::new(file)));
-    let (mut others, mut found) = (Vec::new(), false);
+    // Reading and writing fail in one place; only the first is the archive's fault.
+    let (mut others, mut damaged) = (Vec::new(), None);
+    let written = atomic::write(path, compression, |to| {
+        unpack(file, member, &mut others, to).map_err(|side| match side {
+            Side::Reading(reason) => {
+                damaged = Some(reason);
+                io::ErrorKind::InvalidData.into()
+            }
+            Side::Writing(e) => e,
+        })
+    });
+    match damaged {
+        Some(reason) => Err(Error::Format {
+            path: Some(archive.into()),
+            format: "tar.gz",
+            reason: format!("{reason}; the file is removed, fetch it again"),
+        }),
+        None => written.map(|()| others),
+    }
+}
+
+enum Side {
+    Reading(String),
+    Writing(io::Error),
+}
+
+fn damaged(e: io::Error) -> Side {
+    Side::Reading(e.to_string())
+}
+
+/// Reads the archive to its end, writes `member` to `to` and names the others.
+fn unpack(
+    archive: File,
+    member: &str,
+    others: &mut Vec<String>,
+    to: &mut dyn io::Write,
+) -> std::result::Result<(), Side> {
+    let mut members = Archive::new(GzDecoder::new(BufReader::new(archive)));
+    let mut found = false;
     for entry in members.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
         let name = entry.path().map_err(damaged)?.into_owned();
@@ -42,38 +74,24 @@ pub(super) fn extract(
             continue;
         }
         if name.file_name().is_some_and(|n| n == member) && !found {
-            // Reading and writing fail in one place; only the first is the archive's fault.
-            let mut read = Ok(());
-            let written = atomic::write(path, compression, |to| {
-                copy(&mut entry, to).map_err(|side| match side {
-                    Side::Reading(e) => {
-                        read = Err(damaged(e));
-                        io::ErrorKind::InvalidData.into()
-                    }
-                    Side::Writing(e) => e,
-                })
-            });
-            read.and(written)?;
+            copy(&mut entry, to)?;
             found = true;
         } else {
             others.push(name.display().to_string());
         }
     }
-    if !found {
-        return Err(refuse(format!("expected a file {member}, found {}", others.join(", "))));
+    // The tar ends before the gzip stream, whose length and checksum stand at its very end.
+    io::copy(&mut members.into_inner(), &mut io::sink()).map_err(damaged)?;
+    if found {
+        return Ok(());
     }
-    Ok(others)
-}
-
-enum Side {
-    Reading(io::Error),
-    Writing(io::Error),
+    Err(Side::Reading(format!("expected a file {member}, found {}", others.join(", "))))
 }
 
 fn copy(from: &mut dyn io::Read, to: &mut dyn io::Write) -> std::result::Result<(), Side> {
     let mut block = vec![0; 1 << 16];
     loop {
-        match from.read(&mut block).map_err(Side::Reading)? {
+        match from.read(&mut block).map_err(damaged)? {
             0 => return Ok(()),
             count => to.write_all(&block[..count]).map_err(Side::Writing)?,
         }

@@ -1,13 +1,14 @@
 //! A file from an address, going on where an earlier attempt stopped (RFC 9110, section 14).
 
-use std::fs::OpenOptions;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use gustav_core::{Error, Result};
-use ureq::http::{HeaderMap, StatusCode, header};
+use ureq::Body;
+use ureq::http::{HeaderMap, HeaderName, Response, StatusCode, header};
 
+use super::part::{Origin, Part};
 use crate::files::Progress;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,61 +23,58 @@ pub(super) struct Downloaded {
     pub resumed: u64,
 }
 
-/// Downloads `address` to `part`, which holds the beginning of it or nothing.
+/// Downloads `address` to `part`, going on with what it holds of the same version of the file.
 ///
 /// # Errors
 /// As [`super::Fetch::to`]; what has come stays in `part`.
 pub(super) fn download(
     address: &str,
-    part: &Path,
+    part: &Part,
     progress: Option<&dyn Progress>,
 ) -> Result<Downloaded> {
-    let refuse = |source| Error::Io { path: part.into(), action: "write", source };
-    let held = std::fs::metadata(part).map_or(0, |m| m.len());
     let agent = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(PATIENCE))
         .timeout_recv_response(Some(PATIENCE))
         .build()
         .new_agent();
-    let ask = |from: u64| {
-        let request = agent.get(address);
-        let request = match from {
-            0 => request,
-            _ => request.header(header::RANGE, format!("bytes={from}-")),
-        };
+    let ask = |held: Option<&(u64, Origin)>| {
+        let mut request = agent.get(address);
+        if let Some((from, origin)) = held {
+            // The rest if the file is the one that the part is of, otherwise all of it.
+            request = request.header(header::RANGE, format!("bytes={from}-"));
+            request = request.header(header::IF_RANGE, &origin.version);
+        }
         request.call().map_err(|e| unreachable(address, &e))
     };
 
-    let mut response = ask(held)?;
-    let mut resumed = held;
-    if held > 0 {
-        let begins_here = range(response.headers()).is_some_and(|r| r.first == Some(held));
-        match response.status() {
-            StatusCode::PARTIAL_CONTENT if begins_here => {}
-            StatusCode::RANGE_NOT_SATISFIABLE
-                if range(response.headers()).is_some_and(|r| r.total == Some(held)) =>
-            {
-                return Ok(Downloaded { bytes: held, resumed: held });
-            }
-            // A server that knows no ranges sends everything.
-            StatusCode::OK => resumed = 0,
-            _ => {
-                resumed = 0;
-                response = ask(0)?;
-            }
+    let mut held = part.held(address);
+    if let Some((bytes, origin)) = &held
+        && *bytes == origin.length
+    {
+        return Ok(Downloaded { bytes: *bytes, resumed: *bytes });
+    }
+    let mut response = ask(held.as_ref())?;
+    if let Some(begun) = &held
+        && !goes_on(&response, begun)
+    {
+        held = None;
+        // A server that knows no ranges, or another version of the file, sends everything.
+        if response.status() != StatusCode::OK {
+            response = ask(None)?;
         }
     }
     let status = response.status();
-    if status != StatusCode::OK && status != StatusCode::PARTIAL_CONTENT {
+    if status != StatusCode::OK && (held.is_none() || status != StatusCode::PARTIAL_CONTENT) {
         return Err(refused(address, status));
     }
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(false).open(part).map_err(refuse)?;
-    file.set_len(resumed).map_err(refuse)?;
-    file.seek(SeekFrom::Start(resumed)).map_err(refuse)?;
-    let length = response.headers().get(header::CONTENT_LENGTH);
-    let length: Option<u64> = length.and_then(|v| v.to_str().ok()?.parse().ok());
+    let (resumed, origin) = match held {
+        Some((bytes, origin)) => (bytes, Some(origin)),
+        None => (0, origin(address, response.headers())),
+    };
+    let mut file = part.open(resumed, origin.as_ref())?;
+    let refuse = |source| Error::Io { path: part.path().into(), action: "write", source };
+    let length = length(response.headers());
     if let (Some(progress), Some(length)) = (progress, length) {
         progress.start(resumed + length);
         progress.advance(resumed);
@@ -104,17 +102,37 @@ pub(super) fn download(
     }
 }
 
-/// What `Content-Range` says: where the part begins, and how long the whole is.
-struct Range {
-    first: Option<u64>,
-    total: Option<u64>,
+/// Whether `response` is the rest of what was begun.
+fn goes_on(response: &Response<Body>, (bytes, origin): &(u64, Origin)) -> bool {
+    let headers = response.headers();
+    let wanted = format!("bytes {bytes}-{}/{}", origin.length - 1, origin.length);
+    let another = match tag(headers) {
+        Some(tag) => origin.version.starts_with('"') && tag != origin.version,
+        None => false,
+    };
+    response.status() == StatusCode::PARTIAL_CONTENT
+        && text(headers, &header::CONTENT_RANGE) == Some(&wanted)
+        && !another
 }
 
-fn range(headers: &HeaderMap) -> Option<Range> {
-    let text = headers.get(header::CONTENT_RANGE)?.to_str().ok()?;
-    let (part, total) = text.strip_prefix("bytes ")?.split_once('/')?;
-    let first = part.split_once('-').and_then(|(first, _)| first.parse().ok());
-    Some(Range { first, total: total.parse().ok() })
+/// What the file at `address` is, where the server says enough to go on with a part of it
+/// (RFC 9110, section 13.1.5: a weak tag is not enough).
+fn origin(address: &str, headers: &HeaderMap) -> Option<Origin> {
+    let version = tag(headers).or_else(|| text(headers, &header::LAST_MODIFIED))?;
+    Some(Origin { address: address.into(), length: length(headers)?, version: version.into() })
+}
+
+/// The strong entity tag.
+fn tag(headers: &HeaderMap) -> Option<&str> {
+    text(headers, &header::ETAG).filter(|tag| tag.starts_with('"'))
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    text(headers, &header::CONTENT_LENGTH)?.parse().ok()
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
 }
 
 fn fetching(address: &str, source: io::Error) -> Error {
@@ -127,13 +145,16 @@ fn unreachable(address: &str, error: &ureq::Error) -> Error {
             "this build knows no https: build with the feature tls, or use an http address"
         }
         ureq::Error::BadUri(_) => "expected an address such as https://host/path",
-        _ => "is there a network? Another address of the collection can be set",
+        _ => {
+            "is there a network? Another address of the collection can be given: --base or \
+             GUSTAV_COLLECTION, in the library Fetch::base"
+        }
     };
     fetching(address, io::Error::other(format!("{error}; {remedy}")))
 }
 
 fn broken(address: &str, source: io::Error) -> Error {
-    let words = format!("the connection broke ({source}); the same command goes on from there");
+    let words = format!("the connection broke ({source}); give the same command again to go on");
     fetching(address, io::Error::new(source.kind(), words))
 }
 

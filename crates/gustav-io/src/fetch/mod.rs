@@ -13,12 +13,14 @@ mod archive;
 mod checksum;
 mod download;
 mod name;
+mod part;
 
 use std::path::{Path, PathBuf};
 
 use gustav_core::{Error, Result};
 
 use crate::files::Progress;
+use part::Part;
 
 pub use checksum::Checksum;
 pub use name::MatrixName;
@@ -84,8 +86,10 @@ impl<'a> Fetch<'a> {
     }
 
     /// Downloads the archive and writes its matrix to `path`, in Matrix Market form, compressed
-    /// as the name says. The archive is kept as `NAME.tar.gz.part` in the same folder while it is
-    /// not complete, and an interrupted download goes on from there.
+    /// as the name says. The archive is kept as `GROUP.NAME.tar.gz.part` in the same folder while
+    /// it is not complete, with its address, length and version (entity tag or date) beside it,
+    /// and an interrupted download goes on from there while the server has that version. The
+    /// file appears once the whole archive has been read and its checksums are right.
     ///
     /// # Errors
     /// [`Error::Argument`] for a name that the collection does not have and for a path that does
@@ -103,20 +107,16 @@ impl<'a> Fetch<'a> {
                     .into(),
             });
         }
-        let part = path.with_file_name(format!("{}.tar.gz.part", self.name.name()));
+        let (group, name) = (self.name.group(), self.name.name());
+        let part = Part::new(path.with_file_name(format!("{group}.{name}.tar.gz.part")));
         let found = download::download(&self.address(), &part, self.progress)?;
-        let unpacked = self.check(&part).and_then(|()| {
-            let member = format!("{}.mtx", self.name.name());
-            archive::extract(&part, &member, path, compression)
+        let unpacked = self.check(part.path()).and_then(|()| {
+            archive::extract(part.path(), &format!("{name}.mtx"), path, compression)
         });
         // What is whole but wrong would only be found wrong again.
         let wrong = matches!(unpacked, Err(Error::Format { .. }));
         if unpacked.is_ok() || wrong {
-            std::fs::remove_file(&part).map_err(|source| Error::Io {
-                path: part.clone(),
-                action: "remove",
-                source,
-            })?;
+            part.remove()?;
         }
         Ok(Fetched {
             bytes: found.bytes,

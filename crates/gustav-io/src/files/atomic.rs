@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 use gustav_core::{Error, Result};
+use tempfile::{Builder, NamedTempFile};
 
 use super::format::Compression;
 
 const BUFFER: usize = 1 << 20;
 
 /// Writes a file through `write`: to a temporary file in the same folder, synced, then renamed.
-/// On failure the temporary file is removed and a file that was there before is untouched.
-/// What is no regular file (a pipe, a terminal) is written to directly.
+/// On failure the temporary file is removed and a file that was there before is untouched; where
+/// the system has files without names (Linux, on most file systems), a process that ends half
+/// way, by whatever signal, leaves nothing behind either. What is no regular file (a pipe, a
+/// terminal) is written to directly.
 ///
 /// # Errors
 /// [`Error::Io`] naming `path`.
@@ -48,32 +51,100 @@ fn replace(
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
         _ => PathBuf::from("."),
     };
-    let mut temporary = new_file(&folder, existing.as_ref())?;
-    compressed(temporary.as_file_mut(), compression, write)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(&target)?;
+    let mut temporary = Temporary::new(&folder, existing.as_ref())?;
+    compressed(temporary.file(), compression, write)?;
+    temporary.rename(&folder, &target)?;
     // The new name is on disk once its folder is; not every file system can sync a folder.
     let _ = File::open(&folder).and_then(|f| f.sync_all());
     Ok(())
 }
 
-fn new_file(folder: &Path, old: Option<&fs::Metadata>) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
+/// A file that is gone unless it is renamed.
+enum Temporary {
+    /// One that never had a name: it goes with the process.
+    #[cfg(target_os = "linux")]
+    Nameless(File),
+    Named(NamedTempFile),
+}
+
+fn names() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
     builder.prefix(".gustav-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any new file; the process's mask still applies.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(folder)?;
-    if let Some(old) = old {
-        if old.permissions().readonly() {
+    builder
+}
+
+impl Temporary {
+    /// A file in `folder` with the permissions of the file it is to replace.
+    fn new(folder: &Path, old: Option<&fs::Metadata>) -> io::Result<Self> {
+        if old.is_some_and(|old| old.permissions().readonly()) {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
-        fs::set_permissions(file.path(), old.permissions())?;
+        let mut temporary = Self::nameless(folder).map_or_else(|| Self::named(folder), Ok)?;
+        if let Some(old) = old {
+            temporary.file().set_permissions(old.permissions())?;
+        }
+        Ok(temporary)
     }
-    Ok(file)
+
+    #[cfg(target_os = "linux")]
+    fn nameless(folder: &Path) -> Option<Self> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        // As any new file; the process's mask still applies.
+        let file = rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)).ok()?;
+        let file = File::from(file);
+        // It gets its name through /proc, which not every container has.
+        fs::symlink_metadata(descriptor(&file)).is_ok().then_some(Temporary::Nameless(file))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn nameless(_folder: &Path) -> Option<Self> {
+        None
+    }
+
+    fn named(folder: &Path) -> io::Result<Self> {
+        let mut builder = names();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        builder.tempfile_in(folder).map(Temporary::Named)
+    }
+
+    fn file(&mut self) -> &mut File {
+        match self {
+            #[cfg(target_os = "linux")]
+            Temporary::Nameless(file) => file,
+            Temporary::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    /// Brings the content to disk and gives it its name.
+    fn rename(mut self, folder: &Path, target: &Path) -> io::Result<()> {
+        self.file().sync_all()?;
+        match self {
+            // A link never replaces a file, a renamed one does: two steps.
+            #[cfg(target_os = "linux")]
+            Temporary::Nameless(file) => {
+                use rustix::fs::{AtFlags, CWD, linkat};
+                let link = |name: &Path| {
+                    let follow = AtFlags::SYMLINK_FOLLOW;
+                    Ok(linkat(CWD, descriptor(&file), CWD, name, follow)?)
+                };
+                names().make_in(folder, link)?.persist(target)?;
+            }
+            Temporary::Named(file) => drop(file.persist(target)?),
+        }
+        Ok(())
+    }
+}
+
+/// The name by which an open file can be linked.
+#[cfg(target_os = "linux")]
+fn descriptor(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 fn compressed(
@@ -102,7 +173,7 @@ fn compressed(
 mod tests {
     use super::*;
 
-    fn names(folder: &Path) -> Vec<String> {
+    fn listed(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
         entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
     }
@@ -120,7 +191,7 @@ mod tests {
             let message = result.unwrap_err().to_string();
             assert!(message.contains("cannot write") && message.contains("a.mtx"), "{message}");
             assert_eq!(fs::read(&path).unwrap(), b"old");
-            assert_eq!(names(folder.path()), ["a.mtx"]);
+            assert_eq!(listed(folder.path()), ["a.mtx"]);
         }
     }
 
@@ -137,5 +208,23 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn named_and_nameless_files_replace_the_old_one_and_leave_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, path) = (folder.path(), folder.path().join("a"));
+        let nameless = || Temporary::nameless(folder);
+        assert_eq!(nameless().is_some(), cfg!(target_os = "linux"), "nameless files");
+        for named in [false, true] {
+            let temporary = if named { Temporary::named(folder).ok() } else { nameless() };
+            let Some(mut temporary) = temporary else { continue };
+            fs::write(&path, "old").unwrap();
+            temporary.file().write_all(b"new").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+            temporary.rename(folder, &path).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+            assert_eq!(listed(folder), ["a"]);
+        }
     }
 }

@@ -63,8 +63,10 @@ impl Array {
             )));
         }
         let text = file.get(start..start + len).ok_or_else(cut)?;
-        let text = std::str::from_utf8(text).map_err(|_| damaged("the header is not text"))?;
-        Dictionary { rest: text, whole: text }.array(start + len)
+        // A copy: a mapped file may change once it has been found to be UTF-8.
+        let text = String::from_utf8(text.to_vec());
+        let text = text.map_err(|_| damaged("the header is not text"))?;
+        Dictionary { rest: &text, whole: &text }.array(start + len)
     }
 }
 

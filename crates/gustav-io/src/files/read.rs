@@ -38,7 +38,7 @@ pub fn read_csr<T: Scalar, I: Index, O: Index>(
 ) -> Result<Csr<T, I, O>> {
     let path = path.as_ref();
     let bytes = open(path)?;
-    parse_csr(&bytes, options).map_err(|error| located(error, path))
+    parse_csr(&bytes, options).map_err(|error| error.in_file(path))
 }
 
 /// As [`read_csr`], from the bytes of a file.
@@ -86,7 +86,7 @@ pub fn read_dense<T: Scalar>(
 ) -> Result<Dense<T>> {
     let path = path.as_ref();
     let bytes = open(path)?;
-    parse_dense(&bytes, options).map_err(|error| located(error, path))
+    parse_dense(&bytes, options).map_err(|error| error.in_file(path))
 }
 
 /// As [`read_dense`], from the bytes of a file.
@@ -127,7 +127,7 @@ pub fn parse_dense<T: Scalar>(bytes: &[u8], options: &ReadOptions<'_>) -> Result
 pub fn read_header(path: impl AsRef<Path>) -> Result<Header> {
     let path = path.as_ref();
     let bytes = open(path)?;
-    parse_header(&bytes).map_err(|error| located(error, path))
+    parse_header(&bytes).map_err(|error| error.in_file(path))
 }
 
 /// As [`read_header`], from the bytes of a file.
@@ -220,15 +220,5 @@ impl<'a> Content<'a> {
 
     fn bytes(&self) -> &[u8] {
         self.decompressed.as_deref().unwrap_or(self.bytes)
-    }
-}
-
-/// Names the file in an error.
-fn located(error: Error, path: &Path) -> Error {
-    match error {
-        Error::Value { what, value, dtype } => {
-            Error::Value { what: format!("{}: {what}", path.display()), value, dtype }
-        }
-        other => other.in_file(path),
     }
 }

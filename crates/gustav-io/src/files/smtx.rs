@@ -43,8 +43,8 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(
     options: &ReadOptions<'_>,
 ) -> Result<Csr<T, I, O>> {
     let ([rows, cols, nnz], body) = sizes(text)?;
-    I::try_from_usize(cols.saturating_sub(1) as usize, "columns")?;
-    O::try_from_usize(nnz as usize, "entries")?;
+    text::check_index::<I>(text, 0, "columns", cols)?;
+    O::try_from_usize(nnz as usize, "entries").map_err(|e| text::at(text, 0, e))?;
     // A number takes a digit and a space: refuse absurd sizes before taking memory.
     let left = (text.len() - body) as u64;
     if rows.saturating_add(nnz) > left / 2 {

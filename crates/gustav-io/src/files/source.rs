@@ -37,9 +37,12 @@ pub(crate) fn open(path: &Path) -> Result<Bytes> {
     let mut file = File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
     if size > 0 {
-        // SAFETY: the mapping is private and read-only. A file that another process changes
-        // meanwhile gives other bytes, which every parser withstands; one that is cut short
-        // ends the process with a signal, as for any program that maps its input.
+        // SAFETY: nothing here writes through the mapping. A file that somebody else changes
+        // meanwhile gives other bytes at a second look: no reader rests a write, an unchecked
+        // access or a `str` on what an earlier look found (room for entries is held against the
+        // entries that come, names and headers are copied before they are taken for text), so
+        // such a file ends in an error or in a matrix of old and new entries. A file that is cut
+        // short ends the process with a signal, as for any program that maps its input.
         if let Ok(map) = unsafe { Mmap::map(&file) } {
             return Ok(Bytes::Mapped(map));
         }

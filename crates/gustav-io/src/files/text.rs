@@ -3,7 +3,7 @@
 //! Digits are found and converted within one 64-bit word (SWAR), as described by D. Lemire,
 //! "Number parsing at a gigabyte per second" (Software: Practice and Experience, 2021), §4.
 
-use gustav_core::Error;
+use gustav_core::{Error, Index, Result};
 
 // Tables are statics: indexing a constant array copies it first.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
@@ -127,7 +127,12 @@ pub(crate) fn real(text: &[u8], at: &mut usize) -> Option<f64> {
     {
         return Some(if negative { -magnitude } else { magnitude });
     }
-    fast_float2::parse::<f64, _>(&text[start..*at]).ok().filter(|v| v.is_finite())
+    // A copy: the parser trusts what it has looked at, and a mapped file may change. The digits
+    // and the sign, the point and the exponent above are 59 bytes at most.
+    let mut token = [0; 64];
+    let token = token.get_mut(..*at - start)?;
+    token.copy_from_slice(&text[start..*at]);
+    fast_float2::parse::<f64, _>(token).ok().filter(|v| v.is_finite())
 }
 
 /// `mantissa` × 10^`exponent`, correctly rounded; `None` for large exponents.
@@ -185,6 +190,32 @@ pub(crate) fn shown(text: &[u8], at: usize) -> String {
             format!("\"{}{dots}\"", rest[..len.min(LONGEST)].escape_ascii())
         }
     }
+}
+
+/// Bytes of the text as a text of its own, with what is not UTF-8 replaced.
+pub(crate) fn owned(token: &[u8]) -> String {
+    // Copied before it is looked at: a mapped file may change in between.
+    String::from_utf8_lossy(&token.to_vec()).into_owned()
+}
+
+/// `error` with the line and column of byte `at`.
+pub(crate) fn at(text: &[u8], at: usize, error: Error) -> Error {
+    let (line, column) = place(text, at);
+    error.at(format!("line {line}, column {column}"))
+}
+
+/// Checks that `I` holds indices below `size`, a number of `what` that stands at byte `at`.
+pub(crate) fn check_index<I: Index>(
+    text: &[u8],
+    at: usize,
+    what: &'static str,
+    size: u64,
+) -> Result<()> {
+    if size.saturating_sub(1) <= I::MAX {
+        return Ok(());
+    }
+    let overflow = Error::Overflow { what, need: size.into(), index_type: I::TYPE };
+    Err(self::at(text, at, overflow))
 }
 
 /// A parse error at byte `at`.

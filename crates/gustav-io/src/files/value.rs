@@ -72,8 +72,9 @@ pub(crate) fn nearest_of_decimal<T: Scalar>(value: f64) -> Option<T> {
 
 /// An integer written in full.
 pub(crate) fn integer<T: Scalar>(token: &[u8]) -> Result<T, Bad> {
-    let text = std::str::from_utf8(token).map_err(|_| Bad::Syntax)?;
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    // A copy: a mapped file may change once it has been found to be UTF-8.
+    let text = String::from_utf8(token.to_vec()).map_err(|_| Bad::Syntax)?;
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(&text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Bad::Syntax);
     }
@@ -83,6 +84,8 @@ pub(crate) fn integer<T: Scalar>(token: &[u8]) -> Result<T, Bad> {
 
 /// A decimal number, `nan`, `inf` or `infinity`, in any case and with any sign.
 pub(crate) fn real<T: Scalar>(token: &[u8]) -> Result<T, Bad> {
+    // A copy: the parser of floats trusts what it has looked at, and a mapped file may change.
+    let token = &token.to_vec()[..];
     if T::DTYPE.is_integer()
         && let Ok(value) = integer(token)
     {

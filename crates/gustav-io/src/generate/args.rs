@@ -57,6 +57,15 @@ impl<'a> Args<'a> {
         self.parse(text, what)
     }
 
+    /// A size of at most `most`, which is the number of `of`.
+    pub fn size_up_to(&mut self, what: &str, most: usize, of: &str) -> Result<usize> {
+        let size = self.size(what)?;
+        if size <= most {
+            return Ok(size);
+        }
+        Err(self.error(&format!("{what} must be at most the number of {of}, {most}, not {size}")))
+    }
+
     /// A real number within `range`.
     pub fn real(&mut self, what: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64> {
         let text = self.required(what)?;

@@ -38,7 +38,9 @@ impl Family for Banded {
     };
 
     fn parse(args: &mut Args<'_>) -> Result<Self> {
-        Ok(Banded { n: args.size("N")?, half: args.size("HALF")? })
+        let n = args.size("N")?;
+        let half = args.size_up_to("HALF", n.saturating_sub(1), "diagonals on a side")?;
+        Ok(Banded { n, half })
     }
 
     fn shape(&self) -> Result<(usize, usize)> {

@@ -36,7 +36,7 @@ impl Family for Empty {
 
     fn parse(args: &mut Args<'_>) -> Result<Self> {
         let [nrows, ncols] = args.dimensions("the shape")?;
-        let per_row = args.size("PER_ROW")?;
+        let per_row = args.size_up_to("PER_ROW", ncols, "columns")?;
         Ok(Empty { nrows, ncols, per_row, share: args.real("SHARE", 0.0..=1.0)? })
     }
 

@@ -32,7 +32,11 @@ impl Family for Fem {
     };
 
     fn parse(args: &mut Args<'_>) -> Result<Self> {
-        Ok(Fem { grid: Grid27::parse(args)?, dof: args.size("DOF")? })
+        let (grid, dof) = (Grid27::parse(args)?, args.size("DOF")?);
+        if dof == 0 {
+            return Err(args.error("DOF must be above 0"));
+        }
+        Ok(Fem { grid, dof })
     }
 
     fn shape(&self) -> Result<(usize, usize)> {

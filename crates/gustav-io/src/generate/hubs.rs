@@ -48,8 +48,10 @@ impl Family for Hubs {
 
     fn parse(args: &mut Args<'_>) -> Result<Self> {
         let [nrows, ncols] = args.dimensions("the shape")?;
-        let (per_row, hubs) = (args.size("PER_ROW")?, args.size("HUBS")?);
-        Ok(Hubs { nrows, ncols, per_row, hubs, hub_length: args.size("HUB_LENGTH")? })
+        let per_row = args.size_up_to("PER_ROW", ncols, "columns")?;
+        let hubs = args.size_up_to("HUBS", nrows, "rows")?;
+        let hub_length = args.size_up_to("HUB_LENGTH", ncols, "columns")?;
+        Ok(Hubs { nrows, ncols, per_row, hubs, hub_length })
     }
 
     fn shape(&self) -> Result<(usize, usize)> {

@@ -38,7 +38,7 @@ impl Family for PowerLaw {
 
     fn parse(args: &mut Args<'_>) -> Result<Self> {
         let [nrows, ncols] = args.dimensions("the shape")?;
-        let shortest = args.size("SHORTEST")?;
+        let shortest = args.size_up_to("SHORTEST", ncols, "columns")?;
         if shortest == 0 {
             return Err(args.error("SHORTEST must be above 0"));
         }

@@ -34,7 +34,7 @@ impl Family for Uniform {
 
     fn parse(args: &mut Args<'_>) -> Result<Self> {
         let [nrows, ncols] = args.dimensions("the shape")?;
-        Ok(Uniform { nrows, ncols, per_row: args.size("PER_ROW")? })
+        Ok(Uniform { nrows, ncols, per_row: args.size_up_to("PER_ROW", ncols, "columns")? })
     }
 
     fn shape(&self) -> Result<(usize, usize)> {

@@ -7,7 +7,7 @@ use super::line::{Fault, ValueText, careful_value, with_value_text};
 use super::prologue::{LONGEST_LINE, Prologue, tokens};
 use crate::files::header::Symmetry;
 use crate::files::options::ReadOptions;
-use crate::files::text::unexpected;
+use crate::files::text::{owned, unexpected};
 use crate::files::value::negated;
 
 /// The matrix in `text`, column-major, symmetry expanded.
@@ -41,7 +41,7 @@ pub(crate) fn read<T: Scalar>(
                 if prologue.symmetry == Symmetry::Symmetric {
                     values[row * rows + col] = value;
                 } else if prologue.symmetry == Symmetry::SkewSymmetric {
-                    let token = || String::from_utf8_lossy(&text[at..elements.at]).trim().into();
+                    let token = || owned(&text[at..elements.at]).trim().into();
                     values[row * rows + col] = negated(value)
                         .ok_or_else(|| Fault::Value { at, token: token() }.into_error::<T>(text))?;
                 }

@@ -95,8 +95,17 @@ pub(super) struct Entry<T, I> {
 /// Something wrong at a byte of the text; located only when it is reported.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    Unexpected { at: usize, expected: String, found: String },
-    Value { at: usize, token: String },
+    Unexpected {
+        at: usize,
+        expected: String,
+        found: String,
+    },
+    Value {
+        at: usize,
+        token: String,
+    },
+    /// The text is not what it was when its lines were counted.
+    Changed,
 }
 
 impl Fault {
@@ -115,6 +124,13 @@ impl Fault {
                     dtype: T::DTYPE,
                 }
             }
+            Fault::Changed => gustav_core::Error::Format {
+                path: None,
+                format: "Matrix Market",
+                reason: "the file changed while it was read; read it again once nobody writes \
+                         to it"
+                    .into(),
+            },
         }
     }
 }
@@ -127,7 +143,7 @@ pub(super) fn careful_value<T: Scalar, V: ValueText<T>>(
 ) -> Result<T, Fault> {
     V::careful(token).map_err(|bad| match bad {
         Bad::Syntax => Fault::unexpected(text, at, V::NAME),
-        Bad::Range => Fault::Value { at, token: String::from_utf8_lossy(token).into_owned() },
+        Bad::Range => Fault::Value { at, token: text::owned(token) },
     })
 }
 
@@ -136,15 +152,15 @@ pub(super) struct Lines<'a, T, I, V> {
     text: &'a [u8],
     rows: u64,
     cols: u64,
-    skew: bool,
+    symmetry: Symmetry,
     types: PhantomData<fn() -> (T, I, V)>,
 }
 
 impl<'a, T: Scalar, I: Index, V: ValueText<T>> Lines<'a, T, I, V> {
     pub(super) fn new(text: &'a [u8], prologue: &Prologue) -> Self {
         debug_assert_eq!(V::PRESENT, prologue.field != Field::Pattern);
-        let skew = prologue.symmetry == Symmetry::SkewSymmetric;
-        Lines { text, rows: prologue.rows, cols: prologue.cols, skew, types: PhantomData }
+        let Prologue { rows, cols, symmetry, .. } = *prologue;
+        Lines { text, rows, cols, symmetry, types: PhantomData }
     }
 
     /// The entry on the line at `at`, which moves to the next line; `None` for a blank line
@@ -181,8 +197,12 @@ impl<'a, T: Scalar, I: Index, V: ValueText<T>> Lines<'a, T, I, V> {
         let line_end = text.get(*at) == Some(&b'\n');
         *at += 1;
         // Index 0 has wrapped around to the largest number.
-        let mirrored = !self.skew || (row != col && value::negated(value).is_some());
-        let usual = line_end && row < self.rows && col < self.cols && mirrored;
+        let placed = match self.symmetry {
+            Symmetry::General => true,
+            Symmetry::Symmetric => row >= col,
+            Symmetry::SkewSymmetric => row > col && value::negated(value).is_some(),
+        };
+        let usual = line_end && row < self.rows && col < self.cols && placed;
         usual.then(|| Entry {
             row: I::truncate(row as usize),
             col: I::truncate(col as usize),
@@ -232,16 +252,13 @@ impl<'a, T: Scalar, I: Index, V: ValueText<T>> Lines<'a, T, I, V> {
         if V::PRESENT {
             let (at, token) = words.next().ok_or_else(|| Fault::unexpected(text, end, V::NAME))?;
             value = careful_value::<T, V>(text, at, token)?;
-            if self.skew && value::negated(value).is_none() {
-                return Err(Fault::Value { at, token: String::from_utf8_lossy(token).into() });
+            if self.symmetry == Symmetry::SkewSymmetric && value::negated(value).is_none() {
+                return Err(Fault::Value { at, token: text::owned(token) });
             }
         }
-        if self.skew && row == col {
-            return Err(Fault::Unexpected {
-                at: row_at,
-                expected: "no diagonal in a skew-symmetric matrix".into(),
-                found: format!("entry ({}, {})", row + 1, col + 1),
-            });
+        if let Some(expected) = self.misplaced(row, col) {
+            let found = format!("entry ({}, {})", row + 1, col + 1);
+            return Err(Fault::Unexpected { at: row_at, expected, found });
         }
         if let Some((at, _)) = words.next() {
             let expected = if V::PRESENT {
@@ -252,6 +269,23 @@ impl<'a, T: Scalar, I: Index, V: ValueText<T>> Lines<'a, T, I, V> {
             return Err(Fault::unexpected(text, at, expected));
         }
         Ok(Some(Entry { row: I::truncate(row as usize), col: I::truncate(col as usize), value }))
+    }
+
+    /// What symmetry wants of an entry that has no place in its half of the matrix.
+    fn misplaced(&self, row: u64, col: u64) -> Option<String> {
+        match self.symmetry {
+            Symmetry::SkewSymmetric if row == col => {
+                Some("no diagonal in a skew-symmetric matrix".into())
+            }
+            Symmetry::General => None,
+            // Its mirror image would be counted twice.
+            symmetry if row < col => Some(format!(
+                "the lower triangle only in a {0} matrix (a file that holds both is {1})",
+                symmetry.name(),
+                Symmetry::General.name(),
+            )),
+            _ => None,
+        }
     }
 
     /// An index counted from 1 in the file, from 0 in the result.

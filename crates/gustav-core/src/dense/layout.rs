@@ -1,0 +1,83 @@
+//! Which index runs fastest in memory, and how many values a matrix spans.
+
+use std::fmt::Display;
+
+use crate::{Error, Result};
+
+/// Which index runs fastest in memory.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Elements of a row are neighbours.
+    #[default]
+    RowMajor,
+    /// Elements of a column are neighbours.
+    ColumnMajor,
+}
+
+impl Layout {
+    /// The name used on the command line and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layout::RowMajor => "row-major",
+            Layout::ColumnMajor => "column-major",
+        }
+    }
+
+    /// Number of lines (rows of row-major, columns of column-major) and their length.
+    pub(super) const fn lines(self, nrows: usize, ncols: usize) -> (usize, usize) {
+        match self {
+            Layout::RowMajor => (nrows, ncols),
+            Layout::ColumnMajor => (ncols, nrows),
+        }
+    }
+}
+
+impl Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Checks a leading dimension and returns how many values the matrix spans.
+pub(super) fn span(nrows: usize, ncols: usize, layout: Layout, ld: usize) -> Result<usize> {
+    let (lines, len) = layout.lines(nrows, ncols);
+    if ld < len {
+        return Err(Error::Shape {
+            op: "dense matrix",
+            expected: format!(
+                "a leading dimension of at least {len} for {nrows} x {ncols} {layout}"
+            ),
+            found: format!("{ld}"),
+        });
+    }
+    if lines == 0 || len == 0 {
+        return Ok(0);
+    }
+    (lines - 1)
+        .checked_mul(ld)
+        .and_then(|s| s.checked_add(len))
+        .filter(|s| *s <= isize::MAX as usize)
+        .ok_or(Error::OutOfMemory {
+            what: "dense matrix",
+            needed: lines as u128 * ld as u128,
+            available: None,
+        })
+}
+
+/// Checks that `found` values are enough for a matrix.
+pub(super) fn check(
+    nrows: usize,
+    ncols: usize,
+    layout: Layout,
+    ld: usize,
+    found: usize,
+) -> Result<()> {
+    let need = span(nrows, ncols, layout, ld)?;
+    if found < need {
+        return Err(Error::Length { what: "dense matrix values", expected: need, found });
+    }
+    Ok(())
+}

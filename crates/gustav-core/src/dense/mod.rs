@@ -1,0 +1,187 @@
+//! Dense matrices: row- or column-major, any leading dimension, owned and borrowed.
+
+mod layout;
+mod view;
+
+pub use layout::Layout;
+pub use view::{DenseView, DenseViewMut};
+
+use crate::{Buffer, Error, Result, Scalar};
+use layout::{check, span};
+
+/// A dense matrix, owned.
+#[derive(Clone, Debug)]
+pub struct Dense<T: Scalar> {
+    nrows: usize,
+    ncols: usize,
+    layout: Layout,
+    ld: usize,
+    data: Buffer<T>,
+}
+
+impl<T: Scalar> Dense<T> {
+    /// A matrix from `nrows * ncols` values, rows one after another.
+    ///
+    /// # Errors
+    /// [`Error::Length`] when there are too few or too many values.
+    pub fn from_row_major(nrows: usize, ncols: usize, values: Vec<T>) -> Result<Self> {
+        Self::from_values(nrows, ncols, Layout::RowMajor, values)
+    }
+
+    /// A matrix from `nrows * ncols` values, columns one after another.
+    ///
+    /// # Errors
+    /// [`Error::Length`] when there are too few or too many values.
+    pub fn from_column_major(nrows: usize, ncols: usize, values: Vec<T>) -> Result<Self> {
+        Self::from_values(nrows, ncols, Layout::ColumnMajor, values)
+    }
+
+    fn from_values(nrows: usize, ncols: usize, layout: Layout, values: Vec<T>) -> Result<Self> {
+        let ld = layout.lines(nrows, ncols).1;
+        crate::validate::length(
+            "dense matrix values",
+            span(nrows, ncols, layout, ld)?,
+            values.len(),
+        )?;
+        Ok(Dense { nrows, ncols, layout, ld, data: values.into() })
+    }
+
+    /// A matrix from values with a leading dimension of its own.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when `ld` is too small, [`Error::Length`] when values are missing.
+    pub fn with_leading_dimension(
+        nrows: usize,
+        ncols: usize,
+        layout: Layout,
+        ld: usize,
+        values: impl Into<Buffer<T>>,
+    ) -> Result<Self> {
+        let data = values.into();
+        check(nrows, ncols, layout, ld, data.len())?;
+        Ok(Dense { nrows, ncols, layout, ld, data })
+    }
+
+    /// A matrix of zeros.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn zeros(nrows: usize, ncols: usize, layout: Layout) -> Result<Self> {
+        let ld = layout.lines(nrows, ncols).1;
+        let len = span(nrows, ncols, layout, ld).map_err(|_| Error::OutOfMemory {
+            what: "dense matrix",
+            needed: nrows as u128 * ncols as u128 * size_of::<T>() as u128,
+            available: crate::buffer::available_memory(),
+        })?;
+        Ok(Dense { nrows, ncols, layout, ld, data: Buffer::zeroed(len, "dense matrix")? })
+    }
+
+    /// A matrix whose element (i, j) is `f(i, j)`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn from_fn(
+        nrows: usize,
+        ncols: usize,
+        layout: Layout,
+        mut f: impl FnMut(usize, usize) -> T,
+    ) -> Result<Self> {
+        let mut m = Self::zeros(nrows, ncols, layout)?;
+        let (lines, len) = layout.lines(nrows, ncols);
+        for line in 0..lines {
+            for k in 0..len {
+                m.data[line * m.ld + k] = match layout {
+                    Layout::RowMajor => f(line, k),
+                    Layout::ColumnMajor => f(k, line),
+                };
+            }
+        }
+        Ok(m)
+    }
+
+    /// The matrix as a view.
+    pub fn view(&self) -> DenseView<'_, T> {
+        let Dense { nrows, ncols, layout, ld, ref data } = *self;
+        DenseView { nrows, ncols, layout, ld, data }
+    }
+
+    /// The matrix as a view to be written.
+    pub fn view_mut(&mut self) -> DenseViewMut<'_, T> {
+        let Dense { nrows, ncols, layout, ld, ref mut data } = *self;
+        DenseViewMut { nrows, ncols, layout, ld, data }
+    }
+
+    /// Number of rows.
+    pub fn nrows(&self) -> usize {
+        self.nrows
+    }
+
+    /// Number of columns.
+    pub fn ncols(&self) -> usize {
+        self.ncols
+    }
+
+    /// Which index runs fastest.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Distance between neighbouring rows (row-major) or columns (column-major).
+    pub fn leading_dimension(&self) -> usize {
+        self.ld
+    }
+
+    /// The stored values, padding included.
+    pub fn data(&self) -> &[T] {
+        &self.data
+    }
+
+    /// The stored values, padding included.
+    pub fn data_mut(&mut self) -> &mut [T] {
+        &mut self.data
+    }
+
+    /// The stored values for their next owner.
+    pub fn into_data(self) -> Buffer<T> {
+        self.data
+    }
+
+    /// Element (i, j).
+    ///
+    /// # Panics
+    /// When `i` or `j` is out of range, as slices do.
+    pub fn get(&self, i: usize, j: usize) -> T {
+        self.view().get(i, j)
+    }
+
+    /// The same matrix in `layout`, packed.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn to_layout(&self, layout: Layout) -> Result<Self> {
+        let view = self.view();
+        Self::from_fn(self.nrows, self.ncols, layout, |i, j| view.get(i, j))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_row_by_row_or_column_by_column() {
+        let values = || vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let rows = Dense::<f64>::from_row_major(2, 3, values()).unwrap();
+        let columns = Dense::<f64>::from_column_major(2, 3, values()).unwrap();
+        assert_eq!((rows.layout(), rows.leading_dimension()), (Layout::RowMajor, 3));
+        assert_eq!((columns.layout(), columns.leading_dimension()), (Layout::ColumnMajor, 2));
+        let all =
+            |m: &Dense<f64>| [m.get(0, 0), m.get(0, 1), m.get(0, 2), m.get(1, 0), m.get(1, 2)];
+        assert_eq!(all(&rows), [1.0, 2.0, 3.0, 4.0, 6.0]);
+        assert_eq!(all(&columns), [1.0, 3.0, 5.0, 2.0, 6.0]);
+        for wrong in [5, 7] {
+            let refused = Dense::<f64>::from_column_major(2, 3, vec![0.0; wrong]);
+            assert!(matches!(refused, Err(Error::Length { expected: 6, .. })), "{wrong}");
+        }
+    }
+}
