@@ -364,7 +364,10 @@ fn smtx() {
         let found = error(text).to_string();
         assert!(found.starts_with(message), "{text:?}: {found}");
     }
-    check("1, 5000000000, 0\n0 0\n\n", "columns: 4999999999 does not fit in u32; use u64");
+    check(
+        "1, 5000000000, 0\n0 0\n\n",
+        "line 1, column 1: columns: 5000000000 does not fit in u32; use u64",
+    );
 }
 
 #[test]

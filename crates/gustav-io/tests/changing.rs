@@ -33,8 +33,11 @@ impl Progress for Rewriting {
 
 fn body(line: &str) -> String {
     let mut body = line.repeat(BODY / line.len());
-    body += &" ".repeat(BODY - body.len() - 1);
-    body + "\n"
+    // What is left over is a blank line.
+    while body.len() < BODY {
+        body.push(if body.len() + 1 == BODY { '\n' } else { ' ' });
+    }
+    body
 }
 
 fn read(before: &str, after: &str) -> String {
