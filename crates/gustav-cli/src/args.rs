@@ -67,9 +67,7 @@ pub enum AlgorithmArg {
 
 /// Parses `auto`, `all` or the name of an algorithm; help lists those of `operation`, of all
 /// operations where there is none.
-pub fn algorithms(
-    operation: Option<Operation>,
-) -> impl TypedValueParser<Value = AlgorithmArg> + Clone {
+pub fn algorithms(operation: Option<Operation>) -> impl TypedValueParser<Value = AlgorithmArg> {
     let listed = move |a: &Algorithm| operation.is_none_or(|o| a.operations().contains(&o));
     let named = Algorithm::ALL.iter().map(move |a| PossibleValue::new(a.name()).hide(!listed(a)));
     let names = ["auto", "all"].into_iter().map(PossibleValue::new).chain(named);

@@ -192,10 +192,10 @@ pub(crate) fn shown(text: &[u8], at: usize) -> String {
     }
 }
 
-/// Bytes of the text as a text of its own, with what is not UTF-8 replaced.
+/// Bytes of the text as a text of its own, with what is not ASCII written out.
 pub(crate) fn owned(token: &[u8]) -> String {
-    // Copied before it is looked at: a mapped file may change in between.
-    String::from_utf8_lossy(&token.to_vec()).into_owned()
+    // Byte by byte: what a mapped file holds may cease to be UTF-8 while it is looked at.
+    token.escape_ascii().to_string()
 }
 
 /// `error` with the line and column of byte `at`.
