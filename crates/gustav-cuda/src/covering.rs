@@ -71,6 +71,7 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
             share,
             chunk: [4, 8, 2][turn % 3],
             ahead: [0, 2, 0, 1][turn % 4],
+            early: bit(0),
             longest: bit(1).then_some(64),
             reduction: if atomic && bit(2) { Reduction::Atomic } else { Reduction::FixUp },
             block: 128,

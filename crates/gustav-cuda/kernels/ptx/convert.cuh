@@ -19,6 +19,14 @@ __device__ __forceinline__ float widen_bf16(unsigned short bits) {
     return __uint_as_float((unsigned)bits << 16);
 }
 
+// The lower and the upper of two neighbours in a word.
+__device__ __forceinline__ float widen_bf16_lower(unsigned word) {
+    return __uint_as_float(word << 16);
+}
+__device__ __forceinline__ float widen_bf16_upper(unsigned word) {
+    return __uint_as_float(word & 0xffff0000u);
+}
+
 __device__ __forceinline__ unsigned short narrow_bf16(float value) {
 #if __CUDA_ARCH__ >= 800
     unsigned short bits;

@@ -33,6 +33,24 @@ __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[1])
     asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(to[0]) : "l"(from));
 }
 
+// Asks for the `bytes` from `from` on in L2, for loads to come; by one thread of `lanes`, or by all.
+#if __CUDA_ARCH__ >= 900
+__device__ __forceinline__ void prefetch(const void *from, unsigned long long bytes, int lane, int) {
+    // Whole pieces of 16 bytes, and none that ends outside.
+    const unsigned long long first = __cvta_generic_to_global(from), begin = first & ~15ull;
+    const unsigned size = (unsigned)((first + bytes - begin) & ~15ull);
+    if (lane == 0 && size > 0)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin), "r"(size));
+}
+#else
+__device__ __forceinline__ void prefetch(const void *from, unsigned long long bytes, int lane, int lanes) {
+    constexpr int sector = 32;
+    const unsigned long long first = __cvta_generic_to_global(from);
+    for (unsigned long long at = lane * sector; at < bytes; at += lanes * sector)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(first + at));
+}
+#endif
+
 // Copies to shared memory that go on while the thread does other work, from sm_80 on. A thread
 // waits for its own copies: all but the last `LATER` groups of them.
 #if __CUDA_ARCH__ >= 800

@@ -61,6 +61,15 @@ struct Chunk {
     __device__ __forceinline__ bool has(int u) const { return u >= from && u < to; }
 };
 
+// Asks for a run of A in L2: a group loads one chunk ahead, which is not enough where few groups have
+// long runs and memory is far.
+__device__ __forceinline__ void prefetch_run(const Operands &args, Position first, Position last) {
+    if (last - first <= 2 * CHUNK * SHARE) return;
+    const u64 count = last - first;
+    ptx::prefetch(args.indices + first, count * sizeof(Index), threadIdx.x % GROUP, GROUP);
+    ptx::prefetch(args.values + first, count * sizeof(Value), threadIdx.x % GROUP, GROUP);
+}
+
 // Rows of B of a chunk.
 using Rows = tile::Pack<Value, VECTOR>[CHUNK][TILES];
 
@@ -109,7 +118,7 @@ __device__ __forceinline__ void add_row(const Chunk &chunk, const Rows &row, int
     for (int k = 0; k < TILES; ++k)
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v)
-            sum[k][v] = Ring::mul_add(a, widen(row[u][k].at[v]), sum[k][v]);
+            sum[k][v] = Ring::mul_add(a, tile::widen_at(row[u][k], v), sum[k][v]);
 }
 
 __device__ __forceinline__ void clear(Accum (&sum)[TILES][VECTOR]) {

@@ -129,7 +129,7 @@ __device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *s
 #pragma unroll
                         for (int v = 0; v < VECTOR; ++v)
                             sum[r][k][v] = Ring::mul_add(
-                                staged[u].value[r], widen(row[u][k].at[v]), sum[r][k][v]);
+                                staged[u].value[r], tile::widen_at(row[u][k], v), sum[r][k][v]);
     }
 }
 

@@ -18,6 +18,7 @@
 #include "spmm/group.cuh"
 
 constexpr int AHEAD = GUSTAV_AHEAD;  // chunks of B rows on their way through shared memory
+constexpr bool EARLY = GUSTAV_EARLY;  // a segment's part of A is asked for at once
 constexpr bool LIST = GUSTAV_LIST;
 constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
 
@@ -136,7 +137,7 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
                 const Stage row = stage[((slot * CHUNK + u) * TILES + k) * BLOCK];
 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v)
-                    sum[k][v] = Ring::mul_add(widen(now.at[u]), widen(row.at[v]), sum[k][v]);
+                    sum[k][v] = Ring::mul_add(widen(now.at[u]), tile::widen_at(row, v), sum[k][v]);
             }
         }
         if (far < last) copy(columns[0], far, slot);
@@ -172,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
     __shared__ Stage stage[STAGED ? DEPTH * CHUNK * TILES * BLOCK : 1];
     const Segment s = segment(args, (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP);
+    if (EARLY && blockIdx.y == 0) prefetch_run(args.operands, s.first, s.last);
     const int sub = threadIdx.x % GROUP / LANES;
     const u64 lane = threadIdx.x % LANES * VECTOR;
     for (u64 panel = blockIdx.y; panel * PANEL < args.operands.columns; panel += gridDim.y)

@@ -12,6 +12,23 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
     T at[N];
 };
 
+// Value `i` in the type of sums.
+template <class T, int N>
+__device__ __forceinline__ auto widen_at(const Pack<T, N> &pack, int i) {
+    return widen(pack.at[i]);
+}
+// Two bf16 lie in one word, where the upper one needs a mask and no shift.
+template <int N>
+__device__ __forceinline__ f32 widen_at(const Pack<bf16, N> &pack, int i) {
+    if constexpr (N % 2 != 0) {
+        return widen(pack.at[i]);
+    } else {
+        u32 word;
+        memcpy(&word, &pack.at[i & ~1], 4);
+        return i % 2 == 0 ? ptx::widen_bf16_lower(word) : ptx::widen_bf16_upper(word);
+    }
+}
+
 template <class T, int N>
 __device__ __forceinline__ Pack<T, N> load(const T *from) {
     constexpr int bytes = sizeof(T) * N;

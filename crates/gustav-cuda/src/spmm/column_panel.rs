@@ -49,6 +49,7 @@ impl Config {
             share,
             chunk: 2,
             ahead: 0,
+            early: false,
             longest: Some(1024),
             lanes: 32,
             tiles: 2,

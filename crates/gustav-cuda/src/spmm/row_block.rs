@@ -34,7 +34,7 @@ pub(super) const ANY_LAYOUT: bool = false;
 
 /// Blocks of the height that shares most.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let height = cuda_spmm::height(&pattern.similarity()?);
+    let height = cuda_spmm::height(&pattern.similarity()?, problem.dtype.bytes());
     let reason = format!("blocks of {height} rows have the fewest columns");
     Ok((Config::new(problem, height, 1, 768), reason))
 }

@@ -99,6 +99,7 @@ impl Variant {
             .with("SHARE", c.share)
             .with("CHUNK", c.chunk)
             .with("AHEAD", c.ahead)
+            .with("EARLY", c.early)
             .with("LIST", c.longest.is_some())
             .with("ORDERED", self.ordered)
             .with("REDUCE", u8::from(c.longest.is_some() && c.reduction == Reduction::Atomic))

@@ -29,6 +29,7 @@ fn small<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
         share: 2,
         chunk: 2,
         ahead: 0,
+        early: false,
         longest: Some(1024),
         reduction: Reduction::FixUp,
         block: 64,

@@ -55,6 +55,7 @@ fn config(vector: u32, lanes: u32, tiles: u32, share: u32) -> Config {
         share,
         chunk: 4,
         ahead: 0,
+        early: false,
         longest: Some(32),
         reduction: Reduction::FixUp,
         block: 128,
@@ -108,6 +109,8 @@ fn whole_rows_without_a_list() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn rows_of_b_through_shared_memory() {
+    configured::<f32>(Config { early: true, ..config(4, 4, 1, 8) });
+    configured::<f16>(Config { early: true, longest: Some(64), ..config(8, 8, 1, 1) });
     configured::<f32>(Config { ahead: 2, ..config(4, 8, 1, 1) });
     configured::<f32>(Config { ahead: 3, chunk: 2, longest: None, ..config(4, 4, 2, 4) });
     configured::<f64>(Config { ahead: 1, ..config(2, 16, 1, 2) });

@@ -4,61 +4,22 @@
 //! synthetic matrices of the benchmark; lengths of time and numbers of threads are relative to what
 //! the device holds.
 
+mod row_block;
+mod segmented;
+
 use gustav_core::{Problem, Result};
 
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
 
-/// Bytes per second that one multiprocessor gathers from L2, roughly.
-const GATHERED: f64 = 53e9;
+pub use row_block::height;
+pub use segmented::segmented;
+
 /// Threads of a multiprocessor that a full chip counts with.
 const THREADS: f64 = 1024.0;
-/// Rows with as many nonzeros are long: their loads hide each other.
-const LONG: f64 = 28.0;
-/// Products of fewer microseconds are over before many threads help, at 64 columns in f32; the
-/// bound goes with this power of the width.
-const BRIEF: f64 = 49.4;
-const BRIEF_WIDTH: f64 = -0.25;
-/// Rows may vary this much around their mean and still be taken in order.
-const EVEN: f64 = 0.106;
-/// Short rows are taken in order when none is longer than this.
-const EVEN_SHORT: (f64, usize) = (8.06, 54);
-/// Lane groups of a full chip, that many times, have no need of long flights.
-const PLENTY: f64 = 4.0;
-/// Long rows need no cutting when none is longer than this many times the mean.
-const WHOLE: f64 = 1.85;
-/// Nonzeros of a segment for every microsecond of the product.
-const CUT: f64 = 1.68;
-/// More of them where loads are in long flights.
-const SPEED: f64 = 2.0;
-/// Rows up to this many times the mean stay whole where there are many.
-const ORDINARY: f64 = 0.81;
-/// Rows of thousands of nonzeros are cut at this.
-const HUGE_ROWS: u32 = 128;
-/// Threads in parts of a full chip below which sub-groups share segments, and long whole rows; at 64
-/// columns in f32, going with this power of the width.
-const FILL: (f64, f64) = (1.42, 0.9);
-const FILL_WIDTH: f64 = -0.5;
-/// Long rows that cannot fill this part of a chip whole, however many sub-groups share one, are cut.
-const STARVED: (f64, f64) = (0.25, 1024.0);
-/// Parts of a row at most, where rows are cut to fill the chip: one group adds them up.
-const PARTS: f64 = 512.0;
-/// Nonzeros of a segment for each sub-group.
-const LENGTH: f64 = 17.7;
-/// Rows of fewer nonzeros on average pass through shared memory, in order and by a list.
-const STAGED: (f64, f64) = (5.8, 13.0);
 /// Nonzeros see rows this many times the mean where few rows hold most of the matrix.
 const SKEWED: f64 = 15.0;
 /// Such a matrix of shorter rows than this, on average, is dealt in even shares.
 const SHORT: (f64, f64) = (4.0, 7.2);
-/// Blocks of rows: the longest row in means, and the least mean.
-const ALIKE: (f64, f64) = (5.3, 12.4);
-/// Distinct columns per nonzero up to which sharing loads of B pays.
-const SHARED: f64 = 0.668;
-/// Prefer lower blocks unless a row more saves this much.
-const PER_ROW: f64 = 0.053;
-/// Threads of blocks, in parts of a full chip, that sharing needs; below the second, two sub-groups
-/// share a block.
-const BLOCKS: (f64, f64) = (0.145, 0.38);
 /// Shares of `even-shares` for every lane group of a full chip.
 const SHARES: f64 = 2.2;
 
@@ -75,6 +36,8 @@ pub struct Way {
     pub chunk: u32,
     /// Chunks of rows of B on their way to shared memory.
     pub ahead: u32,
+    /// Whether a segment's part of A is asked for in L2 before any of it is used.
+    pub early: bool,
     /// Rows with as many nonzeros are cut; none takes whole rows in their order. Of `even-shares`,
     /// the row starts and nonzeros of a share.
     pub longest: Option<u32>,
@@ -105,10 +68,9 @@ pub fn choose<'r>(
     }
     let rows = rows()?;
     let mean = rows.mean_filled();
-    let alike = rows.max() as f64 <= ALIKE.0 * mean && mean >= ALIKE.1;
-    if alike
+    if row_block::are_alike(rows)
         && problem.columns >= 16
-        && let Some(way) = row_block(problem, rows, profile, &similarity()?)
+        && let Some(way) = row_block::way(problem, rows, profile, &similarity()?)
     {
         return Ok(way);
     }
@@ -123,146 +85,6 @@ pub fn choose<'r>(
         return Ok(Way { reason, ..even_shares(problem, profile) });
     }
     Ok(segmented(problem, rows, profile))
-}
-
-/// The height of block that shares most.
-pub fn height(similarity: &RowSimilarity) -> u32 {
-    let cost = |h: u32| similarity.distinct[h as usize - 2] + PER_ROW * f64::from(h);
-    [2, 3, 4].into_iter().min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(2)
-}
-
-fn row_block(
-    problem: &Problem,
-    rows: &RowLengths,
-    profile: &DeviceProfile,
-    similarity: &RowSimilarity,
-) -> Option<Way> {
-    let height = height(similarity);
-    let distinct = similarity.distinct[height as usize - 2];
-    let lanes = (vectors(problem) / if problem.columns < 128 { 1.0 } else { 2.0 }).min(32.0);
-    let threads = rows.rows() as f64 / f64::from(height) * lanes;
-    let full = profile.units as f64 * THREADS;
-    if distinct > SHARED || threads < BLOCKS.0 * full {
-        return None;
-    }
-    Some(Way {
-        algorithm: Algorithm::RowBlock,
-        height,
-        share: if threads < BLOCKS.1 * full && height < 4 { 2 } else { 1 },
-        chunk: 4,
-        ahead: 0,
-        longest: None,
-        lanes: 32,
-        tiles: 2,
-        threads: if problem.columns * problem.dtype.bytes() < 512 { 768 } else { 384 },
-        reason: format!(
-            "{height} neighbouring rows have {distinct:.2} distinct columns per nonzero: they \
-             share loads of B"
-        ),
-    })
-}
-
-/// The way of `segmented`.
-pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> Way {
-    let mean = rows.mean_filled();
-    let full = profile.units as f64 * THREADS;
-    let bytes = problem.nnz as f64 * (problem.columns * problem.dtype.bytes()) as f64;
-    let microseconds = bytes / (profile.units as f64 * GATHERED) * 1e6;
-    let vectors = vectors(problem);
-    let width = vectors / 16.0;
-    let lanes = (vectors / 2.0).clamp(1.0, 32.0);
-    let most = if vectors <= 16.0 {
-        8
-    } else if vectors <= 32.0 {
-        4
-    } else {
-        2
-    };
-    let reach = rows.filled() as f64 * lanes * f64::from(most);
-    let starved = mean >= STARVED.1 && reach < STARVED.0 * full;
-    let short = mean < EVEN_SHORT.0 && rows.variation() < 1.0 && rows.max() <= EVEN_SHORT.1;
-    let even = !starved && (rows.variation() < EVEN || short);
-    let long = mean >= LONG;
-    // Rows enough to fill the chip need no long flights of loads.
-    let plenty = even && rows.filled() as f64 * lanes >= PLENTY * full;
-    let wide = problem.dtype.bytes() == 8;
-    let brief = microseconds < BRIEF * width.powf(BRIEF_WIDTH);
-
-    // Too few segments to fill the chip: let sub-groups share them.
-    let whole = even || !starved && long && rows.max() as f64 <= WHOLE * mean;
-    let cut = microseconds * CUT;
-    let filling = (problem.nnz as f64 * lanes / full).max(mean / PARTS);
-    let first = if starved {
-        f64::from(nearest_power(filling).clamp(64, 4096))
-    } else {
-        f64::from(nearest_power(cut).clamp(64, 1024))
-    };
-    let (segments, length) = if whole {
-        (rows.filled() as f64, mean)
-    } else {
-        (rows.filled() as f64 + problem.nnz as f64 / first, rows.mean_of_nonzeros().min(first))
-    };
-    let threads = segments * lanes;
-    let fill = if long && whole { FILL.1 } else { FILL.0 } * full * width.powf(FILL_WIDTH);
-    let fill = if vectors >= 64.0 { 1.2 * fill } else { fill };
-    let mut share = 1;
-    while share < most && threads * f64::from(share) < fill && length >= LENGTH * f64::from(share) {
-        share *= 2;
-    }
-    let flights = (brief || long && !wide) && !plenty || share > 1;
-
-    // A segment should be a small part of the product's time, and ordinary rows stay whole.
-    let longest = if whole {
-        (rows.max() + 1).next_power_of_two().clamp(64, 4096) as u32
-    } else if starved {
-        first as u32
-    } else if mean > 1024.0 {
-        HUGE_ROWS
-    } else {
-        let speed = if flights { SPEED } else { 1.0 } * f64::from(share);
-        let ordinary = if threads > 0.2 * full { ORDINARY * mean } else { 0.0 };
-        let most = if flights || wide { 1024 } else { 256 };
-        nearest_power((cut * speed).max(ordinary)).clamp(64, most)
-    };
-
-    let at_most = if mean > 1024.0 && vectors >= 32.0 && share == 1 {
-        // A few rows: panels make more of them.
-        (vectors / 8.0).clamp(2.0, 16.0) as u32
-    } else if even && !flights && vectors >= 32.0 {
-        8
-    } else if panels_pay(problem, profile) {
-        16
-    } else {
-        32
-    };
-    let staged = if even { STAGED.0 } else { STAGED.1 };
-    let lengths = format!("rows of {:.1} nonzeros on average, {} at most", rows.mean(), rows.max());
-    let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
-    Way {
-        algorithm: Algorithm::Segmented,
-        height: 1,
-        share,
-        chunk: if flights { 4 } else { 2 },
-        ahead: if !flights && vectors >= 16.0 && mean < staged { 2 } else { 0 },
-        longest: (!even).then_some(longest),
-        lanes: at_most,
-        tiles: 2,
-        threads: match (flights, wide) {
-            // Sub-groups of few lanes hold many tiles, and wide values fill registers.
-            (true, _) if wide || share > 2 || share as f64 * vectors > 64.0 => 384,
-            (true, _) => 640,
-            // Wide sums need more registers.
-            (false, true) => 768,
-            (false, false) => 1024,
-        },
-        reason: if even {
-            format!("{lengths}: taken whole and in order{few}")
-        } else if whole {
-            format!("{lengths}: taken whole, long ones first{few}")
-        } else {
-            format!("{lengths}: cut at {longest}, long ones first{few}")
-        },
-    }
 }
 
 /// The way of `even-shares`, from the numbers of rows and nonzeros alone.
@@ -281,6 +103,7 @@ pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> Way {
         share: 1,
         chunk: 4,
         ahead: 0,
+        early: false,
         longest: Some(work),
         lanes: 32,
         tiles,
@@ -290,12 +113,6 @@ pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> Way {
              {work} row starts and nonzeros"
         ),
     }
-}
-
-/// Whether B is so much larger than L2 that panels of its columns pay for reading A again.
-fn panels_pay(problem: &Problem, profile: &DeviceProfile) -> bool {
-    let bytes = problem.inner() as f64 * (problem.columns * problem.dtype.bytes()) as f64;
-    problem.columns > 128 && bytes > 2.0 * profile.l2_bytes as f64
 }
 
 /// Vectors of 16 bytes in a row of B.
@@ -386,5 +203,22 @@ mod tests {
         let pruned = way(&[400, 420, 440], 2_000, 32, 1.0);
         assert!(pruned.share > 1, "{pruned:?}");
         assert_eq!(way(&[64], 100_000, 32, 1.0).share, 1);
+    }
+
+    #[test]
+    fn rows_of_a_warp_each_have_no_long_flights() {
+        let dense = way(&[400, 410, 420], 2_700, 64, 1.0);
+        assert_eq!((dense.chunk, dense.threads, dense.longest), (2, 1024, None));
+        assert_eq!(dense.share * 8, 32);
+        let narrow = way(&[400, 410, 420], 2_700, 32, 1.0);
+        assert_eq!((narrow.tiles, narrow.share, narrow.threads), (1, 4, 1024));
+    }
+
+    #[test]
+    fn blocks_of_wide_values_are_low_and_full() {
+        let half_full = RowSimilarity { distinct: [0.75, 0.583, 0.469] };
+        assert_eq!((height(&half_full, 4), height(&half_full, 8)), (4, 2));
+        let mesh = RowSimilarity { distinct: [0.58, 0.34, 0.33] };
+        assert_eq!([2, 4, 8].map(|bytes| height(&mesh, bytes)), [3, 3, 3]);
     }
 }

@@ -35,6 +35,8 @@ pub struct Config {
     pub chunk: u32,
     /// Chunks of rows of B on their way to shared memory; 0 loads them to registers.
     pub ahead: u32,
+    /// Whether a segment's part of A is asked for in L2 before any of it is used.
+    pub early: bool,
     /// Rows with as many nonzeros are cut, a power of two from 32 to 4096; rows with an eighth of
     /// it come first, the others by length in windows. `None` takes whole rows, in their order.
     pub longest: Option<u32>,
@@ -60,6 +62,7 @@ impl Config {
             share: way.share,
             chunk: way.chunk,
             ahead: way.ahead,
+            early: way.early,
             longest: way.longest,
             reduction: Reduction::FixUp,
             block: 64,
@@ -77,6 +80,7 @@ impl Config {
             share: lanes,
             chunk: if problem.dtype.bytes() == 8 && lanes == 32 { 2 } else { 4 },
             ahead: 0,
+            early: false,
             longest: Some(longest),
             reduction: Reduction::FixUp,
             block: 128,
@@ -96,6 +100,7 @@ impl Config {
                         share,
                         chunk,
                         ahead,
+                        early: share > 1,
                         longest,
                         lanes: 32,
                         tiles: 2,

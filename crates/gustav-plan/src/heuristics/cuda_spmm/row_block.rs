@@ -1,0 +1,86 @@
+//! When neighbouring rows share loads of B, and how many of them.
+
+use gustav_core::Problem;
+
+use super::{THREADS, Way, vectors};
+use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
+
+/// Blocks of rows: the longest row in means, and the least mean.
+const ALIKE: (f64, f64) = (5.3, 12.4);
+/// Distinct columns per nonzero up to which sharing loads of B pays; of f64, whose loads are longer,
+/// and of 16-bit values, where the sums are what takes time.
+const SHARED: (f64, f64, f64) = (0.668, 0.78, 0.38);
+/// Rows times distinct columns per nonzero up to which sums are full enough, except in f32.
+const LOOSE: f64 = 1.6;
+/// Prefer lower blocks unless a row more saves this much.
+const PER_ROW: f64 = 0.053;
+/// Threads of blocks, in parts of a full chip, that sharing needs: in general, below 128 columns, of
+/// 16-bit values, and of f64.
+const BLOCKS: (f64, f64, f64, f64) = (0.145, 0.25, 0.38, 0.22);
+/// Threads of blocks below which two sub-groups share one: of up to three rows, and of four.
+const PAIRS: (f64, f64) = (0.38, 2.5);
+
+/// Whether rows have about one length, and are worth merging.
+pub(super) fn are_alike(rows: &RowLengths) -> bool {
+    let mean = rows.mean_filled();
+    rows.max() as f64 <= ALIKE.0 * mean && mean >= ALIKE.1
+}
+
+/// The height of block that shares most, for values of so many bytes.
+pub fn height(similarity: &RowSimilarity, bytes: usize) -> u32 {
+    let distinct = |h: u32| similarity.distinct[h as usize - 2];
+    let cost = |h: u32| distinct(h) + PER_ROW * f64::from(h);
+    // Registers hold four rows of f32 only, and f32 alone can spare sums.
+    let fits = |h: &u32| bytes == 4 || *h < 4 && distinct(*h) * f64::from(*h) <= LOOSE;
+    let heights = [2, 3, 4].into_iter().filter(fits);
+    heights.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(2)
+}
+
+/// The way of `row-block`, where sharing loads pays.
+pub(super) fn way(
+    problem: &Problem,
+    rows: &RowLengths,
+    profile: &DeviceProfile,
+    similarity: &RowSimilarity,
+) -> Option<Way> {
+    let bytes = problem.dtype.bytes();
+    let height = height(similarity, bytes);
+    let distinct = similarity.distinct[height as usize - 2];
+    let lanes = (vectors(problem) / if problem.columns < 128 { 1.0 } else { 2.0 }).min(32.0);
+    let threads = rows.rows() as f64 / f64::from(height) * lanes;
+    let full = profile.units as f64 * THREADS;
+    let (shared, least) = match bytes {
+        2 => (SHARED.2, BLOCKS.2),
+        8 => (SHARED.1, BLOCKS.3),
+        _ if problem.columns < 128 => (SHARED.0, BLOCKS.1),
+        _ => (SHARED.0, BLOCKS.0),
+    };
+    if distinct > shared || threads < least * full {
+        return None;
+    }
+    let narrow = problem.columns * bytes < 512;
+    let paired = match height {
+        4 => narrow && threads < PAIRS.1 * full,
+        _ => bytes < 8 && threads < PAIRS.0 * full,
+    };
+    Some(Way {
+        algorithm: Algorithm::RowBlock,
+        height,
+        share: if paired { 2 } else { 1 },
+        chunk: 4,
+        ahead: 0,
+        early: false,
+        longest: None,
+        lanes: 32,
+        tiles: 2,
+        threads: match bytes {
+            8 if !narrow => 512,
+            _ if narrow => 768,
+            _ => 384,
+        },
+        reason: format!(
+            "{height} neighbouring rows have {distinct:.2} distinct columns per nonzero: they \
+             share loads of B"
+        ),
+    })
+}

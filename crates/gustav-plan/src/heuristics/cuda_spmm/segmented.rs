@@ -1,0 +1,315 @@
+//! How `segmented` cuts rows, and how many lanes a segment has.
+
+use gustav_core::Problem;
+
+use super::{THREADS, Way, nearest_power, vectors};
+use crate::{Algorithm, DeviceProfile, RowLengths};
+
+/// Bytes per second that one multiprocessor gathers from L2, roughly.
+const GATHERED: f64 = 53e9;
+/// Rows with as many nonzeros are long: their loads hide each other.
+const LONG: f64 = 28.0;
+/// Products of fewer microseconds are over before many threads help, at 64 columns in f32; the
+/// bound goes with this power of the width.
+const BRIEF: f64 = 49.4;
+const BRIEF_WIDTH: f64 = -0.25;
+/// Rows may vary this much around their mean and still be taken in order.
+const EVEN: f64 = 0.106;
+/// Short rows are taken in order when none is longer than this.
+const EVEN_SHORT: (f64, usize) = (8.06, 54);
+/// Lane groups of a full chip, that many times, have no need of long flights.
+const PLENTY: f64 = 4.0;
+/// Long rows need no cutting when none is longer than this many times the mean: the second where
+/// each can have a warp, all at once.
+const WHOLE: (f64, f64) = (1.85, 3.5);
+/// Parts of a full chip that such warps take at most.
+const AT_ONCE: f64 = 1.2;
+/// Longer rows than this many times the mean make others wait.
+const MILD: f64 = 8.0;
+/// Where none is, long rows are cut at this.
+const MILD_CUT: u32 = 512;
+/// Nonzeros of a segment for every microsecond of the product.
+const CUT: f64 = 1.68;
+/// More of them where loads are in long flights.
+const SPEED: f64 = 2.0;
+/// Rows up to this many times the mean stay whole where there are many.
+const ORDINARY: f64 = 0.81;
+/// Rows of thousands of nonzeros are cut at this.
+const HUGE_ROWS: u32 = 128;
+/// Threads in parts of a full chip below which sub-groups share segments, and long whole rows; at 64
+/// columns in f32, going with this power of the width.
+const FILL: (f64, f64) = (1.42, 1.45);
+const FILL_WIDTH: f64 = -0.5;
+/// Whole long rows whose sub-groups take this part of a chip have no need of long flights: the second
+/// for 16-bit values, whose products are instructions more than loads.
+const FILLED: (f64, f64) = (1.0, 1.4);
+/// Long rows that cannot fill this part of a chip with a warp each are cut, at this.
+const STARVED: (f64, f64, f64) = (0.25, 1024.0, 512.0);
+/// Parts of a row at most, where rows are cut to fill the chip: one group adds them up.
+const PARTS: f64 = 512.0;
+/// Nonzeros of a segment for each sub-group, and where all segments are on the chip at once.
+const LENGTH: (f64, f64) = (17.7, 8.8);
+/// Rows of fewer nonzeros on average pass through shared memory, in order and by a list.
+const STAGED: (f64, f64) = (5.8, 13.0);
+
+/// How rows become segments.
+#[derive(Clone, Copy, PartialEq)]
+enum Cut {
+    /// Whole, in their order: alike, or few enough to be on the chip at once.
+    InOrder,
+    /// Whole, long ones first.
+    Whole,
+    /// At a fixed length that few rows reach.
+    Mild,
+    /// To fill the chip, which a few rows of thousands do not.
+    Starved,
+    /// By the time that the product takes.
+    Timed,
+}
+
+/// What the rules know of a problem.
+struct Facts<'a> {
+    problem: &'a Problem,
+    rows: &'a RowLengths,
+    profile: &'a DeviceProfile,
+    /// Nonzeros of a filled row.
+    mean: f64,
+    /// Threads of a full chip, and those of a warp a row.
+    full: f64,
+    warps: f64,
+    /// The time that gathering takes, roughly.
+    microseconds: f64,
+    /// Vectors of 16 bytes in a row of B, and lanes that hold two each.
+    vectors: f64,
+    lanes: f64,
+    /// Values of 8 bytes fill registers, those of 2 take instructions.
+    wide: bool,
+    slow_sums: bool,
+    long: bool,
+    brief: bool,
+    cut: Cut,
+}
+
+impl<'a> Facts<'a> {
+    fn new(problem: &'a Problem, rows: &'a RowLengths, profile: &'a DeviceProfile) -> Self {
+        let mean = rows.mean_filled();
+        let full = profile.units as f64 * THREADS;
+        let bytes = problem.nnz as f64 * (problem.columns * problem.dtype.bytes()) as f64;
+        let microseconds = bytes / (profile.units as f64 * GATHERED) * 1e6;
+        let vectors = vectors(problem);
+        let mut facts = Facts {
+            problem,
+            rows,
+            profile,
+            mean,
+            full,
+            warps: rows.filled() as f64 * 32.0,
+            microseconds,
+            vectors,
+            lanes: (vectors / 2.0).clamp(1.0, 32.0),
+            wide: problem.dtype.bytes() == 8,
+            slow_sums: problem.dtype.bytes() == 2,
+            long: mean >= LONG,
+            brief: microseconds < BRIEF * (vectors / 16.0).powf(BRIEF_WIDTH),
+            cut: Cut::Timed,
+        };
+        facts.cut = facts.choose_cut();
+        facts
+    }
+
+    fn choose_cut(&self) -> Cut {
+        let (rows, mean) = (self.rows, self.mean);
+        let longest = rows.max() as f64 / mean.max(1.0);
+        let short = mean < EVEN_SHORT.0 && rows.variation() < 1.0 && rows.max() <= EVEN_SHORT.1;
+        if mean >= STARVED.1 && self.warps < STARVED.0 * self.full {
+            Cut::Starved
+        } else if rows.variation() < EVEN || short || self.at_once() {
+            Cut::InOrder
+        } else if self.long && longest <= WHOLE.0 {
+            Cut::Whole
+        } else if self.long && !self.brief && longest <= MILD && (self.narrow() || self.slow_sums) {
+            Cut::Mild
+        } else {
+            Cut::Timed
+        }
+    }
+
+    /// Whether long rows not too unlike can have a warp each, all at once.
+    fn at_once(&self) -> bool {
+        let alike = self.rows.max() as f64 <= WHOLE.1 * self.mean.max(1.0);
+        self.long && self.vectors <= 16.0 && alike && self.warps <= AT_ONCE * self.full
+    }
+
+    /// Whether a row of B is a line of the caches.
+    fn narrow(&self) -> bool {
+        self.vectors <= 8.0
+    }
+
+    fn whole(&self) -> bool {
+        matches!(self.cut, Cut::InOrder | Cut::Whole)
+    }
+
+    /// The length at which rows are cut before sub-groups and flights have their say.
+    fn first_cut(&self) -> f64 {
+        let cut = match self.cut {
+            Cut::Starved => nearest_power((self.mean / PARTS).max(STARVED.2)).clamp(64, 4096),
+            _ => nearest_power(self.microseconds * CUT).clamp(64, 1024),
+        };
+        f64::from(cut)
+    }
+
+    /// Segments, and nonzeros of those that hold most.
+    fn segments(&self) -> (f64, f64) {
+        let filled = self.rows.filled() as f64;
+        if self.whole() {
+            return (filled, self.mean);
+        }
+        let first = self.first_cut();
+        (filled + self.problem.nnz as f64 / first, self.rows.mean_of_nonzeros().min(first))
+    }
+
+    /// Sub-groups of a segment: more where there are too few segments to fill the chip.
+    fn share(&self) -> u32 {
+        let most = match self.vectors {
+            v if v <= 8.0 => 8,
+            v if v <= 32.0 => 4,
+            _ => 2,
+        };
+        match self.cut {
+            Cut::Starved => return most.max(4),
+            Cut::Mild => return if self.narrow() { 2 } else { 1 },
+            _ => {}
+        }
+        let (segments, length) = self.segments();
+        let part = if self.long && self.whole() { FILL.1 } else { FILL.0 };
+        let fill = part * self.full * (self.vectors / 16.0).powf(FILL_WIDTH);
+        let fill = if self.vectors >= 64.0 { 1.2 * fill } else { fill };
+        let least = if self.at_once() { LENGTH.1 } else { LENGTH.0 };
+        let mut share = 1;
+        while share < most
+            && segments * self.lanes * f64::from(share) < fill
+            && length >= least * f64::from(share)
+        {
+            share *= 2;
+        }
+        share
+    }
+
+    /// Whether whole long rows fill the chip by themselves, so that loads of warps hide each other.
+    fn filled(&self, share: u32) -> bool {
+        let part = if self.slow_sums { FILLED.1 } else { FILLED.0 };
+        let group = (self.lanes * f64::from(share)).min(32.0);
+        let together = (share > 1 || self.vectors >= 64.0)
+            && self.rows.filled() as f64 * group >= part * self.full;
+        self.whole() && self.long && (self.wide || together)
+    }
+
+    /// Whether a lane has many loads under way.
+    fn flights(&self, share: u32) -> bool {
+        // Rows enough to fill the chip need none of that.
+        let plenty = self.cut == Cut::InOrder
+            && self.rows.filled() as f64 * self.lanes >= PLENTY * self.full;
+        match self.cut {
+            Cut::Starved => true,
+            Cut::Mild => false,
+            _ if self.filled(share) => false,
+            _ => share > 1 || !plenty && (self.brief || self.long && !self.wide && !self.slow_sums),
+        }
+    }
+
+    /// The length of segments at most: a small part of the product's time, while ordinary rows stay
+    /// whole.
+    fn longest(&self, share: u32, flights: bool) -> u32 {
+        match self.cut {
+            Cut::InOrder | Cut::Whole => {
+                (self.rows.max() + 1).next_power_of_two().clamp(64, 4096) as u32
+            }
+            Cut::Starved => self.first_cut() as u32,
+            Cut::Mild => MILD_CUT,
+            Cut::Timed if self.mean > 1024.0 => HUGE_ROWS,
+            Cut::Timed => {
+                let speed = if flights { SPEED } else { 1.0 } * f64::from(share);
+                let many = self.segments().0 * self.lanes > 0.2 * self.full;
+                let ordinary = if many { ORDINARY * self.mean } else { 0.0 };
+                let most = if flights || self.wide { 1024 } else { 256 };
+                let cut = self.microseconds * CUT * speed;
+                nearest_power(cut.max(ordinary)).clamp(64, most)
+            }
+        }
+    }
+
+    /// Lanes at most, so that panels are narrow where that pays.
+    fn most_lanes(&self, share: u32, flights: bool) -> u32 {
+        let wide_rows = self.vectors >= 32.0;
+        if self.cut == Cut::Starved {
+            32 / share
+        } else if self.mean > 1024.0 && wide_rows && share == 1 {
+            // A few rows: panels make more of them.
+            (self.vectors / 8.0).clamp(2.0, 16.0) as u32
+        } else if self.cut == Cut::InOrder
+            && !flights
+            && wide_rows
+            && !near(self.problem, self.profile)
+        {
+            8
+        } else if panels_pay(self.problem, self.profile) {
+            16
+        } else {
+            32
+        }
+    }
+}
+
+/// The way of `segmented`.
+pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> Way {
+    let facts = Facts::new(problem, rows, profile);
+    let Facts { vectors, wide, cut, .. } = facts;
+    let share = facts.share();
+    let flights = facts.flights(share);
+    let in_order = cut == Cut::InOrder;
+    let longest = facts.longest(share, flights);
+    // A whole line at once: what L1 has, it gives by the line.
+    let lines =
+        facts.narrow() && share > 1 && facts.filled(share) && facts.warps >= FILLED.1 * facts.full;
+    let staged = if in_order { STAGED.0 } else { STAGED.1 };
+    let ahead = if !flights && vectors >= 16.0 && facts.mean < staged { 2 } else { 0 };
+    let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
+    let lengths = format!("rows of {:.1} nonzeros on average, {} at most", rows.mean(), rows.max());
+    let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
+    Way {
+        algorithm: Algorithm::Segmented,
+        height: 1,
+        share: if lines { 4 } else { share },
+        chunk: if flights || lines { 4 } else { 2 },
+        ahead,
+        early: flights && share > 2 && vectors <= 16.0 && (in_order || facts.slow_sums),
+        longest: (!in_order).then_some(longest),
+        lanes: facts.most_lanes(share, flights),
+        tiles: if lines { 1 } else { 2 },
+        threads: match (flights, wide) {
+            // Sub-groups of few lanes hold many tiles, and wide values fill registers.
+            (true, _) if wide || crowded => 384,
+            (true, _) => 640,
+            // Wide values need more registers, but where a warp is all there is of a row.
+            (false, true) if !facts.long => 768,
+            (false, _) => 1024,
+        },
+        reason: match cut {
+            Cut::InOrder => format!("{lengths}: taken whole and in order{few}"),
+            Cut::Whole => format!("{lengths}: taken whole, long ones first{few}"),
+            _ => format!("{lengths}: cut at {longest}, long ones first{few}"),
+        },
+    }
+}
+
+/// Whether B is so much larger than L2 that panels of its columns pay for reading A again.
+fn panels_pay(problem: &Problem, profile: &DeviceProfile) -> bool {
+    let bytes = problem.inner() as f64 * (problem.columns * problem.dtype.bytes()) as f64;
+    problem.columns > 128 && bytes > 2.0 * profile.l2_bytes as f64
+}
+
+/// Whether B stays in L2 beside the rest.
+fn near(problem: &Problem, profile: &DeviceProfile) -> bool {
+    let bytes = problem.inner() as f64 * (problem.columns * problem.dtype.bytes()) as f64;
+    bytes <= 0.5 * profile.l2_bytes as f64
+}
