@@ -60,6 +60,7 @@ fn a_list_of_segments() {
         share: 8,
         chunk: 4,
         ahead: 0,
+        early: false,
         longest: Some(32),
         reduction: Reduction::FixUp,
         block: 128,
