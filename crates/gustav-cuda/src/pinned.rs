@@ -2,8 +2,9 @@
 
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-use cudarc::driver::{result, sys};
+use cudarc::driver::{CudaContext, result, sys};
 use gustav_core::{Error, Result};
 
 use crate::Device;
@@ -13,7 +14,8 @@ use crate::stream::Stream;
 /// `len` values in page-locked memory of the host.
 #[derive(Debug)]
 pub struct PinnedBuffer<T> {
-    device: Device,
+    // Not the device, which may itself keep the buffer.
+    context: Arc<CudaContext>,
     ptr: NonNull<T>,
     len: usize,
 }
@@ -48,7 +50,7 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
             unsafe { std::ptr::write_bytes(block.cast::<u8>(), 0, bytes) };
             ptr = NonNull::new(block.cast()).unwrap_or(ptr);
         }
-        Ok(PinnedBuffer { device: device.clone(), ptr, len })
+        Ok(PinnedBuffer { context: device.context().clone(), ptr, len })
     }
 
     /// Queues copying the first `count` values to `to` on a device.
@@ -59,7 +61,7 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
         if count == 0 {
             return Ok(());
         }
-        self.device.bind()?;
+        self.bind()?;
         // SAFETY: the caller's promise.
         unsafe { result::memcpy_htod_async(to, &self[..count], stream.raw().cu_stream()) }
             .during("copying to the device")
@@ -78,10 +80,16 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
         if range.is_empty() {
             return Ok(());
         }
-        self.device.bind()?;
+        self.bind()?;
         // SAFETY: the caller's promise.
         unsafe { result::memcpy_dtoh_async(&mut self[range], from, stream.raw().cu_stream()) }
             .during("copying from the device")
+    }
+}
+
+impl<T> PinnedBuffer<T> {
+    fn bind(&self) -> Result<()> {
+        self.context.bind_to_thread().during("using the device from this thread")
     }
 }
 
@@ -102,7 +110,7 @@ impl<T> DerefMut for PinnedBuffer<T> {
 
 impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
-        if self.len * size_of::<T>() > 0 && self.device.bind().is_ok() {
+        if self.len * size_of::<T>() > 0 && self.bind().is_ok() {
             // SAFETY: allocated once by us, freed once; the driver waits for copies.
             let _ = unsafe { result::free_host(self.ptr.as_ptr().cast()) };
         }

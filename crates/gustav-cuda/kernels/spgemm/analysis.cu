@@ -1,27 +1,33 @@
 // What every row of C will cost: products, and the columns between its first and its last.
 //
 // Lanes share a row of A; the ranges come from the first and last entries of B's rows, which are
-// ends only where B is ordered. `descents` finds out whether it is.
+// ends only where B is ordered. The first analysis takes it for ordered and finds out whether it is.
 //
 // GUSTAV_RANGED   rows with more products get their range
-// GUSTAV_TINY, GUSTAV_SMALL, GUSTAV_NARROW, GUSTAV_NARROW_PRODUCTS, GUSTAV_WIDE_PRODUCTS   bins
-#include "spgemm/arguments.cuh"
+// GUSTAV_TINY, GUSTAV_SMALL, GUSTAV_NARROW   bins
+#include "spgemm/merge.cuh"
 
 constexpr u32 BLOCK = GUSTAV_BLOCK;
-// Nonzeros of A that a lane counts at most; longer rows are a warp's.
-constexpr u32 LONG = 32;
+// Nonzeros of A that a lane counts at most; longer rows are a warp's, and the longest a CTA's.
+constexpr u32 LONG = 32, LONGEST = 2048;
+// Ranges of rows of fewer columns are not worth a look.
+constexpr u32 RANGED_COLUMNS = 256;
 
 namespace {
 
 // In the order of the host's.
-enum Bin : u32 { TINY, SMALL, NARROW, WIDE, HUGE };
+enum Bin : u32 { MERGED_FEW, MERGED_MANY, TINY, SMALL, NARROW, WIDE, HUGE, CUT };
 
-__device__ u32 bin_of(u32 nonzeros, u64 products, u32 width, bool ordered) {
-    if (products == 0 || (nonzeros == 1 && ordered)) return BINS;
+__device__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 products, u32 width) {
+    if (products == 0 || (nonzeros == 1 && g.ordered)) return BINS;
+    const u32 merged = merge::bin_of(g, nonzeros, products, MERGED_FEW, BINS);
+    if (merged != BINS) return merged;
+    if (is_cut(g, nonzeros, width)) return CUT;
     if (products <= GUSTAV_TINY) return TINY;
-    if (width <= GUSTAV_NARROW && products <= GUSTAV_NARROW_PRODUCTS) return NARROW;
+    if (is_dense_enough(width, products) && products <= g.narrow) return NARROW;
     if (products <= GUSTAV_SMALL) return SMALL;
-    return products <= GUSTAV_WIDE_PRODUCTS ? WIDE : HUGE;
+    if (width <= GUSTAV_NARROW && products <= g.narrow) return NARROW;
+    return products <= g.wide ? WIDE : HUGE;
 }
 
 struct Cost {
@@ -33,7 +39,7 @@ struct Cost {
 __device__ __forceinline__ Cost cost_of(const Arguments &g, u64 at, u64 end, u32 step,
                                         bool ranged) {
     Cost cost = {0, 0xffffffffu, 0};
-#pragma unroll 4
+#pragma unroll 8
     for (; at < end; at += step) {
         const Index k = g.a_indices[at];
         const Offset from = g.b_offsets[k], to = g.b_offsets[k + 1];
@@ -58,11 +64,28 @@ __device__ __forceinline__ void reduce_range(Cost &cost, u32 lanes) {
     }
 }
 
+// Counts the entries of B that are followed by one that is not larger, but for those that end a
+// row: none where every row increases strictly.
+__device__ __forceinline__ void count_descents(const Arguments &g) {
+    const u64 threads = (u64)gridDim.x * BLOCK, thread = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    long long found = 0;
+    for (u64 at = thread; at + 1 < g.nnz_b; at += threads)
+        found += g.b_indices[at] >= g.b_indices[at + 1];
+    for (u64 row = thread; row < g.rows_b; row += threads) {
+        const u64 begin = g.b_offsets[row], end = g.b_offsets[row + 1];
+        if (begin < end && end < g.nnz_b) found -= g.b_indices[end - 1] >= g.b_indices[end];
+    }
+    for (u32 step = 16; step > 0; step /= 2) found += __shfl_xor_sync(0xffffffffu, found, step);
+    if (threadIdx.x % 32 == 0 && found != 0) atomicAdd(&g.counters[DESCENTS], (u64)found);
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
     __shared__ u32 nonzeros[BLOCK], low[BLOCK], width[BLOCK], long_rows[BLOCK], long_count;
     __shared__ u64 products[BLOCK];
+    __shared__ Cost costs[BLOCK / 32];
+    const bool ranges = g.ordered && g.columns > RANGED_COLUMNS;
     const auto keep = [&](u32 i, const Cost &cost, u32 count) {
         const bool ranged = cost.least != 0xffffffffu;
         nonzeros[i] = count;
@@ -70,6 +93,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
         low[i] = ranged ? cost.least & ~31u : 0;
         width[i] = ranged ? cost.most + 1 - low[i] : (u32)g.columns;
     };
+    if (g.looks) count_descents(g);
+    if ((u64)blockIdx.x * g.tile >= g.rows) return;
     if (threadIdx.x == 0) long_count = 0;
     __syncthreads();
     const u32 lanes = 1u << g.log_lanes, lane = threadIdx.x & (lanes - 1);
@@ -85,21 +110,34 @@ extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
         }
         Cost cost = cost_of(g, begin + lane, end, lanes, false);
         reduce_products(cost, lanes);
-        if (cost.products > GUSTAV_RANGED && g.ordered) {
+        if (cost.products > GUSTAV_RANGED && ranges) {
             const Cost range = cost_of(g, begin + lane, end, lanes, true);
             cost.least = range.least, cost.most = range.most;
         }
         reduce_range(cost, lanes);
-        if (lane == 0) keep(i, cost, (u32)min(end - begin, (u64)2));
+        if (lane == 0) keep(i, cost, (u32)(end - begin));
     }
     __syncthreads();
-    for (u32 n = threadIdx.x / 32; n < long_count; n += BLOCK / 32) {
+    for (u32 n = 0; n < long_count; ++n) {
         const u32 i = long_rows[n];
         const u64 begin = g.a_offsets[first + i], end = g.a_offsets[first + i + 1];
-        Cost cost = cost_of(g, begin + threadIdx.x % 32, end, 32, g.ordered);
+        const u32 count = (u32)min(end - begin, (u64)0xffffffffu);
+        // A row of a warp, or of all of them.
+        const bool longest = count > LONGEST;
+        if (!longest && n % (BLOCK / 32) != threadIdx.x / 32) continue;
+        const u32 threads = longest ? BLOCK : 32;
+        Cost cost = cost_of(g, begin + threadIdx.x % threads, end, threads, ranges);
         reduce_products(cost, 32);
         reduce_range(cost, 32);
-        if (threadIdx.x % 32 == 0) keep(i, cost, 2);
+        if (longest) {
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) costs[threadIdx.x / 32] = cost;
+            __syncthreads();
+            cost = threadIdx.x < BLOCK / 32 ? costs[threadIdx.x] : Cost{0, 0xffffffffu, 0};
+            reduce_products(cost, 32);
+            reduce_range(cost, 32);
+        }
+        if (threadIdx.x == 0 || (!longest && threadIdx.x % 32 == 0)) keep(i, cost, count);
     }
     __syncthreads();
     const u64 row = first + threadIdx.x;
@@ -113,24 +151,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
         g.width[row] = width[threadIdx.x];
         const bool copied = nonzeros[threadIdx.x] == 1 && g.ordered;
         if (sum == 0 || copied) g.sizes[row] = size;
-        bin = bin_of(nonzeros[threadIdx.x], sum, width[threadIdx.x], g.ordered);
+        bin = bin_of(g, nonzeros[threadIdx.x], sum, width[threadIdx.x]);
     }
     into_bins(g, bin, (u32)row, width[threadIdx.x % BLOCK], size);
     for (u32 step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(&g.counters[PRODUCTS], sum);
 }
 
-// Counts the entries of B that are followed by one that is not larger, but for those that end a
-// row: none where every row increases strictly.
-extern "C" __global__ void __launch_bounds__(BLOCK) descents(const Arguments g) {
-    const u64 threads = (u64)gridDim.x * BLOCK, thread = (u64)blockIdx.x * BLOCK + threadIdx.x;
-    long long found = 0;
-    for (u64 at = thread; at + 1 < g.nnz_b; at += threads)
-        found += g.b_indices[at] >= g.b_indices[at + 1];
-    for (u64 row = thread; row < g.rows_b; row += threads) {
-        const u64 begin = g.b_offsets[row], end = g.b_offsets[row + 1];
-        if (begin < end && end < g.nnz_b) found -= g.b_indices[end - 1] >= g.b_indices[end];
-    }
-    for (u32 step = 16; step > 0; step /= 2) found += __shfl_xor_sync(0xffffffffu, found, step);
-    if (threadIdx.x % 32 == 0 && found != 0) atomicAdd(&g.counters[DESCENTS], (u64)found);
-}

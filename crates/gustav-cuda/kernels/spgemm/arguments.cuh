@@ -2,6 +2,9 @@
 //
 // GUSTAV_INDEX, GUSTAV_OFFSET    types of column indices and of row offsets
 // GUSTAV_VALUE                   type of values
+// GUSTAV_BINS                    bins of a phase
+// GUSTAV_NARROW                  columns of rows that a warp has a mask for at most
+// GUSTAV_CUT_WIDTH               columns of rows cut into pieces at most
 #pragma once
 #include "common/types.cuh"
 
@@ -32,6 +35,10 @@ struct Arguments {
     u64 *tiles;
     // B as bits, `bit_words` words a row, where it is full enough.
     u32 *bits;
+    // Of rows cut into pieces: pieces that have ended, and what each found.
+    u32 *ended;
+    u32 *found_bits;
+    void *found_sums;
     u64 rows;
     u64 rows_b;
     u64 columns;
@@ -51,7 +58,15 @@ struct Arguments {
     u32 ordered;
     u32 sorted;
     u32 bit_words;
-    u32 unused;
+    // Whether the analysis looks for descents in B.
+    u32 looks;
+    // Of the bins: products that a thread merges of few rows of B and of many, that a warp and a
+    // smaller CTA have a mask for, at most; nonzeros of rows cut into pieces, at least.
+    u32 merged_few;
+    u32 merged_many;
+    u32 narrow;
+    u32 wide;
+    u32 cut;
 };
 
 // Places in `counters`: rows, widest row and largest row of every bin, then sums.
@@ -60,6 +75,16 @@ constexpr u32 COUNT = 0, WIDEST = BINS, LARGEST = 2 * BINS;
 constexpr u32 PRODUCTS = 3 * BINS, ENTRIES = PRODUCTS + 1, DESCENTS = PRODUCTS + 2;
 constexpr u32 TICKET = PRODUCTS + 3;
 
+// Whether a row of so many nonzeros is cut into pieces, whose sums have to fit in shared memory.
+__device__ __forceinline__ bool is_cut(const Arguments &g, u32 nonzeros, u32 width) {
+    return nonzeros >= g.cut && width <= GUSTAV_CUT_WIDTH;
+}
+
+// Whether a mask of a row's columns costs less than a table of its products.
+__device__ __forceinline__ bool is_dense_enough(u32 width, u64 products) {
+    return width <= GUSTAV_NARROW && width <= 32 * products;
+}
+
 // Row number `i` of a launch's bin.
 __device__ __forceinline__ u32 row_of(const Arguments &g, u64 i) {
     const u32 *list = g.lists + (u64)(g.bin / 2) * g.rows;
@@ -67,17 +92,23 @@ __device__ __forceinline__ u32 row_of(const Arguments &g, u64 i) {
 }
 
 // Puts the rows of a CTA into their bins: thread `threadIdx.x` has `row`, none where `bin` is BINS.
+// Rows of a warp stay in order.
 __device__ __forceinline__ void into_bins(const Arguments &g, u32 bin, u32 row, u32 width,
                                           u32 size) {
     __shared__ u32 count[BINS], widest[BINS], largest[BINS];
     __shared__ u64 base[BINS];
     for (u32 b = threadIdx.x; b < BINS; b += blockDim.x) count[b] = widest[b] = largest[b] = 0;
     __syncthreads();
+    const u32 lane = threadIdx.x % 32;
+    const u32 alike = __match_any_sync(0xffffffffu, bin);
+    const u32 first = __ffs(alike) - 1;
     u32 place = 0;
+    if (bin < BINS && lane == first) place = atomicAdd(&count[bin], (u32)__popc(alike));
+    place = __shfl_sync(0xffffffffu, place, first) + __popc(alike & ((1u << lane) - 1));
     if (bin < BINS) {
-        place = atomicAdd(&count[bin], 1u);
-        atomicMax(&widest[bin], width);
-        atomicMax(&largest[bin], size);
+        // Few rows raise what those before them found.
+        if (*(volatile u32 *)(widest + bin) < width) atomicMax(&widest[bin], width);
+        if (*(volatile u32 *)(largest + bin) < size) atomicMax(&largest[bin], size);
     }
     __syncthreads();
     for (u32 b = threadIdx.x; b < BINS; b += blockDim.x)

@@ -1,13 +1,18 @@
 // Columns and values of every row of C.
 //
+//   merged_few, merged_many   a thread: the merged rows of B
 //   tiny, small, medium   lanes, a warp, a CTA: hash table, then sorted
 //   narrow .. giant       a warp or a CTA: a mask of columns first; the sum of a column is at the
 //                         number of bits before its own, so that sums lie as in C
 //   dense, vast           a CTA: a sum for every column, one row of B at a time, no atomics
+//   cut                   several CTAs, a piece of A's row each: sums for every column, as many
+//                         copies as there is room for, added up in the order of the pieces
 //   copy                  a warp: one nonzero of A, a scaled row of B
 //
 // GUSTAV_SEMIRING   the two operations
 #include "spgemm/combine.cuh"
+#include "spgemm/merge.cuh"
+#include "spgemm/pieces.cuh"
 #include "spgemm/products.cuh"
 #include "spgemm/table.cuh"
 
@@ -175,6 +180,56 @@ __device__ void sum_in_table(const Arguments &g) {
     }
 }
 
+// Entries leave through shared memory, so that half a warp writes neighbouring words of one row.
+template <u32 LISTS>
+__device__ void sum_by_merging(const Arguments &g) {
+    constexpr u32 STAGED = 16, STRIDE = STAGED + 1, WARPS = BLOCK / 32;
+    __shared__ u32 staged_columns[WARPS][32 * STRIDE];
+    __shared__ Value staged_values[WARPS][32 * STRIDE];
+    const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    const u32 lane = threadIdx.x % 32;
+    u32 *columns = staged_columns[threadIdx.x / 32];
+    Value *values = staged_values[threadIdx.x / 32];
+    const bool here = i < g.count;
+    const u32 row = here ? row_of(g, i) : 0;
+    const u64 begin = g.a_offsets[row];
+    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    u64 base = g.c_offsets[row];
+    Sum factors[LISTS];
+#pragma unroll
+    for (u32 n = 0; n < LISTS; ++n)
+        factors[n] = n < count ? widen(g.a_values[begin + n]) : Sum();
+    const Sum alpha = from_bits<Sum>(g.alpha);
+    Sum sum = S::zero();
+    u32 filled = 0, steps = 0;
+    const auto leave = [&] {
+        __syncwarp();
+        for (u32 pair = 0; pair < 32; pair += 2) {
+            const u32 from = pair + lane / STAGED, n = lane % STAGED;
+            const u32 many = __shfl_sync(0xffffffffu, filled, from);
+            const u64 to = __shfl_sync(0xffffffffu, base, from) + n;
+            if (n >= many) continue;
+            g.c_indices[to] = (Index)columns[from * STRIDE + n];
+            g.c_values[to] = values[from * STRIDE + n];
+        }
+        __syncwarp();
+        base += filled;
+        filled = 0;
+    };
+    merge::columns<LISTS, true>(
+        g, begin, count, [&](u32 n, Value b) { sum = S::mul_add(factors[n], widen(b), sum); },
+        [&](u32 c) {
+            if (c != merge::NONE) {
+                columns[lane * STRIDE + filled] = c;
+                values[lane * STRIDE + filled] = finished(alpha, sum);
+                ++filled;
+                sum = S::zero();
+            }
+            if (++steps % STAGED == 0) leave();
+        });
+    leave();
+}
+
 // Bits of 32 columns, and how many bits are before them.
 struct Bits {
     u32 mask, before;
@@ -281,6 +336,66 @@ __device__ void sum_by_rank(const Arguments &g) {
     }
 }
 
+// `g.entries` copies of the sums, a power of two; a thread adds to the copy of its number.
+template <int TEAM>
+__device__ void sum_in_pieces(const Arguments &g) {
+    const pieces::Piece piece = pieces::own(g);
+    const u32 thread = threadIdx.x, lane = thread % 32, copies = g.entries;
+    const u32 row = piece.row, low = g.low[row], columns = g.words * 32;
+    Bits *bits = (Bits *)shared_memory;
+    Sum *sums = (Sum *)(bits + g.words);
+    for (u32 at = thread; at < g.words; at += TEAM) bits[at] = Bits{0, 0};
+    for (u32 at = thread; at < columns * copies; at += TEAM) sums[at] = S::zero();
+    __syncthreads();
+    Sum *mine = sums + (thread & (copies - 1));
+    const bool alone = copies == TEAM;
+    const u32 lanes = pieces::log_lanes<TEAM>(g, piece);
+    each_product<TEAM, true>(
+        g, piece.begin, piece.count, thread, lanes, [&](u32 c, Sum a, Value b) {
+            const u32 at = c - low, bit = 1u << at % 32;
+            if ((bits[at / 32].mask & bit) == 0) atomicOr(&bits[at / 32].mask, bit);
+            Sum *sum = mine + at * copies;
+            if (alone)
+                *sum = S::mul_add(a, widen(b), *sum);
+            else
+                combine::into<S>(sum, product(a, b));
+        });
+    __syncthreads();
+    for (u32 at = thread; at < g.words; at += TEAM)
+        pieces::bits_of(g, blockIdx.x)[at] = bits[at].mask;
+    Sum *found = pieces::sums_of(g, blockIdx.x);
+    if (copies < 32) {
+        for (u32 at = thread; at < columns; at += TEAM) {
+            Sum sum = sums[at * copies];
+            for (u32 n = 1; n < copies; ++n) sum = S::add(sum, sums[at * copies + n]);
+            found[at] = sum;
+        }
+    } else {
+        for (u32 at = thread / 32; at < columns; at += TEAM / 32) {
+            Sum sum = sums[at * copies + lane];
+            for (u32 n = lane + 32; n < copies; n += 32) sum = S::add(sum, sums[at * copies + n]);
+            for (u32 step = 16; step > 0; step /= 2)
+                sum = S::add(sum, __shfl_xor_sync(0xffffffffu, sum, step));
+            if (lane == 0) found[at] = sum;
+        }
+    }
+    if (!pieces::ends(g)) return;
+    for (u32 at = thread; at < g.words; at += TEAM) bits[at] = Bits{pieces::all_bits(g, at), 0};
+    __syncthreads();
+    const u64 base = g.c_offsets[row];
+    rank<TEAM>(bits, g.words, thread, (Index)low, g.c_indices + base);
+    __syncthreads();
+    const Sum alpha = from_bits<Sum>(g.alpha);
+    for (u32 at = thread; at < columns; at += TEAM) {
+        const u32 mask = bits[at / 32].mask;
+        if ((mask >> at % 32 & 1) == 0) continue;
+        Sum sum = __ldcg(pieces::sums_of(g, 0) + at);
+        for (u32 n = 1; n < gridDim.x; ++n) sum = S::add(sum, __ldcg(pieces::sums_of(g, n) + at));
+        g.c_values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
+            finished(alpha, sum);
+    }
+}
+
 template <int TEAM>
 __device__ void sum_densely(const Arguments &g) {
     constexpr u32 WARPS = TEAM / 32, BATCH = 32;
@@ -375,6 +490,12 @@ __device__ void sum_densely(const Arguments &g) {
 
 }  // namespace
 
+extern "C" __global__ void __launch_bounds__(BLOCK) merged_few(const Arguments g) {
+    sum_by_merging<merge::FEW>(g);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) merged_many(const Arguments g) {
+    sum_by_merging<merge::MANY>(g);
+}
 extern "C" __global__ void __launch_bounds__(BLOCK) tiny(const Arguments g) {
     sum_in_table<GUSTAV_TINY_TEAM, GUSTAV_TINY_LOG, GUSTAV_TINY>(g);
 }
@@ -401,6 +522,9 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_DENSE_TEAM) dense(const Argu
 }
 extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_TEAM) vast(const Arguments g) {
     sum_densely<GUSTAV_HUGE_TEAM>(g);
+}
+extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) cut(const Arguments g) {
+    sum_in_pieces<GUSTAV_WIDE_TEAM>(g);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) copy(const Arguments g) {

@@ -2,31 +2,51 @@
 //
 // One pass: a CTA scans its tile, then looks back at the tiles before it until it finds one whose
 // sum is known (decoupled look-back, Merrill & Garland 2016). Tiles are taken in order.
-#include "spgemm/arguments.cuh"
+#include "spgemm/merge.cuh"
 
 constexpr u32 BLOCK = GUSTAV_BLOCK, ITEMS = GUSTAV_ITEMS;
 
 namespace {
 
 // In the order of the host's.
-enum Bin : u32 { TINY, SMALL, MEDIUM, NARROW, WIDE, HUGE, GIANT, DENSE, VAST, COPY };
+enum Bin : u32 {
+    MERGED_FEW,
+    MERGED_MANY,
+    TINY,
+    SMALL,
+    MEDIUM,
+    NARROW,
+    WIDE,
+    HUGE,
+    GIANT,
+    DENSE,
+    VAST,
+    COPY,
+    CUT
+};
 
-__device__ u32 bin_of(u32 nonzeros, u32 products, u32 width, u32 size, bool ordered) {
+__device__ u32 bin_of(const Arguments &g, u32 nonzeros, u32 products, u32 width, u32 size) {
     if (size == 0) return BINS;
-    if (nonzeros == 1 && ordered) return COPY;
+    if (nonzeros == 1 && g.ordered) return COPY;
+    const u32 merged = merge::bin_of(g, nonzeros, products, MERGED_FEW, BINS);
+    if (merged != BINS) return merged;
+    if (is_cut(g, nonzeros, width)) return CUT;
     if (products <= GUSTAV_TINY) return TINY;
-    if (width <= GUSTAV_NARROW && products <= GUSTAV_NARROW_PRODUCTS &&
-        size <= GUSTAV_NARROW_ENTRIES)
+    if (width <= GUSTAV_NARROW && products <= g.narrow && size <= GUSTAV_NARROW_ENTRIES &&
+        (size > GUSTAV_SMALL_ENTRIES || is_dense_enough(width, products)))
         return NARROW;
     // One row of B at a time pays where it keeps the CTA busy.
     const u32 mean = products / nonzeros;
-    if (ordered && products >= GUSTAV_DENSE_PRODUCTS && size >= width / 4) {
+    if (g.ordered && products >= GUSTAV_DENSE_PRODUCTS && size >= width / 4) {
         if (width <= GUSTAV_DENSE && mean >= GUSTAV_DENSE_MEAN) return DENSE;
         if (width <= GUSTAV_VAST && mean >= GUSTAV_VAST_MEAN) return VAST;
     }
-    if (size <= GUSTAV_SMALL_ENTRIES) return SMALL;
-    if (size <= GUSTAV_MEDIUM_ENTRIES && width > GUSTAV_MEDIUM_WIDTH) return MEDIUM;
-    if (size <= GUSTAV_WIDE_ENTRIES && products <= GUSTAV_WIDE_PRODUCTS) return WIDE;
+    // Few entries of many products are still many products.
+    if (size <= GUSTAV_SMALL_ENTRIES && products <= GUSTAV_SMALL_PRODUCTS) return SMALL;
+    if (size <= GUSTAV_MEDIUM_ENTRIES && width > GUSTAV_MEDIUM_WIDTH &&
+        products <= GUSTAV_MEDIUM_PRODUCTS)
+        return MEDIUM;
+    if (size <= GUSTAV_WIDE_ENTRIES && products <= g.wide) return WIDE;
     return size <= GUSTAV_HUGE_ENTRIES ? HUGE : GIANT;
 }
 
@@ -98,13 +118,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
     for (u32 i = 0; i < ITEMS; ++i) {
         const u64 row = first + (u64)threadIdx.x * ITEMS + i;
         at += size[i];
-        u32 bin = BINS, width = 0;
+        if (row < g.rows) g.c_offsets[row + 1] = (Offset)at;
+    }
+    // Neighbours have neighbouring rows, so that bins have them side by side.
+    for (u32 i = 0; i < ITEMS; ++i) {
+        const u64 row = first + (u64)i * BLOCK + threadIdx.x;
+        u32 bin = BINS, width = 0, entries = 0;
         if (row < g.rows) {
-            g.c_offsets[row + 1] = (Offset)at;
             const u64 nonzeros = g.a_offsets[row + 1] - g.a_offsets[row];
-            width = g.width[row];
-            bin = bin_of((u32)min(nonzeros, (u64)0xffffffffu), g.products[row], width, size[i], g.ordered);
+            width = g.width[row], entries = g.sizes[row];
+            bin = bin_of(g, (u32)min(nonzeros, (u64)0xffffffffu), g.products[row], width, entries);
         }
-        into_bins(g, bin, (u32)row, width, size[i]);
+        into_bins(g, bin, (u32)row, width, entries);
     }
 }

@@ -1,10 +1,14 @@
 // Entries of every row of C: columns counted in a hash table or in a mask of bits.
 //
+//   merged_few, merged_many   a thread: the merged rows of B
 //   tiny, small       a group of lanes, a warp: hash table
 //   narrow            a warp: a mask of the columns between the row's first and last
-//   wide, huge        a CTA: such a mask, one window of columns after the other where it is larger
+//   wide .. giant     a CTA: such a mask, one window of columns after the other where it is larger
 //                     than shared memory
+//   cut               several CTAs, a piece of A's row each: the union of their masks
 //   united            a CTA, where B is full enough to be held as bits: the union of its rows
+#include "spgemm/merge.cuh"
+#include "spgemm/pieces.cuh"
 #include "spgemm/products.cuh"
 #include "spgemm/table.cuh"
 
@@ -27,6 +31,19 @@ __device__ __forceinline__ u32 sum_of(u32 value) {
         for (u32 w = 0; w < TEAM / 32; ++w) value += sums[w];
     }
     return value;
+}
+
+template <u32 LISTS>
+__device__ void count_by_merging(const Arguments &g) {
+    const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    const bool here = i < g.count;
+    const u32 row = here ? row_of(g, i) : 0;
+    const u64 begin = g.a_offsets[row];
+    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    u32 found = 0;
+    merge::columns<LISTS, false>(
+        g, begin, count, [](u32, Value) {}, [&](u32 c) { found += c != merge::NONE; });
+    if (here) g.sizes[row] = found;
 }
 
 // Tables of at most 2^MOST places, twice as many as the row has products.
@@ -85,6 +102,27 @@ __device__ void count_in_mask(const Arguments &g) {
     if (thread == 0) g.sizes[row] = found;
 }
 
+template <int TEAM>
+__device__ void count_in_pieces(const Arguments &g) {
+    const pieces::Piece piece = pieces::own(g);
+    const u32 low = g.low[piece.row], thread = threadIdx.x;
+    u32 *mask = (u32 *)shared_memory;
+    for (u32 at = thread; at < g.words; at += TEAM) mask[at] = 0;
+    __syncthreads();
+    const u32 lanes = pieces::log_lanes<TEAM>(g, piece);
+    each_product<TEAM, false>(g, piece.begin, piece.count, thread, lanes, [&](u32 c, Sum, Value) {
+        const u32 at = c - low, bit = 1u << at % 32;
+        if ((mask[at / 32] & bit) == 0) atomicOr(mask + at / 32, bit);
+    });
+    __syncthreads();
+    for (u32 at = thread; at < g.words; at += TEAM) pieces::bits_of(g, blockIdx.x)[at] = mask[at];
+    if (!pieces::ends(g)) return;
+    u32 found = 0;
+    for (u32 at = thread; at < g.words; at += TEAM) found += __popc(pieces::all_bits(g, at));
+    found = sum_of<TEAM>(found);
+    if (thread == 0) g.sizes[piece.row] = found;
+}
+
 // Threads have words of columns of their own, and stop when all their bits are set.
 template <int TEAM>
 __device__ void count_in_union(const Arguments &g) {
@@ -120,6 +158,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) bits(const Arguments g) {
 extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) united(const Arguments g) {
     count_in_union<GUSTAV_WIDE_TEAM>(g);
 }
+extern "C" __global__ void __launch_bounds__(BLOCK) merged_few(const Arguments g) {
+    count_by_merging<merge::FEW>(g);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) merged_many(const Arguments g) {
+    count_by_merging<merge::MANY>(g);
+}
 extern "C" __global__ void __launch_bounds__(BLOCK) tiny(const Arguments g) {
     count_in_table<GUSTAV_TINY_TEAM, GUSTAV_TINY_LOG>(g);
 }
@@ -134,4 +178,10 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) wide(const Argume
 }
 extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_TEAM) huge(const Arguments g) {
     count_in_mask<GUSTAV_HUGE_TEAM>(g);
+}
+extern "C" __global__ void __launch_bounds__(GUSTAV_GIANT_TEAM) giant(const Arguments g) {
+    count_in_mask<GUSTAV_GIANT_TEAM>(g);
+}
+extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) cut(const Arguments g) {
+    count_in_pieces<GUSTAV_WIDE_TEAM>(g);
 }

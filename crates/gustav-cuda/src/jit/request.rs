@@ -81,6 +81,8 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "schedule/shares.cuh",
     "spgemm/arguments.cuh",
     "spgemm/combine.cuh",
+    "spgemm/merge.cuh",
+    "spgemm/pieces.cuh",
     "spgemm/products.cuh",
     "spgemm/table.cuh",
     "spmm/flattened.cuh",

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 /// Bins that a phase has at most, as `kernels/spgemm/arguments.cuh` counts them.
-pub(super) const BINS: usize = 12;
+pub(super) const BINS: usize = 14;
 
 /// Words of counters.
 pub(super) const WORDS: usize = 3 * BINS + 4;
@@ -17,7 +17,9 @@ pub(super) enum Accumulator {
     Mask,
     /// A sum for every column.
     Dense,
-    /// None: a row of B is copied.
+    /// A sum for every column, in as many copies as there is room for.
+    Copies,
+    /// None: rows of B are copied, merged or united.
     None,
 }
 
@@ -34,6 +36,8 @@ pub(super) enum Team {
     Giant,
     /// A CTA of the size for one row of B at a time.
     Dense,
+    /// Several CTAs of the smaller size.
+    Pieces,
 }
 
 /// One bin: its kernel, who works on a row, and with what.
@@ -51,6 +55,8 @@ const fn bin(kernel: &'static CStr, team: Team, accumulator: Accumulator) -> Bin
 /// For rows that are united from rows of bits, whatever their bin.
 pub(super) const UNITED: Bin = bin(c"united", Team::Wide, Accumulator::None);
 
+/// Threads of the largest CTAs.
+pub(super) const GIANT_TEAM: u32 = 1024;
 /// Threads of CTAs that have several rows, or one of a table.
 pub(super) const BLOCK: u32 = 128;
 /// Threads that share the smallest rows.
@@ -65,16 +71,24 @@ pub(super) const SMALL_ENTRIES: u32 = 128;
 pub(super) const MEDIUM_ENTRIES: u32 = 512;
 
 /// Of the symbolic phase, in the order of `kernels/spgemm/analysis.cu`.
-pub(super) const SYMBOLIC: [Bin; 5] = [
+pub(super) const SYMBOLIC: [Bin; 8] = [
+    bin(c"merged_few", Team::Lanes(1), Accumulator::None),
+    bin(c"merged_many", Team::Lanes(1), Accumulator::None),
     bin(c"tiny", Team::Lanes(TINY_TEAM), Accumulator::Table { entries: TINY }),
     bin(c"small", Team::Lanes(32), Accumulator::Table { entries: SMALL }),
     bin(c"narrow", Team::Lanes(32), Accumulator::Mask),
     bin(c"wide", Team::Wide, Accumulator::Mask),
     bin(c"huge", Team::Huge, Accumulator::Mask),
+    bin(c"cut", Team::Pieces, Accumulator::Copies),
 ];
 
+/// Those of rows of many products, which bits of B help.
+pub(super) const LARGE: [usize; 2] = [5, 6];
+
 /// Of the numeric phase, in the order of `kernels/spgemm/offsets.cu`.
-pub(super) const NUMERIC: [Bin; 10] = [
+pub(super) const NUMERIC: [Bin; 13] = [
+    bin(c"merged_few", Team::Lanes(1), Accumulator::None),
+    bin(c"merged_many", Team::Lanes(1), Accumulator::None),
     bin(c"tiny", Team::Lanes(TINY_TEAM), Accumulator::Table { entries: TINY }),
     bin(c"small", Team::Lanes(32), Accumulator::Table { entries: SMALL_ENTRIES }),
     bin(c"medium", Team::Lanes(BLOCK), Accumulator::Table { entries: MEDIUM_ENTRIES }),
@@ -85,6 +99,7 @@ pub(super) const NUMERIC: [Bin; 10] = [
     bin(c"dense", Team::Dense, Accumulator::Dense),
     bin(c"vast", Team::Huge, Accumulator::Dense),
     bin(c"copy", Team::Lanes(32), Accumulator::None),
+    bin(c"cut", Team::Pieces, Accumulator::Copies),
 ];
 
 /// What the device counted: rows, widest and largest row of every bin, then sums.

@@ -1,9 +1,12 @@
 //! `binned`: rows of C binned by what they cost, each bin with an accumulator in shared memory. See
 //! `kernels/spgemm/analysis.cu`, `symbolic.cu`, `offsets.cu` and `numeric.cu`.
 
+mod arguments;
 mod bins;
 mod kernels;
 mod part;
+mod pieces;
+mod request;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,11 +17,12 @@ use super::catalog::Method;
 use super::operands::{Operands, Sparse};
 use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
+use arguments::Layout;
 use kernels::Kernels;
 use part::Part;
 
 #[cfg(test)]
-pub(crate) use kernels::{Limits, Source, request};
+pub(crate) use request::{Limits, Source, request};
 
 /// Threads of the CTAs that share a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -94,7 +98,8 @@ impl Prepared {
         let config = Config { workspace: None, ..config };
         let make = || Kernels::new(device, problem, config);
         let kernels = device.kept(&format!("{types:?} {config:?}"), make)?;
-        let fits = |rows: usize| workspace.is_none_or(|most| kernels.bytes(rows, o) <= most);
+        let bytes = |rows: usize| Layout::new(rows, o.offset_type).bytes();
+        let fits = |rows: usize| workspace.is_none_or(|most| bytes(rows) <= most);
         let mut step = o.a.rows;
         while step > 1 && !fits(step) {
             step = step.div_ceil(2);

@@ -2,18 +2,21 @@
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
-use super::bins::{Counters, NUMERIC, SYMBOLIC, UNITED, WORDS};
-use super::kernels::{Arguments, Kernels};
+use super::arguments::{Arguments, Layout};
+use super::bins::{Counters, LARGE, NUMERIC, SYMBOLIC, UNITED};
+use super::kernels::Kernels;
+use super::pieces::Pieces;
 use crate::spgemm::operands::Operands;
 use crate::{Device, DeviceBuffer, DeviceCsr};
 
-// Symbolic bins of rows of many products: wide and huge.
-const LARGE: [usize; 2] = [3, 4];
+// Fewest words of a row of B as bits, so that a CTA's threads have one each.
+const WORDS: usize = 64;
 
 /// Rows whose entries are counted, and their bins of the numeric phase.
 pub(super) struct Part {
     workspace: DeviceBuffer<u64>,
     arguments: Arguments,
+    pieces: Option<Pieces>,
     numeric: Counters,
     pub products: u64,
 }
@@ -34,40 +37,36 @@ impl Part {
         offsets: Option<(u64, u64)>,
         most: Option<usize>,
     ) -> Result<Self> {
-        let layout = kernels.layout(o.a.rows, o.offset_type);
+        let layout = Layout::new(o.a.rows, o.offset_type);
         let workspace = DeviceBuffer::queued(device, layout.words, "workspace of an SpGEMM")?;
-        let mut arguments = layout.arguments(workspace.address(), o, problem);
+        let mut arguments = layout.arguments(workspace.address(), device, o, problem);
         if let Some((place, first)) = offsets {
             (arguments.c_offsets, arguments.first) = (place, first);
         }
         let stream = device.stream();
-        let at = arguments.counters;
-        let read = || -> Result<Counters> {
-            // SAFETY: the counters lie in the workspace.
-            let buffer = unsafe { DeviceBuffer::<u64>::borrowed(device, at, WORDS) };
-            let mut words = [0; WORDS];
-            buffer.read(&mut words)?;
-            Ok(Counters(words))
-        };
+        let [first, second] = layout.counters(workspace.address());
         let clear = || -> Result<()> {
-            // SAFETY: as above.
-            unsafe { DeviceBuffer::<u64>::borrowed(device, at, layout.zeroed) }.fill(0, stream)
+            // SAFETY: the words lie in the workspace.
+            unsafe { DeviceBuffer::<u64>::borrowed(device, first, layout.zeroed) }.fill(0, stream)
         };
         // SAFETY: the arguments describe the operands, which are the caller's promise, and the
         // workspace, which is as large as its layout asks for.
         unsafe {
             clear()?;
-            arguments.ordered = 1;
+            (arguments.ordered, arguments.looks) = (1, 1);
             kernels.analyse(stream, &mut arguments, o)?;
-            let mut symbolic = read()?;
+            let mut symbolic = kernels.read(stream, first)?;
             if symbolic.descents() != 0 {
                 clear()?;
-                arguments.ordered = 0;
+                (arguments.ordered, arguments.looks) = (0, 0);
                 kernels.analyse(stream, &mut arguments, o)?;
-                symbolic = read()?;
+                symbolic = kernels.read(stream, first)?;
             }
-            let bits =
-                bits_of_b(device, o, &symbolic, most.map(|m| m.saturating_sub(workspace.bytes())))?;
+            let left = |held: usize| most.map(|most| most.saturating_sub(held));
+            let held = workspace.bytes();
+            let pieces = kernels.pieces(device, &symbolic, left(held))?;
+            let held = held + pieces.as_ref().map_or(0, Pieces::bytes);
+            let bits = bits_of_b(device, o, &symbolic, left(held))?;
             if let Some((words, buffer)) = &bits {
                 (arguments.bits, arguments.bit_words) = (buffer.address(), *words);
                 kernels.bits(stream, &arguments)?;
@@ -75,19 +74,19 @@ impl Part {
             kernels.on_streams(stream, &symbolic, SYMBOLIC.len(), |number, stream| {
                 let united = bits.is_some() && LARGE.contains(&number);
                 let bin = if united { &UNITED } else { &SYMBOLIC[number] };
-                kernels.count(stream, &arguments, &symbolic, number, bin)
+                kernels.count(stream, &arguments, &symbolic, number, bin, pieces.as_ref())
             })?;
             drop(bits);
-            clear()?;
+            arguments.counters = second;
             kernels.offsets(stream, &arguments)?;
-            let numeric = read()?;
-            Ok(Part { workspace, arguments, numeric, products: symbolic.products() })
+            let numeric = kernels.read(stream, second)?;
+            Ok(Part { workspace, arguments, pieces, numeric, products: symbolic.products() })
         }
     }
 
     /// Bytes of workspace.
     pub(super) fn bytes(&self) -> usize {
-        self.workspace.bytes()
+        self.workspace.bytes() + self.pieces.as_ref().map_or(0, Pieces::bytes)
     }
 
     /// Where the offsets of the rows are.
@@ -145,7 +144,7 @@ impl Part {
         arguments.alpha = alpha;
         kernels.on_streams(device.stream(), &self.numeric, NUMERIC.len(), |number, stream| {
             // SAFETY: the caller's promise.
-            unsafe { kernels.sum(stream, &arguments, &self.numeric, number, &NUMERIC[number]) }
+            unsafe { kernels.sum(stream, &arguments, &self.numeric, number, self.pieces.as_ref()) }
         })
     }
 }
@@ -160,7 +159,7 @@ fn bits_of_b(
 ) -> Result<Option<(u32, DeviceBuffer<u32>)>> {
     let words = o.b.cols.div_ceil(32);
     let all = o.b.rows.saturating_mul(words);
-    let wanted = LARGE.into_iter().any(|bin| symbolic.rows(bin) > 0);
+    let wanted = words >= WORDS && LARGE.into_iter().any(|bin| symbolic.rows(bin) > 0);
     if !wanted || all > o.b.nnz || most.is_some_and(|most| 4 * all > most) {
         return Ok(None);
     }

@@ -1,0 +1,72 @@
+// The rows of B that a short row of A calls for, merged by one thread: columns come out in order, and
+// everything is in registers. B's rows increase strictly.
+//
+//   heads     4  9  7  4      the next column of every row of B
+//   least     4               given out, with the products of the rows that have it
+//   heads     8  9  7  6
+#pragma once
+#include "spgemm/arguments.cuh"
+
+namespace merge {
+
+// No column: the host refuses matrices so wide.
+constexpr u32 NONE = 0xffffffffu;
+
+// Lists of rows, in the order of the bins for at most so many nonzeros.
+constexpr u32 FEW = 8, MANY = 16;
+
+// The bin of a row among those of FEW and MANY nonzeros, from `first` on, or `none`.
+__device__ __forceinline__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 products, u32 first,
+                                      u32 none) {
+    if (!g.ordered || nonzeros > MANY) return none;
+    if (nonzeros <= FEW) return products <= g.merged_few ? first : none;
+    return products <= g.merged_many ? first + 1 : none;
+}
+
+// A warp's threads have a row each. Calls `product(n, b)` for every product of a thread's row, its
+// nonzero number `n` with B's value `b`, read where VALUES says so; and for all threads together
+// `column(c)` after every column, NONE for threads that have no more. Nothing waits for what a list
+// reads but the next column, so that all lists read at once.
+template <u32 LISTS, bool VALUES, class Product, class Column>
+__device__ __forceinline__ void columns(const Arguments &g, u64 begin, u32 count, Product product,
+                                        Column column) {
+    u32 heads[LISTS];
+    Value values[LISTS];
+    Offset at[LISTS], end[LISTS];
+#pragma unroll
+    for (u32 n = 0; n < LISTS; ++n) {
+        at[n] = end[n] = 0;
+        if (n < count) {
+            const Index k = g.a_indices[begin + n];
+            at[n] = __ldg(g.b_offsets + k);
+            end[n] = __ldg(g.b_offsets + k + 1);
+        }
+    }
+#pragma unroll
+    for (u32 n = 0; n < LISTS; ++n) {
+        heads[n] = at[n] < end[n] ? (u32)g.b_indices[at[n]] : NONE;
+        values[n] = VALUES && at[n] < end[n] ? g.b_values[at[n]] : Value();
+    }
+    for (;;) {
+        u32 least = heads[0];
+#pragma unroll
+        for (u32 n = 1; n < LISTS; ++n) least = min(least, heads[n]);
+        if (__ballot_sync(0xffffffffu, least != NONE) == 0) break;
+        bool takes[LISTS];
+#pragma unroll
+        for (u32 n = 0; n < LISTS; ++n) {
+            takes[n] = least != NONE && heads[n] == least;
+            if (takes[n]) product(n, values[n]);
+        }
+#pragma unroll
+        for (u32 n = 0; n < LISTS; ++n) {
+            at[n] += takes[n];
+            const bool more = at[n] < end[n];
+            if (takes[n]) heads[n] = more ? (u32)g.b_indices[at[n]] : NONE;
+            if (VALUES && takes[n] && more) values[n] = g.b_values[at[n]];
+        }
+        column(least);
+    }
+}
+
+}  // namespace merge

@@ -1,0 +1,151 @@
+//! What kernels are told, and where things are in the workspace.
+
+use gustav_core::{IndexType, Problem};
+
+use super::bins::{NUMERIC, WORDS};
+use super::request::{ITEMS, SCAN};
+use crate::Device;
+use crate::spgemm::operands::Operands;
+
+// Rows of a multiprocessor with which a CTA or a warp for each leaves it busy, and a thread for some
+// and for all.
+const FULL_OF_WARPS: usize = 64;
+const FULL_OF_SOME: usize = 128;
+const FULL_OF_THREADS: usize = 512;
+// Products that a thread merges at most, of few rows of B and of many, by how full the chip is.
+const MERGED_FEW: [u32; 3] = [0, 32, 64];
+const MERGED_MANY: [u32; 3] = [0, 0, 160];
+// Products that a warp has a mask for, and a smaller CTA, at most, where rows are few and many.
+const NARROW: [u32; 2] = [1024, 4096];
+const WIDE: [u32; 2] = [8192, 32_768];
+// Rows that have one of so many parts of A's nonzeros are cut, if they have as many as `CUT`.
+const CUT_PARTS: usize = 512;
+const CUT: usize = 4096;
+
+/// The parameter of every kernel, see `kernels/spgemm/arguments.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arguments {
+    pub a_offsets: u64,
+    pub a_indices: u64,
+    pub a_values: u64,
+    pub b_offsets: u64,
+    pub b_indices: u64,
+    pub b_values: u64,
+    pub c_offsets: u64,
+    pub c_indices: u64,
+    pub c_values: u64,
+    products: u64,
+    low: u64,
+    width: u64,
+    sizes: u64,
+    lists: u64,
+    pub counters: u64,
+    tiles: u64,
+    pub bits: u64,
+    pub ended: u64,
+    pub found_bits: u64,
+    pub found_sums: u64,
+    pub rows: u64,
+    pub rows_b: u64,
+    columns: u64,
+    nnz_b: u64,
+    pub alpha: u64,
+    pub first: u64,
+    pub bin: u32,
+    pub count: u32,
+    pub words: u32,
+    pub entries: u32,
+    pub log_lanes: u32,
+    pub tile: u32,
+    pub ordered: u32,
+    sorted: u32,
+    pub bit_words: u32,
+    pub looks: u32,
+    merged_few: u32,
+    merged_many: u32,
+    narrow: u32,
+    wide: u32,
+    cut: u32,
+}
+
+impl Arguments {
+    /// Another A and B of the same patterns.
+    pub(super) fn set_operands(&mut self, o: &Operands) {
+        (self.a_offsets, self.a_indices, self.a_values) = (o.a.offsets, o.a.indices, o.a.values);
+        (self.b_offsets, self.b_indices, self.b_values) = (o.b.offsets, o.b.indices, o.b.values);
+    }
+}
+
+/// Where things are in the workspace, in words of 8 bytes.
+pub(super) struct Layout {
+    /// All of it.
+    pub words: usize,
+    /// Words from the counters of the symbolic phase on that kernels expect to be zero: those, the
+    /// counters of the numeric phase and the tiles of the scan.
+    pub zeroed: usize,
+    rows: usize,
+    offset_words: usize,
+}
+
+impl Layout {
+    /// Of a product with so many rows.
+    pub(super) fn new(rows: usize, offset: IndexType) -> Self {
+        let offset_words = ((rows + 1) * offset.bytes()).div_ceil(8);
+        let zeroed = 2 * WORDS + rows.div_ceil((SCAN * ITEMS) as usize);
+        let lists = NUMERIC.len().div_ceil(2);
+        let words = offset_words + zeroed + (rows * (4 + lists)).div_ceil(2);
+        Layout { words, zeroed, rows, offset_words }
+    }
+
+    /// Bytes of the workspace.
+    pub(super) fn bytes(&self) -> usize {
+        8 * self.words
+    }
+
+    /// Where the counters of both phases are in a workspace at `at`.
+    pub(super) fn counters(&self, at: u64) -> [u64; 2] {
+        let first = at + 8 * self.offset_words as u64;
+        [first, first + 8 * WORDS as u64]
+    }
+
+    /// The arguments that have their place at `at`, and the operands.
+    pub(super) fn arguments(
+        &self,
+        at: u64,
+        device: &Device,
+        o: &Operands,
+        problem: &Problem,
+    ) -> Arguments {
+        let [counters, numeric] = self.counters(at);
+        let per_row = counters + 8 * self.zeroed as u64;
+        let place = |number: u64| per_row + 4 * number * self.rows as u64;
+        let multiprocessors = device.profile().multiprocessors;
+        let fills = |rows: usize| usize::from(self.rows >= rows * multiprocessors);
+        let (warps, threads) = (fills(FULL_OF_WARPS), fills(FULL_OF_SOME) + fills(FULL_OF_THREADS));
+        let cut = o.a.nnz.div_ceil(CUT_PARTS).max(CUT);
+        let mut arguments = Arguments {
+            c_offsets: at,
+            counters,
+            tiles: numeric + 8 * WORDS as u64,
+            products: place(0),
+            low: place(1),
+            width: place(2),
+            sizes: place(3),
+            lists: place(4),
+            rows: o.a.rows as u64,
+            rows_b: o.b.rows as u64,
+            columns: o.b.cols as u64,
+            nnz_b: o.b.nnz as u64,
+            sorted: u32::from(problem.sorted),
+            merged_few: MERGED_FEW[threads],
+            merged_many: MERGED_MANY[threads],
+            narrow: NARROW[warps],
+            wide: WIDE[warps],
+            cut: u32::try_from(cut).unwrap_or(u32::MAX),
+            ..Arguments::default()
+        };
+        arguments.set_operands(o);
+        arguments
+    }
+}

@@ -1,0 +1,133 @@
+//! The files of kernels, and their parameters.
+
+use gustav_core::{DType, IndexType, SemiringKind};
+
+use super::Config;
+use super::bins::{BINS, BLOCK, GIANT_TEAM, MEDIUM_ENTRIES, SMALL, SMALL_ENTRIES, TINY, TINY_TEAM};
+use crate::jit::Request;
+use crate::source;
+
+/// Threads of the analysis' CTAs, and of the scan's, where a thread has so many rows.
+pub(super) const ANALYSIS: u32 = 256;
+pub(super) const SCAN: u32 = 256;
+pub(super) const ITEMS: u32 = 4;
+// Rows with more products get their range of columns.
+const RANGED: u32 = 64;
+// Most columns and entries of rows that a warp has a mask for.
+const NARROW: u32 = 32_768;
+const NARROW_ENTRIES: u32 = 512;
+// Most products of rows in tables of a warp and of a CTA.
+const SMALL_PRODUCTS: u32 = 1024;
+const MEDIUM_PRODUCTS: u32 = 8192;
+// Rows of so many columns are rather sorted than ranked by a CTA.
+const MEDIUM_WIDTH: u32 = 65_536;
+// Most entries of rows of the smaller CTAs.
+const WIDE_ENTRIES: u32 = 4096;
+const HUGE_ENTRIES: u32 = 12_288;
+// Fewest products of rows with a sum for every column, and products of a nonzero of theirs.
+const DENSE_PRODUCTS: u32 = 4096;
+const DENSE_MEAN: u32 = 128;
+const VAST_MEAN: u32 = 512;
+// Bytes of sums for every column with which several CTAs fit on a multiprocessor.
+const DENSE_BYTES: u32 = 64 << 10;
+// Columns of rows that are cut into pieces, whose sums have to fit in shared memory.
+const CUT_WIDTH: u32 = 8192;
+
+/// What a device and a type of sums allow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of shared memory that a launch may ask for.
+    pub shared: usize,
+    /// Bytes of a sum.
+    pub sum: usize,
+}
+
+/// The files of the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Analysis,
+    Symbolic,
+    Offsets,
+    Numeric,
+}
+
+/// A file with its parameters.
+pub(crate) fn request(
+    file: Source,
+    dtype: DType,
+    (index, offset): (IndexType, IndexType),
+    semiring: SemiringKind,
+    config: Config,
+    limits: Limits,
+) -> Request {
+    let request = match file {
+        Source::Analysis => {
+            let text = include_str!("../../../kernels/spgemm/analysis.cu");
+            Request::new("spgemm/analysis.cu", text)
+        }
+        Source::Symbolic => {
+            let text = include_str!("../../../kernels/spgemm/symbolic.cu");
+            Request::new("spgemm/symbolic.cu", text)
+        }
+        Source::Offsets => {
+            let text = include_str!("../../../kernels/spgemm/offsets.cu");
+            Request::new("spgemm/offsets.cu", text)
+        }
+        Source::Numeric => {
+            let text = include_str!("../../../kernels/spgemm/numeric.cu");
+            Request::new("spgemm/numeric.cu", text)
+        }
+    };
+    // Only the numeric phase knows values.
+    let dtype = if file == Source::Numeric { dtype } else { DType::F32 };
+    let request = request
+        .with("INDEX", index)
+        .with("OFFSET", offset)
+        .with("VALUE", dtype)
+        .with("BINS", BINS)
+        .with("TINY", TINY)
+        .with("NARROW", NARROW)
+        .with("CUT_WIDTH", CUT_WIDTH);
+    // A sum and a bit, rounded up.
+    let bytes = limits.sum as u32 + 1;
+    match file {
+        Source::Analysis => {
+            request.with("BLOCK", ANALYSIS).with("RANGED", RANGED).with("SMALL", SMALL)
+        }
+        Source::Symbolic => request
+            .with("BLOCK", BLOCK)
+            .with("TINY_TEAM", TINY_TEAM)
+            .with("TINY_LOG", (2 * TINY).ilog2())
+            .with("SMALL_LOG", (2 * SMALL).ilog2())
+            .with("WIDE_TEAM", config.wide)
+            .with("HUGE_TEAM", config.huge)
+            .with("GIANT_TEAM", GIANT_TEAM),
+        Source::Offsets => request
+            .with("BLOCK", SCAN)
+            .with("ITEMS", ITEMS)
+            .with("SMALL_ENTRIES", SMALL_ENTRIES)
+            .with("MEDIUM_ENTRIES", MEDIUM_ENTRIES)
+            .with("MEDIUM_WIDTH", MEDIUM_WIDTH)
+            .with("SMALL_PRODUCTS", SMALL_PRODUCTS)
+            .with("MEDIUM_PRODUCTS", MEDIUM_PRODUCTS)
+            .with("NARROW_ENTRIES", NARROW_ENTRIES)
+            .with("WIDE_ENTRIES", WIDE_ENTRIES)
+            .with("HUGE_ENTRIES", HUGE_ENTRIES)
+            .with("DENSE_PRODUCTS", DENSE_PRODUCTS)
+            .with("DENSE_MEAN", DENSE_MEAN)
+            .with("VAST_MEAN", VAST_MEAN)
+            .with("DENSE", DENSE_BYTES / bytes)
+            .with("VAST", limits.shared as u32 / bytes / 32 * 32),
+        Source::Numeric => request
+            .with("SEMIRING", source::semiring(semiring))
+            .with("BLOCK", BLOCK)
+            .with("TINY_TEAM", TINY_TEAM)
+            .with("TINY_LOG", (2 * TINY).ilog2())
+            .with("SMALL_ENTRIES", SMALL_ENTRIES)
+            .with("MEDIUM_ENTRIES", MEDIUM_ENTRIES)
+            .with("WIDE_TEAM", config.wide)
+            .with("HUGE_TEAM", config.huge)
+            .with("GIANT_TEAM", GIANT_TEAM)
+            .with("DENSE_TEAM", config.dense),
+    }
+}
