@@ -91,7 +91,7 @@ fn every_verb_has_help() {
         ("spmv", &["merge-path", "--calls"], &["gustavson", "row-block", "--order", "--tf32"]),
         ("spgemm", &["gustavson", "--calls"], &["row-split", "--order", "--finite"]),
     ] {
-        let text = help(verb);
+        let text = help(verb).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("auto, which is the CPU"), "{text}");
         has.iter().for_each(|word| assert!(text.contains(word), "{verb}: {word}: {text}"));
         lacks.iter().for_each(|word| assert!(!text.contains(word), "{verb}: {word}: {text}"));
