@@ -109,7 +109,7 @@ fn numbers_out_of_range_are_refused() {
             "beta: 1e39 cannot be held in f32 without loss; use f64",
         ),
         (
-            "spgemm a.mtx --dtype bf16 --alpha -1e300",
+            "spgemm a.mtx --quiet --dtype bf16 --alpha -1e300",
             "alpha: -1e300 cannot be held in f32 without loss; use f64",
         ),
         (
