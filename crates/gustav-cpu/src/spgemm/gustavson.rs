@@ -321,14 +321,20 @@ unsafe fn unit_body<S: Semiring<T::Accum>, V: Vector, T: Scalar, I: Index, J: In
     ends: Shared<'_, O>,
 ) {
     let (columns, sums) = (chunk.columns.as_mut_ptr(), chunk.sums.as_mut_ptr());
+    // SAFETY: row ends are this thread's.
+    let end = |row, len| unsafe { ends.slice(row + 1..row + 2)[0] = O::truncate(len) };
+    if !unit.merges && !entries.drop_zeros {
+        // SAFETY: the unit's bound leaves room for every row.
+        chunk.len = unsafe { job.scale::<S>(unit.rows.clone(), columns, sums, end) };
+        return;
+    }
     let mut len = 0;
     for row in unit.rows.clone() {
         if job.a.row_range(row).is_empty() {
-            // SAFETY: row ends are this thread's.
-            unsafe { ends.slice(row + 1..row + 2)[0] = O::truncate(len) };
+            end(row, len);
             continue;
         }
-        // SAFETY: the unit's bound leaves room for every row; row ends are this thread's.
+        // SAFETY: the unit's bound leaves room for every row.
         unsafe {
             let (columns, sums) = (columns.add(len), sums.add(len));
             let mut n = job.compute::<S, V>(row, accumulator, columns, sums);
@@ -336,8 +342,8 @@ unsafe fn unit_body<S: Semiring<T::Accum>, V: Vector, T: Scalar, I: Index, J: In
                 n = drop_zeros::<S, _>(entries.alpha, columns, sums, n);
             }
             len += n;
-            ends.slice(row + 1..row + 2)[0] = O::truncate(len);
         }
+        end(row, len);
     }
     chunk.len = len;
 }

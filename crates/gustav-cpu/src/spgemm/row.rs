@@ -1,5 +1,7 @@
 //! One row of C: which accumulator, and the loops that fill and empty it.
 
+use std::ops::Range;
+
 use gustav_core::{CsrView, Index, Scalar, Semiring};
 
 use super::accumulator::Accumulator;
@@ -141,6 +143,37 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
                 to_sums.add(at).write(sums.add(column as usize).replace(S::zero()));
                 flags.add(column as usize).write(0);
             }
+        }
+        n
+    }
+
+    /// Computes rows that are scaled rows of B, one each at most; calls `end(row, entries)` with
+    /// the entries so far, and returns how many there are.
+    ///
+    /// # Safety
+    /// The outputs have room for the rows' products.
+    #[inline(always)]
+    pub unsafe fn scale<S: Semiring<T::Accum>>(
+        &self,
+        rows: Range<usize>,
+        to_columns: *mut u32,
+        to_sums: *mut T::Accum,
+        mut end: impl FnMut(usize, usize),
+    ) -> usize {
+        let mut n = 0;
+        for row in rows {
+            for position in self.a.row_range(row) {
+                let (a, columns, values) = self.factor(position);
+                for (j, b) in columns.iter().zip(values) {
+                    // SAFETY: promised by the caller.
+                    unsafe {
+                        to_columns.add(n).write(j.to_usize() as u32);
+                        to_sums.add(n).write(S::mul(a, b.to_accum()));
+                    }
+                    n += 1;
+                }
+            }
+            end(row, n);
         }
         n
     }
