@@ -2,6 +2,8 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::ffi::CStr;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{CudaContext, DriverError, result, sys};
@@ -10,7 +12,7 @@ use gustav_plan::DeviceProfile;
 
 use crate::driver::{Checked, describe};
 use crate::jit::{Jit, Request};
-use crate::kernel::Module;
+use crate::kernel::{Kernel, Module};
 use crate::stream::Stream;
 
 // The oldest driver whose entry points this crate is bound to.
@@ -76,6 +78,10 @@ struct Inner {
     profile: Profile,
     jit: Jit,
     modules: Mutex<HashMap<String, Arc<Module>>>,
+    // Kernels by what they are compiled for: of every type of variant, a map from variants.
+    kernels: Mutex<HashMap<TypeId, Box<dyn Any + Send>>>,
+    // Address and length of counters at zero that no plan uses.
+    counters: Mutex<Option<(u64, usize)>>,
     // What algorithms keep for every plan to come, by its type and a key of theirs.
     kept: Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
 }
@@ -102,8 +108,18 @@ impl Device {
         let profile = read_profile(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?);
         keep_freed_memory(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
-        let (modules, kept) = (Mutex::default(), Mutex::default());
-        Ok(Device { inner: Arc::new(Inner { context, stream, profile, jit, modules, kept }) })
+        Ok(Device {
+            inner: Arc::new(Inner {
+                context,
+                stream,
+                profile,
+                jit,
+                modules: Mutex::default(),
+                kernels: Mutex::default(),
+                counters: Mutex::default(),
+                kept: Mutex::default(),
+            }),
+        })
     }
 
     /// How many CUDA devices there are.
@@ -213,6 +229,52 @@ impl Device {
         Ok(value)
     }
 
+    /// The kernel `name` of `request`, made and loaded at the first call with this variant; its type
+    /// stands for the kernel file.
+    pub(crate) fn kernel<V: Clone + Eq + Hash + Send + 'static>(
+        &self,
+        variant: &V,
+        name: &CStr,
+        request: impl FnOnce() -> Request,
+    ) -> Result<Kernel> {
+        let lock = || self.inner.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = |all: &HashMap<TypeId, Box<dyn Any + Send>>| {
+            let of_type = all.get(&TypeId::of::<V>())?.downcast_ref::<HashMap<V, Kernel>>()?;
+            of_type.get(variant).cloned()
+        };
+        if let Some(kernel) = found(&lock()) {
+            return Ok(kernel);
+        }
+        let kernel = self.module(&request())?.kernel(name)?;
+        let mut all = lock();
+        let of_type =
+            all.entry(TypeId::of::<V>()).or_insert_with(|| Box::new(HashMap::<V, Kernel>::new()));
+        if let Some(of_type) = of_type.downcast_mut::<HashMap<V, Kernel>>() {
+            of_type.insert(variant.clone(), kernel.clone());
+        }
+        Ok(kernel)
+    }
+
+    /// Counters at zero, if at least `len` are kept.
+    pub(crate) fn take_counters(&self, len: usize) -> Option<(u64, usize)> {
+        let mut kept = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.take_if(|(_, room)| *room >= len)
+    }
+
+    /// Keeps counters that are at zero as soon as the device's stream is, or frees them if more are
+    /// kept.
+    pub(crate) fn keep_counters(&self, mut given: (u64, usize)) {
+        let mut kept = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = kept.as_mut().filter(|kept| kept.1 < given.1) {
+            std::mem::swap(kept, &mut given);
+        } else if kept.is_none() {
+            *kept = Some(given);
+            return;
+        }
+        drop(kept);
+        self.inner.free(given.0);
+    }
+
     /// The module of `request`, compiled and loaded at its first use.
     pub(crate) fn module(&self, request: &Request) -> Result<Arc<Module>> {
         let target = self.profile().target();
@@ -227,6 +289,25 @@ impl Device {
         self.bind()?;
         let module = Arc::new(Module::load(self.inner.context.clone(), &cubin)?);
         Ok(modules().entry(key).or_insert(module).clone())
+    }
+}
+
+impl Inner {
+    /// Frees memory of this device in the order of its stream.
+    fn free(&self, address: u64) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: allocated on this device, freed once, after the work queued so far.
+            let _ = unsafe { result::free_async(address, self.stream.raw().cu_stream()) };
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let kept = self.counters.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((address, _)) = kept {
+            self.free(address);
+        }
     }
 }
 

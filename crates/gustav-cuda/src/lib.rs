@@ -8,6 +8,7 @@ pub mod catalog;
 mod columns;
 mod compress;
 mod converted;
+mod counters;
 #[cfg(test)]
 mod covering;
 pub mod cublas;

@@ -85,6 +85,14 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         Self::at(device, address, len, false)
     }
 
+    /// Memory that [`DeviceBuffer::give_away`] gave.
+    ///
+    /// # Safety
+    /// `address` is what it returned, with at least `len` values, and nobody else owns it.
+    pub(crate) unsafe fn owned(device: &Device, address: u64, len: usize) -> Self {
+        Self::at(device, address, len, true)
+    }
+
     fn at(device: &Device, address: u64, len: usize, owned: bool) -> Self {
         let (device, users) = (device.clone(), Mutex::default());
         DeviceBuffer { device, address, len, owned, users, value: PhantomData }
@@ -211,6 +219,12 @@ impl<T> DeviceBuffer<T> {
     /// The device it is on.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// The address and length of owned memory, which is the caller's from here on.
+    pub(crate) fn give_away(&mut self) -> Option<(u64, usize)> {
+        let owned = std::mem::take(&mut self.owned) && self.address != 0;
+        owned.then_some((self.address, self.len))
     }
 
     /// Remembers that `stream` has work on the buffer.

@@ -112,7 +112,7 @@ impl Method for Prepared {
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
         let variant = self.variant(operands);
         if let Entry::Vacant(place) = self.kernels.entry(variant) {
-            place.insert(device.module(&variant.request())?.kernel(c"even_shares")?);
+            place.insert(device.kernel(&variant, c"even_shares", || variant.request())?);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 
 use super::operands::Operands;
 use super::tile::accumulator;
+use crate::counters::Counters;
 use crate::jit::Request;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, source};
@@ -79,7 +80,7 @@ pub(super) struct Arguments {
 
 /// Where the parts of cut rows meet.
 pub(super) struct Meeting {
-    arrivals: DeviceBuffer<u32>,
+    arrivals: Counters,
     partials: DeviceBuffer<u64>,
     slots: usize,
 }
@@ -94,8 +95,7 @@ impl Meeting {
         panels: usize,
     ) -> Result<Self> {
         let arrivals = slots.saturating_mul(LEVELS * panels);
-        let mut arrivals = DeviceBuffer::queued(device, arrivals, "arrivals of parts")?;
-        arrivals.fill(0, device.stream())?;
+        let arrivals = Counters::new(device, arrivals, "arrivals of parts")?;
         // Sums are at most eight bytes wide.
         let partials = slots
             .saturating_mul(problem.columns)
