@@ -16,6 +16,10 @@ use crate::value::Value;
 const HOT_RUNS: usize = 15;
 const FEWEST_HOT_RUNS: usize = 3;
 const HOT_MS: f64 = 300.0;
+// Plans of which the planning time is the median, fewer when they have taken so long.
+const PLANS: usize = 9;
+const FEWEST_PLANS: usize = 3;
+const PLANS_MS: f64 = 30.0;
 // Calls that a plan is told to expect; `once` is told of one.
 const CALLS: u64 = 1000;
 
@@ -82,8 +86,16 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let mut engine = Self::prepare(gpu, on, task, Wish::Vendor(place), CALLS, versions)?;
         // Its inspection is part of its first execution.
-        let (first, done) = crate::engine::timed(|| engine.execute().and_then(|()| engine.wait()));
-        done?;
+        let mut firsts = Vec::new();
+        while more_plans(&firsts) {
+            engine.plan = plan(on, &engine.task, Wish::Vendor(place), CALLS)?;
+            engine.wait()?;
+            let (first, done) =
+                crate::engine::timed(|| engine.execute().and_then(|()| engine.wait()));
+            done?;
+            firsts.push(first);
+        }
+        let first = quantile(&firsts, 0.5).unwrap_or(0.0);
         let rest = engine.hot_ms()?.unwrap_or(0.0);
         let plan_ms = engine.prepared.plan_ms.unwrap_or(0.0) + first - rest;
         engine.prepared.plan_ms = Some(plan_ms.max(0.0));
@@ -99,14 +111,23 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         versions: BTreeMap<String, String>,
     ) -> Result<Self> {
         // Kernels are compiled once per machine, which is no part of planning.
-        plan(on, &task, wish, calls)?;
+        let mut made = plan(on, &task, wish, calls)?;
         gpu.device.stream().synchronize()?;
-        let (plan_ms, plan) = crate::engine::timed(|| {
-            let plan = plan(on, &task, wish, calls)?;
+        let mut times = Vec::new();
+        while more_plans(&times) {
+            // Nor is what is left of the plan before.
+            drop(made);
             gpu.device.stream().synchronize()?;
-            Ok::<_, Error>(plan)
-        });
-        let plan = plan?;
+            let (ms, next) = crate::engine::timed(|| {
+                let plan = plan(on, &task, wish, calls)?;
+                gpu.device.stream().synchronize()?;
+                Ok::<_, Error>(plan)
+            });
+            times.push(ms);
+            made = next?;
+        }
+        let plan = made;
+        let plan_ms = quantile(&times, 0.5).unwrap_or(0.0);
         let order_ms = match wish {
             Wish::Ordered(_, order) => on.order(order, &task.a)?.1,
             _ => 0.0,
@@ -148,6 +169,11 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
         probe.cold_ms(stream, || self.execute())
     }
+}
+
+/// Whether a planning time of which there are these samples needs another.
+fn more_plans(ms: &[f64]) -> bool {
+    ms.len() < FEWEST_PLANS || ms.len() < PLANS && ms.iter().sum::<f64>() < PLANS_MS
 }
 
 fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) -> Result<Plan<T>> {
