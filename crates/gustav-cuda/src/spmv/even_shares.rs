@@ -1,8 +1,10 @@
-//! `even-shares`: equal shares of row starts and nonzeros, a warp each, found by a search in the launch
-//! itself. See `kernels/spmv/even_shares.cu`.
+//! `even-shares`: equal shares of row starts and nonzeros, a CTA each, searched once for a pattern or in
+//! the launch itself. See `kernels/spmv/even_shares.cu`.
 
 use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_plan::heuristics::cuda_spmv::{self, Shares};
 
+use crate::counters::Counters;
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::spmm::catalog::Method;
@@ -12,15 +14,15 @@ use crate::spmm::unsupported;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, source};
 
-/// The shares, and the shape of a CTA.
+/// The shape of a CTA, which is that of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Row starts and nonzeros of a share, a power of two from 64 to 4096.
-    pub work: u32,
-    /// Runs of 32 nonzeros that are read before the first is used.
-    pub batches: u32,
+    /// Row starts and nonzeros for each thread: a power of two from 4 to 16.
+    pub items: u32,
     /// Threads of a CTA.
     pub threads: u32,
+    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    pub resident: u32,
 }
 
 /// Everything that SpMV asks for.
@@ -33,38 +35,106 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = true;
 
-/// Shares that give every warp of the chip one, within what fits a warp.
-pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let profile = pattern.device().profile();
-    let warps = profile.multiprocessors * profile.threads_per_multiprocessor / profile.warp.max(1);
-    let items = problem.output_rows() + problem.nnz;
-    let work = (items / warps.max(1)).max(1).next_power_of_two().clamp(128, 512) as u32;
-    let reason = format!("shares of {work} row starts and nonzeros");
-    Ok((Config { work, batches: 4, threads: 128 }, reason))
+/// From the numbers of rows and nonzeros alone.
+pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let Shares { items, threads, resident, reason } = cuda_spmv::even_shares(problem);
+    Ok((Config { items, threads, resident }, reason))
 }
 
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
-    let of = |work| [2, 4, 8].map(|batches| Config { work, batches, threads: 128 });
-    [128, 256, 512, 1024].map(of).concat()
+    let shapes = [(4, 128, 2048), (4, 256, 2048), (4, 512, 2048), (8, 128, 1536), (8, 256, 1024)];
+    shapes.map(|(items, threads, resident)| Config { items, threads, resident }).into()
 }
 
-/// The compiled kernel, and room for the rows that several shares have.
+impl Config {
+    fn work(&self) -> u32 {
+        self.items * self.threads
+    }
+
+    fn check(&self) -> Result<()> {
+        let fits = self.items.is_power_of_two()
+            && (4..=16).contains(&self.items)
+            && (32..=1024).contains(&self.threads)
+            && self.threads.is_power_of_two()
+            && self.work() <= 4096
+            && (self.threads..=2048).contains(&self.resident);
+        if fits {
+            return Ok(());
+        }
+        Err(Error::Argument {
+            name: "config of even-shares",
+            found: format!("{self:?}"),
+            expected: "4, 8 or 16 items for each of 32 to 1024 threads, powers of two, 4096 items \
+                       at most, and as many resident threads at least, 2048 at most"
+                .into(),
+        })
+    }
+}
+
+/// What a kernel is compiled for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) config: Config,
+    pub(crate) dtype: DType,
+    pub(crate) index: IndexType,
+    pub(crate) offset: IndexType,
+    /// Holds rows and nonzeros together, twice.
+    pub(crate) position: IndexType,
+    pub(crate) semiring: SemiringKind,
+    /// Whether shares look for their beginning in every launch.
+    pub(crate) search: bool,
+}
+
+impl Variant {
+    fn new(p: &Problem, config: Config) -> Self {
+        let items = p.output_rows() as u64 + p.nnz as u64;
+        Variant {
+            config,
+            dtype: p.dtype,
+            index: p.index_type,
+            offset: p.offset_type,
+            position: if items < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
+            semiring: p.semiring,
+            search: p.calls <= 1,
+        }
+    }
+
+    /// The source with its parameters.
+    pub(crate) fn request(&self) -> Request {
+        let c = &self.config;
+        Request::new("spmv/even_shares.cu", include_str!("../../kernels/spmv/even_shares.cu"))
+            .with("VALUE", self.dtype)
+            .with("INDEX", self.index)
+            .with("OFFSET", self.offset)
+            .with("POSITION", self.position)
+            .with("SEMIRING", source::semiring(self.semiring))
+            .with("THREADS", c.threads)
+            .with("ITEMS", c.items)
+            .with("RESIDENT", c.resident)
+            .with("SEARCH", self.search)
+    }
+}
+
+/// The compiled kernel, where shares begin, and room for the rows that several of them have.
 pub(super) struct Prepared {
     config: Config,
     kernel: Kernel,
     shares: u64,
+    // Positions have eight bytes at most.
+    boundaries: DeviceBuffer<u64>,
     partials: DeviceBuffer<u64>,
-    arrivals: DeviceBuffer<u32>,
+    arrivals: Counters,
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Arguments {
     offsets: u64,
     indices: u64,
     values: u64,
     x: u64,
     y: u64,
+    boundaries: u64,
     partials: u64,
     arrivals: u64,
     rows: u64,
@@ -74,65 +144,50 @@ struct Arguments {
     beta: u64,
 }
 
-/// The source with its parameters; `position` holds rows and nonzeros together.
-pub(crate) fn request(
-    dtype: DType,
-    (index, offset, position): (IndexType, IndexType, IndexType),
-    semiring: SemiringKind,
-    config: Config,
-) -> Request {
-    Request::new("spmv/even_shares.cu", include_str!("../../kernels/spmv/even_shares.cu"))
-        .with("VALUE", dtype)
-        .with("INDEX", index)
-        .with("OFFSET", offset)
-        .with("POSITION", position)
-        .with("SEMIRING", source::semiring(semiring))
-        .with("BATCHES", config.batches)
-        .with("THREADS", config.threads)
-        .with("WORK_BITS", config.work.ilog2())
-}
-
 impl Prepared {
     pub(super) fn new(pattern: &Pattern<'_>, p: &Problem, config: Config) -> Result<Self> {
-        let fits = config.work.is_power_of_two()
-            && (64..=4096).contains(&config.work)
-            && (1..=8).contains(&config.batches)
-            && (32..=1024).contains(&config.threads)
-            && config.threads.is_multiple_of(32);
-        if !fits {
-            return Err(Error::Argument {
-                name: "config of even-shares",
-                found: format!("{config:?}"),
-                expected: "shares of a power of two from 64 to 4096, 1 to 8 batches, whole warps \
-                           of at most 1024 threads"
-                    .into(),
-            });
-        }
+        config.check()?;
         let device = pattern.device();
-        let items = p.output_rows() as u64 + p.nnz as u64;
-        let position = if items < 1 << 31 { IndexType::U32 } else { IndexType::U64 };
-        let request = request(p.dtype, (p.index_type, p.offset_type, position), p.semiring, config);
-        let module = device.module(&request)?;
-        let shares = items.div_ceil(u64::from(config.work));
+        let variant = Variant::new(p, config);
+        let (rows, nonzeros) = (p.output_rows() as u64, p.nnz as u64);
+        let shares = (rows + nonzeros).div_ceil(u64::from(config.work()));
         let count = shares as usize;
-        let mut arrivals = DeviceBuffer::queued(device, count, "arrivals of parts")?;
-        arrivals.fill(0, device.stream())?;
+        let searched = if variant.search { 0 } else { count + 1 };
+        let boundaries = DeviceBuffer::queued(device, searched, "beginnings of shares")?;
+        if !variant.search {
+            let arguments = Arguments {
+                offsets: pattern.offsets,
+                boundaries: boundaries.address(),
+                rows,
+                nonzeros,
+                shares,
+                ..Arguments::default()
+            };
+            let grid = (shares + 1).div_ceil(u64::from(config.threads / 32));
+            let module = device.module(&variant.request())?;
+            let search = module.kernel(c"even_shares_boundaries")?;
+            // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live,
+            // and writes the boundaries, which have room for all.
+            unsafe { search.launch(device.stream(), (grid, 1), config.threads, &arguments)? };
+        }
         Ok(Prepared {
             config,
-            kernel: module.kernel(c"even_shares")?,
+            kernel: device.kernel(&variant, c"even_shares", || variant.request())?,
             shares,
+            boundaries,
             partials: DeviceBuffer::queued(device, 2 * count, "sums of cut rows")?,
-            arrivals,
+            arrivals: Counters::new(device, count, "arrivals of parts")?,
         })
     }
 }
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        self.partials.bytes() + self.arrivals.bytes()
+        self.boundaries.bytes() + self.partials.bytes() + self.arrivals.bytes()
     }
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        self.boundaries.used_on(stream);
         self.partials.used_on(stream);
         self.arrivals.used_on(stream);
         let arguments = Arguments {
@@ -141,6 +196,7 @@ impl Method for Prepared {
             values: o.values,
             x: o.b,
             y: o.c,
+            boundaries: self.boundaries.address(),
             partials: self.partials.address(),
             arrivals: self.arrivals.address(),
             rows: o.rows as u64,
@@ -149,10 +205,8 @@ impl Method for Prepared {
             alpha: o.alpha,
             beta: o.beta,
         };
-        let threads = self.config.threads;
-        let ctas = self.shares.div_ceil(u64::from(threads / 32));
         // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
         // operands are the caller's promise.
-        unsafe { self.kernel.launch(stream, (ctas, 1), threads, &arguments) }
+        unsafe { self.kernel.launch(stream, (self.shares, 1), self.config.threads, &arguments) }
     }
 }

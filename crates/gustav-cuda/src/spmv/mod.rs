@@ -3,6 +3,7 @@
 //! One file per algorithm; `catalog` lists them. Aᵀ is multiplied as the CSR matrix that it is, its
 //! values gathered at every execution.
 
+mod auto;
 mod catalog;
 pub mod even_shares;
 pub(crate) mod flattened;

@@ -3,6 +3,7 @@
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
+use super::auto;
 use super::catalog::{self, Config};
 use crate::spmm::bits;
 use crate::spmm::catalog::Method;
@@ -42,16 +43,18 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
     pub fn new(a: &DeviceCsr<T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
         let device = a.device().clone();
         checks::pattern(problem, a)?;
-        let (algorithm, why) = choose(problem, options)?;
+        let named = named(problem, options)?;
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
         let pattern = match &transposed {
             Some(t) => Pattern::new(&t.offsets, &t.indices)?,
             None => Pattern::new(a.offsets(), a.indices())?,
         };
-        let (config, detail) = match options.config {
-            Some(config) => (config, "configured by the caller".into()),
-            None => Config::choose(algorithm, &pattern, problem)?,
+        let (config, reason) = match (options.config, named) {
+            (Some(config), _) => (config, "configured by the caller".into()),
+            (None, Some(algorithm)) => Config::choose(algorithm, &pattern, problem)?,
+            (None, None) => auto::choose(&pattern, problem)?,
         };
+        let algorithm = config.algorithm();
         let method = config.prepare(&pattern, problem)?;
         drop(pattern);
         // A single call waits for nothing on the host; more of them may be captured.
@@ -61,7 +64,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         } else {
             Turns::after(device.stream())
         };
-        let choice = Choice { algorithm, config, reason: format!("{why}: {detail}") };
+        let choice = Choice { algorithm, config, reason };
         let problem = problem.clone();
         Ok(SpmvPlan { device, problem, choice, method, transposed, turns })
     }
@@ -153,10 +156,10 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
     }
 }
 
-/// The algorithm, checked against the problem, and who chose it.
-fn choose(problem: &Problem, options: &Options) -> Result<(Algorithm, &'static str)> {
-    let (algorithm, why) = match (options.config, options.chooser) {
-        (Some(config), Chooser::Auto) => (config.algorithm(), "named by the caller"),
+/// The algorithm that the caller names, checked against the problem; none when the rules choose.
+fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
+    let algorithm = match (options.config, options.chooser) {
+        (Some(config), Chooser::Auto) => config.algorithm(),
         (Some(config), Chooser::Named(a)) if a != config.algorithm() => {
             return Err(Error::Argument {
                 name: "config",
@@ -164,13 +167,16 @@ fn choose(problem: &Problem, options: &Options) -> Result<(Algorithm, &'static s
                 expected: format!("one of {a}"),
             });
         }
-        (_, Chooser::Named(algorithm)) => (algorithm, "named by the caller"),
-        (_, Chooser::Auto) => (Algorithm::Segmented, "one launch"),
+        (_, Chooser::Named(algorithm)) => algorithm,
+        (_, Chooser::Auto) => {
+            catalog::check(problem, Algorithm::Segmented)?;
+            return Ok(None);
+        }
         (_, chooser) => {
             let reason = format!("the chooser {chooser} does not choose among its algorithms");
             return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));
         }
     };
     catalog::check(problem, algorithm)?;
-    Ok((algorithm, why))
+    Ok(Some(algorithm))
 }

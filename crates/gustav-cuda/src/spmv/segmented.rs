@@ -38,7 +38,8 @@ pub(super) const ANY_LAYOUT: bool = true;
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let device = pattern.device();
     let threads = device.profile().threads_per_multiprocessor;
-    let way = cuda_spmv::choose(problem, &device.planner_profile(), threads, || pattern.lengths())?;
+    let rows = || pattern.lengths();
+    let way = cuda_spmv::segmented(problem, &device.planner_profile(), threads, rows)?;
     Ok((of(problem, &way), way.reason))
 }
 
@@ -62,45 +63,31 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 }
 
 /// Either way, prepared.
-pub(super) enum Prepared {
-    InOrder(in_order::Prepared),
-    Listed(matrix::Prepared),
-}
+pub(super) struct Prepared(Box<dyn Method>);
 
 impl Prepared {
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
-        Ok(match config {
-            Config::InOrder(c) => Prepared::InOrder(in_order::Prepared::new(pattern, problem, c)?),
+        Ok(Prepared(match config {
+            Config::InOrder(c) => Box::new(in_order::Prepared::new(pattern, problem, c)?),
             Config::Listed(c) => {
                 let one_column = problem.clone().columns(1);
-                Prepared::Listed(matrix::Prepared::new(pattern, &one_column, c)?)
+                Box::new(matrix::Prepared::new(pattern, &one_column, c)?)
             }
-        })
+        }))
     }
 }
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        match self {
-            Prepared::InOrder(p) => p.bytes(),
-            Prepared::Listed(p) => p.bytes(),
-        }
+        self.0.bytes()
     }
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
-        match self {
-            Prepared::InOrder(p) => p.compile(device, operands),
-            Prepared::Listed(p) => p.compile(device, operands),
-        }
+        self.0.compile(device, operands)
     }
 
     unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         // SAFETY: passed on to the caller.
-        unsafe {
-            match self {
-                Prepared::InOrder(p) => p.launch(device, stream, o),
-                Prepared::Listed(p) => p.launch(device, stream, o),
-            }
-        }
+        unsafe { self.0.launch(device, stream, o) }
     }
 }

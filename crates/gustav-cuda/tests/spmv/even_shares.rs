@@ -10,7 +10,7 @@ use gustav_plan::Algorithm;
 use gustav_testkit::battery::{Settings, check_spmv};
 use gustav_testkit::oracle;
 
-use crate::{device, named, run};
+use crate::{device, named, run, run_refined};
 
 fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Option<EvenShares>) {
     let options = named(Algorithm::EvenShares, config.map(Config::EvenShares));
@@ -43,8 +43,25 @@ fn every_semiring() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn small_and_large_shares() {
-    check::<f32, u32, u32, PlusTimes>(Some(EvenShares { work: 64, batches: 1, threads: 32 }));
-    check::<f64, u32, u32, PlusTimes>(Some(EvenShares { work: 4096, batches: 8, threads: 256 }));
+    let small = EvenShares { items: 4, threads: 32, resident: 1024 };
+    check::<f32, u32, u32, PlusTimes>(Some(small));
+    check::<f64, u64, u32, PlusTimes>(Some(small));
+    let large = EvenShares { items: 16, threads: 256, resident: 768 };
+    check::<f64, u32, u32, PlusTimes>(Some(large));
+    check::<bf16, u32, u64, PlusTimes>(Some(large));
+}
+
+/// Where shares begin is kept in the plan.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn many_calls() {
+    let (device, options) = (device(), named(Algorithm::EvenShares, None));
+    check_spmv::<f32, u32, u32, PlusTimes>(&Settings::default(), |case| {
+        run_refined::<f32, u32, u32, PlusTimes>(&device, &options, |p| p.calls(9), case)
+    });
+    check_spmv::<f64, u64, u32, MinPlus>(&Settings::default(), |case| {
+        run_refined::<f64, u64, u32, MinPlus>(&device, &options, |p| p.calls(9), case)
+    });
 }
 
 /// Rows of one part, of several, and of more than a warp adds at once; many runs of one plan.
@@ -66,7 +83,8 @@ fn long_rows_give_the_same_bits_in_every_run() {
     let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
     let mut y = DeviceBuffer::uninit(&device, lengths.len(), "y").expect("y");
     let options = named(Algorithm::EvenShares, None);
-    let mut plan = SpmvPlan::new(&a, &a.spmv().deterministic(true), &options).expect("a plan");
+    let mut plan =
+        SpmvPlan::new(&a, &a.spmv().calls(20).deterministic(true), &options).expect("a plan");
     let mut first: Option<Vec<u32>> = None;
     for _ in 0..20 {
         y.fill(0xff, device.stream()).expect("poison");

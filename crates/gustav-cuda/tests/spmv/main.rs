@@ -7,7 +7,7 @@ mod row_split;
 mod segmented;
 mod vendor;
 
-use gustav_core::{Csr, Error, Index, PlusTimes, Result, Scalar, Semiring};
+use gustav_core::{Csr, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring};
 use gustav_cuda::spmv::{Config, Options};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::{Algorithm, Chooser};
@@ -27,11 +27,21 @@ fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     options: &Options,
     case: SpmvCase<'_, T, I, O>,
 ) -> Result<()> {
+    run_refined::<T, I, O, S>(device, options, |problem| problem, case)
+}
+
+/// The same, of a problem of which more is said.
+fn run_refined<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    device: &Device,
+    options: &Options,
+    refine: impl Fn(Problem) -> Problem,
+    case: SpmvCase<'_, T, I, O>,
+) -> Result<()> {
     let a = DeviceCsr::upload(device, &case.a)?;
     let x = DeviceBuffer::from_slice(device, case.x, "x")?;
     let mut y = DeviceBuffer::from_slice(device, case.y, "y")?;
     let problem = a.spmv().transpose_a(case.transpose_a).semiring(S::KIND);
-    let mut plan = SpmvPlan::new(&a, &problem, options)?;
+    let mut plan = SpmvPlan::new(&a, &refine(problem), options)?;
     let stream = device.new_stream()?;
     plan.execute(&a, case.alpha, &x, case.beta, &mut y, &stream)?;
     stream.synchronize()?;

@@ -5,7 +5,7 @@
 
 use gustav_core::{Problem, Result};
 
-use crate::{DeviceProfile, RowLengths};
+use crate::{Algorithm, DeviceProfile, RowLengths};
 
 /// Nonzeros that a lane should have at least, where rows are alike.
 const PER_LANE: f64 = 2.9;
@@ -19,6 +19,12 @@ const MORE: (f64, f64) = (4.5, 9.0);
 const LISTED: f64 = 48.0;
 const LONGER: f64 = 100.0;
 const LONGEST: f64 = 1000.0;
+/// Mean and variation of row lengths from which even shares pay.
+const SKEWED: (f64, f64) = (6.5, 1.4);
+/// Items of a thread, threads of a CTA and of a multiprocessor, of shares of values of eight bytes and of
+/// narrower ones.
+const WIDE: (u32, u32, u32) = (8, 256, 1024);
+const NARROW: (u32, u32, u32) = (4, 256, 2048);
 /// Rows up to this length are not cut.
 const UNCUT: u32 = 32;
 /// Nonzeros for each lane of a row beyond which it is cut, and of a part of it, of a short product
@@ -51,11 +57,57 @@ impl Way {
     }
 }
 
-/// The way for `problem` on a device with `profile` whose multiprocessors hold `threads` each.
+/// The shares of `even-shares`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares {
+    /// Row starts and nonzeros for each thread.
+    pub items: u32,
+    /// Threads of a CTA.
+    pub threads: u32,
+    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    pub resident: u32,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+/// The algorithm for `problem` on a device with `profile` whose multiprocessors hold `threads` each:
+/// `even-shares` where a warp of rows would wait for a few of them, or where a few rows are all there is.
 ///
 /// # Errors
 /// What `rows` returns; it is asked when there are calls enough to pay for it.
 pub fn choose<'r>(
+    problem: &Problem,
+    profile: &DeviceProfile,
+    threads: usize,
+    rows: impl FnOnce() -> Result<&'r RowLengths>,
+) -> Result<Algorithm> {
+    let long = problem.nnz >= LONG * profile.units * threads;
+    let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
+    let skewed = long && (SKEWED.0..LISTED).contains(&mean);
+    let few = !long && mean >= LONGEST && problem.dtype.bytes() < 8;
+    if problem.calls <= 1 || !(skewed || few) {
+        return Ok(Algorithm::Segmented);
+    }
+    let least = if few { UNEVEN } else { SKEWED.1 };
+    let even_shares = rows()?.variation() >= least;
+    Ok(if even_shares { Algorithm::EvenShares } else { Algorithm::Segmented })
+}
+
+/// The shares of `even-shares` for `problem`, from the numbers of rows and nonzeros alone.
+pub fn even_shares(problem: &Problem) -> Shares {
+    let (items, threads, resident) = if problem.dtype.bytes() == 8 { WIDE } else { NARROW };
+    let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
+    let share = items * threads;
+    let reason =
+        format!("rows of {mean:.1} nonzeros on average: shares of {share} row starts and nonzeros");
+    Shares { items, threads, resident, reason }
+}
+
+/// The way of `segmented` for `problem`, as [`choose`].
+///
+/// # Errors
+/// What `rows` returns; it is asked when there are calls enough to pay for it.
+pub fn segmented<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
     threads: usize,
@@ -112,8 +164,13 @@ mod tests {
     use super::*;
     use crate::facts::row_lengths::COUNTS;
 
-    /// The way for rows of these lengths, repeated.
-    fn way(lengths: &[usize], times: usize, calls: u64) -> Way {
+    /// What `ask` says of rows of these lengths, repeated.
+    fn asked<R>(
+        lengths: &[usize],
+        times: usize,
+        calls: u64,
+        ask: impl FnOnce(&Problem, &DeviceProfile, &RowLengths) -> R,
+    ) -> R {
         let mut counts = vec![0; COUNTS];
         for &length in lengths {
             counts[RowLengths::bin(length as u64)] += times as u64;
@@ -130,7 +187,34 @@ mod tests {
             l2_bytes: 60 << 20,
             llc_bytes: 60 << 20,
         };
-        choose(&problem, &device, 2048, || Ok(&rows_of)).expect("a way")
+        ask(&problem, &device, &rows_of)
+    }
+
+    fn way(lengths: &[usize], times: usize, calls: u64) -> Way {
+        asked(lengths, times, calls, |problem, device, rows| {
+            segmented(problem, device, 2048, || Ok(rows)).expect("a way")
+        })
+    }
+
+    fn algorithm(lengths: &[usize], times: usize, calls: u64) -> Algorithm {
+        asked(lengths, times, calls, |problem, device, rows| {
+            choose(problem, device, 2048, || Ok(rows)).expect("an algorithm")
+        })
+    }
+
+    #[test]
+    fn skewed_rows_of_a_long_product_are_shared_evenly() {
+        let skewed = [1, 1, 2, 2, 3, 5, 9, 90];
+        assert_eq!(algorithm(&skewed, 40_000, 100), Algorithm::EvenShares);
+        assert_eq!(algorithm(&skewed, 40_000, 1), Algorithm::Segmented);
+        assert_eq!(algorithm(&skewed, 1_000, 100), Algorithm::Segmented);
+        assert_eq!(algorithm(&[12, 14, 16], 100_000, 100), Algorithm::Segmented);
+    }
+
+    #[test]
+    fn a_few_long_rows_are_shared_evenly() {
+        assert_eq!(algorithm(&[4_000, 40_000], 16, 100), Algorithm::EvenShares);
+        assert_eq!(algorithm(&[4_000, 4_100], 16, 100), Algorithm::Segmented);
     }
 
     #[test]
