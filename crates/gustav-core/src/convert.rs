@@ -54,8 +54,8 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         Ok(unsafe { Csr::new_unchecked(coo.nrows(), coo.ncols(), offsets, indices, values) })
     }
 
-    /// CSR of the nonzero elements of a dense matrix, in the three parallel steps of paper B
-    /// §3.3: count the nonzeros of every row, prefix sum, fill.
+    /// CSR of the nonzero elements of a dense matrix, in the three parallel steps of Chen et al.
+    /// 2025 §3.3: count the nonzeros of every row, prefix sum, fill.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) when columns or nonzeros do not fit the

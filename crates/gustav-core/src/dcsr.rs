@@ -1,4 +1,5 @@
-//! DCSR: CSR over the rows that are not empty (paper C §II-A).
+//! DCSR: CSR over the rows that are not empty (the study of row permutations for SpMM on GPUs,
+//! §II-A).
 
 use crate::{Buffer, Csr, CsrView, Error, Index, Result, Scalar, validate};
 

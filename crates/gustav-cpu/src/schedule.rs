@@ -1,4 +1,5 @@
-//! Which nonzeros are mine: the three schedules of paper A as partitions for CPU threads.
+//! Which nonzeros are mine: the three schedules of Yang, Buluç, Owens 2018 as partitions for CPU
+//! threads.
 //!
 //! A schedule knows row offsets only, nothing of arithmetic. It cuts the nonzeros into
 //! [`Share`]s. The holder of a share finishes the rows that end in it and hands on the sum of
@@ -45,7 +46,7 @@ impl Share {
     }
 }
 
-/// `row-split` (paper A §4.1): the same number of rows each.
+/// `row-split` (Yang, Buluç, Owens 2018, §4.1): the same number of rows each.
 pub fn row_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
     let rows = offsets.len() - 1;
     shares(offsets, parts, |p| {
@@ -75,8 +76,8 @@ pub fn balanced_rows<O: Index>(offsets: &[O], parts: usize, row_weight: usize) -
     })
 }
 
-/// `nonzero-split` (paper A §4.2): the same number of nonzeros each, by binary search in the
-/// row offsets; rows may be cut.
+/// `nonzero-split` (Yang, Buluç, Owens 2018, §4.2): the same number of nonzeros each, by binary
+/// search in the row offsets; rows may be cut.
 pub fn nonzero_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
     let rows = offsets.len() - 1;
     let nnz = offsets[rows].to_usize();
@@ -91,8 +92,8 @@ pub fn nonzero_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
     })
 }
 
-/// `merge-path` (Merrill & Garland; paper A §4): the same number of nonzeros plus rows each, by
-/// search along the diagonals of the merge of row ends and nonzeros.
+/// `merge-path` (Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4): the same number of nonzeros
+/// plus rows each, by search along the diagonals of the merge of row ends and nonzeros.
 pub fn merge_path<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
     let rows = offsets.len() - 1;
     let nnz = offsets[rows].to_usize();

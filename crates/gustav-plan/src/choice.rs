@@ -14,7 +14,8 @@ pub enum Chooser {
     /// The default rules, from row statistics, columns, types and expected calls.
     #[default]
     Auto,
-    /// Paper A §5.4: nonzero-split below a mean row length of 9.35, else row-split.
+    /// Yang, Buluç, Owens 2018, §5.4: nonzero-split below a mean row length of 9.35, else
+    /// row-split.
     MeanRowLength,
     /// Time every candidate and take the fastest.
     Autotune,

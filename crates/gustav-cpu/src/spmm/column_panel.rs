@@ -1,4 +1,5 @@
-//! `column-panel` (ours, after the tiling of paper A §6): tiles of B rows that stay in L2.
+//! `column-panel` (ours, after the tiling of Yang, Buluç, Owens 2018, §6): tiles of B rows that
+//! stay in L2.
 //!
 //! Rows of C are taken in chunks whose sums also stay in L2. For a chunk, the tiles of B come
 //! one after another; every row adds the nonzeros whose columns lie in the tile. Where the

@@ -1,5 +1,5 @@
-//! `csb` (Aktulga et al. 2014; paper A §6): compressed sparse blocks, the same structure for A
-//! and Aᵀ.
+//! `csb` (Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6): compressed sparse blocks, the same
+//! structure for A and Aᵀ.
 //!
 //! A strip of blocks writes its own rows of C, so threads take strips: block rows for A, block
 //! columns for Aᵀ. The sums of a strip stay in cache while its blocks, each of which meets few

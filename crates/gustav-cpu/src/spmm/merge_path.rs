@@ -1,5 +1,5 @@
-//! `merge-path` (Merrill & Garland; paper A §4): the same number of nonzeros plus rows each, so
-//! that neither many empty rows nor a few long ones unbalance the parts.
+//! `merge-path` (Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4): the same number of nonzeros
+//! plus rows each, so that neither many empty rows nor a few long ones unbalance the parts.
 
 use gustav_core::{Index, Result};
 

@@ -1,5 +1,5 @@
-//! `nonzero-split` (paper A §4.2): the same number of nonzeros each. Rows may be cut; the
-//! carry-outs are added in the order of the parts.
+//! `nonzero-split` (Yang, Buluç, Owens 2018, §4.2): the same number of nonzeros each. Rows may be
+//! cut; the carry-outs are added in the order of the parts.
 
 use gustav_core::{Index, Result};
 

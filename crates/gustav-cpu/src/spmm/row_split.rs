@@ -1,5 +1,5 @@
-//! `row-split` (paper A §4.1): whole rows in parts of about the same work. No row is cut, so
-//! every element is summed in one fixed order.
+//! `row-split` (Yang, Buluç, Owens 2018, §4.1): whole rows in parts of about the same work. No
+//! row is cut, so every element is summed in one fixed order.
 //!
 //! On the matrix of a grid, whose rows reach a plane (or line) ahead and back, a part is a strip
 //! through all planes: the rows of B that three neighbouring planes share stay in L2, where

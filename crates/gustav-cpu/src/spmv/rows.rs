@@ -1,5 +1,5 @@
 //! Sums over rows and parts of rows straight from CSR arrays: what the three schedules of
-//! paper A share.
+//! Yang, Buluç, Owens 2018 share.
 
 use std::ops::Range;
 

@@ -1,8 +1,9 @@
-//! Paper A §5.4: the mean row length decides between the paper's two kernels.
+//! Yang, Buluç, Owens 2018, §5.4: the mean row length decides between its two kernels.
 
 use crate::{Algorithm, RowStats};
 
-/// Mean row length below which nonzero-split wins (paper A §5.4, measured on a Tesla K40c).
+/// Mean row length below which nonzero-split wins (Yang, Buluç, Owens 2018, §5.4, measured on
+/// a Tesla K40c).
 pub const THRESHOLD: f64 = 9.35;
 
 /// The algorithm and the reason.
