@@ -92,7 +92,8 @@ impl Layout {
     /// Of a product with so many rows.
     pub(super) fn new(rows: usize, offset: IndexType) -> Self {
         let offset_words = ((rows + 1) * offset.bytes()).div_ceil(8);
-        let zeroed = 2 * WORDS + rows.div_ceil((SCAN * ITEMS) as usize);
+        // One tile even of no rows: its CTA writes the first offset.
+        let zeroed = 2 * WORDS + rows.div_ceil((SCAN * ITEMS) as usize).max(1);
         let lists = NUMERIC.len().div_ceil(2);
         let words = offset_words + zeroed + (rows * (4 + lists)).div_ceil(2);
         Layout { words, zeroed, rows, offset_words }
