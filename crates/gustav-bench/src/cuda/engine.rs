@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use gustav_core::{Error, Layout, Operation, Result, Scalar};
 use gustav_cuda::probe::timed;
-use gustav_cuda::{SpmmPlan, SpmvPlan, spmm, spmv};
+use gustav_cuda::{DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
 use gustav_plan::{Algorithm, Chooser, Order};
 
 use super::{PEERS, Resident, Started};
-use crate::engine::{Engine, Outcome, Prepared, Task, dense_rows};
+use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::timing::{Runner, quantile};
 use crate::value::Value;
 
@@ -22,6 +22,8 @@ const FEWEST_PLANS: usize = 3;
 const PLANS_MS: f64 = 30.0;
 // Calls that a plan is told to expect; `once` is told of one.
 const CALLS: u64 = 1000;
+// Elements of a column-major C that are on the host at once.
+const PANEL: usize = 1 << 21;
 
 /// A plan on a GPU with the operands that it multiplies.
 pub(crate) struct CudaEngine<'a, T: Value> {
@@ -277,16 +279,38 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
         self.on.c.borrow_mut().data_mut().fill(0xff, self.gpu.device.stream())?;
         self.execute()?;
         let c = self.on.c.borrow();
-        if c.layout() == Layout::ColumnMajor {
-            let all = c.download()?.to_layout(Layout::RowMajor)?;
-            return Ok(Outcome::Dense(dense_rows(all.data(), self.task.columns, rows)));
-        }
-        let Some(rows) = rows else { return Ok(Outcome::Dense(c.data().to_host()?.into_vec())) };
-        let n = self.task.columns;
-        let mut values = vec![<T as Scalar>::zero(); rows.len() * n];
-        for (row, to) in rows.iter().zip(values.chunks_exact_mut(n.max(1))) {
-            c.data().read_at(row * n, to)?;
-        }
+        let values = match rows {
+            Some(rows) => rows_of(&c, rows)?,
+            None => c.download()?.to_layout(Layout::RowMajor)?.data().to_vec(),
+        };
         Ok(Outcome::Dense(values))
     }
+}
+
+/// Rows of `c`, one after another, without the rest of it on the host.
+fn rows_of<T: Scalar>(c: &DeviceDense<T>, rows: &[usize]) -> Result<Vec<T>> {
+    let (m, n, ld) = (c.nrows(), c.ncols(), c.leading_dimension());
+    let mut values = vec![<T as Scalar>::zero(); rows.len() * n];
+    if values.is_empty() {
+        return Ok(values);
+    }
+    if c.layout() == Layout::RowMajor {
+        for (row, to) in rows.iter().zip(values.chunks_exact_mut(n)) {
+            c.data().read_at(row * ld, to)?;
+        }
+        return Ok(values);
+    }
+    let panel = (PANEL / ld).clamp(1, n);
+    let mut columns = vec![<T as Scalar>::zero(); (panel - 1) * ld + m];
+    for first in (0..n).step_by(panel) {
+        let count = panel.min(n - first);
+        let columns = &mut columns[..(count - 1) * ld + m];
+        c.data().read_at(first * ld, columns)?;
+        for (row, to) in rows.iter().zip(values.chunks_exact_mut(n)) {
+            for (j, v) in to[first..first + count].iter_mut().enumerate() {
+                *v = columns[j * ld + row];
+            }
+        }
+    }
+    Ok(values)
 }

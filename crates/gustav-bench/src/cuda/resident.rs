@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use gustav_core::{CsrView, Dense, DenseView, Layout, Result, Scalar};
+use gustav_core::{CsrView, DenseView, Layout, Result, Scalar};
 use gustav_cuda::{DeviceCsr, DeviceDense};
 use gustav_plan::orders::{Search, WarpShape};
 use gustav_plan::{Order, RowOrder};
@@ -36,13 +36,10 @@ impl<T: Scalar> Resident<T> {
         let (m, k, n) = (task.a.nrows(), task.a.ncols(), task.columns);
         let start = Instant::now();
         let a = DeviceCsr::upload(&gpu.device, &task.a)?;
+        let b = DenseView::row_major(k, n, task.dense_b())?;
         let b = match task.layout {
-            Layout::RowMajor => None,
-            Layout::ColumnMajor => Some(column_major(k, n, task.dense_b())?),
-        };
-        let b = match &b {
-            Some(b) => DeviceDense::upload(&gpu.device, &b.view())?,
-            None => DeviceDense::upload(&gpu.device, &DenseView::row_major(k, n, task.dense_b())?)?,
+            Layout::RowMajor => DeviceDense::upload(&gpu.device, &b)?,
+            layout => DeviceDense::upload(&gpu.device, &b.to_layout(layout)?.view())?,
         };
         let transfer_ms = start.elapsed().as_secs_f64() * 1e3;
         let c = DeviceDense::uninit(&gpu.device, m, n, task.layout)?;
@@ -64,10 +61,4 @@ impl<T: Scalar> Resident<T> {
         self.orders.borrow_mut().insert(order, made.clone());
         Ok(made)
     }
-}
-
-/// Row-major values of `rows` rows in column-major order.
-fn column_major<T: Scalar>(rows: usize, columns: usize, values: &[T]) -> Result<Dense<T>> {
-    let of = |i, j| values[i * columns + j];
-    Dense::from_fn(rows, columns, Layout::ColumnMajor, of)
 }

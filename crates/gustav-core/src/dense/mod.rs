@@ -159,14 +159,25 @@ impl<T: Scalar> Dense<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn to_layout(&self, layout: Layout) -> Result<Self> {
-        let view = self.view();
-        Self::from_fn(self.nrows, self.ncols, layout, |i, j| view.get(i, j))
+        self.view().to_layout(layout)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_in_another_layout_has_the_same_elements() {
+        for (m, n) in [(0, 3), (3, 0), (1, 1), (33, 129), (130, 65)] {
+            let a = Dense::from_fn(m, n, Layout::RowMajor, |i, j| (i * 1000 + j) as f64).unwrap();
+            let b = a.to_layout(Layout::ColumnMajor).unwrap();
+            let element = |k: usize| ((k % m) * 1000 + k / m) as f64;
+            assert!(b.data().iter().enumerate().all(|(k, v)| *v == element(k)), "{m} × {n}");
+            assert_eq!((b.layout(), b.data().len()), (Layout::ColumnMajor, m * n));
+            assert_eq!(b.to_layout(Layout::RowMajor).unwrap().data(), a.data());
+        }
+    }
 
     #[test]
     fn values_come_row_by_row_or_column_by_column() {

@@ -2,7 +2,12 @@
 
 use super::layout::check;
 use super::{Dense, Layout};
-use crate::{Result, Scalar};
+use crate::{Result, Scalar, parallel};
+
+// Lines of a copy in another layout that are written together, and elements of each at a time:
+// the former read whole cache lines of the source, the latter keep them in cache.
+const LINES: usize = 32;
+const ELEMENTS: usize = 128;
 
 /// A dense matrix over values that somebody else holds.
 ///
@@ -86,6 +91,28 @@ impl<'a, T: Scalar> DenseView<'a, T> {
             Layout::RowMajor => i * self.ld + j,
             Layout::ColumnMajor => j * self.ld + i,
         }]
+    }
+
+    /// A packed copy in `layout`.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`].
+    pub fn to_layout(&self, layout: Layout) -> Result<Dense<T>> {
+        let mut copy = Dense::zeros(self.nrows, self.ncols, layout)?;
+        let len = layout.lines(self.nrows, self.ncols).1;
+        let of = |line, k| match layout {
+            Layout::RowMajor => self.get(line, k),
+            Layout::ColumnMajor => self.get(k, line),
+        };
+        parallel::chunks_mut(copy.data_mut(), LINES * len.max(1), |block, lines| {
+            for first in (0..len).step_by(ELEMENTS) {
+                for (line, values) in lines.chunks_exact_mut(len).enumerate() {
+                    let values = values[first..].iter_mut().take(ELEMENTS).enumerate();
+                    values.for_each(|(k, v)| *v = of(block * LINES + line, first + k));
+                }
+            }
+        });
+        Ok(copy)
     }
 
     /// The transpose, without a copy.
