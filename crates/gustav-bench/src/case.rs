@@ -117,6 +117,13 @@ impl Filter {
         })
     }
 
+    /// Whether any SpMM with so many columns may be part of the choice.
+    pub fn admits_columns(&self, columns: usize) -> bool {
+        let text = columns.to_string();
+        let named = self.rules.iter().filter(|(key, _)| *key == Key::Columns);
+        named.into_iter().all(|(_, any)| any.iter().any(|pattern| glob(pattern, &text)))
+    }
+
     /// Whether any case of the matrix may be part of the choice.
     pub fn admits_matrix(&self, name: &str) -> bool {
         let named = self.rules.iter().filter(|(key, _)| *key == Key::Matrix);

@@ -12,6 +12,7 @@ use crate::timing::Timing;
 
 /// Suites that come with the program.
 const SHIPPED: &[(&str, &str)] = &[
+    ("catalog", include_str!("../../../bench/suites/catalog.toml")),
     ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),

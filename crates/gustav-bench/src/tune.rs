@@ -18,8 +18,8 @@ use crate::{BenchArgs, Outcome, Record, Status, Suite, read_records, run};
 /// What to tune with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneArgs {
-    /// What is measured, and where records go: a suite of one number of columns, whose engines are
-    /// the candidates, `ALGORITHM` or `ALGORITHM@ORDER`. What the record file holds already is not
+    /// What is measured, and where records go: a suite whose engines are the candidates, with one
+    /// number of columns or a filter that takes one. What the record file holds already is not
     /// measured again.
     pub bench: BenchArgs,
     /// Train on what the record file holds, and measure nothing.
@@ -94,11 +94,13 @@ pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned>
     }
     let names = args.bench.ours.as_ref().unwrap_or(&suite.engines.ours);
     let candidates = names.iter().map(|n| n.parse()).collect::<Result<Vec<Candidate>>>()?;
-    let &[columns] = suite.products.columns.as_slice() else {
+    let taken = |n: &usize| args.bench.only.admits_columns(*n);
+    let columns: Vec<usize> = suite.products.columns.iter().copied().filter(taken).collect();
+    let &[columns] = columns.as_slice() else {
         return Err(Error::Argument {
             name: "suite to tune with",
-            found: format!("{} numbers of columns", suite.products.columns.len()),
-            expected: "one".into(),
+            found: format!("{} numbers of columns", columns.len()),
+            expected: "one, which --only n=K takes of several".into(),
         });
     };
     let outcome = match args.train_only {

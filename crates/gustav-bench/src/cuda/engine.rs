@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use gustav_core::{Error, Layout, Operation, Result, Scalar};
 use gustav_cuda::probe::timed;
 use gustav_cuda::{DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
-use gustav_plan::{Algorithm, Chooser, Order};
+use gustav_plan::Chooser;
+use gustav_plan::predictor::Candidate;
 
 use super::{PEERS, Resident, Started};
 use crate::engine::{Engine, Outcome, Prepared, Task};
@@ -44,17 +45,15 @@ enum Plan<T: Value> {
 #[derive(Clone, Copy)]
 enum Wish {
     Ours(Chooser),
-    /// An algorithm that takes rows in an order.
-    Ordered(Algorithm, Order),
-    /// One of the configurations that autotuning would try.
-    Configured(Algorithm, usize),
+    /// An algorithm in a configuration or with rows in an order.
+    Candidate(Candidate),
     /// The vendor's algorithm of this place among the peers.
     Vendor(usize),
 }
 
 impl<'a, T: Value> CudaEngine<'a, T> {
-    /// Ours: an algorithm or a chooser by name; `NAME#K`, configuration K of those that
-    /// autotuning would try; `NAME@ORDER`, with rows in an order; or `once`, which is `auto` for a single call.
+    /// Ours: a chooser by name, a candidate of predictors (`NAME#K@ORDER`), or `once`, which is
+    /// `auto` for a single call.
     ///
     /// # Errors
     /// The library's own.
@@ -66,10 +65,9 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     ) -> Result<Self> {
         let (name, calls) = if name == "once" { ("auto", 1) } else { (name, CALLS) };
         let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
-        let wish = match (name.split_once('#'), name.split_once('@')) {
-            (Some((name, place)), _) => Wish::Configured(name.parse()?, place.parse().unwrap_or(0)),
-            (_, Some((name, order))) => Wish::Ordered(name.parse()?, order.parse()?),
-            _ => Wish::Ours(name.parse()?),
+        let wish = match name.contains(['#', '@']) {
+            true => Wish::Candidate(name.parse()?),
+            false => Wish::Ours(name.parse()?),
         };
         Self::prepare(gpu, on, task, wish, calls, versions)
     }
@@ -131,7 +129,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let plan = made;
         let plan_ms = quantile(&times, 0.5).unwrap_or(0.0);
         let order_ms = match wish {
-            Wish::Ordered(_, order) => on.order(order, &task.a)?.1,
+            Wish::Candidate(Candidate { order: Some(order), .. }) => on.order(order, &task.a)?.1,
             _ => 0.0,
         };
         let (algorithm, reason) = match &plan {
@@ -179,23 +177,22 @@ fn more_plans(ms: &[f64]) -> bool {
 }
 
 fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) -> Result<Plan<T>> {
-    let missing = |algorithm: Algorithm, place: usize| Error::Argument {
+    let missing = |candidate: &Candidate| Error::Argument {
         name: "configuration",
-        found: format!("{algorithm}#{place}"),
+        found: candidate.to_string(),
         expected: "a place among those that autotuning tries".into(),
     };
     if task.operation == Operation::Spmv {
         let problem = on.a.spmv().calls(calls);
         let options = match wish {
             Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
-            Wish::Configured(algorithm, place) => {
-                let config = spmv::Config::candidates(algorithm, &problem).into_iter().nth(place);
-                let config = Some(config.ok_or_else(|| missing(algorithm, place))?);
-                spmv::Options { config, ..spmv::Options::default() }
-            }
-            Wish::Ordered(algorithm, _) => {
-                let chooser = Chooser::Named(algorithm);
-                spmv::Options { chooser, ..spmv::Options::default() }
+            Wish::Candidate(candidate) => {
+                let find = |place| {
+                    let known = spmv::Config::candidates(candidate.algorithm, &problem);
+                    known.into_iter().nth(place).ok_or_else(|| missing(&candidate))
+                };
+                let config = candidate.config.map(find).transpose()?;
+                spmv::Options { chooser: Chooser::Named(candidate.algorithm), config }
             }
             Wish::Vendor(place) => {
                 let config = spmv::Config::Vendor(spmv::vendor::Config::ALL[place]);
@@ -209,19 +206,19 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
     let problem =
         on.a.spmm().columns(task.columns).calls(calls).layouts(layouts.0, layouts.1).finite(true);
     let order = match wish {
-        Wish::Ordered(_, order) => Some(on.order(order, &task.a)?),
+        Wish::Candidate(Candidate { order: Some(order), .. }) => Some(on.order(order, &task.a)?),
         _ => None,
     };
     let order = order.as_ref().map(|made| &made.0);
     let options = match wish {
         Wish::Ours(chooser) => spmm::Options { chooser, ..spmm::Options::default() },
-        Wish::Ordered(algorithm, _) => {
-            spmm::Options { chooser: Chooser::Named(algorithm), order, ..spmm::Options::default() }
-        }
-        Wish::Configured(algorithm, place) => {
-            let config = spmm::Config::candidates(algorithm, &problem).into_iter().nth(place);
-            let config = Some(config.ok_or_else(|| missing(algorithm, place))?);
-            spmm::Options { config, ..spmm::Options::default() }
+        Wish::Candidate(candidate) => {
+            let find = |place| {
+                let known = spmm::Config::candidates(candidate.algorithm, &problem);
+                known.into_iter().nth(place).ok_or_else(|| missing(&candidate))
+            };
+            let config = candidate.config.map(find).transpose()?;
+            spmm::Options { chooser: Chooser::Named(candidate.algorithm), config, order }
         }
         Wish::Vendor(place) => {
             let config = spmm::Config::Vendor(spmm::vendor::Config::ALL[place]);

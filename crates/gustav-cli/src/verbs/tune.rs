@@ -32,7 +32,8 @@ pub struct Args {
     /// Train on the records that are there, and measure nothing
     #[arg(long)]
     train_only: bool,
-    /// Measure only cases that match, such as matrix=rmat*
+    /// Measure only cases that match, such as matrix=rmat*; of a suite of several numbers of
+    /// columns one must be taken, as n=64
     #[arg(long, value_name = "FILTER", default_value = "")]
     only: Filter,
     /// The folder of matrix files in place of the suite's
@@ -93,7 +94,7 @@ pub fn run(args: &Args) -> Result {
     if let Some(path) = &args.output {
         gustav::io::write_bytes(path, text.as_bytes())?;
     }
-    let installed = args.install.then(|| install(&tuned.report.device, &text)).transpose()?;
+    let installed = args.install.then(|| install(&tuned.model, &text)).transpose()?;
     let show = |path: &PathBuf| path.display().to_string();
     let report = Report {
         record: show(&args.record),
@@ -110,8 +111,8 @@ pub fn run(args: &Args) -> Result {
 }
 
 /// Puts a model where plans on that device look for it.
-fn install(device: &str, text: &str) -> Result<PathBuf> {
-    let path = Model::place(device)
+fn install(model: &Model, text: &str) -> Result<PathBuf> {
+    let path = Model::place(&model.device, model.columns)
         .ok_or_else(|| Failure::Request("install: there is no home folder, use --output".into()))?;
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)

@@ -7,11 +7,15 @@ use gustav_core::Error;
 
 use crate::{Algorithm, Order};
 
-/// An algorithm with the order in which it takes rows; written `ALGORITHM` or `ALGORITHM@ORDER`.
+/// An algorithm with its configuration and the order in which it takes rows; written `ALGORITHM`,
+/// `ALGORITHM#K`, `ALGORITHM@ORDER` or `ALGORITHM#K@ORDER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Candidate {
-    /// The algorithm, in its own choice of configuration.
+    /// The algorithm.
     pub algorithm: Algorithm,
+    /// The place of its configuration among those that autotuning tries; `None` for its own
+    /// choice.
+    pub config: Option<usize>,
     /// The row order; `None` for the stored one.
     pub order: Option<Order>,
 }
@@ -19,29 +23,66 @@ pub struct Candidate {
 impl Candidate {
     /// The classes of the source: plain CSR, DCSR, LPT and warp-aware, of its own kernel.
     pub const OF_THE_SOURCE: [Candidate; 4] = [
-        Candidate { algorithm: Algorithm::OutputStationary, order: None },
-        Candidate { algorithm: Algorithm::Dcsr, order: None },
-        Candidate { algorithm: Algorithm::OutputStationary, order: Some(Order::Lpt) },
-        Candidate { algorithm: Algorithm::OutputStationary, order: Some(Order::WarpAware) },
+        Candidate::new(Algorithm::OutputStationary, None),
+        Candidate::new(Algorithm::Dcsr, None),
+        Candidate::new(Algorithm::OutputStationary, Some(Order::Lpt)),
+        Candidate::new(Algorithm::OutputStationary, Some(Order::WarpAware)),
     ];
+
+    /// `algorithm` in its own choice of configuration.
+    pub const fn new(algorithm: Algorithm, order: Option<Order>) -> Self {
+        Candidate { algorithm, config: None, order }
+    }
 }
 
 impl Display for Candidate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.order {
-            None => f.pad(self.algorithm.name()),
-            Some(order) => f.pad(&format!("{}@{order}", self.algorithm)),
+        let mut text = self.algorithm.name().to_owned();
+        if let Some(place) = self.config {
+            text += &format!("#{place}");
         }
+        if let Some(order) = self.order {
+            text += &format!("@{order}");
+        }
+        f.pad(&text)
     }
 }
 
 impl FromStr for Candidate {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self, Error> {
-        let (algorithm, order) = match s.split_once('@') {
+        let (s, order) = match s.split_once('@') {
             None => (s, None),
-            Some((algorithm, order)) => (algorithm, Some(order.parse()?)),
+            Some((s, order)) => (s, Some(order.parse()?)),
         };
-        Ok(Candidate { algorithm: algorithm.parse()?, order })
+        let (algorithm, config) = match s.split_once('#') {
+            None => (s, None),
+            Some((algorithm, place)) => {
+                let place = place.parse().map_err(|_| Error::Argument {
+                    name: "configuration",
+                    found: s.to_owned(),
+                    expected: "ALGORITHM#K, with K a place among those that autotuning tries"
+                        .into(),
+                })?;
+                (algorithm, Some(place))
+            }
+        };
+        Ok(Candidate { algorithm: algorithm.parse()?, config, order })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for name in ["segmented", "segmented#7", "segmented@min-hash", "segmented#12@min-hash"] {
+            let candidate: Candidate = name.parse().unwrap();
+            assert_eq!(candidate.to_string(), name);
+        }
+        for wrong in ["segmented#", "segmented#x", "segmented@min-hash#1", "none#1", "segmented@"] {
+            assert!(wrong.parse::<Candidate>().is_err(), "{wrong}");
+        }
     }
 }

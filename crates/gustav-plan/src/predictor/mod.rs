@@ -3,6 +3,7 @@
 
 mod candidate;
 mod evaluation;
+mod installed;
 mod model;
 mod network;
 mod table;

@@ -1,6 +1,6 @@
 //! Trained models: their file and what they say.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gustav_core::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -95,43 +95,6 @@ impl Model {
         let text = serde_json::to_string(self).map_err(|e| malformed(e.to_string()))?;
         // What JSON lacks is written as null, which is not read back.
         Self::from_text(&text).map(|_| text)
-    }
-
-    /// The model that is shipped for `device`.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a device without one: none has been trained yet.
-    pub fn shipped(device: &str) -> Result<Self> {
-        Err(Error::Unsupported {
-            problem: format!("predictions for {device}"),
-            backend: "the predictor".into(),
-            reason: "no model has been trained for this device".into(),
-            nearest: "gustav tune, which trains one, or the chooser auto".into(),
-        })
-    }
-
-    /// Where the model of `device` is installed: in the user's configuration folder; `None` where
-    /// the system names none.
-    pub fn place(device: &str) -> Option<PathBuf> {
-        let folder = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
-        let config = match folder("XDG_CONFIG_HOME") {
-            Some(config) => PathBuf::from(config),
-            None => PathBuf::from(folder("HOME")?).join(".config"),
-        };
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let name: String = device.chars().map(plain).collect();
-        Some(config.join("gustav").join("predictor").join(name + ".json"))
-    }
-
-    /// The model for `device`: the installed one, else the shipped one.
-    ///
-    /// # Errors
-    /// As [`Model::read`] for an installed file, else as [`Model::shipped`].
-    pub fn of_device(device: &str) -> Result<Self> {
-        match Self::place(device).filter(|path| path.exists()) {
-            Some(path) => Self::read(&path),
-            None => Self::shipped(device),
-        }
     }
 
     /// What the model says of a matrix with these features.

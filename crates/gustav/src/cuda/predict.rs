@@ -19,7 +19,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
 ) -> Result<(Candidate, String)> {
     let device = &a.device().profile().name;
-    let model = Model::of_device(device)?;
+    let model = Model::of_device(device, problem.columns)?;
     let features = Features::new(&a.download()?.view(), WarpShape::default())?;
     let scores = model.predict(&features).scores;
     let mut ranked: Vec<(f64, Candidate)> =
@@ -32,7 +32,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let told: Vec<_> = ranked.iter().map(|(s, c)| format!("{c} {s:.4}{unit}")).collect();
     let computes = |c: &Candidate| {
         let entry = spmm::catalog().iter().find(|e| e.algorithm == c.algorithm);
-        entry.is_some_and(|e| (e.supports)(problem).is_ok())
+        entry.is_some_and(|e| (e.supports)(problem).is_ok()) && config(c, problem).is_ok()
     };
     let chosen = ranked.iter().map(|(_, c)| *c).find(computes);
     let chosen = chosen.ok_or_else(|| Error::Unsupported {
@@ -43,4 +43,20 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     })?;
     let columns = model.columns;
     Ok((chosen, format!("predicted for {columns} columns: {}", told.join(", "))))
+}
+
+/// The configuration of a candidate for `problem`; `None` leaves it to the algorithm's own rules.
+///
+/// # Errors
+/// [`Error::Argument`] when there are not so many.
+pub(super) fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<spmm::Config>> {
+    let Some(place) = candidate.config else { return Ok(None) };
+    let known = spmm::Config::candidates(candidate.algorithm, problem);
+    let count = known.len();
+    let found = known.into_iter().nth(place).ok_or_else(|| Error::Argument {
+        name: "configuration",
+        found: candidate.to_string(),
+        expected: format!("a place below {count}, the number that autotuning tries"),
+    })?;
+    Ok(Some(found))
 }
