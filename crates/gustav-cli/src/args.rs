@@ -13,7 +13,7 @@ use crate::output::{self, Content};
 use crate::types::Factor;
 
 /// A parser that takes the names of `all` and lists them in help and completions.
-fn named<T: Copy + Send + Sync + 'static>(
+pub fn named<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(&T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {

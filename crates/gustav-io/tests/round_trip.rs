@@ -4,8 +4,8 @@ use std::path::Path;
 
 use gustav_core::{Coo, Csr, Dense, Layout, Scalar, bf16, f16};
 use gustav_io::{
-    Compression, Format, ReadOptions, WriteOptions, parse_csr, read_csr, read_dense, read_header,
-    write_csr, write_dense,
+    Compression, Format, ReadOptions, Storage, Symmetry, WriteOptions, parse_csr, read_csr,
+    read_dense, read_header, write_csr, write_dense,
 };
 use proptest::prelude::*;
 
@@ -184,4 +184,60 @@ fn headers_far_behind_comments_are_found() {
         let header = gustav_io::parse_header(&bytes).unwrap();
         assert_eq!((header.rows, header.cols), (3, 4));
     }
+}
+
+#[test]
+fn every_storage_of_npz_reads_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = [(3, 1, 5), (0, 4, 7), (3, 0, 9), (5, 4, 2), (3, 1, 6)];
+    let a: Csr<f64> = matrix((6, 5), &entries, |bits| bits as f64);
+    for storage in [Storage::Csr, Storage::Csc, Storage::Coo] {
+        let path = folder.path().join(format!("{}.npz", storage.name()));
+        for pattern_only in [false, true] {
+            let options = WriteOptions { storage, pattern_only, ..Default::default() };
+            write_csr(&path, a.view(), &options).unwrap();
+            let b: Csr<f64> = read_csr(&path, &ReadOptions::default()).unwrap();
+            let (a, b) = (a.sort_columns().unwrap(), b.sort_columns().unwrap());
+            assert_eq!((a.offsets(), a.indices()), (b.offsets(), b.indices()), "{storage:?}");
+            match pattern_only {
+                true => assert!(b.values().iter().all(|v| *v == 1.0), "{storage:?}"),
+                false => assert_eq!(a.values(), b.values(), "{storage:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn half_of_a_matrix_reads_back_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mtx, dense_file) = (folder.path().join("a.mtx"), folder.path().join("d.mtx"));
+    let n = 150;
+    for (symmetry, sign, name) in
+        [(Symmetry::Symmetric, 1.0, "symmetric"), (Symmetry::SkewSymmetric, -1.0, "skew-symmetric")]
+    {
+        let of =
+            |i: usize, j: usize| if (i * j + i + j) % 7 < 2 { (1 + i + 3 * j) as f64 } else { 0.0 };
+        let value = |i: usize, j: usize| match i.cmp(&j) {
+            std::cmp::Ordering::Less => sign * of(j, i),
+            std::cmp::Ordering::Equal if sign < 0.0 => 0.0,
+            _ => of(i, j),
+        };
+        let dense = Dense::from_fn(n, n, Layout::ColumnMajor, value).unwrap();
+        let a: Csr<f64> = Csr::from_dense(dense.view()).unwrap();
+        let options = WriteOptions { symmetry, ..Default::default() };
+        write_csr(&mtx, a.view(), &options).unwrap();
+        let header = read_header(&mtx).unwrap();
+        assert_eq!(header.symmetry.name(), name);
+        assert!(header.entries < a.nnz() as u64);
+        assert_same(name, &a, &read_csr(&mtx, &ReadOptions::default()).unwrap());
+        write_dense(&dense_file, dense.view(), &options).unwrap();
+        let back = read_dense::<f64>(&dense_file, &ReadOptions::default()).unwrap();
+        assert!((0..n * n).all(|k| back.get(k % n, k / n) == dense.get(k % n, k / n)), "{name}");
+        let npz = write_csr(folder.path().join("a.npz"), a.view(), &options).unwrap_err();
+        assert!(npz.to_string().contains("Matrix Market"), "{npz}");
+    }
+    let coo = WriteOptions { storage: Storage::Coo, ..Default::default() };
+    let a: Csr<f64> = matrix((2, 2), &[(0, 1, 3)], |bits| bits as f64);
+    let wrong = write_csr(&mtx, a.view(), &coo).unwrap_err();
+    assert!(wrong.to_string().contains("npz"), "{wrong}");
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
 use gustav::buffer::try_vec;
-use gustav::io::{Field, Format, WriteOptions};
+use gustav::io::{Field, Format, Storage, Symmetry, WriteOptions};
 use gustav::{Csr, CsrView, Index, IndexType, Layout, Scalar};
 use serde::Serialize;
 
-use crate::args::{Telling, Types, TypesIfGiven};
+use crate::args::{Telling, Types, TypesIfGiven, named};
 use crate::failure::{Outcome, Result};
 use crate::output::{self, Content};
 use crate::source::Source;
@@ -17,7 +18,7 @@ use crate::types::with_types;
 ///
 /// Without --dtype, values are kept: integers as i64, others as f64. Entries keep their order
 /// and repeated ones stay unless --canonical is given. Symmetric input is expanded: what is
-/// written is general. A .npy file holds a dense matrix: repeated entries are summed, and stored
+/// written is general unless --symmetry is given. A .npy file holds a dense matrix: repeated entries are summed, and stored
 /// zeros are as all others.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -36,6 +37,12 @@ pub struct Args {
     /// Write positions only, no values; .npz and .npy, which have values always, get ones
     #[arg(long)]
     pattern: bool,
+    /// Write the half that Matrix Market keeps of a matrix that has this symmetry
+    #[arg(long, value_parser = symmetries(), default_value = "general")]
+    symmetry: Symmetry,
+    /// The arrays of a .npz file
+    #[arg(long, value_parser = storages(), default_value = "csr")]
+    storage: Storage,
     /// Seed of generated matrices
     #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
@@ -43,6 +50,14 @@ pub struct Args {
     types: TypesIfGiven,
     #[command(flatten)]
     telling: Telling,
+}
+
+fn symmetries() -> impl TypedValueParser<Value = Symmetry> {
+    named(&[Symmetry::General, Symmetry::Symmetric, Symmetry::SkewSymmetric], |s| s.name())
+}
+
+fn storages() -> impl TypedValueParser<Value = Storage> {
+    named(&[Storage::Csr, Storage::Csc, Storage::Coo], |s| s.name())
 }
 
 #[derive(Serialize)]
@@ -82,7 +97,7 @@ fn typed<T: Scalar, I: Index, O: Index>(args: &Args, format: Format, pattern: bo
             if pattern { "dense, ones of" } else { "dense," }
         }
         _ => {
-            let options = WriteOptions { pattern_only: pattern, ..WriteOptions::default() };
+            let options = WriteOptions { pattern_only: pattern, ..written(args) };
             gustav::io::write_csr(&args.output, a.view(), &options)?;
             match format {
                 Format::Npz if pattern => "ones of",
@@ -105,6 +120,11 @@ fn typed<T: Scalar, I: Index, O: Index>(args: &Args, format: Format, pattern: bo
     let text = format!("{rows} x {cols}, {nnz} nonzeros, {values}, written to {output}\n");
     output::tell(args.telling, &report, &text)?;
     Ok(Outcome::Done)
+}
+
+fn written(args: &Args) -> WriteOptions {
+    let Args { symmetry, storage, .. } = *args;
+    WriteOptions { symmetry, storage, ..WriteOptions::default() }
 }
 
 /// Writes every element, as ones where the matrix has a position if `pattern`, and says what a
@@ -137,5 +157,5 @@ fn write_dense<T: Scalar, I: Index, O: Index>(
     if pattern {
         dense.data_mut().iter_mut().filter(|v| **v != zero).for_each(|v| *v = T::one());
     }
-    Ok(gustav::io::write_dense(&args.output, dense.view(), &WriteOptions::default())?)
+    Ok(gustav::io::write_dense(&args.output, dense.view(), &written(args))?)
 }

@@ -25,9 +25,10 @@ impl Field {
 }
 
 /// Which half of a matrix a file leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Symmetry {
     /// None.
+    #[default]
     General,
     /// An entry below the diagonal stands for its mirror image too.
     Symmetric,

@@ -29,7 +29,7 @@ mod write;
 
 pub use format::{Compression, Format, of_name as format_of_name};
 pub use header::{Field, Header, Symmetry};
-pub use options::{Progress, ReadOptions, Values, WriteOptions};
+pub use options::{Progress, ReadOptions, Storage, Values, WriteOptions};
 pub use read::{
     parse_csr, parse_dense, parse_header, read_csr, read_dense, read_header, read_matrix_market,
 };

@@ -10,24 +10,17 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 use super::npy::{little_endian, write_array};
 use super::npy_header::{Array, Kind};
+use super::options::Storage;
 use super::source::{Stop, read_all};
 
 fn damaged(reason: impl Into<String>) -> Error {
     Error::Format { path: None, format: "npz", reason: reason.into() }
 }
 
-/// The sparse formats that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sparse {
-    Csr,
-    Csc,
-    Coo,
-}
-
 /// An opened archive that holds a sparse matrix.
 struct Archive<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
-    sparse: Sparse,
+    storage: Storage,
     rows: usize,
     cols: usize,
 }
@@ -40,8 +33,8 @@ impl<'a> Archive<'a> {
         let zip = ZipArchive::new(Cursor::new(file)).map_err(|error| {
             damaged(format!("the zip archive is damaged or truncated ({error})"))
         })?;
-        let (sparse, rows, cols) = (Sparse::Csr, 0, 0);
-        let mut archive = Archive { zip, sparse, rows, cols };
+        let (storage, rows, cols) = (Storage::Csr, 0, 0);
+        let mut archive = Archive { zip, storage, rows, cols };
         if archive.zip.index_for_name("format.npy").is_none() {
             let mut names: Vec<_> = archive
                 .zip
@@ -56,7 +49,7 @@ impl<'a> Archive<'a> {
                 names.join(", ")
             )));
         }
-        archive.sparse = archive.sparse_format()?;
+        archive.storage = archive.storage()?;
         let shape = archive.integers::<u64>("shape", u64::MAX)?;
         let [rows, cols] = shape[..] else {
             return Err(damaged(format!("a shape of {} dimensions is no matrix", shape.len())));
@@ -77,7 +70,7 @@ impl<'a> Archive<'a> {
         }
     }
 
-    fn sparse_format(&mut self) -> Result<Sparse> {
+    fn storage(&mut self) -> Result<Storage> {
         let file = self.bytes("format", HEAD)?;
         let array = named("format", Array::parse(&file))?;
         let text = &file[array.data.min(file.len())..];
@@ -85,9 +78,9 @@ impl<'a> Archive<'a> {
         let name: Vec<u8> = text.iter().copied().filter(|b| *b != 0).collect();
         match &name[..] {
             _ if array.kind != Kind::Text => Err(damaged("the array named format holds no text")),
-            b"csr" => Ok(Sparse::Csr),
-            b"csc" => Ok(Sparse::Csc),
-            b"coo" => Ok(Sparse::Coo),
+            b"csr" => Ok(Storage::Csr),
+            b"csc" => Ok(Storage::Csc),
+            b"coo" => Ok(Storage::Coo),
             _ => Err(damaged(format!(
                 "sparse format \"{}\" is not supported; convert it first: \
                  scipy.sparse.save_npz(file, matrix.tocsr())",
@@ -154,19 +147,19 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(file: &[u8]) -> Result<Csr<T, 
     let mut archive = Archive::open(file)?;
     let (rows, cols) = (archive.rows, archive.cols);
     let any = u64::MAX;
-    let read = match archive.sparse {
-        Sparse::Csr => {
+    let read = match archive.storage {
+        Storage::Csr => {
             let (offsets, indices) =
                 (archive.integers("indptr", any)?, archive.integers("indices", any)?);
             Csr::new(rows, cols, offsets, indices, archive.values()?)
         }
-        Sparse::Csc => {
+        Storage::Csc => {
             let (offsets, indices) =
                 (archive.integers("indptr", any)?, archive.integers("indices", any)?);
             Csc::new(rows, cols, offsets, indices, archive.values()?)
                 .and_then(|csc| csc.view().to_csr())
         }
-        Sparse::Coo => {
+        Storage::Coo => {
             let (i, j) = (
                 archive.integers::<I>("row", rows as u64)?,
                 archive.integers::<I>("col", cols as u64)?,
@@ -194,18 +187,18 @@ pub(crate) fn header(file: &[u8]) -> Result<(u64, u64, Array)> {
     Ok((archive.rows as u64, archive.cols as u64, data))
 }
 
-/// Writes a matrix as `scipy.sparse.save_npz` does for CSR.
+/// Writes a matrix as `scipy.sparse.save_npz` does.
 pub(crate) fn write<T: Scalar, I: Index, O: Index>(
     to: &mut (impl Write + ?Sized),
     descr: &str,
     matrix: CsrView<'_, T, I, O>,
-    values: &[T],
+    storage: Storage,
 ) -> io::Result<()> {
-    let mut zip = ZipWriter::new_stream(to);
+    let (rows, cols, nnz) = (matrix.nrows(), matrix.ncols(), matrix.nnz());
     // SciPy wants both index arrays to be of one type, signed.
     let narrow = i32::MAX as usize;
-    let wide = matrix.nnz() > narrow || matrix.ncols() > narrow || matrix.nrows() > narrow;
-    let shape = [matrix.nrows() as i64, matrix.ncols() as i64];
+    let wide = nnz > narrow || cols > narrow || rows > narrow;
+    let mut zip = ZipWriter::new_stream(to);
     let mut array = |name: &str, descr: &str, shape: &[usize], data: &[u8]| {
         let options = SimpleFileOptions::default()
             .compression_method(zip::CompressionMethod::Deflated)
@@ -213,17 +206,36 @@ pub(crate) fn write<T: Scalar, I: Index, O: Index>(
         zip.start_file(format!("{name}.npy"), options)?;
         write_array(&mut zip, descr, false, shape, data)
     };
-    let nnz = matrix.nnz();
-    let indices = index_bytes(matrix.indices(), wide);
-    let offsets = index_bytes(matrix.offsets(), wide);
     let index = if wide { "<i8" } else { "<i4" };
-    array("indices", index, &[nnz], &indices)?;
-    array("indptr", index, &[matrix.nrows() + 1], &offsets)?;
-    array("format", "|S3", &[], b"csr")?;
-    array("shape", "<i8", &[2], &little_endian(&shape))?;
-    array("data", descr, &[nnz], &little_endian(values))?;
+    match storage {
+        // Columns of a matrix are rows of its transpose, which is what the caller gives.
+        Storage::Csr | Storage::Csc => {
+            array("indices", index, &[nnz], &index_bytes(matrix.indices(), wide))?;
+            array("indptr", index, &[rows + 1], &index_bytes(matrix.offsets(), wide))?;
+        }
+        Storage::Coo => {
+            array("row", index, &[nnz], &row_bytes(matrix.offsets(), nnz, wide)?)?;
+            array("col", index, &[nnz], &index_bytes(matrix.indices(), wide))?;
+        }
+    }
+    let shape = if storage == Storage::Csc { [cols, rows] } else { [rows, cols] };
+    array("format", "|S3", &[], storage.name().as_bytes())?;
+    array("shape", "<i8", &[2], &little_endian(&shape.map(|n| n as i64)))?;
+    array("data", descr, &[nnz], &little_endian(matrix.values()))?;
     zip.finish()?;
     Ok(())
+}
+
+/// The row of every entry, as [`index_bytes`].
+fn row_bytes<O: Index>(offsets: &[O], nnz: usize, wide: bool) -> io::Result<Vec<u8>> {
+    let width = if wide { 8 } else { 4 };
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(nnz * width).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    for (row, ends) in offsets.windows(2).enumerate() {
+        let one = (row as u64).to_le_bytes();
+        (ends[0].to_usize()..ends[1].to_usize()).for_each(|_| bytes.extend(&one[..width]));
+    }
+    Ok(bytes)
 }
 
 /// Indices as little-endian bytes, four or eight each.

@@ -1,6 +1,7 @@
 //! What a caller may say about reading and writing.
 
 use super::format::{Compression, Format};
+use super::header::Symmetry;
 
 /// Values for files that hold a pattern only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,29 @@ impl ReadOptions<'_> {
     }
 }
 
+/// The arrays of a sparse matrix in a `.npz` file, by the names of SciPy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// Row offsets, column indices, values.
+    #[default]
+    Csr,
+    /// Column offsets, row indices, values.
+    Csc,
+    /// Row indices, column indices, values.
+    Coo,
+}
+
+impl Storage {
+    /// The name as SciPy writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Storage::Csr => "csr",
+            Storage::Csc => "csc",
+            Storage::Coo => "coo",
+        }
+    }
+}
+
 /// How to write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {
@@ -48,4 +72,8 @@ pub struct WriteOptions {
     /// Write the pattern only and drop the values. `.smtx` holds no values, so other values
     /// than ones are refused there without it.
     pub pattern_only: bool,
+    /// Write half of a matrix that has this symmetry, which is checked; Matrix Market alone.
+    pub symmetry: Symmetry,
+    /// The arrays of a sparse matrix in `.npz`.
+    pub storage: Storage,
 }

@@ -5,20 +5,22 @@ use std::path::Path;
 use gustav_core::{CsrView, DenseView, Error, Index, Result, Scalar, buffer::try_vec};
 
 use super::format::{Compression, Format, of_name};
-use super::matrix_market::write as matrix_market;
-use super::options::WriteOptions;
+use super::header::Symmetry;
+use super::matrix_market::{half, write as matrix_market};
+use super::options::{Storage, WriteOptions};
 use super::{atomic, npy, npz, smtx};
 
-/// Writes a sparse matrix: `.mtx` (coordinate general), `.npz` (as SciPy does) or `.smtx`
-/// (pattern), each with `.gz` or `.zst` for compression. Numbers are written in the shortest
-/// form that reads back the same.
+/// Writes a sparse matrix: `.mtx` (coordinate), `.npz` (as SciPy does) or `.smtx` (pattern), each
+/// with `.gz` or `.zst` for compression. Numbers are written in the shortest form that reads back
+/// the same.
 ///
 /// The file appears whole or not at all: it is written under a temporary name in the same
 /// folder, synced and renamed, and a file that was there before stays until then.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be written; [`Error::Argument`] when the name or the
-/// format does not suit; [`Error::Unsupported`] when the format cannot hold the values.
+/// format does not suit, or the matrix lacks the symmetry; [`Error::Unsupported`] when the format
+/// cannot hold the values.
 pub fn write_csr<T: Scalar, I: Index, O: Index>(
     path: impl AsRef<Path>,
     matrix: CsrView<'_, T, I, O>,
@@ -26,11 +28,16 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
 ) -> Result<()> {
     let path = path.as_ref();
     let (format, compression) = target(path, options)?;
+    check(format, options)?;
     let ones = options.pattern_only;
     match format {
-        Format::MatrixMarket => atomic::write(path, compression, |to| {
-            matrix_market::coordinate(to, matrix, options.pattern_only)
-        }),
+        Format::MatrixMarket => {
+            let half = half::sparse(matrix, options.symmetry, ones)?;
+            let held = half.as_ref().map_or(matrix, |half| half.view());
+            atomic::write(path, compression, |to| {
+                matrix_market::coordinate(to, held, options.symmetry, ones)
+            })
+        }
         Format::Smtx => {
             if !ones && matrix.values().iter().any(|v| *v != T::one()) {
                 return Err(Error::Unsupported {
@@ -49,8 +56,13 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
                 pattern = try_vec(matrix.nnz(), "values")?;
                 pattern.resize(matrix.nnz(), T::one());
             }
-            let values = if ones { &pattern } else { matrix.values() };
-            atomic::write(path, compression, |to| npz::write(to, descr, matrix, values))
+            let matrix = if ones { matrix.with_values(&pattern)? } else { matrix };
+            let columns = match options.storage {
+                Storage::Csc => Some(matrix.transpose()?),
+                Storage::Csr | Storage::Coo => None,
+            };
+            let arrays = columns.as_ref().map_or(matrix, |columns| columns.view());
+            atomic::write(path, compression, |to| npz::write(to, descr, arrays, options.storage))
         }
         Format::Npy => Err(Error::Argument {
             name: "output format",
@@ -80,13 +92,17 @@ pub fn write_dense<T: Scalar>(
 ) -> Result<()> {
     let path = path.as_ref();
     let (format, compression) = target(path, options)?;
+    check(format, options)?;
     match format {
         Format::Npy => {
             let descr = npy::descr::<T>()?;
             atomic::write(path, compression, |to| npy::write_dense(to, descr, matrix))
         }
         Format::MatrixMarket => {
-            atomic::write(path, compression, |to| matrix_market::array(to, matrix))
+            half::check_dense(matrix, options.symmetry)?;
+            atomic::write(path, compression, |to| {
+                matrix_market::array(to, matrix, options.symmetry)
+            })
         }
         Format::Npz | Format::Smtx => Err(Error::Argument {
             name: "output format",
@@ -94,6 +110,22 @@ pub fn write_dense<T: Scalar>(
             expected: "npy or mtx".into(),
         }),
     }
+}
+
+/// Refuses what the format has no place for.
+fn check(format: Format, options: &WriteOptions) -> Result<()> {
+    let refused = |what: &str, format: &str| Error::Argument {
+        name: "write options",
+        found: what.into(),
+        expected: format!("{format} as the format"),
+    };
+    if options.symmetry != Symmetry::General && format != Format::MatrixMarket {
+        return Err(refused(options.symmetry.name(), "Matrix Market"));
+    }
+    if options.storage != Storage::Csr && format != Format::Npz {
+        return Err(refused(options.storage.name(), "npz"));
+    }
+    Ok(())
 }
 
 fn target(path: &Path, options: &WriteOptions) -> Result<(Format, Compression)> {

@@ -3,6 +3,7 @@
 
 pub(crate) mod array;
 pub(crate) mod coordinate;
+pub(crate) mod half;
 mod line;
 mod place;
 pub(crate) mod prologue;

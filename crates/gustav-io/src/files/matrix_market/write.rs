@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use gustav_core::{CsrView, DenseView, Index, Scalar, parallel};
 
+use crate::files::Symmetry;
+
 // Text is made by all threads, this many lines to a task, and written in order.
 const LINES: usize = 1 << 14;
 
@@ -12,14 +14,16 @@ fn field<T: Scalar>() -> &'static str {
     if T::DTYPE.is_integer() { "integer" } else { "real" }
 }
 
-/// Writes a matrix as coordinate general, rows in order, entries of a row as they are.
+/// Writes the entries that a file of this symmetry holds in coordinate form, rows in order,
+/// entries of a row as they are.
 pub(crate) fn coordinate<T: Scalar, I: Index, O: Index>(
     to: &mut (impl Write + ?Sized),
     matrix: CsrView<'_, T, I, O>,
+    symmetry: Symmetry,
     pattern_only: bool,
 ) -> io::Result<()> {
     let field = if pattern_only { "pattern" } else { field::<T>() };
-    writeln!(to, "%%MatrixMarket matrix coordinate {field} general")?;
+    writeln!(to, "%%MatrixMarket matrix coordinate {field} {}", symmetry.name())?;
     writeln!(to, "{} {} {}", matrix.nrows(), matrix.ncols(), matrix.nnz())?;
     in_order(to, matrix.nnz(), |entries, text| {
         let offsets = matrix.offsets();
@@ -40,17 +44,38 @@ pub(crate) fn coordinate<T: Scalar, I: Index, O: Index>(
     })
 }
 
-/// Writes a matrix as array general, columns in order.
+/// Writes a matrix as array, columns in order; of one that has a symmetry, the elements on and
+/// below the diagonal, or below it.
 pub(crate) fn array<T: Scalar>(
     to: &mut (impl Write + ?Sized),
     dense: DenseView<'_, T>,
+    symmetry: Symmetry,
 ) -> io::Result<()> {
     let (rows, cols) = (dense.nrows(), dense.ncols());
-    writeln!(to, "%%MatrixMarket matrix array {} general", field::<T>())?;
+    writeln!(to, "%%MatrixMarket matrix array {} {}", field::<T>(), symmetry.name())?;
     writeln!(to, "{rows} {cols}")?;
-    in_order(to, rows * cols, |elements, text| {
-        for k in elements {
-            writeln!(text, "{:?}", dense.get(k % rows, k / rows))?;
+    // The first row of a column, and the elements before the column.
+    let first = |j: usize| match symmetry {
+        Symmetry::General => 0,
+        Symmetry::Symmetric => j,
+        Symmetry::SkewSymmetric => j + 1,
+    };
+    let left_out = |j: usize| if j == 0 { 0 } else { first(j) * first(j - 1) / 2 };
+    let before = |j: usize| j * rows - left_out(j);
+    in_order(to, before(cols), |elements, text| {
+        let (mut low, mut high) = (0, cols);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if before(middle) <= elements.start { low = middle } else { high = middle }
+        }
+        let (mut j, mut i) = (low, first(low) + elements.start - before(low));
+        for _ in elements {
+            while i == rows {
+                j += 1;
+                i = first(j);
+            }
+            writeln!(text, "{:?}", dense.get(i, j))?;
+            i += 1;
         }
         Ok(())
     })
