@@ -1,8 +1,9 @@
 //! Large blocks of memory on their way from one owner to the next.
 //!
 //! The first touch of fresh memory costs more than writing a result into it. A few freed blocks
-//! are therefore kept, up to an eighth of the machine's memory, and the next
-//! allocation of about the same size finds its pages in place.
+//! are therefore kept, and the next allocation of about the same size finds its pages in place. Up
+//! to an eighth of the machine's memory is held so; blocks beyond it, up to a half, are marked as
+//! pages that the system may take back as soon as anybody needs them.
 
 use std::alloc::{Layout, dealloc};
 use std::sync::{Mutex, OnceLock};
@@ -13,7 +14,9 @@ struct Block {
     ptr: *mut u8,
     layout: Layout,
     /// Bytes that may have pages.
-    held: usize,
+    used: usize,
+    /// Whether the system may take the pages back.
+    lent: bool,
 }
 
 // SAFETY: a block owns its memory and nothing else refers to it.
@@ -28,15 +31,18 @@ impl Drop for Block {
 
 // Enough for the arrays of two matrices and the workspaces of a few threads.
 const KEPT: usize = 32;
-const SHARE: u64 = 8;
+// Shares of the machine's memory.
+const HELD: u64 = 8;
+const HELD_OR_LENT: u64 = 2;
 
 // Longest kept first.
 static BLOCKS: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 
-/// Bytes kept at most; nothing where the system does not say how much memory there is.
-fn limit() -> usize {
-    static LIMIT: OnceLock<usize> = OnceLock::new();
-    *LIMIT.get_or_init(|| meminfo("MemTotal:").map_or(0, |bytes| (bytes / SHARE) as usize))
+/// One `share`-th of the machine's memory in bytes; nothing where the system does not say how
+/// much there is.
+fn limit(share: u64) -> usize {
+    static TOTAL: OnceLock<u64> = OnceLock::new();
+    (*TOTAL.get_or_init(|| meminfo("MemTotal:").unwrap_or(0)) / share) as usize
 }
 
 /// A kept block of at least `bytes` bytes, and at most twice that, with its layout.
@@ -49,27 +55,46 @@ pub(crate) fn take(bytes: usize) -> Option<(*mut u8, Layout)> {
     Some((block.ptr, block.layout))
 }
 
-/// Keeps a block, and frees those kept for longest when there are too many. Room behind the
-/// `used` bytes at its start goes back to the system, so that a matrix in a block for an upper
-/// bound counts as what it is.
+/// Keeps a block; lends out those kept for longest when they are too many to be held, and frees
+/// them when they are too many altogether. Room behind the `used` bytes at its start goes back to
+/// the system, so that a matrix in a block for an upper bound counts as what it is.
 ///
 /// # Safety
 /// `ptr` was allocated with `layout` by the global allocator, and nothing refers to it any more.
 pub(crate) unsafe fn give(ptr: *mut u8, layout: Layout, used: usize) {
     // SAFETY: promised by the caller.
-    let held = layout.size() - unsafe { shed(ptr, layout, used) };
-    let block = Block { ptr, layout, held };
+    let used = layout.size() - unsafe { shed(ptr, layout, used) };
+    let block = Block { ptr, layout, used, lent: false };
     let Ok(mut blocks) = BLOCKS.lock() else { return };
     blocks.push(block);
-    let mut kept: usize = blocks.iter().map(|b| b.held).sum();
-    let mut excess = 0;
-    while kept > limit() || blocks.len() - excess > KEPT {
-        kept -= blocks[excess].held;
-        excess += 1;
-    }
-    let freed: Vec<Block> = blocks.drain(..excess).collect();
+    let freed = settle(&mut blocks, limit(HELD), limit(HELD_OR_LENT));
     drop(blocks);
     drop(freed);
+}
+
+/// Brings the blocks within the limits; those that are to be freed.
+fn settle(blocks: &mut Vec<Block>, held: usize, held_or_lent: usize) -> Vec<Block> {
+    let mut kept: usize = blocks.iter().map(|b| b.used).sum();
+    let excess = blocks.len().saturating_sub(KEPT);
+    let mut freed: Vec<Block> = blocks.drain(..excess).collect();
+    kept -= freed.iter().map(|b| b.used).sum::<usize>();
+    let mut firm: usize = blocks.iter().filter(|b| !b.lent).map(|b| b.used).sum();
+    let mut at = 0;
+    while at < blocks.len() && (firm > held || kept > held_or_lent) {
+        let block = &mut blocks[at];
+        if !block.lent {
+            firm -= block.used;
+            // SAFETY: nothing refers to a kept block.
+            block.lent = unsafe { lend(block.ptr, block.layout) };
+        }
+        if block.lent && kept <= held_or_lent {
+            at += 1;
+        } else {
+            kept -= block.used;
+            freed.push(blocks.remove(at));
+        }
+    }
+    freed
 }
 
 /// Gives the whole huge pages behind the `used` bytes of a block back to the system; how many
@@ -91,6 +116,22 @@ unsafe fn shed(ptr: *mut u8, layout: Layout, used: usize) -> usize {
 #[cfg(not(target_os = "linux"))]
 unsafe fn shed(_ptr: *mut u8, _layout: Layout, _used: usize) -> usize {
     0
+}
+
+/// Lets the system take the pages of a block back when it needs memory; whether it will.
+///
+/// # Safety
+/// Nothing refers to the block, and nobody counts on what is in it.
+#[cfg(target_os = "linux")]
+unsafe fn lend(ptr: *mut u8, layout: Layout) -> bool {
+    let bytes = layout.size() / HUGE_PAGE * HUGE_PAGE;
+    // SAFETY: whole pages of a block whose content nobody reads any more.
+    layout.align() >= HUGE_PAGE && unsafe { libc::madvise(ptr.cast(), bytes, libc::MADV_FREE) } == 0
+}
+
+#[cfg(not(target_os = "linux"))]
+unsafe fn lend(_ptr: *mut u8, _layout: Layout) -> bool {
+    false
 }
 
 /// Frees every kept block.
@@ -126,5 +167,38 @@ mod tests {
                 dealloc(block, layout);
             }
         }
+    }
+
+    fn block(pages: usize, align: usize) -> Block {
+        let layout = Layout::from_size_align(pages * HUGE_PAGE, align).unwrap();
+        // SAFETY: the layout has a size above zero.
+        let ptr = unsafe { alloc(layout) };
+        assert!(!ptr.is_null());
+        Block { ptr, layout, used: layout.size(), lent: false }
+    }
+
+    fn sizes(blocks: &[Block]) -> Vec<(usize, bool)> {
+        blocks.iter().map(|b| (b.used / HUGE_PAGE, b.lent)).collect()
+    }
+
+    #[test]
+    fn the_oldest_blocks_are_lent_and_then_freed() {
+        let pages = |n: usize| n * HUGE_PAGE;
+        let mut blocks = vec![block(3, HUGE_PAGE), block(2, 64), block(2, HUGE_PAGE)];
+        assert!(settle(&mut blocks, pages(7), pages(7)).is_empty());
+        let freed = settle(&mut blocks, pages(6), pages(7));
+        assert_eq!((freed.len(), sizes(&blocks)), (0, vec![(3, true), (2, false), (2, false)]));
+        let freed = settle(&mut blocks, pages(3), pages(7));
+        assert_eq!(
+            (sizes(&freed), sizes(&blocks)),
+            (vec![(2, false)], vec![(3, true), (2, false)])
+        );
+        // What was lent is as good as new.
+        // SAFETY: a block of that size, which nothing else refers to.
+        unsafe { blocks[0].ptr.write_bytes(9, pages(3)) };
+        let freed = settle(&mut blocks, pages(9), pages(4));
+        assert_eq!((sizes(&freed), sizes(&blocks)), (vec![(3, true)], vec![(2, false)]));
+        blocks.extend((0..KEPT).map(|_| block(1, 64)));
+        assert_eq!(sizes(&settle(&mut blocks, usize::MAX, usize::MAX)), [(2, false)]);
     }
 }

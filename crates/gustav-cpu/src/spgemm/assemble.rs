@@ -3,7 +3,7 @@
 //! touched exactly as far as C reaches, although room was taken for an upper bound.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use gustav_core::buffer::{UninitBuffer, try_vec};
 use gustav_core::parallel::Shared;
@@ -49,6 +49,8 @@ pub(super) struct Assembly<'a, T: Scalar, I: Index, O: Index> {
     starts: Vec<AtomicU64>,
     /// The first unit that is not counted yet.
     frontier: Mutex<usize>,
+    /// How many units were moved to their place.
+    placed: AtomicUsize,
 }
 
 /// The arrays of C, for threads that write disjoint rows.
@@ -79,6 +81,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Assembly<'a, T, I, O> {
             counts: unknown(units.len())?,
             starts,
             frontier: Mutex::new(0),
+            placed: AtomicUsize::new(0),
         })
     }
 
@@ -107,6 +110,16 @@ impl<'a, T: Scalar, I: Index, O: Index> Assembly<'a, T, I, O> {
             self.starts[*frontier + 1].store(start + count, Ordering::Release);
             *frontier += 1;
         }
+    }
+
+    /// Says that a unit was moved to its place.
+    pub fn placed(&self) {
+        self.placed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether every unit was moved to its place.
+    pub fn complete(&self) -> bool {
+        self.placed.load(Ordering::Relaxed) == self.units.len()
     }
 
     /// Where unit `unit` starts in C, once all units before it are counted.

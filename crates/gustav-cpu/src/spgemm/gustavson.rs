@@ -9,9 +9,9 @@ use gustav_core::buffer::available_memory;
 use gustav_core::parallel::Shared;
 use gustav_core::{Arith, Csr, Error, Index, Result, Scalar, Semiring};
 
-use super::accumulator::Accumulator;
+use super::accumulator::{Accumulator, Needs};
 use super::assemble::{Assembly, Chunk, Target};
-use super::row::Job;
+use super::row::{Job, LONG};
 use super::units::Unit;
 use super::vector::{self, Vector};
 use crate::Threads;
@@ -39,9 +39,9 @@ impl<A: Arith> Workers<A> {
         Ok(Workers { workers: (0..threads).map(worker).collect::<Result<_>>()?, columns })
     }
 
-    /// Bytes of the accumulators.
-    pub fn bytes(&self) -> usize {
-        self.workers.len() * Accumulator::<A>::bytes(self.columns)
+    /// Bytes of the accumulators for such a product.
+    pub fn bytes(&self, needs: Needs) -> usize {
+        self.workers.len() * needs.bytes(self.columns, size_of::<A>())
     }
 
     /// Runs `work(worker, unit)` for every unit, each on one thread, in about ascending order;
@@ -50,6 +50,7 @@ impl<A: Arith> Workers<A> {
         &self,
         threads: &Threads,
         zero: A,
+        needs: Needs,
         units: usize,
         work: impl Fn(&mut Worker<A>, usize) -> Result<()> + Sync,
     ) -> Result<()> {
@@ -58,16 +59,17 @@ impl<A: Arith> Workers<A> {
         let failure = Mutex::new(None);
         threads.each(self.workers.len(), |k| {
             let mut worker = self.workers[k].lock().unwrap_or_else(|e| e.into_inner());
-            worker.accumulator.prepare(zero);
-            while !failed.load(Ordering::Relaxed) {
+            let mut done = worker.accumulator.prepare(zero, needs);
+            while done.is_ok() && !failed.load(Ordering::Relaxed) {
                 let unit = next.fetch_add(1, Ordering::Relaxed);
                 if unit >= units {
                     break;
                 }
-                if let Err(error) = work(&mut worker, unit) {
-                    failed.store(true, Ordering::Relaxed);
-                    *failure.lock().unwrap_or_else(|e| e.into_inner()) = Some(error);
-                }
+                done = work(&mut worker, unit);
+            }
+            if let Err(error) = done {
+                failed.store(true, Ordering::Relaxed);
+                *failure.lock().unwrap_or_else(|e| e.into_inner()) = Some(error);
             }
         });
         failure.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(Ok(()), Err)
@@ -87,6 +89,7 @@ pub(super) struct Entries<'a, A, I> {
 /// A product to compute.
 pub(super) struct Product<'a, T: Scalar, I: Index, J: Index, O: Index> {
     pub job: Job<'a, T, I, J, O>,
+    pub needs: Needs,
     pub entries: Entries<'a, T::Accum, I>,
     pub units: &'a [Unit],
     /// Columns of C.
@@ -110,7 +113,7 @@ pub(super) fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: 
     threads: &Threads,
     isa: Isa,
 ) -> Result<Csr<T, I, O>> {
-    let Product { job, entries, units, ncols, bound, digests } = product;
+    let Product { job, needs, entries, units, ncols, bound, digests } = product;
     let mut assembly = match for_bound(job.a.nrows(), units, bound)? {
         Some(assembly) => assembly,
         None => {
@@ -131,8 +134,9 @@ pub(super) fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: 
             // SAFETY: one element per unit.
             unsafe { digests.slice(unit..unit + 1)[0] = digest };
         }
+        assembly.placed();
     };
-    workers.each_unit(threads, S::zero(), units.len(), |worker, unit| {
+    workers.each_unit(threads, S::zero(), needs, units.len(), |worker, unit| {
         let bound = units[unit].bound;
         let mut chunk = match worker.free.iter().rposition(|c| c.holds(bound)) {
             Some(at) => worker.free.swap_remove(at),
@@ -157,7 +161,8 @@ pub(super) fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: 
         Ok(())
     })?;
     // Chunks that were finished before an earlier unit was.
-    threads.each(workers.workers.len(), |k| {
+    let left = if assembly.complete() { 0 } else { workers.workers.len() };
+    threads.each(left, |k| {
         let mut worker = workers.workers[k].lock().unwrap_or_else(|e| e.into_inner());
         place_pending(&mut worker, |unit| assembly.start(unit), place);
     });
@@ -211,7 +216,8 @@ pub(super) fn count<T: Scalar, I: Index, J: Index, O: Index>(
     threads: &Threads,
 ) -> Result<usize> {
     let total = AtomicUsize::new(0);
-    workers.each_unit(threads, T::Accum::zero(), units.len(), |worker, unit| {
+    let needs = Needs::COUNT;
+    workers.each_unit(threads, T::Accum::zero(), needs, units.len(), |worker, unit| {
         let rows = units[unit].rows.clone();
         let count: usize = rows.map(|row| job.count(row, &mut worker.accumulator)).sum();
         total.fetch_add(count, Ordering::Relaxed);
@@ -328,6 +334,14 @@ unsafe fn unit_body<S: Semiring<T::Accum>, V: Vector, T: Scalar, I: Index, J: In
         chunk.len = unsafe { job.scale::<S>(unit.rows.clone(), columns, sums, end) };
         return;
     }
+    accumulator.slots.reserve(unit.bound);
+    if !job.sorted && job.layout.far && unit.longest < LONG as u64 && !entries.drop_zeros {
+        // SAFETY: the unit's bound leaves room for every row.
+        chunk.len =
+            unsafe { job.meet::<S>(unit.rows.clone(), &mut accumulator.slots, columns, sums, end) };
+        accumulator.slots.note(chunk.len, unit.products);
+        return;
+    }
     let mut len = 0;
     for row in unit.rows.clone() {
         if job.a.row_range(row).is_empty() {
@@ -345,6 +359,7 @@ unsafe fn unit_body<S: Semiring<T::Accum>, V: Vector, T: Scalar, I: Index, J: In
         }
         end(row, len);
     }
+    accumulator.slots.note(len, unit.products);
     chunk.len = len;
 }
 

@@ -1,7 +1,8 @@
 //! SpGEMM: C = α·op(A)·B ⊕ β·D, everything in CSR.
 //!
 //! One file per algorithm: `dense_naive`, `hash_rows` and `gustavson`. The last is made of
-//! `units` (which rows are mine), `row` (one row of C), `accumulator` (where its sums are kept),
+//! `units` (which rows are mine), `layout` (how columns lie), `row` (one row of C), `slots` (rows in
+//! the order of their columns), `accumulator` (where sums are kept),
 //! `vector` (the instruction sets), `assemble` (rows of C to their final place) and `refill`
 //! (new values under a known pattern).
 
@@ -16,11 +17,13 @@ mod columns;
 mod dense_naive;
 mod gustavson;
 mod hash_rows;
+mod layout;
 mod plan;
 mod published;
 mod radix;
 mod refill;
 mod row;
+mod slots;
 mod units;
 mod vector;
 

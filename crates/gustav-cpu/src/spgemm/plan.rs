@@ -5,6 +5,7 @@ use gustav_core::{
 };
 use gustav_plan::{Algorithm, Choice};
 
+use super::accumulator::Needs;
 use super::columns::Columns;
 use super::gustavson::{self, Entries, Product, Workers};
 use super::row::Job;
@@ -42,8 +43,10 @@ struct Transposed<T, I, O> {
     values: Buffer<T>,
 }
 
-// Units are cut within this many parts of A for every thread.
+// Units are cut within this many parts of A for every thread, each of so many rows and nonzeros
+// or more.
 const PARTS: usize = 8;
+const PART: usize = 1024;
 // Rows and nonzeros of A up to which one thread is done before a second one would have begun.
 const SERIAL: usize = 2048;
 
@@ -82,7 +85,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             let transposed = problem.transpose_a.then(|| Transposed::new(&a)).transpose()?;
             let columns = Columns::new(&b)?;
             let op_a = transposed.as_ref().map_or(a, |t| t.view(&a));
-            let parts = if count == 1 { 1 } else { count * PARTS };
+            let parts = ((a.nrows() + a.nnz()) / PART).clamp(1, count * PARTS);
             let analysis = match &columns {
                 None => Analysis::new(&op_a, &b, parts)?,
                 Some(columns) => Analysis::new(&op_a, &columns.relabel(b), parts)?,
@@ -122,11 +125,18 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 
     /// Bytes that the plan holds beside the caller's arrays.
     pub fn workspace_bytes(&self) -> usize {
-        self.workers.bytes()
+        self.workers.bytes(self.needs())
             + size_of_val(&*self.analysis.units)
             + self.analysis.ranges.as_ref().map_or(0, |r| size_of_val(&**r))
             + self.columns.as_ref().map_or(0, Columns::bytes)
             + self.transposed.as_ref().map_or(0, Transposed::bytes)
+    }
+
+    /// The parts of the accumulators that a product uses.
+    fn needs(&self) -> Needs {
+        let (sorted, long) = (self.problem.sorted, self.analysis.has_long_rows());
+        let dense = sorted || long || !self.analysis.layout.far;
+        Needs { sums: dense, flags: dense, lists: sorted, slots: !sorted }
     }
 
     /// Computes C = α·op(A)·B as a new matrix. `a` and `b` have the patterns that the plan was
@@ -271,6 +281,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         &'a mut self,
         a: CsrView<'a, T, I, O>,
     ) -> (CsrView<'a, T, I, O>, Parts<'a, T, I, O>) {
+        let needs = self.needs();
         let threads = &self.threads;
         let op_a = match &mut self.transposed {
             None => a,
@@ -285,6 +296,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             workers: &self.workers,
             problem: &self.problem,
             drop_zeros: self.drop_zeros,
+            needs,
         };
         (op_a, parts)
     }
@@ -296,6 +308,7 @@ struct Parts<'a, T: Scalar, I: Index, O: Index> {
     workers: &'a Workers<T::Accum>,
     problem: &'a Problem,
     drop_zeros: bool,
+    needs: Needs,
 }
 
 impl<'a, T: Scalar, I: Index, O: Index> Parts<'a, T, I, O> {
@@ -314,7 +327,9 @@ impl<'a, T: Scalar, I: Index, O: Index> Parts<'a, T, I, O> {
                 canonical: self.analysis.canonical,
                 ranges: self.analysis.ranges.as_deref(),
                 sorted: self.problem.sorted,
+                layout: self.analysis.layout,
             },
+            needs: self.needs,
             entries: Entries { alpha, drop_zeros: self.drop_zeros, columns },
             units: &self.analysis.units,
             ncols: self.problem.columns,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gustav_core::parallel::Shared;
 use gustav_core::{Csr, Index, Result, Scalar, Semiring};
 
+use super::accumulator::Needs;
 use super::assemble::pattern_digest;
 use super::gustavson::{Entries, Product, Workers, unknown_pattern};
 use super::row::Job;
@@ -31,7 +32,7 @@ pub(super) fn refill<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: In
     let (offsets, indices, values) = c.arrays_mut();
     let values = Shared::new(values);
     let strange = AtomicBool::new(false);
-    workers.each_unit(threads, S::zero(), units.len(), |worker, unit| {
+    workers.each_unit(threads, S::zero(), Needs::REFILL, units.len(), |worker, unit| {
         let rows = units[unit].rows.clone();
         let range = offsets[rows.start].to_usize()..offsets[rows.end].to_usize();
         let ends = &offsets[rows.start + 1..rows.end + 1];

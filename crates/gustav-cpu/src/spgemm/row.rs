@@ -5,6 +5,7 @@ use std::ops::Range;
 use gustav_core::{CsrView, Index, Scalar, Semiring};
 
 use super::accumulator::Accumulator;
+use super::layout::Layout;
 use super::vector::Vector;
 
 /// The operands and what is wanted of their product.
@@ -17,6 +18,7 @@ pub(super) struct Job<'a, T: Scalar, I: Index, J: Index, O: Index> {
     /// Smallest and largest column of every row of B, where B is not canonical.
     pub ranges: Option<&'a [[u32; 2]]>,
     pub sorted: bool,
+    pub layout: Layout,
 }
 
 /// What is known of a row of C before it is computed.
@@ -33,10 +35,11 @@ pub(super) struct Facts {
 // Draining looks at every flag between the first and the last column. Up to this many columns
 // per product it costs less than listing the columns that were met and sorting them.
 const SCAN: usize = 112;
-// The same where columns may stay in the order in which they were met. A product into flags costs
-// less than one into a list, so rows of `LONG` products, many of which meet again, bear more.
-const UNSORTED_SCAN: [usize; 2] = [4, 32];
-const LONG: usize = 128;
+// The same where columns may stay in the order in which they were met, and for rows of `LONG`
+// products whose columns come in clusters, between which draining skips whole blocks.
+pub(super) const UNSORTED_SCAN: usize = 4;
+const CLUSTERED_SCAN: usize = 32;
+pub(super) const LONG: usize = 128;
 
 // Rows of B without gaps are added as vectors from this length on.
 const RUN: usize = 16;
@@ -76,14 +79,25 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
     /// The row of B and the value of A behind position `position` of A.
     #[inline(always)]
     pub fn factor(&self, position: usize) -> (T::Accum, &[J], &[T]) {
-        let (columns, values) = self.b.row(self.a.indices()[position].to_usize());
+        let k = self.a.indices()[position].to_usize();
+        // SAFETY: the columns of A are rows of B, whose offsets lie within its entries.
+        let (columns, values) = unsafe {
+            let at = |k: usize| self.b.offsets().get_unchecked(k).to_usize();
+            let range = at(k)..at(k + 1);
+            (self.b.indices().get_unchecked(range.clone()), self.b.values().get_unchecked(range))
+        };
         (self.a.values()[position].to_accum(), columns, values)
     }
 
     /// Columns per product up to which a row of that many products is drained.
     #[inline(always)]
     fn scan(&self, products: usize) -> usize {
-        if self.sorted { SCAN } else { UNSORTED_SCAN[usize::from(products >= LONG)] }
+        match (products >= LONG, self.layout) {
+            _ if self.sorted => SCAN,
+            (true, Layout { clustered: true, .. }) => CLUSTERED_SCAN,
+            (false, Layout { far: true, .. }) => 0,
+            _ => UNSORTED_SCAN,
+        }
     }
 
     /// Computes row `row`, writes its columns and sums, and returns how many there are.
@@ -104,15 +118,8 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
             return 0;
         }
         if self.is_copy(&facts) {
-            let (a, columns, values) = self.factor(facts.position);
-            for (at, (j, b)) in columns.iter().zip(values).enumerate() {
-                // SAFETY: the outputs have room for the row's products.
-                unsafe {
-                    to_columns.add(at).write(j.to_usize() as u32);
-                    to_sums.add(at).write(S::mul(a, b.to_accum()));
-                }
-            }
-            return columns.len();
+            // SAFETY: the outputs have room for the row's products.
+            return unsafe { self.copy::<S>(facts.position, to_columns, to_sums) };
         }
         let (sums, flags) = (accumulator.sums.as_mut_ptr(), accumulator.flags.as_mut_ptr());
         let span = facts.last - facts.first + 1;
@@ -126,7 +133,13 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
                 V::drain(S::zero(), flags, sums, facts.first, facts.last, to_columns, to_sums)
             };
         }
-        let list = if self.sorted { accumulator.list.as_mut_ptr() } else { to_columns };
+        if !self.sorted {
+            // SAFETY: as promised by the caller.
+            return unsafe {
+                self.meet::<S>(row..row + 1, &mut accumulator.slots, to_columns, to_sums, |_, _| {})
+            };
+        }
+        let list = accumulator.list.as_mut_ptr();
         let mut n = 0;
         for position in self.a.row_range(row) {
             // SAFETY: columns are in bounds, and the list holds every column once.
@@ -134,9 +147,7 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
         }
         // SAFETY: the list holds `n` columns, each flagged, and the outputs have room for them.
         unsafe {
-            if self.sorted {
-                V::sort(&mut accumulator.list[..n], &mut accumulator.spare[..n]);
-            }
+            V::sort(&mut accumulator.list[..n], &mut accumulator.spare[..n]);
             for at in 0..n {
                 let column = *list.add(at);
                 to_columns.add(at).write(column);
@@ -145,6 +156,28 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
             }
         }
         n
+    }
+
+    /// Writes the row of B behind position `position` of A, scaled; how many entries it has.
+    ///
+    /// # Safety
+    /// The outputs have room for them.
+    #[inline(always)]
+    pub unsafe fn copy<S: Semiring<T::Accum>>(
+        &self,
+        position: usize,
+        to_columns: *mut u32,
+        to_sums: *mut T::Accum,
+    ) -> usize {
+        let (a, columns, values) = self.factor(position);
+        for (at, (j, b)) in columns.iter().zip(values).enumerate() {
+            // SAFETY: promised by the caller.
+            unsafe {
+                to_columns.add(at).write(j.to_usize() as u32);
+                to_sums.add(at).write(S::mul(a, b.to_accum()));
+            }
+        }
+        columns.len()
     }
 
     /// Computes rows that are scaled rows of B, one each at most; calls `end(row, entries)` with
@@ -163,15 +196,8 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
         let mut n = 0;
         for row in rows {
             for position in self.a.row_range(row) {
-                let (a, columns, values) = self.factor(position);
-                for (j, b) in columns.iter().zip(values) {
-                    // SAFETY: promised by the caller.
-                    unsafe {
-                        to_columns.add(n).write(j.to_usize() as u32);
-                        to_sums.add(n).write(S::mul(a, b.to_accum()));
-                    }
-                    n += 1;
-                }
+                // SAFETY: promised by the caller.
+                n += unsafe { self.copy::<S>(position, to_columns.add(n), to_sums.add(n)) };
             }
             end(row, n);
         }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar, parallel};
 
+use super::layout::Layout;
+use super::row::LONG;
 use crate::schedule;
 
 /// Consecutive rows of C that one thread computes in one go.
@@ -16,11 +18,13 @@ pub(super) struct Unit {
     pub products: u64,
     /// Whether a row of C is more than one scaled row of B, so that it takes an accumulator.
     pub merges: bool,
+    /// Most products of a row.
+    pub longest: u64,
 }
 
 impl Unit {
     fn starting_at(row: usize) -> Self {
-        Unit { rows: row..row, bound: 0, products: 0, merges: false }
+        Unit { rows: row..row, bound: 0, products: 0, merges: false, longest: 0 }
     }
 }
 
@@ -38,6 +42,7 @@ pub(super) struct Analysis {
     pub canonical: bool,
     /// Smallest and largest column of every row of B, where B is not canonical.
     pub ranges: Option<Buffer<[u32; 2]>>,
+    pub layout: Layout,
 }
 
 impl Analysis {
@@ -60,13 +65,20 @@ impl Analysis {
         if !canonical {
             units.iter_mut().for_each(|unit| unit.merges = true);
         }
+        let ranges = if canonical { None } else { Some(column_ranges(b)?) };
         Ok(Analysis {
             products,
             bound: units.iter().map(|u| u.bound as u128).sum(),
             units,
             canonical,
-            ranges: if canonical { None } else { Some(column_ranges(b)?) },
+            layout: Layout::of(a, b, ranges.as_deref()),
+            ranges,
         })
+    }
+
+    /// Whether any row of C takes [`LONG`] products.
+    pub fn has_long_rows(&self) -> bool {
+        self.units.iter().any(|unit| unit.longest >= LONG as u64)
     }
 }
 
@@ -75,6 +87,7 @@ fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
     b: &CsrView<'_, T, J, O>,
     rows: Range<usize>,
 ) -> Vec<Unit> {
+    let offsets = b.offsets();
     let mut units = Vec::new();
     let mut unit = Unit::starting_at(rows.start);
     for row in rows {
@@ -85,7 +98,10 @@ fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
         }
         let (mut products, mut filled) = (0, 0);
         for k in &a.indices()[entries] {
-            let len = b.row_len(k.to_usize()) as u64;
+            let k = k.to_usize();
+            // SAFETY: the columns of A are rows of B.
+            let [start, end] = unsafe { [k, k + 1].map(|k| offsets.get_unchecked(k).to_usize()) };
+            let len = (end - start) as u64;
             products += len;
             filled += usize::from(len > 0);
         }
@@ -98,6 +114,7 @@ fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
         unit.bound += bound;
         unit.products += products;
         unit.merges |= filled > 1;
+        unit.longest = unit.longest.max(products);
     }
     if !unit.rows.is_empty() {
         units.push(unit);
@@ -105,15 +122,26 @@ fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
     units
 }
 
+/// Whether every place where columns do not increase is the start of a row.
 fn is_canonical<T: Scalar, J: Index, O: Index>(b: &CsrView<'_, T, J, O>) -> bool {
     let canonical = AtomicBool::new(true);
-    parallel::ranges(b.nrows(), 1024, |mut rows| {
-        let increase = |r| {
-            let entries = b.row_range(r);
-            let increase = |yes, w: &[J]| yes & (w[0] < w[1]);
-            entries.len() < 2 || b.indices()[entries].windows(2).fold(true, increase)
-        };
-        if canonical.load(Ordering::Relaxed) && !rows.all(increase) {
+    parallel::ranges(b.nrows(), 1024, |rows| {
+        let start = |r: usize| b.offsets()[r].to_usize();
+        let columns = &b.indices()[start(rows.start)..start(rows.end)];
+        let steps = columns.iter().zip(columns.get(1..).unwrap_or_default());
+        let descents: usize = steps.map(|(left, right)| usize::from(left >= right)).sum();
+        if descents == 0 {
+            return;
+        }
+        let first = start(rows.start);
+        let starts = b.offsets()[rows.start + 1..=rows.end].windows(2);
+        let at_starts: usize = starts
+            .map(|row| {
+                let (at, end) = (row[0].to_usize() - first, row[1].to_usize() - first);
+                usize::from(0 < at && at < end && columns[at - 1] >= columns[at])
+            })
+            .sum();
+        if descents != at_starts {
             canonical.store(false, Ordering::Relaxed);
         }
     });
