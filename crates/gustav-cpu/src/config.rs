@@ -20,8 +20,8 @@ pub struct Options {
     /// Rows of B in one tile (`column-panel`), or rows and columns of a block (`csb` of SpMM),
     /// instead of what the cache suggests; at least 1.
     pub tile: Option<usize>,
-    /// Whether an SpMM writes C past the caches where it can, instead of when C is larger than
-    /// they are.
+    /// Whether SpMM and SpGEMM write C past the caches where they can, instead of when C is larger
+    /// than these.
     pub streaming: Option<bool>,
     /// How many nonzeros ahead of their use an SpMM fetches rows of B, instead of what their
     /// scatter suggests; 0 for not at all.

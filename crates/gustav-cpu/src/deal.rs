@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::Threads;
-use crate::arch::vector::fence_streams;
+use crate::arch::stream;
 
 pub(crate) struct Deal {
     hands: Vec<Hand>,
@@ -54,7 +54,7 @@ impl Deal {
                     }
                 }
             }
-            fence_streams();
+            stream::fence();
         });
     }
 }

@@ -9,6 +9,7 @@ mod intrinsics;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 pub(crate) mod portable;
+pub(crate) mod stream;
 pub(crate) mod vector;
 
 use std::fmt::Display;

@@ -70,16 +70,6 @@ pub trait Work<T: Scalar> {
     unsafe fn run<V: Vector<T>>(self);
 }
 
-/// Orders stores past the caches before whatever follows, as their threads hand on C.
-#[inline(always)]
-pub fn fence_streams() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of x86-64.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
-}
-
 /// Scalars that have vector kernels for plus-times.
 pub trait Dispatch: Scalar {
     /// Runs `work` with the plus-times vectors of `isa`.

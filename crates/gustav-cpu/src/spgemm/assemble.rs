@@ -151,7 +151,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Assembly<'a, T, I, O> {
 }
 
 impl<T: Scalar, I: Index, O: Index> Target<'_, T, I, O> {
-    /// Moves a unit's chunk to `start`: row ends become offsets, `column` and `value` make the
+    /// Moves a unit's chunk to `start`: row ends become offsets, `columns` and `values` write the
     /// stored entries. Returns a digest of the pattern when asked for.
     ///
     /// # Safety
@@ -163,8 +163,8 @@ impl<T: Scalar, I: Index, O: Index> Target<'_, T, I, O> {
         unit: &Unit,
         chunk: &mut Chunk<T::Accum>,
         start: usize,
-        column: impl Fn(u32) -> I,
-        value: impl Fn(T::Accum) -> T,
+        columns: impl Fn(&mut [I], &[u32]),
+        values: impl Fn(&mut [T], &[T::Accum]),
         digest: bool,
     ) -> u64 {
         let len = chunk.len;
@@ -174,15 +174,10 @@ impl<T: Scalar, I: Index, O: Index> Target<'_, T, I, O> {
             for end in ends.iter_mut() {
                 *end = O::truncate(end.to_usize() + start);
             }
-            let columns = std::slice::from_raw_parts(chunk.columns.as_mut_ptr(), len);
-            let sums = std::slice::from_raw_parts(chunk.sums.as_mut_ptr(), len);
             let indices = self.indices.slice(start..start + len);
-            for (to, from) in indices.iter_mut().zip(columns) {
-                *to = column(*from);
-            }
-            for (to, from) in self.values.slice(start..start + len).iter_mut().zip(sums) {
-                *to = value(*from);
-            }
+            columns(indices, std::slice::from_raw_parts(chunk.columns.as_mut_ptr(), len));
+            let sums = std::slice::from_raw_parts(chunk.sums.as_mut_ptr(), len);
+            values(self.values.slice(start..start + len), sums);
             if digest { pattern_digest(ends, indices) } else { 0 }
         }
     }

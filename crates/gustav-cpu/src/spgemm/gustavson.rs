@@ -2,9 +2,11 @@
 //! products; every row picks its accumulator; rows move to C as soon as their place is known.
 //! Where an upper bound of C does not fit in memory, entries are counted first.
 
+use std::any::TypeId;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use gustav_core::buffer::available_memory;
 use gustav_core::parallel::Shared;
 use gustav_core::{Arith, Csr, Error, Index, Result, Scalar, Semiring};
@@ -15,7 +17,7 @@ use super::row::{Job, LONG};
 use super::units::Unit;
 use super::vector::{self, Vector};
 use crate::Threads;
-use crate::arch::Isa;
+use crate::arch::{Isa, stream};
 
 /// What one thread works with.
 pub(super) struct Worker<A> {
@@ -84,6 +86,8 @@ pub(super) struct Entries<'a, A, I> {
     pub drop_zeros: bool,
     /// The columns of C behind the accumulator's, where they are not the same.
     pub columns: Option<&'a [I]>,
+    /// Whether C is written past the caches, where entries are stored as they are.
+    pub streaming: bool,
 }
 
 /// A product to compute.
@@ -239,20 +243,38 @@ unsafe fn place<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
     digest: bool,
 ) -> u64 {
     let alpha = entries.alpha;
+    let scaled = each(|sum| T::from_accum(S::scale(alpha, sum)));
+    let as_they_are = TypeId::of::<(I, T)>() == TypeId::of::<(u32, T::Accum)>();
     // SAFETY: promised by the caller.
     unsafe {
         match (entries.columns, alpha == S::one()) {
-            (None, true) => target.place(unit, chunk, start, narrow, T::from_accum, digest),
-            (None, false) => {
-                let scaled = |sum| T::from_accum(S::scale(alpha, sum));
-                target.place(unit, chunk, start, narrow, scaled, digest)
+            (None, true) if as_they_are && entries.streaming => {
+                let digest = target.place(unit, chunk, start, past_caches, past_caches, digest);
+                stream::fence();
+                digest
             }
+            (None, true) => {
+                target.place(unit, chunk, start, each(narrow), each(T::from_accum), digest)
+            }
+            (None, false) => target.place(unit, chunk, start, each(narrow), scaled, digest),
             (Some(columns), _) => {
-                let scaled = |sum| T::from_accum(S::scale(alpha, sum));
-                target.place(unit, chunk, start, |j| columns[j as usize], scaled, digest)
+                let named = each(|j: u32| columns[j as usize]);
+                target.place(unit, chunk, start, named, scaled, digest)
             }
         }
     }
+}
+
+/// Writes what `convert` makes of every element.
+#[inline(always)]
+fn each<A: Copy, B>(convert: impl Fn(A) -> B) -> impl Fn(&mut [B], &[A]) {
+    #[inline(always)]
+    move |to, from| to.iter_mut().zip(from).for_each(|(to, from)| *to = convert(*from))
+}
+
+/// Copies elements of the same type.
+fn past_caches<A: Pod, B: Pod>(to: &mut [B], from: &[A]) {
+    stream::copy(cast_slice_mut(to), cast_slice(from));
 }
 
 #[inline(always)]

@@ -97,7 +97,11 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let count = count.min(analysis.units.len());
         let merges = analysis.units.iter().any(|unit| unit.merges);
         let width = if algorithm == Algorithm::Gustavson && merges { width } else { 0 };
-        let config = Config { isa, threads: count, tile: None, streaming: false, ahead: 0 };
+        // As for an SpMM: nobody finds C in the caches of the threads when it is larger than they are.
+        let large = analysis.bound * (size_of::<I>() + size_of::<T>()) as u128
+            > (crate::profile::profile(count, isa).l2_bytes * count) as u128;
+        let streaming = options.streaming.unwrap_or(large);
+        let config = Config { isa, threads: count, tile: None, streaming, ahead: 0 };
         Ok(SpgemmPlan {
             problem: problem.clone(),
             choice: Choice { algorithm, config, reason },
@@ -296,6 +300,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             workers: &self.workers,
             problem: &self.problem,
             drop_zeros: self.drop_zeros,
+            streaming: self.choice.config.streaming,
             needs,
         };
         (op_a, parts)
@@ -308,6 +313,7 @@ struct Parts<'a, T: Scalar, I: Index, O: Index> {
     workers: &'a Workers<T::Accum>,
     problem: &'a Problem,
     drop_zeros: bool,
+    streaming: bool,
     needs: Needs,
 }
 
@@ -330,7 +336,12 @@ impl<'a, T: Scalar, I: Index, O: Index> Parts<'a, T, I, O> {
                 layout: self.analysis.layout,
             },
             needs: self.needs,
-            entries: Entries { alpha, drop_zeros: self.drop_zeros, columns },
+            entries: Entries {
+                alpha,
+                drop_zeros: self.drop_zeros,
+                columns,
+                streaming: self.streaming,
+            },
             units: &self.analysis.units,
             ncols: self.problem.columns,
             bound: self.analysis.bound,

@@ -10,7 +10,8 @@ use super::kernel::{Panel, Panels, Rows, for_each_panel};
 use super::operands::Operands;
 use crate::Threads;
 use crate::arch::Isa;
-use crate::arch::vector::{Vector, Work, fence_streams, vectorize};
+use crate::arch::stream;
+use crate::arch::vector::{Vector, Work, vectorize};
 use crate::schedule::Share;
 use crate::spmm::CpuScalar;
 
@@ -78,11 +79,11 @@ impl<A: gustav_core::Arith> Cuts<A> {
                     cut.share.rows.start + usize::from(cut.head.is_some())..cut.share.rows.end;
                 vectorize::<T, S, _>(isa, Rows { op, rows });
             }
-            fence_streams();
+            stream::fence();
         });
         // SAFETY: the threads are done; the plan checked that the instruction set is there.
         unsafe { vectorize::<T, S, _>(isa, FixUp { op, cuts, sums: sums.0, stride }) }
-        fence_streams();
+        stream::fence();
     }
 }
 
