@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use gustav_core::{CsrView, Error, Result, Scalar};
+use gustav_io::Compression;
 use serde::{Deserialize, Serialize};
 
 use crate::{Case, Gpu, Machine};
@@ -210,13 +211,13 @@ impl Record {
     }
 }
 
-/// Reads records; a last line that an interruption cut short is left out.
+/// Reads records, of a compressed file too; a last line that an interruption cut short is left
+/// out.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Parse`] for a line that is no record.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
-    let io = |source| Error::Io { path: path.into(), action: "read", source };
-    parse(BufReader::new(File::open(path).map_err(io)?), path)
+    parse(&gustav_io::read_bytes(path)?[..], path)
 }
 
 /// The records in the text of a file, which errors call `path`; as [`read`].
@@ -326,6 +327,13 @@ impl RecordFile {
             .map_err(io)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(io)?;
+        if Compression::of_content(&text) != Compression::None {
+            return Err(Error::Argument {
+                name: "record file",
+                found: format!("{}, which is compressed", path.display()),
+                expected: "one that can be continued: decompress it".into(),
+            });
+        }
         let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |k| k + 1);
         file.set_len(whole as u64).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
@@ -450,6 +458,20 @@ pub(crate) mod tests {
         file.append(&[record("a", "mkl", "default")]).unwrap();
         assert!(file.holds(&asked, &names(&["gustav:auto", "mkl"])));
         assert_eq!(read(&path).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_compressed_file_is_not_continued_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.mtx.gz");
+        let a = gustav_core::Csr::<f64>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap();
+        gustav_io::write_csr(&path, a.view(), &gustav_io::WriteOptions::default()).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let Err(error) = RecordFile::open(&path) else { panic!("a compressed file was opened") };
+        assert!(error.to_string().contains("decompress it"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        let inside = read(&path).unwrap_err().to_string();
+        assert!(inside.contains("line 1"), "{inside}");
     }
 
     #[test]

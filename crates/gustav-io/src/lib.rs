@@ -8,7 +8,7 @@ pub mod generate;
 
 pub use files::{
     Compression, Field, Format, Header, Progress, ReadOptions, Storage, Symmetry, Values,
-    WriteOptions, format_of_name, parse_csr, parse_dense, parse_header, read_csr, read_dense,
-    read_header, read_matrix_market, write_bytes, write_csr, write_dense,
+    WriteOptions, format_of_name, parse_csr, parse_dense, parse_header, read_bytes, read_csr,
+    read_dense, read_header, read_matrix_market, write_bytes, write_csr, write_dense,
 };
 pub use generate::Generator;

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use gustav_core::{CsrView, Index, Problem, Scalar};
+use gustav_plan::autotune::Timed;
 use gustav_plan::{Choice, Order, RowStats};
 
 use crate::Device;
@@ -47,6 +48,34 @@ pub struct OrderFacts {
     pub ms: f64,
 }
 
+/// One of the candidates that a plan was chosen among by trial or prediction.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Considered {
+    /// The algorithm, with a configuration and an order where it is one of several.
+    pub candidate: String,
+    /// Milliseconds that the predictor expects; `None` without a prediction of times.
+    pub predicted_ms: Option<f64>,
+    /// Milliseconds that it took; `None` where it was not run.
+    pub measured_ms: Option<f64>,
+}
+
+/// What a trial or a prediction says of its choice.
+pub(crate) struct Told {
+    pub reason: String,
+    pub considered: Vec<Considered>,
+}
+
+impl<C: Display> From<Timed<C>> for Told {
+    fn from(timed: Timed<C>) -> Self {
+        let one = |(candidate, seconds): &(C, f64)| Considered {
+            candidate: candidate.to_string(),
+            predicted_ms: None,
+            measured_ms: Some(seconds * 1e3),
+        };
+        Told { reason: timed.reason(), considered: timed.iter().map(one).collect() }
+    }
+}
+
 /// Algorithm, configuration, facts, reason and workspace of a plan. Printed, it is a few
 /// lines of text.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -63,6 +92,8 @@ pub struct Explanation {
     pub order: Option<OrderFacts>,
     /// Algorithm, configuration and reason.
     pub choice: Choice<Config>,
+    /// What was chosen among, where that was by trial or prediction; the best first.
+    pub considered: Vec<Considered>,
     /// Bytes that the plan holds besides the operands.
     pub workspace_bytes: usize,
 }
@@ -82,8 +113,18 @@ impl Explanation {
             facts,
             order: None,
             choice,
+            considered: Vec::new(),
             workspace_bytes,
         }
+    }
+
+    /// The same with the reason and the candidates of a trial or a prediction.
+    pub(crate) fn told(mut self, told: Option<Told>) -> Self {
+        if let Some(Told { reason, considered }) = told {
+            self.choice.reason = reason;
+            self.considered = considered;
+        }
+        self
     }
 }
 
@@ -97,7 +138,7 @@ pub(crate) fn facts<T: Scalar, I: Index, O: Index>(
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Explanation { problem, facts, order, choice, .. } = self;
+        let Explanation { problem, facts, order, choice, considered, .. } = self;
         writeln!(f, "problem    {problem}")?;
         writeln!(f, "device     {} ({})", self.device, self.device_description)?;
         if let Some(facts) = facts {
@@ -127,6 +168,16 @@ impl Display for Explanation {
         }
         writeln!(f, "config     {}", choice.config)?;
         writeln!(f, "why        {}", choice.reason)?;
+        for (k, Considered { candidate, predicted_ms, measured_ms }) in
+            considered.iter().enumerate()
+        {
+            let ms = |ms: &Option<f64>| ms.map_or("-".into(), |ms| format!("{ms:.4}"));
+            let (predicted, measured) = (ms(predicted_ms), ms(measured_ms));
+            if k == 0 {
+                writeln!(f, "candidates predicted ms  measured ms")?;
+            }
+            writeln!(f, "           {predicted:>12} {measured:>12}  {candidate}")?;
+        }
         write!(f, "workspace  {} bytes", self.workspace_bytes)
     }
 }

@@ -44,7 +44,7 @@ mod plan;
 mod product;
 
 pub use device::{Device, DeviceInfo};
-pub use explain::{Config, Explanation, OrderFacts};
+pub use explain::{Config, Considered, Explanation, OrderFacts};
 pub use gustav_core::*;
 pub use gustav_cpu::{CpuScalar, Threads};
 pub use gustav_io as io;

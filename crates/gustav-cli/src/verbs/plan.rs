@@ -1,6 +1,6 @@
 //! `gustav plan`: which way and why, without running.
 
-use gustav::{Explanation, Operation, Order, Problem};
+use gustav::{Chooser, Considered, Device, Error, Explanation, Operation, Order, Problem};
 use serde::Serialize;
 
 use super::spgemm::Operands;
@@ -25,6 +25,9 @@ pub struct Args {
     /// How often the product would be computed
     #[arg(long, value_name = "K", default_value_t = 1, allow_negative_numbers = true)]
     calls: u64,
+    /// Time every candidate as well, beside what the predictor of the device expects
+    #[arg(long)]
+    measure: bool,
     /// Seed of generated matrices
     #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
@@ -53,6 +56,7 @@ struct Report {
     reason: String,
     order: Option<Order>,
     plan_ms: Number,
+    candidates: Vec<Considered>,
     workspace_bytes: usize,
     config: serde_json::Value,
     facts: serde_json::Value,
@@ -72,12 +76,12 @@ pub fn run(args: &Args) -> Result {
                 let columns = args.columns.unwrap_or(1);
                 let problem = Problem::spmm(&a.view()).columns(columns).layouts(layout, layout);
                 let problem = refine(problem);
-                measure::once(|| Ok(device.plan_spmm(&a, &problem)?.explain().clone()))?
+                explained(args, &device, &|d| Ok(d.plan_spmm(&a, &problem)?.explain().clone()))?
             }
             Operation::Spmv => {
                 let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
                 let problem = refine(Problem::spmv(&a.view()));
-                measure::once(|| Ok(device.plan_spmv(&a, &problem)?.explain().clone()))?
+                explained(args, &device, &|d| Ok(d.plan_spmv(&a, &problem)?.explain().clone()))?
             }
             Operation::Spgemm => {
                 let read = || {
@@ -86,13 +90,38 @@ pub fn run(args: &Args) -> Result {
                 let operands = device.threads().run(read)?;
                 let (a, b) = (&operands.a, operands.b());
                 let problem = refine(Problem::spgemm(&a.view(), &b.view()));
-                measure::once(|| Ok(device.plan_spgemm(a, b, &problem)?.explain().clone()))?
+                explained(args, &device, &|d| Ok(d.plan_spgemm(a, b, &problem)?.explain().clone()))?
             }
         }
     });
     let text = format!("{explanation}\nplan       {plan_ms:.3} ms\n");
     output::tell(args.telling, &report(args, &explanation, plan_ms)?, &text)?;
     Ok(Outcome::Done)
+}
+
+type Explain<'a> = &'a dyn Fn(&Device) -> Result<Explanation>;
+
+/// What the plan on `device` says and the milliseconds of making it; with `--measure`, what the
+/// candidates took beside what the predictor expects.
+fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Explanation, f64)> {
+    let (mut explanation, plan_ms) = measure::once(|| explain(device))?;
+    if !args.measure {
+        return Ok((explanation, plan_ms));
+    }
+    let by = |chooser| Ok(explain(&device.clone().choose(chooser))?.considered);
+    let predicted = match by(Chooser::Predictor) {
+        Err(Failure::Library(Error::Unsupported { .. })) => Vec::new(),
+        other => other?,
+    };
+    let mut all = by(Chooser::Autotune)?;
+    for one in predicted {
+        match all.iter_mut().find(|c| c.candidate == one.candidate) {
+            Some(measured) => measured.predicted_ms = one.predicted_ms,
+            None => all.push(one),
+        }
+    }
+    explanation.considered = all;
+    Ok((explanation, plan_ms))
 }
 
 /// Refuses what has no bearing on the plan.
@@ -108,6 +137,9 @@ fn check(args: &Args) -> Result<()> {
         }
         () if !spmm && args.layout.layout.is_some() => {
             format!("layout: {operation} has no dense matrix, it is that of spmm")
+        }
+        () if args.measure && args.choice.order.is_some() => {
+            "measure: candidates are timed with rows as stored, leave --order out".to_string()
         }
         () if args.choice.algorithm == AlgorithmArg::All => format!(
             "algorithm: a plan is of one, name it or leave it to auto; gustav {operation} \
@@ -134,6 +166,7 @@ fn report(args: &Args, e: &Explanation, plan_ms: f64) -> Result<Report> {
         reason: choice.reason.clone(),
         order: e.order.map(|o| o.order),
         plan_ms: Number(plan_ms),
+        candidates: e.considered.clone(),
         workspace_bytes: e.workspace_bytes,
         config: output::value(&choice.config)?,
         facts: output::value(&e.facts)?,

@@ -31,6 +31,7 @@ pub use format::{Compression, Format, of_name as format_of_name};
 pub use header::{Field, Header, Symmetry};
 pub use options::{Progress, ReadOptions, Storage, Values, WriteOptions};
 pub use read::{
-    parse_csr, parse_dense, parse_header, read_csr, read_dense, read_header, read_matrix_market,
+    parse_csr, parse_dense, parse_header, read_bytes, read_csr, read_dense, read_header,
+    read_matrix_market,
 };
 pub use write::{write_bytes, write_csr, write_dense};

@@ -23,6 +23,20 @@ pub fn read_matrix_market<T: Scalar>(path: impl AsRef<Path>) -> Result<Csr<T>> {
     read_csr(path, &ReadOptions::default())
 }
 
+/// The bytes of a file of any content, decompressed when it is compressed.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is damaged or truncated,
+/// [`Error::OutOfMemory`].
+pub fn read_bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let path = path.as_ref();
+    let bytes = open(path)?;
+    match decompress(&bytes, &ReadOptions::default()).map_err(|e| e.in_file(path))? {
+        Some(content) => Ok(content),
+        None => Ok(bytes.to_vec()),
+    }
+}
+
 /// Reads a matrix as CSR from a Matrix Market, npz, smtx or npy file. Symmetric and
 /// skew-symmetric files are expanded; of dense files the nonzeros are kept.
 ///

@@ -46,8 +46,9 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
         let mut config = None;
         match chooser {
             Chooser::Autotune => {
-                let (best, reason) = tune::spmm(self, problem)?;
-                (chooser, config, told) = (best.chooser(), best.config, Some(reason));
+                let timed = tune::spmm(self, problem)?;
+                (chooser, config) = (timed.best().chooser(), timed.best().config());
+                told = Some(timed.into());
             }
             Chooser::Predictor => {
                 let (best, reason) = predict::spmm(self, problem)?;
@@ -61,12 +62,10 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
         let order = made.as_ref().map(|(order, _)| order);
         let options = spmm::Options { chooser, config, order };
         let inner = spmm::SpmmPlan::new(self, problem, &options)?;
-        let mut choice = inner.choice().clone().map(Config::Cuda);
-        choice.reason = told.unwrap_or(choice.reason);
+        let choice = inner.choice().clone().map(Config::Cuda);
         let bytes = inner.workspace_bytes();
-        let order = made.map(|(_, facts)| facts);
-        let explanation =
-            Explanation { order, ..Explanation::new(problem, device, None, choice, bytes) };
+        let explanation = Explanation::new(problem, device, None, choice, bytes).told(told);
+        let explanation = Explanation { order: made.map(|(_, facts)| facts), ..explanation };
         Ok(SpmmPlan { inner, explanation })
     }
 }
@@ -106,16 +105,16 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmv for &DeviceCsr<T, I, O> {
         check(device, self, problem)?;
         let (options, tuned) = match device.chooser() {
             Chooser::Autotune => {
-                let (best, reason) = tune::spmv(self, problem)?;
-                (spmv::Options { chooser: best.chooser(), config: best.config }, Some(reason))
+                let timed = tune::spmv(self, problem)?;
+                let (chooser, config) = (timed.best().chooser(), timed.best().config());
+                (spmv::Options { chooser, config }, Some(timed.into()))
             }
             chooser => (spmv::Options { chooser, ..spmv::Options::default() }, None),
         };
         let inner = spmv::SpmvPlan::new(self, problem, &options)?;
-        let mut choice = inner.choice().clone().map(Config::CudaSpmv);
-        choice.reason = tuned.unwrap_or(choice.reason);
+        let choice = inner.choice().clone().map(Config::CudaSpmv);
         let bytes = inner.workspace_bytes();
-        let explanation = Explanation::new(problem, device, None, choice, bytes);
+        let explanation = Explanation::new(problem, device, None, choice, bytes).told(tuned);
         Ok(SpmvPlan { inner, explanation })
     }
 }
@@ -174,17 +173,16 @@ impl<T: Scalar, I: Index, O: Index> PlanSpgemm for &DeviceCsr<T, I, O> {
         check(device, self, problem)?;
         let (chooser, tuned) = match device.chooser() {
             Chooser::Autotune => {
-                let (best, reason) = tune::spgemm(self, b, problem)?;
-                (Chooser::Named(best), Some(reason))
+                let timed = tune::spgemm(self, b, problem)?;
+                (Chooser::Named(*timed.best()), Some(timed.into()))
             }
             chooser => (chooser, None),
         };
         let options = spgemm::Options { chooser, ..spgemm::Options::default() };
         let inner = spgemm::SpgemmPlan::new(self, b, problem, &options)?;
-        let mut choice = inner.choice().clone().map(Config::CudaSpgemm);
-        choice.reason = tuned.unwrap_or(choice.reason);
+        let choice = inner.choice().clone().map(Config::CudaSpgemm);
         let bytes = inner.workspace_bytes();
-        let explanation = Explanation::new(problem, device, None, choice, bytes);
+        let explanation = Explanation::new(problem, device, None, choice, bytes).told(tuned);
         Ok(SpgemmPlan { inner, explanation })
     }
 }

@@ -7,9 +7,10 @@ use gustav_plan::orders::WarpShape;
 use gustav_plan::predictor::{Candidate, Kind, Model};
 
 use super::DeviceCsr;
+use crate::explain::{Considered, Told};
 
-/// The candidate that the model for this GPU takes among those that compute `problem`, and the
-/// reason.
+/// The candidate that the model for this GPU takes among those that compute `problem`, and what it
+/// says of all.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes
@@ -17,19 +18,16 @@ use super::DeviceCsr;
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
-) -> Result<(Candidate, String)> {
+) -> Result<(Candidate, Told)> {
     let device = &a.device().profile().name;
     let model = Model::of_device(device, problem.columns)?;
     let features = Features::new(&a.download()?.view(), WarpShape::default())?;
     let scores = model.predict(&features).scores;
     let mut ranked: Vec<(f64, Candidate)> =
         scores.into_iter().zip(model.candidates.iter().copied()).collect();
-    let (sign, unit) = match model.kind {
-        Kind::Regression => (1.0, " ms"),
-        Kind::Softmax => (-1.0, " of 1"),
-    };
-    ranked.sort_by(|a, b| (sign * a.0).total_cmp(&(sign * b.0)));
-    let told: Vec<_> = ranked.iter().map(|(s, c)| format!("{c} {s:.4}{unit}")).collect();
+    let regression = model.kind == Kind::Regression;
+    let towards = |score: f64| if regression { score } else { -score };
+    ranked.sort_by(|a, b| towards(a.0).total_cmp(&towards(b.0)));
     let computes = |c: &Candidate| {
         let entry = spmm::catalog().iter().find(|e| e.algorithm == c.algorithm);
         entry.is_some_and(|e| (e.supports)(problem).is_ok()) && config(c, problem).is_ok()
@@ -38,11 +36,25 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let chosen = chosen.ok_or_else(|| Error::Unsupported {
         problem: problem.to_string(),
         backend: format!("the predictor for {device}"),
-        reason: format!("it chooses among {} alone", told.join(", ")),
+        reason: "none of its candidates does".into(),
         nearest: "the chooser auto".into(),
     })?;
     let columns = model.columns;
-    Ok((chosen, format!("predicted for {columns} columns: {}", told.join(", "))))
+    let score = ranked.iter().find(|(_, c)| *c == chosen).map_or(0.0, |(score, _)| *score);
+    let reason = match model.kind {
+        Kind::Regression => format!("predicted for {columns} columns: {chosen}, {score:.4} ms"),
+        Kind::Softmax => {
+            format!(
+                "predicted for {columns} columns: {chosen}, the fastest with probability {score:.2}"
+            )
+        }
+    };
+    let considered = |(score, candidate): &(f64, Candidate)| Considered {
+        candidate: candidate.to_string(),
+        predicted_ms: regression.then_some(*score),
+        measured_ms: None,
+    };
+    Ok((chosen, Told { reason, considered: ranked.iter().map(considered).collect() }))
 }
 
 /// The configuration of a candidate for `problem`; `None` leaves it to the algorithm's own rules.

@@ -1,12 +1,14 @@
 //! Choosing by trial on a GPU: every algorithm as its own rules configure it, then the other
 //! configurations of those that came near the fastest.
 
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 
 use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::probe::timed;
 use gustav_cuda::{DeviceBuffer, Stream, spgemm, spmm, spmv};
+use gustav_plan::autotune::Timed;
+use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser, autotune};
 
 use super::{DeviceCsr, DeviceDense};
@@ -20,8 +22,8 @@ const NEAR: f64 = 2.0;
 #[derive(Clone, Copy)]
 pub(super) struct Trial<C> {
     algorithm: Algorithm,
-    /// None leaves it to the algorithm's own rules.
-    pub(super) config: Option<C>,
+    /// None leaves it to the algorithm's own rules; else one with its place among those tried.
+    config: Option<(usize, C)>,
 }
 
 impl<C> Trial<C> {
@@ -31,21 +33,27 @@ impl<C> Trial<C> {
     }
 }
 
-impl<C: Debug> Display for Trial<C> {
+impl<C: Copy> Trial<C> {
+    /// What configures the algorithm in a plan's options.
+    pub(super) fn config(&self) -> Option<C> {
+        self.config.map(|(_, config)| config)
+    }
+}
+
+/// As candidates of the predictor are named.
+impl<C> Display for Trial<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.config {
-            None => write!(f, "{}", self.algorithm),
-            Some(config) => write!(f, "{config:?}"),
-        }
+        let config = self.config.as_ref().map(|(place, _)| *place);
+        Candidate { algorithm: self.algorithm, config, order: None }.fmt(f)
     }
 }
 
 /// Times every algorithm of the backend on operands of the problem's shape, over plus-times;
-/// returns the fastest, and the reason.
+/// the fastest first.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
-) -> Result<(Trial<spmm::Config>, String)> {
+) -> Result<Timed<Trial<spmm::Config>>> {
     let (device, stream) = (a.device(), a.device().stream());
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let n = problem.columns;
@@ -55,7 +63,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
     let configs = |algorithm| spmm::Config::candidates(algorithm, &problem);
     fastest(spmm::catalog(), configs, |trial| {
-        let (chooser, config) = (trial.chooser(), trial.config);
+        let (chooser, config) = (trial.chooser(), trial.config());
         let options = spmm::Options { chooser, config, order: None };
         let mut plan = spmm::SpmmPlan::new(a, &problem, &options)?;
         median_seconds(stream, || plan.execute(a, one, &b, zero, &mut c, stream))
@@ -66,7 +74,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
 pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
-) -> Result<(Trial<spmv::Config>, String)> {
+) -> Result<Timed<Trial<spmv::Config>>> {
     let (device, stream) = (a.device(), a.device().stream());
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let mut x = DeviceBuffer::<T>::uninit(device, problem.inner(), "x on the device")?;
@@ -75,7 +83,7 @@ pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
     let configs = |algorithm| spmv::Config::candidates(algorithm, &problem);
     fastest(spmv::catalog(), configs, |trial| {
-        let options = spmv::Options { chooser: trial.chooser(), config: trial.config };
+        let options = spmv::Options { chooser: trial.chooser(), config: trial.config() };
         let mut plan = spmv::SpmvPlan::new(a, &problem, &options)?;
         median_seconds(stream, || plan.execute(a, one, &x, zero, &mut y, stream))
     })
@@ -86,37 +94,38 @@ pub(super) fn spgemm<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     b: &DeviceCsr<T, I, O>,
     problem: &Problem,
-) -> Result<(Algorithm, String)> {
+) -> Result<Timed<Algorithm>> {
     let stream = a.device().stream();
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let one = T::one().to_accum();
     let algorithms = spgemm::catalog().iter().map(|e| e.algorithm);
-    autotune::fastest(algorithms, |algorithm| {
+    autotune::timed(algorithms, |algorithm| {
         let chooser = Chooser::Named(*algorithm);
         let options = spgemm::Options { chooser, ..spgemm::Options::default() };
         median_seconds(stream, || spgemm::multiply(a, one, b, &problem, &options, stream).map(drop))
     })
 }
 
-fn fastest<C: Copy + Debug>(
+fn fastest<C: Copy>(
     catalog: &[Entry],
     configs: impl Fn(Algorithm) -> Vec<C>,
     mut time: impl FnMut(&Trial<C>) -> Result<f64>,
-) -> Result<(Trial<C>, String)> {
+) -> Result<Timed<Trial<C>>> {
     let own = catalog.iter().map(|e| Trial { algorithm: e.algorithm, config: None });
-    let mut times = Vec::new();
-    let (first, _) = autotune::fastest(own, |trial| {
-        let seconds = time(trial)?;
-        times.push((trial.algorithm, seconds));
-        Ok(seconds)
-    })?;
-    let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
-    let near = times.iter().filter(|(_, seconds)| *seconds <= NEAR * least);
-    let others = near.flat_map(|&(algorithm, _)| {
-        let configs = configs(algorithm).into_iter();
-        configs.map(move |config| Trial { algorithm, config: Some(config) })
-    });
-    autotune::fastest(std::iter::once(first).chain(others), time)
+    let by_rules = autotune::timed(own, &mut time)?;
+    let least = by_rules.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
+    let near = by_rules.iter().filter(|(_, seconds)| *seconds <= NEAR * least);
+    let others: Vec<_> = near
+        .flat_map(|(trial, _)| {
+            let algorithm = trial.algorithm;
+            let configs = configs(algorithm).into_iter().enumerate();
+            configs.map(move |config| Trial { algorithm, config: Some(config) })
+        })
+        .collect();
+    if others.is_empty() {
+        return Ok(by_rules);
+    }
+    Ok(by_rules.and(autotune::timed(others, time)?))
 }
 
 fn median_seconds(stream: &Stream, mut run: impl FnMut() -> Result<()>) -> Result<f64> {

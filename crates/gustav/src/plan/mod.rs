@@ -15,7 +15,7 @@ use gustav_core::{CsrView, Index, Operation, Problem, Result, Scalar};
 use gustav_cpu::Options;
 use gustav_plan::{Algorithm, Choice, Chooser, autotune};
 
-use crate::explain::{Config, facts};
+use crate::explain::{Config, Told, facts};
 use crate::{Device, Explanation};
 
 // Timed runs of a candidate, after one to warm up.
@@ -34,48 +34,47 @@ fn median_seconds(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(seconds[RUNS / 2])
 }
 
-/// The options that name the algorithm which `time` finds fastest, and the reason.
+/// The options that name the algorithm which `time` finds fastest, and what the trial says.
 fn autotuned(
     operation: Operation,
     options: &Options,
     mut time: impl FnMut(&Options) -> Result<f64>,
-) -> Result<(Options, String)> {
+) -> Result<(Options, Told)> {
     let named = |a| Options { chooser: Chooser::Named(a), ..options.clone() };
     // The triple loop is a reference: cubic time, never the fastest.
     let candidates = Algorithm::ALL
         .iter()
         .copied()
         .filter(|a| a.operations().contains(&operation) && *a != Algorithm::DenseNaive);
-    let (best, reason) = autotune::fastest(candidates, |a| {
+    let timed = autotune::timed(candidates, |a| {
         // The trials multiply by the arrays at hand.
         time(&Options { one_call: true, ..named(*a) })
     })?;
-    Ok((named(best), reason))
+    Ok((named(*timed.best()), timed.into()))
 }
 
-/// The options to plan with, those of `tune` where the device autotunes, and the tuner's reason.
+/// The options to plan with, those of `tune` where the device autotunes, and what that says.
 fn options(
     device: &Device,
-    tune: impl FnOnce() -> Result<(Options, String)>,
-) -> Result<(Options, Option<String>)> {
+    tune: impl FnOnce() -> Result<(Options, Told)>,
+) -> Result<(Options, Option<Told>)> {
     match device.chooser() {
-        Chooser::Autotune => tune().map(|(options, reason)| (options, Some(reason))),
+        Chooser::Autotune => tune().map(|(options, told)| (options, Some(told))),
         _ => Ok((device.options().clone(), None)),
     }
 }
 
-/// What a plan on the CPU says of itself; `tuned` is the autotuner's reason.
+/// What a plan on the CPU says of itself; `tuned` is what the trial says.
 fn explained<T: Scalar, I: Index, O: Index>(
     device: &Device,
     a: &CsrView<'_, T, I, O>,
     problem: &Problem,
     choice: &Choice<gustav_cpu::Config>,
-    tuned: Option<String>,
+    tuned: Option<Told>,
     workspace_bytes: usize,
 ) -> Explanation {
-    let mut choice = choice.clone().map(Config::Cpu);
-    choice.reason = tuned.unwrap_or(choice.reason);
-    Explanation::new(problem, device, facts(device, a), choice, workspace_bytes)
+    let choice = choice.clone().map(Config::Cpu);
+    Explanation::new(problem, device, facts(device, a), choice, workspace_bytes).told(tuned)
 }
 
 /// What every plan tells about itself; each has its `explanation` and its `inner` plan.

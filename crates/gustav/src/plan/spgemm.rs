@@ -6,7 +6,7 @@ use gustav_core::{
 
 use super::{accessors, autotuned, explained, median_seconds, options};
 use crate::cuda::HostSpgemm;
-use crate::explain::facts;
+use crate::explain::{Told, facts};
 use crate::{Device, Explanation};
 
 /// Two sparse matrices that [`Device::plan_spgemm`] plans for: in host memory, or in a GPU's.
@@ -124,7 +124,7 @@ pub(crate) fn tune<T: Scalar, I: Index, O: Index>(
     a: CsrView<'_, T, I, O>,
     b: CsrView<'_, T, I, O>,
     problem: &Problem,
-) -> Result<(gustav_cpu::Options, String)> {
+) -> Result<(gustav_cpu::Options, Told)> {
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     autotuned(problem.operation, device.options(), |options| {
         let mut plan = gustav_cpu::SpgemmPlan::new(a, b, &problem, options)?;

@@ -8,7 +8,7 @@ use gustav_cpu::CpuScalar;
 
 use super::{accessors, autotuned, explained, median_seconds, options};
 use crate::cuda::HostSpmm;
-use crate::explain::facts;
+use crate::explain::{Told, facts};
 use crate::{Device, Explanation};
 
 /// A sparse matrix that [`Device::plan_spmm`] plans for: in host memory, or in a GPU's.
@@ -125,7 +125,7 @@ fn tune<T: CpuScalar, I: Index, O: Index>(
     device: &Device,
     a: CsrView<'_, T, I, O>,
     problem: &Problem,
-) -> Result<(gustav_cpu::Options, String)> {
+) -> Result<(gustav_cpu::Options, Told)> {
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let n = problem.columns;
     let b = Dense::from_fn(problem.inner(), n, problem.layout_b, |_, _| T::one())?;

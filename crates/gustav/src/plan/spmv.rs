@@ -7,7 +7,7 @@ use gustav_core::{
 
 use super::{accessors, autotuned, explained, median_seconds, options};
 use crate::cuda::HostSpmv;
-use crate::explain::facts;
+use crate::explain::{Told, facts};
 use crate::{Device, Explanation};
 
 /// A sparse matrix that [`Device::plan_spmv`] plans for: in host memory, or in a GPU's.
@@ -118,7 +118,7 @@ fn tune<T: Scalar, I: Index, O: Index>(
     device: &Device,
     a: CsrView<'_, T, I, O>,
     problem: &Problem,
-) -> Result<(gustav_cpu::Options, String)> {
+) -> Result<(gustav_cpu::Options, Told)> {
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let x = try_collect((0..problem.inner()).map(|_| T::one()), "x")?;
     let mut y = try_collect((0..problem.output_rows()).map(|_| T::zero()), "y")?;
