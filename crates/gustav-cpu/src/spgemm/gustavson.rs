@@ -13,7 +13,7 @@ use gustav_core::{Arith, Csr, Error, Index, Result, Scalar, Semiring};
 
 use super::accumulator::{Accumulator, Needs};
 use super::assemble::{Assembly, Chunk, Target};
-use super::row::{Job, LONG};
+use super::row::{Job, LONG, SHORT};
 use super::units::Unit;
 use super::vector::{self, Vector};
 use crate::Threads;
@@ -357,13 +357,14 @@ unsafe fn unit_body<S: Semiring<T::Accum>, V: Vector, T: Scalar, I: Index, J: In
         return;
     }
     accumulator.slots.reserve(unit.bound);
-    if !job.sorted && job.layout.far && unit.longest < LONG as u64 && !entries.drop_zeros {
+    if !job.sorted && unit.longest < LONG && !entries.drop_zeros {
         // SAFETY: the unit's bound leaves room for every row.
         chunk.len =
             unsafe { job.meet::<S>(unit.rows.clone(), &mut accumulator.slots, columns, sums, end) };
         accumulator.slots.note(chunk.len, unit.products);
         return;
     }
+    let short = job.sorted && unit.longest < SHORT;
     let mut len = 0;
     for row in unit.rows.clone() {
         if job.a.row_range(row).is_empty() {
@@ -373,7 +374,11 @@ unsafe fn unit_body<S: Semiring<T::Accum>, V: Vector, T: Scalar, I: Index, J: In
         // SAFETY: the unit's bound leaves room for every row.
         unsafe {
             let (columns, sums) = (columns.add(len), sums.add(len));
-            let mut n = job.compute::<S, V>(row, accumulator, columns, sums);
+            let mut n = if short {
+                job.meet_sorted::<S, V>(row, accumulator, columns, sums)
+            } else {
+                job.compute::<S, V>(row, accumulator, columns, sums)
+            };
             if entries.drop_zeros {
                 n = drop_zeros::<S, _>(entries.alpha, columns, sums, n);
             }

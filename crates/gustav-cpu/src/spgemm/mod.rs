@@ -1,10 +1,10 @@
 //! SpGEMM: C = α·op(A)·B ⊕ β·D, everything in CSR.
 //!
 //! One file per algorithm: `dense_naive`, `hash_rows` and `gustavson`. The last is made of
-//! `units` (which rows are mine), `layout` (how columns lie), `row` (one row of C), `slots` (rows in
-//! the order of their columns), `accumulator` (where sums are kept),
-//! `vector` (the instruction sets), `assemble` (rows of C to their final place) and `refill`
-//! (new values under a known pattern).
+//! `units` (which rows are mine), `clusters` (how columns lie), `row` (one row of C), `slots` (rows
+//! in the order in which columns are met), `accumulator` (where sums are kept), `vector` (the
+//! instruction sets), `assemble` (rows of C to their final place) and `refill` (new values under a
+//! known pattern).
 
 mod accumulator;
 mod add;
@@ -13,11 +13,11 @@ mod assemble;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avx512_sort;
+mod clusters;
 mod columns;
 mod dense_naive;
 mod gustavson;
 mod hash_rows;
-mod layout;
 mod plan;
 mod published;
 mod radix;

@@ -8,7 +8,7 @@ use gustav_plan::{Algorithm, Choice};
 use super::accumulator::Needs;
 use super::columns::Columns;
 use super::gustavson::{self, Entries, Product, Workers};
-use super::row::Job;
+use super::row::{Job, LONG, SHORT};
 use super::units::Analysis;
 use super::{add, choose, published, refill};
 use crate::fingerprint::Fingerprint;
@@ -138,9 +138,11 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 
     /// The parts of the accumulators that a product uses.
     fn needs(&self) -> Needs {
-        let (sorted, long) = (self.problem.sorted, self.analysis.has_long_rows());
-        let dense = sorted || long || !self.analysis.layout.far;
-        Needs { sums: dense, flags: dense, lists: sorted, slots: !sorted }
+        let (sorted, units) = (self.problem.sorted, &self.analysis.units);
+        let short = if sorted { SHORT } else { LONG };
+        let dense = units.iter().any(|unit| unit.longest >= short);
+        let slots = !sorted || units.iter().any(|unit| unit.longest < SHORT);
+        Needs { sums: dense, flags: dense, lists: sorted, slots }
     }
 
     /// Computes C = α·op(A)·B as a new matrix. `a` and `b` have the patterns that the plan was
@@ -333,7 +335,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Parts<'a, T, I, O> {
                 canonical: self.analysis.canonical,
                 ranges: self.analysis.ranges.as_deref(),
                 sorted: self.problem.sorted,
-                layout: self.analysis.layout,
+                clustered: self.analysis.clustered,
             },
             needs: self.needs,
             entries: Entries {

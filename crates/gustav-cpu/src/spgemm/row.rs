@@ -5,7 +5,6 @@ use std::ops::Range;
 use gustav_core::{CsrView, Index, Scalar, Semiring};
 
 use super::accumulator::Accumulator;
-use super::layout::Layout;
 use super::vector::Vector;
 
 /// The operands and what is wanted of their product.
@@ -18,7 +17,8 @@ pub(super) struct Job<'a, T: Scalar, I: Index, J: Index, O: Index> {
     /// Smallest and largest column of every row of B, where B is not canonical.
     pub ranges: Option<&'a [[u32; 2]]>,
     pub sorted: bool,
-    pub layout: Layout,
+    /// Whether columns of B mostly have close neighbours.
+    pub clustered: bool,
 }
 
 /// What is known of a row of C before it is computed.
@@ -35,11 +35,14 @@ pub(super) struct Facts {
 // Draining looks at every flag between the first and the last column. Up to this many columns
 // per product it costs less than listing the columns that were met and sorting them.
 const SCAN: usize = 112;
-// The same where columns may stay in the order in which they were met, and for rows of `LONG`
-// products whose columns come in clusters, between which draining skips whole blocks.
-pub(super) const UNSORTED_SCAN: usize = 4;
+// The same where columns may stay in the order in which they were met, and where they come in
+// clusters, between which draining skips whole blocks.
+const UNSORTED_SCAN: usize = 4;
 const CLUSTERED_SCAN: usize = 32;
+// Unsorted rows of fewer products are never drained.
 pub(super) const LONG: usize = 128;
+// Where no row has as many products, sorted rows are not drained either.
+pub(super) const SHORT: usize = 32;
 
 // Rows of B without gaps are added as vectors from this length on.
 const RUN: usize = 16;
@@ -92,11 +95,11 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
     /// Columns per product up to which a row of that many products is drained.
     #[inline(always)]
     fn scan(&self, products: usize) -> usize {
-        match (products >= LONG, self.layout) {
+        match products {
             _ if self.sorted => SCAN,
-            (true, Layout { clustered: true, .. }) => CLUSTERED_SCAN,
-            (false, Layout { far: true, .. }) => 0,
-            _ => UNSORTED_SCAN,
+            LONG.. if self.clustered => CLUSTERED_SCAN,
+            LONG.. => UNSORTED_SCAN,
+            _ => 0,
         }
     }
 

@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use gustav_core::{Buffer, Index, Result, Scalar, Semiring};
 
-use super::row::Job;
+use super::accumulator::Accumulator;
+use super::row::{Job, SHORT};
+use super::vector::Vector;
 
 /// The place of every column, of one thread.
 pub(super) struct Slots {
@@ -64,6 +66,44 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
             } else {
                 self.meet_rows::<S, false>(rows, slots, to_columns, to_sums, end)
             }
+        }
+    }
+
+    /// Computes row `row` of less than [`SHORT`] products with its columns in ascending order, and
+    /// returns how many entries there are.
+    ///
+    /// # Safety
+    /// As [`Job::meet`]; the accumulator's list and slots have room for all columns of B.
+    #[inline(always)]
+    pub unsafe fn meet_sorted<S: Semiring<T::Accum>, V: Vector>(
+        &self,
+        row: usize,
+        accumulator: &mut Accumulator<T::Accum>,
+        to_columns: *mut u32,
+        to_sums: *mut T::Accum,
+    ) -> usize {
+        let Accumulator { slots, list, spare, .. } = accumulator;
+        let stamp = slots.stamp;
+        // SAFETY: promised by the caller; the row writes `n` entries, whose columns have their
+        // places below `n`, unless it is a copy of a row in order.
+        unsafe {
+            let n = self.meet::<S>(row..row + 1, slots, to_columns, to_sums, |_, _| {});
+            if slots.stamp == stamp {
+                return n;
+            }
+            let columns = std::slice::from_raw_parts_mut(to_columns, n);
+            let sums = std::slice::from_raw_parts_mut(to_sums, n);
+            let mut met = [S::zero(); SHORT];
+            met[..n].copy_from_slice(sums);
+            let list = &mut list[..n];
+            list.copy_from_slice(columns);
+            V::sort(list, &mut spare[..n]);
+            for ((column, sum), from) in columns.iter_mut().zip(sums).zip(list) {
+                *column = *from;
+                let place = slots.places.get_unchecked(*from as usize).wrapping_sub(stamp);
+                *sum = met[place as usize];
+            }
+            n
         }
     }
 
@@ -152,7 +192,6 @@ mod tests {
     use gustav_core::{Csr, PlusTimes};
 
     use super::*;
-    use crate::spgemm::layout::Layout;
 
     #[test]
     fn rows_are_told_apart_even_when_stamps_run_out() {
@@ -160,9 +199,8 @@ mod tests {
             Csr::new(3, 3, vec![0, 3, 5, 6], vec![0, 1, 2, 2, 0, 1], vec![1i64; 6]).unwrap();
         let b: Csr<i64> =
             Csr::new(3, 5, vec![0, 2, 2, 5], vec![1, 4, 0, 1, 3], vec![1, 2, 3, 4, 5]).unwrap();
-        let layout = Layout { far: true, clustered: false };
         let (a, b) = (a.view(), b.view());
-        let job = Job { a, b, canonical: true, ranges: None, sorted: false, layout };
+        let job = Job { a, b, canonical: true, ranges: None, sorted: false, clustered: false };
         for fresh in [false, true] {
             for stamp in [1, u32::MAX - 20, u32::MAX - 9, u32::MAX - 8, u32::MAX] {
                 let mut slots = Slots::new(5).unwrap();

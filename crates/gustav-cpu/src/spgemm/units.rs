@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar, parallel};
 
-use super::layout::Layout;
-use super::row::LONG;
+use super::clusters::clustered;
 use crate::schedule;
 
 /// Consecutive rows of C that one thread computes in one go.
@@ -19,7 +18,7 @@ pub(super) struct Unit {
     /// Whether a row of C is more than one scaled row of B, so that it takes an accumulator.
     pub merges: bool,
     /// Most products of a row.
-    pub longest: u64,
+    pub longest: usize,
 }
 
 impl Unit {
@@ -42,7 +41,8 @@ pub(super) struct Analysis {
     pub canonical: bool,
     /// Smallest and largest column of every row of B, where B is not canonical.
     pub ranges: Option<Buffer<[u32; 2]>>,
-    pub layout: Layout,
+    /// Whether columns of B mostly have close neighbours.
+    pub clustered: bool,
 }
 
 impl Analysis {
@@ -65,20 +65,14 @@ impl Analysis {
         if !canonical {
             units.iter_mut().for_each(|unit| unit.merges = true);
         }
-        let ranges = if canonical { None } else { Some(column_ranges(b)?) };
         Ok(Analysis {
             products,
             bound: units.iter().map(|u| u.bound as u128).sum(),
             units,
             canonical,
-            layout: Layout::of(a, b, ranges.as_deref()),
-            ranges,
+            clustered: clustered(a, b),
+            ranges: if canonical { None } else { Some(column_ranges(b)?) },
         })
-    }
-
-    /// Whether any row of C takes [`LONG`] products.
-    pub fn has_long_rows(&self) -> bool {
-        self.units.iter().any(|unit| unit.longest >= LONG as u64)
     }
 }
 
@@ -114,7 +108,7 @@ fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
         unit.bound += bound;
         unit.products += products;
         unit.merges |= filled > 1;
-        unit.longest = unit.longest.max(products);
+        unit.longest = unit.longest.max(usize::try_from(products).unwrap_or(usize::MAX));
     }
     if !unit.rows.is_empty() {
         units.push(unit);
