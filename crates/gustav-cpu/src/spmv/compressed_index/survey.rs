@@ -37,6 +37,10 @@ impl Cost {
     const fn gather(width: usize) -> usize {
         width + 2
     }
+    /// Turning a vector of values: a register holds fewer columns of longer ones.
+    const fn turn(width: usize) -> usize {
+        48 / width
+    }
     const fn flat(width: usize) -> usize {
         Self::gather(width) + 18
     }
@@ -159,7 +163,7 @@ fn slices<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> O
     let Limits { width, masks } = limits;
     let lengths = slice_lengths(a, &rows, width);
     let vectors: usize = lengths.clone().sum();
-    let cost = vectors * (Cost::gather(width) + 3) + lengths.len() * Cost::SLICE;
+    let cost = vectors * (Cost::gather(width) + Cost::turn(width)) + lengths.len() * Cost::SLICE;
     (masks && !a.entries(&rows).is_empty()).then_some(Slices { codes: vectors * width, cost })
 }
 
