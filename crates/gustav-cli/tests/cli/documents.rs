@@ -44,7 +44,7 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
         ("info a.mtx --features", "info", &["--features"]),
         ("info a.mtx --features --sample 9", "info", &["--features"]),
         ("plan a.mtx --columns 4", "plan", &[]),
-        ("plan a.mtx --operation spgemm --quiet", "plan", &[]),
+        ("plan a.mtx --operation spgemm --quiet --measure", "plan", &[]),
         ("generate diagonal:3 -o d.mtx", "generate", &[]),
         ("convert a.mtx b.npz", "convert", &[]),
         ("devices", "devices", &[]),

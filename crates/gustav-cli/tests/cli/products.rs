@@ -234,6 +234,22 @@ fn plan_explains_without_running() {
 }
 
 #[test]
+fn plan_measures_every_candidate_when_asked() {
+    let folder = Folder::new();
+    for (operation, one) in
+        [("spmm --columns 3", "csb"), ("spmv", "merge-path"), ("spgemm", "hash-rows")]
+    {
+        let line = format!("plan gen:grid5:9x9 --operation {operation} --json");
+        assert_eq!(folder.json(&line)["candidates"].as_array().map(Vec::len), Some(0));
+        let told = folder.json(&format!("{line} --measure"));
+        let all = told["candidates"].as_array().expect("candidates");
+        let ms: Vec<f64> = all.iter().filter_map(|c| c["measured_ms"].as_f64()).collect();
+        assert!(ms.len() == all.len() && ms.is_sorted() && ms[0] > 0.0, "{told}");
+        assert!(all.iter().any(|c| c["candidate"] == one), "{told}");
+    }
+}
+
+#[test]
 fn a_seed_gives_the_same_product_again() {
     let folder = Folder::new();
     let norm = |seed| {

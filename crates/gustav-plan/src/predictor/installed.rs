@@ -6,8 +6,13 @@ use gustav_core::{Error, Result};
 
 use super::Model;
 
-/// Texts of model files, by device and columns of B.
-const SHIPPED: &[(&str, usize, &str)] = &[];
+/// Texts of model files, by device and columns of B; trained on suite `catalog`.
+const SHIPPED: &[(&str, usize, &str)] = &[
+    ("NVIDIA H200", 32, include_str!("../../models/nvidia-h200-32.json")),
+    ("NVIDIA H200", 64, include_str!("../../models/nvidia-h200-64.json")),
+    ("NVIDIA H200", 128, include_str!("../../models/nvidia-h200-128.json")),
+    ("NVIDIA H200", 256, include_str!("../../models/nvidia-h200-256.json")),
+];
 
 impl Model {
     /// The model that is shipped for `device` and the nearest number of columns.

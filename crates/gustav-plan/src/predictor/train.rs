@@ -102,7 +102,16 @@ pub fn train(
         }
         pass(k + 1);
     }
+    round(&mut model);
     model
+}
+
+/// Rounds what was learnt to six decimals, which keeps files small.
+fn round(model: &mut Model) {
+    let of_layers =
+        model.layers.iter_mut().flat_map(|l| l.weights.iter_mut().flatten().chain(&mut l.bias));
+    let all = of_layers.chain(&mut model.mean).chain(&mut model.deviation);
+    all.for_each(|x| *x = (*x * 1e6).round() / 1e6);
 }
 
 /// What the network sees of a matrix and should say.
