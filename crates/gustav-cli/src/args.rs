@@ -160,8 +160,8 @@ pub struct Choice {
     /// threads
     #[arg(long)]
     pub deterministic: bool,
-    /// No operand holds NaN or infinity: algorithms may multiply zeros that are not stored (dense,
-    /// tensor, on GPUs)
+    /// No operand holds NaN or infinity: algorithms may multiply zeros that are not stored (dense, on
+    /// GPUs)
     #[arg(long)]
     pub finite: bool,
     /// Factors in f32 may be rounded to TF32, which misses the error bound of f32 (dense, tensor, on

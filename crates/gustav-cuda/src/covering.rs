@@ -139,21 +139,24 @@ fn padded() -> Vec<(usize, Request)> {
     for (i, dtype) in [DType::F32, DType::F64, DType::F16, DType::Bf16].into_iter().enumerate() {
         requests.push((i, dense::request(dtype, wide[i % 2], wide[i / 2], i % 2 == 0)));
     }
-    for (i, dtype) in [DType::F16, DType::Bf16, DType::F32].into_iter().enumerate() {
+    for (i, dtype) in [DType::F16, DType::Bf16, DType::F32, DType::F64].into_iter().enumerate() {
         for (j, share) in [1, 2, 4].into_iter().enumerate() {
+            let panel = [64, 16, 32][(i + j) % 3].min(256 / dtype.bytes() as u32);
             let variant = tensor::Variant {
-                config: tensor::Config { panel: [64, 16, 32][(i + j) % 3], warps: 4, share },
+                config: tensor::Config { panel, warps: 4, share, resident: 384 },
                 dtype,
-                out: if j == 1 { DType::F32 } else { dtype },
+                out: if j == 1 && dtype != DType::F64 { DType::F32 } else { dtype },
+                index: wide[j % 2],
                 offset: wide[j % 2],
                 word: wide[i % 2],
                 position: wide[j % 2],
-                vector: [16 / dtype.bytes() as u32, 1, 2][j],
+                stride: wide[(i + j) % 2],
+                vector: [16 / dtype.bytes() as u32, 1, 2][j].min(panel / 8),
             };
             // f16 alone goes back to the first target.
             let turn = if i == 0 { j } else { 1 + (i + j) % 4 };
             requests.push((turn, variant.request()));
-            requests.push((turn, variant.blocks(wide[j % 2])));
+            requests.push((turn, variant.blocks()));
         }
     }
     for (i, index) in wide.into_iter().enumerate() {
@@ -228,6 +231,7 @@ fn requests() -> Vec<(usize, Request)> {
                     position: index(i),
                     semiring,
                     search: j % 2 == 1,
+                    wide_a: i % 2 == 0,
                 };
                 requests.push((i + 2 * j + 2, variant.request()));
             }

@@ -1,8 +1,8 @@
 // row_similarity: how much of B's reading neighbouring rows could share.
 //
-// One thread a sample: rows are merged in aligned blocks of 2, 3 and 4 rows, as row_blocks.cu would,
-// up to MOST columns of each.
-//   counts = nonzeros and distinct columns of the blocks of 2 | of 3 | of 4
+// One thread a sample: rows are merged in aligned blocks, as row_blocks.cu would, up to MOST columns.
+//   grid.x -> samples     grid.y -> blocks of 2, 3, 4 and 8 rows
+//   counts = nonzeros and distinct columns of the blocks of 2 | of 3 | of 4 | of 8
 #include "schedule/row_blocks.cuh"
 
 using Index = GUSTAV_INDEX;
@@ -38,7 +38,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) row_similarity(const Argumen
     if (i >= args.samples) return;
     // Spread over the matrix, in whole blocks of every height.
     const u64 row = i * (args.rows / args.samples);
-    sample<2>(args, row, args.counts);
-    sample<3>(args, row, args.counts + 2);
-    sample<4>(args, row, args.counts + 4);
+    u64 *counts = args.counts + 2 * blockIdx.y;
+    switch (blockIdx.y) {
+        case 0: return sample<2>(args, row, counts);
+        case 1: return sample<3>(args, row, counts);
+        case 2: return sample<4>(args, row, counts);
+        default: return sample<8>(args, row, counts);
+    }
 }

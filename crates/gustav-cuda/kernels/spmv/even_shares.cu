@@ -1,21 +1,22 @@
 // even-shares: y = alpha A x + beta y, A in CSR. Ours.
 //
 // Idea: every CTA takes an equal share of rows' starts and nonzeros (schedule/even_shares.cuh),
-// whatever the rows are. Its products are made one a thread, coalesced, and left in shared memory;
-// then every thread sums ITEMS neighbours there, so that a hub costs no more than the same nonzeros in
-// short rows.
+// whatever the rows are, and every thread ITEMS neighbours of the share's nonzeros, so that a hub costs
+// no more than the same nonzeros in short rows.
 //
-//   products   a a a b b b b b b c e e e e e f f f f g ...   nonzero k THREADS + t by thread t, round k
-//   last       . . ^ . . . . . ^ ^ . . . . ^ . . . ^ . ...   a bit each, set by the rows' owners
-//   sums       |   thread 0    |   thread 1    |   ...       ITEMS each; at ^ the sum replaces the product
-//   y                                                        rows one a thread, from the places ^
+//   nonzeros   . a a a b b|b b b b c e|e e e e f f|f f g ...   ITEMS a thread, from an aligned place on
+//   last       . . . ^ . .|. . . ^ ^ .|. . . ^ . .|. ^ . ...   a bit each, set by the rows' owners
+//   sums       .     ^    |      ^ ^  |      ^    |  ^         kept at ^
+//   y                                                          rows one a thread, from the places ^
 //
 // What is open at a thread's last nonzero is carried on by a scan over the CTA that begins anew at every
-// thread with a ^. Of a row in several shares, each puts its sum aside, in the slots 2 share (the row
-// began before) and 2 share + 1; the last to come adds them, in their order.
+// thread with a ^. Of a row in two shares, the first to come leaves its sum in exchange for nothing, the
+// other takes it. Of a row in more, each puts its sum aside, in the slots 2 share (the row began before)
+// and 2 share + 1; the last to come adds them. Either way in their order.
 //
 // Where shares begin is searched by `even_shares_boundaries` once for a pattern, or in the launch itself.
-// Invariant: `arrivals` is zero between launches; launches of one plan do not overlap.
+// Invariant: between launches, `arrivals` is zero and `exchange` has all bits set; launches of one plan do
+// not overlap.
 #include "common/epilogue.cuh"
 #include "schedule/even_shares.cuh"
 
@@ -29,16 +30,19 @@ using Position = GUSTAV_POSITION;  // u32 when A has fewer than 2^31 rows and no
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int ITEMS = GUSTAV_ITEMS;
 constexpr bool SEARCH = GUSTAV_SEARCH;  // whether shares look for their own beginning
+constexpr bool WIDE_A = GUSTAV_WIDE_A;  // arrays of A begin at multiples of 16 bytes
 constexpr int WARP = 32;
 constexpr int WARPS = THREADS / WARP;
 constexpr u32 ALL = 0xffffffffu;
-constexpr Position WORK = THREADS * ITEMS;
-// Neighbours that move between registers and shared memory at once, and how many of them a thread has.
-constexpr int WIDE = 16 / sizeof(Accum);
-constexpr int UNITS = ITEMS / WIDE;
+// Neighbours of A that are loaded at once, from a multiple of as many on.
+constexpr int CHUNK = 4;
+constexpr int CHUNKS = ITEMS / CHUNK;
+constexpr int PLACES = THREADS * ITEMS;
+// Items of a share: wherever its first nonzero is in a chunk, the others have places.
+constexpr Position WORK = PLACES - CHUNK;
 static_assert(THREADS % WARP == 0, "whole warps");
-static_assert(ITEMS % WIDE == 0 && UNITS <= 8 && (UNITS & (UNITS - 1)) == 0, "whole units");
-static_assert(ITEMS <= WARP && (ITEMS & (ITEMS - 1)) == 0, "a thread's bits lie in one word");
+static_assert(ITEMS % CHUNK == 0 && ITEMS <= WARP && (ITEMS & (ITEMS - 1)) == 0,
+              "whole chunks, and a thread's bits lie in one word");
 
 struct Arguments {
     const Offset *offsets;
@@ -48,6 +52,7 @@ struct Arguments {
     Value *y;
     Position *boundaries;  // one more than shares
     Accum *partials;       // two a share
+    Accum *exchange;       // the sum that came first of a row in two shares, at the first of them
     u32 *arrivals;         // parts of a row that have come, at its first share
     u64 rows;
     u64 nonzeros;
@@ -95,23 +100,58 @@ __device__ __forceinline__ void write_row(const Arguments &args, u64 row, Accum 
     finish<Ring>(total, from_bits<Accum>(args.alpha), from_bits<Accum>(args.beta), args.y + row);
 }
 
-// `sum` is one part of a row that lies in several shares; of their CTAs, the last adds the parts, by a
-// warp.
-__device__ __forceinline__ void meet(const Arguments &args, u64 share, u64 row, Accum sum,
-                                     int lane) {
-    const u64 begin = ((u64)__ldg(args.offsets + row) + row) / WORK;
-    const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) / WORK;
-    bool last = false;
-    if (lane == 0) {
-        args.partials[2 * share + (share == begin ? 1 : 0)] = sum;
-        const u32 others = (u32)(end - begin);
-        last = ptx::arrive(args.arrivals + begin, others) == others;
+// The sum of the one CTA that has come before, of two. All that they tell one another is exchanged at
+// once, so that no fence is needed. Words with all bits set mean nothing: a NaN, which others can stand
+// for; integers have none to spare.
+template <class A>
+struct Exchange {
+    static constexpr bool POSSIBLE = false;
+    static __device__ bool take(A *, A, A &) { return false; }
+};
+template <class A, class Word, Word NOT_A_NUMBER>
+struct ExchangeAs {
+    static constexpr bool POSSIBLE = true;
+    // Leaves `sum` at `place` and is false, or takes what is there.
+    static __device__ __forceinline__ bool take(A *place, A sum, A &other) {
+        Word word = NOT_A_NUMBER;
+        if (sum == sum) memcpy(&word, &sum, sizeof(A));
+        Word *const words = reinterpret_cast<Word *>(place);
+        const Word found = atomicExch(words, word);
+        if (found == ~(Word)0) return false;
+        *words = ~(Word)0;
+        memcpy(&other, &found, sizeof(A));
+        return true;
     }
-    if (!__shfl_sync(ALL, (int)last, 0)) return;
+};
+template <>
+struct Exchange<f32> : ExchangeAs<f32, u32, 0x7fc00000u> {};
+template <>
+struct Exchange<f64> : ExchangeAs<f64, u64, 0x7ff8000000000000ull> {};
+
+// `sum` is one part of a row that lies in several shares, from item `begin` to item `end`; of their CTAs,
+// the last adds the parts, by a warp.
+__device__ __forceinline__ void meet(const Arguments &args, u64 share, u64 row, Position begin,
+                                     Position end, Accum sum, int lane) {
+    const u64 first = (begin + (Position)row) / WORK, last = (end + (Position)row) / WORK;
+    if constexpr (Exchange<Accum>::POSSIBLE)
+        if (last - first == 1) {
+            Accum other;
+            if (lane == 0 && Exchange<Accum>::take(args.exchange + first, sum, other))
+                write_row(args, row, share == first ? Ring::add(sum, other) : Ring::add(other, sum));
+            return;
+        }
+    bool is_last = false;
+    if (lane == 0) {
+        args.partials[2 * share + (share == first ? 1 : 0)] = sum;
+        const u32 others = (u32)(last - first);
+        is_last = ptx::arrive(args.arrivals + first, others) == others;
+    }
+    if (!__shfl_sync(ALL, (int)is_last, 0)) return;
     sum = Ring::zero();
-    for (u64 i = begin + lane; i <= end; i += WARP)
+#pragma unroll 1
+    for (u64 i = first + lane; i <= last; i += WARP)
         sum = Ring::add(sum, tile::load_shared_by_all<Accum, 1>(args.partials + 2 * i +
-                                                                (i == begin ? 1 : 0))
+                                                                (i == first ? 1 : 0))
                                  .at[0]);
 #pragma unroll
     for (int distance = WARP / 2; distance > 0; distance /= 2)
@@ -119,94 +159,111 @@ __device__ __forceinline__ void meet(const Arguments &args, u64 share, u64 row, 
     if (lane == 0) write_row(args, row, sum);
 }
 
-// The place of a share's nonzero `i` in shared memory: threads that read their neighbours, a unit
-// each, meet no bank twice.
-__device__ __forceinline__ u32 place(u32 i) {
-    const u32 unit = i / WIDE;
-    return (unit ^ (unit >> 3 & (UNITS - 1))) * WIDE + i % WIDE;
+// CHUNK neighbours of an array of A; of the last, those before `end` alone.
+template <class T>
+__device__ __forceinline__ tile::Pack<T, CHUNK> load_chunk(const T *array, Position at,
+                                                           Position end) {
+    if (WIDE_A && at + CHUNK <= end) return tile::load<T, CHUNK>(array + at);
+    tile::Pack<T, CHUNK> chunk;
+#pragma unroll
+    for (int u = 0; u < CHUNK; ++u)
+        if (at + u < end) chunk.at[u] = tile::load<T, 1>(array + at + u).at[0];
+    return chunk;
+}
+
+// What the first `warps` warps carry out of their last row end, and what runs on from there.
+__device__ __forceinline__ Accum carried(const Accum (&open)[WARPS], const bool (&closes)[WARPS],
+                                         int warps, int lane) {
+    const bool there = lane < warps;
+    const u32 closed = __ballot_sync(ALL, there && closes[lane]);
+    const int from = closed == 0 ? 0 : 31 - __clz(closed);
+    Accum sum = there && lane >= from ? open[lane] : Ring::zero();
+#pragma unroll
+    for (int distance = 1; distance < WARPS; distance *= 2)
+        sum = Ring::add(sum, __shfl_xor_sync(ALL, sum, distance));
+    return __shfl_sync(ALL, sum, 0);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     even_shares(const __grid_constant__ Arguments args) {
-    __shared__ alignas(16) Accum sums[WORK];
-    __shared__ u32 ends[WORK / 32];
+    __shared__ Accum sums[PLACES];
+    __shared__ u32 ends[PLACES / 32];
     __shared__ Accum open[WARPS];
     __shared__ bool closes[WARPS];
     __shared__ Position found[2];
     const u64 share = blockIdx.x;
     const u32 thread = threadIdx.x;
     const int lane = thread % WARP, warp = thread / WARP;
-    if (thread < WORK / 32) ends[thread] = 0;
-    if constexpr (SEARCH)
+    if constexpr (SEARCH) {
         for (int side = warp; side < 2; side += WARPS) {
             const Position word = boundary(args, share + side, lane).word();
             if (lane == 0) found[side] = word;
         }
-    __syncthreads();
+        __syncthreads();
+    }
     const Boundary from = Boundary::of(SEARCH ? found[0] : __ldg(args.boundaries + share));
     const Boundary to = Boundary::of(SEARCH ? found[1] : __ldg(args.boundaries + share + 1));
+    const Position nonzeros = args.nonzeros;
     const Position item = (Position)share * WORK;
-    const Position all = (Position)args.rows + (Position)args.nonzeros;
     const Position first = from.nonzero(item);
-    const Position last = to.nonzero(share + 1 == args.shares ? all : item + WORK);
+    const Position last =
+        to.nonzero(share + 1 == args.shares ? (Position)args.rows + nonzeros : item + WORK);
     const Position after = to.begun ? to.row + 1 : to.row;  // one past the last row
-    const u32 count = (u32)(last - first);
+    const Position base = first & ~(Position)(CHUNK - 1);   // has place 0
+    const u32 run = thread * ITEMS;                         // my first place
 
-    // Products, and where rows end.
-    {
-        Index column[ITEMS];
-        tile::Pack<Value, 1> a[ITEMS], x[ITEMS];
+    tile::Pack<Index, CHUNK> column[CHUNKS];
+    tile::Pack<Value, CHUNK> a[CHUNKS];
+    if (base + run < last) {
 #pragma unroll
-        for (int k = 0; k < ITEMS; ++k) {
-            const u32 at = k * THREADS + thread;
-            if (at >= count) continue;
-            column[k] = __ldg(args.indices + first + at);
-            a[k] = tile::load<Value, 1>(args.values + first + at);
+        for (int c = 0; c < CHUNKS; ++c) {
+            column[c] = load_chunk<Index>(args.indices, base + run + c * CHUNK, nonzeros);
+            a[c] = load_chunk<Value>(args.values, base + run + c * CHUNK, nonzeros);
         }
-        Position row = from.row + thread, begin = 0, end = 0;
+    }
+    Position begin = 0, end = 0;
+    if (from.row + thread < after)
+        begin = __ldg(args.offsets + from.row + thread), end = __ldg(args.offsets + from.row + thread + 1);
+    // Thread 0 has the row that began before.
+    const Position my_begin = begin, my_end = end;
+    Position tail_begin = 0, tail_end = 0;
+    if (to.begun && warp == WARPS - 1)
+        tail_begin = __ldg(args.offsets + to.row), tail_end = __ldg(args.offsets + to.row + 1);
+    if (thread < PLACES / 32) ends[thread] = 0;
+    __syncthreads();
+
+    tile::Pack<Value, 1> x[ITEMS];
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) {
+        const Position at = base + run + j;
+        if (at >= first && at < last)
+            x[j] = tile::load<Value, 1>(args.x + (u64)column[j / CHUNK].at[j % CHUNK]);
+    }
+    // Where rows end.
+#pragma unroll 1
+    for (Position row = from.row + thread; row < after;) {
+        const u32 place = (u32)(end - 1 - base);
+        if (begin < end && end <= last) atomicOr(&ends[place / 32], 1u << place % 32);
+        row += THREADS;
         if (row < after) begin = __ldg(args.offsets + row), end = __ldg(args.offsets + row + 1);
-#pragma unroll
-        for (int k = 0; k < ITEMS; ++k)
-            if (k * THREADS + thread < count)
-                x[k] = tile::load<Value, 1>(args.x + (u64)column[k]);
-        while (row < after) {
-            const u32 at = (u32)(end - 1 - first);
-            if (begin < end && end <= last) atomicOr(&ends[at / 32], 1u << at % 32);
-            row += THREADS;
-            if (row < after) begin = __ldg(args.offsets + row), end = __ldg(args.offsets + row + 1);
-        }
-#pragma unroll
-        for (int k = 0; k < ITEMS; ++k) {
-            if (k * THREADS >= count) break;
-            const bool live = k * THREADS + thread < count;
-            sums[place(k * THREADS + thread)] =
-                live ? Ring::mul_add(widen(a[k].at[0]), widen(x[k].at[0]), Ring::zero())
-                     : Ring::zero();
-        }
     }
     __syncthreads();
 
     // The sums of rows that end in my run, but for what is carried into the first of them.
-    const u32 run = thread * ITEMS;
     const u32 mine = (ends[run / 32] >> run % 32) & (ALL >> (32 - ITEMS));
     const int first_end = __ffs(mine) - 1;
     Accum sum = Ring::zero(), head = Ring::zero();
-    if (run < count) {
-        tile::Pack<Accum, ITEMS> run_of;
 #pragma unroll
-        for (int q = 0; q < UNITS; ++q)
-            reinterpret_cast<tile::Pack<Accum, WIDE> *>(&run_of)[q] =
-                *reinterpret_cast<const tile::Pack<Accum, WIDE> *>(&sums[place(run + q * WIDE)]);
-#pragma unroll
-        for (int j = 0; j < ITEMS; ++j) {
-            sum = Ring::add(sum, run_of.at[j]);
-            if (mine >> j & 1) {
-                if (j == first_end)
-                    head = sum;
-                else
-                    sums[place(run + j)] = sum;
-                sum = Ring::zero();
-            }
+    for (int j = 0; j < ITEMS; ++j) {
+        const Position at = base + run + j;
+        if (at >= first && at < last)
+            sum = Ring::mul_add(widen(a[j / CHUNK].at[j % CHUNK]), widen(x[j].at[0]), sum);
+        if (mine >> j & 1) {
+            if (j == first_end)
+                head = sum;
+            else
+                sums[run + j] = sum;
+            sum = Ring::zero();
         }
     }
 
@@ -223,28 +280,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     if (lane == 0) carry = Ring::zero();
     if (lane == WARP - 1) open[warp] = sum, closes[warp] = closing != 0;
     __syncthreads();
-    if (mine != 0) {
-        if ((closing & ((1u << lane) - 1)) == 0) {
-            Accum warps = Ring::zero();
-            for (int w = 0; w < warp; ++w) warps = closes[w] ? open[w] : Ring::add(warps, open[w]);
-            carry = Ring::add(warps, carry);
+    if (closing != 0) {
+        const Accum warps = carried(open, closes, warp, lane);
+        if (mine != 0) {
+            if ((closing & ((1u << lane) - 1)) == 0) carry = Ring::add(warps, carry);
+            sums[run + first_end] = Ring::add(carry, head);
         }
-        sums[place(run + first_end)] = Ring::add(carry, head);
     }
     __syncthreads();
 
-    const auto of = [&](Position row) {
-        const Position begin = __ldg(args.offsets + row), end = __ldg(args.offsets + row + 1);
-        return begin < end ? sums[place((u32)(end - 1 - first))] : Ring::zero();
+    const auto of = [&](Position begin, Position end) {
+        return begin < end ? sums[(u32)(end - 1 - base)] : Ring::zero();
     };
     // Rows that lie here whole.
     const Position whole = to.begun ? to.row : after;
-    for (Position row = from.row + (from.begun ? 1 : 0) + thread; row < whole; row += THREADS)
-        write_row(args, row, of(row));
-    if (from.begun && from.row < whole && warp == 0) meet(args, share, from.row, of(from.row), lane);
-    if (to.begun && warp == WARPS - 1) {
-        Accum tail = Ring::zero();
-        for (int w = 0; w < WARPS; ++w) tail = closes[w] ? open[w] : Ring::add(tail, open[w]);
-        meet(args, share, to.row, tail, lane);
-    }
+    Position row = from.row + thread;
+    if (row < whole && (thread > 0 || !from.begun)) write_row(args, row, of(my_begin, my_end));
+    for (row += THREADS; row < whole; row += THREADS)
+        write_row(args, row, of(__ldg(args.offsets + row), __ldg(args.offsets + row + 1)));
+    if (from.begun && from.row < whole && warp == 0)
+        meet(args, share, from.row, __shfl_sync(ALL, my_begin, 0), __shfl_sync(ALL, my_end, 0),
+             lane == 0 ? of(my_begin, my_end) : Ring::zero(), lane);
+    if (to.begun && warp == WARPS - 1)
+        meet(args, share, to.row, tail_begin, tail_end, carried(open, closes, WARPS, lane), lane);
 }

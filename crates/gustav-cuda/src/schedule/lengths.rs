@@ -85,7 +85,7 @@ pub(crate) fn row_lengths(p: &Pattern<'_>) -> Result<RowLengths> {
 /// Merges sampled blocks of rows.
 pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
     let device = p.device();
-    let mut counts = DeviceBuffer::<u64>::queued(device, 6, "row similarity")?;
+    let mut counts = DeviceBuffer::<u64>::queued(device, 8, "row similarity")?;
     counts.fill(0, device.stream())?;
     let request = similarity_request(p.index_type, p.offset_type);
     let kernel = device.module(&request)?.kernel(c"row_similarity")?;
@@ -97,10 +97,10 @@ pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
         rows: p.rows as u64,
         samples,
     };
-    let grid = (samples.div_ceil(u64::from(SAMPLE_BLOCK)), 1);
+    let grid = (samples.div_ceil(u64::from(SAMPLE_BLOCK)), 4);
     // SAFETY: `Similarity` is the kernel's parameter; the buffers outlive the read below.
     unsafe { kernel.launch(device.stream(), grid, SAMPLE_BLOCK, &arguments)? };
-    let mut c = [0; 6];
+    let mut c = [0; 8];
     counts.read(&mut c)?;
-    Ok(RowSimilarity::new([(c[0], c[1]), (c[2], c[3]), (c[4], c[5])]))
+    Ok(RowSimilarity::new([(c[0], c[1]), (c[2], c[3]), (c[4], c[5]), (c[6], c[7])]))
 }

@@ -3,19 +3,18 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use gustav_core::{DType, Error, IndexType, Problem, Result};
+use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
 
 use super::catalog::Method;
 use super::operands::Operands;
 use super::pattern::Pattern;
-use super::row_block::Arguments;
 use super::tile::widest_for;
-use super::{dense, unsupported};
-use crate::Device;
+use super::{row_block, unsupported};
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::schedule::RowBlocks;
 use crate::stream::Stream;
+use crate::{Device, source};
 
 // Rows of a block and entries of a chunk: the shape of the instruction.
 const ROWS: u32 = 8;
@@ -27,28 +26,31 @@ const LONG: usize = 256;
 /// The tile of a warp, and how many warps take a block of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Columns of C that a warp holds: 16, 32, 64 or, in 16 bits, 128.
+    /// Columns of C that a warp holds: 16, 32, in f32 64, and in 16 bits 128. Operands that are not
+    /// aligned have narrower panels.
     pub panel: u32,
     /// Warps of a CTA.
     pub warps: u32,
     /// Warps that share a block of rows.
     pub share: u32,
+    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    pub resident: u32,
 }
 
 impl Config {
-    fn new(problem: &Problem, share: u32) -> Self {
-        let most = if problem.dtype == DType::F32 { 64 } else { 128 };
-        let panel = problem.columns.next_power_of_two().clamp(16, most) as u32;
-        Config { panel, warps: 4, share }
+    pub(super) fn new(problem: &Problem, share: u32, resident: u32) -> Self {
+        let panel = problem.columns.next_power_of_two().clamp(16, most(problem.dtype)) as u32;
+        Config { panel, warps: share.max(4), share, resident }
     }
 
     fn check(&self, problem: &Problem) -> Result<()> {
-        let most = if problem.dtype == DType::F32 { 64 } else { 128 };
+        let most = most(problem.dtype);
         let fits = [16, 32, 64, 128].contains(&self.panel)
-            && self.panel <= most
-            && [1, 2, 4].contains(&self.warps)
+            && self.panel as usize <= most
+            && [1, 2, 4, 8].contains(&self.warps)
             && self.warps.is_multiple_of(self.share.max(1))
-            && self.share > 0;
+            && self.share > 0
+            && (self.warps * 32..=2048).contains(&self.resident);
         if fits {
             return Ok(());
         }
@@ -56,22 +58,51 @@ impl Config {
             name: "config of tensor",
             found: format!("{self:?}"),
             expected: format!(
-                "16 to {most} columns, a power of two; 1, 2 or 4 warps; a share of \
-                               them"
+                "16 to {most} columns, a power of two; 1, 2, 4 or 8 warps; a share of them; as many \
+                 resident threads as a CTA has at least, 2048 at most"
             ),
         })
     }
 }
 
-/// Plus-times over finite operands, in 16 bits, or in f32 when TF32 is asked for.
+/// Threads of a multiprocessor that registers have room for.
+fn resident(problem: &Problem) -> u32 {
+    if problem.columns > 64 { 512 } else { 768 }
+}
+
+/// Columns that a warp has registers for.
+fn most(dtype: DType) -> usize {
+    256 / dtype.bytes()
+}
+
+/// Plus-times in 16 bits and f64, and in f32 when TF32 is asked for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    dense::takes(problem, BACKEND, &[DType::F16, DType::Bf16, DType::F32])?;
+    let refuse = |reason: &str, nearest| Err(unsupported(problem, BACKEND, reason, nearest));
+    if problem.operation != Operation::Spmm {
+        return refuse("it multiplies by a dense matrix", "Problem::spmm");
+    }
+    if ![DType::F16, DType::Bf16, DType::F32, DType::F64].contains(&problem.dtype) {
+        return refuse(&format!("it has no kernel for {}", problem.dtype), "segmented");
+    }
+    if problem.semiring != SemiringKind::PlusTimes {
+        return refuse("it computes plus-times", "segmented");
+    }
     if problem.dtype == DType::F32 && !problem.tf32 {
-        let reason = "in f32 its factors are rounded to TF32";
         let nearest = "TF32 asked for (Problem::tf32, --tf32), or segmented";
-        return Err(unsupported(problem, BACKEND, reason, nearest));
+        return refuse("in f32 its factors are rounded to TF32", nearest);
     }
     Ok(())
+}
+
+/// Whether `device` has tensor cores that compute `problem` as exactly as other kernels do.
+pub(super) fn is_exact(device: &Device, problem: &Problem) -> bool {
+    let exact = problem.dtype != DType::F32 && supports(problem).is_ok();
+    exact && device.profile().compute_capability >= oldest(problem.dtype)
+}
+
+/// The first compute capability whose tensor cores take `dtype`.
+fn oldest(dtype: DType) -> (i32, i32) {
+    if dtype == DType::F16 { (7, 5) } else { (8, 0) }
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
@@ -80,12 +111,12 @@ pub(super) const ANY_LAYOUT: bool = false;
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let blocks = pattern.rows.div_ceil(ROWS as usize).max(1);
     let long = pattern.nnz / blocks >= LONG;
-    let config = Config::new(problem, if long { 4 } else { 1 });
+    let config = Config::new(problem, if long { 4 } else { 1 }, resident(problem));
     Ok((config, format!("{} warps a block of {ROWS} rows", config.share)))
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    [1, 2, 4].map(|share| Config::new(problem, share)).into()
+    [1, 2, 4].map(|share| Config::new(problem, share, resident(problem))).into()
 }
 
 /// The blocks on the device and the kernels compiled so far.
@@ -101,10 +132,21 @@ pub(crate) struct Variant {
     pub(crate) config: Config,
     pub(crate) dtype: DType,
     pub(crate) out: DType,
+    pub(crate) index: IndexType,
     pub(crate) offset: IndexType,
     pub(crate) word: IndexType,
     pub(crate) position: IndexType,
+    /// Holds the bytes of a row of B, and the rows.
+    pub(crate) stride: IndexType,
     pub(crate) vector: u32,
+}
+
+/// The kernel's parameter.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    blocks: row_block::Arguments,
+    indices: u64,
 }
 
 impl Variant {
@@ -113,19 +155,22 @@ impl Variant {
         Request::new("spmm/tensor.cu", include_str!("../../kernels/spmm/tensor.cu"))
             .with("VALUE", self.dtype)
             .with("OUT", self.out)
+            .with("INDEX", self.index)
             .with("OFFSET", self.offset)
             .with("WORD", self.word)
             .with("POSITION", self.position)
             .with("PANEL", self.config.panel)
             .with("WARPS", self.config.warps)
             .with("SHARE", self.config.share)
+            .with("RESIDENT", self.config.resident)
+            .with("STRIDE", self.stride)
             .with("VECTOR", self.vector)
     }
 
     /// The source of the blocks that it reads.
     #[cfg(test)]
-    pub(crate) fn blocks(&self, index: IndexType) -> Request {
-        RowBlocks::request(index, self.offset, self.word, self.position, ROWS, CHUNK)
+    pub(crate) fn blocks(&self) -> Request {
+        RowBlocks::request(self.index, self.offset, self.word, self.position, ROWS, CHUNK)
     }
 }
 
@@ -134,7 +179,7 @@ impl Prepared {
     pub(super) fn new(p: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
         let (major, minor) = p.device().profile().compute_capability;
-        let oldest = if problem.dtype == DType::F16 { (7, 5) } else { (8, 0) };
+        let oldest = oldest(problem.dtype);
         if (major, minor) < oldest {
             let reason = format!(
                 "{} on tensor cores needs compute capability {}.{}, this is {major}.{minor}",
@@ -147,14 +192,20 @@ impl Prepared {
     }
 
     fn variant(&self, o: &Operands) -> Variant {
+        // A lane holds an eighth of the panel, in at most four pieces.
+        let vector = widest_for(o).min(self.config.panel / 8);
+        let panel = self.config.panel.min(32 * vector);
+        let row_bytes = (o.ldb as u64).saturating_mul(o.dtype.bytes() as u64);
         Variant {
-            config: self.config,
+            config: Config { panel, ..self.config },
             dtype: o.dtype,
             out: o.dtype_c,
+            index: o.index_type,
             offset: o.offset_type,
             word: self.blocks.word,
             position: self.blocks.position,
-            vector: widest_for(o),
+            stride: source::narrowest(row_bytes.max(o.inner as u64)),
+            vector,
         }
     }
 }
@@ -175,15 +226,15 @@ impl Method for Prepared {
     unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         self.compile(device, o)?;
         self.blocks.used_on(stream);
-        let arguments = Arguments::new(&self.blocks, o);
-        let Config { panel, warps, share } = self.config;
-        let blocks = arguments.rows.div_ceil(u64::from(ROWS));
-        let grid = (
-            blocks.div_ceil(u64::from(warps / share)),
-            arguments.columns.div_ceil(u64::from(panel)),
-        );
+        let variant = self.variant(o);
+        let blocks = row_block::Arguments::new(&self.blocks, o);
+        let arguments = Arguments { blocks, indices: o.indices };
+        let Config { panel, warps, share, .. } = variant.config;
+        let count = blocks.rows.div_ceil(u64::from(ROWS));
+        let grid =
+            (count.div_ceil(u64::from(warps / share)), blocks.columns.div_ceil(u64::from(panel)));
         // SAFETY: `Arguments` is the kernel's parameter; the blocks are those of the pattern, and the
         // operands are the caller's promise.
-        unsafe { self.kernels[&self.variant(o)].launch(stream, grid, warps * 32, &arguments) }
+        unsafe { self.kernels[&variant].launch(stream, grid, warps * 32, &arguments) }
     }
 }

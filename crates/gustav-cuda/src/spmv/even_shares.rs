@@ -17,7 +17,7 @@ use crate::{Device, DeviceBuffer, source};
 /// The shape of a CTA, which is that of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Row starts and nonzeros for each thread: a power of two from 4 to 16.
+    /// Neighbouring nonzeros of a thread: a power of two from 4 to 16.
     pub items: u32,
     /// Threads of a CTA.
     pub threads: u32,
@@ -47,8 +47,9 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 }
 
 impl Config {
+    /// Items of a share: as many as places, but for what the first lacks to a multiple of four.
     fn work(&self) -> u32 {
-        self.items * self.threads
+        self.items * self.threads - 4
     }
 
     fn check(&self) -> Result<()> {
@@ -56,7 +57,7 @@ impl Config {
             && (4..=16).contains(&self.items)
             && (32..=1024).contains(&self.threads)
             && self.threads.is_power_of_two()
-            && self.work() <= 4096
+            && self.items * self.threads <= 4096
             && (self.threads..=2048).contains(&self.resident);
         if fits {
             return Ok(());
@@ -83,10 +84,12 @@ pub(crate) struct Variant {
     pub(crate) semiring: SemiringKind,
     /// Whether shares look for their beginning in every launch.
     pub(crate) search: bool,
+    /// Whether the arrays of A begin at multiples of 16 bytes.
+    pub(crate) wide_a: bool,
 }
 
 impl Variant {
-    fn new(p: &Problem, config: Config) -> Self {
+    fn new(pattern: &Pattern<'_>, p: &Problem, config: Config) -> Self {
         let items = p.output_rows() as u64 + p.nnz as u64;
         Variant {
             config,
@@ -96,6 +99,7 @@ impl Variant {
             position: if items < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
             semiring: p.semiring,
             search: p.calls <= 1,
+            wide_a: pattern.indices.is_multiple_of(16),
         }
     }
 
@@ -112,17 +116,19 @@ impl Variant {
             .with("ITEMS", c.items)
             .with("RESIDENT", c.resident)
             .with("SEARCH", self.search)
+            .with("WIDE_A", self.wide_a)
     }
 }
 
 /// The compiled kernel, where shares begin, and room for the rows that several of them have.
 pub(super) struct Prepared {
-    config: Config,
+    variant: Variant,
     kernel: Kernel,
     shares: u64,
     // Positions have eight bytes at most.
     boundaries: DeviceBuffer<u64>,
     partials: DeviceBuffer<u64>,
+    exchange: DeviceBuffer<u64>,
     arrivals: Counters,
 }
 
@@ -136,6 +142,7 @@ struct Arguments {
     y: u64,
     boundaries: u64,
     partials: u64,
+    exchange: u64,
     arrivals: u64,
     rows: u64,
     nonzeros: u64,
@@ -148,7 +155,7 @@ impl Prepared {
     pub(super) fn new(pattern: &Pattern<'_>, p: &Problem, config: Config) -> Result<Self> {
         config.check()?;
         let device = pattern.device();
-        let variant = Variant::new(p, config);
+        let variant = Variant::new(pattern, p, config);
         let (rows, nonzeros) = (p.output_rows() as u64, p.nnz as u64);
         let shares = (rows + nonzeros).div_ceil(u64::from(config.work()));
         let count = shares as usize;
@@ -170,12 +177,15 @@ impl Prepared {
             // and writes the boundaries, which have room for all.
             unsafe { search.launch(device.stream(), (grid, 1), config.threads, &arguments)? };
         }
+        let mut exchange = DeviceBuffer::queued(device, count, "sums of rows in two shares")?;
+        exchange.fill(0xff, device.stream())?;
         Ok(Prepared {
-            config,
             kernel: device.kernel(&variant, c"even_shares", || variant.request())?,
+            variant,
             shares,
             boundaries,
             partials: DeviceBuffer::queued(device, 2 * count, "sums of cut rows")?,
+            exchange,
             arrivals: Counters::new(device, count, "arrivals of parts")?,
         })
     }
@@ -183,12 +193,25 @@ impl Prepared {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        self.boundaries.bytes() + self.partials.bytes() + self.arrivals.bytes()
+        let sums = self.partials.bytes() + self.exchange.bytes();
+        self.boundaries.bytes() + sums + self.arrivals.bytes()
     }
 
-    unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
-        self.boundaries.used_on(stream);
-        self.partials.used_on(stream);
+    fn compile(&mut self, device: &Device, o: &Operands) -> Result<()> {
+        let wide_a = (o.indices | o.values).is_multiple_of(16);
+        if self.variant.wide_a && !wide_a {
+            self.variant.wide_a = false;
+            let request = || self.variant.request();
+            self.kernel = device.kernel(&self.variant, c"even_shares", request)?;
+        }
+        Ok(())
+    }
+
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        self.compile(device, o)?;
+        for used in [&self.boundaries, &self.partials, &self.exchange] {
+            used.used_on(stream);
+        }
         self.arrivals.used_on(stream);
         let arguments = Arguments {
             offsets: o.offsets,
@@ -198,6 +221,7 @@ impl Method for Prepared {
             y: o.c,
             boundaries: self.boundaries.address(),
             partials: self.partials.address(),
+            exchange: self.exchange.address(),
             arrivals: self.arrivals.address(),
             rows: o.rows as u64,
             nonzeros: o.nnz as u64,
@@ -205,8 +229,9 @@ impl Method for Prepared {
             alpha: o.alpha,
             beta: o.beta,
         };
+        let threads = self.variant.config.threads;
         // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
         // operands are the caller's promise.
-        unsafe { self.kernel.launch(stream, (self.shares, 1), self.config.threads, &arguments) }
+        unsafe { self.kernel.launch(stream, (self.shares, 1), threads, &arguments) }
     }
 }

@@ -1,28 +1,26 @@
 //! `tensor`.
 
-use gustav_core::{Csr, Dense, Index, PlusTimes, Scalar, bf16, f16};
+use gustav_core::{Csr, Dense, Index, PlusTimes, Scalar, SemiringKind, bf16, f16};
 use gustav_cuda::spmm::tensor::Config;
 use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};
 
-use crate::common::{device, run_refined};
-use crate::papers::{check_padding, check_values, product};
+use crate::common::{device, run};
+use crate::papers::{check_values, product};
 
 const TENSOR: Options<'static> =
     Options { chooser: Chooser::Named(Algorithm::Tensor), config: None, order: None };
 
-/// The battery without NaN and infinity.
 fn check<T: Scalar, I: Index, O: Index>(options: &Options<'_>) {
-    let settings = Settings { nonfinite: false, ..Settings::default() };
     let device = device();
-    check_spmm::<T, I, O, PlusTimes>(&settings, |case| {
-        run_refined::<T, I, O, PlusTimes>(&device, options, |p| p.finite(true), case)
+    check_spmm::<T, I, O, PlusTimes>(&Settings::default(), |case| {
+        run::<T, I, O, PlusTimes>(&device, options, case)
     });
 }
 
 fn configured(panel: u32, warps: u32, share: u32) -> Options<'static> {
-    let config = Config { panel, warps, share };
+    let config = Config { panel, warps, share, resident: 384 };
     Options { config: Some(gustav_cuda::Config::Tensor(config)), ..Options::default() }
 }
 
@@ -40,9 +38,68 @@ fn the_battery_in_bf16() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
+fn the_battery_in_f64() {
+    check::<f64, u64, u32>(&TENSOR);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
 fn shared_blocks_and_narrow_panels() {
     check::<f16, u64, u32>(&configured(16, 4, 4));
     check::<bf16, u32, u32>(&configured(32, 2, 2));
+    check::<f64, u32, u32>(&configured(32, 8, 8));
+}
+
+/// A zero of a block meets NaN and infinity: rows that have no such entry do not see them.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_a_row_lacks_never_enters_its_sum() {
+    let device = device();
+    let (rows, inner, columns) = (40, 64, 72);
+    let (mut offsets, mut indices) = (vec![0u32], Vec::new());
+    for r in 0..rows {
+        // Column 9 is in one row of each block, column 11 in two.
+        indices.extend((0..inner).filter(|k| match k {
+            9 => r % 8 == 3,
+            11 => r % 8 == 3 || r % 8 == 6,
+            _ => (r + k) % 3 == 0,
+        }));
+        offsets.push(indices.len() as u32);
+    }
+    let indices: Vec<u32> = indices.into_iter().map(|k| k as u32).collect();
+    let values = vec![bf16::from_f64(1.0); indices.len()];
+    let a = Csr::new(rows, inner, offsets, indices, values).expect("a matrix");
+    let b = Dense::from_fn(inner, columns, Default::default(), |i, j| {
+        bf16::from_f64(match (i, j % 5) {
+            (9, 1) => f64::NAN,
+            (9, 2) => f64::INFINITY,
+            (11, 2) => f64::NEG_INFINITY,
+            (11, 3) => f64::INFINITY,
+            _ => 1.0,
+        })
+    })
+    .expect("B");
+    let (a, b) = (
+        DeviceCsr::upload(&device, &a.view()).expect("A"),
+        DeviceDense::upload(&device, &b.view()).expect("B"),
+    );
+    for options in [TENSOR, configured(64, 4, 2)] {
+        let mut c = DeviceDense::uninit(&device, rows, columns, Default::default()).expect("C");
+        c.data_mut().fill(0xff, device.stream()).expect("NaN");
+        let problem = a.spmm().columns(columns);
+        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+        plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        for (i, c) in c.data().to_host().expect("C").iter().enumerate() {
+            let (row, column) = (i / columns, i % columns);
+            let found = c.to_f64();
+            match (row % 8, column % 5) {
+                (3, 1 | 2) => assert!(found.is_nan(), "{row}, {column}: {found}"),
+                (6, 2) => assert_eq!(found, f64::NEG_INFINITY, "{row}, {column}"),
+                (3 | 6, 3) => assert_eq!(found, f64::INFINITY, "{row}, {column}"),
+                _ => assert!((18.0..26.0).contains(&found), "{row}, {column}: {found}"),
+            }
+        }
+    }
 }
 
 /// TF32 keeps 11 bits: factors that fit are multiplied as f32 are.
@@ -69,7 +126,7 @@ fn tf32_is_exact_where_factors_fit() {
         let expected = product(&host, &b);
         let b = DeviceDense::upload(&device, &b.view()).expect("B");
         for options in [TENSOR, configured(32, 4, 4)] {
-            let problem = a.spmm().columns(columns).finite(true).tf32(true);
+            let problem = a.spmm().columns(columns).tf32(true);
             let mut c = DeviceDense::uninit(&device, rows, columns, Default::default()).expect("C");
             c.data_mut().fill(0xff, device.stream()).expect("NaN");
             let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
@@ -82,16 +139,20 @@ fn tf32_is_exact_where_factors_fit() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn values_may_change_under_a_plan() {
-    check_values(Algorithm::Tensor, |problem| problem.finite(true).tf32(true));
+    check_values(Algorithm::Tensor, |problem| problem.tf32(true));
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn undeclared_operands_and_f32_are_refused_by_name() {
-    check_padding(Algorithm::Tensor, |problem| problem.tf32(true));
+fn f32_and_other_semirings_are_refused_by_name() {
     let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
     let a = DeviceCsr::upload(&device(), &eye.view()).expect("A");
-    let plan = SpmmPlan::new(&a, &a.spmm().finite(true), &TENSOR);
-    let text = plan.err().expect("a refusal").to_string();
-    assert!(text.contains("TF32 asked for") && text.contains("segmented"), "{text}");
+    let refused = [
+        (a.spmm(), "TF32 asked for"),
+        (a.spmm().tf32(true).semiring(SemiringKind::MinPlus), "plus-times"),
+    ];
+    for (problem, reason) in refused {
+        let text = SpmmPlan::new(&a, &problem, &TENSOR).err().expect("a refusal").to_string();
+        assert!(text.contains(reason) && text.contains("segmented"), "{text}");
+    }
 }

@@ -105,13 +105,13 @@ impl RowLengths {
 /// How much of B's reading neighbouring rows could share, by sample.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct RowSimilarity {
-    /// Distinct columns per nonzero in aligned blocks of 2, 3 and 4 rows; 1 shares nothing.
-    pub distinct: [f64; 3],
+    /// Distinct columns per nonzero in aligned blocks of 2, 3, 4 and 8 rows; 1 shares nothing.
+    pub distinct: [f64; 4],
 }
 
 impl RowSimilarity {
     /// From the nonzeros and distinct columns of the sampled blocks of each height.
-    pub fn new(counts: [(u64, u64); 3]) -> Self {
+    pub fn new(counts: [(u64, u64); 4]) -> Self {
         let ratio = |(nonzeros, distinct)| {
             if nonzeros == 0 { 1.0 } else { distinct as f64 / nonzeros as f64 }
         };
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn similarity_without_samples_shares_nothing() {
-        let similarity = RowSimilarity::new([(6, 3), (0, 0), (8, 2)]);
-        assert_eq!(similarity.distinct, [0.5, 1.0, 0.25]);
+        let similarity = RowSimilarity::new([(6, 3), (0, 0), (8, 2), (5, 4)]);
+        assert_eq!(similarity.distinct, [0.5, 1.0, 0.25, 0.8]);
     }
 }

@@ -6,6 +6,7 @@
 
 mod row_block;
 mod segmented;
+mod tensor;
 
 use gustav_core::{Problem, Result};
 
@@ -26,9 +27,9 @@ const SHARES: f64 = 2.2;
 /// How to multiply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Way {
-    /// `segmented`, `row-block` or `even-shares`.
+    /// `segmented`, `row-block`, `tensor` or `even-shares`.
     pub algorithm: Algorithm,
-    /// Rows of a block, of `row-block`.
+    /// Rows of a block, of `row-block` and `tensor`.
     pub height: u32,
     /// Sub-groups of lanes that share a segment or block.
     pub share: u32,
@@ -51,8 +52,8 @@ pub struct Way {
     pub reason: String,
 }
 
-/// The way for `problem` on a device with `profile`, among `segmented`, `row-block` and
-/// `even-shares`.
+/// The way for `problem` on a device with `profile`, among `segmented`, `row-block`, `even-shares` and,
+/// where it has tensor cores for the problem, `tensor`.
 ///
 /// # Errors
 /// What `rows` and `similarity` return; the first is asked when there are calls enough to pay for
@@ -60,6 +61,7 @@ pub struct Way {
 pub fn choose<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
+    has_tensor_cores: bool,
     rows: impl FnOnce() -> Result<&'r RowLengths>,
     similarity: impl FnOnce() -> Result<RowSimilarity>,
 ) -> Result<Way> {
@@ -68,11 +70,13 @@ pub fn choose<'r>(
     }
     let rows = rows()?;
     let mean = rows.mean_filled();
-    if row_block::are_alike(rows)
-        && problem.columns >= 16
-        && let Some(way) = row_block::way(problem, rows, profile, &similarity()?)
-    {
-        return Ok(way);
+    if row_block::are_alike(rows) && problem.columns >= 16 {
+        let similarity = similarity()?;
+        let tensor = || tensor::way(problem, rows, profile, &similarity);
+        let way = if has_tensor_cores { tensor() } else { None };
+        if let Some(way) = way.or_else(|| row_block::way(problem, rows, profile, &similarity)) {
+            return Ok(way);
+        }
     }
     let vectors = vectors(problem);
     let short = if vectors < 64.0 { SHORT.0 } else { SHORT.1 };
@@ -126,7 +130,7 @@ fn nearest_power(number: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use gustav_core::Csr;
+    use gustav_core::{Csr, DType};
 
     use super::*;
     use crate::facts::row_lengths::{BINS, COUNTS, CUTS, FIRST_CUT_BITS};
@@ -143,6 +147,17 @@ mod tests {
 
     /// The way for rows of these lengths, repeated.
     fn way(lengths: &[usize], times: usize, columns: usize, distinct: f64) -> Way {
+        let similarity = RowSimilarity { distinct: [distinct.sqrt(), distinct, 0.9, 0.9] };
+        way_of(DType::F32, lengths, times, columns, similarity)
+    }
+
+    fn way_of(
+        dtype: DType,
+        lengths: &[usize],
+        times: usize,
+        columns: usize,
+        similarity: RowSimilarity,
+    ) -> Way {
         let mut counts = vec![0; COUNTS];
         for &length in lengths {
             counts[RowLengths::bin(length as u64)] += times as u64;
@@ -155,10 +170,10 @@ mod tests {
         let (rows, nnz) = (lengths.len() * times, lengths.iter().sum::<usize>() * times);
         let rows_of = RowLengths::new(rows, nnz, counts).expect("counts");
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
-        let problem =
-            Problem { rows, nnz, calls: 100, ..Problem::spmm(&eye.view()).columns(columns) };
-        let similar = || Ok(RowSimilarity { distinct: [distinct.sqrt(), distinct, 0.9] });
-        choose(&problem, &device(), || Ok(&rows_of), similar).expect("a way")
+        let problem = Problem::spmm(&eye.view()).columns(columns);
+        let problem = Problem { rows, nnz, dtype, calls: 100, ..problem };
+        let tensor = dtype != DType::F32;
+        choose(&problem, &device(), tensor, || Ok(&rows_of), || Ok(similarity)).expect("a way")
     }
 
     #[test]
@@ -178,11 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn tensor_cores_take_meshes_in_16_bits() {
+        let mesh = RowSimilarity { distinct: [0.58, 0.34, 0.33, 0.22] };
+        let way = |dtype, times, similarity| way_of(dtype, &[60, 66, 72], times, 128, similarity);
+        let many = way(DType::Bf16, 20_000, mesh);
+        assert_eq!((many.algorithm, many.share), (Algorithm::Tensor, 1));
+        let few = way(DType::F16, 800, mesh);
+        assert_eq!((few.algorithm, few.share), (Algorithm::Tensor, 4));
+        assert_eq!(way(DType::F64, 20_000, mesh).algorithm, Algorithm::RowBlock);
+        let unlike = RowSimilarity { distinct: [0.95, 0.9, 0.86, 0.71] };
+        assert_eq!(way(DType::Bf16, 20_000, unlike).algorithm, Algorithm::Segmented);
+    }
+
+    #[test]
     fn one_call_asks_nothing_of_the_pattern() {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
         let problem = Problem::spmm(&eye.view()).columns(64).calls(1);
         let unasked = || -> Result<&'static RowLengths> { unreachable!("row lengths") };
-        let way = choose(&problem, &device(), unasked, || unreachable!("similarity"));
+        let way = choose(&problem, &device(), true, unasked, || unreachable!("similarity"));
         assert_eq!(way.expect("a way").algorithm, Algorithm::EvenShares);
     }
 
@@ -216,9 +244,9 @@ mod tests {
 
     #[test]
     fn blocks_of_wide_values_are_low_and_full() {
-        let half_full = RowSimilarity { distinct: [0.75, 0.583, 0.469] };
+        let half_full = RowSimilarity { distinct: [0.75, 0.583, 0.469, 0.25] };
         assert_eq!((height(&half_full, 4), height(&half_full, 8)), (4, 2));
-        let mesh = RowSimilarity { distinct: [0.58, 0.34, 0.33] };
+        let mesh = RowSimilarity { distinct: [0.58, 0.34, 0.33, 0.22] };
         assert_eq!([2, 4, 8].map(|bytes| height(&mesh, bytes)), [3, 3, 3]);
     }
 }
