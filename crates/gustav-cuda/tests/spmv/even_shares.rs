@@ -97,3 +97,46 @@ fn long_rows_give_the_same_bits_in_every_run() {
         assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits);
     }
 }
+
+/// Arrays that begin anywhere, of values and columns together and each alone.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn arrays_need_no_alignment() {
+    let device = device();
+    let (rows, columns) = (300, 200);
+    let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+    for r in 0..rows {
+        indices.extend((0..r * 7 % 41).map(|k| ((r + k * 3) % columns) as u32));
+        values.extend((0..r * 7 % 41).map(|k| ((r + k) % 9) as f32 - 4.0));
+        offsets.push(indices.len() as u32);
+    }
+    let host = Csr::new(rows, columns, offsets, indices, values).expect("a matrix");
+    let x: Vec<f32> = (0..columns).map(|k| (k % 5) as f32 - 2.0).collect();
+    let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
+    for (shift, shift_values) in [(1, 1), (0, 3), (2, 0)] {
+        let shifted_indices = [&vec![0; shift], host.indices()].concat();
+        let shifted_values = [&vec![0.0; shift_values], host.values()].concat();
+        let owners = (
+            DeviceBuffer::from_slice(&device, &shifted_indices, "columns").expect("memory"),
+            DeviceBuffer::from_slice(&device, &shifted_values, "values").expect("memory"),
+        );
+        let offsets = DeviceBuffer::from_slice(&device, host.offsets(), "offsets").expect("memory");
+        let (first, first_value) =
+            (owners.0.address() + 4 * shift as u64, owners.1.address() + 4 * shift_values as u64);
+        // SAFETY: the arrays lie in `owners`, which outlive them, and are those of a matrix.
+        let a = unsafe {
+            let indices = DeviceBuffer::<u32>::borrowed(&device, first, host.nnz());
+            let values = DeviceBuffer::<f32>::borrowed(&device, first_value, host.nnz());
+            DeviceCsr::from_parts(rows, columns, offsets, indices, values).expect("A")
+        };
+        let mut y = DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y");
+        y.fill(0xff, device.stream()).expect("poison");
+        let options = named(Algorithm::EvenShares, None);
+        let mut plan = SpmvPlan::new(&a, &a.spmv().calls(9), &options).expect("a plan");
+        plan.execute(&a, 1.0, &x_there, 0.0, &mut y, device.stream()).expect("y");
+        let found = y.to_host().expect("y");
+        let plus_times = gustav_core::SemiringKind::PlusTimes;
+        let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);
+        assert!(verdict.expect("shapes fit").ok, "shifts {shift} and {shift_values}");
+    }
+}
