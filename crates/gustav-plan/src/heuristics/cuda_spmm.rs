@@ -70,11 +70,14 @@ pub fn choose<'r>(
     }
     let rows = rows()?;
     let mean = rows.mean_filled();
-    if row_block::are_alike(rows) && problem.columns >= 16 {
+    let for_tensor = has_tensor_cores && tensor::pays(problem) && tensor::are_alike(rows);
+    let for_blocks = row_block::are_alike(rows);
+    if (for_tensor || for_blocks) && problem.columns >= 16 {
         let similarity = similarity()?;
         let tensor = || tensor::way(problem, rows, profile, &similarity);
-        let way = if has_tensor_cores { tensor() } else { None };
-        if let Some(way) = way.or_else(|| row_block::way(problem, rows, profile, &similarity)) {
+        let blocks = || row_block::way(problem, rows, profile, &similarity);
+        let way = for_tensor.then(tensor).flatten();
+        if let Some(way) = way.or_else(|| for_blocks.then(blocks).flatten()) {
             return Ok(way);
         }
     }
@@ -202,7 +205,9 @@ mod tests {
         assert_eq!((few.algorithm, few.share), (Algorithm::Tensor, 4));
         assert_eq!(way(DType::F64, 20_000, mesh).algorithm, Algorithm::RowBlock);
         let unlike = RowSimilarity { distinct: [0.95, 0.9, 0.86, 0.71] };
-        assert_eq!(way(DType::Bf16, 20_000, unlike).algorithm, Algorithm::Segmented);
+        assert_eq!(way(DType::Bf16, 20_000, unlike).algorithm, Algorithm::Tensor);
+        let alone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
+        assert_eq!(way(DType::Bf16, 20_000, alone).algorithm, Algorithm::Segmented);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! The thresholds were fitted to sweeps over configurations on an H200, over the real and
 //! synthetic matrices of the benchmark.
 
+use std::ops::Range;
+
 use gustav_core::{Problem, Result};
 
 use crate::{Algorithm, DeviceProfile, RowLengths};
@@ -19,11 +21,17 @@ const MORE: (f64, f64) = (4.5, 9.0);
 const LISTED: f64 = 48.0;
 const LONGER: f64 = 100.0;
 const LONGEST: f64 = 1000.0;
-/// Mean and variation of row lengths from which even shares pay.
-const SKEWED: (f64, f64) = (6.5, 1.4);
-/// Items of a thread, threads of a CTA and of a multiprocessor, of shares of values of eight bytes and of
-/// narrower ones.
-const WIDE: (u32, u32, u32) = (8, 256, 1024);
+/// Mean row lengths of which even shares pay, from this variation on: of any product, and of a long one
+/// where rows are long.
+const SKEWED: (Range<f64>, f64) = (3.0..30.0, 0.9);
+const LONG_SKEWED: (Range<f64>, f64) = (30.0..100.0, 2.0);
+/// A few rows that hold most of a matrix vary more than this: each would be in very many shares.
+const HUBS: f64 = 15.0;
+/// Calls that pay for a look at the rows of a short product.
+const CALLS: u64 = 8;
+/// Nonzeros of a thread, threads of a CTA and of a multiprocessor, of shares of values of eight bytes and
+/// of narrower ones.
+const WIDE: (u32, u32, u32) = (4, 256, 1536);
 const NARROW: (u32, u32, u32) = (4, 256, 2048);
 /// Rows up to this length are not cut.
 const UNCUT: u32 = 32;
@@ -83,21 +91,27 @@ pub fn choose<'r>(
 ) -> Result<Algorithm> {
     let long = problem.nnz >= LONG * profile.units * threads;
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
-    let skewed = long && (SKEWED.0..LISTED).contains(&mean);
-    let few = !long && mean >= LONGEST && problem.dtype.bytes() < 8;
-    if problem.calls <= 1 || !(skewed || few) {
+    if problem.calls <= 1 || !long && problem.calls < CALLS {
         return Ok(Algorithm::Segmented);
     }
-    let least = if few { UNEVEN } else { SKEWED.1 };
-    let even_shares = rows()?.variation() >= least;
-    Ok(if even_shares { Algorithm::EvenShares } else { Algorithm::Segmented })
+    let least = if SKEWED.0.contains(&mean) {
+        SKEWED.1
+    } else if long && LONG_SKEWED.0.contains(&mean) {
+        LONG_SKEWED.1
+    } else if !long && mean >= LONGEST && problem.dtype.bytes() < 8 {
+        UNEVEN
+    } else {
+        return Ok(Algorithm::Segmented);
+    };
+    let uneven = (least..HUBS).contains(&rows()?.variation());
+    Ok(if uneven { Algorithm::EvenShares } else { Algorithm::Segmented })
 }
 
 /// The shares of `even-shares` for `problem`, from the numbers of rows and nonzeros alone.
 pub fn even_shares(problem: &Problem) -> Shares {
     let (items, threads, resident) = if problem.dtype.bytes() == 8 { WIDE } else { NARROW };
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
-    let share = items * threads;
+    let share = items * threads - 4;
     let reason =
         format!("rows of {mean:.1} nonzeros on average: shares of {share} row starts and nonzeros");
     Shares { items, threads, resident, reason }
@@ -203,12 +217,16 @@ mod tests {
     }
 
     #[test]
-    fn skewed_rows_of_a_long_product_are_shared_evenly() {
+    fn skewed_rows_are_shared_evenly() {
         let skewed = [1, 1, 2, 2, 3, 5, 9, 90];
         assert_eq!(algorithm(&skewed, 40_000, 100), Algorithm::EvenShares);
         assert_eq!(algorithm(&skewed, 40_000, 1), Algorithm::Segmented);
-        assert_eq!(algorithm(&skewed, 1_000, 100), Algorithm::Segmented);
+        assert_eq!(algorithm(&skewed, 1_000, 100), Algorithm::EvenShares);
+        assert_eq!(algorithm(&skewed, 1_000, 2), Algorithm::Segmented);
         assert_eq!(algorithm(&[12, 14, 16], 100_000, 100), Algorithm::Segmented);
+        let long = [10, 12, 14, 16, 20, 25, 30, 600];
+        assert_eq!(algorithm(&long, 10_000, 100), Algorithm::EvenShares);
+        assert_eq!(algorithm(&long, 1_000, 100), Algorithm::Segmented);
     }
 
     #[test]

@@ -49,6 +49,10 @@ const STARVED: (f64, f64, f64) = (0.25, 1024.0, 512.0);
 const PARTS: f64 = 512.0;
 /// Nonzeros of a segment for each sub-group, and where all segments are on the chip at once.
 const LENGTH: (f64, f64) = (17.7, 8.8);
+/// Microseconds of a product of 16-bit values below which two sub-groups share a segment, and the mean
+/// from which one takes chunks of two.
+const QUICK: f64 = 16.0;
+const PLAIN: f64 = 15.0;
 /// Rows of fewer nonzeros on average pass through shared memory, in order and by a list.
 const STAGED: (f64, f64) = (5.8, 13.0);
 
@@ -192,7 +196,19 @@ impl<'a> Facts<'a> {
         {
             share *= 2;
         }
-        share
+        let quick = self.slow_sums && self.vectors >= 16.0 && self.microseconds < QUICK;
+        if quick && self.cut == Cut::Timed { share.max(2) } else { share }
+    }
+
+    /// Nonzeros of A at once where many loads are under way: fewer of 16-bit values, which fill registers
+    /// when they are widened, unless a few long rows want them.
+    fn in_flight(&self, share: u32) -> u32 {
+        let light = match share {
+            1 => self.mean >= PLAIN && !self.long,
+            2 => !self.long,
+            _ => self.cut != Cut::Starved,
+        };
+        if self.slow_sums && self.vectors >= 16.0 && light { 2 } else { 4 }
     }
 
     /// Whether whole long rows fill the chip by themselves, so that loads of warps hide each other.
@@ -280,7 +296,11 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         algorithm: Algorithm::Segmented,
         height: 1,
         share: if lines { 4 } else { share },
-        chunk: if flights || lines { 4 } else { 2 },
+        chunk: match (flights, lines) {
+            (true, _) => facts.in_flight(share),
+            (false, true) => 4,
+            _ => 2,
+        },
         ahead,
         early: flights && share > 2 && vectors <= 16.0 && (in_order || facts.slow_sums),
         longest: (!in_order).then_some(longest),

@@ -10,12 +10,25 @@ const ROWS: f64 = 8.0;
 const CHUNK: f64 = 16.0;
 /// Calls that pay for merging eight rows.
 const CALLS: u64 = 32;
-/// Distinct columns per nonzero of blocks up to which tensor cores pay, in 16 bits; f64 gains nothing.
-const SHARED: f64 = 0.5;
-/// Warps of a multiprocessor that hide each other's loads.
-const WARPS: f64 = 9.0;
-/// Chunks that each warp of a block has at least.
-const CHUNKS: f64 = 1.5;
+/// The longest row in means, and the least mean.
+const ALIKE: (f64, f64) = (7.0, 12.4);
+/// Distinct columns per nonzero of blocks up to which tensor cores pay, in 16 bits: of fewer than 128
+/// columns, and of more. f64 gains nothing.
+const SHARED: (f64, f64) = (0.62, 0.75);
+/// Warps of a multiprocessor that hide each other's loads, and the chunks that each of them has at least:
+/// more warps where there is more for them to do.
+const WARPS: [(f64, f64); 2] = [(9.0, 1.5), (12.0, 2.2)];
+
+/// Whether rows have about one length, and are worth merging.
+pub(super) fn are_alike(rows: &RowLengths) -> bool {
+    let mean = rows.mean_filled();
+    rows.max() as f64 <= ALIKE.0 * mean && mean >= ALIKE.1
+}
+
+/// Whether so many calls in this type pay.
+pub(super) fn pays(problem: &Problem) -> bool {
+    problem.dtype.bytes() == 2 && problem.calls >= CALLS
+}
 
 /// The way of `tensor`, where blocks of rows are alike enough.
 pub(super) fn way(
@@ -25,17 +38,17 @@ pub(super) fn way(
     similarity: &RowSimilarity,
 ) -> Option<Way> {
     let distinct = similarity.distinct[3];
-    if problem.dtype.bytes() != 2 || problem.calls < CALLS || distinct > SHARED {
+    if distinct > if problem.columns < 128 { SHARED.0 } else { SHARED.1 } {
         return None;
     }
     let chunks = distinct * rows.mean() * ROWS / CHUNK;
     let panels = problem.columns.div_ceil(128) as f64;
     let blocks = rows.rows() as f64 / ROWS * panels;
+    let has_work = |share: f64, (warps, least): (f64, f64)| {
+        blocks * share < warps * profile.units as f64 && chunks >= least * 2.0 * share
+    };
     let mut share = 1;
-    while share < 8
-        && blocks * f64::from(share) < WARPS * profile.units as f64
-        && chunks >= CHUNKS * 2.0 * f64::from(share)
-    {
+    while share < 8 && WARPS.iter().any(|&least| has_work(f64::from(share), least)) {
         share *= 2;
     }
     Some(Way {
