@@ -269,6 +269,11 @@ fn requests() -> Vec<(usize, Request)> {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
             if j == (i + 3) % 6 || semiring == SemiringKind::PlusTimes {
                 requests.push((i + j, binned(Source::Numeric, dtype, semiring, i + j)));
+                let config = spgemm::dense_output::Config::default();
+                let wide = [IndexType::U32, IndexType::U64];
+                let types = (wide[i % 2], wide[j % 2]);
+                let request = spgemm::dense_output::request(dtype, types, semiring, config);
+                requests.push((i + j + 1, request));
             }
         }
     }

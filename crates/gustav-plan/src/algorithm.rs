@@ -90,6 +90,8 @@ algorithms! {
     Vendor = "vendor", "cuSPARSE", [Spmm, Spmv, Spgemm];
     /// Rows binned by their products, each bin with its accumulator in shared memory.
     Binned = "binned", "ours", [Spgemm];
+    /// Full rows of C with a sum for every column and B packed for them, the others as `binned`.
+    DenseOutput = "dense-output", "ours", [Spgemm];
     /// Gustavson's row-wise product with an accumulator chosen per row.
     Gustavson = "gustavson", "ours, after Gustavson 1978", [Spgemm];
 }

@@ -67,6 +67,8 @@ struct Arguments {
     u32 narrow;
     u32 wide;
     u32 cut;
+    // Products of an entry of full rows with a bin of their own, at least; none where 0.
+    u32 full;
 };
 
 // Places in `counters`: rows, widest row and largest row of every bin, then sums.

@@ -22,7 +22,8 @@ enum Bin : u32 {
     DENSE,
     VAST,
     COPY,
-    CUT
+    CUT,
+    FULL
 };
 
 __device__ u32 bin_of(const Arguments &g, u32 nonzeros, u32 products, u32 width, u32 size) {
@@ -30,6 +31,7 @@ __device__ u32 bin_of(const Arguments &g, u32 nonzeros, u32 products, u32 width,
     if (nonzeros == 1 && g.ordered) return COPY;
     const u32 merged = merge::bin_of(g, nonzeros, products, MERGED_FEW, BINS);
     if (merged != BINS) return merged;
+    if (g.full > 0 && g.ordered && size == g.columns && products / size >= g.full) return FULL;
     if (is_cut(g, nonzeros, width)) return CUT;
     if (products <= GUSTAV_TINY) return TINY;
     if (width <= GUSTAV_NARROW && products <= g.narrow && size <= GUSTAV_NARROW_ENTRIES &&

@@ -4,7 +4,7 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_plan::Algorithm;
 
 use super::operands::Operands;
-use super::{binned, dense_naive, shared_row, vendor};
+use super::{binned, dense_naive, dense_output, shared_row, vendor};
 use crate::catalog::Entry;
 use crate::spmm::unsupported;
 use crate::{Device, DeviceCsr};
@@ -109,6 +109,7 @@ macro_rules! algorithms {
 
 algorithms! {
     Binned => binned,
+    DenseOutput => dense_output,
     SharedRow => shared_row,
     DenseNaive => dense_naive,
     Vendor => vendor,

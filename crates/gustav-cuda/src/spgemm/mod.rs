@@ -7,6 +7,7 @@
 pub mod binned;
 pub(crate) mod catalog;
 pub mod dense_naive;
+pub mod dense_output;
 mod dense_plan;
 pub(crate) mod dense_rows;
 pub(crate) mod operands;

@@ -7,6 +7,7 @@ use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
 
 mod binned;
 mod dense_naive;
+mod dense_output;
 mod pipeline;
 mod properties;
 mod shared_row;

@@ -2,7 +2,7 @@
 
 use gustav_core::{IndexType, Problem};
 
-use super::bins::{NUMERIC, WORDS};
+use super::bins::{FULL, WORDS};
 use super::request::{ITEMS, SCAN};
 use crate::Device;
 use crate::spgemm::operands::Operands;
@@ -25,7 +25,7 @@ const CUT: usize = 4096;
 /// The parameter of every kernel, see `kernels/spgemm/arguments.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arguments {
+pub(in crate::spgemm) struct Arguments {
     pub a_offsets: u64,
     pub a_indices: u64,
     pub a_values: u64,
@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     pub found_sums: u64,
     pub rows: u64,
     pub rows_b: u64,
-    columns: u64,
+    pub columns: u64,
     nnz_b: u64,
     pub alpha: u64,
     pub first: u64,
@@ -67,11 +67,12 @@ pub(super) struct Arguments {
     narrow: u32,
     wide: u32,
     cut: u32,
+    pub full: u32,
 }
 
 impl Arguments {
     /// Another A and B of the same patterns.
-    pub(super) fn set_operands(&mut self, o: &Operands) {
+    pub(in crate::spgemm) fn set_operands(&mut self, o: &Operands) {
         (self.a_offsets, self.a_indices, self.a_values) = (o.a.offsets, o.a.indices, o.a.values);
         (self.b_offsets, self.b_indices, self.b_values) = (o.b.offsets, o.b.indices, o.b.values);
     }
@@ -94,7 +95,7 @@ impl Layout {
         let offset_words = ((rows + 1) * offset.bytes()).div_ceil(8);
         // One tile even of no rows: its CTA writes the first offset.
         let zeroed = 2 * WORDS + rows.div_ceil((SCAN * ITEMS) as usize).max(1);
-        let lists = NUMERIC.len().div_ceil(2);
+        let lists = (FULL + 1).div_ceil(2);
         let words = offset_words + zeroed + (rows * (4 + lists)).div_ceil(2);
         Layout { words, zeroed, rows, offset_words }
     }

@@ -102,6 +102,9 @@ pub(super) const NUMERIC: [Bin; 13] = [
     bin(c"cut", Team::Pieces, Accumulator::Copies),
 ];
 
+/// The bin after those: full rows, which `dense-output` takes where B is packed for it.
+pub(super) const FULL: usize = NUMERIC.len();
+
 /// What the device counted: rows, widest and largest row of every bin, then sums.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counters(pub [u64; WORDS]);

@@ -14,13 +14,16 @@ use std::sync::Arc;
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 
 use super::catalog::Method;
+use super::dense_output::FullRows;
 use super::operands::{Operands, Sparse};
 use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
+pub(super) use arguments::Arguments;
 use arguments::Layout;
 use kernels::Kernels;
 use part::Part;
 
+pub(super) use request::types;
 #[cfg(test)]
 pub(crate) use request::{Limits, Source, request};
 
@@ -71,6 +74,7 @@ pub(super) struct Prepared {
     problem: Problem,
     rows: Rows,
     workspace: Option<usize>,
+    full: Option<FullRows>,
     products: u64,
     nnz: u64,
 }
@@ -93,6 +97,17 @@ impl Prepared {
         problem: &Problem,
         config: Config,
     ) -> Result<Self> {
+        Self::with(device, o, problem, config, None)
+    }
+
+    /// The same, with full rows by `full`.
+    pub(super) fn with(
+        device: &Device,
+        o: &Operands,
+        problem: &Problem,
+        config: Config,
+        full: Option<FullRows>,
+    ) -> Result<Self> {
         let types = (problem.dtype, problem.index_type, problem.offset_type, problem.semiring);
         let workspace = config.workspace;
         let config = Config { workspace: None, ..config };
@@ -104,10 +119,10 @@ impl Prepared {
         while step > 1 && !fits(step) {
             step = step.div_ceil(2);
         }
+        let (problem, rows) = (problem.clone(), Rows::Parts { step, bytes: 0 });
+        let mut prepared =
+            Prepared { kernels, problem, rows, workspace, full, products: 0, nnz: 0 };
         loop {
-            let (problem, rows) = (problem.clone(), Rows::Parts { step, bytes: 0 });
-            let kernels = kernels.clone();
-            let mut prepared = Prepared { kernels, problem, rows, workspace, products: 0, nnz: 0 };
             match prepared.count(device, o, step) {
                 Err(Error::OutOfMemory { .. }) if step > 1 => step = step.div_ceil(2),
                 done => return done.map(|()| prepared),
@@ -117,15 +132,27 @@ impl Prepared {
 
     /// Counts C's entries, `step` rows at a time.
     fn count(&mut self, device: &Device, o: &Operands, step: usize) -> Result<()> {
-        let mut largest = 0;
+        let (mut largest, mut full_rows) = (0, None);
+        (self.products, self.nnz, self.rows) = (0, 0, Rows::Parts { step, bytes: 0 });
         for rows in parts(o.a.rows, step) {
             let whole = rows.len() == o.a.rows;
             let part = self.part(device, o, rows, None)?;
             self.products += part.products;
             self.nnz += part.entries();
             largest = largest.max(part.bytes());
+            full_rows = full_rows.or(part.full_rows().copied());
             if whole {
                 self.rows = Rows::Whole(Box::new(part));
+            }
+        }
+        if let (Some(full), Some(arguments)) = (&mut self.full, full_rows) {
+            match full.prepare(device, o, arguments) {
+                // Without room for a packed B, full rows are computed as others.
+                Err(Error::OutOfMemory { .. }) => {
+                    self.full = None;
+                    return self.count(device, o, step);
+                }
+                other => other?,
             }
         }
         if let Rows::Parts { bytes, .. } = &mut self.rows {
@@ -155,8 +182,11 @@ impl Prepared {
         let nnz = (o.a.nnz as u128 * rows.len() as u128 / o.a.rows.max(1) as u128) as usize;
         let a = Sparse { rows: rows.len(), nnz, offsets: place, ..o.a };
         let o = Operands { a, ..*o };
+        let full = self.full.as_ref().map_or(0, |full| full.least(&o));
         // SAFETY: the operands are the caller's promise, and rows of them are as valid.
-        unsafe { Part::new(device, &self.kernels, &o, &self.problem, offsets, self.workspace) }
+        unsafe {
+            Part::new(device, &self.kernels, &o, &self.problem, offsets, self.workspace, full)
+        }
     }
 }
 
@@ -168,10 +198,12 @@ fn parts(rows: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
 
 impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     fn bytes(&self) -> usize {
-        match &self.rows {
-            Rows::Whole(part) => part.bytes(),
-            Rows::Parts { bytes, .. } => *bytes,
-        }
+        let packed = self.full.as_ref().map_or(0, FullRows::bytes);
+        packed
+            + match &self.rows {
+                Rows::Whole(part) => part.bytes(),
+                Rows::Parts { bytes, .. } => *bytes,
+            }
     }
 
     fn products(&self) -> Option<u64> {
@@ -203,9 +235,14 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
     ) -> Result<()> {
+        let full = self.full.as_ref();
+        if let Some(full) = full {
+            // SAFETY: the caller's promise.
+            unsafe { full.pack(device.stream(), o)? };
+        }
         let step = match &self.rows {
             // SAFETY: the caller's promise; C has as many entries as the offsets say.
-            Rows::Whole(part) => return unsafe { part.fill(device, &self.kernels, o, c) },
+            Rows::Whole(part) => return unsafe { part.fill(device, &self.kernels, full, o, c) },
             Rows::Parts { step, .. } => *step,
         };
         let mut first = 0;
@@ -214,7 +251,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
             let part = self.part(device, o, rows, Some((place, first)))?;
             first += part.entries();
             // SAFETY: as above; the operands that the part was made for are these.
-            unsafe { part.fill_own(device, &self.kernels, o.alpha, c)? };
+            unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c)? };
         }
         Ok(())
     }

@@ -3,9 +3,10 @@
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
 use super::arguments::{Arguments, Layout};
-use super::bins::{Counters, LARGE, NUMERIC, SYMBOLIC, UNITED};
+use super::bins::{Counters, FULL, LARGE, SYMBOLIC, UNITED};
 use super::kernels::Kernels;
 use super::pieces::Pieces;
+use crate::spgemm::dense_output::FullRows;
 use crate::spgemm::operands::Operands;
 use crate::{Device, DeviceBuffer, DeviceCsr};
 
@@ -24,7 +25,8 @@ pub(super) struct Part {
 impl Part {
     /// Analysis, symbolic phase and scan of the rows of A in `o`. C's offsets go to an address and
     /// rise from a number, both in `offsets`, or stay in the workspace and rise from 0. `most`
-    /// bytes of workspace are taken, the part's layout at least.
+    /// bytes of workspace are taken, the part's layout at least. Full rows are apart where their
+    /// entries have `full` products or more, unless that is 0.
     ///
     /// # Safety
     /// The operands are valid until the device's stream has done the work, and there is room for
@@ -36,10 +38,12 @@ impl Part {
         problem: &Problem,
         offsets: Option<(u64, u64)>,
         most: Option<usize>,
+        full: u32,
     ) -> Result<Self> {
         let layout = Layout::new(o.a.rows, o.offset_type);
         let workspace = DeviceBuffer::queued(device, layout.words, "workspace of an SpGEMM")?;
         let mut arguments = layout.arguments(workspace.address(), device, o, problem);
+        arguments.full = full;
         if let Some((place, first)) = offsets {
             (arguments.c_offsets, arguments.first) = (place, first);
         }
@@ -99,7 +103,8 @@ impl Part {
         self.numeric.entries()
     }
 
-    /// Queues the numeric phase into C's arrays, for other operands of the same patterns.
+    /// Queues the numeric phase into C's arrays, for other operands of the same patterns. `full` has
+    /// B packed if there are full rows apart.
     ///
     /// # Safety
     /// As [`Part::new`], and C has the entries that the offsets say.
@@ -107,13 +112,15 @@ impl Part {
         &self,
         device: &Device,
         kernels: &Kernels,
+        full: Option<&FullRows>,
         o: &Operands,
         c: &DeviceCsr<T, I, O>,
     ) -> Result<()> {
         let mut arguments = self.arguments;
         arguments.set_operands(o);
+        arguments.alpha = o.alpha;
         // SAFETY: the caller's promise.
-        unsafe { self.launch(device, kernels, arguments, o.alpha, c) }
+        unsafe { self.launch(device, kernels, full, arguments, c) }
     }
 
     /// The same for the operands that the part was made for.
@@ -124,28 +131,40 @@ impl Part {
         &self,
         device: &Device,
         kernels: &Kernels,
+        full: Option<&FullRows>,
         alpha: u64,
         c: &DeviceCsr<T, I, O>,
     ) -> Result<()> {
+        let mut arguments = self.arguments;
+        arguments.alpha = alpha;
         // SAFETY: the caller's promise.
-        unsafe { self.launch(device, kernels, self.arguments, alpha, c) }
+        unsafe { self.launch(device, kernels, full, arguments, c) }
     }
 
     unsafe fn launch<T: Scalar, I: Index, O: Index>(
         &self,
         device: &Device,
         kernels: &Kernels,
+        full: Option<&FullRows>,
         mut arguments: Arguments,
-        alpha: u64,
         c: &DeviceCsr<T, I, O>,
     ) -> Result<()> {
         arguments.c_indices = c.indices().address();
         arguments.c_values = c.values().address();
-        arguments.alpha = alpha;
-        kernels.on_streams(device.stream(), &self.numeric, NUMERIC.len(), |number, stream| {
+        kernels.on_streams(device.stream(), &self.numeric, FULL + 1, |number, stream| {
             // SAFETY: the caller's promise.
-            unsafe { kernels.sum(stream, &arguments, &self.numeric, number, self.pieces.as_ref()) }
+            unsafe {
+                if let (FULL, Some(full)) = (number, full) {
+                    return full.launch(stream, &arguments, number, self.numeric.rows(number));
+                }
+                kernels.sum(stream, &arguments, &self.numeric, number, self.pieces.as_ref())
+            }
         })
+    }
+
+    /// The arguments of the kernels, if there are full rows apart.
+    pub(super) fn full_rows(&self) -> Option<&Arguments> {
+        (self.numeric.rows(FULL) > 0).then_some(&self.arguments)
     }
 }
 

@@ -51,6 +51,22 @@ pub(crate) enum Source {
     Numeric,
 }
 
+/// The parameters of `kernels/spgemm/arguments.cuh`.
+pub(in crate::spgemm) fn types(
+    request: Request,
+    dtype: DType,
+    index: IndexType,
+    offset: IndexType,
+) -> Request {
+    request
+        .with("INDEX", index)
+        .with("OFFSET", offset)
+        .with("VALUE", dtype)
+        .with("BINS", BINS)
+        .with("NARROW", NARROW)
+        .with("CUT_WIDTH", CUT_WIDTH)
+}
+
 /// A file with its parameters.
 pub(crate) fn request(
     file: Source,
@@ -80,14 +96,7 @@ pub(crate) fn request(
     };
     // Only the numeric phase knows values.
     let dtype = if file == Source::Numeric { dtype } else { DType::F32 };
-    let request = request
-        .with("INDEX", index)
-        .with("OFFSET", offset)
-        .with("VALUE", dtype)
-        .with("BINS", BINS)
-        .with("TINY", TINY)
-        .with("NARROW", NARROW)
-        .with("CUT_WIDTH", CUT_WIDTH);
+    let request = types(request, dtype, index, offset).with("TINY", TINY);
     // A sum and a bit, rounded up.
     let bytes = limits.sum as u32 + 1;
     match file {

@@ -1,0 +1,109 @@
+//! `dense-output` on the battery, and on products whose C is full, nearly full or sparse.
+
+use gustav_core::{
+    Csr, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring, bf16, f16,
+};
+use gustav_cuda::DeviceCsr;
+use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, dense_output};
+use gustav_plan::{Algorithm, Chooser};
+use gustav_testkit::battery::Settings;
+use gustav_testkit::battery::matrices::random_rows;
+use gustav_testkit::oracle;
+
+use crate::{battery, device};
+
+fn named() -> Options {
+    Options { chooser: Chooser::Named(Algorithm::DenseOutput), ..Options::default() }
+}
+
+fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+    battery::<T, I, O, S>(&Settings::default(), &named());
+}
+
+macro_rules! battery {
+    ($($name:ident: $t:ty, $semiring:ident, $index:ty, $offset:ty;)*) => {$(
+        #[test]
+        #[ignore = "needs a CUDA device"]
+        fn $name() {
+            passes::<$t, $index, $offset, $semiring>();
+        }
+    )*};
+}
+
+battery! {
+    f32_plus_times: f32, PlusTimes, u32, u32;
+    f64_plus_times: f64, PlusTimes, u64, u64;
+    f16_plus_times: f16, PlusTimes, u32, u64;
+    bf16_max_times: bf16, MaxTimes, u64, u32;
+    i32_or_and: i32, OrAnd, u32, u32;
+    i64_min_plus: i64, MinPlus, u32, u32;
+    f32_plus_first: f32, PlusFirst, u32, u32;
+}
+
+/// A·B by `options` and its values anew, both against the oracle; all of C's values the same.
+fn check<T: Scalar>(a: &Csr<T>, b: &Csr<T>, options: &Options, full: bool) {
+    let device = device();
+    let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
+    let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, options).expect("a plan");
+    let one = T::one().to_accum();
+    let mut c = plan.execute(&on_a, one, &on_b, stream).expect("C");
+    let first = c.download().expect("C");
+    let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(first.view()).expect("shapes");
+    assert!(verdict.ok, "{verdict}");
+    c.values_mut().fill(0xff, stream).expect("poison");
+    plan.execute_into(&on_a, one, &on_b, &mut c, stream).expect("C");
+    let again = c.download().expect("C");
+    if full {
+        assert_eq!(first.nnz(), a.nrows() * b.ncols(), "rows are not full");
+        assert!(first == again, "the order of summation changed");
+    }
+    let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(again.view()).expect("shapes");
+    assert!(verdict.ok, "{verdict}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn full_rows_in_every_type_and_shape() {
+    fn of<T: Scalar>() {
+        // Rows and columns beside multiples of what CTAs and tiles have.
+        for (rows, inner, columns) in [(70, 600, 2100), (257, 900, 513), (1, 700, 64)] {
+            let a = random_rows::<T, u32, u32>(rows, inner, 1, |_| inner / 2);
+            let b = random_rows::<T, u32, u32>(inner, columns, 2, |row| columns / 8 + row % 9);
+            check(&a, &b, &named(), true);
+        }
+    }
+    of::<f32>();
+    of::<f64>();
+    of::<bf16>();
+    of::<i64>();
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn rows_with_holes_are_computed_as_well() {
+    // Every third row of A has few nonzeros, some none.
+    let a = random_rows::<f32, u32, u32>(300, 800, 3, |row| [400, 12, row % 2][row % 3]);
+    let b = random_rows::<f32, u32, u32>(800, 1500, 4, |row| 100 + row % 300);
+    check(&a, &b, &named(), false);
+    // No row is full.
+    let b = random_rows::<f32, u32, u32>(800, 4_000, 5, |row| row % 7);
+    check(&a, &b, &named(), false);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn other_tiles() {
+    let a = random_rows::<f32, u32, u32>(150, 700, 6, |_| 300);
+    let b = random_rows::<f32, u32, u32>(700, 3000, 7, |row| 300 + row % 90);
+    for (columns, warps, ahead) in [(64, 32, 4), (1024, 5, 16), (8192, 3, 1)] {
+        let config = dense_output::Config { columns, warps, ahead };
+        let config = Some(Config::DenseOutput(config));
+        check(&a, &b, &Options { config, ..Options::default() }, true);
+    }
+    let config = dense_output::Config { columns: 100, ..dense_output::Config::default() };
+    let options = Options { config: Some(Config::DenseOutput(config)), ..Options::default() };
+    let a = DeviceCsr::upload(&device(), &a.view()).expect("A");
+    let b = DeviceCsr::upload(a.device(), &b.view()).expect("B");
+    assert!(SpgemmPlan::new(&a, &b, &a.spgemm(&b), &options).is_err());
+}
