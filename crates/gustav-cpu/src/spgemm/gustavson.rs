@@ -61,7 +61,10 @@ impl<A: Arith> Workers<A> {
         let failure = Mutex::new(None);
         threads.each(self.workers.len(), |k| {
             let mut worker = self.workers[k].lock().unwrap_or_else(|e| e.into_inner());
-            let mut done = worker.accumulator.prepare(zero, needs);
+            // What a product that failed has left.
+            let Worker { accumulator, free, pending } = &mut *worker;
+            free.extend(pending.drain(..).map(|(_, chunk)| chunk));
+            let mut done = accumulator.prepare(zero, needs);
             while done.is_ok() && !failed.load(Ordering::Relaxed) {
                 let unit = next.fetch_add(1, Ordering::Relaxed);
                 if unit >= units {
