@@ -164,3 +164,24 @@ fn an_existing_file_is_replaced_as_a_whole() {
     assert!(folder.read("c.mtx").starts_with(b"%%MatrixMarket"));
     assert_eq!(folder.names(), ["c.mtx"]);
 }
+
+#[test]
+fn halves_and_storages_are_converted_and_read_back() {
+    let folder = Folder::new();
+    let norm = |file: &str| folder.json(&format!("spmv {file} --json"))["norm"].clone();
+    folder.json("generate grid5:9x9 -o g.mtx --json");
+    for (options, file, says) in [
+        ("--symmetry symmetric", "half.mtx", "coordinate real symmetric"),
+        ("--storage coo", "coo.npz", "row.npy"),
+        ("--storage csc", "csc.npz", "indptr.npy"),
+    ] {
+        folder.json(&format!("convert g.mtx {file} {options} --json"));
+        let bytes = std::fs::read(folder.path(file)).expect("the file");
+        assert!(String::from_utf8_lossy(&bytes).contains(says), "{file}");
+        assert_eq!(norm(file), norm("g.mtx"), "{file}");
+    }
+    let message = folder.error("convert g.mtx skew.mtx --symmetry skew-symmetric");
+    assert!(message.contains("(1, 1) and (1, 1) disagree"), "{message}");
+    let message = folder.error("convert g.mtx g.npz --symmetry symmetric");
+    assert!(message.contains("Matrix Market"), "{message}");
+}

@@ -208,6 +208,12 @@ mod tests {
         assert_eq!(way(DType::Bf16, 20_000, unlike).algorithm, Algorithm::Tensor);
         let alone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
         assert_eq!(way(DType::Bf16, 20_000, alone).algorithm, Algorithm::Segmented);
+        // Few blocks of very long rows would keep a few warps busy.
+        for times in [36, 252] {
+            let long = way_of(DType::Bf16, &[17_000], times, 128, mesh);
+            assert_eq!(long.algorithm, Algorithm::Segmented);
+            assert!(long.longest.is_some());
+        }
     }
 
     #[test]

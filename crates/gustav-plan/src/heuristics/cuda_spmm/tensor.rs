@@ -18,6 +18,9 @@ const SHARED: (f64, f64) = (0.62, 0.75);
 /// Warps of a multiprocessor that hide each other's loads, and the chunks that each of them has at least:
 /// more warps where there is more for them to do.
 const WARPS: [(f64, f64); 2] = [(9.0, 1.5), (12.0, 2.2)];
+/// Chunks of the longest block that a warp may have, or so many times what it has in the mean of all
+/// that a device holds: blocks are not cut.
+const LONGEST: (f64, f64) = (160.0, 4.0);
 
 /// Whether rows have about one length, and are worth merging.
 pub(super) fn are_alike(rows: &RowLengths) -> bool {
@@ -50,6 +53,11 @@ pub(super) fn way(
     let mut share = 1;
     while share < 8 && WARPS.iter().any(|&least| has_work(f64::from(share), least)) {
         share *= 2;
+    }
+    let longest = distinct * rows.max() as f64 * ROWS / CHUNK / f64::from(share);
+    let even = chunks * blocks / (WARPS[0].0 * profile.units as f64);
+    if longest > LONGEST.0.max(LONGEST.1 * even) {
+        return None;
     }
     Some(Way {
         algorithm: Algorithm::Tensor,
