@@ -111,6 +111,10 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
     let by = |chooser| Ok(explain(&device.clone().choose(chooser))?.considered);
     let predicted = match by(Chooser::Predictor) {
         Err(Failure::Library(Error::Unsupported { .. })) => Vec::new(),
+        Err(Failure::Library(e)) => {
+            output::note(args.telling, &format!("nothing is predicted: {e}"));
+            Vec::new()
+        }
         other => other?,
     };
     let mut all = by(Chooser::Autotune)?;

@@ -20,7 +20,8 @@ impl<I: Index, O: Index> Columns<I, O> {
     /// [`gustav_core::Error::Overflow`] when more than 2^32 columns occur,
     /// [`gustav_core::Error::OutOfMemory`].
     pub fn new<T: Scalar>(b: &CsrView<'_, T, I, O>) -> Result<Option<Self>> {
-        let wide = b.ncols() as u64 > u64::from(u32::MAX);
+        // One place more than there are columns is counted to.
+        let wide = b.ncols() as u64 >= u64::from(u32::MAX);
         if !wide && b.ncols() <= b.nnz().saturating_mul(8).max(1 << 20) {
             return Ok(None);
         }

@@ -367,7 +367,8 @@ unsafe fn unit_body<S: Semiring<T::Accum>, V: Vector, T: Scalar, I: Index, J: In
         accumulator.slots.note(chunk.len, unit.products);
         return;
     }
-    let short = job.sorted && unit.longest < SHORT;
+    // Rows that merge nothing are copied, and have no places.
+    let short = unit.merges && job.sorted && unit.longest < SHORT;
     let mut len = 0;
     for row in unit.rows.clone() {
         if job.a.row_range(row).is_empty() {

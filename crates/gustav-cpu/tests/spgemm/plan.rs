@@ -112,6 +112,26 @@ fn sums_of_zero_stay_unless_dropped() {
 }
 
 #[test]
+fn zeros_are_dropped_where_rows_merge_nothing() {
+    // Every row of A names two rows of B, one of them empty, in more columns than a block has.
+    let n = 200u32;
+    let twice = (0..n).flat_map(|i| [i, n + i]).collect::<Vec<_>>();
+    let ones = vec![1; 2 * n as usize];
+    let ends = (0..=n).map(|i| 2 * i).collect::<Vec<_>>();
+    let a: Matrix = Csr::new(n as usize, 2 * n as usize, ends, twice, ones).unwrap();
+    let offsets = (0..=2 * n).map(|i| i.min(n)).collect::<Vec<_>>();
+    let values = (0..i64::from(n)).collect::<Vec<_>>();
+    let b: Matrix =
+        Csr::new(2 * n as usize, n as usize, offsets, (0..n).collect::<Vec<_>>(), values).unwrap();
+    for sorted in [true, false] {
+        let options = Options { drop_zeros: true, ..options(Algorithm::Gustavson, 1, None) };
+        let (_, c) = product::<_, _, _, PlusTimes>(a.view(), b.view(), sorted, &options).unwrap();
+        assert_eq!(c.indices(), (1..n).collect::<Vec<_>>(), "sorted: {sorted}");
+        assert!(c.values().iter().zip(1..).all(|(v, i)| *v == i), "sorted: {sorted}");
+    }
+}
+
+#[test]
 fn columns_past_32_bits() {
     let far = 1u64 << 40;
     let a: Csr<f64, u64, u64> =

@@ -131,8 +131,8 @@ __device__ __forceinline__ Piece load_piece(const Value *from) {
     return piece;
 }
 
-// What a lane brings to the products of a chunk, B still with the lane that loads it; columns that are
-// not there stay zero.
+// What a lane brings to the products of a chunk, B still with the lane that loads it; what stands for
+// columns that are not there comes into sums that are not stored.
 struct Factors {
     Value a[ALONG];
     Piece b[ALONG][PIECES];

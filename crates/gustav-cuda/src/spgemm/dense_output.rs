@@ -16,7 +16,7 @@ use crate::{Device, DeviceBuffer, DeviceCsr, source};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Columns of a tile for sums of 4 bytes, half of which are used for those of 8: a multiple of
-    /// 64 up to 65,472.
+    /// 64 up to 48,640, of which packing B keeps the banks in shared memory.
     pub columns: u32,
     /// Warps of a CTA, with a row each; fewer where shared memory has no room for as many.
     pub warps: u32,
@@ -41,7 +41,7 @@ impl Config {
     fn fitted(self, shared: usize, sum: usize) -> Result<Self> {
         let Config { columns, warps, ahead } = self;
         let room = shared / Config { warps: 1, ..self }.shared(sum);
-        let whole = columns.is_multiple_of(64) && (64..=65_472).contains(&columns);
+        let whole = columns.is_multiple_of(64) && (64..=48_640).contains(&columns);
         let counted = (1..=32).contains(&warps) && (1..=16).contains(&ahead);
         if whole && counted && room > 0 {
             return Ok(Config { warps: warps.min(room as u32), ..self });

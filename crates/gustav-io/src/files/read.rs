@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gustav_core::buffer::try_vec;
 use gustav_core::{Csr, Dense, Error, Index, Result, Scalar};
 
 use super::format::{Compression, Format, of_content};
@@ -33,7 +34,11 @@ pub fn read_bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     let bytes = open(path)?;
     match decompress(&bytes, &ReadOptions::default()).map_err(|e| e.in_file(path))? {
         Some(content) => Ok(content),
-        None => Ok(bytes.to_vec()),
+        None => {
+            let mut content = try_vec(bytes.len(), "bytes of a file")?;
+            content.extend_from_slice(&bytes);
+            Ok(content)
+        }
     }
 }
 

@@ -42,7 +42,8 @@ impl Model {
     /// else a shipped one.
     ///
     /// # Errors
-    /// As [`Model::read`] for an installed file, else as [`Model::shipped`].
+    /// As [`Model::read`] for an installed file, [`Error::Format`] for one of another device or
+    /// number of columns than its name says, else as [`Model::shipped`].
     pub fn of_device(device: &str, columns: usize) -> Result<Self> {
         let files = folder().and_then(|f| std::fs::read_dir(f).ok()).into_iter().flatten();
         let measured = files.flatten().filter_map(|file| {
@@ -55,7 +56,18 @@ impl Model {
             by_distance.then(a.0.cmp(&b.0))
         });
         match nearest {
-            Some((_, path)) => Self::read(&path),
+            Some((measured, path)) => {
+                let model = Self::read(&path)?;
+                if plain(&model.device) == plain(device) && model.columns == measured {
+                    return Ok(model);
+                }
+                let reason = format!(
+                    "it is for {} and {} columns, as its name is not; gustav tune --install \
+                     writes one that is right, or remove it",
+                    model.device, model.columns
+                );
+                Err(Error::Format { path: Some(path), format: "predictor model", reason })
+            }
             None => Self::shipped(device, columns),
         }
     }

@@ -106,12 +106,13 @@ pub fn train(
     model
 }
 
-/// Rounds what was learnt to six decimals, which keeps files small.
+/// Rounds weights to six decimals, which keeps files small.
 fn round(model: &mut Model) {
-    let of_layers =
-        model.layers.iter_mut().flat_map(|l| l.weights.iter_mut().flatten().chain(&mut l.bias));
-    let all = of_layers.chain(&mut model.mean).chain(&mut model.deviation);
-    all.for_each(|x| *x = (*x * 1e6).round() / 1e6);
+    let of = |l| {
+        let Layer { weights, bias } = l;
+        weights.iter_mut().flatten().chain(bias)
+    };
+    model.layers.iter_mut().flat_map(of).for_each(|x: &mut f64| *x = (*x * 1e6).round() / 1e6);
 }
 
 /// What the network sees of a matrix and should say.

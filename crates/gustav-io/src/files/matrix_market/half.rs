@@ -1,9 +1,10 @@
 //! The half of a symmetric matrix that a file holds.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Arith, Csr, CsrView, DenseView, Error, Index, Result, Scalar};
+use gustav_core::{Csr, CsrView, DenseView, Error, Index, Result, Scalar};
 
 use crate::files::Symmetry;
+use crate::files::value::negated;
 
 /// The entries of `matrix` that a file of this symmetry holds: those on and below the diagonal,
 /// of a skew-symmetric one those below it; they keep their order. All, when it is general.
@@ -20,6 +21,13 @@ pub(crate) fn sparse<T: Scalar, I: Index, O: Index>(
     if symmetry == Symmetry::General {
         return Ok(None);
     }
+    if pattern_only && symmetry == Symmetry::SkewSymmetric {
+        return Err(Error::Argument {
+            name: "symmetry",
+            found: "skew-symmetric for a pattern, which has no signs".into(),
+            expected: "symmetric or general, or the values as well".into(),
+        });
+    }
     square(matrix.nrows(), matrix.ncols(), symmetry)?;
     let own = matrix.to_owned()?.canonicalize()?;
     let mirror = own.view().transpose()?;
@@ -28,7 +36,7 @@ pub(crate) fn sparse<T: Scalar, I: Index, O: Index>(
         let lengths = columns.len() != others.len();
         let pairs = columns.iter().zip(values).zip(others.iter().zip(images));
         let wrong = |((j, v), (k, w)): &((&I, &T), (&I, &T))| {
-            j != k || !pattern_only && !mirrors(**v, **w, symmetry)
+            j != k || !pattern_only && !mirrors(**v, **w, j.to_usize() == i, symmetry)
         };
         let place = pairs.into_iter().find(wrong).map(|((j, _), (k, _))| j.min(k).to_usize());
         let beyond = || columns.get(others.len()).or(others.get(columns.len()));
@@ -65,7 +73,7 @@ pub(crate) fn check_dense<T: Scalar>(matrix: DenseView<'_, T>, symmetry: Symmetr
     square(matrix.nrows(), matrix.ncols(), symmetry)?;
     for i in 0..matrix.nrows() {
         for j in 0..=i {
-            if !mirrors(matrix.get(i, j), matrix.get(j, i), symmetry) {
+            if !mirrors(matrix.get(i, j), matrix.get(j, i), i == j, symmetry) {
                 return Err(refused(symmetry, i, j));
             }
         }
@@ -73,15 +81,12 @@ pub(crate) fn check_dense<T: Scalar>(matrix: DenseView<'_, T>, symmetry: Symmetr
     Ok(())
 }
 
-/// Whether two values are mirror images; NaN is one of NaN.
-fn mirrors<T: Scalar>(v: T, w: T, symmetry: Symmetry) -> bool {
-    let both_nan = v.to_f64().is_nan() && w.to_f64().is_nan();
+/// Whether two values are mirror images, on the diagonal or off it; NaN is one of NaN.
+fn mirrors<T: Scalar>(v: T, w: T, diagonal: bool, symmetry: Symmetry) -> bool {
     match symmetry {
-        _ if both_nan => true,
-        // The sum of the smallest integer with itself wraps to 0.
-        Symmetry::SkewSymmetric => {
-            v.to_accum().plus(w.to_accum()).is_zero() && (v != w || v.is_zero())
-        }
+        Symmetry::SkewSymmetric if diagonal => v.is_zero(),
+        _ if v.to_f64().is_nan() && w.to_f64().is_nan() => true,
+        Symmetry::SkewSymmetric => negated(v) == Some(w),
         _ => v == w,
     }
 }
@@ -126,6 +131,19 @@ mod tests {
         let half = sparse(a.view(), Symmetry::SkewSymmetric, false).unwrap().unwrap();
         assert_eq!((half.nnz(), half.values()), (1, &[-4][..]));
         assert!(sparse(a.view(), Symmetry::Symmetric, true).is_ok());
+        assert!(sparse(a.view(), Symmetry::SkewSymmetric, true).is_err());
+    }
+
+    #[test]
+    fn infinities_have_mirror_images_and_a_diagonal_is_nothing_but_zero() {
+        let of = |values: [f64; 4]| {
+            Csr::<f64>::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], values.to_vec()).unwrap()
+        };
+        let skew = |values| sparse(of(values).view(), Symmetry::SkewSymmetric, false).is_ok();
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        assert!(skew([0.0, inf, -inf, 0.0]) && skew([0.0, nan, nan, 0.0]));
+        assert!(!skew([0.0, inf, inf, 0.0]) && !skew([nan, 1.0, -1.0, 0.0]));
+        assert!(!skew([0.0, 1.0, -1.0, inf]));
     }
 
     #[test]
