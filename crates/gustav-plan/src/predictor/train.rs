@@ -108,11 +108,10 @@ pub fn train(
 
 /// Rounds weights to six decimals, which keeps files small.
 fn round(model: &mut Model) {
-    let of = |l| {
-        let Layer { weights, bias } = l;
-        weights.iter_mut().flatten().chain(bias)
-    };
-    model.layers.iter_mut().flat_map(of).for_each(|x: &mut f64| *x = (*x * 1e6).round() / 1e6);
+    for Layer { weights, bias } in &mut model.layers {
+        let all = weights.iter_mut().flatten().chain(bias);
+        all.for_each(|x| *x = (*x * 1e6).round() / 1e6);
+    }
 }
 
 /// What the network sees of a matrix and should say.
