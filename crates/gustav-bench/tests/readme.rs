@@ -32,7 +32,7 @@ fn records(place: &Place) -> Vec<Record> {
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.starts_with(place.name) && name.ends_with(".jsonl")
+            name.starts_with(place.name) && name.contains(".jsonl")
         })
         .collect();
     files.sort();
