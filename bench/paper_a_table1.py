@@ -25,7 +25,7 @@ ROWS = [
     ("spmv", "row_split", "spmv/row_split.cu",
      "VALUE=f32 INDEX=u32 OFFSET=u32 SEMIRING=PlusTimes LANES=32 THREADS=128", 1, 2),
     ("spmv", "nonzero_split", "spmv/nonzero_split.cu", "VALUE=f32 THREADS=128 ITEMS=7", 7, 14),
-    ("spmm", "row_split", "spmm/row_split.cu", "VALUE=f32 WARPS=4 VARIANT=SHUFFLE", 32, 64),
+    ("spmm", "row_split", "spmm/row_split.cu", "VALUE=f32 WARPS=4 VARIANT=SHUFFLE LINES_OF_C=ROWS", 32, 64),
     ("spmm", "nonzero_split", "spmm/nonzero_split.cu",
      "VALUE=f32 THREADS=128 ITEMS=1 COLUMNS=32", 32, 64),
 ]

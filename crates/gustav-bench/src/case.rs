@@ -3,7 +3,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use gustav_core::{DType, Error, Layout, Operation, Result};
+use gustav_core::{DType, Error, Operation, Result};
+
+use crate::Layouts;
 
 /// One product on one matrix: what the engines take turns on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -18,17 +20,17 @@ pub struct Case {
     pub dtype: String,
     /// Whether rows of the product must come out sorted (SpGEMM).
     pub sorted: bool,
-    /// Name of the layout of B and C (SpMM).
+    /// Name of the layouts of B and C (SpMM).
     #[serde(default = "row_major", skip_serializing_if = "is_row_major")]
     pub layout: String,
 }
 
 fn row_major() -> String {
-    Layout::RowMajor.name().into()
+    Layouts::RowMajor.name().into()
 }
 
 fn is_row_major(layout: &String) -> bool {
-    layout == Layout::RowMajor.name()
+    layout == Layouts::RowMajor.name()
 }
 
 impl Case {
@@ -50,10 +52,10 @@ impl Case {
         Case { sorted, ..self }
     }
 
-    /// The same with B and C in `layout`.
+    /// The same with B and C in `layouts`.
     #[must_use]
-    pub fn layout(self, layout: Layout) -> Self {
-        Case { layout: layout.name().into(), ..self }
+    pub fn layout(self, layouts: Layouts) -> Self {
+        Case { layout: layouts.name().into(), ..self }
     }
 }
 

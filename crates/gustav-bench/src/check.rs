@@ -75,8 +75,6 @@ pub(crate) fn check<T: Scalar>(
 
 #[cfg(test)]
 mod tests {
-    use gustav_core::Layout;
-
     use super::*;
 
     fn task<'a>(a: &'a Csr<f64>, pool: &'a [f64]) -> Task<'a, f64> {
@@ -87,7 +85,7 @@ mod tests {
             b: None,
             columns: 2,
             sorted: false,
-            layout: Layout::RowMajor,
+            layouts: crate::Layouts::RowMajor,
             pool,
         }
     }

@@ -222,7 +222,7 @@ impl Session<'_> {
                 b: spgemm.then(|| factor.view()),
                 columns: case.columns,
                 sorted: case.sorted,
-                layout: typed.layout,
+                layouts: typed.layouts,
                 pool: &pool,
             };
             let work = if spgemm { products } else { (a.nnz() * case.columns) as u64 };

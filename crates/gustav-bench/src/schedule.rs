@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use gustav_core::{DType, Layout, Operation, Result};
+use gustav_core::{DType, Operation, Result};
 use gustav_plan::Algorithm;
 
 use crate::listing;
 use crate::record::{self, Held};
 use crate::workload::Workload;
-use crate::{BenchArgs, Case, Forecast, Suite, cuda, read_records};
+use crate::{BenchArgs, Case, Forecast, Layouts, Suite, cuda, read_records};
 
 /// The suite of `args` with other engines, device and folder where it names them. Of the suite's
 /// own peers, those of the device stay.
@@ -57,7 +57,7 @@ fn known(names: &[String]) -> Result<()> {
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub case: Case,
-    pub layout: Layout,
+    pub layouts: Layouts,
     pub operation: Operation,
     pub dtype: DType,
     pub ours: Vec<String>,
@@ -180,22 +180,23 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
         {
             let shape = |columns| Case::new(&workload.name, operation, columns, dtype);
             let ours = algorithms(named, suite.device.is_some(), operation);
-            let mut add = |case: Case, layout| {
-                let (case, ours) = (case.layout(layout), ours.clone());
-                found.push(Typed { case, layout, operation, dtype, ours });
+            let mut add = |case: Case, layouts| {
+                let (case, ours) = (case.layout(layouts), ours.clone());
+                found.push(Typed { case, layouts, operation, dtype, ours });
             };
             match operation {
                 Operation::Spmm => {
-                    for &layout in &suite.products.layouts {
+                    let layouts = workload.layouts.as_ref().unwrap_or(&suite.products.layouts);
+                    for &layouts in layouts {
                         let own = workload.shape.filter(|_| suite.products.as_many_columns);
                         let columns = suite.products.columns.iter().copied();
-                        columns.chain(own.map(|s| s.1)).for_each(|n| add(shape(n), layout));
+                        columns.chain(own.map(|s| s.1)).for_each(|n| add(shape(n), layouts));
                     }
                 }
-                Operation::Spmv => add(shape(1), Layout::RowMajor),
+                Operation::Spmv => add(shape(1), Layouts::RowMajor),
                 Operation::Spgemm => {
                     for &sorted in &suite.products.sorted {
-                        add(shape(0).sorted(sorted), Layout::RowMajor);
+                        add(shape(0).sorted(sorted), Layouts::RowMajor);
                     }
                 }
             }

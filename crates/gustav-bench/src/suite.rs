@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gustav_core::{DType, Error, Layout, Operation, Result};
+use gustav_core::{DType, Error, Operation, Result};
 use serde::Deserialize;
 
-use crate::Solve;
 use crate::derived::Derived;
 use crate::timing::Timing;
+use crate::{Layouts, Solve};
 
 /// Suites that come with the program.
 const SHIPPED: &[(&str, &str)] = &[
@@ -89,6 +89,8 @@ pub struct Source {
     pub operations: Option<Vec<Operation>>,
     /// Our algorithms for this source, in place of the suite's.
     pub ours: Option<Vec<String>>,
+    /// Layouts of B and C for this source, in place of the suite's.
+    pub layouts: Option<Vec<Layouts>>,
 }
 
 /// What is computed with each matrix.
@@ -105,7 +107,7 @@ pub struct Products {
     pub as_many_columns: bool,
     /// Layouts of B and C, for SpMM.
     #[serde(default = "row_major")]
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<Layouts>,
     /// Types of the values: `f32`, `f64`; on a GPU `f16` and `bf16` as well.
     pub dtypes: Vec<DType>,
     /// Whether rows of an SpGEMM's product come out sorted: `false`, `true` or both.
@@ -116,8 +118,8 @@ pub struct Products {
     pub max_products: u64,
 }
 
-fn row_major() -> Vec<Layout> {
-    vec![Layout::RowMajor]
+fn row_major() -> Vec<Layouts> {
+    vec![Layouts::RowMajor]
 }
 
 fn default_products() -> u64 {
@@ -149,7 +151,10 @@ impl Suite {
                 return Err(refuse(format!("type {dtype} has no peers: use f32 or f64{there}")));
             }
         }
-        if suite.device.is_none() && suite.products.layouts.contains(&Layout::ColumnMajor) {
+        let own = suite.matrices.iter().filter_map(|source| source.layouts.as_ref());
+        let row_major =
+            own.chain([&suite.products.layouts]).flatten().all(|l| *l == Layouts::RowMajor);
+        if suite.device.is_none() && !row_major {
             return Err(refuse("column-major products are measured on a GPU only".into()));
         }
         for source in &suite.matrices {
@@ -260,6 +265,21 @@ mod tests {
         assert!(with("i32", "{path='a.mtx'}").unwrap_err().to_string().contains("i32"));
         let both = with("f32", "{path='a.mtx', generate='diagonal:3'}").unwrap_err();
         assert!(both.to_string().contains("either"), "{both}");
+    }
+
+    #[test]
+    fn layouts_other_than_row_major_need_a_gpu() {
+        let on = |device: &str| {
+            Suite::parse(&format!(
+                "name='x'\ndescription=''\n{device}\n\
+                 [[matrices]]\ngenerate='diagonal:3'\nlayouts=['row-to-column-major']\n\
+                 [products]\noperations=['spmm']\ndtypes=['f32']\n[engines]\nours=['auto']"
+            ))
+        };
+        let suite = on("device='cuda:0'").unwrap();
+        let own = suite.matrices[0].layouts.as_deref();
+        assert_eq!(own, Some(&[Layouts::RowToColumnMajor][..]));
+        assert!(on("").unwrap_err().to_string().contains("GPU"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use gustav_core::{Buffer, Csr, Operation, Result, Scalar};
 use gustav_io::generate::Generator;
 use rayon::prelude::*;
 
+use crate::Layouts;
 use crate::derived::Derived;
 
 /// A matrix to be loaded.
@@ -26,6 +27,8 @@ pub(crate) struct Workload {
     pub operations: Vec<Operation>,
     /// Our algorithms for it, in place of the suite's.
     pub ours: Option<Vec<String>>,
+    /// Layouts of B and C for it, in place of the suite's.
+    pub layouts: Option<Vec<Layouts>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gustav_core::{DType, IndexType, SemiringKind};
+use gustav_core::{DType, IndexType, Layout, SemiringKind};
 
 use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
@@ -187,7 +187,8 @@ fn requests() -> Vec<(usize, Request)> {
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         for (j, variant) in row_split::Variant::ALL.into_iter().enumerate() {
             let config = row_split::Config { variant, ..row_split::Config::default() };
-            requests.push((i + j, row_split::request(dtype, config)));
+            requests.push((i + j, row_split::request(dtype, Layout::RowMajor, config)));
+            requests.push((i + j + 1, row_split::request(dtype, Layout::ColumnMajor, config)));
         }
         requests.push((i + 1, thread_row::request(dtype, thread_row::Config::default())));
         let strips = stationary::Config { warps: 32, width: 1 + 3 * i as u32 };

@@ -202,9 +202,8 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
         return Ok(Plan::Spmv(SpmvPlan::new(&on.a, &problem, &options)?));
     }
     // The benchmark's own values are finite.
-    let layouts = (task.layout, task.layout);
-    let problem =
-        on.a.spmm().columns(task.columns).calls(calls).layouts(layouts.0, layouts.1).finite(true);
+    let (b, c) = (task.layouts.b(), task.layouts.c());
+    let problem = on.a.spmm().columns(task.columns).calls(calls).layouts(b, c).finite(true);
     let order = match wish {
         Wish::Candidate(Candidate { order: Some(order), .. }) => Some(on.order(order, &task.a)?),
         _ => None,

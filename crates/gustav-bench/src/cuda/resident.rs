@@ -37,12 +37,12 @@ impl<T: Scalar> Resident<T> {
         let start = Instant::now();
         let a = DeviceCsr::upload(&gpu.device, &task.a)?;
         let b = DenseView::row_major(k, n, task.dense_b())?;
-        let b = match task.layout {
+        let b = match task.layouts.b() {
             Layout::RowMajor => DeviceDense::upload(&gpu.device, &b)?,
             layout => DeviceDense::upload(&gpu.device, &b.to_layout(layout)?.view())?,
         };
         let transfer_ms = start.elapsed().as_secs_f64() * 1e3;
-        let c = DeviceDense::uninit(&gpu.device, m, n, task.layout)?;
+        let c = DeviceDense::uninit(&gpu.device, m, n, task.layouts.c())?;
         let orders = RefCell::default();
         Ok(Resident { a, b, c: RefCell::new(c), transfer_ms, orders })
     }

@@ -8,8 +8,9 @@ mod process;
 
 use std::collections::BTreeMap;
 
-use gustav_core::{Csr, CsrView, Layout, Operation, Result, Scalar};
+use gustav_core::{Csr, CsrView, Operation, Result, Scalar};
 
+use crate::Layouts;
 use crate::timing::Runner;
 
 #[cfg(feature = "peers")]
@@ -28,8 +29,8 @@ pub(crate) struct Task<'a, T: Scalar> {
     /// Columns of B and C, 1 for SpMV.
     pub columns: usize,
     pub sorted: bool,
-    /// Layout of B and C on a GPU.
-    pub layout: Layout,
+    /// Layouts of B and C on a GPU.
+    pub layouts: Layouts,
     /// Values of B, row-major, or of x: the first `a.ncols() * columns` of the pool.
     pub pool: &'a [T],
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gustav_core::{Buffer, Csr, Error, Layout, Operation, Result, Scalar};
+use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
 use serde_json::{Value, json};
 
 use super::absent;
 use super::{Engine, Outcome, PeerProcess, Prepared, Task};
+use crate::Layouts;
 use crate::timing::Runner;
 
 /// A peer process with the product it was asked to prepare.
@@ -23,7 +24,7 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
     /// # Errors
     /// The peer's own.
     pub fn prepare(process: &'a mut PeerProcess, task: Task<'a, T>, b_is_a: bool) -> Result<Self> {
-        if task.layout != Layout::RowMajor {
+        if task.layouts != Layouts::RowMajor {
             return Err(absent(process.name(), "it is asked for row-major products only".into()));
         }
         let b = match (task.operation, b_is_a) {

@@ -1,4 +1,4 @@
-// row-split: C = alpha A B + beta C, A in CSR, B and C row-major.
+// row-split: C = alpha A B + beta C, A in CSR, B row-major, C in either layout.
 // Yang, Buluc, Owens 2018, section 4.1.
 //
 // Idea: one warp owns one row and 32 columns of C. It reads a batch of 32 nonzeros coalesced, one
@@ -13,6 +13,8 @@
 //   SHARED       the batch is broadcast through shared memory in place of shuffles
 //   TRANSPOSED   lane l reads the row of B of nonzero l, column after column, and the lanes' products
 //                are reduced by shuffles
+// and, with any of them, C in columns (COLUMNS): lane l writes its sum to column l, so that a warp
+// writes 32 places a column apart.
 //
 // The paper lets lanes past the end of a row carry column 0 and value 0; here they are left out of
 // the broadcast, as 0 times infinity is not 0 and row 0 of B need not exist.
@@ -27,7 +29,10 @@ constexpr int WARP = 32;
 
 enum Variant { SHUFFLE, CTA_PER_ROW, SHARED, TRANSPOSED };
 constexpr Variant VARIANT = GUSTAV_VARIANT;
-constexpr int ROWS = VARIANT == CTA_PER_ROW ? 1 : WARPS;
+constexpr int ROWS_OF_CTA = VARIANT == CTA_PER_ROW ? 1 : WARPS;
+
+enum Lines { ROWS, COLUMNS };
+constexpr Lines LINES_OF_C = GUSTAV_LINES_OF_C;
 
 struct Arguments {
     const u32 *offsets;
@@ -141,7 +146,7 @@ __device__ __forceinline__ Value meet(Value sum) {
 
 extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const Arguments args) {
     const int warp = threadIdx.x / WARP;
-    const u64 i = (u64)blockIdx.x * ROWS + (VARIANT == CTA_PER_ROW ? 0 : warp);
+    const u64 i = (u64)blockIdx.x * ROWS_OF_CTA + (VARIANT == CTA_PER_ROW ? 0 : warp);
     if (i >= args.rows) return;
     const schedule::Segment<u64> row = schedule::row<u64>(args.offsets, i);
     constexpr int STEP = VARIANT == CTA_PER_ROW ? WARPS * WARP : WARP;
@@ -157,6 +162,6 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const Argume
         if constexpr (VARIANT == CTA_PER_ROW) sum[0] = meet(sum[0]);
         if (j < args.columns && (VARIANT != CTA_PER_ROW || warp == 0))
             finish<Ring>(sum, from_bits<Value>(args.alpha), from_bits<Value>(args.beta),
-                         args.c + i * args.ldc + j);
+                         args.c + (LINES_OF_C == ROWS ? i * args.ldc + j : j * args.ldc + i));
     }
 }

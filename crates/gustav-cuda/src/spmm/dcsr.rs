@@ -2,7 +2,7 @@
 //! describes it. See `kernels/spmm/dcsr.cu`.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Layout, Problem, Result};
+use gustav_core::{Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::catalog::Method;
@@ -23,7 +23,7 @@ pub(crate) const SOURCE: (&str, &str) =
 
 /// What the source defines.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::spmm(problem, Algorithm::Dcsr, Layout::ColumnMajor)
+    papers::spmm(problem, Algorithm::Dcsr, papers::COLUMN_MAJOR)
 }
 
 /// The compiled kernel and the rows that hold nonzeros.

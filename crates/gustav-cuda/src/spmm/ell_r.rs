@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use gustav_core::{DType, Error, Layout, Problem, Result};
+use gustav_core::{DType, Error, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::padded::{self, BLOCK, Format, Room};
@@ -28,7 +28,7 @@ impl Default for Config {
 
 /// What the source defines, over row-major operands.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::spmm(problem, Algorithm::EllR, Layout::RowMajor)
+    papers::spmm(problem, Algorithm::EllR, papers::ROW_MAJOR)
 }
 
 /// Four threads a row.

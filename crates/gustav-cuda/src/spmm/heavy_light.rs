@@ -2,7 +2,7 @@
 //! et al. (2018) describe it. See `kernels/spmm/heavy_light.cu`.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{DType, Error, Layout, Problem, Result};
+use gustav_core::{DType, Error, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::catalog::Method;
@@ -41,7 +41,7 @@ impl Default for Config {
 
 /// What the source defines; its atomic additions come in no promised order.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::spmm(problem, Algorithm::HeavyLight, Layout::RowMajor)?;
+    papers::spmm(problem, Algorithm::HeavyLight, papers::ROW_MAJOR)?;
     if problem.deterministic {
         let reason = "heavy segments of a row add up in no promised order";
         return Err(unsupported(problem, "heavy-light on CUDA", reason, "segmented"));

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use gustav_core::{Layout, Problem, Result};
+use gustav_core::{Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::flattened::Shares;
@@ -30,5 +30,5 @@ impl Shares for MergePath {
 
 /// What the paper defines.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::spmm(problem, Algorithm::MergePath, Layout::RowMajor)
+    papers::spmm(problem, Algorithm::MergePath, papers::ROW_MAJOR)
 }

@@ -1,7 +1,7 @@
 //! `output-stationary`: a CTA per strip of columns of C, as the study of row permutations (§II-B)
 //! describes it. See `kernels/spmm/output_stationary.cu`.
 
-use gustav_core::{Layout, Problem, Result};
+use gustav_core::{Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::catalog::Method;
@@ -22,7 +22,7 @@ pub(crate) const SOURCE: (&str, &str) =
 
 /// What the source defines.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::spmm(problem, Algorithm::OutputStationary, Layout::ColumnMajor)
+    papers::spmm(problem, Algorithm::OutputStationary, papers::COLUMN_MAJOR)
 }
 
 /// The compiled kernel, and the slots of the plan's order.

@@ -8,15 +8,19 @@ use super::operands::Operands;
 use super::unsupported;
 
 /// The layout of x and y.
-pub(crate) const VECTOR: Layout = Layout::RowMajor;
+pub(crate) const VECTOR: (Layout, Layout) = ROW_MAJOR;
+/// Row-major B and C.
+pub(crate) const ROW_MAJOR: (Layout, Layout) = (Layout::RowMajor, Layout::RowMajor);
+/// Column-major B and C.
+pub(crate) const COLUMN_MAJOR: (Layout, Layout) = (Layout::ColumnMajor, Layout::ColumnMajor);
 
-/// Refuses what the source of `algorithm` for `operation` does not define; dense operands are in
-/// `layout`, and `nearest` takes the rest.
+/// Refuses what the source of `algorithm` for `operation` does not define; B and C are in
+/// `layouts`, and `nearest` takes the rest.
 pub(crate) fn supports(
     problem: &Problem,
     algorithm: Algorithm,
     operation: Operation,
-    layout: Layout,
+    layouts: (Layout, Layout),
     nearest: Algorithm,
 ) -> Result<()> {
     let refuse = |reason: &str| {
@@ -42,15 +46,20 @@ pub(crate) fn supports(
     if problem.transpose_a {
         return refuse("the paper's kernel multiplies A as stored");
     }
-    if (problem.layout_b, problem.layout_c) != (layout, layout) {
-        return refuse(&format!("the paper's kernel reads and writes {layout} matrices"));
+    if (problem.layout_b, problem.layout_c) != layouts {
+        let (b, c) = layouts;
+        return refuse(&format!("the paper's kernel reads {b} and writes {c} matrices"));
     }
     Ok(())
 }
 
 /// As [`supports`], for a product with a dense matrix; `segmented` takes the rest.
-pub(super) fn spmm(problem: &Problem, algorithm: Algorithm, layout: Layout) -> Result<()> {
-    supports(problem, algorithm, Operation::Spmm, layout, Algorithm::Segmented)
+pub(super) fn spmm(
+    problem: &Problem,
+    algorithm: Algorithm,
+    layouts: (Layout, Layout),
+) -> Result<()> {
+    supports(problem, algorithm, Operation::Spmm, layouts, Algorithm::Segmented)
 }
 
 /// The parameter of the kernels that need nothing beside the operands.

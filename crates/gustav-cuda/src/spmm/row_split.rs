@@ -60,12 +60,12 @@ impl Default for Config {
     }
 }
 
-/// What the paper defines.
+/// What the paper defines; C is row-major, or column-major, which the paper tried and left.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::spmm(problem, Algorithm::RowSplit, Layout::RowMajor)
+    papers::spmm(problem, Algorithm::RowSplit, (Layout::RowMajor, problem.layout_c))
 }
 
-pub(super) const ANY_LAYOUT: bool = false;
+pub(super) const ANY_LAYOUT: bool = true;
 
 /// The paper's configuration.
 pub(super) fn choose(_pattern: &Pattern<'_>, _problem: &Problem) -> Result<(Config, String)> {
@@ -83,11 +83,16 @@ pub(super) struct Prepared {
 }
 
 /// The source with its parameters.
-pub(crate) fn request(dtype: DType, config: Config) -> Request {
+pub(crate) fn request(dtype: DType, layout_c: Layout, config: Config) -> Request {
+    let lines = match layout_c {
+        Layout::RowMajor => "ROWS",
+        Layout::ColumnMajor => "COLUMNS",
+    };
     Request::new("spmm/row_split.cu", include_str!("../../kernels/spmm/row_split.cu"))
         .with("VALUE", dtype)
         .with("WARPS", config.warps)
         .with("VARIANT", config.variant.name())
+        .with("LINES_OF_C", lines)
 }
 
 impl Prepared {
@@ -99,7 +104,7 @@ impl Prepared {
                 expected: "1 to 32".into(),
             });
         }
-        let module = pattern.device().module(&request(problem.dtype, config))?;
+        let module = pattern.device().module(&request(problem.dtype, problem.layout_c, config))?;
         Ok(Prepared { config, kernel: module.kernel(c"row_split")? })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use gustav_core::{DType, Error, Layout, Problem, Result};
+use gustav_core::{DType, Error, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::padded::{self, BLOCK, Format, Room};
@@ -30,7 +30,7 @@ impl Default for Config {
 
 /// What the source defines, over row-major operands.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::spmm(problem, Algorithm::SellP, Layout::RowMajor)
+    papers::spmm(problem, Algorithm::SellP, papers::ROW_MAJOR)
 }
 
 /// Slices of eight rows.

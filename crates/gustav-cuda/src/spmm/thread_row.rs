@@ -1,7 +1,7 @@
 //! `thread-row`: one thread per row and a few columns, the granularity that Yang, Buluç and Owens
 //! (2018, §4.1) name for very short rows. See `kernels/spmm/thread_row.cu`.
 
-use gustav_core::{DType, Layout, Problem, Result};
+use gustav_core::{DType, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::catalog::Method;
@@ -30,7 +30,7 @@ impl Default for Config {
 
 /// What the paper defines.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    papers::spmm(problem, Algorithm::ThreadRow, Layout::RowMajor)
+    papers::spmm(problem, Algorithm::ThreadRow, papers::ROW_MAJOR)
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

@@ -9,7 +9,16 @@ use crate::common::{device, run};
 
 /// The battery in `layout` with `config`, or with the algorithm's own choice.
 pub fn check<T: Scalar>(algorithm: Algorithm, layout: Layout, config: Option<Config>) {
-    let settings = Settings::default().untransposed().layout(layout, layout);
+    check_layouts::<T>(algorithm, (layout, layout), config);
+}
+
+/// The same with B and C in `layouts`.
+pub fn check_layouts<T: Scalar>(
+    algorithm: Algorithm,
+    layouts: (Layout, Layout),
+    config: Option<Config>,
+) {
+    let settings = Settings::default().untransposed().layout(layouts.0, layouts.1);
     let options = Options { chooser: Chooser::Named(algorithm), config, ..Options::default() };
     let device = device();
     check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {

@@ -4,7 +4,7 @@ use gustav_core::Layout;
 use gustav_cuda::spmm::row_split::{Config, Variant};
 use gustav_plan::Algorithm;
 
-use crate::papers::{check, check_refusals};
+use crate::papers::{check, check_layouts, check_refusals};
 
 const ROWS: Layout = Layout::RowMajor;
 
@@ -21,7 +21,10 @@ fn what_the_paper_tried() {
     for variant in Variant::ALL {
         let config = gustav_cuda::Config::RowSplit(Config { warps: 3, variant });
         check::<f32>(Algorithm::RowSplit, ROWS, Some(config));
+        let to_columns = (ROWS, Layout::ColumnMajor);
+        check_layouts::<f32>(Algorithm::RowSplit, to_columns, Some(config));
     }
+    check_layouts::<f64>(Algorithm::RowSplit, (ROWS, Layout::ColumnMajor), None);
 }
 
 #[test]
