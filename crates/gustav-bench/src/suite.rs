@@ -16,6 +16,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),
+    ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
     ("paper-a", include_str!("../../../bench/suites/paper-a.toml")),
