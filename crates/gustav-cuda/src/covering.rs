@@ -20,7 +20,7 @@ use crate::spmm::{
     dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary, row_block,
     row_split, sell_p, stationary, tensor, thread_row,
 };
-use crate::{Entries, columns, compress, converted, probe, shares, spgemm, spmv};
+use crate::{Entries, columns, compress, converted, items, probe, shares, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -289,6 +289,7 @@ fn requests() -> Vec<(usize, Request)> {
     requests.push((2, probe::request()));
     requests.push((3, shares::request("nonzero_split", 2)));
     requests.push((4, shares::request("merge_path", 1)));
+    requests.push((2, items::request(32)));
     requests
 }
 

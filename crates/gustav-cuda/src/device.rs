@@ -1,4 +1,4 @@
-//! A CUDA device: what it is, its stream, and the kernels loaded on it.
+//! A CUDA device: its stream, and the kernels loaded on it.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -10,6 +10,7 @@ use cudarc::driver::{CudaContext, DriverError, result, sys};
 use gustav_core::{Error, Result};
 use gustav_plan::DeviceProfile;
 
+use crate::Profile;
 use crate::driver::{Checked, describe};
 use crate::jit::{Jit, Request};
 use crate::kernel::{Kernel, Module};
@@ -20,51 +21,6 @@ const OLDEST_DRIVER: i32 = 12_000;
 
 // Part of the device's memory that its pool keeps when it is freed.
 const KEPT_PART: u64 = 16;
-
-/// What a device is, as read from the driver.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Profile {
-    /// The device's name.
-    pub name: String,
-    /// Compute capability, for example (9, 0).
-    pub compute_capability: (i32, i32),
-    /// Streaming multiprocessors.
-    pub multiprocessors: usize,
-    /// Lanes of a warp.
-    pub warp: usize,
-    /// Threads that one multiprocessor holds at once.
-    pub threads_per_multiprocessor: usize,
-    /// Level-2 cache in bytes.
-    pub l2_bytes: usize,
-    /// Shared memory in bytes that one CTA can have when it asks for it.
-    pub shared_bytes_per_cta: usize,
-    /// Memory in bytes.
-    pub memory_bytes: usize,
-    /// Highest clock of the multiprocessors in MHz.
-    pub clock_mhz: usize,
-    /// Highest clock of the memory in MHz.
-    pub memory_clock_mhz: usize,
-    /// The driver's CUDA version, for example 13000.
-    pub driver: i32,
-}
-
-impl Profile {
-    /// What device number `ordinal` is, without starting it.
-    ///
-    /// # Errors
-    /// [`Error::NoDevice`] saying what is missing.
-    pub fn read(ordinal: usize) -> Result<Self> {
-        Device::check(ordinal)?;
-        let device = result::device::get(i32::try_from(ordinal).unwrap_or(i32::MAX));
-        device.and_then(read_profile).map_err(|e| no_device(ordinal, e))
-    }
-
-    /// The target that kernels are compiled for, for example `sm_90`.
-    pub fn target(&self) -> String {
-        let (major, minor) = self.compute_capability;
-        format!("sm_{major}{minor}")
-    }
-}
 
 /// A CUDA device. Clones are the same device.
 #[derive(Clone)]
@@ -105,7 +61,8 @@ impl Device {
         // Buffers order their streams themselves, see memory.rs.
         // SAFETY: no `CudaSlice` is used in this crate, so nothing relies on tracked events.
         unsafe { context.disable_event_tracking() };
-        let profile = read_profile(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
+        let profile = Profile::of(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
+        profile.is_new_enough(ordinal)?;
         let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?);
         keep_freed_memory(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         Ok(Device {
@@ -151,7 +108,7 @@ impl Device {
     }
 
     /// Whether there is a device of this number.
-    fn check(ordinal: usize) -> Result<()> {
+    pub(crate) fn check(ordinal: usize) -> Result<()> {
         let count = Self::count().map_err(|e| match e {
             Error::NoDevice { reason } => {
                 Error::NoDevice { reason: format!("cuda:{ordinal} was asked for, but {reason}") }
@@ -339,37 +296,6 @@ fn keep_freed_memory(device: sys::CUdevice) -> std::result::Result<(), DriverErr
     }
 }
 
-fn no_device(ordinal: usize, e: DriverError) -> Error {
+pub(crate) fn no_device(ordinal: usize, e: DriverError) -> Error {
     Error::NoDevice { reason: format!("cuda:{ordinal} does not start: {}", describe(e)) }
-}
-
-fn read_profile(device: sys::CUdevice) -> std::result::Result<Profile, DriverError> {
-    use sys::CUdevice_attribute_enum as Attribute;
-    // SAFETY: the handle came from the driver.
-    let number = |attribute| unsafe { result::device::get_attribute(device, attribute) };
-    let read = |attribute| number(attribute).map(|v| usize::try_from(v).unwrap_or(0));
-    let mut driver = 0;
-    // SAFETY: writes one integer.
-    unsafe { sys::cuDriverGetVersion(&mut driver) }.result()?;
-    Ok(Profile {
-        name: result::device::get_name(device)?,
-        compute_capability: (
-            number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-            number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-        ),
-        multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        warp: read(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
-        threads_per_multiprocessor: read(
-            Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-        )?,
-        l2_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
-        shared_bytes_per_cta: read(
-            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-        )?,
-        // SAFETY: the handle came from the driver.
-        memory_bytes: unsafe { result::device::total_mem(device) }?,
-        clock_mhz: read(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1000,
-        memory_clock_mhz: read(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? / 1000,
-        driver,
-    })
 }

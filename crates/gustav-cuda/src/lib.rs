@@ -16,12 +16,15 @@ pub mod cusparse;
 mod dense;
 pub mod device;
 mod driver;
+#[cfg(test)]
+mod items;
 pub mod jit;
 mod kernel;
 pub mod matrix;
 pub mod memory;
 pub mod pinned;
 pub mod probe;
+pub mod profile;
 mod schedule;
 #[cfg(test)]
 mod shares;
@@ -34,11 +37,12 @@ mod transposed;
 
 pub use catalog::Entry;
 pub use compress::Entries;
-pub use device::{Device, Profile};
+pub use device::Device;
 pub use matrix::{DeviceCsr, DeviceDense};
 pub use memory::DeviceBuffer;
 pub use pinned::PinnedBuffer;
 pub use probe::Probe;
+pub use profile::Profile;
 pub use spgemm::SpgemmPlan;
 pub use spmm::{Config, Options, SpmmPlan};
 pub use spmv::SpmvPlan;

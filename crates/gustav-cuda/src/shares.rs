@@ -53,7 +53,8 @@ fn merge_path(offsets: &[u32], size: usize) -> Vec<(usize, usize)> {
     found
 }
 
-fn patterns() -> Vec<Vec<u32>> {
+/// Row offsets of matrices that are hard to cut.
+pub(crate) fn patterns() -> Vec<Vec<u32>> {
     let hub = vec![0, 0, 3, 3, 1003, 1010, 1010];
     let ragged = (0..300u32).map(|r| r * r / 7).collect();
     let empty_run = (0..2000u32).map(|r| if r < 1700 { 5 } else { r - 1695 }).collect();

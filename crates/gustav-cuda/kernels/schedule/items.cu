@@ -1,0 +1,25 @@
+// items: writes down the row that each item of a matrix is found in, for the test that even shares
+// hold every row start and every nonzero exactly once.
+//
+//   LANES lanes -> one item, searched for together
+#include "schedule/even_shares.cuh"
+
+constexpr int LANES = GUSTAV_LANES;
+
+struct Arguments {
+    const u32 *offsets;
+    u32 *rows_of;
+    u64 items;
+    u64 rows;
+    u64 nonzeros;
+};
+
+extern "C" __global__ void items(const Arguments args) {
+    const u64 item = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+    if (item >= args.items) return;
+    const int lane = threadIdx.x % LANES;
+    const u32 group = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+    const u32 row = schedule::row_of_item<LANES, u32>(args.offsets, (u32)args.rows,
+                                                      (u32)args.nonzeros, (u32)item, lane, group);
+    if (lane == 0) args.rows_of[item] = row;
+}
