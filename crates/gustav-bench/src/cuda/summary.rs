@@ -5,11 +5,10 @@ use std::fmt::Write;
 
 use super::PEERS;
 use crate::summary::{Ratios, compare};
+use crate::threshold::thresholds;
 use crate::{Comparison, Record};
 
 const AUTO: &str = "auto";
-// The paper's threshold of mean row length.
-const PAPER: f64 = gustav_plan::heuristics::mean_row_length::THRESHOLD;
 
 /// Geomean that the project asks of `auto`, with a plan where B is dense, for so many columns (1 is
 /// a vector, 0 a sparse matrix), and the least ratio on any matrix.
@@ -149,38 +148,12 @@ fn chosen(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
     }
 }
 
-/// The rule of Yang, Buluç and Owens (2018, §5.4): nonzero-split below a mean row length, else
-/// row-split; how often it names the faster of the two, with their threshold and with the one that
-/// fits these records best.
 fn threshold(out: &mut String, records: &[Record]) {
-    let split = compare(records, "row-split");
-    let merged = compare(records, "nonzero-split");
-    let mut cases = BTreeMap::<_, Vec<(f64, f64)>>::new();
-    for (r, m) in split.iter().filter_map(|r| {
-        let same = |m: &&Comparison<'_>| m.ours.group == r.ours.group;
-        Some((r, merged.iter().find(same)?))
-    }) {
-        let case = &r.ours.case;
-        let Some(gain) = r.ours.execute_ms.zip(m.ours.execute_ms).map(|(r, m)| r / m) else {
-            continue;
-        };
-        let key = (case.operation.as_str(), case.dtype.as_str(), case.columns);
-        cases.entry(key).or_default().push((r.ours.mean_row_length, gain));
-    }
-    for ((operation, dtype, n), cases) in cases {
-        let right = |threshold: f64| {
-            let named = cases.iter().filter(|(mean, gain)| (*mean < threshold) == (*gain > 1.0));
-            named.count() as f64 / cases.len() as f64
-        };
-        let lengths = cases.iter().map(|(mean, _)| *mean);
-        let best = lengths.fold(PAPER, |best, x| if right(x) > right(best) { x } else { best });
+    for ((operation, dtype, n), found) in thresholds(records) {
         let _ = writeln!(
             out,
-            "\nMean row length as the rule, {operation} {dtype} n={n}, {} matrices: right on \
-             {:.0}% with the threshold {PAPER}, on {:.0}% with {best:.2}, the best here",
-            cases.len(),
-            100.0 * right(PAPER),
-            100.0 * right(best),
+            "\nMean row length as the rule, {operation} {dtype} n={n}, {} matrices: {found}",
+            found.matrices
         );
     }
 }

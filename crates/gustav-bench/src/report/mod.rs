@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use gustav_core::{Error, Result};
 
-use crate::{Record, TuneReport};
+use crate::{Counters, Record, TuneReport};
 use figure::Figure;
 use page::Page;
 use site::Site;
@@ -49,11 +49,11 @@ pub struct Written {
 
 impl Report {
     /// The report of `records`, of any number of suites, machines and devices, and of what
-    /// tuning said.
+    /// tuning and hardware counters said.
     ///
     /// # Errors
     /// [`Error::Argument`] when there are none.
-    pub fn of(records: &[Record], tunings: &[TuneReport]) -> Result<Self> {
+    pub fn of(records: &[Record], tunings: &[TuneReport], counters: &[Counters]) -> Result<Self> {
         if records.is_empty() {
             return Err(Error::Argument {
                 name: "records",
@@ -62,7 +62,7 @@ impl Report {
             });
         }
         let sites = Site::all(records);
-        let (figures, absent) = figures::all(&sites, tunings);
+        let (figures, absent) = figures::all(&sites, tunings, counters);
         let mut suites: Vec<_> = records.iter().map(|r| r.suite.as_str()).collect();
         suites.sort_unstable();
         suites.dedup();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::programs::is_program;
-use crate::{Case, Comparison, Record, Status, VENDORS, compare};
+use crate::{Case, Comparison, Layouts, Record, Status, VENDORS, compare};
 
 /// What is computed, whatever the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +17,8 @@ pub(crate) struct Product {
     pub columns: usize,
     /// Whether rows come out sorted.
     pub sorted: bool,
+    /// Name of the layouts of B and C.
+    pub layout: String,
 }
 
 /// Operations in the order of tables, with their names in prose.
@@ -32,6 +34,7 @@ impl Product {
             dtype: case.dtype.clone(),
             columns: case.columns,
             sorted: case.sorted,
+            layout: case.layout.clone(),
         }
     }
 
@@ -43,7 +46,8 @@ impl Product {
     /// What tells it from others of the same operation and type.
     pub fn detail(&self) -> String {
         match self.operation.as_str() {
-            "spmm" => format!("n = {}", self.columns),
+            "spmm" if self.layout == Layouts::default().name() => format!("n = {}", self.columns),
+            "spmm" => format!("n = {}, {}", self.columns, self.layout),
             "spgemm" if self.sorted => "sorted".into(),
             "spgemm" => "unsorted".into(),
             _ => String::new(),

@@ -53,6 +53,11 @@ fn everything() -> Vec<Record> {
         full.case.matrix = format!("full{k}");
         add(full);
     }
+    for algorithm in ["row-split", "nonzero-split"] {
+        let mut groups = timed("groups", "gustav", algorithm, 1.0);
+        groups.case.columns = 64;
+        add(groups);
+    }
     let mut program = Record { product_ms: Some(1.0), ..timed("p", "gustav", "auto", 2.0) };
     program.case.operation = "cg".into();
     add(program);
@@ -109,9 +114,14 @@ fn tuning() -> TuneReport {
     }
 }
 
+/// Counters of a kernel.
+fn counters() -> Counters {
+    Counters { operation: "spmm".into(), algorithm: "row-split".into(), ..Counters::default() }
+}
+
 #[test]
 fn records_that_hold_everything_leave_no_figure_out() {
-    let report = Report::of(&everything(), &[tuning()]).unwrap();
+    let report = Report::of(&everything(), &[tuning()], &[counters()]).unwrap();
     assert_eq!(report.absent, []);
     let mut ids: Vec<_> = report.figures.iter().map(|f| &f.id).collect();
     ids.sort();
@@ -129,7 +139,8 @@ fn records_that_hold_everything_leave_no_figure_out() {
 fn the_page_is_whole_and_its_files_are_there() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("r.html");
-    let written = Report::of(&everything(), &[tuning()]).unwrap().write(&page).unwrap();
+    let written =
+        Report::of(&everything(), &[tuning()], &[counters()]).unwrap().write(&page).unwrap();
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.ends_with("</html>\n") && html.contains("prefers-color-scheme:dark"));
     assert!(!html.contains("<script") && !html.contains("http://www.w3.org/1999/xhtml"));
@@ -146,7 +157,7 @@ fn the_page_is_whole_and_its_files_are_there() {
 
 #[test]
 fn figures_without_records_are_named() {
-    let report = Report::of(&[record("m", "gustav", "auto")], &[]).unwrap();
+    let report = Report::of(&[record("m", "gustav", "auto")], &[], &[]).unwrap();
     assert!(report.absent.iter().any(|(name, _)| *name == "Density sweep"));
     assert!(report.figures.is_empty());
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +165,7 @@ fn figures_without_records_are_named() {
     report.write(&page).unwrap();
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("Density sweep: needs random matrices"), "{html}");
-    assert!(Report::of(&[], &[]).unwrap_err().to_string().contains("gustav bench"));
+    assert!(Report::of(&[], &[], &[]).unwrap_err().to_string().contains("gustav bench"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gustav_bench::{Report, Written, read_records, read_tuning};
+use gustav_bench::{Report, Written, read_counters, read_records, read_tuning};
 use serde::Serialize;
 
 use crate::args::Telling;
@@ -22,6 +22,10 @@ pub struct Args {
     /// What gustav tune --json printed: the figures of its predictors are drawn too
     #[arg(long, value_name = "TUNING.json")]
     tuning: Vec<PathBuf>,
+    /// What hardware counters said, as bench/paper_a_ncu.py writes it: occupancy, warp efficiency and
+    /// instructions per cycle are drawn too
+    #[arg(long, value_name = "COUNTERS.csv")]
+    counters: Vec<PathBuf>,
     /// The page
     #[arg(short, long, value_name = "REPORT.html", default_value = "report.html")]
     output: PathBuf,
@@ -54,8 +58,12 @@ pub fn run(args: &Args) -> Result {
     }
     let tunings = args.tuning.iter().map(|path| read_tuning(path));
     let tunings = tunings.collect::<gustav::Result<Vec<_>>>()?;
+    let mut counters = Vec::new();
+    for path in &args.counters {
+        counters.extend(read_counters(path)?);
+    }
     let spinner = output::spinner(args.telling, "drawing");
-    let written = Report::of(&records, &tunings)?.write(&args.output);
+    let written = Report::of(&records, &tunings, &counters)?.write(&args.output);
     spinner.finish_and_clear();
     let Written { page, folder, tables, figures, absent } = written?;
     let told = Told {

@@ -2,10 +2,12 @@
 //! named as absent when they do not.
 
 mod choice;
+mod counters;
 mod distribution;
 mod limits;
 mod orders;
 mod predictor;
+mod row_groups;
 mod scaling;
 mod speedup;
 mod spy;
@@ -16,7 +18,7 @@ use std::collections::BTreeMap;
 
 use super::figure::{Figure, Mark, Series};
 use super::site::Site;
-use crate::TuneReport;
+use crate::{Counters, TuneReport};
 
 pub(crate) use distribution::overview;
 pub(crate) use orders::table as orders;
@@ -45,6 +47,11 @@ const FAMILIES: &[Family] = &[
         name: "Algorithms against mean row length",
         needs: "two or more of our algorithms by name, beside a peer",
         draw: speedup::by_algorithm,
+    },
+    Family {
+        name: "Long rows and short rows",
+        needs: "row-split and nonzero-split by name at 64 columns, on matrix files",
+        draw: row_groups::all,
     },
     Family {
         name: "Distribution of speed-ups",
@@ -122,14 +129,20 @@ const FAMILIES: &[Family] = &[
 /// The figures that need the report of a tuning.
 const TUNING: (&str, &str) = ("What the predictor learnt", "the report of gustav tune (--tuning)");
 
+/// The figures that need what hardware counters said.
+const COUNTERS: (&str, &str) =
+    ("Occupancy, warp efficiency and instructions per cycle", "hardware counters (--counters)");
+
 /// The figures that the records fill, and of the others what they are and what they need.
 pub(crate) fn all(
     sites: &[Site],
     tunings: &[TuneReport],
+    counters: &[Counters],
 ) -> (Vec<Figure>, Vec<(&'static str, &'static str)>) {
     let families = FAMILIES.iter().map(|f| ((f.name, f.needs), (f.draw)(sites)));
+    let extra = [(TUNING, predictor::all(tunings)), (COUNTERS, counters::all(counters))];
     let (mut drawn, mut absent) = (Vec::new(), Vec::new());
-    for (family, figures) in families.chain([(TUNING, predictor::all(tunings))]) {
+    for (family, figures) in families.chain(extra) {
         if figures.is_empty() {
             absent.push(family);
         }

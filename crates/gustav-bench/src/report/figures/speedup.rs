@@ -7,6 +7,7 @@ use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, slug};
 use super::super::site::{Product, Site};
 use super::series;
+use crate::threshold::thresholds;
 
 const X: &str = "mean row length (nonzeros)";
 const Y: &str = "time of the best peer / ours";
@@ -53,6 +54,7 @@ pub(crate) fn by_row_length(sites: &[Site]) -> Vec<Figure> {
 pub(crate) fn by_algorithm(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {
+        let thresholds = thresholds(&site.records);
         let mut groups = BTreeMap::<Product, BTreeMap<&str, Points>>::new();
         for name in site.algorithms().into_iter().filter(|n| !n.contains(['#', '@'])) {
             for (product, found) in site.products(&site.ours(name)) {
@@ -76,12 +78,20 @@ pub(crate) fn by_algorithm(sites: &[Site]) -> Vec<Figure> {
         }
         for (name, (product, algorithms)) in best {
             let variant = product.variant();
+            let key = (product.operation.as_str(), product.dtype.as_str(), product.columns);
+            let rule = match thresholds.get(&key) {
+                Some(t) => format!(
+                    " nonzero-split below a mean row length, else row-split: {t} ({} matrices).",
+                    t.matrices
+                ),
+                None => String::new(),
+            };
             let named = algorithms.into_iter().map(|(name, points)| (name.to_owned(), points));
             figures.push(figure(
                 &format!("algorithms {} {name}", site.name),
                 format!("{name} {variant}, {}: every algorithm", site.name),
                 format!(
-                    "A point a matrix and algorithm. Peers that count: {}.",
+                    "A point a matrix and algorithm. Peers that count: {}.{rule}",
                     site.rivals_named()
                 ),
                 named.collect(),

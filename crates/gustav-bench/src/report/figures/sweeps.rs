@@ -51,13 +51,26 @@ pub(crate) fn density(sites: &[Site]) -> Vec<Figure> {
     for site in sites {
         let random = |r: &Record| RANDOM.contains(&r.kind.as_str()).then_some((r.rows, r.cols));
         let point = |r: &Record| Some((100.0 * fill(r), r.execute_ms?));
-        for (((rows, cols), product), engines) in sweep(site, random, point) {
+        // What `dense` takes when A is dense already.
+        let gemm = |r: &Record| match r.algorithm.as_str() {
+            "dense" => Some((100.0 * fill(r), r.execute_ms? - r.convert_ms?)),
+            _ => None,
+        };
+        let mut alone = sweep(site, random, gemm);
+        for (((rows, cols), product), mut engines) in sweep(site, random, point) {
             let (name, variant) = (product.name(), product.variant());
+            let mut caption = String::from(
+                "Random matrices of one shape; on the most threads that were measured.",
+            );
+            let gemm = alone.remove(&((rows, cols), product.clone()));
+            if let Some(gemm) = gemm.and_then(|g| g.into_values().next()) {
+                caption += &crossings(&engines, &gemm);
+                engines.insert("gustav:dense, GEMM alone".into(), gemm);
+            }
             figures.push(Figure {
                 id: slug(&format!("density {} {name} {variant} {rows}x{cols}", site.name)),
                 title: format!("{name} {variant}, {}: {rows} x {cols} by density", site.name),
-                caption: "Random matrices of one shape; on the most threads that were measured."
-                    .into(),
+                caption,
                 x: Axis::log("filled (%)"),
                 y: Axis::log("time (ms)"),
                 series: series(engines, Mark::Line),
@@ -68,7 +81,37 @@ pub(crate) fn density(sites: &[Site]) -> Vec<Figure> {
     figures
 }
 
-/// GFLOP/s of full matrices of one number of nonzeros against their number of rows.
+/// Where each engine takes as long as GEMM, in words.
+fn crossings(engines: &BTreeMap<String, Points>, gemm: &Points) -> String {
+    let of = |(name, points): (&String, &Points)| {
+        let at = crossing(points, gemm)?;
+        Some(format!("{name} {at:.1} %"))
+    };
+    let found: Vec<_> = engines.iter().filter_map(of).collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    format!(
+        " As fast as GEMM alone at {} (the paper's merge-based kernel, on a Tesla K40c: 9 %).",
+        found.join(", ")
+    )
+}
+
+/// The x at which `points` and `gemm`, measured at the same x, first take as long as each other,
+/// between neighbours along the powers of both.
+fn crossing(points: &Points, gemm: &Points) -> Option<f64> {
+    let beside = |(x, y): &(f64, f64)| {
+        let (_, other) = gemm.iter().find(|g| g.0 == *x)?;
+        Some((x.ln(), (y / other).ln()))
+    };
+    let ratios: Vec<_> = points.iter().filter_map(beside).collect();
+    let pair = ratios.windows(2).find(|pair| pair[0].1 < 0.0 && pair[1].1 >= 0.0)?;
+    let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+    Some((x0 - y0 * (x1 - x0) / (y1 - y0)).exp())
+}
+
+/// GFLOP/s of full matrices of one number of nonzeros against their number of rows: of algorithms in
+/// their usual configuration, and of those that were measured in others as well.
 pub(crate) fn aspect_ratio(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {
@@ -77,22 +120,51 @@ pub(crate) fn aspect_ratio(sites: &[Site]) -> Vec<Figure> {
         let full = |r: &Record| (r.nnz > 0 && fill(r) >= 1.0).then(|| size(r));
         let point = |r: &Record| Some((r.rows as f64, gflops(r)?));
         for ((size, product), engines) in sweep(site, full, point) {
-            let (name, variant) = (product.name(), product.variant());
-            let nnz = 2f64.powf(size as f64 / 8.0);
-            figures.push(Figure {
-                id: slug(&format!("aspect {} {name} {variant} {size}", site.name)),
-                title: format!("{name} {variant}, {}: from wide to tall", site.name),
-                caption: format!(
-                    "Full matrices of about {:.1} million nonzeros, stored as CSR: few long rows \
-                     at the left, many short ones at the right.",
-                    nnz / 1e6
-                ),
-                x: Axis::log("rows"),
-                y: Axis::linear("GFLOP/s"),
-                series: series(engines, Mark::Line),
-                rules: Vec::new(),
-            });
+            let other = |name: &String| name.contains('#');
+            let usual = |name: &String| name.split('#').next().unwrap_or(name).to_owned();
+            let varied: BTreeSet<_> = engines.keys().filter(|k| other(k)).map(usual).collect();
+            let several = |(name, _): &(&String, &Points)| varied.contains(&usual(name));
+            let copied = |(name, points): (&String, &Points)| (name.clone(), points.clone());
+            let configurations: BTreeMap<_, _> =
+                engines.iter().filter(several).map(copied).collect();
+            let plain: BTreeMap<_, _> = engines.into_iter().filter(|(k, _)| !other(k)).collect();
+            for (what, engines) in [("", plain), (", configurations", configurations)] {
+                if engines.is_empty() {
+                    continue;
+                }
+                let (name, variant) = (product.name(), product.variant());
+                let nnz = 2f64.powf(size as f64 / 8.0);
+                figures.push(Figure {
+                    id: slug(&format!("aspect {} {name} {variant} {size}{what}", site.name)),
+                    title: format!("{name} {variant}, {}: from wide to tall{what}", site.name),
+                    caption: format!(
+                        "Full matrices of about {:.1} million nonzeros, stored as CSR: few long \
+                         rows at the left, many short ones at the right.",
+                        nnz / 1e6
+                    ),
+                    x: Axis::log("rows"),
+                    y: Axis::linear("GFLOP/s"),
+                    series: series(engines, Mark::Line),
+                    rules: Vec::new(),
+                });
+            }
         }
     }
     figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crossing_lies_between_the_densities_around_it() {
+        let gemm = vec![(1.0, 8.0), (2.0, 8.0), (8.0, 8.0)];
+        let rising = vec![(1.0, 1.0), (2.0, 4.0), (8.0, 16.0)];
+        let at = crossing(&rising, &gemm).unwrap();
+        assert!((at - 4.0).abs() < 1e-9, "{at}");
+        assert_eq!(crossing(&vec![(1.0, 9.0), (2.0, 9.0)], &gemm), None);
+        let engines = BTreeMap::from([("a".to_owned(), rising)]);
+        assert!(crossings(&engines, &gemm).contains("a 4.0 %"));
+    }
 }
