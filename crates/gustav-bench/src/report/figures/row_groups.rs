@@ -91,7 +91,7 @@ fn figure(site: &Site, group: &Group, rounds: &[Round<'_>]) -> Option<Figure> {
     let mean = own.iter().map(|round| length(round)).sum::<f64>() / own.len() as f64;
     let said = Ratios::of(&ratios).map_or(String::new(), |found| {
         format!(
-            " {} over the fastest of the others that are not ours and sell-p: {:.2} in the \
+            " {} over the fastest of the peers and sell-p: {:.2} in the \
              geometric mean, {:.2} at best (the paper, on a Tesla K40c: {}).",
             group.kernel, found.geomean, found.best, group.paper
         )

@@ -81,7 +81,8 @@ pub(crate) fn by_algorithm(sites: &[Site]) -> Vec<Figure> {
             let key = (product.operation.as_str(), product.dtype.as_str(), product.columns);
             let rule = match thresholds.get(&key) {
                 Some(t) => format!(
-                    " nonzero-split below a mean row length, else row-split: {t} ({} matrices).",
+                    " The rule of nonzero-split below a mean row length, else row-split, is {t} ({} \
+                     matrices).",
                     t.matrices
                 ),
                 None => String::new(),
