@@ -1,12 +1,13 @@
 //! What the rules choose, on the device: against the oracle, captured in a graph, run after run,
 //! and past 2³¹.
 
-use cudarc::driver::sys;
 use gustav_core::{Csr, Dense, Layout, PlusTimes, bf16};
 use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};
 
 use super::common::{device, run};
+use super::graph::Graph;
 
 #[test]
 #[ignore = "needs a CUDA device"]
@@ -51,33 +52,31 @@ fn an_execution_is_captured_in_a_graph() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let b = DeviceDense::upload(&device, &dense(3000, 64).view()).expect("B");
     let mut c = DeviceDense::uninit(&device, 3000, 64, Layout::RowMajor).expect("C");
-    let problem = a.spmm().columns(64).calls(100);
-    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
     let stream = device.new_stream().expect("a stream");
-    plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream).expect("C");
-    let expected = c.data().to_host().expect("C");
-
-    let raw: sys::CUstream = stream.handle().cast();
-    let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-    let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the stream is alive; the graph is launched while its operands live.
-    unsafe {
-        sys::cuStreamBeginCapture_v2(raw, mode).result().expect("capturing");
+    let named = [
+        Algorithm::Segmented,
+        Algorithm::EvenShares,
+        Algorithm::RowSplit,
+        Algorithm::NonzeroSplit,
+        Algorithm::MergePath,
+        Algorithm::ThreadRow,
+    ];
+    for chooser in named.map(Chooser::Named).into_iter().chain([Chooser::Auto]) {
+        let options = Options { chooser, ..Options::default() };
+        let problem = a.spmm().columns(64).calls(100);
+        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
         plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream).expect("C");
-        sys::cuStreamEndCapture(raw, &mut graph).result().expect("a graph");
-        sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0).result().expect("a graph");
-    }
-    for _ in 0..3 {
-        c.data_mut().fill(0xff, &stream).expect("NaN");
-        // SAFETY: as above.
-        unsafe { sys::cuGraphLaunch(executable, raw).result().expect("a launch") };
-        stream.synchronize().expect("the stream");
-        assert_eq!(c.data().to_host().expect("C"), expected);
-    }
-    // SAFETY: made above, destroyed once.
-    unsafe {
-        sys::cuGraphExecDestroy(executable).result().expect("destroyed");
-        sys::cuGraphDestroy(graph).result().expect("destroyed");
+        let expected = c.data().to_host().expect("C");
+        let graph = Graph::capture(&stream, || {
+            plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream).expect("C");
+        });
+        assert!(!graph.allocates(), "{chooser:?}");
+        for _ in 0..3 {
+            c.data_mut().fill(0xff, &stream).expect("NaN");
+            // SAFETY: the operands live to the end of the test.
+            unsafe { graph.launch(&stream) };
+            assert_eq!(c.data().to_host().expect("C"), expected, "{chooser:?}");
+        }
     }
 }
 

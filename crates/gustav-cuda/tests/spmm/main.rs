@@ -2,6 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/graph.rs"]
+mod graph;
 mod papers;
 
 mod auto;

@@ -1,5 +1,8 @@
 //! Products with a vector on the device against the oracle, one file per algorithm.
 
+#[path = "../common/graph.rs"]
+mod graph;
+
 mod even_shares;
 mod merge_path;
 mod nonzero_split;
@@ -12,6 +15,8 @@ use gustav_cuda::spmv::{Config, Options};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, SpmvCase, check_spmv};
+
+use graph::Graph;
 
 fn device() -> Device {
     Device::cuda(0).expect("a CUDA device")
@@ -83,6 +88,38 @@ fn skewed(rows: usize) -> Csr<f32> {
         offsets.push(indices.len() as u32);
     }
     Csr::new(rows, rows, offsets, indices, values).expect("a matrix")
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn an_execution_is_captured_in_a_graph() {
+    let (device, rows) = (device(), 6000);
+    let a = DeviceCsr::upload(&device, &skewed(rows).view()).expect("A");
+    let x: Vec<f32> = (0..rows).map(|k| (k % 23) as f32 / 11.0 - 1.0).collect();
+    let x = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
+    let mut y = DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y");
+    let stream = device.new_stream().expect("a stream");
+    let named = [
+        Algorithm::Segmented,
+        Algorithm::EvenShares,
+        Algorithm::RowSplit,
+        Algorithm::NonzeroSplit,
+        Algorithm::MergePath,
+    ];
+    for chooser in named.map(Chooser::Named).into_iter().chain([Chooser::Auto]) {
+        let options = Options { chooser, config: None };
+        let mut plan = SpmvPlan::new(&a, &a.spmv().calls(100), &options).expect("a plan");
+        plan.execute(&a, 1.0, &x, 0.0, &mut y, &stream).expect("y");
+        let expected = y.to_host().expect("y");
+        let graph = Graph::capture(&stream, || {
+            plan.execute(&a, 1.0, &x, 0.0, &mut y, &stream).expect("y");
+        });
+        assert!(!graph.allocates(), "{chooser:?}");
+        y.fill(0xff, &stream).expect("NaN");
+        // SAFETY: the operands live to the end of the test.
+        unsafe { graph.launch(&stream) };
+        assert!(y.to_host().expect("y") == expected, "{chooser:?}");
+    }
 }
 
 /// Executions share the sums of cut rows, so that they must not overlap.
