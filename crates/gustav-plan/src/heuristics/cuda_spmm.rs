@@ -83,7 +83,8 @@ pub fn choose<'r>(
     }
     let vectors = vectors(problem);
     let short = if vectors < 64.0 { SHORT.0 } else { SHORT.1 };
-    if vectors > 8.0 && mean < short && rows.mean_of_nonzeros() > SKEWED * mean {
+    let few_hold_much = mean < short && rows.mean_of_nonzeros() > SKEWED * mean;
+    if vectors > 8.0 && few_hold_much && !segmented::is_quick(problem, profile) {
         let reason = format!(
             "rows of {:.1} nonzeros on average, {} at most: even shares, for few rows hold much",
             rows.mean(),
@@ -251,6 +252,26 @@ mod tests {
         assert_eq!(dense.share * 8, 32);
         let narrow = way(&[400, 410, 420], 2_700, 32, 1.0);
         assert_eq!((narrow.tiles, narrow.share, narrow.threads), (1, 4, 1024));
+    }
+
+    #[test]
+    fn long_rows_of_16_bit_values_are_shared_by_warps() {
+        let lone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
+        let lengths = [10, 20, 30, 40, 60, 80, 100, 120, 200, 1000];
+        let ratings = way_of(DType::F16, &lengths, 600, 128, lone);
+        let found = (ratings.algorithm, ratings.share, ratings.chunk, ratings.longest);
+        assert_eq!(found, (Algorithm::Segmented, 4, 2, Some(256)));
+    }
+
+    #[test]
+    fn quick_products_of_uneven_16_bit_rows_are_cut() {
+        let lone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
+        let mut lengths = vec![1; 20_000];
+        lengths.push(11_000);
+        let quick = way_of(DType::Bf16, &lengths, 18, 128, lone);
+        let found = (quick.algorithm, quick.share, quick.longest, quick.ahead);
+        assert_eq!(found, (Algorithm::Segmented, 1, Some(64), 0));
+        assert_eq!(way_of(DType::Bf16, &lengths, 130, 128, lone).algorithm, Algorithm::EvenShares);
     }
 
     #[test]

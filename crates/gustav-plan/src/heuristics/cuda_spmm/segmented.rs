@@ -43,8 +43,10 @@ const FILL_WIDTH: f64 = -0.5;
 /// Whole long rows whose sub-groups take this part of a chip have no need of long flights: the second
 /// for 16-bit values, whose products are instructions more than loads.
 const FILLED: (f64, f64) = (1.0, 1.4);
-/// Long rows that cannot fill this part of a chip with a warp each are cut, at this.
-const STARVED: (f64, f64, f64) = (0.25, 1024.0, 512.0);
+/// Long rows that cannot fill this part of a chip with a warp each are cut, at this: the second of
+/// 16-bit values.
+const STARVED: (f64, f64) = (0.25, 1024.0);
+const STARVED_CUT: (f64, f64) = (512.0, 256.0);
 /// Parts of a row at most, where rows are cut to fill the chip: one group adds them up.
 const PARTS: f64 = 512.0;
 /// Nonzeros of a segment for each sub-group, and where all segments are on the chip at once.
@@ -53,8 +55,15 @@ const LENGTH: (f64, f64) = (17.7, 8.8);
 /// from which one takes chunks of two.
 const QUICK: f64 = 16.0;
 const PLAIN: f64 = 15.0;
-/// Rows of fewer nonzeros on average pass through shared memory, in order and by a list.
-const STAGED: (f64, f64) = (5.8, 13.0);
+/// Rows of fewer nonzeros on average pass through shared memory, in order and by a list; the third where
+/// B is this many times larger than L2, and its rows come from memory.
+const STAGED: (f64, f64, f64) = (5.8, 13.0, 24.0);
+const FAR: f64 = 3.0;
+/// 16-bit values whose nonzeros, seen from one of them, lie in rows of more than this, in rows of fewer
+/// than this on average: a few rows are long, and many threads are worth more than long flights.
+const UNEVEN: (f64, f64) = (15.0, 4.0);
+/// Long rows of 16-bit values that two sub-groups would share are cut at this, for four of them.
+const SHARED_CUT: u32 = 256;
 
 /// How rows become segments.
 #[derive(Clone, Copy, PartialEq)]
@@ -98,8 +107,7 @@ impl<'a> Facts<'a> {
     fn new(problem: &'a Problem, rows: &'a RowLengths, profile: &'a DeviceProfile) -> Self {
         let mean = rows.mean_filled();
         let full = profile.units as f64 * THREADS;
-        let bytes = problem.nnz as f64 * (problem.columns * problem.dtype.bytes()) as f64;
-        let microseconds = bytes / (profile.units as f64 * GATHERED) * 1e6;
+        let microseconds = microseconds(problem, profile);
         let vectors = vectors(problem);
         let mut facts = Facts {
             problem,
@@ -114,7 +122,7 @@ impl<'a> Facts<'a> {
             wide: problem.dtype.bytes() == 8,
             slow_sums: problem.dtype.bytes() == 2,
             long: mean >= LONG,
-            brief: microseconds < BRIEF * (vectors / 16.0).powf(BRIEF_WIDTH),
+            brief: microseconds < longest_brief(vectors),
             cut: Cut::Timed,
         };
         facts.cut = facts.choose_cut();
@@ -156,7 +164,10 @@ impl<'a> Facts<'a> {
     /// The length at which rows are cut before sub-groups and flights have their say.
     fn first_cut(&self) -> f64 {
         let cut = match self.cut {
-            Cut::Starved => nearest_power((self.mean / PARTS).max(STARVED.2)).clamp(64, 4096),
+            Cut::Starved => {
+                let least = if self.slow_sums { STARVED_CUT.1 } else { STARVED_CUT.0 };
+                nearest_power((self.mean / PARTS).max(least)).clamp(64, 4096)
+            }
             _ => nearest_power(self.microseconds * CUT).clamp(64, 1024),
         };
         f64::from(cut)
@@ -196,8 +207,26 @@ impl<'a> Facts<'a> {
         {
             share *= 2;
         }
-        let quick = self.slow_sums && self.vectors >= 16.0 && self.microseconds < QUICK;
-        if quick && self.cut == Cut::Timed { share.max(2) } else { share }
+        if self.cut != Cut::Timed || !self.slow_sums || self.vectors < 16.0 {
+            return share;
+        }
+        let quick = self.microseconds < QUICK;
+        match share {
+            1 if quick => 2,
+            2 if self.long && self.vectors <= 16.0 => 4,
+            share => share,
+        }
+    }
+
+    /// Whether 16-bit rows are short but for a few.
+    fn uneven(&self) -> bool {
+        let skewed = self.rows.mean_of_nonzeros() > UNEVEN.0 * self.mean;
+        self.slow_sums && self.mean < UNEVEN.1 && skewed
+    }
+
+    /// Whether long 16-bit rows are shared by many sub-groups, a warp each.
+    fn shared_by_warps(&self, share: u32) -> bool {
+        self.slow_sums && self.long && self.cut == Cut::Timed && share > 2 && self.vectors <= 16.0
     }
 
     /// Nonzeros of A at once where many loads are under way: fewer of 16-bit values, which fill registers
@@ -228,7 +257,7 @@ impl<'a> Facts<'a> {
         match self.cut {
             Cut::Starved => true,
             Cut::Mild => false,
-            _ if self.filled(share) => false,
+            _ if self.filled(share) || self.uneven() => false,
             _ => share > 1 || !plenty && (self.brief || self.long && !self.wide && !self.slow_sums),
         }
     }
@@ -243,6 +272,7 @@ impl<'a> Facts<'a> {
             Cut::Starved => self.first_cut() as u32,
             Cut::Mild => MILD_CUT,
             Cut::Timed if self.mean > 1024.0 => HUGE_ROWS,
+            Cut::Timed if self.shared_by_warps(share) => SHARED_CUT,
             Cut::Timed => {
                 let speed = if flights { SPEED } else { 1.0 } * f64::from(share);
                 let many = self.segments().0 * self.lanes > 0.2 * self.full;
@@ -287,8 +317,13 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     // A whole line at once: what L1 has, it gives by the line.
     let lines =
         facts.narrow() && share > 1 && facts.filled(share) && facts.warps >= FILLED.1 * facts.full;
-    let staged = if in_order { STAGED.0 } else { STAGED.1 };
-    let ahead = if !flights && vectors >= 16.0 && facts.mean < staged { 2 } else { 0 };
+    let staged = match in_order {
+        true => STAGED.0,
+        false if size_of_b(problem) > FAR * profile.l2_bytes as f64 => STAGED.2,
+        false => STAGED.1,
+    };
+    let stages = !flights && !facts.uneven() && vectors >= 16.0 && facts.mean < staged;
+    let ahead = if stages { 2 } else { 0 };
     let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
     let lengths = format!("rows of {:.1} nonzeros on average, {} at most", rows.mean(), rows.max());
     let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
@@ -308,6 +343,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         tiles: if lines { 1 } else { 2 },
         threads: match (flights, wide) {
             // Sub-groups of few lanes hold many tiles, and wide values fill registers.
+            (true, _) if facts.shared_by_warps(share) => 1024,
             (true, _) if wide || crowded => 384,
             (true, _) => 640,
             // Wide values need more registers, but where a warp is all there is of a row.
@@ -322,14 +358,33 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     }
 }
 
+/// Whether a product of 16-bit values is over before even shares are worth their searches.
+pub(super) fn is_quick(problem: &Problem, profile: &DeviceProfile) -> bool {
+    problem.dtype.bytes() == 2 && microseconds(problem, profile) < longest_brief(vectors(problem))
+}
+
+/// The time that gathering takes, roughly.
+fn microseconds(problem: &Problem, profile: &DeviceProfile) -> f64 {
+    let bytes = problem.nnz as f64 * (problem.columns * problem.dtype.bytes()) as f64;
+    bytes / (profile.units as f64 * GATHERED) * 1e6
+}
+
+/// Microseconds up to which a product is brief.
+fn longest_brief(vectors: f64) -> f64 {
+    BRIEF * (vectors / 16.0).powf(BRIEF_WIDTH)
+}
+
 /// Whether B is so much larger than L2 that panels of its columns pay for reading A again.
 fn panels_pay(problem: &Problem, profile: &DeviceProfile) -> bool {
-    let bytes = problem.inner() as f64 * (problem.columns * problem.dtype.bytes()) as f64;
-    problem.columns > 128 && bytes > 2.0 * profile.l2_bytes as f64
+    problem.columns > 128 && size_of_b(problem) > 2.0 * profile.l2_bytes as f64
 }
 
 /// Whether B stays in L2 beside the rest.
 fn near(problem: &Problem, profile: &DeviceProfile) -> bool {
-    let bytes = problem.inner() as f64 * (problem.columns * problem.dtype.bytes()) as f64;
-    bytes <= 0.5 * profile.l2_bytes as f64
+    size_of_b(problem) <= 0.5 * profile.l2_bytes as f64
+}
+
+/// Bytes of B.
+fn size_of_b(problem: &Problem) -> f64 {
+    problem.inner() as f64 * (problem.columns * problem.dtype.bytes()) as f64
 }
