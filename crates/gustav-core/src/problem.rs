@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::{CsrView, DType, Index, IndexType, Layout, Scalar, SemiringKind};
+use crate::{CsrView, DType, Epilogue, Index, IndexType, Layout, Scalar, SemiringKind};
 
 /// The three products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -75,6 +75,8 @@ pub struct Problem {
     pub tf32: bool,
     /// Whether rows of the result must come out sorted (SpGEMM).
     pub sorted: bool,
+    /// What becomes of finished sums (SpMM).
+    pub epilogue: Epilogue,
     /// How often the plan will be executed, as far as the caller knows.
     pub calls: u64,
 }
@@ -99,6 +101,7 @@ impl Problem {
             finite: false,
             tf32: false,
             sorted: true,
+            epilogue: Epilogue::default(),
             calls: 1,
         }
     }
@@ -171,6 +174,12 @@ impl Problem {
         Problem { sorted, ..self }
     }
 
+    /// Sets what becomes of finished sums (SpMM).
+    #[must_use]
+    pub fn epilogue(self, epilogue: Epilogue) -> Self {
+        Problem { epilogue, ..self }
+    }
+
     /// Says how often the plan will be executed.
     #[must_use]
     pub fn calls(self, calls: u64) -> Self {
@@ -210,6 +219,9 @@ impl Display for Problem {
         ];
         for (_, name) in asked.iter().filter(|(asked, _)| *asked) {
             write!(f, ", {name}")?;
+        }
+        if !self.epilogue.is_none() {
+            write!(f, ", {}", self.epilogue)?;
         }
         Ok(())
     }

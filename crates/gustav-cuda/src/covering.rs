@@ -25,6 +25,12 @@ use crate::{Entries, columns, compress, converted, items, probe, shares, spgemm,
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
 
+/// An epilogue, in every other turn of what may have one.
+fn steps(dtype: DType, semiring: SemiringKind, turn: usize) -> u8 {
+    let may = semiring == SemiringKind::PlusTimes && !dtype.is_integer() && turn % 2 == 0;
+    if may { (turn / 2 % 8) as u8 } else { 0 }
+}
+
 fn types(dtype: DType, semiring: SemiringKind, turn: usize) -> Types {
     let bit = |k: usize| turn >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
@@ -39,6 +45,7 @@ fn types(dtype: DType, semiring: SemiringKind, turn: usize) -> Types {
         position: index(bit(3)),
         exact: bit(2),
         wide_a: !bit(0),
+        steps: steps(dtype, semiring, turn),
     }
 }
 
@@ -110,6 +117,7 @@ fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] 
         semiring,
         stride: index,
         exact: bit(2),
+        steps: steps(dtype, semiring, turn),
     };
     let blocks = RowBlocks::request(index, offset, word, offset, config.rows, lanes);
     [variant.request(), blocks]
@@ -152,6 +160,7 @@ fn padded() -> Vec<(usize, Request)> {
                 position: wide[j % 2],
                 stride: wide[(i + j) % 2],
                 vector: [16 / dtype.bytes() as u32, 1, 2][j].min(panel / 8),
+                steps: steps(dtype, SemiringKind::PlusTimes, 2 * (3 * i + j)),
             };
             // f16 alone goes back to the first target.
             let turn = if i == 0 { j } else { 1 + (i + j) % 4 };
@@ -181,8 +190,11 @@ fn requests() -> Vec<(usize, Request)> {
             }
         }
         let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
-        requests.push((i, Transpose::request(dtype, dtype, SemiringKind::PlusTimes)));
-        requests.push((i + 1, Transpose::request(sums, dtype, SemiringKind::MinPlus)));
+        requests.push((i, Transpose::request(dtype, dtype, SemiringKind::PlusTimes, 0)));
+        requests.push((i + 1, Transpose::request(sums, dtype, SemiringKind::MinPlus, 0)));
+        if !dtype.is_integer() {
+            requests.push((i + 2, Transpose::request(sums, dtype, SemiringKind::PlusTimes, 6)));
+        }
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         for (j, variant) in row_split::Variant::ALL.into_iter().enumerate() {

@@ -38,16 +38,18 @@ struct Arguments {
     ld_out: u64,
     alpha: u64,
     beta: u64,
+    bias: u64,
 }
 
 impl Transpose {
     /// The source with its parameters.
-    pub(crate) fn request(from: DType, to: DType, semiring: SemiringKind) -> Request {
+    pub(crate) fn request(from: DType, to: DType, semiring: SemiringKind, steps: u8) -> Request {
         Request::new("dense/transpose.cu", include_str!("../kernels/dense/transpose.cu"))
             .with("VALUE", from)
             .with("OUT", to)
             .with("SEMIRING", source::semiring(semiring))
             .with("BLOCK", BLOCK)
+            .with("STEPS", steps)
     }
 
     pub(crate) fn new(
@@ -55,12 +57,14 @@ impl Transpose {
         from: DType,
         to: DType,
         semiring: SemiringKind,
+        steps: u8,
     ) -> Result<Self> {
-        let module = device.module(&Self::request(from, to, semiring))?;
+        let module = device.module(&Self::request(from, to, semiring, steps))?;
         Ok(Transpose { kernel: module.kernel(c"transpose")? })
     }
 
-    /// Queues `to = scale(α, fromᵀ) ⊕ scale(β, to)`.
+    /// Queues `to = scale(α, fromᵀ) ⊕ scale(β, to)` and the steps of an epilogue, with a value of
+    /// `bias` for every line of `to`.
     ///
     /// # Safety
     /// The addresses are valid for what `m` describes until the stream has done the work.
@@ -70,6 +74,7 @@ impl Transpose {
         m: &Move,
         alpha: A,
         beta: A,
+        bias: u64,
     ) -> Result<()> {
         let arguments = Arguments {
             input: m.from,
@@ -80,6 +85,7 @@ impl Transpose {
             ld_out: m.ld_to as u64,
             alpha: bits(alpha),
             beta: bits(beta),
+            bias,
         };
         let grid = (arguments.length.div_ceil(EDGE), arguments.lines.div_ceil(EDGE));
         // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
@@ -92,6 +98,6 @@ impl Transpose {
     /// As [`Transpose::launch`].
     pub(crate) unsafe fn copy<T: Scalar>(&self, stream: &Stream, m: &Move) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.launch(stream, m, T::Accum::one(), T::Accum::zero()) }
+        unsafe { self.launch(stream, m, T::Accum::one(), T::Accum::zero(), 0) }
     }
 }

@@ -1,8 +1,8 @@
 //! Matrices on a device, owned or over memory that another library holds.
 
 use gustav_core::{
-    Csr, CsrView, Dense, DenseView, Error, Index, Layout, Operation, Problem, Result, Scalar,
-    SemiringKind,
+    Csr, CsrView, Dense, DenseView, Epilogue, Error, Index, Layout, Operation, Problem, Result,
+    Scalar, SemiringKind,
 };
 
 use crate::{Device, DeviceBuffer};
@@ -138,6 +138,7 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
             finite: false,
             tf32: false,
             sorted: true,
+            epilogue: Epilogue::default(),
             calls: 1,
         }
     }

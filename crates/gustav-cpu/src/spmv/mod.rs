@@ -48,7 +48,7 @@ static CATALOG: [Entry; 5] = [
 
 fn any(problem: &Problem) -> Result<()> {
     if problem.operation == Operation::Spmv {
-        return Ok(());
+        return problem.without_epilogue("the CPU's SpMV");
     }
     Err(Error::Unsupported {
         problem: problem.to_string(),

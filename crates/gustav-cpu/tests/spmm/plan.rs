@@ -170,3 +170,14 @@ fn autotuning_is_refused_with_the_way_to_do_it() {
         assert!(refusal.to_string().contains("gustav::Device"), "{refusal}");
     }
 }
+
+#[test]
+fn an_epilogue_is_refused_by_name() {
+    let a = gustav_core::Csr::new(1, 1, vec![0u32, 1], vec![0u32], vec![1f32]).expect("a matrix");
+    let relu = gustav_core::Epilogue { relu: true, ..Default::default() };
+    let view = a.view();
+    let problem = gustav_core::Problem::spmm(&view).columns(2).epilogue(relu);
+    let refused = gustav_cpu::SpmmPlan::new(view, &problem, &gustav_cpu::Options::default());
+    let words = refused.err().expect("a refusal").to_string();
+    assert!(words.contains("ReLU") && words.contains("CUDA"), "{words}");
+}

@@ -10,6 +10,7 @@ using Out = GUSTAV_OUT;
 using Accum = Accumulator<In>::Type;
 using Ring = GUSTAV_SEMIRING<Accum>;
 
+constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int EDGE = 32;
 constexpr int ROWS = GUSTAV_BLOCK / EDGE;
 static_assert(GUSTAV_BLOCK % EDGE == 0, "a CTA is EDGE threads wide");
@@ -23,6 +24,7 @@ struct Arguments {
     u64 ld_out;
     u64 alpha;
     u64 beta;
+    const Accum *bias;  // of a line of `out`
 };
 
 extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) transpose(const Arguments args) {
@@ -38,7 +40,8 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) transpose(const Argum
         for (int r = y; r < EDGE; r += ROWS)
             if (column + r < args.length && line + x < args.lines) {
                 const Accum value[1] = {tile[x][r]};
-                finish<Ring>(value, alpha, beta, args.out + (column + r) * args.ld_out + line + x);
+                finish<Ring>(value, alpha, beta, args.out + (column + r) * args.ld_out + line + x,
+                             Steps<STEPS, Accum>{args.bias + column + r});
             }
         __syncthreads();
     }

@@ -76,13 +76,11 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
             if (begun && row.at == first) {
                 aside(2 * share);
             } else {
-                const Accum alpha = from_bits<Accum>(args.alpha);
-                const Accum beta = from_bits<Accum>(args.beta);
 #pragma unroll
                 for (int k = 0; k < TILES; ++k)
                     if (EXACT || column + k * LANES * VECTOR < args.columns)
-                        finish<Ring>(sum[k], alpha, beta,
-                                     args.c + (u64)row.at * args.ldc + column + k * LANES * VECTOR);
+                        finish_row<Ring, STEPS>(args, sum[k], (u64)row.at,
+                                                column + k * LANES * VECTOR);
             }
             clear(sum);
             ++row.at;

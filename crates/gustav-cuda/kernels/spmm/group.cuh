@@ -29,6 +29,7 @@ constexpr int SHARE = GUSTAV_SHARE;
 constexpr int CHUNK = GUSTAV_CHUNK;
 constexpr bool EXACT = GUSTAV_EXACT;
 constexpr bool WIDE_A = GUSTAV_WIDE_A;
+constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
 constexpr int GROUP = LANES * SHARE;
@@ -51,6 +52,7 @@ struct Operands {
     u64 ldc;
     u64 alpha;
     u64 beta;
+    const Accum *bias;
 };
 
 struct Chunk {
@@ -204,8 +206,7 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
             add_shares(sum, group);
             if (sub != 0 || !live) continue;
             if (top)
-                finish<Ring>(sum, from_bits<Accum>(args.alpha), from_bits<Accum>(args.beta),
-                             args.c + parts.row * args.ldc + j);
+                finish_row<Ring, STEPS>(args, sum, parts.row, j);
             else
                 put_aside(args, node, j, sum);
         }

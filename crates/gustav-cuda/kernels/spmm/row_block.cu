@@ -34,6 +34,7 @@ constexpr int TILES = GUSTAV_TILES;
 constexpr int SHARE = GUSTAV_SHARE;
 constexpr int UNROLL = GUSTAV_UNROLL;
 constexpr bool EXACT = GUSTAV_EXACT;
+constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
 constexpr int GROUP = LANES * SHARE;
@@ -57,6 +58,7 @@ struct Arguments {
     u64 ldc;
     u64 alpha;
     u64 beta;
+    const Accum *bias;
 };
 
 // An entry with the values of its rows, as it lies in shared memory: read 16 bytes at a time.
@@ -135,7 +137,6 @@ __device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *s
 
 __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 column, int sub,
                                       Accum (&sum)[ROWS][TILES][VECTOR]) {
-    const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
@@ -148,7 +149,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
                                              __shfl_xor_sync(~0u, sum[r][k][v], distance));
             const u64 row = block * ROWS + r, j = column + k * LANES * VECTOR;
             if (sub == 0 && row < args.rows && (EXACT || j < args.columns))
-                finish<Ring>(sum[r][k], alpha, beta, args.c + row * args.ldc + j);
+                finish_row<Ring, STEPS>(args, sum[r][k], row, j);
         }
 }
 

@@ -50,18 +50,18 @@ __device__ __forceinline__ Segment segment(const Arguments &args, u64 i) {
 __device__ __forceinline__ void store(const Operands &args, const Segment &s,
                                       const Accum (&sum)[TILES][VECTOR], u64 column, int sub) {
     if (s.none()) return;
-    const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
 #pragma unroll
     for (int k = 0; k < TILES; ++k) {
         const u64 j = column + k * LANES * VECTOR;
         if (sub != 0 || (!EXACT && j >= args.columns)) continue;
         if (!LIST || !s.cut()) {
-            finish<Ring>(sum[k], alpha, beta, args.c + s.target() * args.ldc + j);
+            finish_row<Ring, STEPS>(args, sum[k], s.target(), j);
         } else {
 #if GUSTAV_REDUCE
             Accum scaled[VECTOR];
 #pragma unroll
-            for (int v = 0; v < VECTOR; ++v) scaled[v] = Ring::scale(alpha, sum[k][v]);
+            for (int v = 0; v < VECTOR; ++v)
+                scaled[v] = Ring::scale(from_bits<Accum>(args.alpha), sum[k][v]);
             ptx::reduce_add(args.c + s.target() * args.ldc + j, scaled);
 #else
             put_aside(args, s.target(), j, sum[k]);

@@ -38,6 +38,7 @@ constexpr int PANEL = GUSTAV_PANEL;
 constexpr int VECTOR = GUSTAV_VECTOR;
 constexpr int WARPS = GUSTAV_WARPS;
 constexpr int SHARE = GUSTAV_SHARE;
+constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 constexpr int BLOCK = WARPS * 32;
 constexpr int ROWS = 8;
@@ -70,6 +71,7 @@ struct Arguments {
     u64 ldc;
     u64 alpha;
     u64 beta;
+    const Accum *bias;
     const Index *indices;
 };
 
@@ -297,7 +299,6 @@ __device__ __forceinline__ void sum_row(const Arguments &args, u64 row, u64 colu
 
 __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 column,
                                       const Sums &sum) {
-    const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
     const u64 first_row = block * ROWS + threadIdx.x % 4 * 2;
     Accum total[VECTOR];
     u32 again = 0;
@@ -317,13 +318,13 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
             if (lost)
                 again |= 1u << (side * PIECES + p);
             else
-                finish<Ring>(total, alpha, beta, args.c + row * args.ldc + j);
+                finish_row<Ring, STEPS>(args, total, row, j);
         }
     for (; again != 0; again &= again - 1) {
         const int i = __ffs(again) - 1;
         const u64 row = first_row + i / PIECES, j = column + i % PIECES * 8 * VECTOR;
         sum_row(args, row, j, total);
-        finish<Ring>(total, alpha, beta, args.c + row * args.ldc + j);
+        finish_row<Ring, STEPS>(args, total, row, j);
     }
 }
 

@@ -102,7 +102,13 @@ macro_rules! algorithms {
         }
 
         static CATALOG: &[Entry] = &[$(
-            Entry { algorithm: Algorithm::$variant, supports: $module::supports },
+            Entry {
+                algorithm: Algorithm::$variant,
+                supports: |problem| {
+                    crate::spmm::checks::epilogue(problem, Algorithm::$variant)?;
+                    $module::supports(problem)
+                },
+            },
         )*];
     };
 }

@@ -1,6 +1,7 @@
 //! Whether the operands of an execution fit the plan.
 
-use gustav_core::{Error, Index, Layout, Problem, Result, Scalar};
+use gustav_core::{Error, Index, Layout, Operation, Problem, Result, Scalar};
+use gustav_plan::Algorithm;
 
 use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense};
 
@@ -54,6 +55,48 @@ pub(super) fn dense<T: Scalar, I: Index, O: Index>(
     shape("B", b, problem.inner(), problem.layout_b)?;
     shape("C", c, problem.output_rows(), problem.layout_c)?;
     memory(device, a, ("B", b.data()), ("C", c.data()))
+}
+
+/// What our SpMM kernels alone do with finished sums.
+pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
+    use Algorithm::{ColumnPanel, EvenShares, RowBlock, Segmented, Tensor};
+    let backend = format!("{algorithm} on CUDA");
+    let ours = matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | Tensor);
+    if ours && problem.operation == Operation::Spmm {
+        return problem.check_epilogue(&backend);
+    }
+    problem.without_epilogue(&backend)
+}
+
+/// There is a bias where `problem` has one: a value for every column, on the device, apart from C.
+pub(super) fn bias<A: Scalar, T: Scalar>(
+    problem: &Problem,
+    device: &Device,
+    bias: Option<&DeviceBuffer<A>>,
+    c: &DeviceBuffer<T>,
+) -> Result<()> {
+    let expected = match problem.epilogue.bias {
+        true => format!("{} values, one for every column of C", problem.columns),
+        false => "none: the problem's epilogue has no bias".into(),
+    };
+    let wrong =
+        |found: String| Err(Error::Argument { name: "bias", found, expected: expected.clone() });
+    match bias {
+        None if problem.epilogue.bias => wrong("none".into()),
+        None => Ok(()),
+        Some(bias) if !problem.epilogue.bias || bias.len() != problem.columns => {
+            wrong(format!("{} values", bias.len()))
+        }
+        Some(bias) if bias.device() != device => wrong("values on another device".into()),
+        Some(bias) => {
+            let (values, out) =
+                (range(bias.address(), bias.bytes()), range(c.address(), c.bytes()));
+            match values.start < out.end && out.start < values.end {
+                true => wrong("memory that overlaps C".into()),
+                false => Ok(()),
+            }
+        }
+    }
 }
 
 /// All operands are on one device, and the product overlaps no other.

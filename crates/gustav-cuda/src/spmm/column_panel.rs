@@ -9,6 +9,7 @@ use gustav_plan::heuristics::cuda_spmm::Way;
 use super::catalog::Method;
 use super::operands::Operands;
 use super::pattern::Pattern;
+use super::tile::accumulator;
 use super::{segmented, unsupported};
 use crate::Device;
 use crate::schedule::tiles;
@@ -112,9 +113,11 @@ impl Prepared {
     /// The operands of each panel.
     fn panels<'a>(&self, o: &'a Operands) -> impl Iterator<Item = Operands> + 'a {
         let width = self.columns;
+        let sums = accumulator(o.dtype).bytes();
         (0..o.columns).step_by(width).map(move |first| Operands {
             b: if o.b == 0 { 0 } else { o.b + (first * o.dtype.bytes()) as u64 },
             c: if o.c == 0 { 0 } else { o.c + (first * o.dtype_c.bytes()) as u64 },
+            bias: if o.bias == 0 { 0 } else { o.bias + (first * sums) as u64 },
             columns: width.min(o.columns - first),
             ..*o
         })

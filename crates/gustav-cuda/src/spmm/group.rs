@@ -24,6 +24,7 @@ pub(crate) struct Types {
     pub(crate) position: IndexType,
     pub(crate) exact: bool,
     pub(crate) wide_a: bool,
+    pub(crate) steps: u8,
 }
 
 impl Types {
@@ -40,6 +41,7 @@ impl Types {
             position: if items < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
             exact: (o.columns as u64).is_multiple_of(panel),
             wide_a: (o.indices | o.values).is_multiple_of(16),
+            steps: o.steps,
         }
     }
 
@@ -55,6 +57,7 @@ impl Types {
             .with("POSITION", self.position)
             .with("EXACT", self.exact)
             .with("WIDE_A", self.wide_a)
+            .with("STEPS", self.steps)
     }
 }
 
@@ -76,6 +79,7 @@ pub(super) struct Arguments {
     ldc: u64,
     alpha: u64,
     beta: u64,
+    bias: u64,
 }
 
 /// Where the parts of cut rows meet.
@@ -131,6 +135,7 @@ impl Meeting {
             ldc: o.ldc as u64,
             alpha: o.alpha,
             beta: o.beta,
+            bias: o.bias,
         }
     }
 }

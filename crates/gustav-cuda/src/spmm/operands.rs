@@ -29,4 +29,7 @@ pub(crate) struct Operands {
     pub index_type: IndexType,
     pub offset_type: IndexType,
     pub semiring: SemiringKind,
+    /// Steps of the epilogue, as bits, and the address of its bias.
+    pub steps: u8,
+    pub bias: u64,
 }

@@ -1,6 +1,6 @@
 //! A plan: one algorithm prepared for one pattern, and the workspaces around it.
 
-use gustav_core::{Arith, Error, Index, Layout, Problem, Result, Scalar};
+use gustav_core::{Arith, Epilogue, Error, Index, Layout, Problem, Result, Scalar};
 use gustav_plan::heuristics::mean_row_length;
 use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 
@@ -100,7 +100,8 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         self.method.bytes() + transposed + b + c
     }
 
-    /// Queues C = α·op(A)·B ⊕ β·C on `stream`; neither allocates nor waits, except that operands
+    /// Queues C = α·op(A)·B ⊕ β·C on `stream`, with the steps of [`Problem::epilogue`] that need no
+    /// bias; neither allocates nor waits, except that operands
     /// less aligned than packed ones compile their kernel at first sight and that `vendor` sets
     /// itself up at its first execution. `a` has the pattern that the plan was made for, and any
     /// values. β equal to the semiring's zero leaves C unread. Executions of one
@@ -120,14 +121,38 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         c: &mut DeviceDense<T>,
         stream: &Stream,
     ) -> Result<()> {
+        self.execute_with_bias(a, alpha, b, beta, None, c, stream)
+    }
+
+    /// The same with the bias of [`Problem::epilogue`]: a value for every column of C, in the type of
+    /// sums.
+    ///
+    /// # Errors
+    /// As there; [`Error::Argument`] when there is a bias and the problem has none, or the other way
+    /// round.
+    pub fn execute_with_bias(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceDense<T>,
+        beta: T::Accum,
+        bias: Option<&DeviceBuffer<T::Accum>>,
+        c: &mut DeviceDense<T>,
+        stream: &Stream,
+    ) -> Result<()> {
         checks::pattern(&self.problem, a)?;
         checks::dense(&self.problem, &self.device, a, b, c)?;
+        checks::bias(&self.problem, &self.device, bias, c.data())?;
         if self.problem.output_rows() == 0 || self.problem.columns == 0 {
             return Ok(());
         }
         self.turns.next(&self.device, stream)?;
         self.mark(a, b, c, stream);
         let mut operands = self.operands(a);
+        if let Some(bias) = bias {
+            bias.used_on(stream);
+            operands.bias = bias.address();
+        }
         (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
         (operands.c, operands.ldc) = (c.data().address(), c.leading_dimension());
         (operands.alpha, operands.beta) = (bits(alpha), bits(beta));
@@ -168,7 +193,7 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                     ld_from: self.problem.columns,
                     ld_to: c_final.1,
                 };
-                transpose.launch(stream, &m, alpha, beta)?;
+                transpose.launch(stream, &m, alpha, beta, operands.bias)?;
             }
         }
         Ok(())
@@ -228,6 +253,8 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
             index_type: I::TYPE,
             offset_type: O::TYPE,
             semiring: p.semiring,
+            steps: steps(p, self.layouts.c.is_some()).0,
+            bias: 0,
         }
     }
 
@@ -260,14 +287,15 @@ impl<T: Scalar> Layouts<T> {
             .then(|| {
                 let workspace = DeviceBuffer::uninit(device, room(p.inner()), "row-major B")?;
                 let plain = gustav_core::SemiringKind::PlusTimes;
-                Ok::<_, Error>((workspace, Transpose::new(device, T::DTYPE, T::DTYPE, plain)?))
+                Ok::<_, Error>((workspace, Transpose::new(device, T::DTYPE, T::DTYPE, plain, 0)?))
             })
             .transpose()?;
         let c = needs(p.layout_c)
             .then(|| {
                 let workspace = DeviceBuffer::uninit(device, room(p.output_rows()), "row-major C")?;
                 let (sums, values) = (T::Accum::DTYPE, T::DTYPE);
-                Ok::<_, Error>((workspace, Transpose::new(device, sums, values, p.semiring)?))
+                let transpose = Transpose::new(device, sums, values, p.semiring, steps(p, true).1)?;
+                Ok::<_, Error>((workspace, transpose))
             })
             .transpose()?;
         Ok(Layouts { b, c })
@@ -304,6 +332,17 @@ fn named(problem: &Problem, options: &Options<'_>) -> Result<Option<Algorithm>> 
         ordered::check(problem, algorithm, order)?;
     }
     Ok(Some(algorithm))
+}
+
+/// Steps of the epilogue that kernels take, and those left for the way from a workspace to C.
+fn steps(problem: &Problem, workspace: bool) -> (u8, u8) {
+    let all = problem.epilogue;
+    if !workspace {
+        return (all.bits(), 0);
+    }
+    // Bias and ReLU follow α and β.
+    let mean = Epilogue { bias: false, relu: false, ..all };
+    (mean.bits(), Epilogue { mean: false, ..all }.bits())
 }
 
 /// Bits of the semiring's one and zero.

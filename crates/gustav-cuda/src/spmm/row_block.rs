@@ -65,6 +65,7 @@ pub(crate) struct Variant {
     pub(crate) semiring: SemiringKind,
     pub(crate) stride: IndexType,
     pub(crate) exact: bool,
+    pub(crate) steps: u8,
 }
 
 /// The parameter of the kernels that read blocks of rows.
@@ -84,6 +85,7 @@ pub(super) struct Arguments {
     ldc: u64,
     alpha: u64,
     beta: u64,
+    bias: u64,
 }
 
 impl Arguments {
@@ -102,6 +104,7 @@ impl Arguments {
             ldc: o.ldc as u64,
             alpha: o.alpha,
             beta: o.beta,
+            bias: o.bias,
         }
     }
 }
@@ -128,6 +131,7 @@ impl Variant {
             .with("SHARE", c.share)
             .with("UNROLL", c.unroll)
             .with("EXACT", self.exact)
+            .with("STEPS", self.steps)
     }
 }
 
@@ -152,6 +156,7 @@ impl Prepared {
             semiring: o.semiring,
             stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
             exact: (o.columns as u64).is_multiple_of(config.panel()),
+            steps: o.steps,
         }
     }
 }

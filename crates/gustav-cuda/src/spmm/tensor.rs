@@ -139,6 +139,7 @@ pub(crate) struct Variant {
     /// Holds the bytes of a row of B, and the rows.
     pub(crate) stride: IndexType,
     pub(crate) vector: u32,
+    pub(crate) steps: u8,
 }
 
 /// The kernel's parameter.
@@ -165,6 +166,7 @@ impl Variant {
             .with("RESIDENT", self.config.resident)
             .with("STRIDE", self.stride)
             .with("VECTOR", self.vector)
+            .with("STEPS", self.steps)
     }
 
     /// The source of the blocks that it reads.
@@ -206,6 +208,7 @@ impl Prepared {
             position: self.blocks.position,
             stride: source::narrowest(row_bytes.max(o.inner as u64)),
             vector,
+            steps: o.steps,
         }
     }
 }

@@ -145,6 +145,8 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             index_type: I::TYPE,
             offset_type: O::TYPE,
             semiring: p.semiring,
+            steps: 0,
+            bias: 0,
         };
         if let Some(transposed) = &self.transposed {
             transposed.refresh(stream, a)?;

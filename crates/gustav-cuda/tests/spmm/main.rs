@@ -11,6 +11,7 @@ mod column_panel;
 mod dcsr;
 mod dense;
 mod ell_r;
+mod epilogue;
 mod even_shares;
 mod heavy_light;
 mod merge_path;

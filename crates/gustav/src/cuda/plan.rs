@@ -35,6 +35,24 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     ) -> Result<()> {
         self.inner.execute(a, alpha, b, beta, c, stream)
     }
+
+    /// The same with the bias of [`Problem::epilogue`](crate::Problem::epilogue): a value for every
+    /// column of C, in the type of sums.
+    ///
+    /// # Errors
+    /// As [`gustav_cuda::SpmmPlan::execute_with_bias`].
+    pub fn execute_with_bias(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceDense<T>,
+        beta: T::Accum,
+        bias: Option<&DeviceBuffer<T::Accum>>,
+        c: &mut DeviceDense<T>,
+        stream: &Stream,
+    ) -> Result<()> {
+        self.inner.execute_with_bias(a, alpha, b, beta, bias, c, stream)
+    }
 }
 
 impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {

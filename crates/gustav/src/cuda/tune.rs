@@ -61,12 +61,15 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     b.data_mut().fill(0, stream)?;
     let mut c = DeviceDense::<T>::uninit(device, problem.output_rows(), n, problem.layout_c)?;
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+    let bias = problem.epilogue.bias.then(|| vec![zero; problem.columns]);
+    let bias = bias.map(|zeros| DeviceBuffer::from_slice(device, &zeros, "bias")).transpose()?;
     let configs = |algorithm| spmm::Config::candidates(algorithm, &problem);
     fastest(spmm::catalog(), configs, |trial| {
         let (chooser, config) = (trial.chooser(), trial.config());
         let options = spmm::Options { chooser, config, order: None };
         let mut plan = spmm::SpmmPlan::new(a, &problem, &options)?;
-        median_seconds(stream, || plan.execute(a, one, &b, zero, &mut c, stream))
+        let product = || plan.execute_with_bias(a, one, &b, zero, bias.as_ref(), &mut c, stream);
+        median_seconds(stream, product)
     })
 }
 

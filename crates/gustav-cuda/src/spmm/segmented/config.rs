@@ -151,7 +151,8 @@ impl Config {
                 <= SHARED_BYTES
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
-            && self.longest.is_none_or(Segments::cuts_at);
+            && self.longest.is_none_or(Segments::cuts_at)
+            && (self.reduction == Reduction::FixUp || problem.epilogue.is_none());
         if fits {
             return Ok(());
         }
@@ -159,7 +160,8 @@ impl Config {
             name: "config of segmented",
             found: format!("{self:?}"),
             expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
-                       most 8 tiles, a chunk of at most 8, at most 48 KiB on their way, cuts at 32 to 4096, and whole warps of at most 1024 threads"
+                       most 8 tiles, a chunk of at most 8, at most 48 KiB on their way, cuts at 32 to 4096, \
+                       whole warps of at most 1024 threads, and reduction by fix-up for an epilogue"
                 .into(),
         })
     }

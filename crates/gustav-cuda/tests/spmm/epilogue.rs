@@ -1,0 +1,175 @@
+//! Mean, bias and ReLU on the device against sums in f64.
+
+use gustav_core::{Csr, DType, Dense, Epilogue, Error, Layout, Scalar, SemiringKind, bf16, f16};
+use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_plan::{Algorithm, Chooser};
+
+use crate::common::device;
+
+const ROWS: usize = 301;
+const COLS: usize = 257;
+const ALPHA: f64 = 0.5;
+const BETA: f64 = 2.0;
+
+/// Every combination of the three steps.
+fn epilogues() -> impl Iterator<Item = Epilogue> {
+    (0..8).map(|k| Epilogue { mean: k & 1 == 1, bias: k & 2 == 2, relu: k & 4 == 4 })
+}
+
+/// Rows of 0 to 12 entries, and one of 200, which is cut.
+fn matrix<T: Scalar>() -> Csr<T> {
+    let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+    for row in 0..ROWS {
+        let length = if row == 7 { 200 } else { row % 13 };
+        let mut columns: Vec<_> = (0..length).map(|k| ((row * 31 + k) % COLS) as u32).collect();
+        columns.sort_unstable();
+        values.extend((0..length).map(|k| T::from_f64(small(row + 3 * k))));
+        indices.extend(columns);
+        offsets.push(indices.len() as u32);
+    }
+    Csr::new(ROWS, COLS, offsets, indices, values).expect("a matrix")
+}
+
+/// Whole numbers from -3 to 3, whose sums are exact in every type.
+fn small(k: usize) -> f64 {
+    (k * 5 % 7) as f64 - 3.0
+}
+
+fn check<T: Scalar>(algorithm: Algorithm, layout: Layout, columns: usize) {
+    let device = device();
+    let host = matrix::<T>();
+    let rows = host.view();
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let dense = |rows, shift: usize| {
+        Dense::from_fn(rows, columns, layout, |i, j| T::from_f64(small(i + 3 * j + shift)))
+            .expect("B")
+    };
+    let (b, before) = (dense(COLS, 0), dense(ROWS, 5));
+    let b_device = DeviceDense::upload(&device, &b.view()).expect("B");
+    let bias: Vec<_> = (0..columns).map(|j| T::from_f64(small(2 * j)).to_accum()).collect();
+    let bias = DeviceBuffer::from_slice(&device, &bias, "bias").expect("memory");
+    let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
+    for epilogue in epilogues() {
+        let problem =
+            a.spmm().columns(columns).layouts(layout, layout).calls(10).epilogue(epilogue);
+        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+        let mut c = DeviceDense::upload(&device, &before.view()).expect("C");
+        let (alpha, beta) = (T::from_f64(ALPHA).to_accum(), T::from_f64(BETA).to_accum());
+        let stream = device.new_stream().expect("a stream");
+        let bias = epilogue.bias.then_some(&bias);
+        plan.execute_with_bias(&a, alpha, &b_device, beta, bias, &mut c, &stream).expect("C");
+        stream.synchronize().expect("the end");
+        let found = c.data().to_host().expect("C");
+        for i in 0..ROWS {
+            let (indices, values) = rows.row(i);
+            for j in 0..columns {
+                let at = |m: &Dense<T>, i| m.view().get(i, j).to_f64();
+                let terms = indices.iter().zip(values);
+                let sum: f64 = terms.map(|(k, v)| v.to_f64() * at(&b, *k as usize)).sum();
+                let length = if epilogue.mean { indices.len().max(1) as f64 } else { 1.0 };
+                let mut expected = ALPHA * sum / length + BETA * at(&before, i);
+                if epilogue.bias {
+                    expected += small(2 * j);
+                }
+                if epilogue.relu {
+                    expected = expected.max(0.0);
+                }
+                let index = match layout {
+                    Layout::RowMajor => i * columns + j,
+                    Layout::ColumnMajor => j * ROWS + i,
+                };
+                let found = found[index].to_f64();
+                // One rounding to the stored type, and a few of sums up to some hundreds.
+                let bound = unit::<T>() * expected.abs() + 1e-4 * f64::from(epilogue.mean as u8);
+                assert!(
+                    (found - expected).abs() <= bound,
+                    "{algorithm} {epilogue:?} {layout}: C[{i}, {j}] is {found}, not {expected}"
+                );
+            }
+        }
+    }
+}
+
+fn unit<T: Scalar>() -> f64 {
+    match T::DTYPE {
+        DType::F16 => 0.5f64.powi(10),
+        DType::Bf16 => 0.5f64.powi(7),
+        DType::F32 => 0.5f64.powi(22),
+        _ => 0.5f64.powi(50),
+    }
+}
+
+macro_rules! steps_of {
+    ($($name:ident: $t:ty, $algorithm:ident;)*) => {$(
+        #[test]
+        #[ignore = "needs a CUDA device"]
+        fn $name() {
+            for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+                for columns in [33, 64] {
+                    check::<$t>(Algorithm::$algorithm, layout, columns);
+                }
+            }
+        }
+    )*};
+}
+
+steps_of! {
+    segmented_f32: f32, Segmented;
+    segmented_f64: f64, Segmented;
+    segmented_f16: f16, Segmented;
+    segmented_bf16: bf16, Segmented;
+    even_shares_f32: f32, EvenShares;
+    even_shares_f16: f16, EvenShares;
+    row_block_f32: f32, RowBlock;
+    row_block_f64: f64, RowBlock;
+    column_panel_f32: f32, ColumnPanel;
+    column_panel_bf16: bf16, ColumnPanel;
+    tensor_f16: f16, Tensor;
+    tensor_bf16: bf16, Tensor;
+    tensor_f64: f64, Tensor;
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_nan_passes_and_an_unasked_bias_is_refused() {
+    let device = device();
+    let host = Csr::new(1, 1, vec![0u32, 1], vec![0u32], vec![f32::NAN]).expect("a matrix");
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let ones = Dense::from_fn(1, 4, Layout::RowMajor, |_, _| 1.0f32).expect("B");
+    let b = DeviceDense::upload(&device, &ones.view()).expect("B");
+    let mut c = DeviceDense::upload(&device, &ones.view()).expect("C");
+    let relu = Epilogue { relu: true, ..Epilogue::default() };
+    let problem = a.spmm().columns(4).epilogue(relu);
+    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+    assert!(c.data().to_host().expect("C").iter().all(|v| v.is_nan()));
+
+    let bias = DeviceBuffer::from_slice(&device, &[0f32; 4], "bias").expect("memory");
+    let mut with = |plan: &mut SpmmPlan<f32, u32, u32>, bias| {
+        plan.execute_with_bias(&a, 1.0, &b, 0.0, bias, &mut c, device.stream())
+    };
+    let unasked = with(&mut plan, Some(&bias)).expect_err("no bias was asked for");
+    assert!(matches!(unasked, Error::Argument { name: "bias", .. }), "{unasked}");
+    let problem = a.spmm().columns(4).epilogue(Epilogue { bias: true, ..relu });
+    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    let missing = with(&mut plan, None).expect_err("a bias was asked for");
+    assert!(missing.to_string().contains("4 values"), "{missing}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_has_no_epilogue_says_so() {
+    let device = device();
+    let a = DeviceCsr::upload(&device, &matrix::<f32>().view()).expect("A");
+    let relu = Epilogue { relu: true, ..Epilogue::default() };
+    let problem = a.spmm().columns(8).epilogue(relu);
+    let refused = |problem, chooser| {
+        let options = Options { chooser, ..Options::default() };
+        let error = SpmmPlan::new(&a, &problem, &options).err().expect("a refusal");
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("ReLU"), "{error}");
+    };
+    refused(problem.clone(), Chooser::Named(Algorithm::RowSplit));
+    refused(problem.clone(), Chooser::Named(Algorithm::Vendor));
+    refused(problem.semiring(SemiringKind::MinPlus), Chooser::Auto);
+}
