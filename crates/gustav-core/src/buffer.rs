@@ -124,6 +124,14 @@ fn advise_huge(raw: *mut u8, bytes: usize) {
 #[cfg(not(target_os = "linux"))]
 fn advise_huge(_raw: *mut u8, _bytes: usize) {}
 
+/// Gives the freed blocks that are kept for the next owner back to the allocator.
+///
+/// Allocation does so by itself when memory is short; a program that shares the machine with
+/// others can do it at the end of a phase.
+pub fn release_kept() {
+    recycle::clear();
+}
+
 /// Bytes of memory that can be had without swapping, where the system says.
 pub fn available_memory() -> Option<u64> {
     meminfo("MemAvailable:")

@@ -4,7 +4,7 @@
 use crate::csr::copy;
 use crate::parallel::{self, Shared};
 use crate::{
-    Buffer, Coo, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, Result, Scalar,
+    Buffer, Coo, CooView, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, Result, Scalar,
     buffer::{try_collect, try_vec},
 };
 
@@ -29,11 +29,12 @@ fn sort(order: &mut [(usize, usize)]) {
 }
 
 impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
-    /// CSR of triples, entries of a row in the order they come in.
+    /// CSR of triples (a [`Coo`] or a view), entries of a row in the order they come in.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) when the entries outnumber the offset type.
-    pub fn from_coo(coo: &Coo<T, I>) -> Result<Self> {
+    pub fn from_coo<'a>(coo: impl Into<CooView<'a, T, I>>) -> Result<Self> {
+        let coo = coo.into();
         let nnz = coo.nnz();
         O::try_from_usize(nnz, "row offset")?;
         let mut next = Buffer::<usize>::zeroed(coo.nrows().saturating_add(1), "row counts")?;

@@ -26,7 +26,7 @@ pub mod semiring;
 pub mod validate;
 
 pub use buffer::Buffer;
-pub use coo::Coo;
+pub use coo::{Coo, CooView};
 pub use csc::{Csc, CscView};
 pub use csr::{Csr, CsrView};
 pub use dcsr::{Dcsr, DcsrView};

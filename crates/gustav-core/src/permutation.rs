@@ -1,7 +1,7 @@
 //! Permutations of rows or columns.
 
 use crate::buffer::{try_collect, try_vec};
-use crate::{Csr, CsrView, Error, Index, Result, Scalar, validate};
+use crate::{Buffer, Csr, CsrView, Error, Index, Result, Scalar, validate};
 
 /// A permutation of `0..len`: position `k` of the new order holds element `order[k]` of the old.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,12 +11,13 @@ impl<I: Index> Permutation<I> {
     /// A permutation from the list of old positions in new order, checked.
     ///
     /// # Errors
-    /// [`Error::Index`] for an entry out of range, [`Error::Argument`] for one that repeats.
+    /// [`Error::Index`] for an entry out of range, [`Error::Argument`] for one that repeats,
+    /// [`Error::OutOfMemory`].
     pub fn new(order: Vec<I>) -> Result<Self> {
         validate::indices(order.len(), &order)?;
-        let mut seen = vec![false; order.len()];
+        let mut seen = Buffer::<u8>::zeroed(order.len(), "positions of a permutation")?;
         for (position, i) in order.iter().enumerate() {
-            if std::mem::replace(&mut seen[i.to_usize()], true) {
+            if std::mem::replace(&mut seen[i.to_usize()], 1) == 1 {
                 return Err(Error::Argument {
                     name: "permutation",
                     found: format!("{i} a second time at position {position}"),
@@ -30,10 +31,10 @@ impl<I: Index> Permutation<I> {
     /// The permutation that changes nothing.
     ///
     /// # Errors
-    /// [`Error::Overflow`] when `len` does not fit the index type.
+    /// [`Error::Overflow`] when `len` does not fit the index type, [`Error::OutOfMemory`].
     pub fn identity(len: usize) -> Result<Self> {
         I::try_from_usize(len.saturating_sub(1), "permutation length")?;
-        Ok(Permutation((0..len).map(I::truncate).collect()))
+        try_collect((0..len).map(I::truncate), "permutation").map(Permutation)
     }
 
     /// Number of elements.
@@ -52,22 +53,26 @@ impl<I: Index> Permutation<I> {
     }
 
     /// The permutation that undoes this one.
-    #[must_use]
-    pub fn inverse(&self) -> Self {
-        let mut inverse = vec![I::default(); self.len()];
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn inverse(&self) -> Result<Self> {
+        let mut inverse = try_vec(self.len(), "permutation")?;
+        inverse.resize(self.len(), I::default());
         for (new, old) in self.0.iter().enumerate() {
             inverse[old.to_usize()] = I::truncate(new);
         }
-        Permutation(inverse)
+        Ok(Permutation(inverse))
     }
 
     /// The permutation that applies `self` first, then `next`.
     ///
     /// # Errors
-    /// [`Error::Length`] when the lengths differ.
+    /// [`Error::Length`] when the lengths differ, [`Error::OutOfMemory`].
     pub fn then(&self, next: &Self) -> Result<Self> {
         validate::length("permutation", self.len(), next.len())?;
-        Ok(Permutation(next.0.iter().map(|k| self.0[k.to_usize()]).collect()))
+        let order = next.0.iter().map(|k| self.0[k.to_usize()]);
+        try_collect(order, "permutation").map(Permutation)
     }
 
     /// The elements of `values` in the new order.
@@ -111,7 +116,7 @@ impl<I: Index> Permutation<I> {
         a: CsrView<'_, T, J, O>,
     ) -> Result<Csr<T, J, O>> {
         validate::length("permuted columns", self.len(), a.ncols())?;
-        let new = self.inverse();
+        let new = self.inverse()?;
         let renamed = a.indices().iter().map(|c| J::truncate(new.0[c.to_usize()].to_usize()));
         let indices = try_collect(renamed, "column indices")?;
         let (offsets, _, values) = a.to_owned()?.into_parts();

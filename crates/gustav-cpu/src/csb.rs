@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use gustav_core::buffer::{try_collect, try_vec};
 use gustav_core::parallel::{self, Shared};
 use gustav_core::{Buffer, CsrView, Index, Result, Scalar};
 
@@ -72,7 +73,8 @@ impl<O: Index> Csb<O> {
                     next[c.to_usize() / block + 1] += 1;
                 }
             }
-            let mut blocks = Vec::new();
+            let filled = next[1..].iter().filter(|n| **n > 0).count();
+            let mut blocks = try_vec(filled, "blocks")?;
             next[0] = first;
             for b in 0..block_cols {
                 let (start, len) = (next[b], next[b + 1]);
@@ -102,23 +104,23 @@ impl<O: Index> Csb<O> {
         let strips = parallel::map(block_rows, strip);
         let filled = strips.into_iter().collect::<Result<Vec<Vec<Block>>>>()?;
 
-        let ends = |lengths: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
-            lengths
-                .scan(0, |sum, n| {
-                    *sum += n;
-                    Some(*sum)
-                })
-                .collect()
-        };
-        let rows = ends(&mut filled.iter().map(Vec::len));
-        let blocks: Vec<Block> = filled.into_iter().flatten().collect();
-        let mut by_column = blocks.clone();
-        by_column.sort_by_key(|b| b.col);
-        let mut lengths = vec![0; block_cols];
+        let mut rows = try_collect(filled.iter().map(Vec::len), "ends of block rows")?;
+        let mut blocks = try_vec(rows.iter().sum(), "blocks")?;
+        blocks.extend(filled.into_iter().flatten());
+        let mut by_column = try_collect(blocks.iter().cloned(), "blocks by column")?;
+        by_column.sort_unstable_by_key(|b: &Block| (b.col, b.row));
+        let mut columns = try_vec(block_cols, "ends of block columns")?;
+        columns.resize(block_cols, 0);
         for b in &blocks {
-            lengths[b.col / block] += 1;
+            columns[b.col / block] += 1;
         }
-        let columns = ends(&mut lengths.into_iter());
+        for lengths in [&mut rows, &mut columns] {
+            let mut end = 0;
+            for n in lengths {
+                end += *n;
+                *n = end;
+            }
+        }
         Ok(Csb { block, blocks, rows, by_column, columns, local_rows, local_cols, positions })
     }
 

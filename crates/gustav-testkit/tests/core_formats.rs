@@ -1,7 +1,8 @@
 //! Formats: every conversion keeps the matrix, whatever its shape and order of entries.
 
+use gustav_core::index::unsigned;
 use gustav_core::{
-    Coo, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, Scalar, bf16, f16,
+    Coo, CooView, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, Scalar, bf16, f16,
 };
 use gustav_testkit::battery::matrices::{matrices, random_rows, unsorted};
 
@@ -158,6 +159,12 @@ fn hand_made_formats_agree() {
     let coo = Coo::<f64>::new(3, 4, vec![2, 0, 2], vec![1, 3, 0], vec![5.0, 6.0, 7.0]).expect("A");
     let csr = Csr::<f64>::from_coo(&coo).expect("A");
     assert_eq!((csr.offsets(), csr.indices()), (&[0, 1, 1, 3][..], &[3, 1, 0][..]));
+    let (rows, cols) =
+        (unsigned(&[2i32, 0, 2]).expect("rows"), unsigned(&[1i32, 3, 0]).expect("A"));
+    let borrowed = CooView::new(3, 4, rows, cols, coo.values()).expect("A");
+    assert_eq!(Csr::<f64>::from_coo(borrowed).expect("A"), csr);
+    assert_eq!((borrowed.nrows(), borrowed.ncols(), borrowed.nnz()), (3, 4, 3));
+    assert!(CooView::new(2, 4, rows, cols, coo.values()).is_err());
     let dcsr =
         Dcsr::<f64>::new(3, 4, vec![0, 2], vec![0, 1, 3], vec![3, 1, 0], vec![6.0, 5.0, 7.0]);
     assert_eq!(dcsr.expect("A").view().to_csr().expect("A"), csr);

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::io::{self, Cursor, Write};
 
-use gustav_core::{Buffer, Coo, Csc, Csr, CsrView, Error, Index, Result, Scalar, parallel};
+use gustav_core::{Buffer, CooView, Csc, Csr, CsrView, Error, Index, Result, Scalar, parallel};
 use zip::read::ZipArchive;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
@@ -160,15 +160,12 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(file: &[u8]) -> Result<Csr<T, 
                 .and_then(|csc| csc.view().to_csr())
         }
         Storage::Coo => {
-            let (i, j) = (
-                archive.integers::<I>("row", rows as u64)?,
-                archive.integers::<I>("col", cols as u64)?,
-            );
-            let values = archive.values::<T>()?.into_vec();
+            let i = archive.integers::<I>("row", rows as u64)?;
+            let j = archive.integers::<I>("col", cols as u64)?;
+            let values = archive.values::<T>()?;
             // The offsets take memory by the row: refuse what cannot be had.
             Buffer::<O>::zeroed(rows.saturating_add(1), "row offsets")?;
-            Coo::new(rows, cols, i.into_vec(), j.into_vec(), values)
-                .and_then(|coo| Csr::from_coo(&coo))
+            CooView::new(rows, cols, &i, &j, &values).and_then(Csr::from_coo)
         }
     };
     read.map_err(|error| match error {
@@ -210,12 +207,12 @@ pub(crate) fn write<T: Scalar, I: Index, O: Index>(
     match storage {
         // Columns of a matrix are rows of its transpose, which is what the caller gives.
         Storage::Csr | Storage::Csc => {
-            array("indices", index, &[nnz], &index_bytes(matrix.indices(), wide))?;
-            array("indptr", index, &[rows + 1], &index_bytes(matrix.offsets(), wide))?;
+            array("indices", index, &[nnz], &index_bytes(matrix.indices(), wide)?)?;
+            array("indptr", index, &[rows + 1], &index_bytes(matrix.offsets(), wide)?)?;
         }
         Storage::Coo => {
             array("row", index, &[nnz], &row_bytes(matrix.offsets(), nnz, wide)?)?;
-            array("col", index, &[nnz], &index_bytes(matrix.indices(), wide))?;
+            array("col", index, &[nnz], &index_bytes(matrix.indices(), wide)?)?;
         }
     }
     let shape = if storage == Storage::Csc { [cols, rows] } else { [rows, cols] };
@@ -239,14 +236,15 @@ fn row_bytes<O: Index>(offsets: &[O], nnz: usize, wide: bool) -> io::Result<Vec<
 }
 
 /// Indices as little-endian bytes, four or eight each.
-fn index_bytes<N: Index>(indices: &[N], wide: bool) -> Cow<'_, [u8]> {
+fn index_bytes<N: Index>(indices: &[N], wide: bool) -> io::Result<Cow<'_, [u8]>> {
     let width = if wide { 8 } else { 4 };
     if N::TYPE.bytes() == width {
-        return little_endian(indices);
+        return Ok(little_endian(indices));
     }
-    let bytes = indices.iter().flat_map(|n| {
-        let bytes = (n.to_usize() as u64).to_le_bytes();
-        bytes.into_iter().take(width)
-    });
-    Cow::Owned(bytes.collect())
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(indices.len() * width).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    for n in indices {
+        bytes.extend(&(n.to_usize() as u64).to_le_bytes()[..width]);
+    }
+    Ok(Cow::Owned(bytes))
 }
