@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reading Matrix Market files: gustav beside the Python package fast_matrix_market.
 
-    python bench/read_speed.py [--threads 2,1] [--repeat 9] FILE.mtx ...
+    python bench/read_speed.py [--threads 2,1] [--repeat 9] [--record OUT.csv] FILE.mtx ...
     python bench/read_speed.py --generate 10000000 FILE.mtx      # then as above
 
 Needs numpy, scipy and fast_matrix_market, and `cargo build --release -p gustav-io
@@ -9,9 +9,13 @@ Needs numpy, scipy and fast_matrix_market, and `cargo build --release -p gustav-
 taking turns; medians are compared. gustav's time ends with CSR (f64, u32), that of
 fast_matrix_market with COO triplets; the column "to CSR" adds SciPy's conversion to the latter.
 Before timing, both matrices are compared entry by entry; a difference is printed as WRONG.
+With --record, a line per file and number of threads goes into a table (COLUMNS says of what), which
+the README's is made from.
 """
 
 import argparse
+import csv
+import importlib.metadata
 import os
 import statistics
 import subprocess
@@ -24,6 +28,10 @@ import numpy as np
 import scipy.sparse
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+COLUMNS = ["file", "bytes", "threads", "gustav_ms", "fast_matrix_market_ms",
+           "fast_matrix_market_to_csr_ms", "fast_matrix_market"]
 
 
 class Gustav:
@@ -99,14 +107,26 @@ def compare(binary, path, threads, repeat):
         converted.append(seconds + timed(lambda: to_csr(coo))[0])
     gustav.close()
     ours, theirs, converted = (statistics.median(t) for t in (ours, theirs, converted))
-    megabytes = os.path.getsize(path) / 1e6
+    size = os.path.getsize(path)
+    megabytes = size / 1e6
     print(
         f"{os.path.basename(path):32} {threads:7} {megabytes:8.1f} {ours * 1e3:10.2f}"
         f" {theirs * 1e3:10.2f} {theirs / ours:7.2f} {converted / ours:7.2f}"
         f" {megabytes / ours:8.0f}",
         flush=True,
     )
-    return theirs / ours
+    times = [round(1e3 * t, 3) for t in (ours, theirs, converted)]
+    version = importlib.metadata.version("fast_matrix_market")
+    return dict(zip(COLUMNS, [os.path.basename(path), size, threads, *times, version]))
+
+
+def write(path, rows):
+    """The table as a whole: a run that breaks off leaves the old one."""
+    with open(path + ".part", "w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+    os.replace(path + ".part", path)
 
 
 def generate(entries, path):
@@ -122,6 +142,7 @@ def main():
     parser.add_argument("--threads", default="2,1")
     parser.add_argument("--repeat", type=int, default=9)
     parser.add_argument("--generate", type=int, metavar="ENTRIES")
+    parser.add_argument("--record", metavar="OUT.csv")
     target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
     parser.add_argument("--binary", default=os.path.join(target, "release/examples/read_speed"))
     parser.add_argument("files", nargs="+")
@@ -134,13 +155,16 @@ def main():
         f"{'file':32} {'threads':>7} {'MB':>8} {'gustav ms':>10} {'fmm ms':>10}"
         f" {'ratio':>7} {'to CSR':>7} {'MB/s':>8}"
     )
-    ratios, wrong = [], False
+    rows, wrong = [], False
     for threads in (int(t) for t in options.threads.split(",")):
         for path in options.files:
-            ratio = compare(options.binary, path, threads, options.repeat)
-            wrong |= ratio is None
-            ratios += [ratio] if ratio else []
-    if ratios:
+            row = compare(options.binary, path, threads, options.repeat)
+            wrong |= row is None
+            rows += [row] if row else []
+    if options.record and rows and not wrong:
+        write(options.record, rows)
+    if rows:
+        ratios = [row["fast_matrix_market_ms"] / row["gustav_ms"] for row in rows]
         geomean = statistics.geometric_mean(ratios)
         print(f"ratio fmm / gustav: geomean {geomean:.2f}, worst {min(ratios):.2f}")
     return 1 if wrong else 0

@@ -84,6 +84,9 @@ class Dense:
     def result(self):
         return self.c.reshape(self.shape)
 
+    def drop(self):
+        """Frees a C that the library made."""
+
     def release(self):
         pass
 
@@ -96,6 +99,10 @@ class Sparse:
 
     def result(self):
         """(offsets, indices, values) of the last C."""
+        raise NotImplementedError
+
+    def drop(self):
+        """Frees the last C."""
         raise NotImplementedError
 
 
@@ -189,6 +196,11 @@ class MklSpgemm(Sparse):
         self.hc = ctypes.c_void_p()
         self.args = (mkl.NON_TRANSPOSE, self.ha, self.hb, ctypes.byref(self.hc))
         mkl.check(mkl.lib.mkl_sparse_spmm(*self.args), "mkl_sparse_spmm")
+
+    def drop(self):
+        self.mkl.lib.mkl_sparse_destroy(self.hc)
+        self.hc.value = None
+        self.mkl.lib.mkl_free_buffers()
 
     def execute(self):
         lib = self.mkl.lib
@@ -367,6 +379,9 @@ class GraphBlasSpgemm(Sparse):
         lib.GrB_Matrix_new(self.c, self.grb.named("GrB_{}", self.dtype), *self.shape)
         return lib.GrB_mxm(self.c[0], null, null, self.ring, self.a[0], self.b[0], null)
 
+    def drop(self):
+        self.grb.lib.GrB_Matrix_free(self.c)
+
     def execute(self):
         lib, c, null = self.grb.lib, self.c, self.grb.ffi.NULL
         lib.GrB_Matrix_free(c)
@@ -487,8 +502,11 @@ class ObjectSpgemm(Sparse):
     def result(self):
         return self.c.indptr, self.c.indices, self.c.data
 
-    def release(self):
+    def drop(self):
         self.c = None
+
+    def release(self):
+        self.drop()
 
 
 # ---------------------------------------------------------------- the protocol
@@ -571,6 +589,15 @@ class Session:
         indices.astype(np.uint64).tofile(path("indices"))
         values.tofile(path("values"))
         return {"nnz": nnz}
+
+    def trim(self, _):
+        """Frees the last product; unlike freed memory otherwise, its memory goes to the system."""
+        if self.case is not None:
+            self.case.drop()
+        libc = ctypes.CDLL(None)
+        if hasattr(libc, "malloc_trim"):
+            libc.malloc_trim(ctypes.c_size_t(0))
+        return {}
 
     def release(self, _):
         if self.case is not None:

@@ -10,6 +10,17 @@ const PARAMETERS: [(i32, i32); 3] = [
     (-8, 1),
 ];
 
+/// Gives freed memory back to the system, which `keep_freed_memory` would not. Nothing where the
+/// allocator is another one.
+pub(crate) fn give_back_freed_memory() {
+    gustav_core::buffer::release_kept();
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: returns free pages of the heap and touches no other.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Makes glibc keep freed blocks, so that a new product does not pay for first touches that
 /// the peers, set the same way, do not pay for. Nothing elsewhere.
 pub(crate) fn keep_freed_memory() {

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use gustav_core::buffer::available_memory;
 use gustav_core::{Error, Operation, Result};
 use gustav_cpu::Threads;
 use gustav_testkit::oracle::Verdict;
@@ -65,16 +66,17 @@ pub(crate) fn measure<T: Value>(
             entries.push(Entry::new(&blank, name, "default", engine));
         }
     }
-    for (name, engine) in peers.prepare(task, b_is_a) {
+    let one_result = there.is_none() && !results_fit(&task, entries.len() + peers.names().len());
+    for (name, engine) in peers.prepare(task, b_is_a, one_result) {
         entries.push(Entry::new(&blank, &name, "default", engine));
     }
     let full = rows_to_check(task.a, work, OURS_IN_FULL);
     let part = rows_to_check(task.a, work, PEERS_IN_FULL);
     for entry in &mut entries {
         let rows = if entry.record.engine == "gustav" { &full } else { &part };
-        entry.verify(&task, rows.as_deref());
+        entry.verify(&task, rows.as_deref(), one_result);
     }
-    time(&mut entries, &setting.timing);
+    time(&mut entries, &setting.timing, one_result);
     let mut records: Vec<_> = entries.into_iter().map(|e| e.finish(&task, setting)).collect();
     compare(&mut records);
     records
@@ -125,7 +127,7 @@ impl<'a, T: Value> Entry<'a, T> {
     }
 
     /// Has the result checked; an engine that is wrong or fails takes no part in the rounds.
-    fn verify(&mut self, task: &Task<'_, T>, rows: Option<&[usize]>) {
+    fn verify(&mut self, task: &Task<'_, T>, rows: Option<&[usize]>, one_result: bool) {
         let Some(engine) = &mut self.engine else { return };
         let record = &mut self.record;
         let checked = engine.result(rows).and_then(|outcome| {
@@ -134,7 +136,8 @@ impl<'a, T: Value> Entry<'a, T> {
             }
             check(task, rows, &outcome)
         });
-        match checked {
+        let yielded = if one_result { engine.yield_memory() } else { Ok(()) };
+        match yielded.and(checked) {
             Ok(verdict) => {
                 record.max_error = Some(verdict.max_error()).filter(|e| e.is_finite());
                 record.error_bound = Some(verdict.error_bound());
@@ -183,13 +186,13 @@ fn wrong(record: &mut Record, verdict: &Verdict) {
     record.message = Some(verdict.to_string());
 }
 
-fn time<T: Value>(entries: &mut [Entry<'_, T>], timing: &Timing) {
+fn time<T: Value>(entries: &mut [Entry<'_, T>], timing: &Timing, one_result: bool) {
     let mut running: Vec<_> = entries.iter_mut().filter(|e| e.engine.is_some()).collect();
     let samples = {
         let engines = running.iter_mut().filter_map(|e| e.engine.as_mut());
         let mut runners: Vec<&mut dyn Runner> =
             engines.map(|e| &mut **e as &mut dyn Runner).collect();
-        interleave(&mut runners, timing)
+        interleave(&mut runners, timing, one_result)
     };
     for (entry, samples) in running.into_iter().zip(samples) {
         match samples {
@@ -215,6 +218,17 @@ pub(crate) fn compare(records: &mut [Record]) {
         let plan = record.plan_ms.filter(|_| record.case.operation != Operation::Spgemm.name());
         record.break_even_calls = saved.zip(plan).map(|(saved, plan)| plan / saved);
     }
+}
+
+/// Whether the sparse products of so many engines can be in memory together, each with a copy
+/// of itself or a workspace of its size. Other products were sized beforehand.
+fn results_fit<T: Value>(task: &Task<'_, T>, engines: usize) -> bool {
+    let Some(b) = task.b else { return true };
+    let row = |r| task.a.row(r).0.iter().map(|k| b.row_len(*k as usize)).sum::<usize>();
+    let entries: usize = (0..task.a.nrows()).map(|r| row(r).min(b.ncols())).sum();
+    // Some hold indices of 64 bits.
+    let bytes = 2 * engines as u64 * entries as u64 * (8 + size_of::<T>()) as u64;
+    available_memory().is_none_or(|free| bytes <= free)
 }
 
 /// Bytes of A, B and C, each once; `None` for an SpGEMM, whose B is read many times over.

@@ -5,6 +5,7 @@ use std::path::Path;
 use gustav_core::{CsrView, Result, Scalar};
 
 use crate::engine::{Engine, Matrix, PeerEngine, PeerProcess, Task};
+use crate::timing::Runner;
 
 /// Peers that are crates of the field, compiled in by the feature `peers`.
 const CRATE_NAMES: [&str; 3] = ["sprs", "faer", "nalgebra-sparse"];
@@ -78,16 +79,21 @@ impl<'a> Peers<'a> {
         Ok(())
     }
 
-    /// Every peer ready for `task`, or why it is not, with its name.
+    /// Every peer ready for `task`, or why it is not, with its name. With `one_result`, none of
+    /// them holds a result.
     pub fn prepare<'b, T: crate::value::Value>(
         &'b mut self,
         task: Task<'b, T>,
         b_is_a: bool,
+        one_result: bool,
     ) -> Vec<(String, Result<Box<dyn Engine<T> + 'b>>)> {
         let mut ready: Vec<(String, Result<Box<dyn Engine<T> + 'b>>)> = Vec::new();
         for process in &mut self.processes {
             let name = process.name().to_owned();
-            let engine = PeerEngine::prepare(process, task, b_is_a);
+            let mut engine = PeerEngine::prepare(process, task, b_is_a);
+            if one_result {
+                engine = engine.and_then(|mut e| e.yield_memory().map(|()| e));
+            }
             ready.push((name, engine.map(|e| Box::new(e) as Box<dyn Engine<T> + 'b>)));
         }
         for name in &self.crates {

@@ -35,6 +35,15 @@ pub trait Runner {
     /// # Errors
     /// Whatever stops the engine.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>>;
+
+    /// Drops the last result and gives its memory back to the system, for engines whose results
+    /// do not fit in memory beside this one's.
+    ///
+    /// # Errors
+    /// Whatever stops the engine.
+    fn yield_memory(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The samples of one engine.
@@ -78,8 +87,14 @@ struct Turn {
 }
 
 /// Warms every engine up and lets them take turns, starting with another one in every round. An
-/// engine that fails has no samples; its error stands in its place.
-pub fn interleave(engines: &mut [&mut dyn Runner], timing: &Timing) -> Vec<Result<Samples>> {
+/// engine that fails has no samples; its error stands in its place. With `one_result`, only the
+/// engine whose turn it is holds a result: it yields its memory at the end of the turn, and the
+/// untimed execution at the start of the next one brings the memory back.
+pub fn interleave(
+    engines: &mut [&mut dyn Runner],
+    timing: &Timing,
+    one_result: bool,
+) -> Vec<Result<Samples>> {
     let budget = Duration::from_secs_f64(timing.budget_s.max(0.0));
     let mut turns = Vec::new();
     let mut samples: Vec<Result<Samples>> = Vec::new();
@@ -93,11 +108,14 @@ pub fn interleave(engines: &mut [&mut dyn Runner], timing: &Timing) -> Vec<Resul
                 break;
             }
         }
+        if one_result {
+            times = engine.yield_memory().and(times);
+        }
         let estimate = times.as_ref().ok().and_then(|t| quantile(t, 0.0)).unwrap_or(LONG_MS);
         let repeats =
             (TURN_MS / estimate.max(1e-6)).ceil().clamp(1.0, timing.repeats.max(1) as f64) as usize;
         turns.push(Turn {
-            wake: usize::from(estimate < WAKE_BELOW_MS),
+            wake: usize::from(one_result || estimate < WAKE_BELOW_MS),
             repeats,
             min_rounds: if estimate > LONG_MS { 3 } else { timing.min_rounds },
             spent: Duration::ZERO,
@@ -113,7 +131,11 @@ pub fn interleave(engines: &mut [&mut dyn Runner], timing: &Timing) -> Vec<Resul
                 continue;
             }
             let start = Instant::now();
-            match engines[k].run(state.wake, state.repeats) {
+            let mut times = engines[k].run(state.wake, state.repeats);
+            if one_result {
+                times = engines[k].yield_memory().and(times);
+            }
+            match times {
                 Ok(times) => own.ms.extend(quantile(&times, 0.5)),
                 Err(e) => samples[k] = Err(e),
             }
@@ -132,6 +154,11 @@ mod tests {
         ms: f64,
         calls: usize,
         fail_at: usize,
+        yielded: Vec<usize>,
+    }
+
+    fn fake(ms: f64, fail_at: usize) -> Fake {
+        Fake { ms, calls: 0, fail_at, yielded: Vec::new() }
     }
 
     impl Runner for Fake {
@@ -141,6 +168,11 @@ mod tests {
                 return Err(Error::NoDevice { reason: "gone".into() });
             }
             Ok(vec![self.ms; repeats])
+        }
+
+        fn yield_memory(&mut self) -> Result<()> {
+            self.yielded.push(self.calls);
+            Ok(())
         }
     }
 
@@ -154,10 +186,10 @@ mod tests {
 
     #[test]
     fn short_executions_are_repeated_and_long_ones_are_not() {
-        let mut short = Fake { ms: 0.1, calls: 0, fail_at: usize::MAX };
-        let mut long = Fake { ms: 100.0, calls: 0, fail_at: usize::MAX };
+        let mut short = fake(0.1, usize::MAX);
+        let mut long = fake(100.0, usize::MAX);
         let timing = Timing::default();
-        let samples = interleave(&mut [&mut short, &mut long], &timing);
+        let samples = interleave(&mut [&mut short, &mut long], &timing, false);
         let [a, b] = [0, 1].map(|k| samples[k].as_ref().unwrap().clone());
         assert_eq!((a.repeats, a.ms.len(), a.quantile(0.5)), (10, 15, Some(0.1)));
         assert_eq!((b.repeats, b.ms.len(), b.quantile(0.5)), (1, 15, Some(100.0)));
@@ -166,10 +198,23 @@ mod tests {
     }
 
     #[test]
+    fn engines_whose_results_do_not_fit_together_yield_memory_after_every_turn() {
+        let mut long = fake(100.0, usize::MAX);
+        let samples =
+            interleave(&mut [&mut long], &Timing { rounds: 2, ..Timing::default() }, true);
+        assert_eq!(samples[0].as_ref().unwrap().ms.len(), 2);
+        // Three warm-ups, then an untimed and a timed execution a turn.
+        assert_eq!(long.yielded, [3, 5, 7]);
+        let mut held = fake(100.0, usize::MAX);
+        interleave(&mut [&mut held], &Timing::default(), false);
+        assert!(held.yielded.is_empty());
+    }
+
+    #[test]
     fn an_engine_that_fails_does_not_stop_the_others() {
-        let mut bad = Fake { ms: 50.0, calls: 0, fail_at: 6 };
-        let mut good = Fake { ms: 50.0, calls: 0, fail_at: usize::MAX };
-        let samples = interleave(&mut [&mut bad, &mut good], &Timing::default());
+        let mut bad = fake(50.0, 6);
+        let mut good = fake(50.0, usize::MAX);
+        let samples = interleave(&mut [&mut bad, &mut good], &Timing::default(), false);
         assert!(samples[0].as_ref().unwrap_err().to_string().contains("gone"));
         assert_eq!(samples[1].as_ref().unwrap().ms.len(), 15);
     }

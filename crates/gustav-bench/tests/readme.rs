@@ -1,4 +1,4 @@
-//! The table and the picture of the README are those that the records give. With
+//! The tables and the picture of the README are those that the records give. With
 //! `GUSTAV_WRITE_README` set the tests write them instead of comparing.
 
 use std::fmt::Write;
@@ -90,16 +90,46 @@ fn table(place: &Place) -> String {
     out
 }
 
+/// Reading files beside fast_matrix_market, as `bench/read_speed.py` recorded it.
+fn reading() -> String {
+    let text = fs::read_to_string(root().join("bench/records/read-speed.csv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    let column = |name: &str| names.iter().position(|n| *n == name).unwrap();
+    let own = |row: &[&str], name: &str| row[column(name)].parse::<f64>().unwrap();
+    let rows: Vec<_> = lines.collect();
+    let mut threads: Vec<_> = rows.iter().map(|row| row[column("threads")]).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let mut out = String::new();
+    writeln!(out, "| threads | files | geomean | worst | best | with their step to CSR |").unwrap();
+    writeln!(out, "|---|---|---|---|---|---|").unwrap();
+    for count in threads {
+        let here = || rows.iter().filter(|row| row[column("threads")] == count);
+        let against = |theirs: &str| {
+            let ratios: Vec<_> = here().map(|r| own(r, theirs) / own(r, "gustav_ms")).collect();
+            Ratios::of(&ratios).unwrap()
+        };
+        let (r, csr) = (against("fast_matrix_market_ms"), against("fast_matrix_market_to_csr_ms"));
+        writeln!(
+            out,
+            "| {count} | {} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            r.count, r.geomean, r.worst, r.best, csr.geomean
+        )
+        .unwrap();
+    }
+    out
+}
+
 #[test]
 fn the_tables_are_those_of_the_records() {
     let path = root().join("README.md");
     let mut text = fs::read_to_string(&path).unwrap();
-    for place in [CPU, GPU] {
-        let marks =
-            ["begin", "end"].map(|at| format!("<!-- from bench/records: {} {at} -->", place.name));
+    for (name, table) in [(CPU.name, table(&CPU)), (GPU.name, table(&GPU)), ("read", reading())] {
+        let marks = ["begin", "end"].map(|at| format!("<!-- from bench/records: {name} {at} -->"));
         let (before, rest) = text.split_once(&marks[0]).expect("where the table begins");
         let (found, after) = rest.split_once(&marks[1]).expect("where the table ends");
-        let table = format!("\n{}", table(&place));
+        let table = format!("\n{table}");
         if std::env::var_os("GUSTAV_WRITE_README").is_some() {
             text = format!("{before}{}{table}{}{after}", marks[0], marks[1]);
         } else {

@@ -17,6 +17,7 @@ use sprs::smmp::mul_csr_csr;
 
 use super::absent;
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
+use crate::allocator::give_back_freed_memory;
 use crate::timing::Runner;
 use crate::value::CpuValue;
 
@@ -40,6 +41,8 @@ trait Product<T: Scalar> {
     fn execute(&mut self) -> Result<f64>;
     /// Makes what C holds wrong, where C is kept.
     fn poison(&mut self);
+    /// Frees a sparse C.
+    fn drop_sparse(&mut self);
     /// Rows of C.
     fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
 }
@@ -79,6 +82,12 @@ impl<T: CpuValue> Runner for CrateEngine<'_, T> {
             self.product.execute()?;
         }
         (0..repeats).map(|_| self.product.execute()).collect()
+    }
+
+    fn yield_memory(&mut self) -> Result<()> {
+        self.product.drop_sparse();
+        give_back_freed_memory();
+        Ok(())
     }
 }
 
@@ -186,6 +195,10 @@ impl<T: CpuValue> Product<T> for Sprs<'_, T> {
         self.dense.c.fill(poison());
     }
 
+    fn drop_sparse(&mut self) {
+        self.sparse = None;
+    }
+
     fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
         if self.task.b.is_none() {
             return self.dense.outcome(rows);
@@ -241,6 +254,10 @@ impl<T: CpuValue> Product<T> for Faer<'_, T> {
 
     fn poison(&mut self) {
         self.dense.c.fill(poison());
+    }
+
+    fn drop_sparse(&mut self) {
+        self.sparse = None;
     }
 
     fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
@@ -308,6 +325,10 @@ impl<T: CpuValue> Product<T> for Nalgebra<T> {
 
     fn poison(&mut self) {
         self.dense_c.fill(poison());
+    }
+
+    fn drop_sparse(&mut self) {
+        self.sparse = None;
     }
 
     fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>> {

@@ -12,6 +12,7 @@ use gustav_plan::Choice;
 
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
 use crate::affinity::Pinned;
+use crate::allocator::give_back_freed_memory;
 use crate::timing::{Runner, quantile};
 use crate::value::CpuValue;
 
@@ -131,6 +132,14 @@ impl<T: CpuValue> Runner for Ours<'_, T> {
         drop(pinned);
         std::thread::sleep(SETTLE);
         times
+    }
+
+    fn yield_memory(&mut self) -> Result<()> {
+        if let Method::Spgemm { c } = &mut self.method {
+            *c = None;
+        }
+        give_back_freed_memory();
+        Ok(())
     }
 }
 

@@ -49,6 +49,10 @@ impl<T: Scalar> Runner for PeerEngine<'_, T> {
         serde_json::from_value(times)
             .map_err(|e| absent(self.process.name(), format!("no times in {answer}: {e}")))
     }
+
+    fn yield_memory(&mut self) -> Result<()> {
+        self.process.ask(&json!({ "do": "trim" })).map(|_| ())
+    }
 }
 
 impl<T: Scalar> Engine<T> for PeerEngine<'_, T> {

@@ -145,7 +145,7 @@ fn measured(
     let samples = {
         let mut runners: Vec<&mut dyn Runner> =
             solvers.iter_mut().map(|s| s as &mut dyn Runner).collect();
-        interleave(&mut runners, &suite.timing)
+        interleave(&mut runners, &suite.timing, false)
     };
     // The plain loop is what the others are checked against.
     let reference = solvers.last().and_then(|s| s.solution.as_ref());
