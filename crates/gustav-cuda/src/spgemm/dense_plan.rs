@@ -44,7 +44,7 @@ impl DensePlan {
     ) -> Result<Self> {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
-        let (config, reason) = choose(problem, options)?;
+        let (config, reason) = choose(problem, options, &device.planner_profile())?;
         for m in [a, b] {
             m.offsets().join()?;
             m.indices().join()?;

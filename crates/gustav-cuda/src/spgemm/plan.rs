@@ -2,7 +2,7 @@
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 use gustav_plan::heuristics::cuda_spgemm;
-use gustav_plan::{Choice, Chooser};
+use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
 
 use super::binned;
 use super::catalog::{self, Config, Method};
@@ -74,7 +74,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     ) -> Result<Self> {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
-        let (config, why) = choose(problem, options)?;
+        let (config, why) = choose(problem, options, &device.planner_profile())?;
         for m in [a, b] {
             m.offsets().join()?;
             m.indices().join()?;
@@ -251,7 +251,11 @@ pub(super) fn check<T: Scalar, I: Index, O: Index>(
 }
 
 /// The configuration, checked against the problem, and who chose it.
-pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, &'static str)> {
+pub(super) fn choose(
+    problem: &Problem,
+    options: &Options,
+    profile: &DeviceProfile,
+) -> Result<(Config, &'static str)> {
     if problem.operation != Operation::Spgemm {
         let reason = "it multiplies two sparse matrices";
         return Err(unsupported(problem, "SpGEMM on CUDA", reason, "Problem::spgemm"));
@@ -266,7 +270,9 @@ pub(super) fn choose(problem: &Problem, options: &Options) -> Result<(Config, &'
         }
         (Some(config), _) => (config.algorithm(), "configured by the caller"),
         (None, Chooser::Named(algorithm)) => (algorithm, "named by the caller"),
-        (None, Chooser::Auto) => (cuda_spgemm::ALGORITHM, CHOSEN),
+        // A bound on the workspace is kept by one algorithm.
+        (None, Chooser::Auto) if options.workspace.is_some() => (Algorithm::Binned, CHOSEN),
+        (None, Chooser::Auto) => (cuda_spgemm::choose(problem, profile), CHOSEN),
         (None, chooser) => {
             let reason = format!("the chooser {chooser} does not choose among its algorithms");
             return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));

@@ -2,13 +2,28 @@
 
 use gustav_core::Problem;
 
-use crate::Algorithm;
+use crate::{Algorithm, DeviceProfile};
 
-/// The algorithm that computes any product of two sparse matrices.
+/// Products of an entry of C, were all rows alike, from which `dense-output` pays.
+const FULL: f64 = 10.0;
+/// Rows for every multiprocessor that its warps are busy with.
+const ROWS: f64 = 14.0;
+
+/// The algorithm for `problem`: `dense-output` where C is full and has rows for the whole chip, else
+/// `binned`, which computes any product of two sparse matrices. Both choose a team and an accumulator
+/// row by row.
 ///
-/// The algorithms of Chen et al. and the vendor's are there for comparison and never chosen here;
-/// `binned` chooses a team and an accumulator row by row.
-pub const ALGORITHM: Algorithm = Algorithm::Binned;
+/// The algorithms of Chen et al. and the vendor's are there for comparison and never chosen here.
+pub fn choose(problem: &Problem, profile: &DeviceProfile) -> Algorithm {
+    let rows = problem.output_rows() as f64;
+    let mean_of_b = problem.nnz_b.unwrap_or(0) as f64 / problem.inner().max(1) as f64;
+    let products = problem.nnz as f64 * mean_of_b / (rows * problem.columns as f64).max(1.0);
+    if products >= FULL && rows >= ROWS * profile.units as f64 {
+        Algorithm::DenseOutput
+    } else {
+        Algorithm::Binned
+    }
+}
 
 /// Why, from the number of intermediate products where it is known.
 pub fn reason(problem: &Problem, products: Option<u64>) -> String {
@@ -25,6 +40,28 @@ mod tests {
     use gustav_core::Csr;
 
     use super::*;
+
+    #[test]
+    fn full_products_of_many_rows_are_dense() {
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let device = DeviceProfile {
+            name: "a GPU".into(),
+            units: 132,
+            lanes: 32,
+            l2_bytes: 60 << 20,
+            llc_bytes: 60 << 20,
+        };
+        let of = |m: usize, nnz: usize| {
+            let problem = Problem::spgemm(&eye.view(), &eye.view());
+            let problem =
+                Problem { rows: m, cols: m, columns: m, nnz, nnz_b: Some(nnz), ..problem };
+            choose(&problem, &device)
+        };
+        assert_eq!(of(8192, 8192 * 410), Algorithm::DenseOutput);
+        assert_eq!(of(8192, 8192 * 40), Algorithm::Binned);
+        assert_eq!(of(1000, 1000 * 200), Algorithm::Binned);
+        assert_eq!(of(0, 0), Algorithm::Binned);
+    }
 
     #[test]
     fn the_reason_counts_products_of_a_mean_row() {

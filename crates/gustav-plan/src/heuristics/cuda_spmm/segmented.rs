@@ -62,6 +62,9 @@ const FAR: f64 = 3.0;
 /// 16-bit values whose nonzeros, seen from one of them, lie in rows of more than this, in rows of fewer
 /// than this on average: a few rows are long, and many threads are worth more than long flights.
 const UNEVEN: (f64, f64) = (15.0, 4.0);
+/// Nonzeros of 16-bit values that see rows so many times the mean lie in hubs, which are cut at this.
+const HUBS: f64 = 100.0;
+const HUB_CUT: u32 = 64;
 /// Long rows of 16-bit values that two sub-groups would share are cut at this, for four of them.
 const SHARED_CUT: u32 = 256;
 
@@ -224,6 +227,18 @@ impl<'a> Facts<'a> {
         self.slow_sums && self.mean < UNEVEN.1 && skewed
     }
 
+    /// Whether brief products of 16-bit rows, neither short nor long, have a sub-group a row.
+    fn is_plain(&self, share: u32) -> bool {
+        let ordinary = share == 1 && self.mean >= PLAIN && !self.long;
+        self.slow_sums && self.brief && self.cut == Cut::Timed && self.vectors <= 16.0 && ordinary
+    }
+
+    /// Whether a few rows hold so much of a 16-bit matrix that they are worth many parts.
+    fn has_hubs(&self) -> bool {
+        let hubs = self.rows.mean_of_nonzeros() > HUBS * self.mean;
+        self.slow_sums && self.brief && self.vectors <= 16.0 && hubs
+    }
+
     /// Whether long 16-bit rows are shared by many sub-groups, a warp each.
     fn shared_by_warps(&self, share: u32) -> bool {
         self.slow_sums && self.long && self.cut == Cut::Timed && share > 2 && self.vectors <= 16.0
@@ -257,7 +272,7 @@ impl<'a> Facts<'a> {
         match self.cut {
             Cut::Starved => true,
             Cut::Mild => false,
-            _ if self.filled(share) || self.uneven() => false,
+            _ if self.filled(share) || self.uneven() || self.is_plain(share) => false,
             _ => share > 1 || !plenty && (self.brief || self.long && !self.wide && !self.slow_sums),
         }
     }
@@ -273,6 +288,7 @@ impl<'a> Facts<'a> {
             Cut::Mild => MILD_CUT,
             Cut::Timed if self.mean > 1024.0 => HUGE_ROWS,
             Cut::Timed if self.shared_by_warps(share) => SHARED_CUT,
+            Cut::Timed if self.has_hubs() => HUB_CUT,
             Cut::Timed => {
                 let speed = if flights { SPEED } else { 1.0 } * f64::from(share);
                 let many = self.segments().0 * self.lanes > 0.2 * self.full;
