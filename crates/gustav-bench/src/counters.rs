@@ -13,6 +13,8 @@ pub struct Counters {
     pub columns: usize,
     /// Rows of the matrix, which all have one length.
     pub rows: f64,
+    /// Nonzeros of a row.
+    pub row_length: f64,
     /// The algorithm, or the peer.
     pub algorithm: String,
     /// Name of the GPU.
@@ -49,6 +51,7 @@ fn parse(text: &str) -> Result<Vec<Counters>> {
     let numbers = [
         place("columns")?,
         place("rows")?,
+        place("row_length")?,
         place("occupancy")?,
         place("warp_efficiency")?,
         place("ipc")?,
@@ -72,9 +75,10 @@ fn parse(text: &str) -> Result<Vec<Counters>> {
             gpu: word(words[2]),
             columns: number(numbers[0])? as usize,
             rows: number(numbers[1])?,
-            occupancy: number(numbers[2])?,
-            warp_efficiency: number(numbers[3])?,
-            ipc: number(numbers[4])?,
+            row_length: number(numbers[2])?,
+            occupancy: number(numbers[3])?,
+            warp_efficiency: number(numbers[4])?,
+            ipc: number(numbers[5])?,
         });
     }
     Ok(found)
@@ -98,11 +102,11 @@ mod tests {
     use super::*;
 
     const HEAD: &str =
-        "matrix,operation,columns,rows,algorithm,occupancy,warp_efficiency,ipc,gpu\n";
+        "matrix,operation,columns,rows,row_length,algorithm,occupancy,warp_efficiency,ipc,gpu\n";
 
     #[test]
     fn counters_are_read_past_commas_in_names() {
-        let line = "\"uniform:8x4,4\",spmm,64,8,row-split,0.25,0.99,1.5,a GPU\n";
+        let line = "\"uniform:8x4,4\",spmm,64,8,4,row-split,0.25,0.99,1.5,a GPU\n";
         let found = parse(&format!("{HEAD}{line}")).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].rows, found[0].occupancy, found[0].ipc), (8.0, 0.25, 1.5));
@@ -113,7 +117,7 @@ mod tests {
     fn what_is_missing_is_named() {
         let error = parse("matrix,rows\n").unwrap_err().to_string();
         assert!(error.contains("operation"), "{error}");
-        let line = "m,spmm,64,8,row-split,,0.99,1.5,a GPU\n";
+        let line = "m,spmm,64,8,4,row-split,,0.99,1.5,a GPU\n";
         let error = parse(&format!("{HEAD}{line}")).unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("occupancy"), "{error}");
     }

@@ -127,10 +127,14 @@ impl Site {
         found
     }
 
-    /// The engine of a record, with its threads where the place has it with several numbers.
+    /// The engine of a record, with its threads where the place has it with several numbers and
+    /// they matter.
     pub fn engine(&self, record: &Record) -> String {
         let own = |r: &&Record| (&r.engine, &r.algorithm) == (&record.engine, &record.algorithm);
         let name = record.engine_name();
+        if threads_are_idle(record) {
+            return name;
+        }
         match self.records.iter().filter(own).all(|r| r.threads == record.threads) {
             true => name,
             false => format!("{name}, {} threads", record.threads),
@@ -157,6 +161,11 @@ impl Site {
         }
         found
     }
+}
+
+/// Whether nothing but the GPU computes: the threads beside it are those of the host at hand.
+pub(crate) fn threads_are_idle(record: &Record) -> bool {
+    record.gpu.is_some() && record.timeline.is_empty() && record.case.operation != "spgemm"
 }
 
 /// What is asked of gustav where it chooses the algorithm itself.

@@ -114,14 +114,20 @@ fn tuning() -> TuneReport {
     }
 }
 
-/// Counters of a kernel.
-fn counters() -> Counters {
-    Counters { operation: "spmm".into(), algorithm: "row-split".into(), ..Counters::default() }
+/// Counters of a kernel on matrices of one number of nonzeros.
+fn counters() -> [Counters; 3] {
+    [1.0, 2.0, 4.0].map(|rows| Counters {
+        operation: "spmm".into(),
+        algorithm: "row-split".into(),
+        rows,
+        row_length: 8.0 / rows,
+        ..Counters::default()
+    })
 }
 
 #[test]
 fn records_that_hold_everything_leave_no_figure_out() {
-    let report = Report::of(&everything(), &[tuning()], &[counters()]).unwrap();
+    let report = Report::of(&everything(), &[tuning()], &counters()).unwrap();
     assert_eq!(report.absent, []);
     let mut ids: Vec<_> = report.figures.iter().map(|f| &f.id).collect();
     ids.sort();
@@ -140,7 +146,7 @@ fn the_page_is_whole_and_its_files_are_there() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("r.html");
     let written =
-        Report::of(&everything(), &[tuning()], &[counters()]).unwrap().write(&page).unwrap();
+        Report::of(&everything(), &[tuning()], &counters()).unwrap().write(&page).unwrap();
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.ends_with("</html>\n") && html.contains("prefers-color-scheme:dark"));
     assert!(!html.contains("<script") && !html.contains("http://www.w3.org/1999/xhtml"));

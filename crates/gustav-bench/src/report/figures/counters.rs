@@ -8,6 +8,9 @@ use super::super::figure::{Figure, Mark, slug};
 use super::series;
 use crate::Counters;
 
+/// Matrices that a figure has at least.
+const FEWEST: usize = 3;
+
 /// A counter: what it is called, how to read it, its axis, its value.
 type Counter = (&'static str, &'static str, &'static str, fn(&Counters) -> f64);
 
@@ -38,21 +41,25 @@ pub(crate) fn all(counters: &[Counters]) -> Vec<Figure> {
     for (name, meaning, axis, value) in COUNTERS {
         let mut groups = BTreeMap::<_, BTreeMap<String, Vec<(f64, f64)>>>::new();
         for c in counters {
-            let engines = groups.entry((&c.gpu, &c.operation, c.columns)).or_default();
+            let nnz = (c.rows * c.row_length) as u64;
+            let engines = groups.entry((&c.gpu, &c.operation, c.columns, nnz)).or_default();
             engines.entry(c.algorithm.clone()).or_default().push((c.rows, value(c)));
         }
-        for ((gpu, operation, columns), mut engines) in groups {
+        // A sweep is of one number of nonzeros; of fewer matrices there is nothing to see.
+        groups.retain(|_, engines| engines.values().any(|points| points.len() >= FEWEST));
+        for ((gpu, operation, columns, nnz), mut engines) in groups {
             engines.values_mut().for_each(|p| p.sort_by(|a, b| a.0.total_cmp(&b.0)));
             let product = match operation.as_str() {
                 "spmv" => "SpMV".into(),
                 _ => format!("SpMM n = {columns}"),
             };
             figures.push(Figure {
-                id: slug(&format!("counters {gpu} {product} {name}")),
+                id: slug(&format!("counters {gpu} {product} {name} {nnz}")),
                 title: format!("{product}, {gpu}: {name} from wide to tall"),
                 caption: format!(
-                    "{meaning}. Full matrices stored as CSR: few long rows at the left, many \
-                     short ones at the right."
+                    "{meaning}. Full matrices of {:.1} million nonzeros, stored as CSR: few long \
+                     rows at the left, many short ones at the right.",
+                    nnz as f64 / 1e6
                 ),
                 x: Axis::log("rows"),
                 y: Axis::linear(axis),

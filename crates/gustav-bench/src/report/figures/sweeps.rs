@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, slug};
-use super::super::site::{Product, Site, density as fill, gflops};
+use super::super::site::{Product, Site, density as fill, gflops, threads_are_idle};
 use super::series;
 use crate::Record;
 
@@ -24,8 +24,9 @@ pub(super) fn sweep<K: Ord>(
     let mut groups = BTreeMap::<_, BTreeMap<_, Points>>::new();
     // One number of threads: how times change with it is a figure of its own.
     let threads = site.records.iter().map(|r| r.threads).max();
+    let counts = |r: &&Record| threads_are_idle(r) || Some(r.threads) == threads;
     for (case, round) in site.rounds() {
-        for r in round.into_iter().filter(|r| Some(r.threads) == threads) {
+        for r in round.into_iter().filter(counts) {
             let Some((key, point)) = key(r).zip(point(r)) else { continue };
             let engines = groups.entry((key, Product::of(case))).or_default();
             engines.entry(site.engine(r)).or_default().push(point);
