@@ -7,7 +7,7 @@ use crate::{Algorithm, DeviceProfile};
 /// Products of an entry of C, were all rows alike, from which `dense-output` pays.
 const FULL: f64 = 10.0;
 /// Rows for every multiprocessor that its warps are busy with.
-const ROWS: f64 = 14.0;
+const ROWS: f64 = 28.0;
 
 /// The algorithm for `problem`: `dense-output` where C is full and has rows for the whole chip, else
 /// `binned`, which computes any product of two sparse matrices. Both choose a team and an accumulator
@@ -59,7 +59,7 @@ mod tests {
         };
         assert_eq!(of(8192, 8192 * 410), Algorithm::DenseOutput);
         assert_eq!(of(8192, 8192 * 40), Algorithm::Binned);
-        assert_eq!(of(1000, 1000 * 200), Algorithm::Binned);
+        assert_eq!(of(2048, 2048 * 500), Algorithm::Binned);
         assert_eq!(of(0, 0), Algorithm::Binned);
     }
 
