@@ -31,7 +31,7 @@ impl Config {
         let vector = widest(problem.dtype, problem.columns as u64);
         // Tall blocks fill the registers with sums.
         let tiles = if problem.columns * problem.dtype.bytes() < 512 || rows == 4 { 1 } else { 2 };
-        let limit = Limit { lanes: 32 / share, tiles, most_tiles: 2 };
+        let limit = Limit { lanes: 32 / share, tiles, most_tiles: 2, most_single: 8 };
         let Tile { lanes, tiles } = Tile::new(problem.dtype, vector, problem.columns, limit);
         Config {
             rows,

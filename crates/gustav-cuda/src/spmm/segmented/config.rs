@@ -48,6 +48,8 @@ pub struct Config {
     pub resident: u32,
 }
 
+// Vectors of a row of B that a lane has registers for.
+const MOST_TILES: u32 = 10;
 // Shared memory that any device grants a CTA.
 const SHARED_BYTES: u32 = 48 << 10;
 
@@ -116,9 +118,17 @@ impl Config {
 
     /// This schedule over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
-        // Few registers have no room for many tiles, and few lanes are asked for to have panels.
-        let most_tiles = if self.resident > 640 || lanes < 32 { 2 } else { 4 };
-        let limit = Limit { lanes: lanes.min(32 / self.share), tiles, most_tiles };
+        // Few registers have no room for many tiles, least of all of 16-bit values, and few lanes are
+        // asked for to have panels.
+        let panels = lanes < 32;
+        let lanes = lanes.min(32 / self.share);
+        let most_tiles = match self.resident > 640 {
+            _ if panels => 2,
+            true if dtype.bytes() == 2 || lanes < 32 => 2,
+            true => 3,
+            false => 4,
+        };
+        let limit = Limit { lanes, tiles, most_tiles, most_single: MOST_TILES };
         let Tile { lanes, tiles } = Tile::new(dtype, vector, columns, limit);
         Config { vector, lanes, tiles, ..self }
     }
@@ -145,7 +155,7 @@ impl Config {
         let fits = powers.iter().all(|p| p.is_power_of_two())
             && self.vector * bytes <= 16
             && self.group() <= 32
-            && (1..=8).contains(&self.tiles)
+            && (1..=MOST_TILES).contains(&self.tiles)
             && self.chunk <= 8
             && self.ahead * self.chunk * self.tiles * self.vector * self.block * bytes
                 <= SHARED_BYTES
@@ -160,7 +170,7 @@ impl Config {
             name: "config of segmented",
             found: format!("{self:?}"),
             expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
-                       most 8 tiles, a chunk of at most 8, at most 48 KiB on their way, cuts at 32 to 4096, \
+                       most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, cuts at 32 to 4096, \
                        whole warps of at most 1024 threads, and reduction by fix-up for an epilogue"
                 .into(),
         })
