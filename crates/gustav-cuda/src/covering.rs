@@ -27,7 +27,7 @@ const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DTyp
 
 /// An epilogue, in every other turn of what may have one.
 fn steps(dtype: DType, semiring: SemiringKind, turn: usize) -> u8 {
-    let may = semiring == SemiringKind::PlusTimes && !dtype.is_integer() && turn % 2 == 0;
+    let may = semiring == SemiringKind::PlusTimes && !dtype.is_integer() && turn.is_multiple_of(2);
     if may { (turn / 2 % 8) as u8 } else { 0 }
 }
 
