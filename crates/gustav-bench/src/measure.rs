@@ -137,7 +137,7 @@ impl<'a, T: Value> Entry<'a, T> {
             check(task, rows, &outcome)
         });
         let yielded = if one_result { engine.yield_memory() } else { Ok(()) };
-        match yielded.and(checked) {
+        match checked.and_then(|verdict| yielded.map(|()| verdict)) {
             Ok(verdict) => {
                 record.max_error = Some(verdict.max_error()).filter(|e| e.is_finite());
                 record.error_bound = Some(verdict.error_bound());

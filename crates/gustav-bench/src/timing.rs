@@ -109,7 +109,8 @@ pub fn interleave(
             }
         }
         if one_result {
-            times = engine.yield_memory().and(times);
+            let yielded = engine.yield_memory();
+            times = times.and_then(|times| yielded.map(|()| times));
         }
         let estimate = times.as_ref().ok().and_then(|t| quantile(t, 0.0)).unwrap_or(LONG_MS);
         let repeats =
@@ -133,7 +134,8 @@ pub fn interleave(
             let start = Instant::now();
             let mut times = engines[k].run(state.wake, state.repeats);
             if one_result {
-                times = engines[k].yield_memory().and(times);
+                let yielded = engines[k].yield_memory();
+                times = times.and_then(|times| yielded.map(|()| times));
             }
             match times {
                 Ok(times) => own.ms.extend(quantile(&times, 0.5)),

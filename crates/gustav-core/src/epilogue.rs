@@ -7,13 +7,12 @@ use crate::{Error, Problem, Result, SemiringKind};
 /// Steps between a finished sum and C, in the order of the fields:
 /// C = relu(α·(A·B)ᵢⱼ ∕ nᵢ ⊕ β·C + biasⱼ), nᵢ the number of entries of row i of op(A).
 ///
-/// They cost next to nothing, for the sum is still in a register. Of plus-times in floating point
-/// alone; the maximum of a row's products is the semiring max-times.
+/// The sum is still in a register. Of plus-times in floating point alone; the maximum of a row's products is the semiring max-times.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct Epilogue {
-    /// Sums are divided by the number of entries of their row; rows without any stay zero.
+    /// α is divided by the number of entries of the row; rows without any stay zero.
     pub mean: bool,
     /// One value for every column is added, in the type of sums.
     pub bias: bool,

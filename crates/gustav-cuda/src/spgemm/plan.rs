@@ -83,7 +83,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let operands = Operands::new(problem, left(a, transposed.as_ref()), Sparse::of(b), 0);
         let method = config.prepare(&device, &operands, problem)?;
         let reason = match why {
-            CHOSEN => cuda_spgemm::reason(problem, method.products()),
+            CHOSEN => cuda_spgemm::reason(problem, config.algorithm(), method.products()),
             why => why.into(),
         };
         let choice = Choice { algorithm: config.algorithm(), config, reason };

@@ -110,8 +110,9 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     ///
     /// # Errors
     /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Shape`] when
-    /// `b` or `c` does not fit, [`Error::Argument`] when C overlaps another operand or an operand
-    /// is on another device, [`Error::Device`].
+    /// `b` or `c` does not fit, [`Error::Argument`] when C overlaps another operand, an operand is on
+    /// another device, or the epilogue has a bias ([`SpmmPlan::execute_with_bias`]),
+    /// [`Error::Device`].
     pub fn execute(
         &mut self,
         a: &DeviceCsr<T, I, O>,

@@ -26,13 +26,17 @@ pub fn choose(problem: &Problem, profile: &DeviceProfile) -> Algorithm {
 }
 
 /// Why, from the number of intermediate products where it is known.
-pub fn reason(problem: &Problem, products: Option<u64>) -> String {
+pub fn reason(problem: &Problem, algorithm: Algorithm, products: Option<u64>) -> String {
     let rows = problem.output_rows().max(1);
     let mean = products.map_or_else(
         || "rows".into(),
         |p| format!("{:.1} intermediate products in a mean row", p as f64 / rows as f64),
     );
-    format!("{mean} of {} columns: each row picks its team and accumulator", problem.columns)
+    let what = match algorithm {
+        Algorithm::DenseOutput => "C is full, its full rows have a sum for every column",
+        _ => "each row picks its team and accumulator",
+    };
+    format!("{mean} of {} columns: {what}", problem.columns)
 }
 
 #[cfg(test)]
@@ -68,7 +72,7 @@ mod tests {
         let a =
             Csr::<f32>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0; 3]).expect("a matrix");
         let problem = Problem::spgemm(&a.view(), &a.view());
-        let reason = reason(&problem, Some(5));
+        let reason = reason(&problem, Algorithm::Binned, Some(5));
         assert!(reason.starts_with("2.5 intermediate products in a mean row of 2 columns"));
     }
 }

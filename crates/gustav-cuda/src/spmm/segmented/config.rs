@@ -149,18 +149,28 @@ impl Config {
         u64::from(self.lanes * self.tiles * self.vector)
     }
 
+    /// Whether shared memory has room for what is on its way, for operands of any alignment.
+    fn stages(&self, problem: &Problem) -> bool {
+        [8, 4, 2, 1].into_iter().all(|vector| {
+            let Config { ahead, chunk, tiles, vector, block, .. } =
+                self.narrowed(problem.dtype, vector, problem.columns);
+            ahead * chunk * tiles * vector * block * problem.dtype.bytes() as u32 <= SHARED_BYTES
+        })
+    }
+
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
         let powers = [self.vector, self.lanes, self.share, self.chunk];
         let bytes = problem.dtype.bytes() as u32;
-        let fits = powers.iter().all(|p| p.is_power_of_two())
+        // Small enough for the products below.
+        let fits = powers.iter().all(|p| p.is_power_of_two() && *p <= 32)
+            && self.ahead <= 64
             && self.vector * bytes <= 16
             && self.group() <= 32
             && (1..=MOST_TILES).contains(&self.tiles)
             && self.chunk <= 8
-            && self.ahead * self.chunk * self.tiles * self.vector * self.block * bytes
-                <= SHARED_BYTES
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
+            && self.stages(problem)
             && self.longest.is_none_or(Segments::cuts_at)
             && (self.reduction == Reduction::FixUp || problem.epilogue.is_none());
         if fits {

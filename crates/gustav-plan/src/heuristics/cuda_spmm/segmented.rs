@@ -43,9 +43,9 @@ const FILL_WIDTH: f64 = -0.5;
 /// Whole long rows whose sub-groups take this part of a chip have no need of long flights: the second
 /// for 16-bit values, whose products are instructions more than loads.
 const FILLED: (f64, f64) = (1.0, 1.4);
-/// Long rows that cannot fill this part of a chip with a warp each are cut, at this: the second of
-/// 16-bit values.
+/// Rows that cannot fill this part of a chip with a warp each, of so many nonzeros on average, are cut.
 const STARVED: (f64, f64) = (0.25, 1024.0);
+/// The shortest such cut; the second of 16-bit values.
 const STARVED_CUT: (f64, f64) = (512.0, 256.0);
 /// Parts of a row at most, where rows are cut to fill the chip: one group adds them up.
 const PARTS: f64 = 512.0;
@@ -56,14 +56,16 @@ const LENGTH: (f64, f64) = (17.7, 8.8);
 const QUICK: f64 = 16.0;
 const PLAIN: f64 = 15.0;
 /// Rows of fewer nonzeros on average pass through shared memory, in order and by a list; the third where
-/// B is this many times larger than L2, and its rows come from memory.
+/// rows of B come from memory.
 const STAGED: (f64, f64, f64) = (5.8, 13.0, 24.0);
+/// So many times L2 is a B whose rows come from memory.
 const FAR: f64 = 3.0;
 /// 16-bit values whose nonzeros, seen from one of them, lie in rows of more than this, in rows of fewer
 /// than this on average: a few rows are long, and many threads are worth more than long flights.
 const UNEVEN: (f64, f64) = (15.0, 4.0);
-/// Nonzeros of 16-bit values that see rows so many times the mean lie in hubs, which are cut at this.
+/// Nonzeros of 16-bit values that see rows so many times the mean lie in hubs.
 const HUBS: f64 = 100.0;
+/// Hubs are cut at this.
 const HUB_CUT: u32 = 64;
 /// Long rows of 16-bit values that two sub-groups would share are cut at this, for four of them.
 const SHARED_CUT: u32 = 256;
