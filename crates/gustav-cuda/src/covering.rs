@@ -20,7 +20,9 @@ use crate::spmm::{
     dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary, row_block,
     row_split, sell_p, stationary, tensor, thread_row,
 };
-use crate::{Entries, columns, compress, converted, items, probe, shares, spgemm, spmv};
+use crate::{
+    Entries, columns, compress, converted, items, probe, shares, spgemm, spmv, transposed,
+};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -261,6 +263,8 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((turn + 3, Segments::request(wide)));
         requests.push((turn + 4, lengths::lengths_request(wide)));
         requests.push((turn, lengths::similarity_request(IndexType::U32, wide)));
+        requests.push((turn + 1, transposed::request(wide, IndexType::U64)));
+        requests.push((turn + 2, transposed::request(wide, IndexType::U32)));
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         let paper = spgemm::shared_row::Config::default();

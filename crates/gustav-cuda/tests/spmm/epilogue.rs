@@ -1,7 +1,10 @@
 //! Mean, bias and ReLU on the device against sums in f64.
 
 use gustav_core::{Csr, DType, Dense, Epilogue, Error, Layout, Scalar, SemiringKind, bf16, f16};
+use gustav_cuda::spmm::column_panel;
+use gustav_cuda::spmm::segmented::{Config, Reduction};
 use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_plan::orders::{Order, Search, WarpShape};
 use gustav_plan::{Algorithm, Chooser};
 
 use crate::common::device;
@@ -35,23 +38,47 @@ fn small(k: usize) -> f64 {
     (k * 5 % 7) as f64 - 3.0
 }
 
-fn check<T: Scalar>(algorithm: Algorithm, layout: Layout, columns: usize) {
+/// How a product is asked for.
+#[derive(Clone)]
+struct Way<'a> {
+    options: Options<'a>,
+    columns: usize,
+    layouts: (Layout, Layout),
+    /// Whether A is handed over transposed.
+    transpose: bool,
+}
+
+impl Way<'_> {
+    fn named(algorithm: Algorithm) -> Self {
+        let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
+        Way {
+            options,
+            columns: 33,
+            layouts: (Layout::RowMajor, Layout::RowMajor),
+            transpose: false,
+        }
+    }
+}
+
+fn check<T: Scalar>(way: &Way<'_>) {
     let device = device();
     let host = matrix::<T>();
     let rows = host.view();
-    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let dense = |rows, shift: usize| {
+    let stored = way.transpose.then(|| rows.transpose().expect("a transpose"));
+    let stored = stored.as_ref().unwrap_or(&host);
+    let a = DeviceCsr::upload(&device, &stored.view()).expect("A");
+    let Way { options, columns, layouts, transpose } = way.clone();
+    let dense = |rows, layout, shift: usize| {
         Dense::from_fn(rows, columns, layout, |i, j| T::from_f64(small(i + 3 * j + shift)))
             .expect("B")
     };
-    let (b, before) = (dense(COLS, 0), dense(ROWS, 5));
+    let (b, before) = (dense(COLS, layouts.0, 0), dense(ROWS, layouts.1, 5));
     let b_device = DeviceDense::upload(&device, &b.view()).expect("B");
     let bias: Vec<_> = (0..columns).map(|j| T::from_f64(small(2 * j)).to_accum()).collect();
     let bias = DeviceBuffer::from_slice(&device, &bias, "bias").expect("memory");
-    let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
     for epilogue in epilogues() {
-        let problem =
-            a.spmm().columns(columns).layouts(layout, layout).calls(10).epilogue(epilogue);
+        let problem = a.spmm().columns(columns).layouts(layouts.0, layouts.1).calls(10);
+        let problem = problem.transpose_a(transpose).epilogue(epilogue);
         let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
         let mut c = DeviceDense::upload(&device, &before.view()).expect("C");
         let (alpha, beta) = (T::from_f64(ALPHA).to_accum(), T::from_f64(BETA).to_accum());
@@ -74,7 +101,7 @@ fn check<T: Scalar>(algorithm: Algorithm, layout: Layout, columns: usize) {
                 if epilogue.relu {
                     expected = expected.max(0.0);
                 }
-                let index = match layout {
+                let index = match layouts.1 {
                     Layout::RowMajor => i * columns + j,
                     Layout::ColumnMajor => j * ROWS + i,
                 };
@@ -83,7 +110,9 @@ fn check<T: Scalar>(algorithm: Algorithm, layout: Layout, columns: usize) {
                 let bound = unit::<T>() * expected.abs() + 1e-4 * f64::from(epilogue.mean as u8);
                 assert!(
                     (found - expected).abs() <= bound,
-                    "{algorithm} {epilogue:?} {layout}: C[{i}, {j}] is {found}, not {expected}"
+                    "{} {epilogue:?} {layouts:?} transposed {transpose}: C[{i}, {j}] is {found}, \
+                     not {expected}",
+                    plan.choice().algorithm
                 );
             }
         }
@@ -106,7 +135,8 @@ macro_rules! steps_of {
         fn $name() {
             for layout in [Layout::RowMajor, Layout::ColumnMajor] {
                 for columns in [33, 64] {
-                    check::<$t>(Algorithm::$algorithm, layout, columns);
+                    let layouts = (layout, layout);
+                    check::<$t>(&Way { layouts, columns, ..Way::named(Algorithm::$algorithm) });
                 }
             }
         }
@@ -127,6 +157,77 @@ steps_of! {
     tensor_f16: f16, Tensor;
     tensor_bf16: bf16, Tensor;
     tensor_f64: f64, Tensor;
+}
+
+/// The algorithms that have epilogues.
+const FINISHING: [Algorithm; 4] =
+    [Algorithm::Segmented, Algorithm::EvenShares, Algorithm::RowBlock, Algorithm::ColumnPanel];
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn of_a_transposed_matrix() {
+    for algorithm in FINISHING {
+        check::<f32>(&Way { transpose: true, ..Way::named(algorithm) });
+    }
+    check::<f16>(&Way { transpose: true, columns: 64, ..Way::named(Algorithm::Tensor) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn of_mixed_layouts() {
+    let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
+    for layouts in [(rows, columns), (columns, rows)] {
+        for algorithm in FINISHING {
+            check::<f32>(&Way { layouts, ..Way::named(algorithm) });
+            check::<f64>(&Way { layouts, transpose: true, ..Way::named(algorithm) });
+        }
+        check::<bf16>(&Way { layouts, columns: 64, ..Way::named(Algorithm::Tensor) });
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn of_rows_in_an_order() {
+    let host = matrix::<f32>();
+    for order in [Order::Lpt, Order::ReverseCuthillMckee] {
+        let order = order.of(&host.view(), WarpShape::default(), Search::Auto).expect("an order");
+        let segmented = Way::named(Algorithm::Segmented);
+        let options = Options { order: Some(&order), ..segmented.options };
+        check::<f32>(&Way { options, ..segmented });
+        // Whole rows as listed, where none is cut.
+        let config = Config { longest: None, ..segmented_config() };
+        let config = Some(gustav_cuda::Config::Segmented(config));
+        check::<f32>(&Way { options: Options { config, ..options }, ..segmented });
+    }
+}
+
+/// Four lanes of two vectors.
+fn segmented_config() -> Config {
+    Config {
+        vector: 4,
+        lanes: 4,
+        tiles: 2,
+        share: 2,
+        chunk: 2,
+        ahead: 0,
+        early: false,
+        longest: Some(1024),
+        reduction: Reduction::FixUp,
+        block: 64,
+        resident: 384,
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn of_many_panels() {
+    for columns in [24, 64, 100] {
+        let segment = Config { lanes: 4, tiles: 1, ..segmented_config() };
+        let config = column_panel::Config { columns: 24, rows: 9, segment };
+        let config = Some(gustav_cuda::Config::ColumnPanel(config));
+        let way = Way::named(Algorithm::ColumnPanel);
+        check::<f32>(&Way { options: Options { config, ..way.options }, columns, ..way });
+    }
 }
 
 #[test]
@@ -163,13 +264,49 @@ fn what_has_no_epilogue_says_so() {
     let a = DeviceCsr::upload(&device, &matrix::<f32>().view()).expect("A");
     let relu = Epilogue { relu: true, ..Epilogue::default() };
     let problem = a.spmm().columns(8).epilogue(relu);
-    let refused = |problem, chooser| {
+    let refused = |problem, chooser| -> String {
         let options = Options { chooser, ..Options::default() };
         let error = SpmmPlan::new(&a, &problem, &options).err().expect("a refusal");
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("ReLU"), "{error}");
+        error.to_string()
     };
-    refused(problem.clone(), Chooser::Named(Algorithm::RowSplit));
-    refused(problem.clone(), Chooser::Named(Algorithm::Vendor));
-    refused(problem.semiring(SemiringKind::MinPlus), Chooser::Auto);
+    let without = [
+        Algorithm::RowSplit,
+        Algorithm::ThreadRow,
+        Algorithm::NonzeroSplit,
+        Algorithm::MergePath,
+        Algorithm::OutputStationary,
+        Algorithm::Dcsr,
+        Algorithm::SellP,
+        Algorithm::EllR,
+        Algorithm::HeavyLight,
+        Algorithm::Dense,
+        Algorithm::Vendor,
+    ];
+    for algorithm in without {
+        let text = refused(problem.clone(), Chooser::Named(algorithm));
+        assert!(text.contains(algorithm.name()), "{algorithm}: {text}");
+    }
+    refused(problem.clone().semiring(SemiringKind::MinPlus), Chooser::Auto);
+    for algorithm in FINISHING {
+        let other = problem.clone().semiring(SemiringKind::MaxTimes);
+        let text = refused(other, Chooser::Named(algorithm));
+        assert!(text.contains(algorithm.name()), "{algorithm}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn sums_that_meet_by_reductions_have_no_epilogue() {
+    let device = device();
+    let a = DeviceCsr::upload(&device, &matrix::<f32>().view()).expect("A");
+    let relu = Epilogue { relu: true, ..Epilogue::default() };
+    let config = Config { reduction: Reduction::Atomic, ..segmented_config() };
+    let config = Some(gustav_cuda::Config::Segmented(config));
+    let options = Options { config, ..Options::default() };
+    let error = SpmmPlan::new(&a, &a.spmm().columns(8).epilogue(relu), &options).err();
+    let error = error.expect("a refusal");
+    assert!(matches!(error, Error::Argument { .. }), "{error}");
+    assert!(error.to_string().contains("fix-up for an epilogue"), "{error}");
 }
