@@ -47,6 +47,23 @@ impl SemiringKind {
             SemiringKind::PlusSecond => "plus-second",
         }
     }
+
+    /// [`Semiring::zero`] of this one: the value of an empty sum, and the β that leaves C unread.
+    pub fn zero<A: Arith>(self) -> A {
+        match self {
+            SemiringKind::MinPlus => <MinPlus as Semiring<A>>::zero(),
+            SemiringKind::MaxTimes => <MaxTimes as Semiring<A>>::zero(),
+            _ => <PlusTimes as Semiring<A>>::zero(),
+        }
+    }
+
+    /// [`Semiring::one`] of this one: the α that changes nothing.
+    pub fn one<A: Arith>(self) -> A {
+        match self {
+            SemiringKind::MinPlus => <MinPlus as Semiring<A>>::one(),
+            _ => <PlusTimes as Semiring<A>>::one(),
+        }
+    }
 }
 
 impl Display for SemiringKind {

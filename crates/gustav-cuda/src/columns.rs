@@ -1,7 +1,7 @@
 //! Facts about the columns of a CSR matrix's rows, found on the device. See
 //! `kernels/csr/columns.cu`.
 
-use gustav_core::Result;
+use gustav_core::{IndexType, Result};
 
 use crate::jit::Request;
 use crate::kernel::{GRID_Y, Kernel};
@@ -11,7 +11,7 @@ use crate::{Device, DeviceBuffer};
 
 const BLOCK: u32 = 256;
 
-/// The kernels, for u32 offsets and indices.
+/// The kernels.
 pub(crate) struct Columns {
     device: Device,
     increasing: Kernel,
@@ -30,13 +30,17 @@ struct Arguments {
 }
 
 /// The source with its parameters.
-pub(crate) fn request() -> Request {
-    Request::new("csr/columns.cu", include_str!("../kernels/csr/columns.cu")).with("BLOCK", BLOCK)
+pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
+    Request::new("csr/columns.cu", include_str!("../kernels/csr/columns.cu"))
+        .with("BLOCK", BLOCK)
+        .with("INDEX", index)
+        .with("OFFSET", offset)
 }
 
 impl Columns {
-    pub(crate) fn new(device: &Device) -> Result<Self> {
-        let module = device.module(&request())?;
+    /// For matrices with these types of column indices and row offsets.
+    pub(crate) fn new(device: &Device, index: IndexType, offset: IndexType) -> Result<Self> {
+        let module = device.module(&request(index, offset))?;
         let device = device.clone();
         Ok(Columns {
             device,
@@ -70,7 +74,7 @@ impl Columns {
         Ok(found[0] == 0)
     }
 
-    /// Queues where each row of `m` crosses into each chunk of `width` columns: entry c of row k
+    /// Queues, for u32 offsets and indices, where each row of `m` crosses into each chunk of `width` columns: entry c of row k
     /// goes to `out[c * rows + k]`, for `chunks + 1` boundaries c.
     ///
     /// # Safety

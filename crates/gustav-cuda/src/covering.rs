@@ -21,7 +21,7 @@ use crate::spmm::{
     row_split, sell_p, stationary, tensor, thread_row,
 };
 use crate::{
-    Entries, columns, compress, converted, items, probe, shares, spgemm, spmv, transposed,
+    Entries, columns, compress, converted, items, probe, scan, shares, spgemm, spmv, transposed,
 };
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
@@ -281,7 +281,8 @@ fn requests() -> Vec<(usize, Request)> {
             requests.push((i + 4, compress::request(dtype, entries)));
         }
     }
-    requests.push((1, columns::request()));
+    requests.push((1, columns::request(IndexType::U32, IndexType::U32)));
+    requests.push((4, columns::request(IndexType::U64, IndexType::U64)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
             if j == (i + 3) % 6 || semiring == SemiringKind::PlusTimes {
@@ -291,9 +292,21 @@ fn requests() -> Vec<(usize, Request)> {
                 let types = (wide[i % 2], wide[j % 2]);
                 let request = spgemm::dense_output::request(dtype, types, semiring, config);
                 requests.push((i + j + 1, request));
+                requests.push((i + j + 2, spgemm::add::request(dtype, types, semiring)));
+                let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
+                let places = spgemm::masked::Types {
+                    dtype,
+                    out: [dtype, sums][j % 2],
+                    index: types.0,
+                    offset: types.1,
+                    semiring,
+                };
+                requests.push((i + j + 3, spgemm::masked::request(places)));
             }
         }
     }
+    requests.push((1, scan::request(IndexType::U32)));
+    requests.push((3, scan::request(IndexType::U64)));
     for (turn, file) in [Source::Analysis, Source::Symbolic, Source::Offsets]
         .into_iter()
         .flat_map(|file| [file; 4])

@@ -25,6 +25,7 @@ pub mod memory;
 pub mod pinned;
 pub mod probe;
 pub mod profile;
+mod scan;
 mod schedule;
 #[cfg(test)]
 mod shares;

@@ -92,6 +92,8 @@ algorithms! {
     Binned = "binned", "ours", [Spgemm];
     /// Full rows of C with a sum for every column and B packed for them, the others as `binned`.
     DenseOutput = "dense-output", "ours", [Spgemm];
+    /// The entries at the places of a given pattern alone.
+    Masked = "masked", "ours", [Spgemm];
     /// Gustavson's row-wise product with an accumulator chosen per row.
     Gustavson = "gustavson", "ours, after Gustavson 1978", [Spgemm];
 }

@@ -2,16 +2,11 @@
 
 use std::ops::Range;
 
-use gustav_core::buffer::try_vec;
 use gustav_core::{Csr, CsrView, Error, Index, Result, Scalar, Semiring, parallel};
 
-const ROWS: usize = 1024;
+use super::rows::{Rows, joined};
 
-struct Rows<T, I> {
-    lengths: Vec<usize>,
-    indices: Vec<I>,
-    values: Vec<T>,
-}
+const ROWS: usize = 1024;
 
 /// The union of both patterns, rows sorted, entries of the same place added: those of `p` first,
 /// then those of `d` in their order.
@@ -27,24 +22,9 @@ pub(super) fn add<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
     check_shape(&p, &d)?;
     let chunks = p.nrows().div_ceil(ROWS);
     let part = |k| add_rows::<S, _, _, _>(&p, beta, &d, k * ROWS..p.nrows().min((k + 1) * ROWS));
-    let parts: Vec<Rows<T, I>> = parallel::map(chunks, part).into_iter().collect::<Result<_>>()?;
-    let nnz = parts.iter().map(|r| r.indices.len()).sum();
-    O::try_from_usize(nnz, "row offset of C")?;
-    let mut offsets = try_vec(p.nrows() + 1, "row offsets of C")?;
-    let mut indices = try_vec(nnz, "column indices of C")?;
-    let mut values = try_vec(nnz, "values of C")?;
-    let mut end = 0;
-    offsets.push(O::default());
-    for part in parts {
-        offsets.extend(part.lengths.iter().map(|length| {
-            end += length;
-            O::truncate(end)
-        }));
-        indices.extend_from_slice(&part.indices);
-        values.extend_from_slice(&part.values);
-    }
-    // SAFETY: lengths of rows add up to offsets, and columns come from matrices of this width.
-    Ok(unsafe { Csr::new_unchecked(p.nrows(), p.ncols(), offsets, indices, values) })
+    let parts = parallel::map(chunks, part).into_iter().collect::<Result<Vec<_>>>()?;
+    // SAFETY: columns come from matrices of this width, and parts follow one another.
+    unsafe { joined(parts, p.nrows(), p.ncols()) }
 }
 
 pub(super) fn check_shape<T: Scalar, I: Index, O: Index>(
@@ -68,11 +48,7 @@ fn add_rows<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
     rows: Range<usize>,
 ) -> Result<Rows<T, I>> {
     let room: usize = rows.clone().map(|r| p.row_len(r) + d.row_len(r)).sum();
-    let mut out = Rows {
-        lengths: try_vec(rows.len(), "rows of C")?,
-        indices: try_vec(room, "rows of C")?,
-        values: try_vec(room, "rows of C")?,
-    };
+    let mut out = Rows::new(rows.len(), room)?;
     let mut terms: Vec<(I, T::Accum)> = Vec::new();
     for row in rows {
         let ((p_columns, p_values), (d_columns, d_values)) = (p.row(row), d.row(row));

@@ -1,6 +1,6 @@
 //! SpGEMM: C = α·op(A)·B ⊕ β·D, everything in CSR.
 //!
-//! One file per algorithm: `dense_naive`, `hash_rows` and `gustavson`. The last is made of
+//! One file per algorithm: `dense_naive`, `hash_rows`, `masked` and `gustavson`. The last is made of
 //! `units` (which rows are mine), `clusters` (how columns lie), `row` (one row of C), `slots` (rows
 //! in the order in which columns are met), `accumulator` (where sums are kept), `vector` (the
 //! instruction sets), `assemble` (rows of C to their final place) and `refill` (new values under a
@@ -18,11 +18,13 @@ mod columns;
 mod dense_naive;
 mod gustavson;
 mod hash_rows;
+pub mod masked;
 mod plan;
 mod published;
 mod radix;
 mod refill;
 mod row;
+mod rows;
 mod slots;
 mod units;
 mod vector;

@@ -380,7 +380,7 @@ impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
     }
 }
 
-fn check_problem<T: Scalar, I: Index, O: Index>(
+pub(super) fn check_problem<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
     a: &CsrView<'_, T, I, O>,
     b: &CsrView<'_, T, I, O>,

@@ -4,5 +4,6 @@
 mod dense_naive;
 mod gustavson;
 mod hash_rows;
+mod masked;
 mod plan;
 mod support;

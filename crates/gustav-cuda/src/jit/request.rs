@@ -76,6 +76,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "ptx/warp.cuh",
     "schedule/even_shares.cuh",
     "schedule/lengths.cuh",
+    "schedule/look_back.cuh",
     "schedule/row_blocks.cuh",
     "schedule/segments.cuh",
     "schedule/shares.cuh",

@@ -1,15 +1,18 @@
-//! SpGEMM on the device: C = α·op(A)·B, everything in CSR.
+//! SpGEMM on the device: C = α·op(A)·B ⊕ β·D, everything in CSR.
 //!
 //! One file per algorithm; `catalog` lists them. All work is queued on the device's own stream, on
 //! which C is allocated; the caller's stream waits for it. Aᵀ is multiplied as the CSR matrix that
 //! it is, its values gathered at every execution.
 
+pub(crate) mod add;
 pub mod binned;
+mod canonical;
 pub(crate) mod catalog;
 pub mod dense_naive;
 pub mod dense_output;
 mod dense_plan;
 pub(crate) mod dense_rows;
+pub mod masked;
 pub(crate) mod operands;
 mod papers;
 pub mod pipeline;

@@ -4,6 +4,7 @@ use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 use gustav_plan::heuristics::cuda_spgemm;
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
 
+use super::add::Union;
 use super::binned;
 use super::catalog::{self, Config, Method};
 use super::operands::{Operands, Sparse};
@@ -32,13 +33,14 @@ pub struct Options {
 /// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums of
 /// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] asks for it.
 pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32> {
-    device: Device,
-    problem: Problem,
+    pub(super) device: Device,
+    pub(super) problem: Problem,
     choice: Choice<Config>,
     method: Box<dyn Method<T, I, O>>,
     transposed: Option<Transposed<T, I, O>>,
     /// Entries of the last C.
     nnz: Option<usize>,
+    pub(super) union: Option<Union<T, I, O>>,
 }
 
 /// C = α·op(A)·B in one call, without keeping a plan.
@@ -88,7 +90,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         };
         let choice = Choice { algorithm: config.algorithm(), config, reason };
         let problem = problem.clone();
-        Ok(SpgemmPlan { device, problem, choice, method, transposed, nnz: None })
+        Ok(SpgemmPlan { device, problem, choice, method, transposed, nnz: None, union: None })
     }
 
     /// What was chosen, and why.
@@ -146,17 +148,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         c: &mut DeviceCsr<T, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        let shape = (self.problem.output_rows(), self.problem.columns);
-        if (c.nrows(), c.ncols()) != shape || self.nnz != Some(c.nnz()) {
-            let name = |(rows, cols), nnz: Option<usize>| match nnz {
-                Some(nnz) => format!("C {rows} x {cols} with {nnz} nonzeros"),
-                None => format!("C {rows} x {cols} that this plan has computed"),
-            };
-            return Err(Error::Pattern {
-                expected: name(shape, self.nnz),
-                found: name((c.nrows(), c.ncols()), Some(c.nnz())),
-            });
-        }
+        self.check_result(c, self.nnz)?;
         let (device, operands) = self.begin(a, alpha, b, stream)?;
         c.offsets().join()?;
         c.indices().join()?;
@@ -165,6 +157,22 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         // pattern by the caller's word.
         unsafe { self.method.refill(&device, &operands, c)? };
         end(&device, stream)
+    }
+
+    /// `c` has C's shape and `nnz` entries, those of an earlier result.
+    pub(super) fn check_result(&self, c: &DeviceCsr<T, I, O>, nnz: Option<usize>) -> Result<()> {
+        let shape = (self.problem.output_rows(), self.problem.columns);
+        if (c.nrows(), c.ncols()) == shape && nnz == Some(c.nnz()) {
+            return Ok(());
+        }
+        let name = |(rows, cols), nnz: Option<usize>| match nnz {
+            Some(nnz) => format!("C {rows} x {cols} with {nnz} nonzeros"),
+            None => format!("C {rows} x {cols} that this plan has computed"),
+        };
+        Err(Error::Pattern {
+            expected: name(shape, nnz),
+            found: name((c.nrows(), c.ncols()), Some(c.nnz())),
+        })
     }
 
     /// The checked operands, on the device's stream after the work queued on `stream`.
@@ -203,7 +211,7 @@ pub(super) fn end(device: &Device, stream: &Stream) -> Result<()> {
 }
 
 /// op(A).
-fn left<T: Scalar, I: Index, O: Index>(
+pub(super) fn left<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     transposed: Option<&Transposed<T, I, O>>,
 ) -> Sparse {

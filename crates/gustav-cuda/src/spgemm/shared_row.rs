@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use gustav_core::{DType, Error, Problem, Result};
+use gustav_core::{DType, Error, IndexType, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::dense_rows::{DenseRows, ThroughDense};
@@ -197,7 +197,7 @@ impl SharedRow {
         Ok(SharedRow {
             config,
             kernel,
-            columns: Columns::new(device)?,
+            columns: Columns::new(device, IndexType::U32, IndexType::U32)?,
             shared,
             ctas: ctas as u64,
             width,
@@ -277,8 +277,9 @@ impl DenseRows for SharedRow {
     type Config = Config;
 
     fn new(device: &Device, o: &Operands, problem: &Problem, config: Config) -> Result<Self> {
+        let columns = Columns::new(device, IndexType::U32, IndexType::U32)?;
         // SAFETY: the operands are alive; the stream is waited for.
-        let repeats = !unsafe { Columns::new(device)?.increase(&o.b)? };
+        let repeats = !unsafe { columns.increase(&o.b)? };
         let made = Self::compile(device, problem.dtype, (o.b.rows, o.b.cols), config, repeats)?;
         if problem.deterministic && !made.is_deterministic() {
             let backend = "shared-row on CUDA";

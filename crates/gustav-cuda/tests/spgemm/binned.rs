@@ -7,11 +7,11 @@ use gustav_core::{
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_plan::{Algorithm, Chooser};
-use gustav_testkit::battery::Settings;
-use gustav_testkit::battery::matrices::random_rows;
+use gustav_testkit::battery::matrices::{random_rows, unsorted};
+use gustav_testkit::battery::{Settings, check_spgemm};
 use gustav_testkit::oracle;
 
-use crate::{battery, device};
+use crate::{battery, device, same};
 
 fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
     let chooser = Chooser::Named(Algorithm::Binned);
@@ -81,23 +81,97 @@ fn few_very_long_rows() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn many_short_rows() {
-    // As many as fill the device with a thread each.
+    // As many as fill the device with a thread each; rows of B that meet share their first columns.
+    fn short(rows: usize, columns: usize, most: usize) -> Csr<f32> {
+        let row = |row: usize| {
+            let first = row / 8 * 48_271 % (columns - 64);
+            (0..row % most).map(move |k| (first + k * (2 + row % 2)) as u32)
+        };
+        let ends = (0..rows).scan(0, |end, i| {
+            *end += (i % most) as u32;
+            Some(*end)
+        });
+        let offsets: Vec<u32> = std::iter::once(0).chain(ends).collect();
+        let indices: Vec<u32> = (0..rows).flat_map(row).collect();
+        let values: Vec<f32> = (0..indices.len()).map(|k| (k % 1001) as f32 - 500.25).collect();
+        Csr::new(rows, columns, offsets, indices, values).expect("a matrix")
+    }
     for most in [4, 9, 19] {
-        let a = random_rows::<f32, u32, u32>(150_000, 90_000, 3, |row| row % most);
-        let b = random_rows::<f32, u32, u32>(90_000, 100_000, 4, |row| row % most);
+        let (a, b) = (short(150_000, 90_000, most), short(90_000, 100_000, most));
         twice(a, b);
     }
 }
 
+/// The battery with a promised order of summation: every product ten times, also into a known
+/// pattern and under a bound on the workspace, the same to the bit.
+fn promised<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+    let device = device();
+    let settings = Settings { unsorted: false, ..Settings::default() };
+    check_spgemm::<T, I, O, S>(&settings, |case| {
+        let (a, b) = (DeviceCsr::upload(&device, &case.a)?, DeviceCsr::upload(&device, &case.b)?);
+        let problem = a.spgemm(&b).sorted(case.sorted).semiring(S::KIND).deterministic(true);
+        let stream = device.new_stream()?;
+        let mut first = None;
+        for workspace in [None, Some(4096)] {
+            let options = Options { workspace, ..Options::default() };
+            let mut plan = SpgemmPlan::new(&a, &b, &problem, &options)?;
+            for _ in 0..5 {
+                let mut c = plan.execute(&a, S::one(), &b, &stream)?;
+                let made = c.download()?;
+                c.values_mut().fill(0xff, &stream)?;
+                plan.execute_into(&a, S::one(), &b, &mut c, &stream)?;
+                let again = c.download()?;
+                let first = first.get_or_insert_with(|| made.clone());
+                assert!(same(first, &made) && same(first, &again), "{}", case.name);
+            }
+        }
+        Ok(first.expect("a product"))
+    });
+}
+
 #[test]
 #[ignore = "needs a CUDA device"]
-fn a_promised_order_is_refused() {
+fn a_promised_order_is_kept() {
+    promised::<f32, u32, u32, PlusTimes>();
+    promised::<f64, u32, u64, PlusTimes>();
+    promised::<f16, u64, u32, PlusSecond>();
+    promised::<bf16, u64, u64, PlusTimes>();
+    promised::<i32, u32, u32, OrAnd>();
+    promised::<i64, u32, u32, MinPlus>();
+    promised::<f64, u32, u32, MaxTimes>();
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn twenty_runs_are_the_same_to_the_bit() {
     let device = device();
-    let a = random_rows::<f32, u32, u32>(6, 6, 1, |_| 2);
-    let a = DeviceCsr::upload(&device, &a.view()).expect("A");
+    // Hubs, whose sums many threads add to, and rows that a warp has.
+    let hub = |row: usize| if row % 500 == 3 { 3000 } else { row % 40 };
+    let host = random_rows::<f32, u32, u32>(4000, 4000, 5, hub);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let problem = a.spgemm(&a).deterministic(true);
-    let refused = SpgemmPlan::new(&a, &a, &problem, &Options::default()).err();
+    let mut first = None;
+    for _ in 0..20 {
+        let options = Options::default();
+        let mut plan = SpgemmPlan::new(&a, &a, &problem, &options).expect("a plan");
+        let c = plan.execute(&a, 1.0, &a, device.stream()).expect("C").download().expect("C");
+        let first = first.get_or_insert_with(|| c.clone());
+        assert!(same(first, &c), "another result");
+    }
+    let first = first.expect("a product");
+    let verdict = oracle::Spgemm::new(host.view(), host.view()).verify(first.view());
+    assert!(verdict.expect("shapes fit").ok);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_promised_order_needs_rows_of_b_in_order() {
+    let device = device();
+    let b = unsorted::<f32, u32, u32>(60, 60, 1);
+    let b = DeviceCsr::upload(&device, &b.view()).expect("B");
+    let problem = b.spgemm(&b).deterministic(true);
+    let refused = SpgemmPlan::new(&b, &b, &problem, &Options::default()).err();
     let refused = refused.expect("a refusal");
     assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
-    assert!(refused.to_string().contains("gustavson"), "{refused}");
+    assert!(refused.to_string().contains("canonicalize"), "{refused}");
 }

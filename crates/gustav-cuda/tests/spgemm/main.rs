@@ -5,9 +5,11 @@ use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceCsr};
 use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
 
+mod add;
 mod binned;
 mod dense_naive;
 mod dense_output;
+mod masked;
 mod pipeline;
 mod properties;
 mod shared_row;
@@ -41,4 +43,14 @@ fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 ) {
     let device = device();
     check_spgemm::<T, I, O, S>(settings, |case| run::<T, I, O, S>(&device, options, &case));
+}
+
+/// Whether both are the same to the bit, but for the bits of NaN.
+fn same<T: Scalar, I: Index, O: Index>(left: &Csr<T, I, O>, right: &Csr<T, I, O>) -> bool {
+    let is_nan = |v: &T| v.partial_cmp(v).is_none();
+    let alike = |(l, r): (&T, &T)| {
+        bytemuck::bytes_of(l) == bytemuck::bytes_of(r) || (is_nan(l) && is_nan(r))
+    };
+    (left.offsets(), left.indices()) == (right.offsets(), right.indices())
+        && left.values().iter().zip(right.values()).all(alike)
 }

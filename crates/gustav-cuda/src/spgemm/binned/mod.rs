@@ -15,6 +15,7 @@ use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 
 use super::catalog::Method;
 use super::dense_output::FullRows;
+use super::masked::{Places, unordered};
 use super::operands::{Operands, Sparse};
 use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
@@ -47,15 +48,11 @@ impl Default for Config {
     }
 }
 
-/// Everything that SpGEMM asks for, but for a promised order of summation; columns and rows are
-/// counted in 32 bits.
+/// Everything that SpGEMM asks for; columns and rows are counted in 32 bits.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     let refuse = |reason, nearest| Err(unsupported(problem, "binned on CUDA", reason, nearest));
     if problem.operation != Operation::Spgemm {
         return refuse("it multiplies two sparse matrices", "Problem::spgemm");
-    }
-    if problem.deterministic {
-        return refuse("its order of summation depends on the run", "gustavson on the device cpu");
     }
     if problem.output_rows().max(problem.columns) >= u32::MAX as usize {
         return refuse("it counts rows and columns in 32 bits", "gustavson on the device cpu");
@@ -75,6 +72,8 @@ pub(super) struct Prepared {
     rows: Rows,
     workspace: Option<usize>,
     full: Option<FullRows>,
+    /// Where the order of summation is promised, what sums anew in that order.
+    in_order: Option<Places>,
     products: u64,
     nnz: u64,
 }
@@ -119,9 +118,13 @@ impl Prepared {
         while step > 1 && !fits(step) {
             step = step.div_ceil(2);
         }
-        let (problem, rows) = (problem.clone(), Rows::Parts { step, bytes: 0 });
+        let in_order = problem.deterministic.then(|| Places::new(device, problem)).transpose()?;
+        // The order is that of columns of C as well.
+        let sorted = problem.sorted || problem.deterministic;
+        let problem = Problem { sorted, ..problem.clone() };
+        let rows = Rows::Parts { step, bytes: 0 };
         let mut prepared =
-            Prepared { kernels, problem, rows, workspace, full, products: 0, nnz: 0 };
+            Prepared { kernels, problem, rows, workspace, full, in_order, products: 0, nnz: 0 };
         loop {
             match prepared.count(device, o, step) {
                 Err(Error::OutOfMemory { .. }) if step > 1 => step = step.div_ceil(2),
@@ -137,6 +140,9 @@ impl Prepared {
         for rows in parts(o.a.rows, step) {
             let whole = rows.len() == o.a.rows;
             let part = self.part(device, o, rows, None)?;
+            if self.in_order.is_some() && !part.is_ordered() {
+                return Err(unordered(&self.problem, "binned on CUDA"));
+            }
             self.products += part.products;
             self.nnz += part.entries();
             largest = largest.max(part.bytes());
@@ -188,6 +194,37 @@ impl Prepared {
             Part::new(device, &self.kernels, &o, &self.problem, offsets, self.workspace, full)
         }
     }
+
+    /// Queues columns and values of C, whose offsets are there.
+    ///
+    /// # Safety
+    /// As [`Method::refill`].
+    unsafe fn fill<T: Scalar, I: Index, O: Index>(
+        &self,
+        device: &Device,
+        o: &Operands,
+        c: &mut DeviceCsr<T, I, O>,
+    ) -> Result<()> {
+        let full = self.full.as_ref();
+        if let Some(full) = full {
+            // SAFETY: the caller's promise.
+            unsafe { full.pack(device.stream(), o)? };
+        }
+        let step = match &self.rows {
+            // SAFETY: the caller's promise; C has as many entries as the offsets say.
+            Rows::Whole(part) => return unsafe { part.fill(device, &self.kernels, full, o, c) },
+            Rows::Parts { step, .. } => *step,
+        };
+        let mut first = 0;
+        for rows in parts(o.a.rows, step) {
+            let place = c.offsets().address() + (rows.start * o.offset_type.bytes()) as u64;
+            let part = self.part(device, o, rows, Some((place, first)))?;
+            first += part.entries();
+            // SAFETY: as above; the operands that the part was made for are these.
+            unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c)? };
+        }
+        Ok(())
+    }
 }
 
 /// Rows `step` at a time; once where there are none.
@@ -224,7 +261,10 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
         unsafe {
             let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
-            self.refill(device, o, &mut c)?;
+            self.fill(device, o, &mut c)?;
+            if self.in_order.is_some() {
+                self.refill(device, o, &mut c)?;
+            }
             Ok(c)
         }
     }
@@ -235,24 +275,11 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
     ) -> Result<()> {
-        let full = self.full.as_ref();
-        if let Some(full) = full {
+        match &self.in_order {
+            // SAFETY: the caller's promise; the rows of B and of C increase.
+            Some(in_order) => unsafe { in_order.fill(device.stream(), o, c) },
             // SAFETY: the caller's promise.
-            unsafe { full.pack(device.stream(), o)? };
+            None => unsafe { self.fill(device, o, c) },
         }
-        let step = match &self.rows {
-            // SAFETY: the caller's promise; C has as many entries as the offsets say.
-            Rows::Whole(part) => return unsafe { part.fill(device, &self.kernels, full, o, c) },
-            Rows::Parts { step, .. } => *step,
-        };
-        let mut first = 0;
-        for rows in parts(o.a.rows, step) {
-            let place = c.offsets().address() + (rows.start * o.offset_type.bytes()) as u64;
-            let part = self.part(device, o, rows, Some((place, first)))?;
-            first += part.entries();
-            // SAFETY: as above; the operands that the part was made for are these.
-            unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c)? };
-        }
-        Ok(())
     }
 }

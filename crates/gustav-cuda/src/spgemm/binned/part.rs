@@ -93,6 +93,11 @@ impl Part {
         self.workspace.bytes() + self.pieces.as_ref().map_or(0, Pieces::bytes)
     }
 
+    /// Whether columns of B's rows increase.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.arguments.ordered != 0
+    }
+
     /// Where the offsets of the rows are.
     pub(super) fn offsets(&self) -> u64 {
         self.arguments.c_offsets

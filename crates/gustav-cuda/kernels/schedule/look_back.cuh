@@ -1,0 +1,55 @@
+// A scan over tiles in one pass: a CTA sums its tile, then looks back at the tiles before it until it
+// finds one whose whole sum is known (decoupled look-back, Merrill & Garland 2016). Tiles are taken
+// in order, and their words begin at zero.
+#pragma once
+#include "common/types.cuh"
+
+namespace look_back {
+
+// A tile's word: its state in the two highest bits, a sum below.
+constexpr u64 OWN = 1ull << 62, ALL = 2ull << 62, SUM = OWN - 1;
+
+// The sum of all tiles before `tile`, whose own sum is `total`, by the first warp of its CTA.
+__device__ __forceinline__ u64 before(volatile u64 *tiles, u32 tile, u64 total) {
+    const u32 lane = threadIdx.x;
+    if (lane == 0 && tile > 0) tiles[tile] = OWN | total;
+    u64 sum = 0;
+    for (long long last = (long long)tile - 1; last >= 0; last -= 32) {
+        const long long mine = last - lane;
+        u64 word = ALL;
+        if (mine >= 0)
+            do word = tiles[mine];
+            while (word == 0);
+        // Lanes up to the nearest tile whose whole sum is known count.
+        const u32 known = __ballot_sync(0xffffffffu, word >= ALL);
+        const u32 nearest = known == 0 ? 31 : __ffs(known) - 1;
+        u64 part = lane <= nearest ? word & SUM : 0;
+        for (u32 step = 16; step > 0; step /= 2) part += __shfl_xor_sync(0xffffffffu, part, step);
+        sum += part;
+        if (known != 0) break;
+    }
+    if (lane == 0) tiles[tile] = ALL | (sum + total);
+    return sum;
+}
+
+// The sum of `mine` of the threads before this one, of a CTA of THREADS; `total` of all of them.
+template <u32 THREADS>
+__device__ __forceinline__ u64 within(u64 mine, u64 &total) {
+    __shared__ u64 warps[THREADS / 32];
+    u64 scan = mine;
+    for (u32 step = 1; step < 32; step *= 2) {
+        const u64 other = __shfl_up_sync(0xffffffffu, scan, step);
+        if (threadIdx.x % 32 >= step) scan += other;
+    }
+    if (threadIdx.x % 32 == 31) warps[threadIdx.x / 32] = scan;
+    __syncthreads();
+    u64 start = 0;
+    total = 0;
+    for (u32 w = 0; w < THREADS / 32; ++w) {
+        if (w == threadIdx.x / 32) start = total;
+        total += warps[w];
+    }
+    return start + scan - mine;
+}
+
+}  // namespace look_back

@@ -1,0 +1,240 @@
+//! C = α·op(A)·B ⊕ β·D: a finished product united with a sparse matrix. See
+//! `kernels/spgemm/add.cu`.
+
+use gustav_core::{DType, Error, Index, IndexType, Problem, Result, Scalar, SemiringKind};
+
+use super::canonical::canonical;
+use super::operands::Sparse;
+use super::plan::{SpgemmPlan, end};
+use crate::jit::Request;
+use crate::kernel::Kernel;
+use crate::scan::Scan;
+use crate::spmm::bits;
+use crate::stream::Stream;
+use crate::{Device, DeviceBuffer, DeviceCsr, source};
+
+const BLOCK: u32 = 128;
+// CTAs for every multiprocessor, before they take more rows each.
+const CTAS: u64 = 32;
+
+/// The source with its parameters.
+pub(crate) fn request(
+    dtype: DType,
+    (index, offset): (IndexType, IndexType),
+    semiring: SemiringKind,
+) -> Request {
+    Request::new("spgemm/add.cu", include_str!("../../kernels/spgemm/add.cu"))
+        .with("INDEX", index)
+        .with("OFFSET", offset)
+        .with("VALUE", dtype)
+        .with("SEMIRING", source::semiring(semiring))
+        .with("BLOCK", BLOCK)
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arrays {
+    offsets: u64,
+    indices: u64,
+    values: u64,
+}
+
+impl From<Sparse> for Arrays {
+    fn from(m: Sparse) -> Self {
+        Arrays { offsets: m.offsets, indices: m.indices, values: m.values }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    p: Arrays,
+    d: Arrays,
+    c: Arrays,
+    rows: u64,
+    beta: u64,
+}
+
+/// The kernels, and the product that they add to.
+pub(super) struct Union<T, I, O> {
+    count: Kernel,
+    fill: Kernel,
+    scan: Scan,
+    /// The product before this one, kept where there will be more of its pattern.
+    product: Option<DeviceCsr<T, I, O>>,
+    /// Entries of the last C.
+    nnz: Option<usize>,
+}
+
+impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
+    fn new(device: &Device, semiring: SemiringKind) -> Result<Self> {
+        let module = device.module(&request(T::DTYPE, (I::TYPE, O::TYPE), semiring))?;
+        Ok(Union {
+            count: module.kernel(c"count")?,
+            fill: module.kernel(c"fill")?,
+            scan: Scan::new(device, O::TYPE)?,
+            product: None,
+            nnz: None,
+        })
+    }
+
+    fn launch(&self, device: &Device, kernel: &Kernel, arguments: &Arguments) -> Result<()> {
+        let most = device.profile().multiprocessors as u64 * CTAS;
+        let grid = (arguments.rows.div_ceil(u64::from(BLOCK / 32)).min(most), 1);
+        // SAFETY: `Arguments` is the kernels' parameter. The matrices are alive, have one shape and
+        // rows that increase, and their buffers wait for the stream when they are freed.
+        unsafe { kernel.launch(device.stream(), grid, BLOCK, arguments) }
+    }
+
+    /// P ⊕ β·D, rows of both increasing, as a new matrix on the device's own stream.
+    fn unite(
+        &self,
+        device: &Device,
+        p: &DeviceCsr<T, I, O>,
+        beta: u64,
+        d: &DeviceCsr<T, I, O>,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let (rows, cols) = (p.nrows(), p.ncols());
+        let what = "row offsets of C on the device";
+        let offsets = DeviceBuffer::<O>::queued(device, rows + 1, what)?;
+        let c = Arrays { offsets: offsets.address(), indices: 0, values: 0 };
+        let (p, d) = (Sparse::of(p).into(), Sparse::of(d).into());
+        let arguments = Arguments { p, d, c, rows: rows as u64, beta };
+        self.launch(device, &self.count, &arguments)?;
+        let nnz = self.scan.sum(device, &offsets)?;
+        let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
+        let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
+        let c = Arrays { indices: indices.address(), values: values.address(), ..c };
+        self.launch(device, &self.fill, &Arguments { c, ..arguments })?;
+        // SAFETY: offsets rise to `nnz`; the columns are those of matrices as wide.
+        unsafe { DeviceCsr::from_parts(rows, cols, offsets, indices, values) }
+    }
+
+    /// The same into `c`, which has the pattern.
+    fn refill(
+        &self,
+        device: &Device,
+        p: &DeviceCsr<T, I, O>,
+        beta: u64,
+        d: &DeviceCsr<T, I, O>,
+        c: &DeviceCsr<T, I, O>,
+    ) -> Result<()> {
+        let rows = p.nrows() as u64;
+        let [p, d, c] = [p, d, c].map(|m| Sparse::of(m).into());
+        self.launch(device, &self.fill, &Arguments { p, d, c, rows, beta })
+    }
+}
+
+impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
+    /// Computes C = α·op(A)·B ⊕ β·D as a new matrix with a sparse `d` of C's shape: C holds the
+    /// union of both patterns, rows sorted. β equal to the semiring's zero leaves `d` unread and C
+    /// with the pattern of the product. Otherwise as [`SpgemmPlan::execute`]; where
+    /// [`Problem::calls`] says that there will be more, the product is kept beside C for
+    /// [`SpgemmPlan::execute_add_into`].
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute`], and [`Error::Shape`] when `d` has another shape,
+    /// [`Error::Argument`] when it is on another device.
+    pub fn execute_add(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        beta: T::Accum,
+        d: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        check(&self.device, &self.problem, d)?;
+        let mut union = self.union.take().map_or_else(
+            || Union::new(&self.device, self.problem.semiring),
+            |union| Ok(Union { product: None, nnz: None, ..union }),
+        )?;
+        let product = self.execute(a, alpha, b, stream)?;
+        if beta == self.problem.semiring.zero() {
+            return Ok(product);
+        }
+        let (device, semiring) = (self.device.clone(), self.problem.semiring);
+        let sorted = [canonical(&product, semiring)?, canonical(d, semiring)?];
+        let keeps = self.problem.calls > 1 && sorted[0].is_none();
+        let [p, d] = [sorted[0].as_ref().unwrap_or(&product), sorted[1].as_ref().unwrap_or(d)];
+        let c = union.unite(&device, p, bits(beta), d)?;
+        end(&device, stream)?;
+        (union.nnz, union.product) = (Some(c.nnz()), keeps.then_some(product));
+        self.union = Some(union);
+        Ok(c)
+    }
+
+    /// Computes the values of C = α·op(A)·B ⊕ β·D into `c`, a matrix that an earlier
+    /// [`SpgemmPlan::execute_add`] of this plan returned for the pattern of `d`. Where the plan kept
+    /// the product and the rows of both are sorted, nothing symbolic is done and no memory is taken.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute_add`], and [`Error::Pattern`] when `c` has another shape or number
+    /// of entries, or nothing was added before; [`Error::Argument`] for a β that leaves `d` unread.
+    pub fn execute_add_into(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        beta: T::Accum,
+        d: &DeviceCsr<T, I, O>,
+        c: &mut DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<()> {
+        let (device, semiring) = (self.device.clone(), self.problem.semiring);
+        check(&device, &self.problem, d)?;
+        if beta == semiring.zero() {
+            return Err(Error::Argument {
+                name: "beta",
+                found: "the semiring's zero".into(),
+                expected: "a factor of D, whose pattern C has; else execute_into".into(),
+            });
+        }
+        let expected = self.union.as_ref().and_then(|union| union.nnz);
+        self.check_result(c, expected)?;
+        let Some(mut union) = self.union.take() else { return Ok(()) };
+        let kept = match union.product.take() {
+            Some(mut p) => match self.execute_into(a, alpha, b, &mut p, stream) {
+                Err(Error::Unsupported { .. }) => None,
+                other => other.map(|()| Some(p))?,
+            },
+            None => None,
+        };
+        let keeps = kept.is_some();
+        let product = kept.map_or_else(|| self.execute(a, alpha, b, stream), Ok)?;
+        let sorted = if keeps { None } else { canonical(&product, semiring)? };
+        let other = canonical(d, semiring)?;
+        let [p, d] = [sorted.as_ref().unwrap_or(&product), other.as_ref().unwrap_or(d)];
+        c.offsets().join()?;
+        c.indices().join()?;
+        c.values().join()?;
+        union.refill(&device, p, bits(beta), d, c)?;
+        union.product = keeps.then_some(product);
+        self.union = Some(union);
+        end(&device, stream)
+    }
+}
+
+/// `d` has the shape of C and is on `device`.
+fn check<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    problem: &Problem,
+    d: &DeviceCsr<T, I, O>,
+) -> Result<()> {
+    let (rows, cols) = (problem.output_rows(), problem.columns);
+    if (d.nrows(), d.ncols()) != (rows, cols) {
+        return Err(Error::Shape {
+            op: "spgemm",
+            expected: format!("D {rows} x {cols}"),
+            found: format!("{} x {}", d.nrows(), d.ncols()),
+        });
+    }
+    if d.device() != device {
+        return Err(Error::Argument {
+            name: "D",
+            found: "one on another device".into(),
+            expected: format!("all operands on {}", device.profile().name),
+        });
+    }
+    Ok(())
+}

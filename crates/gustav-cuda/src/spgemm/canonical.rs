@@ -1,0 +1,62 @@
+//! Matrices whose rows increase, from any: a product with the identity sorts rows and adds what is
+//! at the same place.
+
+use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
+
+use super::operands::Sparse;
+use super::plan::{Options, multiply};
+use crate::columns::Columns;
+use crate::{Device, DeviceBuffer, DeviceCsr};
+
+/// Whether the columns of every row of `m` increase. Waits for the device's own stream.
+pub(super) fn increases<T: Scalar, I: Index, O: Index>(m: &DeviceCsr<T, I, O>) -> Result<bool> {
+    m.offsets().join()?;
+    m.indices().join()?;
+    m.values().join()?;
+    let columns = Columns::new(m.device(), I::TYPE, O::TYPE)?;
+    // SAFETY: the matrix is alive, and the stream is waited for.
+    unsafe { columns.increase(&Sparse::of(m)) }
+}
+
+/// `m` with increasing columns in every row, entries of the same place added over `semiring`; `None`
+/// when `m` is so itself.
+pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
+    m: &DeviceCsr<T, I, O>,
+    semiring: SemiringKind,
+) -> Result<Option<DeviceCsr<T, I, O>>> {
+    if increases(m)? {
+        return Ok(None);
+    }
+    let device = m.device();
+    let one = semiring.one::<T::Accum>();
+    let product = |a: &DeviceCsr<T, I, O>, b: &DeviceCsr<T, I, O>| {
+        let problem = Problem { semiring, ..a.spgemm(b) };
+        multiply(a, one, b, &problem, &Options::default(), device.stream())
+    };
+    // plus-first takes the values of the left matrix, plus-second those of the right one.
+    match semiring {
+        SemiringKind::PlusFirst => product(m, &identity(device, m.ncols(), one)?),
+        _ => product(&identity(device, m.nrows(), one)?, m),
+    }
+    .map(Some)
+}
+
+fn identity<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    n: usize,
+    one: T::Accum,
+) -> Result<DeviceCsr<T, I, O>> {
+    let what = "an identity matrix";
+    let mut offsets = gustav_core::buffer::try_vec::<O>(n + 1, what)?;
+    let mut indices = gustav_core::buffer::try_vec::<I>(n, what)?;
+    let mut values = gustav_core::buffer::try_vec::<T>(n, what)?;
+    O::try_from_usize(n, "row offset of an identity matrix")?;
+    offsets.extend((0..=n).map(O::truncate));
+    indices.extend((0..n).map(I::truncate));
+    values.resize(n, T::from_accum(one));
+    let offsets = DeviceBuffer::from_slice(device, &offsets, what)?;
+    let indices = DeviceBuffer::from_slice(device, &indices, what)?;
+    let values = DeviceBuffer::from_slice(device, &values, what)?;
+    // SAFETY: offsets rise by one to `n`, columns are below `n`.
+    unsafe { DeviceCsr::from_parts(n, n, offsets, indices, values) }
+}

@@ -1,0 +1,155 @@
+//! C = α·A·B ⊕ β·D on the battery: the union of the product with D, to the bit.
+
+use std::collections::BTreeMap;
+
+use gustav_core::{
+    Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
+    Semiring, bf16, f16,
+};
+use gustav_cuda::DeviceCsr;
+use gustav_cuda::spgemm::{Options, SpgemmPlan};
+use gustav_testkit::battery::matrices::{random_rows, unsorted};
+use gustav_testkit::battery::{Settings, check_spgemm};
+
+use crate::{device, same};
+
+/// P ⊕ β·D on the host.
+fn united<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    p: &Csr<T, I, O>,
+    beta: T::Accum,
+    d: &Csr<T, I, O>,
+) -> Csr<T, I, O> {
+    let (mut offsets, mut indices, mut values) = (vec![O::truncate(0)], Vec::new(), Vec::new());
+    for row in 0..p.nrows() {
+        let (columns, entries) = p.view().row(row);
+        let own = columns.iter().zip(entries).map(|(j, v)| (j.to_usize(), v.to_accum()));
+        let mut sums: BTreeMap<usize, T::Accum> = own.collect();
+        let (columns, entries) = d.view().row(row);
+        for (j, value) in columns.iter().zip(entries) {
+            let scaled = S::scale(beta, value.to_accum());
+            let sum = sums.get(&j.to_usize()).map_or(scaled, |sum| S::add(*sum, scaled));
+            sums.insert(j.to_usize(), sum);
+        }
+        indices.extend(sums.keys().map(|j| I::truncate(*j)));
+        values.extend(sums.values().map(|sum| T::from_accum(*sum)));
+        offsets.push(O::truncate(indices.len()));
+    }
+    Csr::new(p.nrows(), p.ncols(), offsets, indices, values).expect("a union")
+}
+
+fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+    let device = device();
+    let beta = T::from_f64(2.0).to_accum();
+    // Two roundings of NaN may differ in its bits.
+    let settings = Settings { unsorted: false, nonfinite: false, ..Settings::default() };
+    check_spgemm::<T, I, O, S>(&settings, |case| {
+        let (a, b) = (DeviceCsr::upload(&device, &case.a)?, DeviceCsr::upload(&device, &case.b)?);
+        let problem = a.spgemm(&b).semiring(S::KIND).deterministic(true).calls(2);
+        let mut plan = SpgemmPlan::new(&a, &b, &problem, &Options::default())?;
+        let stream = device.new_stream()?;
+        let product = plan.execute(&a, S::one(), &b, &stream)?.download()?;
+        let (m, n) = (product.nrows(), product.ncols());
+        let others = [
+            product.clone(),
+            random_rows(m, n, 31, |row| [n, 0, n / 2, 1][row % 4].min(n)),
+            Csr::empty(m, n)?,
+        ];
+        for host in others {
+            let d = DeviceCsr::upload(&device, &host.view())?;
+            let expected = united::<T, I, O, S>(&product, beta, &host);
+            let mut c = plan.execute_add(&a, S::one(), &b, beta, &d, &stream)?;
+            assert!(same(&c.download()?, &expected), "{}", case.name);
+            c.values_mut().fill(0xff, &stream)?;
+            plan.execute_add_into(&a, S::one(), &b, beta, &d, &mut c, &stream)?;
+            assert!(same(&c.download()?, &expected), "{} anew", case.name);
+        }
+        let d = DeviceCsr::upload(&device, &product.view())?;
+        let unread = plan.execute_add(&a, S::one(), &b, S::zero(), &d, &stream)?.download()?;
+        assert!(same(&unread, &product), "{}: D counts", case.name);
+        Ok(product)
+    });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_battery_united_with_a_sparse_matrix() {
+    passes::<f32, u32, u32, PlusTimes>();
+    passes::<f64, u32, u64, PlusTimes>();
+    passes::<f16, u64, u32, PlusTimes>();
+    passes::<bf16, u64, u64, PlusSecond>();
+    passes::<i32, u32, u32, OrAnd>();
+    passes::<i64, u32, u32, MinPlus>();
+    passes::<f64, u32, u32, MaxTimes>();
+    passes::<f32, u32, u32, PlusFirst>();
+}
+
+/// Products and D in any order, with repeated columns: integers add up in any order.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn rows_in_any_order() {
+    fn check<S: Semiring<i64>>() {
+        let device = device();
+        let a = unsorted::<i64, u32, u32>(300, 200, 1);
+        let b = unsorted::<i64, u32, u32>(200, 250, 2);
+        let host = unsorted::<i64, u32, u32>(300, 250, 3);
+        let [a, b, d] =
+            [&a, &b, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+        let stream = device.stream();
+        for sorted in [true, false] {
+            let problem = a.spgemm(&b).semiring(S::KIND).sorted(sorted).calls(2);
+            let options = Options::default();
+            let mut plan = SpgemmPlan::new(&a, &b, &problem, &options).expect("a plan");
+            let product = plan.execute(&a, S::one(), &b, stream).expect("P").download().expect("P");
+            let expected = united::<i64, u32, u32, S>(&product, 3, &host);
+            let mut c = plan.execute_add(&a, S::one(), &b, 3, &d, stream).expect("C");
+            assert!(same(&c.download().expect("C"), &expected), "{}", S::KIND);
+            c.values_mut().fill(0xff, stream).expect("poison");
+            plan.execute_add_into(&a, S::one(), &b, 3, &d, &mut c, stream).expect("C");
+            assert!(same(&c.download().expect("C"), &expected), "{} anew", S::KIND);
+        }
+    }
+    check::<PlusTimes>();
+    check::<MinPlus>();
+    check::<PlusFirst>();
+    check::<PlusSecond>();
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn long_rows_and_many() {
+    let device = device();
+    let a =
+        random_rows::<f64, u32, u32>(3000, 3000, 4, |row| if row == 7 { 3000 } else { row % 5 });
+    let host =
+        random_rows::<f64, u32, u32>(3000, 3000, 5, |row| if row < 9 { 2900 } else { row % 3 });
+    let [on_a, d] = [&a, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let (problem, stream) = (on_a.spgemm(&on_a).deterministic(true), device.stream());
+    let options = Options::default();
+    let mut plan = SpgemmPlan::new(&on_a, &on_a, &problem, &options).expect("a plan");
+    let product = plan.execute(&on_a, 1.0, &on_a, stream).expect("P").download().expect("P");
+    let expected = united::<f64, u32, u32, PlusTimes>(&product, -0.5, &host);
+    let mut c = plan.execute_add(&on_a, 1.0, &on_a, -0.5, &d, stream).expect("C");
+    assert!(same(&c.download().expect("C"), &expected));
+    // The product was not kept for one call.
+    plan.execute_add_into(&on_a, 1.0, &on_a, -0.5, &d, &mut c, stream).expect("C");
+    assert!(same(&c.download().expect("C"), &expected));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_does_not_fit_is_refused() {
+    let device = device();
+    let a = random_rows::<f32, u32, u32>(20, 20, 1, |_| 3);
+    let narrow = random_rows::<f32, u32, u32>(20, 7, 1, |_| 1);
+    let [a, narrow] = [a, narrow].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let (options, stream) = (Options::default(), device.stream());
+    let mut plan = SpgemmPlan::new(&a, &a, &a.spgemm(&a), &options).expect("a plan");
+    let refused = plan.execute_add(&a, 1.0, &a, 1.0, &narrow, stream);
+    assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
+    let mut other = DeviceCsr::upload(&device, &a.download().expect("A").view()).expect("room");
+    let early = plan.execute_add_into(&a, 1.0, &a, 1.0, &a, &mut other, stream);
+    assert!(matches!(early, Err(Error::Pattern { .. })), "{early:?}");
+    let mut c = plan.execute_add(&a, 1.0, &a, 1.0, &a, stream).expect("C");
+    let zero = plan.execute_add_into(&a, 1.0, &a, 0.0, &a, &mut c, stream);
+    assert!(matches!(zero, Err(Error::Argument { .. })), "{zero:?}");
+}
