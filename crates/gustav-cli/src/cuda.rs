@@ -119,19 +119,28 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
 pub struct Pair<T: Scalar, I: Index, O: Index> {
     a: DeviceCsr<T, I, O>,
     b: DeviceCsr<T, I, O>,
+    mask: Option<DeviceCsr<T, I, O>>,
     stream: Stream,
     upload_ms: f64,
 }
 
 impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
-    /// Moves `a` and `b` to `device`.
+    /// Moves `a`, `b` and a mask to `device`.
     ///
     /// # Errors
     /// When the GPU lacks the memory.
-    pub fn new(device: &Device, a: &Csr<T, I, O>, b: &Csr<T, I, O>) -> Result<Self> {
+    pub fn new(
+        device: &Device,
+        a: &Csr<T, I, O>,
+        b: &Csr<T, I, O>,
+        mask: Option<&Csr<T, I, O>>,
+    ) -> Result<Self> {
         let stream = device.stream()?;
-        let ((a, b), upload_ms) = measure::once(|| Ok((device.upload(a)?, device.upload(b)?)))?;
-        Ok(Pair { a, b, stream, upload_ms })
+        let ((a, b, mask), upload_ms) = measure::once(|| {
+            let mask = mask.map(|mask| device.upload(mask)).transpose()?;
+            Ok((device.upload(a)?, device.upload(b)?, mask))
+        })?;
+        Ok(Pair { a, b, mask, stream, upload_ms })
     }
 
     /// Plans as `device` chooses, multiplies, and brings C back.
@@ -145,10 +154,15 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
         alpha: T::Accum,
         repeat: Option<usize>,
     ) -> Result<(Run, Csr<T, I, O>)> {
-        let Pair { a, b, stream, upload_ms } = self;
+        let Pair { a, b, mask, stream, upload_ms } = self;
+        let plan = || {
+            Ok(match mask {
+                None => device.plan_spgemm(a, b, problem)?,
+                Some(mask) => device.plan_spgemm_masked(a, b, mask, problem)?,
+            })
+        };
         // Kernels are compiled once per machine, which is no part of planning.
-        drop(device.plan_spgemm(a, b, problem)?);
-        let plan = || Ok(device.plan_spgemm(a, b, problem)?);
+        drop(plan()?);
         let (mut plan, plan_ms) = measure::once(plan)?;
         let mut product = None;
         let timing = measure::repeat(repeat, &mut || {

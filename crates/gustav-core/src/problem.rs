@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use crate::{CsrView, DType, Epilogue, Index, IndexType, Layout, Scalar, SemiringKind};
+use crate::{
+    CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar, SemiringKind,
+};
 
 /// The three products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -53,6 +55,8 @@ pub struct Problem {
     pub nnz_b: Option<usize>,
     /// Type of the stored values.
     pub dtype: DType,
+    /// Type of the values of the result: that of the operands, or of their sums (SpGEMM).
+    pub output: DType,
     /// Type of the column indices.
     pub index_type: IndexType,
     /// Type of the row offsets.
@@ -91,6 +95,7 @@ impl Problem {
             columns: 1,
             nnz_b: None,
             dtype: T::DTYPE,
+            output: T::DTYPE,
             index_type: I::TYPE,
             offset_type: O::TYPE,
             transpose_a: false,
@@ -174,6 +179,44 @@ impl Problem {
         Problem { sorted, ..self }
     }
 
+    /// Sets the type of the values of the result: f32, in which their sums are, for values of 16
+    /// bits (SpGEMM).
+    #[must_use]
+    pub fn output(self, output: DType) -> Self {
+        Problem { output, ..self }
+    }
+
+    /// Refuses, on behalf of `backend`, values of the result in another type than the operands'.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when they have one.
+    pub fn without_output(&self, backend: &str) -> Result<()> {
+        if self.output == self.dtype {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            problem: self.to_string(),
+            backend: backend.into(),
+            reason: format!("it stores {} as {}", self.dtype, self.dtype),
+            nearest: format!(
+                "SpGEMM by gustavson on the CPU or binned on CUDA for sums of f16 and bf16 in f32, \
+                 or the result in {}",
+                self.dtype
+            ),
+        })
+    }
+
+    /// The result is in the type of the operands or in that of their sums.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when it is not.
+    pub fn check_output(&self, backend: &str) -> Result<()> {
+        if self.dtype.bytes() == 2 && self.output == DType::F32 {
+            return Ok(());
+        }
+        self.without_output(backend)
+    }
+
     /// Sets what becomes of finished sums (SpMM).
     #[must_use]
     pub fn epilogue(self, epilogue: Epilogue) -> Self {
@@ -219,6 +262,9 @@ impl Display for Problem {
         ];
         for (_, name) in asked.iter().filter(|(asked, _)| *asked) {
             write!(f, ", {name}")?;
+        }
+        if self.output != self.dtype {
+            write!(f, ", C in {}", self.output)?;
         }
         if !self.epilogue.is_none() {
             write!(f, ", {}", self.epilogue)?;

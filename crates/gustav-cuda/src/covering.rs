@@ -132,7 +132,9 @@ fn binned(file: Source, dtype: DType, semiring: SemiringKind, turn: usize) -> Re
         spgemm::binned::Config { wide: 128, huge: 1024, dense: 128, workspace: None },
     ][turn / 2 % 2];
     let limits = Limits { shared: [47 << 10, 226 << 10][turn % 2], sum: dtype.bytes().max(4) };
-    spgemm::binned::request(file, dtype, (index(0), index(1)), semiring, config, limits)
+    let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
+    let values = (dtype, [dtype, sums][turn % 2]);
+    spgemm::binned::request(file, values, (index(0), index(1)), semiring, config, limits)
 }
 
 /// Kernels of formats with padding, each with its turn.

@@ -128,6 +128,7 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
             columns: 1,
             nnz_b: None,
             dtype: T::DTYPE,
+            output: T::DTYPE,
             index_type: I::TYPE,
             offset_type: O::TYPE,
             transpose_a: false,

@@ -362,3 +362,32 @@ fn layouts_and_padding_make_no_difference() {
     let b3 = DenseView::new(INNER, N, Layout::RowMajor, N + 2, &padded).expect("B");
     assert_eq!(Spmm::new(a.view(), b3).verify(c.view()).expect("shapes"), plain);
 }
+
+/// Under a mask, entries that it leaves out are faults, and so is the lack of one that it asks for.
+#[test]
+fn spgemm_under_a_mask() {
+    let a = Csr::<f64>::new(1, 2, vec![0, 2], vec![0, 1], vec![2.0, 3.0]).expect("A");
+    let b = Csr::<f64>::new(2, 4, vec![0, 2, 4], vec![0, 2, 2, 3], vec![1.0; 4]).expect("B");
+    let mask = Csr::<f64>::new(1, 4, vec![0, 3], vec![1, 2, 3], vec![0.0; 3]).expect("a mask");
+    let product = Spgemm::new(a.view(), b.view());
+    let masked = Spgemm { mask: Some(mask.view()), ..product };
+    let verify = |oracle: &Spgemm<'_, f64, u32, u32>, columns: &[u32], values: &[f64]| {
+        let offsets = vec![0, columns.len() as u32];
+        let c = Csr::new(1, 4, offsets, columns.to_vec(), values.to_vec()).expect("C");
+        oracle.verify(c.view()).expect("shapes fit").ok
+    };
+    assert!(verify(&product, &[0, 2, 3], &[2.0, 5.0, 3.0]));
+    assert!(!verify(&product, &[2, 3], &[5.0, 3.0]));
+    assert!(verify(&masked, &[2, 3], &[5.0, 3.0]));
+    for (columns, values) in [
+        (&[0, 2, 3][..], &[2.0, 5.0, 3.0][..]),
+        (&[2], &[5.0]),
+        (&[1, 2, 3], &[0.0, 5.0, 3.0]),
+        (&[2, 3], &[5.0, 4.0]),
+    ] {
+        assert!(!verify(&masked, columns, values), "{columns:?}");
+    }
+    let narrow = Csr::<f64>::empty(1, 3).expect("a mask");
+    let wrong = Spgemm { mask: Some(narrow.view()), ..product };
+    assert!(wrong.verify(b.view()).is_err());
+}

@@ -22,6 +22,8 @@ pub enum Config {
     CudaSpgemm(gustav_cuda::spgemm::Config),
     /// Of a product in tiles, which follow from the memory of the NVIDIA GPU.
     CudaTiled,
+    /// Of a product under a mask.
+    Masked,
 }
 
 impl Display for Config {
@@ -31,6 +33,7 @@ impl Display for Config {
             Config::Cuda(c) => write!(f, "{c:?}"),
             Config::CudaSpmv(c) => write!(f, "{c:?}"),
             Config::CudaSpgemm(c) => write!(f, "{c:?}"),
+            Config::Masked => f.write_str("the mask's places in hash tables"),
             Config::CudaTiled => f.write_str("tiles as the free memory asks for"),
         }
     }

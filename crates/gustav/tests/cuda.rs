@@ -107,6 +107,27 @@ fn sparse_times_sparse() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
+fn products_under_a_mask_and_added_to() {
+    let (gpu, a, mask) = (gpu(), matrix("rmat:8,6"), matrix("uniform:256x256,20"));
+    let reference = oracle::Spgemm::new(a.view(), a.view());
+    let masked = oracle::Spgemm { mask: Some(mask.view()), ..reference };
+    let c = Spgemm::new(&a, &a).mask(&mask).device(gpu.clone()).run().expect("C");
+    assert!(masked.verify(c.view()).expect("shapes fit").ok);
+    let sum = Spgemm::new(&a, &a).plus(0.5, &mask).device(gpu.clone()).run().expect("C");
+    let expected = Spgemm::new(&a, &a).plus(0.5, &mask).run().expect("C");
+    assert_eq!((sum.offsets(), sum.indices()), (expected.offsets(), expected.indices()));
+    let [on_a, on_mask] = [&a, &mask].map(|m| gpu.upload(m).expect("room"));
+    let (problem, stream) = (on_a.spgemm(&on_a), gpu.stream().expect("a stream"));
+    let mut plan = gpu.plan_spgemm_masked(&on_a, &on_a, &on_mask, &problem).expect("a plan");
+    assert_eq!(plan.algorithm(), Algorithm::Masked);
+    let c = plan.execute(&on_a, 1.0, &on_a, &stream).expect("C").download().expect("C");
+    assert!(masked.verify(c.view()).expect("shapes fit").ok);
+    let refused = plan.execute_add(&on_a, 1.0, &on_a, 1.0, &on_mask, &stream);
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
 fn dense_matrices_go_through_the_pipeline() {
     let (gpu, host) = (gpu(), matrix("sparse:300x300,0.9"));
     let dense = host.view().to_dense(Layout::RowMajor).expect("a dense matrix");

@@ -181,3 +181,36 @@ fn shapes_that_do_not_fit_are_errors() {
     let other = matrix("uniform:49x49,3");
     assert!(matches!(gustav::spgemm(&a, &other), Err(Error::Shape { .. })));
 }
+
+#[test]
+fn products_under_a_mask_and_added_to() {
+    let (a, mask) = (matrix("rmat:8,6"), matrix("uniform:256x256,20"));
+    let reference = oracle::Spgemm::new(a.view(), a.view());
+    let c = Spgemm::new(&a, &a).mask(&mask).run().expect("C");
+    let masked = oracle::Spgemm { mask: Some(mask.view()), ..reference };
+    assert!(masked.verify(c.view()).expect("shapes fit").ok);
+    assert!(!reference.verify(c.view()).expect("shapes fit").ok);
+    let problem = Problem::spgemm(&a.view(), &a.view());
+    let device = Device::cpu();
+    let mut plan = device.plan_spgemm_masked(&a, &a, &mask, &problem).expect("a plan");
+    assert_eq!(plan.algorithm(), Algorithm::Masked);
+    assert_eq!(plan.execute(&a, 1.0, &a).expect("C"), c);
+
+    let whole = Spgemm::new(&a, &a).run().expect("C");
+    let sum = Spgemm::new(&a, &a).plus(2.0, &mask).run().expect("C");
+    let both = whole.nnz() + mask.nnz() - sum.nnz();
+    assert!(both > 0 && sum.nnz() > whole.nnz());
+    let mut plan = device.plan_spgemm(&a, &a, &problem).expect("a plan");
+    let again = plan.execute_add(gustav::PlusTimes, &a, 1.0, &a, 2.0, &mask).expect("C");
+    assert_eq!(again, sum);
+
+    let refused = Spgemm::new(&a, &a).mask(&mask).plus(1.0, &mask).run();
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    let named = Spgemm::new(&a, &a).mask(&mask).choose(Chooser::Named(Algorithm::Gustavson)).run();
+    assert!(matches!(named, Err(Error::Unsupported { .. })), "{named:?}");
+    let narrow = matrix("uniform:256x20,3");
+    let shape = Spgemm::new(&a, &a).mask(&narrow).run();
+    assert!(matches!(shape, Err(Error::Shape { .. })), "{shape:?}");
+    let shape = Spgemm::new(&a, &a).plus(1.0, &narrow).run();
+    assert!(matches!(shape, Err(Error::Shape { .. })), "{shape:?}");
+}

@@ -25,6 +25,9 @@ pub struct Args {
     /// The sparse matrix B
     #[arg(value_name = "B")]
     right: Option<Source>,
+    /// Compute only the entries of C at places where this matrix has one
+    #[arg(long, value_name = "FILE")]
+    mask: Option<Source>,
     /// Let the columns of a row of C come in any order, which can be faster
     #[arg(long)]
     unsorted: bool,
@@ -55,6 +58,7 @@ pub struct Operands<T: Scalar, I: Index, O: Index> {
     /// A.
     pub a: Csr<T, I, O>,
     b: Option<Csr<T, I, O>>,
+    mask: Option<Csr<T, I, O>>,
     /// The product in words.
     pub formula: String,
 }
@@ -63,7 +67,10 @@ impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
     fn read(args: &Args) -> Result<Self> {
         let seed = args.running.seed;
         let right = args.right.as_ref();
-        Self::choose(&args.file, right, args.choice.transpose, seed, args.telling)
+        let operands = Self::choose(&args.file, right, args.choice.transpose, seed, args.telling)?;
+        let Some(source) = &args.mask else { return Ok(operands) };
+        let mask = Some(source.read(seed, args.telling)?);
+        Ok(Operands { mask, formula: operands.formula.replacen('C', "C⟨M⟩", 1), ..operands })
     }
 
     /// Reads A, and B or what stands for it.
@@ -88,7 +95,7 @@ impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
         if right.is_none() && !square {
             output::note(telling, &format!("A is not square; multiplying {op}·{name}"));
         }
-        let operands = Operands { a, b, formula: format!("C = {op}·{name}") };
+        let operands = Operands { a, b, mask: None, formula: format!("C = {op}·{name}") };
         let inner = if transpose { operands.a.nrows() } else { operands.a.ncols() };
         let b = operands.b();
         if b.nrows() != inner {
@@ -133,7 +140,8 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             .calls(running.calls());
         let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
 
-        let resident = device.is_cuda().then(|| Pair::new(device, a, b)).transpose()?;
+        let resident =
+            device.is_cuda().then(|| Pair::new(device, a, b, self.mask.as_ref())).transpose()?;
         let mut product: Option<(Csr<T, I, O>, u64)> = None;
         let mut trial = |device: &Device| -> Result<Trial> {
             let mut run = if let Some(pair) = &resident {
@@ -142,7 +150,12 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 product = Some((c, products));
                 Trial::of(run)
             } else {
-                let plan = || Ok(device.plan_spgemm(a, b, &problem)?);
+                let plan = || {
+                    Ok(match &self.mask {
+                        None => device.plan_spgemm(a, b, &problem)?,
+                        Some(mask) => device.plan_spgemm_masked(a, b, mask, &problem)?,
+                    })
+                };
                 let (mut plan, plan_ms) = measure::once(plan)?;
                 let timing = measure::repeat(running.repeat, &mut || {
                     // The product before this one gives its memory back first.
@@ -163,6 +176,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                         semiring: over.kind,
                         alpha: Some(alpha),
                         sorted: problem.sorted,
+                        mask: self.mask.as_ref().map(Csr::view),
                         ..oracle::Spgemm::new(transposed.as_ref().unwrap_or(a).view(), b.view())
                     };
                     Some(device.threads().run(|| reference.verify(c.view()))?)

@@ -110,22 +110,30 @@ pub(super) struct Product<'a, T: Scalar, I: Index, J: Index, O: Index> {
 // An upper bound below this many bytes is not worth asking how much memory is free.
 const SMALL: u128 = 256 << 20;
 
-/// Computes C.
+/// Computes C, with values of type `U`.
 ///
 /// # Errors
 /// [`Error::Overflow`] when the entries of C outnumber the offset type, [`Error::OutOfMemory`].
-pub(super) fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: Index>(
+pub(super) fn multiply<S, U, T, I, J, O>(
     product: Product<'_, T, I, J, O>,
     workers: &Workers<T::Accum>,
     threads: &Threads,
     isa: Isa,
-) -> Result<Csr<T, I, O>> {
+) -> Result<Csr<U, I, O>>
+where
+    S: Semiring<T::Accum>,
+    U: Scalar<Accum = T::Accum>,
+    T: Scalar,
+    I: Index,
+    J: Index,
+    O: Index,
+{
     let Product { job, needs, entries, units, ncols, bound, digests } = product;
     let mut assembly = match for_bound(job.a.nrows(), units, bound)? {
         Some(assembly) => assembly,
         None => {
             let count = count::<T, I, J, O>(&job, units, workers, threads)?;
-            Assembly::<T, I, O>::new(job.a.nrows(), units, count)?
+            Assembly::<U, I, O>::new(job.a.nrows(), units, count)?
         }
     };
     let target = assembly.target();

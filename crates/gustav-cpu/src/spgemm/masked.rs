@@ -35,8 +35,7 @@ pub fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
     problem: &Problem,
     options: &Options,
 ) -> Result<Csr<T, I, O>> {
-    super::any(problem)?;
-    check_problem(problem, &a, &b)?;
+    check(&a, &b, &mask, problem)?;
     if !matches!(options.chooser, Chooser::Auto | Chooser::Named(Algorithm::Masked)) {
         return Err(Error::Unsupported {
             problem: problem.to_string(),
@@ -46,13 +45,6 @@ pub fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
         });
     }
     let shape = (problem.output_rows(), problem.columns);
-    if (mask.nrows(), mask.ncols()) != shape {
-        return Err(Error::Shape {
-            op: "spgemm",
-            expected: format!("a mask of {} x {}", shape.0, shape.1),
-            found: format!("{} x {}", mask.nrows(), mask.ncols()),
-        });
-    }
     options.threads.run(|| {
         let transposed = problem.transpose_a.then(|| a.transpose()).transpose()?;
         let a = transposed.as_ref().map_or(a, Csr::view);
@@ -63,6 +55,30 @@ pub fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
         let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
         // SAFETY: columns are those of the mask, and parts follow one another.
         unsafe { joined(parts, shape.0, shape.1) }
+    })
+}
+
+/// Whether [`multiply`] takes these operands.
+///
+/// # Errors
+/// As there.
+pub fn check<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    b: &CsrView<'_, T, I, O>,
+    mask: &CsrView<'_, T, I, O>,
+    problem: &Problem,
+) -> Result<()> {
+    super::any(problem)?;
+    problem.without_output("masked on the CPU")?;
+    check_problem(problem, a, b)?;
+    let shape = (problem.output_rows(), problem.columns);
+    if (mask.nrows(), mask.ncols()) == shape {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        op: "spgemm",
+        expected: format!("a mask of {} x {}", shape.0, shape.1),
+        found: format!("{} x {}", mask.nrows(), mask.ncols()),
     })
 }
 

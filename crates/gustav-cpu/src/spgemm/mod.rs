@@ -68,11 +68,34 @@ pub fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
     problem: &Problem,
     options: &Options,
 ) -> Result<Csr<T, I, O>> {
-    SpgemmPlan::for_one_call(a, b, problem, options)?.execute(semiring, a, alpha, b)
+    multiply_as(semiring, a, alpha, b, problem, options)
+}
+
+/// [`multiply`] with C's values in the type [`Problem::output`]: that of A's, or of their sums.
+///
+/// # Errors
+/// As there, and [`Error::Pattern`] when `problem` asks for a C of another type.
+pub fn multiply_as<S, U, T, I, O>(
+    semiring: S,
+    a: CsrView<'_, T, I, O>,
+    alpha: T::Accum,
+    b: CsrView<'_, T, I, O>,
+    problem: &Problem,
+    options: &Options,
+) -> Result<Csr<U, I, O>>
+where
+    S: Semiring<T::Accum>,
+    U: Scalar<Accum = T::Accum>,
+    T: Scalar,
+    I: Index,
+    O: Index,
+{
+    SpgemmPlan::for_one_call(a, b, problem, options)?.execute_as(semiring, a, alpha, b)
 }
 
 fn any(problem: &Problem) -> Result<()> {
     if problem.operation == Operation::Spgemm {
+        problem.check_output("the CPU's SpGEMM")?;
         return problem.without_epilogue("the CPU's SpGEMM");
     }
     Err(Error::Unsupported {

@@ -153,17 +153,37 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     /// entries of C outnumber the offset type, [`Error::OutOfMemory`].
     pub fn execute<S: Semiring<T::Accum>>(
         &mut self,
-        _semiring: S,
+        semiring: S,
         a: CsrView<'_, T, I, O>,
         alpha: T::Accum,
         b: CsrView<'_, T, I, O>,
     ) -> Result<Csr<T, I, O>> {
+        self.execute_as(semiring, a, alpha, b)
+    }
+
+    /// [`SpgemmPlan::execute`] with C's values in the type [`Problem::output`], which is that of A's
+    /// or of their sums.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Pattern`] when the plan was made for a C of another type.
+    pub fn execute_as<S: Semiring<T::Accum>, U: Scalar<Accum = T::Accum>>(
+        &mut self,
+        _semiring: S,
+        a: CsrView<'_, T, I, O>,
+        alpha: T::Accum,
+        b: CsrView<'_, T, I, O>,
+    ) -> Result<Csr<U, I, O>> {
+        if self.problem.output != U::DTYPE {
+            let name = |dtype| format!("a product with values of {dtype}");
+            let (expected, found) = (name(self.problem.output), name(U::DTYPE));
+            return Err(Error::Pattern { expected, found });
+        }
         self.check_patterns(&a, &b)?;
         let threads = self.threads.clone();
         match self.choice.algorithm {
             Algorithm::DenseNaive | Algorithm::HashRows => {
                 let algorithm = self.choice.algorithm;
-                return published::multiply::<S, _, _, _>(algorithm, &threads, a, alpha, b);
+                return published::multiply::<S, _, _, _, _>(algorithm, &threads, a, alpha, b);
             }
             _ => {}
         }
@@ -176,13 +196,13 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             let (op_a, rest) = self.parts(a);
             let kept = digests.as_deref_mut();
             match rest.columns {
-                None => gustavson::multiply::<S, _, _, _, _>(
+                None => gustavson::multiply::<S, U, _, _, _, _>(
                     rest.product(op_a, b, alpha, None, kept),
                     rest.workers,
                     &threads,
                     isa,
                 ),
-                Some(columns) => gustavson::multiply::<S, _, _, _, _>(
+                Some(columns) => gustavson::multiply::<S, U, _, _, _, _>(
                     rest.product(op_a, columns.relabel(b), alpha, Some(&columns.names), kept),
                     rest.workers,
                     &threads,
@@ -201,7 +221,8 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     /// # Errors
     /// [`Error::Pattern`] when `a`, `b` or `c` has another pattern (values of `c` are then
     /// undefined) or nothing was computed before; [`Error::Unsupported`] when zeros are dropped,
-    /// as the pattern of C then depends on the values, and for the algorithms of Chen et al.
+    /// as the pattern of C then depends on the values, for the algorithms of Chen et al., and for a C of
+    /// another type than A.
     pub fn execute_into<S: Semiring<T::Accum>>(
         &mut self,
         _semiring: S,
@@ -211,6 +232,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         c: &mut Csr<T, I, O>,
     ) -> Result<()> {
         self.check_patterns(&a, &b)?;
+        self.problem.without_output("gustavson into a known pattern")?;
         if self.drop_zeros || self.choice.algorithm != Algorithm::Gustavson {
             return Err(Error::Unsupported {
                 problem: self.problem.to_string(),

@@ -36,13 +36,13 @@ fn refusal(problem: String) -> Error {
 /// # Errors
 /// [`Error::Unsupported`] for another semiring or other types than the paper's, and those of the
 /// algorithm.
-pub(super) fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
+pub(super) fn multiply<S: Semiring<T::Accum>, U: Scalar, T: Scalar, I: Index, O: Index>(
     algorithm: Algorithm,
     threads: &Threads,
     a: CsrView<'_, T, I, O>,
     alpha: T::Accum,
     b: CsrView<'_, T, I, O>,
-) -> Result<Csr<T, I, O>> {
+) -> Result<Csr<U, I, O>> {
     let narrow = I::TYPE == IndexType::U32 && O::TYPE == IndexType::U32;
     let plus_times = S::KIND == SemiringKind::PlusTimes;
     let c: Box<dyn Any> = match T::DTYPE {

@@ -27,6 +27,7 @@ const fn entry(algorithm: Algorithm) -> Entry {
 /// layouts, semiring, transposition, and `deterministic`.
 fn is_spmm(problem: &Problem) -> Result<()> {
     if problem.operation == Operation::Spmm {
+        problem.without_output("SpMM on the CPU")?;
         return problem.without_epilogue("SpMM on the CPU");
     }
     Err(Error::Unsupported {

@@ -48,6 +48,7 @@ static CATALOG: [Entry; 5] = [
 
 fn any(problem: &Problem) -> Result<()> {
     if problem.operation == Operation::Spmv {
+        problem.without_output("the CPU's SpMV")?;
         return problem.without_epilogue("the CPU's SpMV");
     }
     Err(Error::Unsupported {

@@ -1,7 +1,7 @@
 // What every kernel of `binned` is told, and the layout of what they share.
 //
 // GUSTAV_INDEX, GUSTAV_OFFSET    types of column indices and of row offsets
-// GUSTAV_VALUE                   type of values
+// GUSTAV_VALUE, GUSTAV_OUT       types of values of A and B, and of C
 // GUSTAV_BINS                    bins of a phase
 // GUSTAV_NARROW                  columns of rows that a warp has a mask for at most
 // GUSTAV_CUT_WIDTH               columns of rows cut into pieces at most
@@ -11,6 +11,7 @@
 typedef GUSTAV_INDEX Index;
 typedef GUSTAV_OFFSET Offset;
 typedef GUSTAV_VALUE Value;
+typedef GUSTAV_OUT Out;
 typedef typename Accumulator<Value>::Type Sum;
 
 struct Arguments {
@@ -22,7 +23,7 @@ struct Arguments {
     const Value *b_values;
     Offset *c_offsets;
     Index *c_indices;
-    Value *c_values;
+    Out *c_values;
     // Of every row: products, first column (a multiple of 32) and columns up to the last, entries.
     u32 *products;
     u32 *low;

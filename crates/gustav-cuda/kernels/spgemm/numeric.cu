@@ -28,8 +28,8 @@ __device__ __forceinline__ Sum product(Sum a, Value b) {
     return S::mul_add(a, widen(b), S::zero());
 }
 
-__device__ __forceinline__ Value finished(Sum alpha, Sum sum) {
-    return Narrow<Value>::from(S::scale(alpha, sum));
+__device__ __forceinline__ Out finished(Sum alpha, Sum sum) {
+    return Narrow<Out>::from(S::scale(alpha, sum));
 }
 
 // What a thread of a team has of its entries.
@@ -185,11 +185,11 @@ template <u32 LISTS>
 __device__ void sum_by_merging(const Arguments &g) {
     constexpr u32 STAGED = 16, STRIDE = STAGED + 1, WARPS = BLOCK / 32;
     __shared__ u32 staged_columns[WARPS][32 * STRIDE];
-    __shared__ Value staged_values[WARPS][32 * STRIDE];
+    __shared__ Out staged_values[WARPS][32 * STRIDE];
     const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
     const u32 lane = threadIdx.x % 32;
     u32 *columns = staged_columns[threadIdx.x / 32];
-    Value *values = staged_values[threadIdx.x / 32];
+    Out *values = staged_values[threadIdx.x / 32];
     const bool here = i < g.count;
     const u32 row = here ? row_of(g, i) : 0;
     const u64 begin = g.a_offsets[row];

@@ -5,7 +5,7 @@ use gustav_core::{DType, Error, Index, IndexType, Problem, Result, Scalar, Semir
 
 use super::canonical::canonical;
 use super::operands::Sparse;
-use super::plan::{SpgemmPlan, end};
+use super::plan::{SpgemmPlan, check_result, end};
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::scan::Scan;
@@ -125,7 +125,7 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
     }
 }
 
-impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
+impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I, O, U> {
     /// Computes C = α·op(A)·B ⊕ β·D as a new matrix with a sparse `d` of C's shape: C holds the
     /// union of both patterns, rows sorted. β equal to the semiring's zero leaves `d` unread and C
     /// with the pattern of the product. Otherwise as [`SpgemmPlan::execute`]; where
@@ -141,9 +141,9 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         alpha: T::Accum,
         b: &DeviceCsr<T, I, O>,
         beta: T::Accum,
-        d: &DeviceCsr<T, I, O>,
+        d: &DeviceCsr<U, I, O>,
         stream: &Stream,
-    ) -> Result<DeviceCsr<T, I, O>> {
+    ) -> Result<DeviceCsr<U, I, O>> {
         check(&self.device, &self.problem, d)?;
         let mut union = self.union.take().map_or_else(
             || Union::new(&self.device, self.problem.semiring),
@@ -177,8 +177,8 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         alpha: T::Accum,
         b: &DeviceCsr<T, I, O>,
         beta: T::Accum,
-        d: &DeviceCsr<T, I, O>,
-        c: &mut DeviceCsr<T, I, O>,
+        d: &DeviceCsr<U, I, O>,
+        c: &mut DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<()> {
         let (device, semiring) = (self.device.clone(), self.problem.semiring);
@@ -191,7 +191,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             });
         }
         let expected = self.union.as_ref().and_then(|union| union.nnz);
-        self.check_result(c, expected)?;
+        check_result(&self.problem, c, expected)?;
         let Some(mut union) = self.union.take() else { return Ok(()) };
         let kept = match union.product.take() {
             Some(mut p) => match self.execute_into(a, alpha, b, &mut p, stream) {

@@ -6,12 +6,12 @@ use gustav_core::{
 };
 
 use super::canonical::{canonical, increases};
-use super::operands::{Operands, Sparse};
-use super::plan::{check, end, left};
+use super::operands::Operands;
+use super::plan::{begin, check, check_result, end};
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::scan::Scan;
-use crate::spmm::{bits, unsupported};
+use crate::spmm::unsupported;
 use crate::stream::Stream;
 use crate::transposed::Transposed;
 use crate::{Device, DeviceBuffer, DeviceCsr, source};
@@ -79,7 +79,7 @@ impl Places {
     pub(super) fn new(device: &Device, problem: &Problem) -> Result<Self> {
         let module = device.module(&request(Types {
             dtype: problem.dtype,
-            out: problem.dtype,
+            out: problem.output,
             index: problem.index_type,
             offset: problem.offset_type,
             semiring: problem.semiring,
@@ -92,8 +92,8 @@ impl Places {
         })
     }
 
-    /// Queues the values at all places of `c`, whose rows increase as those of B do: every sum in
-    /// A's order.
+    /// Queues the values at all places of `c`, whose rows increase: every sum in A's order where those
+    /// of B do, which `ordered` says.
     ///
     /// # Safety
     /// The operands and `c` are valid until the stream has done the work, and of one product.
@@ -102,8 +102,13 @@ impl Places {
         stream: &Stream,
         o: &Operands,
         c: &DeviceCsr<T, I, O>,
+        ordered: bool,
     ) -> Result<()> {
-        let arguments = Arguments { values: c.values().address(), ordered: 1, ..of(o, c) };
+        let arguments = Arguments {
+            values: c.values().address(),
+            ordered: u32::from(ordered),
+            ..of(o, c.offsets(), c.indices())
+        };
         // SAFETY: the caller's promise; the values are as many as the places.
         unsafe { self.sum(stream, &arguments, c.nnz()) }
     }
@@ -124,13 +129,22 @@ impl Places {
         Ok(())
     }
 
+    /// Queues moving the places that were met to C.
+    ///
+    /// # Safety
+    /// As [`Places::sum`].
+    unsafe fn keep(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
+        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        unsafe { self.keep.launch(stream, self.grid(arguments.rows), BLOCK, arguments) }
+    }
+
     fn grid(&self, rows: u64) -> (u64, u64) {
         (rows.div_ceil(u64::from(BLOCK / 32)).min(self.most), 1)
     }
 }
 
-/// The operands, and the places of `m`.
-fn of<T: Scalar, I: Index, O: Index>(o: &Operands, m: &DeviceCsr<T, I, O>) -> Arguments {
+/// The operands, and the places of a pattern.
+fn of<I, O>(o: &Operands, offsets: &DeviceBuffer<O>, places: &DeviceBuffer<I>) -> Arguments {
     Arguments {
         a_offsets: o.a.offsets,
         a_indices: o.a.indices,
@@ -138,8 +152,8 @@ fn of<T: Scalar, I: Index, O: Index>(o: &Operands, m: &DeviceCsr<T, I, O>) -> Ar
         b_offsets: o.b.offsets,
         b_indices: o.b.indices,
         b_values: o.b.values,
-        places_offsets: m.offsets().address(),
-        places: m.indices().address(),
+        places_offsets: offsets.address(),
+        places: places.address(),
         rows: o.a.rows as u64,
         alpha: o.alpha,
         ..Arguments::default()
@@ -155,25 +169,37 @@ pub fn supports(problem: &Problem) -> Result<()> {
     if problem.operation != Operation::Spgemm {
         return refuse("it multiplies two sparse matrices", "Problem::spgemm");
     }
+    problem.without_output("masked on CUDA")?;
     if problem.columns >= u32::MAX as usize {
         return refuse("it counts columns in 32 bits", "masked on the device cpu");
     }
     Ok(())
 }
 
-/// C⟨M⟩ = α·op(A)·B: of the product's entries those at the places where `mask` has an entry, of any
-/// value, after the work queued on `stream`, which then waits for it. A place that no product meets
-/// has no entry in C. Rows come out sorted. Takes, beside C, a value and a byte for every place of the
-/// mask until C is there; a mask whose rows do not increase is sorted first.
+/// A plan for C⟨M⟩ = α·op(A)·B, for one pattern of A, of B and of the mask and any values: of the
+/// product's entries those at the places where the mask has one. A place that no product meets has no
+/// entry in C. Rows come out sorted.
 ///
 /// Every sum is in A's order, the same in every run, unless columns of a row of B do not increase.
+pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
+    device: Device,
+    problem: Problem,
+    kernels: Places,
+    scan: Scan,
+    transposed: Option<Transposed<T, I, O>>,
+    /// The mask, rows increasing.
+    offsets: DeviceBuffer<O>,
+    places: DeviceBuffer<I>,
+    /// Whether rows of B increase.
+    ordered: bool,
+    /// Entries of the last C.
+    nnz: Option<usize>,
+}
+
+/// C⟨M⟩ = α·op(A)·B in one call, without keeping a plan.
 ///
 /// # Errors
-/// [`Error::Shape`] when A and B do not fit together or the mask is not of C's shape,
-/// [`Error::Pattern`] when `problem` was made for others, [`Error::Unsupported`] by [`supports`] and
-/// for a promised order of summation where B's rows do not increase, [`Error::Argument`] when the
-/// operands are on two devices, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time
-/// compiler is missing, [`Error::Device`].
+/// As [`MaskedPlan::new`] and [`MaskedPlan::execute`].
 pub fn multiply<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     alpha: T::Accum,
@@ -182,85 +208,171 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
     stream: &Stream,
 ) -> Result<DeviceCsr<T, I, O>> {
-    let device = a.device().clone();
-    check(&device, problem, a, b)?;
-    supports(problem)?;
-    let shape = (problem.output_rows(), problem.columns);
-    if (mask.nrows(), mask.ncols()) != shape {
+    MaskedPlan::new(a, b, mask, problem)?.execute(a, alpha, b, stream)
+}
+
+impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
+    /// Takes the places where `mask`, of C's shape, has an entry of any value; the mask may have its
+    /// rows in any order, and is free afterwards. Work that was queued on the matrices on other
+    /// streams is waited for.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when A and B do not fit together or the mask is not of C's shape,
+    /// [`Error::Pattern`] when `problem` was made for others, [`Error::Unsupported`] by [`supports`]
+    /// and for a promised order of summation where B's rows do not increase, [`Error::Argument`] when
+    /// the operands are on two devices, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time
+    /// compiler is missing, [`Error::Device`].
+    pub fn new(
+        a: &DeviceCsr<T, I, O>,
+        b: &DeviceCsr<T, I, O>,
+        mask: &DeviceCsr<T, I, O>,
+        problem: &Problem,
+    ) -> Result<Self> {
+        let device = a.device().clone();
+        check(&device, problem, a, b)?;
+        supports(problem)?;
+        check_mask(&device, problem, mask)?;
+        let ordered = increases(b)?;
+        if problem.deterministic && !ordered {
+            return Err(unordered(problem, "masked on CUDA"));
+        }
+        let sorted = canonical(mask, problem.semiring)?;
+        let mask = sorted.as_ref().unwrap_or(mask);
+        let what = "the places of a mask on the device";
+        let mut offsets = DeviceBuffer::queued(&device, mask.nrows() + 1, what)?;
+        let mut places = DeviceBuffer::queued(&device, mask.nnz(), what)?;
+        offsets.copy_from(mask.offsets(), device.stream())?;
+        places.copy_from(mask.indices(), device.stream())?;
+        a.offsets().join()?;
+        a.indices().join()?;
+        let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
+        Ok(MaskedPlan {
+            kernels: Places::new(&device, problem)?,
+            scan: Scan::new(&device, O::TYPE)?,
+            problem: problem.clone(),
+            device,
+            transposed,
+            offsets,
+            places,
+            ordered,
+            nnz: None,
+        })
+    }
+
+    /// Bytes that the plan holds on the device beside the caller's arrays. An execution takes a value
+    /// and a byte for every place of the mask beside C until C is there.
+    pub fn workspace_bytes(&self) -> usize {
+        let transposed = self.transposed.as_ref().map_or(0, Transposed::bytes);
+        self.offsets.bytes() + self.places.bytes() + transposed
+    }
+
+    /// Computes C as a new matrix, after the work queued on `stream`, which then waits for it. `a` and
+    /// `b` have the patterns that the plan was made for, and any values.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when `a` or `b` has another shape or number of entries,
+    /// [`Error::OutOfMemory`] with the device left usable, [`Error::Device`].
+    pub fn execute(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let o = self.begin(a, alpha, b, stream)?;
+        let (device, rows) = (&self.device, self.problem.output_rows());
+        let count = self.places.len();
+        let sums = DeviceBuffer::<T>::queued(device, count, "values at the places of a mask")?;
+        let met = DeviceBuffer::<u8>::queued(device, count.max(1), "met places of a mask")?;
+        let offsets =
+            DeviceBuffer::<O>::queued(device, rows + 1, "row offsets of C on the device")?;
+        let arguments = Arguments {
+            values: sums.address(),
+            met: met.address(),
+            c_offsets: offsets.address(),
+            ordered: u32::from(self.ordered),
+            ..of(&o, &self.offsets, &self.places)
+        };
+        // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
+        unsafe { self.kernels.sum(device.stream(), &arguments, count)? };
+        let nnz = self.scan.sum(device, &offsets)?;
+        let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
+        let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
+        let (c_indices, c_values) = (indices.address(), values.address());
+        let arguments = Arguments { c_indices, c_values, ..arguments };
+        // SAFETY: as above; C has as many entries as places were met.
+        let c = unsafe {
+            self.kernels.keep(device.stream(), &arguments)?;
+            DeviceCsr::from_parts(rows, self.problem.columns, offsets, indices, values)?
+        };
+        self.nnz = Some(nnz);
+        end(device, stream)?;
+        Ok(c)
+    }
+
+    /// Computes the values into `c`, a matrix that an earlier [`MaskedPlan::execute`] returned: nothing
+    /// symbolic is done and no memory is taken. Otherwise as there.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when `a`, `b` or `c` has another shape or number of entries or nothing was
+    /// computed before, [`Error::Device`].
+    pub fn execute_into(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        c: &mut DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<()> {
+        check_result(&self.problem, c, self.nnz)?;
+        let o = self.begin(a, alpha, b, stream)?;
+        c.offsets().join()?;
+        c.indices().join()?;
+        c.values().join()?;
+        // SAFETY: the operands and C are alive and wait for the stream when freed; C's own places are
+        // those of the mask that products meet.
+        unsafe { self.kernels.fill(self.device.stream(), &o, c, self.ordered)? };
+        end(&self.device, stream)
+    }
+
+    /// The checked operands, on the device's stream after the work queued on `stream`.
+    fn begin(
+        &self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<Operands> {
+        begin(&self.device, &self.problem, self.transposed.as_ref(), (a, alpha, b), stream)
+    }
+}
+
+/// `mask` has the shape of C and is on `device`.
+fn check_mask<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    problem: &Problem,
+    mask: &DeviceCsr<T, I, O>,
+) -> Result<()> {
+    let (rows, cols) = (problem.output_rows(), problem.columns);
+    if (mask.nrows(), mask.ncols()) != (rows, cols) {
         return Err(Error::Shape {
             op: "spgemm",
-            expected: format!("a mask of {} x {}", shape.0, shape.1),
+            expected: format!("a mask of {rows} x {cols}"),
             found: format!("{} x {}", mask.nrows(), mask.ncols()),
         });
     }
-    if *mask.device() != device {
+    if mask.device() != device {
         return Err(Error::Argument {
             name: "mask",
             found: "one on another device".into(),
             expected: format!("all operands on {}", device.profile().name),
         });
     }
-    if stream.handle() != device.stream().handle() {
-        device.stream().wait(&stream.record()?)?;
-    }
-    for m in [a, b, mask] {
-        m.offsets().join()?;
-        m.indices().join()?;
-        m.values().join()?;
-    }
-    let ordered = increases(b)?;
-    if problem.deterministic && !ordered {
-        return Err(unordered(problem, "masked on CUDA"));
-    }
-    let sorted = canonical(mask, problem.semiring)?;
-    let mask = sorted.as_ref().unwrap_or(mask);
-    let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
-    if let Some(transposed) = &transposed {
-        transposed.refresh(device.stream(), a)?;
-    }
-    let a = left(a, transposed.as_ref());
-    let operands = Operands::new(problem, a, Sparse::of(b), bits(alpha));
-    let c = keep(&device, problem, &operands, mask, ordered)?;
-    end(&device, stream)?;
-    Ok(c)
+    Ok(())
 }
 
 /// A refusal to promise an order of summation for rows of B that do not increase.
 pub(super) fn unordered(problem: &Problem, backend: &str) -> Error {
     let reason = "columns of B repeat or are unsorted, and such sums are added atomically";
     unsupported(problem, backend, reason, "Csr::canonicalize of B first")
-}
-
-/// The sums at the places of `mask`, and of them those that a product met.
-fn keep<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    problem: &Problem,
-    o: &Operands,
-    mask: &DeviceCsr<T, I, O>,
-    ordered: bool,
-) -> Result<DeviceCsr<T, I, O>> {
-    let (stream, places) = (device.stream(), Places::new(device, problem)?);
-    let (rows, count) = (mask.nrows(), mask.nnz());
-    let sums = DeviceBuffer::<T>::queued(device, count, "values at the places of a mask")?;
-    let met = DeviceBuffer::<u8>::queued(device, count.max(1), "places of a mask that are met")?;
-    let offsets = DeviceBuffer::<O>::queued(device, rows + 1, "row offsets of C on the device")?;
-    let arguments = Arguments {
-        values: sums.address(),
-        met: met.address(),
-        c_offsets: offsets.address(),
-        ordered: u32::from(ordered),
-        ..of(o, mask)
-    };
-    // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
-    unsafe { places.sum(stream, &arguments, count)? };
-    let nnz = Scan::new(device, O::TYPE)?.sum(device, &offsets)?;
-    let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
-    let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-    let (c_indices, c_values) = (indices.address(), values.address());
-    let arguments = Arguments { c_indices, c_values, ..arguments };
-    // SAFETY: as above; C has as many entries as places were met.
-    unsafe {
-        places.keep.launch(stream, places.grid(arguments.rows), BLOCK, &arguments)?;
-        DeviceCsr::from_parts(rows, mask.ncols(), offsets, indices, values)
-    }
 }

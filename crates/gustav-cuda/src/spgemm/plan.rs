@@ -31,16 +31,17 @@ pub struct Options {
 /// A plan for C = α·op(A)·B, for one pattern of A and of B and any values.
 ///
 /// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums of
-/// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] asks for it.
-pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32> {
+/// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] asks for it. Its
+/// values are of type `U`, that of A and B or of their sums.
+pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32, U: Scalar = T> {
     pub(super) device: Device,
     pub(super) problem: Problem,
     choice: Choice<Config>,
-    method: Box<dyn Method<T, I, O>>,
+    method: Box<dyn Method<U, I, O>>,
     transposed: Option<Transposed<T, I, O>>,
     /// Entries of the last C.
     nnz: Option<usize>,
-    pub(super) union: Option<Union<T, I, O>>,
+    pub(super) union: Option<Union<U, I, O>>,
 }
 
 /// C = α·op(A)·B in one call, without keeping a plan.
@@ -59,16 +60,31 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
 }
 
 impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
+    /// As [`SpgemmPlan::with_output`], with C's values in the type of A's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn new(
+        a: &DeviceCsr<T, I, O>,
+        b: &DeviceCsr<T, I, O>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        Self::with_output(a, b, problem, options)
+    }
+}
+
+impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I, O, U> {
     /// Looks at the patterns of `a` and `b` on the device and chooses how to multiply them. Work
-    /// that was queued on them on other streams is waited for.
+    /// that was queued on them on other streams is waited for. `U` is [`Problem::output`].
     ///
     /// # Errors
     /// [`Error::Shape`] when `a` and `b` do not fit together, [`Error::Pattern`] when `problem` was
-    /// made for others, [`Error::Unsupported`] when the algorithm named in `options` cannot compute
+    /// made for others or for a C of another type, [`Error::Unsupported`] when the algorithm named in `options` cannot compute
     /// `problem`, [`Error::Argument`] when the operands are on two devices,
     /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
     /// [`Error::Device`].
-    pub fn new(
+    pub fn with_output(
         a: &DeviceCsr<T, I, O>,
         b: &DeviceCsr<T, I, O>,
         problem: &Problem,
@@ -76,6 +92,11 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     ) -> Result<Self> {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
+        if problem.output != U::DTYPE {
+            let name = |dtype| format!("a product with values of {dtype}");
+            let (expected, found) = (name(problem.output), name(U::DTYPE));
+            return Err(Error::Pattern { expected, found });
+        }
         let (config, why) = choose(problem, options, &device.planner_profile())?;
         for m in [a, b] {
             m.offsets().join()?;
@@ -122,7 +143,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         alpha: T::Accum,
         b: &DeviceCsr<T, I, O>,
         stream: &Stream,
-    ) -> Result<DeviceCsr<T, I, O>> {
+    ) -> Result<DeviceCsr<U, I, O>> {
         let (device, operands) = self.begin(a, alpha, b, stream)?;
         // SAFETY: shapes and numbers of entries are the plan's, the patterns by the caller's word
         // and the invariants of `DeviceCsr`; the buffers wait for the stream when they are freed.
@@ -145,10 +166,10 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         a: &DeviceCsr<T, I, O>,
         alpha: T::Accum,
         b: &DeviceCsr<T, I, O>,
-        c: &mut DeviceCsr<T, I, O>,
+        c: &mut DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        self.check_result(c, self.nnz)?;
+        check_result(&self.problem, c, self.nnz)?;
         let (device, operands) = self.begin(a, alpha, b, stream)?;
         c.offsets().join()?;
         c.indices().join()?;
@@ -159,22 +180,6 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         end(&device, stream)
     }
 
-    /// `c` has C's shape and `nnz` entries, those of an earlier result.
-    pub(super) fn check_result(&self, c: &DeviceCsr<T, I, O>, nnz: Option<usize>) -> Result<()> {
-        let shape = (self.problem.output_rows(), self.problem.columns);
-        if (c.nrows(), c.ncols()) == shape && nnz == Some(c.nnz()) {
-            return Ok(());
-        }
-        let name = |(rows, cols), nnz: Option<usize>| match nnz {
-            Some(nnz) => format!("C {rows} x {cols} with {nnz} nonzeros"),
-            None => format!("C {rows} x {cols} that this plan has computed"),
-        };
-        Err(Error::Pattern {
-            expected: name(shape, nnz),
-            found: name((c.nrows(), c.ncols()), Some(c.nnz())),
-        })
-    }
-
     /// The checked operands, on the device's stream after the work queued on `stream`.
     fn begin(
         &mut self,
@@ -183,23 +188,54 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         b: &DeviceCsr<T, I, O>,
         stream: &Stream,
     ) -> Result<(Device, Operands)> {
-        let device = self.device.clone();
-        check(&device, &self.problem, a, b)?;
-        device.bind()?;
-        if stream.handle() != device.stream().handle() {
-            device.stream().wait(&stream.record()?)?;
-        }
-        for m in [a, b] {
-            m.offsets().join()?;
-            m.indices().join()?;
-            m.values().join()?;
-        }
-        if let Some(transposed) = &self.transposed {
-            transposed.refresh(device.stream(), a)?;
-        }
-        let a = left(a, self.transposed.as_ref());
-        Ok((device, Operands::new(&self.problem, a, Sparse::of(b), bits(alpha))))
+        let transposed = self.transposed.as_ref();
+        let operands = begin(&self.device, &self.problem, transposed, (a, alpha, b), stream)?;
+        Ok((self.device.clone(), operands))
     }
+}
+
+/// `c` has C's shape and `nnz` entries, those of an earlier result.
+pub(super) fn check_result<U: Scalar, I: Index, O: Index>(
+    problem: &Problem,
+    c: &DeviceCsr<U, I, O>,
+    nnz: Option<usize>,
+) -> Result<()> {
+    let shape = (problem.output_rows(), problem.columns);
+    if (c.nrows(), c.ncols()) == shape && nnz == Some(c.nnz()) {
+        return Ok(());
+    }
+    let name = |(rows, cols), nnz: Option<usize>| match nnz {
+        Some(nnz) => format!("C {rows} x {cols} with {nnz} nonzeros"),
+        None => format!("C {rows} x {cols} that this plan has computed"),
+    };
+    Err(Error::Pattern {
+        expected: name(shape, nnz),
+        found: name((c.nrows(), c.ncols()), Some(c.nnz())),
+    })
+}
+
+/// The checked operands of an execution, on the device's stream after the work queued on `stream`.
+pub(super) fn begin<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    problem: &Problem,
+    transposed: Option<&Transposed<T, I, O>>,
+    (a, alpha, b): (&DeviceCsr<T, I, O>, T::Accum, &DeviceCsr<T, I, O>),
+    stream: &Stream,
+) -> Result<Operands> {
+    check(device, problem, a, b)?;
+    device.bind()?;
+    if stream.handle() != device.stream().handle() {
+        device.stream().wait(&stream.record()?)?;
+    }
+    for m in [a, b] {
+        m.offsets().join()?;
+        m.indices().join()?;
+        m.values().join()?;
+    }
+    if let Some(transposed) = transposed {
+        transposed.refresh(device.stream(), a)?;
+    }
+    Ok(Operands::new(problem, left(a, transposed), Sparse::of(b), bits(alpha)))
 }
 
 /// Lets `stream` wait for the work on the device's stream.
@@ -211,7 +247,7 @@ pub(super) fn end(device: &Device, stream: &Stream) -> Result<()> {
 }
 
 /// op(A).
-pub(super) fn left<T: Scalar, I: Index, O: Index>(
+fn left<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     transposed: Option<&Transposed<T, I, O>>,
 ) -> Sparse {

@@ -41,8 +41,9 @@ struct Grid {
 /// Refuses what is not cut into tiles.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for transposed A.
+/// [`Error::Unsupported`] for transposed A and for C in another type than A.
 pub fn supports(problem: &Problem) -> Result<()> {
+    problem.without_output("tiled on CUDA")?;
     if !problem.transpose_a {
         return Ok(());
     }

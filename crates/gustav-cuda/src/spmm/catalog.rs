@@ -128,6 +128,7 @@ macro_rules! algorithms {
                 algorithm: Algorithm::$variant,
                 supports: |problem| {
                     $crate::spmm::checks::epilogue(problem, Algorithm::$variant)?;
+                    $crate::spmm::checks::output(problem, Algorithm::$variant)?;
                     $module::supports(problem)
                 },
             },

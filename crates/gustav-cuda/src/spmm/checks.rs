@@ -99,6 +99,15 @@ pub(super) fn bias<A: Scalar, T: Scalar>(
     }
 }
 
+/// What `binned` alone does: values of C in the type of sums.
+pub(crate) fn output(problem: &Problem, algorithm: Algorithm) -> Result<()> {
+    let backend = format!("{algorithm} on CUDA");
+    match algorithm {
+        Algorithm::Binned => problem.check_output(&backend),
+        _ => problem.without_output(&backend),
+    }
+}
+
 /// All operands are on one device, and the product overlaps no other.
 pub(crate) fn memory<T: Scalar, I: Index, O: Index>(
     device: &Device,

@@ -1,8 +1,8 @@
 //! `binned` on the battery: types, index types and semirings.
 
 use gustav_core::{
-    Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
-    Semiring, bf16, f16,
+    Csr, CsrView, DType, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes,
+    Result, Scalar, Semiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
@@ -174,4 +174,80 @@ fn a_promised_order_needs_rows_of_b_in_order() {
     let refused = refused.expect("a refusal");
     assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
     assert!(refused.to_string().contains("canonicalize"), "{refused}");
+}
+
+/// Values of 16 bits, sums in f32: as the product of the same matrices in f32.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn sums_as_they_are() {
+    fn check<T: Scalar<Accum = f32>, I: Index, O: Index, S: Semiring<f32>>() {
+        fn widened<T: Scalar<Accum = f32>, I: Index, O: Index>(
+            m: CsrView<'_, T, I, O>,
+        ) -> Result<Csr<f32, I, O>> {
+            let values: Vec<f32> = m.values().iter().map(|v| v.to_accum()).collect();
+            Csr::new(m.nrows(), m.ncols(), m.offsets().to_vec(), m.indices().to_vec(), values)
+        }
+        let (device, options) = (device(), Options::default());
+        check_spgemm::<T, I, O, S>(&Settings::default(), |case| {
+            let a = DeviceCsr::upload(&device, &case.a)?;
+            let b = DeviceCsr::upload(&device, &case.b)?;
+            let narrow = a.spgemm(&b).semiring(S::KIND).sorted(case.sorted);
+            let problem = narrow.clone().output(DType::F32);
+            let mut plan = SpgemmPlan::<T, I, O, f32>::with_output(&a, &b, &problem, &options)?;
+            let stream = device.new_stream()?;
+            let mut c = plan.execute(&a, S::one(), &b, &stream)?;
+            c.values_mut().fill(0xff, &stream)?;
+            plan.execute_into(&a, S::one(), &b, &mut c, &stream)?;
+            let (left, right) = (widened(case.a)?, widened(case.b)?);
+            let reference = oracle::Spgemm::new(left.view(), right.view());
+            let reference = oracle::Spgemm { semiring: S::KIND, sorted: case.sorted, ..reference };
+            let verdict = reference.verify(c.download()?.view())?;
+            assert!(verdict.ok, "{}: {verdict}", case.name);
+            SpgemmPlan::new(&a, &b, &narrow, &options)?
+                .execute(&a, S::one(), &b, &stream)?
+                .download()
+        });
+    }
+    check::<f16, u32, u32, PlusTimes>();
+    check::<bf16, u64, u32, PlusTimes>();
+    check::<f16, u32, u64, MinPlus>();
+    check::<bf16, u32, u32, PlusFirst>();
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn wide_sums_are_added_to_and_promised() {
+    let (device, options) = (device(), Options::default());
+    let a = random_rows::<f16, u32, u32>(500, 500, 1, |row| row % 40);
+    let d = random_rows::<f32, u32, u32>(500, 500, 2, |row| row % 7);
+    let on_a = DeviceCsr::upload(&device, &a.view()).expect("A");
+    let on_d = DeviceCsr::upload(&device, &d.view()).expect("D");
+    let problem = on_a.spgemm(&on_a).output(DType::F32).deterministic(true).calls(2);
+    let plan = SpgemmPlan::<f16, u32, u32, f32>::with_output(&on_a, &on_a, &problem, &options);
+    let (mut plan, stream) = (plan.expect("a plan"), device.stream());
+    let product = plan.execute(&on_a, 1.0, &on_a, stream).expect("P").download().expect("P");
+    let c = plan.execute_add(&on_a, 1.0, &on_a, 1.0, &on_d, stream).expect("C");
+    let c = c.download().expect("C");
+    let sum: f64 = c.values().iter().map(|v| f64::from(*v)).sum();
+    let parts = product.values().iter().chain(d.values()).map(|v| f64::from(*v)).sum::<f64>();
+    assert!((sum - parts).abs() <= 1e-3 * c.nnz() as f64, "{sum} {parts}");
+    assert!(c.nnz() > product.nnz());
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn other_types_of_c_are_refused() {
+    let device = device();
+    let a = random_rows::<f16, u32, u32>(6, 6, 1, |_| 2);
+    let a = DeviceCsr::upload(&device, &a.view()).expect("A");
+    let problem = a.spgemm(&a).output(DType::F32);
+    let refused = SpgemmPlan::new(&a, &a, &problem, &Options::default()).err();
+    assert!(matches!(refused, Some(Error::Pattern { .. })), "{refused:?}");
+    for algorithm in [Algorithm::DenseOutput, Algorithm::Vendor] {
+        let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
+        let plan = SpgemmPlan::<f16, u32, u32, f32>::with_output(&a, &a, &problem, &options);
+        let refused = plan.err().expect("a refusal");
+        assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+        assert!(refused.to_string().contains("binned"), "{refused}");
+    }
 }

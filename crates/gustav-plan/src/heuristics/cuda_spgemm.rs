@@ -11,14 +11,16 @@ const ROWS: f64 = 28.0;
 
 /// The algorithm for `problem`: `dense-output` where C is full and has rows for the whole chip, else
 /// `binned`, which computes any product of two sparse matrices. Both choose a team and an accumulator
-/// row by row. Under a promised order of summation, where every sum is computed apart, it is `binned`.
+/// row by row. Under a promised order of summation, where every sum is computed apart, and for a C in the
+/// type of sums, it is `binned`.
 ///
 /// The algorithms of Chen et al. and the vendor's are there for comparison and never chosen here.
 pub fn choose(problem: &Problem, profile: &DeviceProfile) -> Algorithm {
     let rows = problem.output_rows() as f64;
     let mean_of_b = problem.nnz_b.unwrap_or(0) as f64 / problem.inner().max(1) as f64;
     let products = problem.nnz as f64 * mean_of_b / (rows * problem.columns as f64).max(1.0);
-    if !problem.deterministic && products >= FULL && rows >= ROWS * profile.units as f64 {
+    let plain = !problem.deterministic && problem.output == problem.dtype;
+    if plain && products >= FULL && rows >= ROWS * profile.units as f64 {
         Algorithm::DenseOutput
     } else {
         Algorithm::Binned

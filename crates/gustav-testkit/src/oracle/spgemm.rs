@@ -8,7 +8,8 @@ use super::verdict::Verdict;
 /// The operands of C = α·A·B, to check a sparse result against.
 ///
 /// The pattern rule: C stores every entry that some pair of entries of A and B produces, once,
-/// also when its value is zero, and no other.
+/// also when its value is zero, and no other. Under a mask it stores those of them that the mask has
+/// an entry for.
 #[derive(Clone, Copy, Debug)]
 pub struct Spgemm<'a, T: Scalar, I: Index, O: Index> {
     /// The two operations.
@@ -21,6 +22,8 @@ pub struct Spgemm<'a, T: Scalar, I: Index, O: Index> {
     pub alpha: Option<T::Accum>,
     /// Whether the columns of every row of C must increase.
     pub sorted: bool,
+    /// The places of C that are computed; all when there is none.
+    pub mask: Option<CsrView<'a, T, I, O>>,
 }
 
 /// One column of the row at hand.
@@ -35,7 +38,7 @@ struct Slot<S> {
 impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
     /// The ordinary product A·B with sorted rows.
     pub fn new(a: CsrView<'a, T, I, O>, b: CsrView<'a, T, I, O>) -> Self {
-        Spgemm { semiring: SemiringKind::PlusTimes, a, b, alpha: None, sorted: true }
+        Spgemm { semiring: SemiringKind::PlusTimes, a, b, alpha: None, sorted: true, mask: None }
     }
 
     /// Compares `found` with the reference. Its index types may differ from those of A.
@@ -57,6 +60,14 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
                 });
             }
         }
+        let shape = (a.nrows(), b.ncols());
+        if let Some(mask) = self.mask.filter(|mask| (mask.nrows(), mask.ncols()) != shape) {
+            return Err(Error::Shape {
+                op: "verification of a sparse x sparse product",
+                expected: format!("a mask of {} x {}", shape.0, shape.1),
+                found: format!("{} x {}", mask.nrows(), mask.ncols()),
+            });
+        }
         with_model!(T, self.semiring, model => Ok(self.verify_with(model, found)))
     }
 
@@ -71,10 +82,20 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
         let parts = rows.min(8 * parallel::threads());
         let parts = parallel::map(parts, |part| {
             let (mut slots, mut touched) = (vec![empty; self.b.ncols()], Vec::new());
+            let mut wanted = vec![self.mask.is_none(); self.b.ncols()];
             let mut verdict = Verdict::empty();
             for row in rows * part / parts..rows * (part + 1) / parts {
                 self.accumulate(model, row, &mut slots, &mut touched);
+                let places = self.mask.map_or(&[][..], |mask| mask.row(row).0);
+                places.iter().for_each(|col| wanted[col.to_usize()] = true);
+                touched.retain(|col| {
+                    if !wanted[*col] {
+                        slots[*col] = empty;
+                    }
+                    wanted[*col]
+                });
                 let next = self.compare(model, row, &mut slots, &touched, found.row(row));
+                places.iter().for_each(|col| wanted[col.to_usize()] = false);
                 verdict = verdict.and(next);
                 for col in touched.drain(..) {
                     slots[col] = empty;
@@ -123,7 +144,8 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
             let slot = &mut slots[col];
             if slot.terms == 0 {
                 return Verdict::fault(format!(
-                    "row {row} has an entry in column {col} that no term produces"
+                    "row {row} has an entry in column {col} that no term produces{}",
+                    if self.mask.is_some() { " at a place of the mask" } else { "" }
                 ));
             }
             if std::mem::replace(&mut slot.seen, true) {

@@ -176,7 +176,7 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
             Chooser::Named(Algorithm::Tiled) => {
                 Self::tiled(device, problem, "named by the caller")?
             }
-            chooser => match Self::resident(device, a, b, problem) {
+            chooser => match Self::resident(device, a, b, None, problem) {
                 Err(Error::OutOfMemory { what, .. }) if chooser == Chooser::Auto => {
                     let reason = format!("there is no room for {what} beside the rest");
                     Self::tiled(device, problem, &reason)?
@@ -188,15 +188,35 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
         Ok(HostSpgemm { problem: problem.clone(), products, place })
     }
 
+    /// Moves `a`, `b` and `mask` to the GPU and plans a product under the mask there.
+    pub fn masked(
+        device: &Device,
+        a: &CsrView<'_, T, I, O>,
+        b: &CsrView<'_, T, I, O>,
+        mask: &CsrView<'_, T, I, O>,
+        problem: &Problem,
+    ) -> Result<Self> {
+        let place = Self::resident(device, a, b, Some(mask), problem)?;
+        let products = intermediate_products(a, b, problem.transpose_a);
+        Ok(HostSpgemm { problem: problem.clone(), products, place })
+    }
+
     fn resident(
         device: &Device,
         a: &CsrView<'_, T, I, O>,
         b: &CsrView<'_, T, I, O>,
+        mask: Option<&CsrView<'_, T, I, O>>,
         problem: &Problem,
     ) -> Result<Place<T, I, O>> {
         let cuda = device.cuda_device()?;
         let (a, b) = (DeviceCsr::upload(cuda, a)?, DeviceCsr::upload(cuda, b)?);
-        let plan = (&a).plan_spgemm(&b, device, problem)?;
+        let plan = match mask {
+            None => (&a).plan_spgemm(&b, device, problem)?,
+            Some(mask) => {
+                let mask = DeviceCsr::upload(cuda, mask)?;
+                (&a).plan_spgemm_masked(&b, &mask, device, problem)?
+            }
+        };
         Ok(Place::Resident(Box::new(Resident { device: cuda.clone(), a, b, plan })))
     }
 
@@ -239,6 +259,34 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
             Place::Tiled(on) => {
                 on.0.spgemm_tiled(*a, alpha, *b, &self.problem, spgemm::tiled::Tiling::default())
             }
+        }
+    }
+
+    /// C = α·op(A)·B ⊕ β·D over `kind`.
+    pub fn execute_add(
+        &mut self,
+        kind: SemiringKind,
+        a: &CsrView<'_, T, I, O>,
+        alpha: T::Accum,
+        b: &CsrView<'_, T, I, O>,
+        beta: T::Accum,
+        d: &CsrView<'_, T, I, O>,
+    ) -> Result<Csr<T, I, O>> {
+        check(kind, &self.problem, a)?;
+        match &mut self.place {
+            Place::Resident(on) => {
+                on.a.values_mut().write(a.values())?;
+                on.b.values_mut().write(b.values())?;
+                let d = DeviceCsr::upload(&on.device, d)?;
+                let stream = on.device.stream();
+                on.plan.execute_add(&on.a, alpha, &on.b, beta, &d, stream)?.download()
+            }
+            Place::Tiled(_) => Err(Error::Unsupported {
+                problem: self.problem.to_string(),
+                backend: "a sum with D in tiles".into(),
+                reason: "product and sum do not fit on the GPU together".into(),
+                nearest: "the device cpu".into(),
+            }),
         }
     }
 }

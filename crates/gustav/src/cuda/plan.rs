@@ -7,7 +7,7 @@ use gustav_plan::Chooser;
 use super::{DeviceBuffer, DeviceCsr, DeviceDense, Stream, order, predict, tune};
 use crate::Device;
 use crate::explain::{Config, Explanation};
-use crate::plan::{PlanSpgemm, PlanSpmm, PlanSpmv, accessors};
+use crate::plan::{PlanSpgemm, PlanSpmm, PlanSpmv, accessors, masked_choice, no_sum};
 
 /// A plan for sparse × dense products with one pattern of A on a GPU, made by
 /// [`Device::plan_spmm`] of a matrix there.
@@ -140,8 +140,13 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmv for &DeviceCsr<T, I, O> {
 /// A plan for sparse × sparse products with one pattern of A and of B on a GPU, made by
 /// [`Device::plan_spgemm`] of matrices there.
 pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32> {
-    inner: spgemm::SpgemmPlan<T, I, O>,
+    inner: Spgemm<T, I, O>,
     explanation: Explanation,
+}
+
+enum Spgemm<T: Scalar, I: Index, O: Index> {
+    Whole(Box<spgemm::SpgemmPlan<T, I, O>>),
+    Masked(Box<spgemm::masked::MaskedPlan<T, I, O>>, Problem),
 }
 
 impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
@@ -149,7 +154,10 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 
     /// Intermediate products, where the algorithm counts them.
     pub fn products(&self) -> Option<u64> {
-        self.inner.products()
+        match &self.inner {
+            Spgemm::Whole(plan) => plan.products(),
+            Spgemm::Masked(..) => None,
+        }
     }
 
     /// A new C = α·op(A)·B, over the semiring of the plan's problem, after the work queued on
@@ -164,7 +172,50 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         b: &DeviceCsr<T, I, O>,
         stream: &Stream,
     ) -> Result<DeviceCsr<T, I, O>> {
-        self.inner.execute(a, alpha, b, stream)
+        match &mut self.inner {
+            Spgemm::Whole(plan) => plan.execute(a, alpha, b, stream),
+            Spgemm::Masked(plan, _) => plan.execute(a, alpha, b, stream),
+        }
+    }
+
+    /// A new C = α·op(A)·B ⊕ β·D with a sparse `d` of C's shape: C holds the union of both patterns,
+    /// rows sorted.
+    ///
+    /// # Errors
+    /// As [`gustav_cuda::SpgemmPlan::execute_add`], and [`Error::Unsupported`] under a mask.
+    pub fn execute_add(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        beta: T::Accum,
+        d: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        match &mut self.inner {
+            Spgemm::Whole(plan) => plan.execute_add(a, alpha, b, beta, d, stream),
+            Spgemm::Masked(_, problem) => Err(no_sum(problem)),
+        }
+    }
+
+    /// The values of C = α·op(A)·B ⊕ β·D into an earlier result of [`SpgemmPlan::execute_add`].
+    ///
+    /// # Errors
+    /// As [`gustav_cuda::SpgemmPlan::execute_add_into`], and [`Error::Unsupported`] under a mask.
+    pub fn execute_add_into(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        beta: T::Accum,
+        d: &DeviceCsr<T, I, O>,
+        c: &mut DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<()> {
+        match &mut self.inner {
+            Spgemm::Whole(plan) => plan.execute_add_into(a, alpha, b, beta, d, c, stream),
+            Spgemm::Masked(_, problem) => Err(no_sum(problem)),
+        }
     }
 
     /// The values of C = α·op(A)·B into an earlier result of this plan: nothing symbolic is done
@@ -180,7 +231,10 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         c: &mut DeviceCsr<T, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        self.inner.execute_into(a, alpha, b, c, stream)
+        match &mut self.inner {
+            Spgemm::Whole(plan) => plan.execute_into(a, alpha, b, c, stream),
+            Spgemm::Masked(plan, _) => plan.execute_into(a, alpha, b, c, stream),
+        }
     }
 }
 
@@ -201,7 +255,22 @@ impl<T: Scalar, I: Index, O: Index> PlanSpgemm for &DeviceCsr<T, I, O> {
         let choice = inner.choice().clone().map(Config::CudaSpgemm);
         let bytes = inner.workspace_bytes();
         let explanation = Explanation::new(problem, device, None, choice, bytes).told(tuned);
-        Ok(SpgemmPlan { inner, explanation })
+        Ok(SpgemmPlan { inner: Spgemm::Whole(Box::new(inner)), explanation })
+    }
+
+    fn plan_spgemm_masked(
+        self,
+        b: Self,
+        mask: Self,
+        device: &Device,
+        problem: &Problem,
+    ) -> Result<Self::Plan> {
+        check(device, self, problem)?;
+        device.offers_masks(problem)?;
+        let plan = spgemm::masked::MaskedPlan::new(self, b, mask, problem)?;
+        let (choice, bytes) = (masked_choice(mask.nnz()), plan.workspace_bytes());
+        let explanation = Explanation::new(problem, device, None, choice, bytes);
+        Ok(SpgemmPlan { inner: Spgemm::Masked(Box::new(plan), problem.clone()), explanation })
     }
 }
 

@@ -4,8 +4,8 @@ mod spgemm;
 mod spmm;
 mod spmv;
 
-pub(crate) use spgemm::tune as tune_spgemm;
 pub use spgemm::{PlanSpgemm, SpgemmPlan};
+pub(crate) use spgemm::{masked_choice, no_sum, tune as tune_spgemm};
 pub use spmm::{PlanSpmm, SpmmPlan};
 pub use spmv::{PlanSpmv, SpmvPlan};
 

@@ -1,12 +1,14 @@
 //! The plan of C = α·op(A)·B with all three sparse.
 
 use gustav_core::{
-    Csr, CsrView, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind,
+    Csr, CsrView, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind,
 };
+use gustav_cpu::spgemm::masked;
+use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::{accessors, autotuned, explained, median_seconds, options};
-use crate::cuda::HostSpgemm;
-use crate::explain::{Told, facts};
+use crate::cuda::{HostSpgemm, intermediate_products};
+use crate::explain::{Config, Told, facts};
 use crate::{Device, Explanation};
 
 /// Two sparse matrices that [`Device::plan_spgemm`] plans for: in host memory, or in a GPU's.
@@ -19,6 +21,18 @@ pub trait PlanSpgemm: Sized {
     /// # Errors
     /// As there.
     fn plan_spgemm(self, b: Self, device: &Device, problem: &Problem) -> Result<Self::Plan>;
+
+    /// See [`Device::plan_spgemm_masked`].
+    ///
+    /// # Errors
+    /// As there.
+    fn plan_spgemm_masked(
+        self,
+        b: Self,
+        mask: Self,
+        device: &Device,
+        problem: &Problem,
+    ) -> Result<Self::Plan>;
 }
 
 /// A plan for sparse × sparse products with one pattern of A and one of B in host memory, made by
@@ -31,6 +45,15 @@ pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32> {
 enum Inner<T: Scalar, I: Index, O: Index> {
     Cpu(Box<gustav_cpu::SpgemmPlan<T, I, O>>),
     Cuda(Box<HostSpgemm<T, I, O>>),
+    Masked(Box<Masked<T, I, O>>),
+}
+
+/// A product under a mask on the CPU, which needs no plan.
+struct Masked<T: Scalar, I: Index, O: Index> {
+    problem: Problem,
+    options: gustav_cpu::Options,
+    mask: Csr<T, I, O>,
+    products: u64,
 }
 
 impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
@@ -41,6 +64,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         match &self.inner {
             Inner::Cpu(plan) => plan.products(),
             Inner::Cuda(plan) => plan.products(),
+            Inner::Masked(on) => on.products,
         }
     }
 
@@ -76,7 +100,44 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         match &mut self.inner {
             Inner::Cpu(plan) => plan.execute(semiring, a, alpha, b),
             Inner::Cuda(plan) => plan.execute(S::KIND, &a, alpha, &b),
+            Inner::Masked(on) => {
+                let mask = on.mask.view();
+                masked::multiply(semiring, a, alpha, b, mask, &on.problem, &on.options)
+            }
         }
+    }
+
+    /// C = α·op(A)·B ⊕ β·D over the semiring, with a sparse `d` of C's shape: C holds the union of
+    /// both patterns, rows sorted. β equal to the semiring's zero leaves `d` unread.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute_with`], [`gustav_core::Error::Shape`] when `d` has another shape, and
+    /// [`gustav_core::Error::Unsupported`] under a mask and for products in tiles.
+    pub fn execute_add<'a, S: Semiring<T::Accum>>(
+        &mut self,
+        semiring: S,
+        a: impl Into<CsrView<'a, T, I, O>>,
+        alpha: T::Accum,
+        b: impl Into<CsrView<'a, T, I, O>>,
+        beta: T::Accum,
+        d: impl Into<CsrView<'a, T, I, O>>,
+    ) -> Result<Csr<T, I, O>> {
+        let (a, b, d) = (a.into(), b.into(), d.into());
+        match &mut self.inner {
+            Inner::Cpu(plan) => plan.execute_add(semiring, a, alpha, b, beta, d),
+            Inner::Cuda(plan) => plan.execute_add(S::KIND, &a, alpha, &b, beta, &d),
+            Inner::Masked(on) => Err(no_sum(&on.problem)),
+        }
+    }
+}
+
+/// A refusal to add to a product under a mask.
+pub(crate) fn no_sum(problem: &Problem) -> Error {
+    Error::Unsupported {
+        problem: problem.to_string(),
+        backend: "a sum with D under a mask".into(),
+        reason: "it computes the places of the mask alone".into(),
+        nearest: "the product without a mask".into(),
     }
 }
 
@@ -90,6 +151,37 @@ impl Device {
     pub fn plan_spgemm<M: PlanSpgemm>(&self, a: M, b: M, problem: &Problem) -> Result<M::Plan> {
         a.plan_spgemm(b, self, problem)
     }
+
+    /// Plans products under a mask: of C = α·op(A)·B the entries at places where `mask`, of C's
+    /// shape, has one, whatever its value. Places that no product meets have no entry in C. Rows come
+    /// out sorted.
+    ///
+    /// # Errors
+    /// As [`Device::plan_spmm`], [`gustav_core::Error::Shape`] when the mask has another shape, and
+    /// [`gustav_core::Error::Unsupported`] when another algorithm than `masked` is named.
+    pub fn plan_spgemm_masked<M: PlanSpgemm>(
+        &self,
+        a: M,
+        b: M,
+        mask: M,
+        problem: &Problem,
+    ) -> Result<M::Plan> {
+        a.plan_spgemm_masked(b, mask, self, problem)
+    }
+
+    /// The chooser leaves products under a mask to the algorithm that computes them.
+    pub(crate) fn offers_masks(&self, problem: &Problem) -> Result<()> {
+        let chooser = self.chooser();
+        if matches!(chooser, Chooser::Auto | Chooser::Named(Algorithm::Masked)) {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            problem: problem.to_string(),
+            backend: format!("{chooser} under a mask"),
+            reason: "one algorithm computes the places of a mask alone".into(),
+            nearest: format!("auto or {}", Algorithm::Masked),
+        })
+    }
 }
 
 impl<T: Scalar, I: Index, O: Index> PlanSpgemm for &Csr<T, I, O> {
@@ -97,6 +189,16 @@ impl<T: Scalar, I: Index, O: Index> PlanSpgemm for &Csr<T, I, O> {
 
     fn plan_spgemm(self, b: Self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
         self.view().plan_spgemm(b.view(), device, problem)
+    }
+
+    fn plan_spgemm_masked(
+        self,
+        b: Self,
+        mask: Self,
+        device: &Device,
+        problem: &Problem,
+    ) -> Result<Self::Plan> {
+        self.view().plan_spgemm_masked(b.view(), mask.view(), device, problem)
     }
 }
 
@@ -116,6 +218,37 @@ impl<T: Scalar, I: Index, O: Index> PlanSpgemm for CsrView<'_, T, I, O> {
         let explanation = explained(device, &self, problem, inner.choice(), tuned, bytes);
         Ok(SpgemmPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
     }
+
+    fn plan_spgemm_masked(
+        self,
+        b: Self,
+        mask: Self,
+        device: &Device,
+        problem: &Problem,
+    ) -> Result<Self::Plan> {
+        device.offers_masks(problem)?;
+        let facts = facts(device, &self);
+        if device.gpu().is_some() {
+            let plan = HostSpgemm::masked(device, &self, &b, &mask, problem)?;
+            let explanation = Explanation { facts, ..plan.explain().clone() };
+            return Ok(SpgemmPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
+        }
+        let options = device.options().clone();
+        masked::check(&self, &b, &mask, problem)?;
+        let choice = masked_choice(mask.nnz());
+        let products = intermediate_products(&self, &b, problem.transpose_a);
+        let (mask, problem) = (mask.to_owned()?, problem.clone());
+        let bytes = mask.nnz() * (size_of::<T>() + size_of::<I>());
+        let explanation = Explanation::new(&problem, device, facts, choice, bytes);
+        let inner = Inner::Masked(Box::new(Masked { problem, options, mask, products }));
+        Ok(SpgemmPlan { inner, explanation })
+    }
+}
+
+/// The one way to multiply under a mask of so many places.
+pub(crate) fn masked_choice(places: usize) -> Choice<Config> {
+    let reason = format!("{places} places of the mask, other products are left");
+    Choice { algorithm: Algorithm::Masked, config: Config::Masked, reason }
 }
 
 /// Times every algorithm on the operands themselves, over plus-times.

@@ -1,8 +1,8 @@
 //! Sparse × sparse.
 
 use gustav_core::{Csr, CsrView, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring};
-use gustav_cpu::Options;
-use gustav_cpu::spgemm::multiply;
+use gustav_cpu::spgemm::{masked, multiply};
+use gustav_cpu::{Options, SpgemmPlan};
 use gustav_plan::Chooser;
 
 use super::{Settings, setters};
@@ -21,7 +21,7 @@ pub fn spgemm<'a, T: Scalar, I: Index, O: Index>(
     Spgemm::new(a, b).run()
 }
 
-/// A sparse × sparse product with options: C = α·op(A)·B.
+/// A sparse × sparse product with options: C = α·op(A)·B ⊕ β·D, all of it or under a mask.
 ///
 /// ```
 /// use gustav::{Csr, OrAnd, Spgemm};
@@ -39,6 +39,8 @@ pub struct Spgemm<'a, T: Scalar, I: Index, O: Index, S = PlusTimes> {
     b: CsrView<'a, T, I, O>,
     sorted: bool,
     drop_zeros: bool,
+    mask: Option<CsrView<'a, T, I, O>>,
+    added: Option<(T::Accum, CsrView<'a, T, I, O>)>,
     settings: Settings<T, S>,
 }
 
@@ -50,6 +52,8 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
             b: b.into(),
             sorted: true,
             drop_zeros: false,
+            mask: None,
+            added: None,
             settings: Settings::new(PlusTimes),
         }
     }
@@ -60,8 +64,22 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
 
     /// Multiplies over `semiring`, with α at its one.
     pub fn semiring<R: Semiring<T::Accum>>(self, semiring: R) -> Spgemm<'a, T, I, O, R> {
-        let Spgemm { a, b, sorted, drop_zeros, settings } = self;
-        Spgemm { a, b, sorted, drop_zeros, settings: settings.over(semiring) }
+        let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
+        Spgemm { a, b, sorted, drop_zeros, mask, added, settings: settings.over(semiring) }
+    }
+
+    /// Computes the entries at places where `mask`, of C's shape, has one, whatever its value, and no
+    /// other; places that no product meets have no entry in C.
+    pub fn mask(mut self, mask: impl Into<CsrView<'a, T, I, O>>) -> Self {
+        self.mask = Some(mask.into());
+        self
+    }
+
+    /// Adds β·D with a sparse `d` of C's shape; C then has the union of both patterns, rows sorted.
+    /// β equal to the semiring's zero leaves `d` unread.
+    pub fn plus(mut self, beta: T::Accum, d: impl Into<CsrView<'a, T, I, O>>) -> Self {
+        self.added = Some((beta, d.into()));
+        self
     }
 
     /// Whether the columns of every row of C come out in order (they do unless told not to,
@@ -78,12 +96,13 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
         self
     }
 
-    /// C = α·op(A)·B.
+    /// C = α·op(A)·B ⊕ β·D.
     ///
     /// # Errors
-    /// As [`spgemm`], and [`gustav_core::Error::Unsupported`] for a named algorithm.
+    /// As [`spgemm`], [`gustav_core::Error::Shape`] when the mask or D is not of C's shape, and
+    /// [`gustav_core::Error::Unsupported`] for a named algorithm and for a mask together with D.
     pub fn run(self) -> Result<Csr<T, I, O>> {
-        let Spgemm { a, b, sorted, drop_zeros, settings } = self;
+        let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
         let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted);
         let device = settings.device()?;
         if device.is_cuda() {
@@ -95,8 +114,22 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
                     nearest: "cpu, or drop_zeros(false)".into(),
                 });
             }
-            let mut plan = device.plan_spgemm(a, b, &problem)?;
-            return plan.execute_with(settings.semiring, a, settings.alpha, b);
+        }
+        let (semiring, alpha) = (settings.semiring, settings.alpha);
+        if device.is_cuda() || (added.is_some() && mask.is_some()) {
+            let mut plan = match mask {
+                None => device.plan_spgemm(a, b, &problem)?,
+                Some(mask) => device.plan_spgemm_masked(a, b, mask, &problem)?,
+            };
+            return match added {
+                None => plan.execute_with(semiring, a, alpha, b),
+                Some((beta, d)) => plan.execute_add(semiring, a, alpha, b, beta, d),
+            };
+        }
+        if let Some(mask) = mask {
+            device.offers_masks(&problem)?;
+            let options = Options { drop_zeros, ..device.options().clone() };
+            return masked::multiply(semiring, a, alpha, b, mask, &problem, &options);
         }
         device.offers(&problem)?;
         let options = match device.chooser() {
@@ -104,6 +137,10 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
             _ => device.options().clone(),
         };
         let options = Options { drop_zeros, ..options };
-        multiply(settings.semiring, a, settings.alpha, b, &problem, &options)
+        match added {
+            None => multiply(semiring, a, alpha, b, &problem, &options),
+            Some((beta, d)) => SpgemmPlan::new(a, b, &problem, &options)?
+                .execute_add(semiring, a, alpha, b, beta, d),
+        }
     }
 }

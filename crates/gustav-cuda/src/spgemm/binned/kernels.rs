@@ -76,8 +76,9 @@ impl Kernels {
         let sum = problem.dtype.bytes().max(4);
         let limits = Limits { shared: profile.shared_bytes_per_cta - DECLARED, sum };
         let module = |file| {
-            let types = (problem.index_type, problem.offset_type);
-            device.module(&request(file, problem.dtype, types, problem.semiring, config, limits))
+            let values = (problem.dtype, problem.output);
+            let indices = (problem.index_type, problem.offset_type);
+            device.module(&request(file, values, indices, problem.semiring, config, limits))
         };
         let (symbolic, shared) = (module(Source::Symbolic)?, limits.shared);
         Ok(Kernels {

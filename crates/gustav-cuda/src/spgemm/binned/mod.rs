@@ -107,7 +107,8 @@ impl Prepared {
         config: Config,
         full: Option<FullRows>,
     ) -> Result<Self> {
-        let types = (problem.dtype, problem.index_type, problem.offset_type, problem.semiring);
+        let Problem { dtype, output, index_type, offset_type, semiring, .. } = problem;
+        let types = (dtype, output, index_type, offset_type, semiring);
         let workspace = config.workspace;
         let config = Config { workspace: None, ..config };
         let make = || Kernels::new(device, problem, config);
@@ -277,7 +278,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     ) -> Result<()> {
         match &self.in_order {
             // SAFETY: the caller's promise; the rows of B and of C increase.
-            Some(in_order) => unsafe { in_order.fill(device.stream(), o, c) },
+            Some(in_order) => unsafe { in_order.fill(device.stream(), o, c, true) },
             // SAFETY: the caller's promise.
             None => unsafe { self.fill(device, o, c) },
         }

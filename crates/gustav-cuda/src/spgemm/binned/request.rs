@@ -51,27 +51,37 @@ pub(crate) enum Source {
     Numeric,
 }
 
-/// The parameters of `kernels/spgemm/arguments.cuh`.
+/// The parameters of `kernels/spgemm/arguments.cuh`, with C in the type of A and B.
 pub(in crate::spgemm) fn types(
     request: Request,
     dtype: DType,
     index: IndexType,
     offset: IndexType,
 ) -> Request {
+    typed(request, (dtype, dtype), (index, offset))
+}
+
+fn typed(
+    request: Request,
+    (dtype, out): (DType, DType),
+    (index, offset): (IndexType, IndexType),
+) -> Request {
     request
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("VALUE", dtype)
+        .with("OUT", out)
         .with("BINS", BINS)
         .with("NARROW", NARROW)
         .with("CUT_WIDTH", CUT_WIDTH)
 }
 
-/// A file with its parameters.
+/// A file with its parameters: the types of values of A and B and of C, and of their indices and
+/// offsets.
 pub(crate) fn request(
     file: Source,
-    dtype: DType,
-    (index, offset): (IndexType, IndexType),
+    values: (DType, DType),
+    indices: (IndexType, IndexType),
     semiring: SemiringKind,
     config: Config,
     limits: Limits,
@@ -95,8 +105,8 @@ pub(crate) fn request(
         }
     };
     // Only the numeric phase knows values.
-    let dtype = if file == Source::Numeric { dtype } else { DType::F32 };
-    let request = types(request, dtype, index, offset).with("TINY", TINY);
+    let values = if file == Source::Numeric { values } else { (DType::F32, DType::F32) };
+    let request = typed(request, values, indices).with("TINY", TINY);
     // A sum and a bit, rounded up.
     let bytes = limits.sum as u32 + 1;
     match file {
