@@ -171,6 +171,8 @@ impl<'a, T: Value> Entry<'a, T> {
             record.reuse_ms = engine.reuse_ms().unwrap_or(None);
             record.hot_ms = engine.hot_ms().unwrap_or(None);
             record.convert_ms = engine.convert_ms().unwrap_or(None);
+            let memory = engine.memory().unwrap_or(None);
+            (record.peak_memory, record.memory_bar) = (memory.map(|m| m[0]), memory.map(|m| m[1]));
         }
         self.record
     }

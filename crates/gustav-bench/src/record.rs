@@ -96,6 +96,12 @@ pub struct Record {
     /// Median time of the products in one run of a program, whose whole time is `execute_ms`.
     #[serde(default)]
     pub product_ms: Option<f64>,
+    /// Most bytes of a GPU's memory in use during an SpGEMM, operands and C included.
+    #[serde(default)]
+    pub peak_memory: Option<u64>,
+    /// Bytes of the operands and twice those of C, which `peak_memory` should not pass.
+    #[serde(default)]
+    pub memory_bar: Option<u64>,
     /// Rounds in which this engine took its turn.
     pub rounds: usize,
     /// Executions timed in each of its turns; the median of a turn is one sample.
@@ -168,6 +174,8 @@ impl Record {
             upper_ms: None,
             reuse_ms: None,
             product_ms: None,
+            peak_memory: None,
+            memory_bar: None,
             rounds: 0,
             repeats: 0,
             best_peer: None,
@@ -398,6 +406,8 @@ pub(crate) mod tests {
             upper_ms: None,
             reuse_ms: None,
             product_ms: None,
+            peak_memory: None,
+            memory_bar: None,
             rounds: 15,
             repeats: 1,
             best_peer: None,

@@ -14,13 +14,11 @@ use crate::Profile;
 use crate::driver::{Checked, describe};
 use crate::jit::{Jit, Request};
 use crate::kernel::{Kernel, Module};
+use crate::pool::keep_freed_memory;
 use crate::stream::Stream;
 
 // The oldest driver whose entry points this crate is bound to.
 const OLDEST_DRIVER: i32 = 12_000;
-
-// Part of the device's memory that its pool keeps when it is freed.
-const KEPT_PART: u64 = 16;
 
 /// A CUDA device. Clones are the same device.
 #[derive(Clone)]
@@ -278,21 +276,6 @@ impl PartialEq for Device {
     /// Whether both are the same chip, so that one can read the other's memory.
     fn eq(&self, other: &Self) -> bool {
         self.inner.context == other.inner.context
-    }
-}
-
-/// Lets the device's pool keep some freed memory over synchronisations, so that making a plan does
-/// not map memory anew.
-fn keep_freed_memory(device: sys::CUdevice) -> std::result::Result<(), DriverError> {
-    let mut pool = std::ptr::null_mut();
-    let mut total = 0usize;
-    let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    // SAFETY: the device exists, and the attribute is a 64-bit number.
-    unsafe {
-        sys::cuDeviceTotalMem_v2(&mut total, device).result()?;
-        let mut kept = total as u64 / KEPT_PART;
-        sys::cuDeviceGetDefaultMemPool(&mut pool, device).result()?;
-        sys::cuMemPoolSetAttribute(pool, threshold, std::ptr::from_mut(&mut kept).cast()).result()
     }
 }
 

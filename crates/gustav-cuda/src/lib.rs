@@ -23,6 +23,7 @@ mod kernel;
 pub mod matrix;
 pub mod memory;
 pub mod pinned;
+mod pool;
 pub mod probe;
 pub mod profile;
 mod scan;

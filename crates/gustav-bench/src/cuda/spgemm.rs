@@ -172,6 +172,19 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
         Ok(quantile(&times, 0.5))
     }
 
+    fn memory(&mut self) -> Result<Option<[u64; 2]>> {
+        let bytes = |m: &DeviceCsr<T>| {
+            (m.offsets().bytes() + m.indices().bytes() + m.values().bytes()) as u64
+        };
+        let operands = bytes(&self.on.a) + self.on.b.as_ref().map_or(0, bytes);
+        let device = &self.gpu.device;
+        // What other engines hold meanwhile is none of this one's.
+        let before = device.reset_peak_memory()?;
+        let c = self.execute()?.1;
+        let most = device.peak_memory()?.saturating_sub(before) + operands;
+        Ok(Some([most, operands + 2 * bytes(&c)]))
+    }
+
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
         let c = self.execute()?.1.download()?;
         crate::engine::sparse_rows(c.view(), rows)

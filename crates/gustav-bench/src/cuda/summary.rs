@@ -41,6 +41,7 @@ pub(crate) fn summary(records: &[Record]) -> String {
     algorithms(&mut out, records);
     super::orders::orders(&mut out, records);
     limits(&mut out, &auto);
+    memory(&mut out, records, &auto);
     plans(&mut out, records, &auto);
     chosen(&mut out, records, &auto);
     threshold(&mut out, records);
@@ -110,6 +111,35 @@ fn limits(out: &mut String, auto: &[Comparison<'_>]) {
         line(out, &format!("{title} floor"), &of(|r| r.floor_ms, |r| r.execute_ms), "");
         line(out, &format!("{title} floor, hot"), &of(|r| r.floor_ms, |r| r.hot_ms), "");
         line(out, &format!("{title} gather"), &of(|r| r.gather_ms, |r| r.execute_ms), "");
+    }
+}
+
+/// Peak memory over what an SpGEMM is allowed, of auto and of the peers; the worst is the largest.
+fn memory(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
+    let part = |r: &Record| Some(r.peak_memory? as f64 / r.memory_bar? as f64);
+    if !auto.iter().any(|c| part(c.ours).is_some()) {
+        return;
+    }
+    let title = "Peak memory over the operands' and twice C's";
+    let _ = writeln!(out, "\n{title}\n{:<30} cases  geomean   worst  above 1", "");
+    let mut line = |title: &str, parts: &[f64], note: &str| {
+        let Some(Ratios { count, geomean, best: worst, lost, .. }) = Ratios::of(parts) else {
+            return;
+        };
+        let above = 100.0 * (1.0 - lost);
+        let _ =
+            writeln!(out, "{title:<30} {count:>5} {geomean:>8.2} {worst:>7.2} {above:>7.0}%{note}");
+    };
+    for ((operation, dtype, n), own) in groups(auto) {
+        let worst = own.iter().filter_map(|c| Some((part(c.ours)?, c.ours)));
+        let worst = worst.max_by(|a, b| a.0.total_cmp(&b.0));
+        let note = worst.map_or_else(String::new, |(_, r)| format!("  {}", r.case.matrix));
+        let parts: Vec<_> = own.iter().filter_map(|c| part(c.ours)).collect();
+        line(&format!("{operation} {dtype} n={n}"), &parts, &note);
+    }
+    for peer in PEERS {
+        let own = records.iter().filter(|r| r.engine == peer);
+        line(peer, &own.filter_map(part).collect::<Vec<_>>(), "");
     }
 }
 
@@ -234,6 +264,26 @@ mod tests {
         let text = summary(&records);
         let said = "right on 67% with the threshold 9.35, on 100% with 40.00";
         assert!(text.contains(said), "{text}");
+    }
+
+    #[test]
+    fn the_worst_peak_of_memory_is_named() {
+        let of = |engine: &str, matrix: &str, peak: u64| {
+            let record = on_gpu(engine, if engine == "gustav" { "auto" } else { "default" }, 1.0);
+            let case = crate::Case { matrix: matrix.into(), ..record.case };
+            Record { peak_memory: Some(peak), memory_bar: Some(100), case, ..record }
+        };
+        let records = [
+            of("gustav", "small", 50),
+            of("gustav", "large", 120),
+            of("cusparse-alg1", "small", 400),
+        ];
+        let text = summary(&records);
+        let line = text.lines().find(|l| l.ends_with("large")).expect("a line");
+        assert!(line.contains("1.20") && line.contains("50%"), "{text}");
+        let peer = text.lines().find(|l| l.contains("4.00")).expect("the peer's line");
+        assert!(peer.starts_with("cusparse-alg1") && peer.contains("100%"), "{text}");
+        assert!(!summary(&[on_gpu("gustav", "auto", 1.0)]).contains("Peak memory"));
     }
 
     #[test]

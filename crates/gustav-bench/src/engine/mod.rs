@@ -82,6 +82,11 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     fn convert_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
+    /// Most bytes of memory in use during an execution, operands and result included, and the bytes
+    /// of the operands and twice the result, where the engine knows them.
+    fn memory(&mut self) -> Result<Option<[u64; 2]>> {
+        Ok(None)
+    }
     /// One more execution from a poisoned C, and its `rows` (all when `None`).
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
 }

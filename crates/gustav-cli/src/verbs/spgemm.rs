@@ -5,7 +5,7 @@ use gustav::io::WriteOptions;
 use gustav::{CpuScalar, Csr, Device, Error, Index, Operation, Problem, Scalar, SpgemmPlan};
 use gustav_testkit::oracle;
 
-use crate::args::{Choice, Running, Telling, Types};
+use crate::args::{AlgorithmArg, Choice, Running, Telling, Types};
 use crate::cuda::Pair;
 use crate::failure::{Failure, Result};
 use crate::measure;
@@ -44,6 +44,12 @@ pub struct Args {
 /// Multiplies and tells.
 pub fn run(args: &Args) -> Result {
     args.running.check(Content::Sparse, args.types.dtype)?;
+    if args.mask.is_some() && args.choice.algorithm == AlgorithmArg::All {
+        return Err(Failure::Request(
+            "algorithm: all is not valid with --mask, which one algorithm computes; leave it out"
+                .into(),
+        ));
+    }
     let device = args.choice.device()?;
     with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
         let operands = device.threads().run(|| Operands::<T, I, O>::read(args))?;
