@@ -105,15 +105,13 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
         let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
         let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted);
         let device = settings.device()?;
-        if device.is_cuda() {
-            if drop_zeros {
-                return Err(Error::Unsupported {
-                    problem: problem.to_string(),
-                    backend: device.name().into(),
-                    reason: "entries of zero stay there".into(),
-                    nearest: "cpu, or drop_zeros(false)".into(),
-                });
-            }
+        if device.is_cuda() && drop_zeros {
+            return Err(Error::Unsupported {
+                problem: problem.to_string(),
+                backend: device.name().into(),
+                reason: "entries of zero stay there".into(),
+                nearest: "cpu, or drop_zeros(false)".into(),
+            });
         }
         let (semiring, alpha) = (settings.semiring, settings.alpha);
         if device.is_cuda() || (added.is_some() && mask.is_some()) {
