@@ -264,6 +264,19 @@ mod tests {
     }
 
     #[test]
+    fn the_quickest_products_have_the_shortest_segments() {
+        let lone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
+        let circuit = [1, 2, 3, 4, 4, 5, 6, 30];
+        let cut = |dtype, times| {
+            let way = way_of(dtype, &circuit, times, 128, lone);
+            (way.algorithm, way.share, way.threads, way.longest)
+        };
+        assert_eq!(cut(DType::F32, 2_000), (Algorithm::Segmented, 1, 640, Some(32)));
+        assert_eq!(cut(DType::F16, 2_000), (Algorithm::Segmented, 2, 1024, Some(32)));
+        assert_eq!(cut(DType::F32, 4_000).3, Some(64));
+    }
+
+    #[test]
     fn quick_products_of_uneven_16_bit_rows_are_cut() {
         let lone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
         let mut lengths = vec![1; 20_000];

@@ -32,6 +32,10 @@ const MILD_CUT: u32 = 512;
 const CUT: f64 = 1.68;
 /// More of them where loads are in long flights.
 const SPEED: f64 = 2.0;
+/// The quickest products wait for their longest segment: what this length would do for, and up to which,
+/// where one or two sub-groups take it in long flights; the second for 16-bit values.
+const SHORTEST: u32 = 32;
+const SHORT: (f64, f64) = (38.0, 42.0);
 /// Rows up to this many times the mean stay whole where there are many.
 const ORDINARY: f64 = 0.81;
 /// Rows of thousands of nonzeros are cut at this.
@@ -217,7 +221,7 @@ impl<'a> Facts<'a> {
         }
         let quick = self.microseconds < QUICK;
         match share {
-            1 if quick => 2,
+            1 if quick || self.long && self.brief && self.vectors <= 16.0 => 2,
             2 if self.long && self.vectors <= 16.0 => 4,
             share => share,
         }
@@ -251,10 +255,16 @@ impl<'a> Facts<'a> {
     fn in_flight(&self, share: u32) -> u32 {
         let light = match share {
             1 => self.mean >= PLAIN && !self.long,
-            2 => !self.long,
+            2 => !self.long || self.vectors <= 16.0,
             _ => self.cut != Cut::Starved,
         };
         if self.slow_sums && self.vectors >= 16.0 && light { 2 } else { 4 }
+    }
+
+    /// Whether sub-groups share cut rows of 16-bit values, of which a few at once leave registers for
+    /// more threads.
+    fn short_flights(&self, share: u32) -> bool {
+        self.slow_sums && self.cut == Cut::Timed && share > 1 && self.in_flight(share) == 2
     }
 
     /// Whether whole long rows fill the chip by themselves, so that loads of warps hide each other.
@@ -292,12 +302,18 @@ impl<'a> Facts<'a> {
             Cut::Timed if self.shared_by_warps(share) => SHARED_CUT,
             Cut::Timed if self.has_hubs() => HUB_CUT,
             Cut::Timed => {
-                let speed = if flights { SPEED } else { 1.0 } * f64::from(share);
+                let speed = match flights {
+                    true if self.long && self.short_flights(share) => 1.0,
+                    true => SPEED,
+                    false => 1.0,
+                } * f64::from(share);
                 let many = self.segments().0 * self.lanes > 0.2 * self.full;
                 let ordinary = if many { ORDINARY * self.mean } else { 0.0 };
                 let most = if flights || self.wide { 1024 } else { 256 };
-                let cut = self.microseconds * CUT * speed;
-                nearest_power(cut.max(ordinary)).clamp(64, most)
+                let cut = (self.microseconds * CUT * speed).max(ordinary);
+                let short = if self.slow_sums { SHORT.1 } else { SHORT.0 };
+                let least = if flights && share <= 2 && cut < short { SHORTEST } else { 64 };
+                nearest_power(cut).clamp(least, most)
             }
         }
     }
@@ -361,7 +377,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         tiles: if lines { 1 } else { 2 },
         threads: match (flights, wide) {
             // Sub-groups of few lanes hold many tiles, and wide values fill registers.
-            (true, _) if facts.shared_by_warps(share) => 1024,
+            (true, _) if facts.shared_by_warps(share) || facts.short_flights(share) => 1024,
             (true, _) if wide || crowded => 384,
             (true, _) => 640,
             // Wide values need more registers, but where a warp is all there is of a row.
