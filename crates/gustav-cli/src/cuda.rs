@@ -1,12 +1,18 @@
 //! Products on a GPU: operands move there once, executions are timed by the GPU's clock.
 
+use std::ops::ControlFlow;
+
+use gustav::cuda::spgemm::tiled::{Progress, Tiling};
 use gustav::cuda::{DeviceCsr, DeviceDense, Probe, SpmmPlan, SpmvPlan, Stream};
 use gustav::{
-    Csr, CsrView, Dense, DenseView, Device, Explanation, Index, Operation, Problem, Scalar,
+    Algorithm, Chooser, Csr, CsrView, Dense, DenseView, Device, Explanation, Index, Operation,
+    Problem, Scalar,
 };
 
-use crate::failure::Result;
+use crate::args::Telling;
+use crate::failure::{Failure, Result};
 use crate::measure::{self, Timing};
+use crate::output;
 
 /// Operands in a GPU's memory.
 pub struct Resident<T: Scalar, I: Index, O: Index> {
@@ -25,7 +31,7 @@ pub struct Run {
     pub explanation: Explanation,
     /// Milliseconds of planning, with kernels compiled beforehand.
     pub plan_ms: f64,
-    /// Milliseconds of moving the operands to the GPU and C back.
+    /// Milliseconds of moving the operands to the GPU and C back, apart from executing.
     pub transfer_ms: f64,
     /// Milliseconds of executing, each time with cold caches.
     pub timing: Timing,
@@ -113,6 +119,41 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
         };
         Ok(Run { explanation, plan_ms, transfer_ms: *upload_ms + download_ms, timing })
     }
+}
+
+/// Multiplies matrices in host memory in as many tiles as the memory of `device` asks for, telling
+/// how far it is. Moving tiles there and back is part of an execution.
+///
+/// # Errors
+/// When the algorithm refuses `problem`, not even one row times one column fits, or the GPU fails.
+pub fn in_tiles<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    (a, alpha, b): (&Csr<T, I, O>, T::Accum, &Csr<T, I, O>),
+    problem: &Problem,
+    repeat: Option<usize>,
+    telling: Telling,
+) -> Result<(Run, Csr<T, I, O>)> {
+    let device = device.clone().choose(Chooser::Named(Algorithm::Tiled));
+    let (plan, plan_ms) = measure::once(|| Ok(device.plan_spgemm(a, b, problem)?))?;
+    let mut product = None;
+    let timing = measure::repeat(repeat, &mut || {
+        // The product before this one gives its memory back first.
+        product = None;
+        let bar = output::bar(telling, "multiplying tiles");
+        let mut told = |progress: Progress| {
+            bar.set_length(progress.tiles as u64);
+            bar.set_position(progress.done as u64);
+            ControlFlow::Continue(())
+        };
+        let tiling = Tiling { progress: Some(&mut told), ..Tiling::default() };
+        let run = || Ok(device.spgemm_tiled(a, alpha, b, problem, tiling)?);
+        let (c, ms) = measure::once(run)?;
+        bar.finish_and_clear();
+        product = Some(c);
+        Ok(ms)
+    })?;
+    let c = product.ok_or_else(|| Failure::Request("no product was computed".into()))?;
+    Ok((Run { explanation: plan.explain().clone(), plan_ms, transfer_ms: 0.0, timing }, c))
 }
 
 /// Two sparse operands in a GPU's memory.

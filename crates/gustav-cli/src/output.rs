@@ -86,6 +86,17 @@ pub fn spinner(telling: Telling, message: &'static str) -> indicatif::ProgressBa
     bar
 }
 
+/// A bar with `message` on standard error that fills part by part, drawn from the second part on;
+/// nothing unless that is a terminal.
+pub fn bar(telling: Telling, message: &'static str) -> indicatif::ProgressBar {
+    if telling.quiet || !std::io::stderr().is_terminal() {
+        return indicatif::ProgressBar::hidden();
+    }
+    let style = indicatif::ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len}, {eta}");
+    let bar = indicatif::ProgressBar::no_length().with_message(message);
+    style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
+}
+
 fn refused(path: &Path, source: std::io::Error) -> Failure {
     Failure::Library(gustav::Error::Io { path: path.into(), action: "write", source })
 }

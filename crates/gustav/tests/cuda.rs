@@ -3,7 +3,7 @@
 use gustav::cuda::{DeviceBuffer, DeviceDense};
 use gustav::{
     Algorithm, Chooser, Csr, Dense, Device, Error, Layout, MinPlus, PlusTimes, Problem, Scalar,
-    SemiringKind, Spgemm, Spmm, Spmv,
+    SemiringKind, Spgemm, Spmm, Spmv, f16,
 };
 use gustav_testkit::oracle;
 
@@ -122,6 +122,9 @@ fn products_under_a_mask_and_added_to() {
     assert_eq!(plan.algorithm(), Algorithm::Masked);
     let c = plan.execute(&on_a, 1.0, &on_a, &stream).expect("C").download().expect("C");
     assert!(masked.verify(c.view()).expect("shapes fit").ok);
+    let half = Csr::<f16>::new(1, 1, vec![0, 1], vec![0], vec![f16::from_f32(0.1)]).expect("A");
+    let c = Spgemm::new(&half, &half).device(gpu.clone()).run_as::<f32>().expect("C");
+    assert_eq!(c, Spgemm::new(&half, &half).run_as::<f32>().expect("C"));
     let refused = plan.execute_add(&on_a, 1.0, &on_a, 1.0, &on_mask, &stream);
     assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
 }

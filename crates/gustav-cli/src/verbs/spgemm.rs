@@ -2,11 +2,14 @@
 
 use gustav::cuda::intermediate_products;
 use gustav::io::WriteOptions;
-use gustav::{CpuScalar, Csr, Device, Error, Index, Operation, Problem, Scalar, SpgemmPlan};
+use gustav::{
+    Algorithm, Chooser, CpuScalar, Csr, Device, Error, Index, Operation, Problem, Scalar,
+    SpgemmPlan,
+};
 use gustav_testkit::oracle;
 
 use crate::args::{AlgorithmArg, Choice, Running, Telling, Types};
-use crate::cuda::Pair;
+use crate::cuda::{Pair, Run, in_tiles};
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::{self, Content};
@@ -146,12 +149,11 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             .calls(running.calls());
         let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
 
-        let resident =
-            device.is_cuda().then(|| Pair::new(device, a, b, self.mask.as_ref())).transpose()?;
+        let resident = self.resident(device, args.telling)?;
         let mut product: Option<(Csr<T, I, O>, u64)> = None;
         let mut trial = |device: &Device| -> Result<Trial> {
-            let mut run = if let Some(pair) = &resident {
-                let (run, c) = pair.run(device, &problem, alpha, running.repeat)?;
+            let mut run = if device.is_cuda() {
+                let (run, c) = self.on_gpu(resident.as_ref(), device, &problem, alpha, args)?;
                 let products = intermediate_products(&a.view(), &b.view(), problem.transpose_a);
                 product = Some((c, products));
                 Trial::of(run)
@@ -214,5 +216,48 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             norm,
         };
         told.tell(args.telling)
+    }
+
+    /// The operands in the memory of a GPU, unless they are multiplied in tiles.
+    fn resident(&self, device: &Device, telling: Telling) -> Result<Option<Pair<T, I, O>>> {
+        let tiled = device.chooser() == Chooser::Named(Algorithm::Tiled) && self.mask.is_none();
+        if tiled || !device.is_cuda() {
+            return Ok(None);
+        }
+        match Pair::new(device, &self.a, self.b(), self.mask.as_ref()) {
+            Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
+                output::note(telling, &format!("no room on {device} for {what}: in tiles"));
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// Whether what does not fit on `device` may be computed in tiles.
+    fn may_tile(&self, device: &Device) -> bool {
+        device.chooser() == Chooser::Auto && self.mask.is_none()
+    }
+
+    /// The product on a GPU: of operands there, or in tiles where that is asked for or memory does
+    /// not suffice.
+    fn on_gpu(
+        &self,
+        resident: Option<&Pair<T, I, O>>,
+        device: &Device,
+        problem: &Problem,
+        alpha: T::Accum,
+        args: &Args,
+    ) -> Result<(Run, Csr<T, I, O>)> {
+        let repeat = args.running.repeat;
+        if let Some(pair) = resident {
+            match pair.run(device, problem, alpha, repeat) {
+                Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
+                    let why = format!("no room on {device} for {what}: in tiles");
+                    output::note(args.telling, &why);
+                }
+                other => return other,
+            }
+        }
+        in_tiles(device, (&self.a, alpha, self.b()), problem, repeat, args.telling)
     }
 }

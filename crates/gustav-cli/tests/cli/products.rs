@@ -170,6 +170,33 @@ fn spgemm_without_b_says_what_it_multiplies() {
 }
 
 #[test]
+fn spgemm_under_a_mask() {
+    let folder = Folder::new();
+    folder.write("s.mtx", SYMMETRIC);
+    for types in ["--dtype f32", "--dtype i64 --index u64", "--dtype f64 --semiring min-plus"] {
+        let mask = "gen:uniform:300x300,20";
+        let line = format!("spgemm gen:rmat:8,9 {types} --mask gen:uniform:256x256,9");
+        let report = folder.json(&format!("{line} --verify --json --repeat 1"));
+        assert_eq!((&report["verified"], &report["algorithm"]), (&true.into(), &"masked".into()));
+        let whole = folder.json(&format!("spgemm gen:rmat:8,9 {types} --json --repeat 1"));
+        assert_eq!(report["products"], whole["products"]);
+        assert!(report["nnz_c"].as_u64() < whole["nnz_c"].as_u64(), "{report}");
+        let run = folder.run(&format!("spgemm gen:rmat:8,9 {types} --mask {mask}"));
+        assert_eq!(run.status, 2, "{run:?}");
+        assert!(run.stderr.contains("a mask of 256 x 256"), "{run:?}");
+    }
+    let run = folder.run("spgemm s.mtx --mask s.mtx");
+    assert!(run.stdout.contains("C⟨M⟩ = A·A"), "{run:?}");
+    for (options, word) in
+        [("--algorithm all", "leave it out"), ("--algorithm gustavson", "masked")]
+    {
+        let run = folder.run(&format!("spgemm s.mtx --mask s.mtx {options}"));
+        assert_eq!(run.status, 2, "{run:?}");
+        assert!(run.stderr.contains(word), "{run:?}");
+    }
+}
+
+#[test]
 fn sizes_of_nothing_work() {
     let folder = Folder::new();
     let header = "%%MatrixMarket matrix coordinate real general\n";

@@ -291,6 +291,21 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
     }
 }
 
+/// C = α·op(A)·B with values of type `U`, [`Problem::output`], of operands that are moved to the GPU.
+pub(crate) fn spgemm_as<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>>(
+    device: &Device,
+    a: &CsrView<'_, T, I, O>,
+    alpha: T::Accum,
+    b: &CsrView<'_, T, I, O>,
+    problem: &Problem,
+) -> Result<Csr<U, I, O>> {
+    let cuda = device.cuda_device()?;
+    let (a, b) = (DeviceCsr::upload(cuda, a)?, DeviceCsr::upload(cuda, b)?);
+    let options = spgemm::Options { chooser: device.chooser(), ..spgemm::Options::default() };
+    let mut plan = spgemm::SpgemmPlan::<T, I, O, U>::with_output(&a, &b, problem, &options)?;
+    plan.execute(&a, alpha, &b, cuda.stream())?.download()
+}
+
 /// Intermediate products of op(A)·B: its multiplications. Rows that B lacks count as empty.
 pub fn intermediate_products<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,

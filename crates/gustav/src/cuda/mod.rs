@@ -36,7 +36,7 @@ pub use gustav_cuda::{
 };
 pub use gustav_cuda::{spgemm, spmm, spmv};
 pub use host::intermediate_products;
-pub(crate) use host::{HostSpgemm, HostSpmm, HostSpmv};
+pub(crate) use host::{HostSpgemm, HostSpmm, HostSpmv, spgemm_as};
 pub use pipeline::PipelinePlan;
 pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
 pub use upload::Upload;

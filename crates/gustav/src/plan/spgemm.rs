@@ -258,7 +258,7 @@ pub(crate) fn tune<T: Scalar, I: Index, O: Index>(
     b: CsrView<'_, T, I, O>,
     problem: &Problem,
 ) -> Result<(gustav_cpu::Options, Told)> {
-    let problem = problem.clone().semiring(SemiringKind::PlusTimes);
+    let problem = problem.clone().semiring(SemiringKind::PlusTimes).output(problem.dtype);
     autotuned(problem.operation, device.options(), |options| {
         let mut plan = gustav_cpu::SpgemmPlan::new(a, b, &problem, options)?;
         median_seconds(|| plan.execute(PlusTimes, a, T::one().to_accum(), b).map(drop))

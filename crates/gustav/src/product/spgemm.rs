@@ -1,11 +1,13 @@
 //! Sparse × sparse.
 
 use gustav_core::{Csr, CsrView, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring};
-use gustav_cpu::spgemm::{masked, multiply};
+use gustav_cpu::spgemm::{masked, multiply, multiply_as};
 use gustav_cpu::{Options, SpgemmPlan};
 use gustav_plan::Chooser;
 
 use super::{Settings, setters};
+use crate::Device;
+use crate::cuda::spgemm_as;
 use crate::plan::tune_spgemm as tune;
 
 /// C = A·B with the best device and algorithm; rows of C are sorted.
@@ -105,14 +107,7 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
         let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
         let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted);
         let device = settings.device()?;
-        if device.is_cuda() && drop_zeros {
-            return Err(Error::Unsupported {
-                problem: problem.to_string(),
-                backend: device.name().into(),
-                reason: "entries of zero stay there".into(),
-                nearest: "cpu, or drop_zeros(false)".into(),
-            });
-        }
+        keeps_zeros(&device, drop_zeros, &problem)?;
         let (semiring, alpha) = (settings.semiring, settings.alpha);
         if device.is_cuda() || (added.is_some() && mask.is_some()) {
             let mut plan = match mask {
@@ -129,16 +124,76 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
             let options = Options { drop_zeros, ..device.options().clone() };
             return masked::multiply(semiring, a, alpha, b, mask, &problem, &options);
         }
-        device.offers(&problem)?;
-        let options = match device.chooser() {
-            Chooser::Autotune => tune(&device, a, b, &problem)?.0,
-            _ => device.options().clone(),
-        };
-        let options = Options { drop_zeros, ..options };
+        let options = Options { drop_zeros, ..options(&device, a, b, &problem)? };
         match added {
             None => multiply(semiring, a, alpha, b, &problem, &options),
             Some((beta, d)) => SpgemmPlan::new(a, b, &problem, &options)?
                 .execute_add(semiring, a, alpha, b, beta, d),
         }
+    }
+
+    /// C = α·op(A)·B with values of another type than those of A and B: for f16 and bf16 that of
+    /// their sums, f32.
+    ///
+    /// ```
+    /// use gustav::{Csr, Spgemm, f16};
+    ///
+    /// let third = f16::from_f32(1.0 / 3.0);
+    /// let a = Csr::<f16>::new(1, 1, vec![0, 1], vec![0], vec![third])?;
+    /// let c = Spgemm::new(&a, &a).run_as::<f32>()?;
+    /// assert_eq!(c.values(), [third.to_f32() * third.to_f32()]);
+    /// # Ok::<(), gustav::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Spgemm::run`], and [`gustav_core::Error::Unsupported`] for other types, under a mask and
+    /// with D.
+    pub fn run_as<U: Scalar<Accum = T::Accum>>(self) -> Result<Csr<U, I, O>> {
+        let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
+        let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted).output(U::DTYPE);
+        if mask.is_some() || added.is_some() {
+            return Err(Error::Unsupported {
+                problem: problem.to_string(),
+                backend: "a product under a mask or with D".into(),
+                reason: "C is in the type of A there".into(),
+                nearest: "run".into(),
+            });
+        }
+        let device = settings.device()?;
+        keeps_zeros(&device, drop_zeros, &problem)?;
+        let (semiring, alpha) = (settings.semiring, settings.alpha);
+        if device.is_cuda() {
+            device.offers(&problem)?;
+            return spgemm_as(&device, &a, alpha, &b, &problem);
+        }
+        let options = Options { drop_zeros, ..options(&device, a, b, &problem)? };
+        multiply_as(semiring, a, alpha, b, &problem, &options)
+    }
+}
+
+/// Entries of zero are dropped on the CPU alone.
+fn keeps_zeros(device: &Device, drop_zeros: bool, problem: &Problem) -> Result<()> {
+    if !drop_zeros || !device.is_cuda() {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        problem: problem.to_string(),
+        backend: device.name().into(),
+        reason: "entries of zero stay there".into(),
+        nearest: "cpu, or drop_zeros(false)".into(),
+    })
+}
+
+/// The options of the CPU for one call.
+fn options<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    a: CsrView<'_, T, I, O>,
+    b: CsrView<'_, T, I, O>,
+    problem: &Problem,
+) -> Result<Options> {
+    device.offers(problem)?;
+    match device.chooser() {
+        Chooser::Autotune => Ok(tune(device, a, b, problem)?.0),
+        _ => Ok(device.options().clone()),
     }
 }
