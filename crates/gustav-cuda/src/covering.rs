@@ -33,7 +33,12 @@ fn steps(dtype: DType, semiring: SemiringKind, turn: usize) -> u8 {
     if may { (turn / 2 % 8) as u8 } else { 0 }
 }
 
-fn types(dtype: DType, semiring: SemiringKind, turn: usize) -> Types {
+/// All tiles are full, or all but one, or none is.
+fn whole(tiles: u32, turn: usize) -> u32 {
+    if turn >> 2 & 1 == 1 { tiles } else { (tiles - 1) * (turn & 1) as u32 }
+}
+
+fn types(dtype: DType, semiring: SemiringKind, tiles: u32, turn: usize) -> Types {
     let bit = |k: usize| turn >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
     let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
@@ -45,7 +50,7 @@ fn types(dtype: DType, semiring: SemiringKind, turn: usize) -> Types {
         semiring,
         stride: index(bit(4)),
         position: index(bit(3)),
-        exact: bit(2),
+        whole: whole(tiles, turn),
         wide_a: !bit(0),
         steps: steps(dtype, semiring, turn),
     }
@@ -63,7 +68,7 @@ fn even_shares(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
         block: 64,
         resident: 384,
     };
-    even_shares::Variant { config, types: types(dtype, semiring, turn) }.request()
+    even_shares::Variant { config, types: types(dtype, semiring, tiles, turn) }.request()
 }
 
 fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
@@ -86,7 +91,7 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
             block: 128,
             resident: 384,
         },
-        types: types(dtype, semiring, turn),
+        types: types(dtype, semiring, tiles, turn),
         ordered: !bit(1) && bit(0),
     }
     .request()
@@ -118,7 +123,7 @@ fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] 
         position: offset,
         semiring,
         stride: index,
-        exact: bit(2),
+        whole: whole(tiles, turn),
         steps: steps(dtype, semiring, turn),
     };
     let blocks = RowBlocks::request(index, offset, word, offset, config.rows, lanes);

@@ -33,12 +33,12 @@ struct Row {
 };
 
 // The part that `share` has of the row `row`, and where its parts meet.
-__device__ __forceinline__ void meet_row(const Operands &args, u64 share, u64 row, u64 column,
-                                         u64 panel) {
+__device__ __forceinline__ void meet_row(const Operands &args, u64 share, u64 row,
+                                         const Span &span, u64 panel) {
     const u64 begin = ((u64)__ldg(args.offsets + row) + row) >> WORK_BITS;
     const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) >> WORK_BITS;
     const Parts parts = {row, 2 * begin + 1, 2 * begin, 2, (u32)(end - begin + 1)};
-    meet(args, parts, (u32)(share - begin), column, 0, panel);
+    meet(args, parts, (u32)(share - begin), span, 0, panel);
 }
 
 // One share in one panel; `first` is its first row.
@@ -50,6 +50,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
     const Position start = __ldg(args.offsets + first);
     const bool begun = start + first < from;  // in a share before
     const Position entry = begun ? from - first - 1 : start;
+    const Span span(args.columns, column);
     const Value *b = args.b + column;
 
     Accum sum[TILES][VECTOR];
@@ -67,8 +68,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
     const auto aside = [&](u64 slot) {
 #pragma unroll
         for (int k = 0; k < TILES; ++k)
-            if (EXACT || column + k * LANES * VECTOR < args.columns)
-                put_aside(args, slot, column + k * LANES * VECTOR, sum[k]);
+            if (span.has(k)) put_aside(args, slot, span.at(k), sum[k]);
     };
     // Closes the rows that end before nonzero `z`.
     const auto close_before = [&](Position z) {
@@ -78,9 +78,8 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
             } else {
 #pragma unroll
                 for (int k = 0; k < TILES; ++k)
-                    if (EXACT || column + k * LANES * VECTOR < args.columns)
-                        finish_row<Ring, STEPS>(args, sum[k], (u64)row.at,
-                                                column + k * LANES * VECTOR);
+                    if (span.has(k))
+                        finish_row<Ring, STEPS>(args, sum[k], (u64)row.at, span.at(k));
             }
             clear(sum);
             ++row.at;
@@ -101,7 +100,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
         chunk.to = last <= position ? 0 : last - position < CHUNK ? (int)(last - position) : CHUNK;
         if (position + CHUNK < last) next = load_chunk(args, entry, last, position + CHUNK);
         Rows b_rows;
-        load_rows(args, b, column, chunk, b_rows);
+        load_rows(args, b, span, chunk, b_rows);
         if (chunk.to == CHUNK && row.last >= position + CHUNK) {
 #pragma unroll
             for (int u = 0; u < CHUNK; ++u)
@@ -122,7 +121,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
 #pragma unroll 1
     for (int end = 0; end < 2; ++end)
         if (end == 0 ? begun : goes_on)
-            meet_row(args, share, end == 0 ? first : row.at, column, panel);
+            meet_row(args, share, end == 0 ? first : row.at, span, panel);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)

@@ -11,6 +11,7 @@
 // every run.
 #pragma once
 #include "common/epilogue.cuh"
+#include "tile/span.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -27,13 +28,14 @@ constexpr int LANES = GUSTAV_LANES;
 constexpr int TILES = GUSTAV_TILES;
 constexpr int SHARE = GUSTAV_SHARE;
 constexpr int CHUNK = GUSTAV_CHUNK;
-constexpr bool EXACT = GUSTAV_EXACT;
+constexpr int WHOLE = GUSTAV_WHOLE;  // tiles of which no lane lacks columns
 constexpr bool WIDE_A = GUSTAV_WIDE_A;
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
 constexpr int GROUP = LANES * SHARE;
 constexpr int PANEL = LANES * TILES * VECTOR;
+using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 static_assert(GROUP <= 32 && 32 % GROUP == 0 && BLOCK % 32 == 0, "a group lies in one warp");
 static_assert((CHUNK & (CHUNK - 1)) == 0, "chunks are aligned by a mask");
 
@@ -100,7 +102,8 @@ __device__ __forceinline__ Chunk load_chunk(const Operands &args, Position first
     return chunk;
 }
 
-__device__ __forceinline__ void load_rows(const Operands &args, const Value *b, u64 column,
+// `b` is at the span's column.
+__device__ __forceinline__ void load_rows(const Operands &args, const Value *b, const Span &span,
                                           const Chunk &chunk, Rows &row) {
 #pragma unroll
     for (int u = 0; u < CHUNK; ++u) {
@@ -108,7 +111,7 @@ __device__ __forceinline__ void load_rows(const Operands &args, const Value *b, 
         const Value *from = b + (u64)(Stride)chunk.column.at[u] * (Stride)args.ldb;
 #pragma unroll
         for (int k = 0; k < TILES; ++k)
-            if (EXACT || column + k * LANES * VECTOR < args.columns)
+            if (span.has(k))
                 row[u][k] = tile::load<Value, VECTOR>(from + k * LANES * VECTOR);
     }
 }
@@ -168,8 +171,8 @@ constexpr int LEVELS = 6;
 // Slots read at once: one where registers are few, and other work hides the wait.
 constexpr int MEETING = CHUNK > 2 ? 4 : 1;
 
-__device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u32 part, u64 column,
-                                     int sub, u64 panel) {
+__device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u32 part,
+                                     const Span &span, int sub, u64 panel) {
     const int first_lane = threadIdx.x % 32 / GROUP * GROUP;
     const u32 group = (GROUP == 32 ? ~0u : (1u << GROUP % 32) - 1) << first_lane;
     for (int level = 0, shift = 0;; ++level, shift += FAN_BITS) {
@@ -189,8 +192,8 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
         // One tile after another: this must not cost the main loop registers.
 #pragma unroll 1
         for (int k = 0; k < TILES; ++k) {
-            const u64 j = column + k * LANES * VECTOR;
-            const bool live = EXACT || j < args.columns;
+            const u64 j = span.at(k);
+            const bool live = span.has(k);
             Accum sum[VECTOR];
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::zero();

@@ -15,6 +15,7 @@
 // Invariants: as segmented.cu.
 #include "common/epilogue.cuh"
 #include "schedule/row_blocks.cuh"
+#include "tile/span.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -33,12 +34,13 @@ constexpr int LANES = GUSTAV_LANES;
 constexpr int TILES = GUSTAV_TILES;
 constexpr int SHARE = GUSTAV_SHARE;
 constexpr int UNROLL = GUSTAV_UNROLL;
-constexpr bool EXACT = GUSTAV_EXACT;
+constexpr int WHOLE = GUSTAV_WHOLE;  // tiles of which no lane lacks columns
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
 constexpr int GROUP = LANES * SHARE;
 constexpr int PANEL = LANES * TILES * VECTOR;
+using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 static_assert(GROUP <= 32 && 32 % GROUP == 0 && BLOCK % 32 == 0, "a group lies in one warp");
 static_assert(LANES % UNROLL == 0, "a chunk is unrolled whole");
 
@@ -104,7 +106,7 @@ __device__ __forceinline__ Staged read_entry(const Arguments &args, const Header
 
 // Adds a staged chunk to the sums.
 __device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *stage, int live,
-                                          const Value *b, u64 column,
+                                          const Value *b, const Span &span,
                                           Accum (&sum)[ROWS][TILES][VECTOR]) {
 #pragma unroll 1
     for (int e = 0; e < live; e += UNROLL) {
@@ -118,7 +120,7 @@ __device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *s
                 b + (u64)(Stride)Union::column(staged[u].entry) * (Stride)args.ldb;
 #pragma unroll
             for (int k = 0; k < TILES; ++k)
-                if (EXACT || column + k * LANES * VECTOR < args.columns)
+                if (span.has(k))
                     row[u][k] = tile::load<Value, VECTOR>(from + k * LANES * VECTOR);
         }
 #pragma unroll
@@ -135,8 +137,8 @@ __device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *s
     }
 }
 
-__device__ __forceinline__ void store(const Arguments &args, u64 block, u64 column, int sub,
-                                      Accum (&sum)[ROWS][TILES][VECTOR]) {
+__device__ __forceinline__ void store(const Arguments &args, u64 block, const Span &span,
+                                      int sub, Accum (&sum)[ROWS][TILES][VECTOR]) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
@@ -147,9 +149,9 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
                 for (int v = 0; v < VECTOR; ++v)
                     sum[r][k][v] = Ring::add(sum[r][k][v],
                                              __shfl_xor_sync(~0u, sum[r][k][v], distance));
-            const u64 row = block * ROWS + r, j = column + k * LANES * VECTOR;
-            if (sub == 0 && row < args.rows && (EXACT || j < args.columns))
-                finish_row<Ring, STEPS>(args, sum[r][k], row, j);
+            const u64 row = block * ROWS + r;
+            if (sub == 0 && row < args.rows && span.has(k))
+                finish_row<Ring, STEPS>(args, sum[r][k], row, span.at(k));
         }
 }
 
@@ -157,6 +159,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
 // is read while this one is summed.
 __device__ __forceinline__ void multiply(const Arguments &args, u64 block, const Header &header,
                                          u64 column, int sub, Staged *stage) {
+    const Span span(args.columns, column);
     Accum sum[ROWS][TILES][VECTOR];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
@@ -175,9 +178,9 @@ __device__ __forceinline__ void multiply(const Arguments &args, u64 block, const
         more = __any_sync(~0u, (chunk + SHARE) * LANES < header.count);
         if (more) next = read_entry(args, header, chunk + SHARE, lane);
         const int left = (int)header.count - (int)(chunk * LANES);
-        sum_chunk(args, stage, left < LANES ? left : LANES, args.b + column, column, sum);
+        sum_chunk(args, stage, left < LANES ? left : LANES, args.b + column, span, sum);
     }
-    store(args, block, column, sub, sum);
+    store(args, block, span, sub, sum);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)

@@ -12,7 +12,7 @@
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
 // scaled C.
 //
-// Invariants: PANEL divides columns when EXACT; VECTOR divides columns, leading dimensions and
+// Invariants: no lane lacks columns of the first WHOLE tiles; VECTOR divides columns, leading dimensions and
 // the addresses of B and C; C does not overlap A or B.
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
@@ -48,12 +48,13 @@ __device__ __forceinline__ Segment segment(const Arguments &args, u64 i) {
 }
 
 __device__ __forceinline__ void store(const Operands &args, const Segment &s,
-                                      const Accum (&sum)[TILES][VECTOR], u64 column, int sub) {
+                                      const Accum (&sum)[TILES][VECTOR], const Span &span,
+                                      int sub) {
     if (s.none()) return;
 #pragma unroll
     for (int k = 0; k < TILES; ++k) {
-        const u64 j = column + k * LANES * VECTOR;
-        if (sub != 0 || (!EXACT && j >= args.columns)) continue;
+        const u64 j = span.at(k);
+        if (sub != 0 || !span.has(k)) continue;
         if (!LIST || !s.cut()) {
             finish_row<Ring, STEPS>(args, sum[k], s.target(), j);
         } else {
@@ -71,7 +72,7 @@ __device__ __forceinline__ void store(const Operands &args, const Segment &s,
 }
 
 // Sums a segment through registers; the next chunk of A is loaded before this one is used.
-__device__ __forceinline__ void sum_direct(const Operands &args, const Value *b, u64 column,
+__device__ __forceinline__ void sum_direct(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,
                                            Accum (&sum)[TILES][VECTOR]) {
     Chunk next;
@@ -81,7 +82,7 @@ __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b,
         position += STEP;
         if (position < last) next = load_chunk(args, first, last, position);
         Rows rows;
-        load_rows(args, b, column, chunk, rows);
+        load_rows(args, b, span, chunk, rows);
 #pragma unroll
         for (int u = 0; u < CHUNK; ++u)
             if (chunk.has(u)) add_row(chunk, rows, u, sum);
@@ -90,7 +91,7 @@ __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b,
 
 // Sums a segment through shared memory, where AHEAD chunks of rows of B are on their way: more than
 // registers hold. A lane reads only what it copied itself.
-__device__ __forceinline__ void sum_staged(const Operands &args, const Value *b, u64 column,
+__device__ __forceinline__ void sum_staged(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,
                                            Stage *stage, Accum (&sum)[TILES][VECTOR]) {
     const auto copy = [&](const tile::Pack<Index, CHUNK> &columns, Position at, int slot) {
@@ -102,7 +103,7 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
             const Value *row = b + (u64)(Stride)columns.at[u] * (Stride)args.ldb;
 #pragma unroll
             for (int k = 0; k < TILES; ++k)
-                if (EXACT || column + k * LANES * VECTOR < args.columns)
+                if (span.has(k))
                     ptx::copy_async<VECTOR * sizeof(Value)>(
                         &stage[((slot * CHUNK + u) * TILES + k) * BLOCK],
                         row + k * LANES * VECTOR);
@@ -150,23 +151,25 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
 // One group's segment in one panel.
 __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s, u64 panel,
                                          u64 column, int sub, Stage *stage) {
+    const Operands &operands = args.operands;
+    const Span span(operands.columns, column);
     Accum sum[TILES][VECTOR];
     clear(sum);
     // A lane past the last column has nothing to sum, but takes part in the shuffles.
-    const Position last = EXACT || column < args.operands.columns ? s.last : 0;
+    const Position last = span.has(0) ? s.last : 0;
     const Position position = (s.first & ~(Position)(CHUNK - 1)) + sub * CHUNK;
-    const Operands &operands = args.operands;
+    const Value *b = operands.b + column;
     if constexpr (STAGED)
-        sum_staged(operands, operands.b + column, column, s.first, last, position, stage, sum);
+        sum_staged(operands, b, span, s.first, last, position, stage, sum);
     else
-        sum_direct(operands, operands.b + column, column, s.first, last, position, sum);
+        sum_direct(operands, b, span, s.first, last, position, sum);
 #pragma unroll
     for (int k = 0; k < TILES; ++k) add_shares(sum[k], ~0u);
-    store(operands, s, sum, column, sub);
+    store(operands, s, sum, span, sub);
     if (!LIST || GUSTAV_REDUCE || !s.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    meet(operands, parts, (u32)(s.target() - cut[1]), column, sub, panel);
+    meet(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)

@@ -92,6 +92,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "spmm/stationary.cuh",
     "spmv/flattened.cuh",
     "tile/pack.cuh",
+    "tile/span.cuh",
 ];
 
 /// FNV-1a, 64 bits: the same in every build, unlike the standard library's hashers.

@@ -100,7 +100,7 @@ impl Prepared {
 
     fn variant(&self, o: &Operands) -> Variant {
         let config = self.config.narrowed(o.dtype, widest_for(o), o.columns);
-        Variant { config, types: Types::new(o, config.panel()) }
+        Variant { config, types: Types::new(o, config.tile(), config.vector) }
     }
 }
 

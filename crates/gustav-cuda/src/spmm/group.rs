@@ -3,7 +3,7 @@
 use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 
 use super::operands::Operands;
-use super::tile::accumulator;
+use super::tile::{Tile, accumulator};
 use crate::counters::Counters;
 use crate::jit::Request;
 use crate::stream::Stream;
@@ -22,14 +22,14 @@ pub(crate) struct Types {
     pub(crate) semiring: SemiringKind,
     pub(crate) stride: IndexType,
     pub(crate) position: IndexType,
-    pub(crate) exact: bool,
+    pub(crate) whole: u32,
     pub(crate) wide_a: bool,
     pub(crate) steps: u8,
 }
 
 impl Types {
-    /// For operands whose columns are taken in panels of `panel`.
-    pub(super) fn new(o: &Operands, panel: u64) -> Self {
+    /// For operands whose columns are taken in panels of `tile` over vectors of `vector` values.
+    pub(super) fn new(o: &Operands, tile: Tile, vector: u32) -> Self {
         let items = o.nnz.saturating_add(o.rows);
         Types {
             dtype: o.dtype,
@@ -39,7 +39,7 @@ impl Types {
             semiring: o.semiring,
             stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
             position: if items < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
-            exact: (o.columns as u64).is_multiple_of(panel),
+            whole: tile.whole(vector, o.columns),
             wide_a: (o.indices | o.values).is_multiple_of(16),
             steps: o.steps,
         }
@@ -55,7 +55,7 @@ impl Types {
             .with("SEMIRING", source::semiring(self.semiring))
             .with("STRIDE", self.stride)
             .with("POSITION", self.position)
-            .with("EXACT", self.exact)
+            .with("WHOLE", self.whole)
             .with("WIDE_A", self.wide_a)
             .with("STEPS", self.steps)
     }

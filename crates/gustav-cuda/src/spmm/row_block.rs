@@ -64,7 +64,7 @@ pub(crate) struct Variant {
     pub(crate) position: IndexType,
     pub(crate) semiring: SemiringKind,
     pub(crate) stride: IndexType,
-    pub(crate) exact: bool,
+    pub(crate) whole: u32,
     pub(crate) steps: u8,
 }
 
@@ -130,7 +130,7 @@ impl Variant {
             .with("TILES", c.tiles)
             .with("SHARE", c.share)
             .with("UNROLL", c.unroll)
-            .with("EXACT", self.exact)
+            .with("WHOLE", self.whole)
             .with("STEPS", self.steps)
     }
 }
@@ -155,7 +155,7 @@ impl Prepared {
             position: self.blocks.position,
             semiring: o.semiring,
             stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
-            exact: (o.columns as u64).is_multiple_of(config.panel()),
+            whole: config.tile().whole(config.vector, o.columns),
             steps: o.steps,
         }
     }

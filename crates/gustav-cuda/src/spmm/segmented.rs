@@ -150,7 +150,7 @@ impl Prepared {
 
     fn variant(&self, o: &Operands) -> Variant {
         let config = self.config.narrowed(o.dtype, widest_for(o), o.columns);
-        let types = Types::new(o, config.panel());
+        let types = Types::new(o, config.tile(), config.vector);
         Variant { config, types, ordered: self.order.is_some() }
     }
 }

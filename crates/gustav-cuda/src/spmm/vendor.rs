@@ -3,11 +3,12 @@
 use std::ffi::c_void;
 
 use cudarc::cusparse::sys;
-use gustav_core::{IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Layout, Operation, Problem, Result, SemiringKind};
 
 use super::catalog::Method;
 use super::operands::Operands;
 use super::pattern::Pattern;
+use super::tile::widest;
 use super::unsupported;
 use crate::Device;
 use crate::cusparse::{DenseMatrix, Handle, Matrix, check, scalar, sums};
@@ -84,6 +85,34 @@ pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
     Config::ALL.to_vec()
 }
 
+/// `ALG3` moves vectors as wide as the shape allows, wherever rows begin: what is less aligned it would
+/// answer with a misaligned address, after which nothing runs on the device.
+fn aligned(
+    name: &'static str,
+    address: u64,
+    ld: usize,
+    (rows, columns): (usize, usize),
+    dtype: DType,
+    layout: Layout,
+) -> Result<()> {
+    let length = match layout {
+        Layout::RowMajor => columns,
+        Layout::ColumnMajor => rows,
+    };
+    let vector = widest(dtype, length as u64);
+    let bytes = u64::from(vector) * dtype.bytes() as u64;
+    if widest(dtype, ld as u64) >= vector && address.is_multiple_of(bytes) {
+        return Ok(());
+    }
+    Err(Error::Argument {
+        name,
+        found: format!("leading dimension {ld} at address {address:#x}"),
+        expected: format!(
+            "for CSR_ALG3, multiples of {vector} values; the other algorithms take any"
+        ),
+    })
+}
+
 /// cuSPARSE's handle, and A as it was last prepared.
 pub(super) struct Prepared {
     config: Config,
@@ -105,6 +134,10 @@ impl Method for Prepared {
     // Describes and preprocesses A when it is new.
     unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         let (layout_b, layout_c) = o.layouts;
+        if self.config == Config::Alg3 {
+            aligned("B", o.b, o.ldb, (o.inner, o.columns), o.dtype, layout_b)?;
+            aligned("C", o.c, o.ldc, (o.rows, o.columns), o.dtype_c, layout_c)?;
+        }
         self.handle.on(device, stream)?;
         let b = DenseMatrix::new(o.inner, o.columns, o.ldb, o.b, o.dtype, layout_b)?;
         let c = DenseMatrix::new(o.rows, o.columns, o.ldc, o.c, o.dtype_c, layout_c)?;

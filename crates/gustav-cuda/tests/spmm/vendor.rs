@@ -1,10 +1,10 @@
 //! cuSPARSE through our interface, against the oracle: the comparison must compute the same thing.
 
 use super::common::{device, run};
-use gustav_core::{PlusTimes, Scalar};
-use gustav_cuda::Options;
+use gustav_core::{Dense, DenseView, Layout, PlusTimes, Scalar};
 use gustav_cuda::spmm::vendor::Config;
-use gustav_testkit::battery::{Settings, check_spmm};
+use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_testkit::battery::{Settings, check_spmm, matrices};
 
 // cuSPARSE promises neither the order of its sums nor subnormal ones (it flushes them in f32), so
 // matrices that overflow or underflow are multiplied by `segmented` in its place.
@@ -14,16 +14,61 @@ fn check<T: Scalar>(config: Config) {
     let vendor =
         Options { config: Some(gustav_cuda::Config::Vendor(config)), ..Options::default() };
     check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {
-        let subnormal = case.name == "tiny magnitudes";
-        let options = if subnormal { Options::default() } else { vendor };
+        // ALG3 wants rows to begin as aligned as they are long.
+        let padded = is_padded(&case.b) || is_padded(&case.c.as_view());
+        let leaves = case.name == "tiny magnitudes" || config == Config::Alg3 && padded;
+        let options = if leaves { Options::default() } else { vendor };
         run::<T, u32, u32, PlusTimes>(&device, &options, case)
     });
 }
 
+fn is_padded<T: Scalar>(m: &DenseView<'_, T>) -> bool {
+    let length = match m.layout() {
+        Layout::RowMajor => m.ncols(),
+        Layout::ColumnMajor => m.nrows(),
+    };
+    m.leading_dimension() != length
+}
+
 // In f16 its results miss the bound of 32-bit sums; 16-bit types stay unchecked here.
+macro_rules! vendor {
+    ($($name:ident: $t:ty, $config:ident;)*) => {$(
+        #[test]
+        #[ignore = "needs a CUDA device"]
+        fn $name() {
+            check::<$t>(Config::$config);
+        }
+    )*};
+}
+
+vendor! {
+    default_f32: f32, Default;
+    default_f64: f64, Default;
+    alg1_f32: f32, Alg1;
+    alg1_f64: f64, Alg1;
+    alg2_f32: f32, Alg2;
+    alg2_f64: f64, Alg2;
+    alg3_f32: f32, Alg3;
+    alg3_f64: f64, Alg3;
+}
+
 #[test]
 #[ignore = "needs a CUDA device"]
-fn default_in_f32_and_f64() {
-    check::<f32>(Config::Default);
-    check::<f64>(Config::Default);
+fn alg3_refuses_rows_that_begin_less_aligned_than_they_are_long() {
+    let device = device();
+    let host = matrices::random_rows::<f32, u32, u32>(70, 70, 1, |_| 3);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let ones = Dense::from_fn(70, 8, Layout::RowMajor, |_, _| 1.0f32).expect("B");
+    let b = DeviceDense::upload(&device, &ones.view()).expect("B");
+    let room = DeviceBuffer::from_slice(&device, &[0f32; 70 * 9], "C").expect("C");
+    let mut c = DeviceDense::new(70, 8, Layout::RowMajor, 9, room).expect("C");
+    let config = Some(gustav_cuda::Config::Vendor(Config::Alg3));
+    let options = Options { config, ..Options::default() };
+    let mut plan = SpmmPlan::new(&a, &a.spmm().columns(8), &options).expect("a plan");
+    let refused = plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream());
+    let text = refused.expect_err("a refusal").to_string();
+    assert!(text.contains("CSR_ALG3") && text.contains("multiples of 4 values"), "{text}");
+    let mut plan = SpmmPlan::new(&a, &a.spmm().columns(8), &Options::default()).expect("a plan");
+    plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("the device still works");
+    device.stream().synchronize().expect("the end");
 }

@@ -62,7 +62,7 @@ impl Config {
 
     /// These shares over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
-        let limit = Limit { lanes, tiles, most_tiles: 4, most_single: 8 };
+        let limit = Limit { lanes, tiles, most_tiles: 4, most_double: 4, most_single: 8 };
         let Tile { lanes, tiles } = Tile::new(dtype, vector, columns, limit);
         Config { vector, lanes, tiles, ..self }
     }
@@ -75,8 +75,12 @@ impl Config {
         self.tiled(dtype, vector, columns, 32, 2)
     }
 
+    pub(super) fn tile(&self) -> Tile {
+        Tile { lanes: self.lanes, tiles: self.tiles }
+    }
+
     pub(super) fn panel(&self) -> u64 {
-        u64::from(self.lanes * self.tiles * self.vector)
+        self.tile().panel(self.vector)
     }
 
     pub(super) fn check(&self, problem: &Problem) -> Result<()> {

@@ -31,7 +31,8 @@ impl Config {
         let vector = widest(problem.dtype, problem.columns as u64);
         // Tall blocks fill the registers with sums.
         let tiles = if problem.columns * problem.dtype.bytes() < 512 || rows == 4 { 1 } else { 2 };
-        let limit = Limit { lanes: 32 / share, tiles, most_tiles: 2, most_single: 8 };
+        let most_double = if threads > 512 { 3 } else { 5 };
+        let limit = Limit { lanes: 32 / share, tiles, most_tiles: 2, most_double, most_single: 8 };
         let Tile { lanes, tiles } = Tile::new(problem.dtype, vector, problem.columns, limit);
         Config {
             rows,
@@ -55,8 +56,12 @@ impl Config {
         self.lanes * self.share
     }
 
+    pub(super) fn tile(&self) -> Tile {
+        Tile { lanes: self.lanes, tiles: self.tiles }
+    }
+
     pub(super) fn panel(&self) -> u64 {
-        u64::from(self.lanes * self.tiles * self.vector)
+        self.tile().panel(self.vector)
     }
 
     pub(super) fn check(&self, problem: &Problem) -> Result<()> {

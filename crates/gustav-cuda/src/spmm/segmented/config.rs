@@ -109,7 +109,10 @@ impl Config {
                         threads,
                         reason: String::new(),
                     };
-                    candidates.push(Config::new(problem, &way));
+                    let config = Config::new(problem, &way);
+                    if !candidates.contains(&config) {
+                        candidates.push(config);
+                    }
                 }
             }
         }
@@ -120,17 +123,35 @@ impl Config {
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
         // Few registers have no room for many tiles, least of all of 16-bit values, and few lanes are
         // asked for to have panels.
-        let panels = lanes < 32;
-        let lanes = lanes.min(32 / self.share);
+        let most = 32 / self.share;
         let most_tiles = match self.resident > 640 {
-            _ if panels => 2,
-            true if dtype.bytes() == 2 || lanes < 32 => 2,
+            true if dtype.bytes() == 2 || most < 32 => 2,
             true => 3,
             false => 4,
         };
-        let limit = Limit { lanes, tiles, most_tiles, most_single: MOST_TILES };
-        let Tile { lanes, tiles } = Tile::new(dtype, vector, columns, limit);
-        Config { vector, lanes, tiles, ..self }
+        let limit =
+            Limit { lanes: most, tiles, most_tiles, most_double: 5, most_single: MOST_TILES };
+        let mut tile = Tile::new(dtype, vector, columns, limit);
+        // Few lanes are asked for to have panels, of two vectors of 16 bytes a lane.
+        if lanes < 32 {
+            let aligned = vector as usize * dtype.bytes() == 16;
+            let lanes = lanes.min(most);
+            let room = columns.min(lanes as usize * 32 / dtype.bytes());
+            let limit = Limit { lanes: if aligned { lanes } else { most }, most_tiles: 2, ..limit };
+            let narrow = Tile::new(dtype, vector, room, limit);
+            // One panel that fits beats several, of which the last is mostly idle.
+            let idle = |tile: Tile| columns.next_multiple_of(tile.panel(vector) as usize) - columns;
+            let fits = tile.panel(vector) >= columns as u64;
+            if !fits || 4 * idle(narrow) < columns || idle(narrow) < idle(tile) {
+                tile = narrow;
+            }
+        }
+        // Copies to shared memory pay where all are of 16 bytes, and none is left out.
+        let copies =
+            vector as usize * dtype.bytes() == 16 && tile.whole(vector, columns) == tile.tiles;
+        let ahead = if copies { self.ahead } else { 0 };
+        let Tile { lanes, tiles } = tile;
+        Config { vector, lanes, tiles, ahead, ..self }
     }
 
     /// The same schedule over narrower vectors, for operands that are not aligned.
@@ -145,8 +166,12 @@ impl Config {
         self.lanes * self.share
     }
 
+    pub(super) fn tile(&self) -> Tile {
+        Tile { lanes: self.lanes, tiles: self.tiles }
+    }
+
     pub(super) fn panel(&self) -> u64 {
-        u64::from(self.lanes * self.tiles * self.vector)
+        self.tile().panel(self.vector)
     }
 
     /// Whether shared memory has room for what is on its way, for operands of any alignment.
