@@ -246,6 +246,13 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_a_mesh_are_taken_in_order_for_few_columns() {
+        let mesh = |columns| way(&[27, 54, 81, 81, 81, 81, 81, 81], 25_000, columns, 0.35);
+        assert_eq!([1, 3, 4].map(|columns| mesh(columns).longest), [None; 3]);
+        assert_eq!(mesh(8).longest, Some(128));
+    }
+
+    #[test]
     fn rows_of_a_warp_each_have_no_long_flights() {
         let dense = way(&[400, 410, 420], 2_700, 64, 1.0);
         assert_eq!((dense.chunk, dense.threads, dense.longest), (2, 1024, None));

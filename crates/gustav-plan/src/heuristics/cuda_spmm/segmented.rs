@@ -22,6 +22,8 @@ const PLENTY: f64 = 4.0;
 /// Long rows need no cutting when none is longer than this many times the mean: the second where
 /// each can have a warp, all at once.
 const WHOLE: (f64, f64) = (1.85, 3.5);
+/// Rows of B of fewer vectors are little beside A.
+const SLENDER: f64 = 1.0;
 /// Parts of a full chip that such warps take at most.
 const AT_ONCE: f64 = 1.2;
 /// Longer rows than this many times the mean make others wait.
@@ -147,7 +149,8 @@ impl<'a> Facts<'a> {
         } else if rows.variation() < EVEN || short || self.at_once() {
             Cut::InOrder
         } else if self.long && longest <= WHOLE.0 {
-            Cut::Whole
+            // Beside a few columns of B, A is most of what is read: best as it is stored.
+            if self.vectors <= SLENDER { Cut::InOrder } else { Cut::Whole }
         } else if self.long && !self.brief && longest <= MILD && (self.narrow() || self.slow_sums) {
             Cut::Mild
         } else {
