@@ -49,12 +49,14 @@ class CupyProduct:
     def multiply(self):
         return self.a @ self.b
 
-    def poison(self):
+    def drop(self):
         self.c = None
+
+    poison = drop
 
     def execute(self):
         cupy = self.peer.cupy
-        self.c = None
+        self.drop()
         self.peer.flush.fill(1)
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
@@ -124,13 +126,15 @@ class TorchDense:
         self.peer, self.a, self.b, self.c = peer, a, b, None
         self.execute()
 
-    def poison(self):
+    def drop(self):
         self.c = None
+
+    poison = drop
 
     def execute(self):
         events = self.peer.torch.cuda.Event
         start, end = events(enable_timing=True), events(enable_timing=True)
-        self.c = None
+        self.drop()
         self.peer.flush.fill_(1)
         start.record()
         self.c = self.a @ self.b

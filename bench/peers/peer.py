@@ -85,7 +85,7 @@ class Dense:
         return self.c.reshape(self.shape)
 
     def drop(self):
-        """Frees a C that the library made."""
+        """Frees a C that the library made; C of this class is one block for all executions."""
 
     def release(self):
         pass
@@ -469,7 +469,7 @@ class Torch:
 
 
 class ObjectDense(Dense):
-    """A product that returns a new dense C every time."""
+    """A product that returns a new dense C every time; the old one is freed outside the timing."""
 
     def __init__(self, a, pool, columns, multiply, wrap):
         super().__init__(a, pool, columns)
@@ -479,8 +479,10 @@ class ObjectDense(Dense):
     def keep(self, multiply, b):
         self.c = multiply(b)
 
-    def poison(self):
+    def drop(self):
         self.c = None
+
+    before = poison = release = drop
 
     def result(self):
         return np.asarray(self.c).reshape(self.shape)

@@ -19,19 +19,20 @@ pub struct Counters {
     pub algorithm: String,
     /// Name of the GPU.
     pub gpu: String,
-    /// Warps on a multiprocessor over those that it could hold, while it was busy.
-    pub occupancy: f64,
+    /// Warps on a multiprocessor over those that it could hold, while it was busy; `None` where the
+    /// profiler gave no number.
+    pub occupancy: Option<f64>,
     /// Lanes that took part in an instruction over those of a warp.
-    pub warp_efficiency: f64,
+    pub warp_efficiency: Option<f64>,
     /// Instructions of a multiprocessor in a cycle in which it was busy.
-    pub ipc: f64,
+    pub ipc: Option<f64>,
 }
 
 /// The counters in a file.
 ///
 /// # Errors
 /// [`Error::Io`] when it cannot be read, [`Error::Format`] for columns that are missing,
-/// [`Error::Parse`] for a line that lacks a value.
+/// [`Error::Parse`] for a line that lacks a value. Counters alone may be blank.
 pub fn read(path: &Path) -> Result<Vec<Counters>> {
     let io = |source| Error::Io { path: path.into(), action: "read", source };
     parse(&std::fs::read_to_string(path).map_err(io)?).map_err(|e| e.in_file(path))
@@ -69,6 +70,8 @@ fn parse(text: &str) -> Result<Vec<Counters>> {
                 found: word(at),
             })
         };
+        let blank = |at: usize| cells.get(at).is_some_and(|cell| cell.trim().is_empty());
+        let counter = |at: usize| if blank(at) { Ok(None) } else { number(at).map(Some) };
         found.push(Counters {
             operation: word(words[0]),
             algorithm: word(words[1]),
@@ -76,9 +79,9 @@ fn parse(text: &str) -> Result<Vec<Counters>> {
             columns: number(numbers[0])? as usize,
             rows: number(numbers[1])?,
             row_length: number(numbers[2])?,
-            occupancy: number(numbers[3])?,
-            warp_efficiency: number(numbers[4])?,
-            ipc: number(numbers[5])?,
+            occupancy: counter(numbers[3])?,
+            warp_efficiency: counter(numbers[4])?,
+            ipc: counter(numbers[5])?,
         });
     }
     Ok(found)
@@ -109,7 +112,7 @@ mod tests {
         let line = "\"uniform:8x4,4\",spmm,64,8,4,row-split,0.25,0.99,1.5,a GPU\n";
         let found = parse(&format!("{HEAD}{line}")).unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].rows, found[0].occupancy, found[0].ipc), (8.0, 0.25, 1.5));
+        assert_eq!((found[0].rows, found[0].occupancy, found[0].ipc), (8.0, Some(0.25), Some(1.5)));
         assert_eq!((found[0].algorithm.as_str(), found[0].gpu.as_str()), ("row-split", "a GPU"));
     }
 
@@ -117,8 +120,21 @@ mod tests {
     fn what_is_missing_is_named() {
         let error = parse("matrix,rows\n").unwrap_err().to_string();
         assert!(error.contains("operation"), "{error}");
-        let line = "m,spmm,64,8,4,row-split,,0.99,1.5,a GPU\n";
-        let error = parse(&format!("{HEAD}{line}")).unwrap_err().to_string();
-        assert!(error.contains("line 2") && error.contains("occupancy"), "{error}");
+        for (line, name) in [
+            ("m,spmm,64,,4,row-split,0.2,0.99,1.5,a GPU\n", "rows"),
+            ("m,spmm,64,8,4,row-split,high,0.99,1.5,a GPU\n", "occupancy"),
+            ("m,spmm,64,8,4,row-split,0.2\n", "warp_efficiency"),
+        ] {
+            let error = parse(&format!("{HEAD}{line}")).unwrap_err().to_string();
+            assert!(error.contains("line 2") && error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_blank_counter_is_no_number() {
+        let line = "m,spmm,64,8,4,row-split,,0.99,,a GPU\n";
+        let found = parse(&format!("{HEAD}{line}")).unwrap();
+        assert_eq!((found[0].occupancy, found[0].warp_efficiency), (None, Some(0.99)));
+        assert_eq!(found[0].ipc, None);
     }
 }

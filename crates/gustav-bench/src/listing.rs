@@ -88,7 +88,10 @@ fn spelt_out(text: &str, over: &BTreeMap<String, Vec<f64>>) -> Vec<String> {
     for (name, values) in over {
         let place = format!("{{{name}}}");
         let with = |t: String| -> Vec<String> {
-            values.iter().map(|value| t.replace(&place, &value.to_string())).collect()
+            match t.contains(&place) {
+                true => values.iter().map(|value| t.replace(&place, &value.to_string())).collect(),
+                false => vec![t],
+            }
         };
         texts = texts.into_iter().flat_map(with).collect();
     }
@@ -166,6 +169,16 @@ mod tests {
         suite.matrices[0].optional = true;
         let (found, notes) = list(&suite).unwrap();
         assert!(found.is_empty() && notes[0].contains("/no/such/folder"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_source_may_name_several_matrices() {
+        let suite =
+            suite("[[matrices]]\ngenerate = ['diagonal:{k}', 'grid5:2x2']\nover.k = [3, 4]");
+        let (found, _) = list(&suite).unwrap();
+        let names: Vec<_> = found.iter().map(|w| w.name.as_str()).collect();
+        // What has no place in braces is there once.
+        assert_eq!(names, ["diagonal:3", "diagonal:4", "grid5:2x2"]);
     }
 
     #[test]

@@ -241,6 +241,22 @@ mod tests {
     }
 
     #[test]
+    fn no_suite_asks_for_a_case_twice() {
+        for name in Suite::names() {
+            let args = args_of(name);
+            let suite = suite(&args).unwrap();
+            let (workloads, _) = listing::list(&suite).unwrap();
+            let mut asked = std::collections::BTreeSet::new();
+            for (_, cases) in cases(&args, &suite, &workloads) {
+                for case in cases {
+                    let case = case.case;
+                    assert!(asked.insert(case.clone()), "{name} asks for {case} twice");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn another_device_keeps_its_own_peers() {
         let on = |device: Option<&str>| {
             let device = device.map(str::to_owned);

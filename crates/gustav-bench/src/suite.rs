@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gustav_core::{DType, Error, Operation, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::derived::Derived;
 use crate::timing::Timing;
@@ -63,8 +63,9 @@ pub struct Suite {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Description of a generated matrix, as `gustav generate` takes it.
-    pub generate: Option<String>,
+    /// Descriptions of generated matrices, as `gustav generate` takes them: one, or a list.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub generate: Vec<String>,
     /// A file, or a folder of files, relative to the working directory.
     pub path: Option<PathBuf>,
     /// Whether a missing path is noted and passed over.
@@ -92,6 +93,22 @@ pub struct Source {
     pub ours: Option<Vec<String>>,
     /// Layouts of B and C for this source, in place of the suite's.
     pub layouts: Option<Vec<Layouts>>,
+}
+
+/// A text, or a list of texts.
+fn one_or_many<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a description of a generated matrix, or a list of them")]
+    enum Texts {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Texts::deserialize(deserializer)? {
+        Texts::One(text) => vec![text],
+        Texts::Many(texts) => texts,
+    })
 }
 
 /// What is computed with each matrix.
@@ -159,7 +176,7 @@ impl Suite {
             return Err(refuse("column-major products are measured on a GPU only".into()));
         }
         for source in &suite.matrices {
-            if source.generate.is_some() == source.path.is_some() {
+            if source.generate.is_empty() == source.path.is_none() {
                 return Err(refuse("a matrix needs either `generate` or `path`".into()));
             }
         }
@@ -190,12 +207,17 @@ impl Suite {
             })?;
             return Self::parse(&text).map_err(|e| e.in_file(path));
         }
-        let names: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = Self::names().collect();
         Err(Error::Argument {
             name: "suite",
             found: name.into(),
             expected: format!("{}, a .toml file, or matrix files", names.join(", ")),
         })
+    }
+
+    /// Names of the shipped suites.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SHIPPED.iter().map(|(name, _)| *name)
     }
 
     /// The `quick` suite over other matrices: files, folders, or descriptions of generated ones
@@ -210,7 +232,7 @@ impl Suite {
             .iter()
             .map(|t| match Path::new(t).exists() || !t.contains(':') {
                 true => Source { path: Some(t.into()), ..Source::default() },
-                false => Source { generate: Some(t.clone()), ..Source::default() },
+                false => Source { generate: vec![t.clone()], ..Source::default() },
             })
             .collect();
         Ok(suite)
@@ -239,9 +261,9 @@ mod tests {
 
     #[test]
     fn shipped_suites_parse_and_carry_their_names() {
-        for (name, _) in SHIPPED {
+        for name in Suite::names() {
             let suite = Suite::find(name).unwrap();
-            assert_eq!(&suite.name, name);
+            assert_eq!(suite.name, name);
             let products = !suite.matrices.is_empty() && !suite.engines.ours.is_empty();
             assert_eq!(products, suite.programs.is_empty(), "{name}");
         }
@@ -292,6 +314,6 @@ mod tests {
         assert!(SHIPPED.iter().all(|(name, _)| error.contains(name)), "{error}");
         let files = suite(&["Cargo.toml.mtx", "diagonal:8"]).unwrap();
         assert_eq!(files.matrices[0].path, Some("Cargo.toml.mtx".into()));
-        assert_eq!(files.matrices[1].generate, Some("diagonal:8".into()));
+        assert_eq!(files.matrices[1].generate, ["diagonal:8"]);
     }
 }

@@ -76,17 +76,31 @@ impl Comparison<'_> {
 
 /// The latest measurement of every case by `algorithm` of ours, with its peers.
 pub fn compare<'a>(records: &'a [Record], algorithm: &str) -> Vec<Comparison<'a>> {
-    let mut latest = BTreeMap::<&Case, &Record>::new();
-    for r in records.iter().filter(|r| r.engine == "gustav" && r.algorithm == algorithm) {
-        let kept = latest.entry(&r.case).or_insert(r);
-        if r.group >= kept.group {
-            *kept = r;
-        }
-    }
+    compare_beside(records, algorithm, |_| true)
+}
+
+/// The same, where rounds in which a peer of `counts` was right go before others, however late:
+/// rounds without it say nothing of it.
+pub(crate) fn compare_beside<'a>(
+    records: &'a [Record],
+    algorithm: &str,
+    counts: impl Fn(&str) -> bool,
+) -> Vec<Comparison<'a>> {
     let mut groups = BTreeMap::<(&Case, u64), BTreeMap<&str, f64>>::new();
     for r in records.iter().filter(|r| r.engine != "gustav" && r.status == Status::Ok) {
         if let Some(ms) = r.execute_ms {
             groups.entry((&r.case, r.group)).or_default().insert(&r.engine, ms);
+        }
+    }
+    let rank = |r: &Record| {
+        let peers = groups.get(&(&r.case, r.group));
+        (peers.is_some_and(|peers| peers.keys().any(|name| counts(name))), r.group)
+    };
+    let mut latest = BTreeMap::<&Case, &Record>::new();
+    for r in records.iter().filter(|r| r.engine == "gustav" && r.algorithm == algorithm) {
+        let kept = latest.entry(&r.case).or_insert(r);
+        if rank(r) >= rank(kept) {
+            *kept = r;
         }
     }
     let peers = |r: &'a Record| groups.get(&(&r.case, r.group)).cloned().unwrap_or_default();

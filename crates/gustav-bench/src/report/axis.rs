@@ -7,6 +7,8 @@ pub(crate) enum Scale {
     Linear,
     /// Equal ratios.
     Log,
+    /// Equal ratios, marked at powers of two.
+    Doubling,
     /// One place for each name: value k stands at name k.
     Names(Vec<String>),
     /// Equal steps from zero to an end, to the right or upwards.
@@ -35,6 +37,11 @@ impl Axis {
         Axis { label: label.into(), scale: Scale::Log }
     }
 
+    /// An axis of equal ratios for sizes that double.
+    pub fn doubling(label: &str) -> Self {
+        Axis { label: label.into(), scale: Scale::Doubling }
+    }
+
     /// An axis of names.
     pub fn names(label: &str, names: Vec<String>) -> Self {
         Axis { label: label.into(), scale: Scale::Names(names) }
@@ -52,7 +59,8 @@ impl Axis {
 
     /// The part of the axis that holds `values`; those that it cannot show do not count.
     pub fn span(&self, values: impl Iterator<Item = f64>) -> Span {
-        let shown = |v: &f64| v.is_finite() && (self.scale != Scale::Log || *v > 0.0);
+        let ratios = matches!(self.scale, Scale::Log | Scale::Doubling);
+        let shown = |v: &f64| v.is_finite() && (!ratios || *v > 0.0);
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for v in values.filter(shown) {
             (low, high) = (low.min(v), high.max(v));
@@ -61,7 +69,7 @@ impl Axis {
             Scale::Names(names) => (-0.5, names.len() as f64 - 0.5),
             Scale::Extent(size) | Scale::Downwards(size) => (0.0, *size),
             _ if low > high => (0.1, 1.0),
-            Scale::Log => {
+            Scale::Log | Scale::Doubling => {
                 let pad = (high / low).powf(0.04).max(1.1);
                 (low / pad, high * pad)
             }
@@ -97,7 +105,7 @@ impl Span {
     /// Where `value` lies, from 0 at the beginning to 1 at the end.
     pub fn place(&self, value: f64) -> f64 {
         match self.scale {
-            Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Log | Scale::Doubling => (value / self.low).ln() / (self.high / self.low).ln(),
             Scale::Downwards(_) => (self.high - value) / (self.high - self.low),
             _ => (value - self.low) / (self.high - self.low),
         }
@@ -111,14 +119,27 @@ impl Span {
                     |(k, name): (usize, &String)| Tick { value: k as f64, label: name.clone() };
                 return names.iter().enumerate().map(named).collect();
             }
+            // Within a factor of two round ratios are too far apart.
+            Scale::Log if self.high < 2.0 * self.low => self.steps(),
             Scale::Log => self.powers(),
-            Scale::Linear | Scale::Extent(_) | Scale::Downwards(_) => {
-                let step = round_step((self.high - self.low) / 5.0);
-                let (first, last) = ((self.low / step).ceil(), (self.high / step).floor());
-                (first as i64..=last as i64).map(|k| k as f64 * step).collect()
-            }
+            Scale::Doubling => self.doublings(),
+            Scale::Linear | Scale::Extent(_) | Scale::Downwards(_) => self.steps(),
         };
         values.into_iter().map(|value| Tick { value, label: number(value) }).collect()
+    }
+
+    /// Multiples of a round number.
+    fn steps(&self) -> Vec<f64> {
+        let step = round_step((self.high - self.low) / 5.0);
+        let (first, last) = ((self.low / step).ceil(), (self.high / step).floor());
+        (first as i64..=last as i64).map(|k| k as f64 * step).collect()
+    }
+
+    /// Powers of two; every other one, or fewer, when there are many.
+    fn doublings(&self) -> Vec<f64> {
+        let (first, last) = (self.low.log2().ceil() as i32, self.high.log2().floor() as i32);
+        let every = ((last - first) / 8 + 1).max(1);
+        (first..=last).filter(|k| k.rem_euclid(every) == 0).map(|k| 2f64.powi(k)).collect()
     }
 
     /// Powers of ten; with their double and half way when there are only few of them.
@@ -194,6 +215,10 @@ mod tests {
         assert_eq!(values(log), [0.5, 1.0, 2.0]);
         let wide = Axis::log("").span([1.0, 1e6].into_iter());
         assert_eq!(values(wide).len(), 7);
+        let narrow = Axis::log("").span([1.0, 1.2].into_iter());
+        assert!(values(narrow).len() > 3);
+        let threads = Axis::doubling("").span([4.0, 32.0].into_iter());
+        assert_eq!(values(threads), [4.0, 8.0, 16.0, 32.0]);
     }
 
     #[test]

@@ -11,16 +11,20 @@ use plotters::style::{FontStyle, FontTransform, register_font};
 
 /// Colours that stay apart for colour-blind readers (Okabe and Ito, 2008), those of little
 /// contrast to white left out.
-const PALETTE: [RGBColor; 8] = [
+const PALETTE: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
-    RGBColor(120, 94, 60),
+    RGBColor(148, 108, 60),
     RGBColor(128, 128, 128),
+    INK,
 ];
+
+/// Strokes and gaps of lines without points, by turns.
+const DASHES: [&[f64]; 4] = [&[], &[7.0, 3.0], &[2.0, 2.5], &[8.0, 2.5, 2.0, 2.5]];
 
 /// Text and axes; an SVG takes the colour of its surroundings in its place.
 pub(crate) const INK: RGBColor = BLACK;
@@ -109,22 +113,48 @@ impl<'a, B: DrawingBackend> Canvas<'a, B> {
 
     /// A line of dashes through `points`.
     pub fn dashes(&self, points: &[(f64, f64)], colour: RGBAColor, width: f64) -> Result<()> {
-        let mut done = 0.0;
+        self.broken(&[6.0, 4.0], points, colour, width)
+    }
+
+    /// The line of series `k` through `points`: colours that look alike still differ in dashes.
+    pub fn path(&self, k: usize, points: &[(f64, f64)], width: f64) -> Result<()> {
+        let pattern = DASHES[(k + k / PALETTE.len()) % DASHES.len()];
+        self.broken(pattern, points, colour(k).to_rgba(), width)
+    }
+
+    /// A line through `points` with strokes and gaps of the lengths of `pattern` by turns; without
+    /// any it is whole.
+    fn broken(
+        &self,
+        pattern: &[f64],
+        points: &[(f64, f64)],
+        colour: RGBAColor,
+        width: f64,
+    ) -> Result<()> {
+        if pattern.is_empty() {
+            return self.line(points, colour, width);
+        }
+        let (mut turn, mut left) = (0, pattern[0]);
+        let mut stroke: Vec<_> = points.first().copied().into_iter().collect();
         for pair in points.windows(2) {
             let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
             let length = (x1 - x0).hypot(y1 - y0);
             let at = |d: f64| (x0 + (x1 - x0) * d / length, y0 + (y1 - y0) * d / length);
-            let mut from = -(done % 10.0);
-            while from < length {
-                let (start, end) = (from.max(0.0), (from + 6.0).min(length));
-                if end > start {
-                    self.line(&[at(start), at(end)], colour, width)?;
+            let mut done = 0.0;
+            while length - done > left {
+                done += left;
+                stroke.push(at(done));
+                if turn % 2 == 0 {
+                    self.line(&stroke, colour, width)?;
                 }
-                from += 10.0;
+                stroke = vec![at(done)];
+                turn = (turn + 1) % pattern.len();
+                left = pattern[turn];
             }
-            done += length;
+            left -= length - done;
+            stroke.push((x1, y1));
         }
-        Ok(())
+        if turn % 2 == 0 { self.line(&stroke, colour, width) } else { Ok(()) }
     }
 
     /// A filled rectangle between two corners.
@@ -141,7 +171,7 @@ impl<'a, B: DrawingBackend> Canvas<'a, B> {
     pub fn point(&self, k: usize, (x, y): (f64, f64), opacity: f64) -> Result<()> {
         let colour = colour(k).mix(opacity);
         let r = 3.5;
-        // Colours repeat after eight series, then with another shape.
+        // Colours repeat after as many series, then with another shape.
         let corners: &[(f64, f64)] = match (k + k / PALETTE.len()) % 4 {
             0 => {
                 let radius = (r * self.scale).round() as i32;

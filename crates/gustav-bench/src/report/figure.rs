@@ -83,6 +83,20 @@ impl Figure {
         self.series.iter().flat_map(of).chain(rules).collect()
     }
 
+    /// Number of its marks.
+    pub fn size(&self) -> usize {
+        let of = |s: &Series| match &s.mark {
+            Mark::Points(p) | Mark::Line(p) | Mark::Steps(p) | Mark::Limit(p) | Mark::Bars(p) => {
+                p.len()
+            }
+            Mark::Boxes(boxes) => boxes.len(),
+            Mark::Stretches(stretches) => stretches.len(),
+            Mark::Cells(cells) => cells.len(),
+            Mark::Bins(bins) => bins.iter().flatten().filter(|b| **b > 0.0).count(),
+        };
+        self.series.iter().map(of).sum()
+    }
+
     /// Lines to leave for marks: figures with named lines grow with them.
     pub fn lines(&self) -> usize {
         match &self.y.scale {

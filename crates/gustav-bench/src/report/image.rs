@@ -14,7 +14,7 @@ const STYLE: &str = "<style>svg{color:#1b1b1b;background:#fff}\
     @media (prefers-color-scheme:dark){svg{color:#e4e4e4;background:#15181c}}</style>";
 
 /// Pixels of a PNG for each point, so that it is sharp in print.
-const DENSITY: u32 = 2;
+const DENSITY: u32 = 3;
 
 /// The figure as an SVG element in the colour of its surroundings.
 ///
@@ -107,9 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn a_png_has_twice_the_points() {
+    fn a_png_has_three_pixels_a_point() {
         let bytes = png(&figure()).unwrap();
         let reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
-        assert_eq!((reader.info().width, reader.info().height), (1440, 860));
+        let size = (reader.info().width, reader.info().height);
+        assert_eq!(size, (3 * WIDTH, 3 * height(&figure())));
     }
 }

@@ -19,6 +19,7 @@ use gustav_core::{Error, Result};
 
 use crate::{Counters, Record, TuneReport};
 use figure::Figure;
+use figures::Chapter;
 use page::Page;
 use site::Site;
 use table::Table;
@@ -28,7 +29,7 @@ use table::Table;
 pub struct Report {
     about: String,
     tables: Vec<Table>,
-    figures: Vec<Figure>,
+    chapters: Vec<Chapter>,
     absent: Vec<(&'static str, &'static str)>,
 }
 
@@ -62,7 +63,7 @@ impl Report {
             });
         }
         let sites = Site::all(records);
-        let (figures, absent) = figures::all(&sites, tunings, counters);
+        let (chapters, absent) = figures::all(&sites, tunings, counters);
         let mut suites: Vec<_> = records.iter().map(|r| r.suite.as_str()).collect();
         suites.sort_unstable();
         suites.dedup();
@@ -73,7 +74,11 @@ impl Report {
             suites.join(", "),
             places.join("; ")
         );
-        Ok(Report { about, tables: tables::all(&sites), figures, absent })
+        Ok(Report { about, tables: tables::all(&sites), chapters, absent })
+    }
+
+    fn figures(&self) -> impl Iterator<Item = &Figure> {
+        self.chapters.iter().flat_map(|chapter| &chapter.figures)
     }
 
     /// Writes the page, and its tables and figures into the folder `NAME-files` next to it. Each
@@ -93,7 +98,7 @@ impl Report {
         for table in &self.tables {
             write(&folder.join(format!("{}.csv", table.id)), table.csv().as_bytes())?;
         }
-        for figure in &self.figures {
+        for figure in self.figures() {
             let file = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
             write(&file("svg"), image::svg_file(figure)?.as_bytes())?;
             write(&file("png"), &image::png(figure)?)?;
@@ -101,7 +106,7 @@ impl Report {
         let html = Page {
             about: self.about.clone(),
             tables: &self.tables,
-            figures: &self.figures,
+            chapters: &self.chapters,
             absent: &self.absent,
             folder: &name,
         };
@@ -110,7 +115,7 @@ impl Report {
             page: page.into(),
             folder,
             tables: self.tables.len(),
-            figures: self.figures.len(),
+            figures: self.figures().count(),
             absent: self.absent.clone(),
         })
     }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use gustav_core::Result;
 
-use super::figure::Figure;
+use super::figure::{Figure, slug};
+use super::figures::Chapter;
 use super::image::svg;
 use super::table::Table;
 use super::text::escaped;
@@ -23,10 +24,14 @@ th{position:sticky;top:0;background:var(--paper)}
 tbody tr:nth-child(even){background:var(--band)}
 td.n{text-align:right;font-variant-numeric:tabular-nums}
 .wide{overflow:auto;max-height:36rem}
-figure{margin:2.5rem 0}
-figure svg{width:100%;height:auto;max-width:720px}
-figcaption{font-size:.9rem;max-width:720px}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(28rem,100%),1fr));gap:2rem}
+figure{margin:0}
+figure svg{width:100%;height:auto;max-width:36rem}
+figcaption{font-size:.9rem;max-width:36rem}
 ";
+
+/// Figures of a family that the page shows at most.
+const SHOWN: usize = 6;
 
 /// What a page is made of.
 pub(crate) struct Page<'a> {
@@ -34,8 +39,8 @@ pub(crate) struct Page<'a> {
     pub about: String,
     /// Tables with the files beside the page.
     pub tables: &'a [Table],
-    /// Figures with the files beside the page.
-    pub figures: &'a [Figure],
+    /// Families of figures with the files beside the page.
+    pub chapters: &'a [Chapter],
     /// Figures that the records do not fill, and what they need.
     pub absent: &'a [(&'static str, &'static str)],
     /// The folder of the files, as seen from the page.
@@ -55,24 +60,17 @@ impl Page<'_> {
         );
         let _ = writeln!(out, "<style>\n{STYLE}</style></head><body>\n<h1>gustav: measured</h1>");
         let _ = writeln!(out, "<p>{}</p>\n<nav><ul>", escaped(&self.about));
-        let tables = self.tables.iter().map(|t| (t.id, t.title));
-        let figures = self.figures.iter().map(|f| (f.id.as_str(), f.title.as_str()));
-        for (id, title) in tables.chain(figures) {
+        let tables = self.tables.iter().map(|t| (t.id.to_owned(), t.title));
+        let chapters = self.chapters.iter().map(|c| (slug(c.name), c.name));
+        for (id, title) in tables.chain(chapters) {
             let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escaped(title));
         }
         out += "</ul></nav>\n";
         for table in self.tables {
             out += &table.html(self.folder);
         }
-        for figure in self.figures {
-            let (id, folder) = (&figure.id, escaped(self.folder));
-            let _ = writeln!(out, "<figure id=\"{id}\">\n{}", svg(figure)?);
-            let _ = writeln!(
-                out,
-                "<figcaption>{} <a href=\"{folder}/{id}.svg\">SVG</a> <a \
-                 href=\"{folder}/{id}.png\">PNG</a></figcaption></figure>",
-                escaped(&figure.caption)
-            );
+        for chapter in self.chapters {
+            self.chapter(&mut out, chapter)?;
         }
         if !self.absent.is_empty() {
             out += "<section id=\"absent\"><h2>Not drawn</h2>\n<p>The records do not hold what \
@@ -84,5 +82,46 @@ impl Page<'_> {
         }
         out += "</body></html>\n";
         Ok(out)
+    }
+
+    /// The fullest figures of a family, and the names of the others with their files.
+    fn chapter(&self, out: &mut String, chapter: &Chapter) -> Result<()> {
+        let id = slug(chapter.name);
+        let _ = writeln!(out, "<section id=\"{id}\"><h2>{}</h2>", escaped(chapter.name));
+        let mut sizes: Vec<_> = chapter.figures.iter().map(Figure::size).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let least = sizes.get(SHOWN - 1).copied().unwrap_or(0);
+        let (mut shown, mut rest) = (Vec::new(), Vec::new());
+        for figure in &chapter.figures {
+            let full = figure.size() >= least && shown.len() < SHOWN;
+            if full { shown.push(figure) } else { rest.push(figure) }
+        }
+        out.push_str("<div class=\"figures\">\n");
+        for figure in shown {
+            let (svg, files) = (svg(figure)?, self.files(figure));
+            let caption = escaped(&figure.caption);
+            let _ = writeln!(
+                out,
+                "<figure id=\"{}\">\n{svg}\n<figcaption>{caption} {files}</figcaption></figure>",
+                figure.id
+            );
+        }
+        out.push_str("</div>\n");
+        if !rest.is_empty() {
+            let count = rest.len();
+            let _ = writeln!(out, "<details><summary>{count} more as files</summary><ul>");
+            for figure in rest {
+                let (title, files) = (escaped(&figure.title), self.files(figure));
+                let _ = writeln!(out, "<li>{title} {files}</li>");
+            }
+            out.push_str("</ul></details>\n");
+        }
+        out.push_str("</section>\n");
+        Ok(())
+    }
+
+    fn files(&self, figure: &Figure) -> String {
+        let (id, folder) = (&figure.id, escaped(self.folder));
+        format!("<a href=\"{folder}/{id}.svg\">SVG</a> <a href=\"{folder}/{id}.png\">PNG</a>")
     }
 }

@@ -10,24 +10,41 @@ use super::axis::{Scale, Span, Tick};
 use super::canvas::{Anchor, Canvas, INK, Words, colour};
 use super::figure::{Figure, Mark};
 
-/// Width of every figure in points.
-pub(crate) const WIDTH: u32 = 720;
+/// Width of every figure in points. In a column of 9 cm the smallest letters are as large as those
+/// of print in 6 points and a half.
+pub(crate) const WIDTH: u32 = 440;
 
 // plotters draws letters at about 0.8 of the size it is told.
-const TITLE: Words = Words { size: 18.0, bold: true };
+const TITLE: Words = Words { size: 16.0, bold: true };
 const LABEL: Words = Words { size: 15.0, bold: false };
 const TEXT: Words = Words { size: 14.0, bold: false };
-const LINE: f64 = 20.0;
-const MARGIN: f64 = 12.0;
+const LINE: f64 = 18.0;
+const MARGIN: f64 = 8.0;
 
 /// Height of a figure in points.
 pub(crate) fn height(figure: &Figure) -> u32 {
-    let upright = match &figure.x.scale {
-        Scale::Names(names) if names.len() > 8 => names.iter().map(String::len).max(),
-        _ => None,
+    let below = match &figure.x.scale {
+        Scale::Names(names) => {
+            let widest =
+                names.iter().map(|n| LETTER * n.chars().count() as f64).fold(0.0, f64::max);
+            // Room for the numbers of the other axis and its name.
+            let cell = (f64::from(WIDTH) - 60.0) / names.len().max(1) as f64;
+            Names::of(widest, cell).height() - Names::Level.height()
+        }
+        _ => 0.0,
     };
-    let legend = LINE as usize * legend_lines(figure).saturating_sub(2);
-    (430 + legend + 26 * figure.lines().saturating_sub(8) + 6 * upright.unwrap_or(0)) as u32
+    let heading = LINE * (title_lines(figure) + legend_lines(figure)) as f64;
+    let lines = 20.0 * figure.lines().saturating_sub(8) as f64;
+    (270.0 + heading + lines + below) as u32
+}
+
+/// Width of a letter of middling width.
+const LETTER: f64 = 6.6;
+
+/// Lines of the title, by letters of middling width.
+fn title_lines(figure: &Figure) -> usize {
+    let letters = (f64::from(WIDTH) - 2.0 * MARGIN) / 8.2;
+    (figure.title.chars().count() as f64 / letters).ceil() as usize
 }
 
 /// Lines of the legend, by letters of middling width.
@@ -36,7 +53,7 @@ fn legend_lines(figure: &Figure) -> usize {
     let names = series.chain(figure.rules.iter().map(|r| &r.1)).filter(|name| !name.is_empty());
     let (mut lines, mut x) = (0, f64::INFINITY);
     for name in names {
-        let entry = 40.0 + 7.0 * name.chars().count() as f64;
+        let entry = 36.0 + LETTER * name.chars().count() as f64;
         if x + entry > f64::from(WIDTH) - 2.0 * MARGIN {
             (lines, x) = (lines + 1, 0.0);
         }
@@ -67,14 +84,18 @@ pub(crate) fn draw<B: DrawingBackend>(
 /// Title and legend; returns where the plot may begin.
 fn heading<B: DrawingBackend>(canvas: &Canvas<'_, B>, figure: &Figure) -> Result<f64> {
     let (width, _) = canvas.size();
-    canvas.write(&figure.title, (MARGIN, MARGIN + 8.0), TITLE, Anchor::Left)?;
-    let (mut x, mut y) = (MARGIN, MARGIN + 8.0 + LINE + 4.0);
+    let mut y = MARGIN + 8.0;
+    for line in wrapped(canvas, &figure.title, width - 2.0 * MARGIN)? {
+        canvas.write(&line, (MARGIN, y), TITLE, Anchor::Left)?;
+        y += LINE;
+    }
+    let (mut x, mut y) = (MARGIN, y + 2.0);
     let series = figure.series.iter().enumerate().map(|(k, s)| (&s.name, Some((k, &s.mark))));
     let rules = figure.rules.iter().map(|(_, name)| (name, None));
     let mut named = false;
     for (name, mark) in series.chain(rules).filter(|(name, _)| !name.is_empty()) {
-        let entry = 24.0 + canvas.width(name, TEXT)? + 16.0;
-        if named && x + entry > width - MARGIN {
+        let entry = 24.0 + canvas.width(name, TEXT)? + 12.0;
+        if named && x + entry - 12.0 > width - MARGIN {
             (x, y) = (MARGIN, y + LINE);
         }
         sample(canvas, mark, (x, y))?;
@@ -83,6 +104,26 @@ fn heading<B: DrawingBackend>(canvas: &Canvas<'_, B>, figure: &Figure) -> Result
         named = true;
     }
     Ok(if named { y + LINE } else { y })
+}
+
+/// The words of a title in lines that `width` holds.
+fn wrapped<B: DrawingBackend>(
+    canvas: &Canvas<'_, B>,
+    title: &str,
+    width: f64,
+) -> Result<Vec<String>> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in title.split(' ') {
+        if let Some(line) = lines.last_mut() {
+            let longer = format!("{line} {word}");
+            if canvas.width(&longer, TITLE)? <= width {
+                *line = longer;
+                continue;
+            }
+        }
+        lines.push(word.into());
+    }
+    Ok(lines)
 }
 
 /// What stands before a name in the legend: the mark of series k, or a rule.
@@ -99,10 +140,15 @@ fn sample<B: DrawingBackend>(
             canvas.line(&ends, colour(k).to_rgba(), 2.0)?;
             canvas.point(k, (x + 9.0, y), 1.0)
         }
-        Mark::Steps(_) => canvas.line(&ends, colour(k).to_rgba(), 2.0),
+        Mark::Steps(_) => canvas.path(k, &ends, 2.0),
         Mark::Limit(_) => canvas.dashes(&ends, colour(k).to_rgba(), 2.0),
         _ => canvas.fill((x, y - 6.0), (x + 18.0, y + 6.0), colour(k).mix(0.7)),
     }
+}
+
+/// Whether two points of a figure are one to the eye.
+fn near(a: (f64, f64), b: (f64, f64)) -> bool {
+    (a.0 - b.0).abs() < 0.5 && (a.1 - b.1).abs() < 0.5
 }
 
 /// The rectangle between the axes.
@@ -129,6 +175,27 @@ enum Names {
     Upright(f64),
 }
 
+impl Names {
+    /// Of names up to `widest` wide that have `cell` each.
+    fn of(widest: f64, cell: f64) -> Self {
+        match widest + 6.0 {
+            needed if needed <= cell => Names::Level,
+            // Names at the ends reach over the axis.
+            needed if needed <= (2.0 * cell).min(cell + 2.0 * MARGIN) => Names::Staggered,
+            _ => Names::Upright(widest),
+        }
+    }
+
+    /// Their height and that of the name of the axis.
+    fn height(self) -> f64 {
+        match self {
+            Names::Level => 2.0 * LINE,
+            Names::Staggered => 3.0 * LINE,
+            Names::Upright(longest) => LINE + longest + 8.0,
+        }
+    }
+}
+
 impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
     fn new(canvas: &'a Canvas<'c, B>, figure: &'a Figure, top: f64) -> Result<Self> {
         let (width, height) = canvas.size();
@@ -142,18 +209,8 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
         let named = matches!(figure.x.scale, Scale::Names(_));
         let cell = (right - left) / x.ticks().len().max(1) as f64;
         let widest = widest(x.ticks())?;
-        let names = match widest + 6.0 {
-            needed if !named || needed <= cell => Names::Level,
-            // Names at the ends reach over the axis.
-            needed if needed <= (2.0 * cell).min(cell + 2.0 * MARGIN) => Names::Staggered,
-            _ => Names::Upright(widest),
-        };
-        let below = match names {
-            Names::Level => 2.0 * LINE,
-            Names::Staggered => 3.0 * LINE,
-            Names::Upright(longest) => LINE + longest + 8.0,
-        };
-        let bottom = height - below - MARGIN;
+        let names = if named { Names::of(widest, cell) } else { Names::Level };
+        let bottom = height - names.height() - MARGIN;
         let (right, bottom) = match (&figure.x.scale, &figure.y.scale) {
             (Scale::Extent(cols), Scale::Downwards(rows)) => {
                 let point = ((right - left) / cols).min((bottom - top) / rows);
@@ -203,12 +260,7 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
         }
         let corner = [(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)];
         self.canvas.line(&corner, strong, 1.0)?;
-        let under = match self.names {
-            Names::Level => 2.0 * LINE - 2.0,
-            Names::Staggered => 3.0 * LINE - 2.0,
-            Names::Upright(longest) => LINE + longest + 6.0,
-        };
-        let below = (middle, self.bottom + under);
+        let below = (middle, self.bottom + self.names.height() - 2.0);
         self.canvas.write(&self.figure.x.label, below, LABEL, Anchor::Middle)?;
         self.canvas.write(&self.figure.y.label, (MARGIN + 4.0, centre), LABEL, Anchor::Upwards)
     }
@@ -241,11 +293,16 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
                 let mut corners = Vec::new();
                 let mut level = self.bottom;
                 for (x, y) in place(points) {
-                    corners.extend([(x, level), (x, y)]);
+                    // Steps too small to be seen are one.
+                    if let Some(last) = corners.last_mut().filter(|last| near(**last, (x, y))) {
+                        *last = (last.0, y);
+                    } else {
+                        corners.extend([(x, level), (x, y)]);
+                    }
                     level = y;
                 }
                 corners.push((self.right, level));
-                canvas.line(&corners, full, 2.0)
+                canvas.path(k, &corners, 2.0)
             }
             Mark::Bars(bars) => bars.iter().try_for_each(|(x, y)| {
                 let (from, to) = (self.at(x - 0.35, 0.0), self.at(x + 0.35, *y));
@@ -275,7 +332,15 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
                 let shade = colour(k).mix(shade * 0.6);
                 canvas.fill((left + 1.0, top + 1.0), (right - 1.0, bottom - 1.0), shade)?;
                 canvas.outline((left, top), (right, bottom), INK.mix(0.12))?;
-                canvas.write(text, self.at(*x, *y), TEXT, Anchor::Middle)
+                // As many of its words as the cell holds.
+                let fits = |text: &str| Ok(canvas.width(text, TEXT)? < right - left);
+                let first = text.split(' ').next().unwrap_or_default();
+                for words in [text.as_str(), first] {
+                    if fits(words)? {
+                        return canvas.write(words, self.at(*x, *y), TEXT, Anchor::Middle);
+                    }
+                }
+                Ok(())
             }),
             Mark::Bins(bins) => self.bins(bins, colour(k)),
         }

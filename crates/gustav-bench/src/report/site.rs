@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::programs::is_program;
-use crate::{Case, Comparison, Layouts, Record, Status, VENDORS, compare};
+use crate::summary::compare_beside;
+use crate::{Case, Comparison, Layouts, Record, Status, VENDORS};
 
 /// What is computed, whatever the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,14 +98,36 @@ impl Site {
         sites.into_iter().map(site).collect()
     }
 
-    /// The cases of one of our algorithms beside the peers.
+    /// The cases of one of our algorithms beside the peers: the latest rounds in which one that
+    /// counts was right, where there are any.
     pub fn ours(&self, algorithm: &str) -> Vec<Comparison<'_>> {
-        compare(&self.records, algorithm)
+        compare_beside(&self.records, algorithm, |peer| self.rivals.iter().any(|r| r == peer))
     }
 
-    /// The rivals in words.
+    /// The cases of one of our algorithms in the latest rounds in which `peer` was right.
+    pub fn beside(&self, algorithm: &str, peer: &str) -> Vec<Comparison<'_>> {
+        compare_beside(&self.records, algorithm, |name| name == peer)
+    }
+
+    /// The peers of its records.
+    pub fn peers(&self) -> BTreeSet<&str> {
+        self.records.iter().map(|r| r.engine.as_str()).filter(|e| *e != "gustav").collect()
+    }
+
+    /// The rivals in words: `cusparse (alg1, default), mkl`.
     pub fn rivals_named(&self) -> String {
-        if self.rivals.is_empty() { "none".into() } else { self.rivals.join(", ") }
+        let mut families = BTreeMap::<&str, Vec<&str>>::new();
+        for rival in &self.rivals {
+            let (family, member) = rival.split_once('-').unwrap_or((rival, ""));
+            families.entry(family).or_default().push(member);
+        }
+        let words = families.into_iter().map(|(family, members)| match members.as_slice() {
+            [""] => family.to_owned(),
+            [member] => format!("{family}-{member}"),
+            members => format!("{family} ({})", members.join(", ")),
+        });
+        let words: Vec<_> = words.collect();
+        if words.is_empty() { "none".into() } else { words.join(", ") }
     }
 
     /// Time of the fastest rival over ours.
@@ -147,19 +170,31 @@ impl Site {
         ours.map(|r| r.algorithm.as_str()).filter(|a| !CHOOSERS.contains(a)).collect()
     }
 
-    /// Right and timed records of each case's latest rounds.
+    /// Right and timed records of each case's latest rounds; rounds with a rival go before others.
     pub fn rounds(&self) -> BTreeMap<&Case, Vec<&Record>> {
-        let mut found = BTreeMap::<&Case, Vec<&Record>>::new();
+        self.rounds_with(|round| round.iter().any(|r| self.rivals.contains(&r.engine)))
+    }
+
+    /// The same, where rounds that have what is `wanted` go before others, however late.
+    pub fn rounds_with(
+        &self,
+        wanted: impl Fn(&[&Record]) -> bool,
+    ) -> BTreeMap<&Case, Vec<&Record>> {
+        let mut groups = BTreeMap::<(&Case, u64), Vec<&Record>>::new();
         let timed = |r: &&Record| r.status == Status::Ok && r.execute_ms.is_some();
         for r in self.records.iter().filter(timed) {
-            let kept = found.entry(&r.case).or_default();
-            match kept.first().map(|k| k.group) {
-                Some(group) if group > r.group => {}
-                Some(group) if group == r.group => kept.push(r),
-                _ => *kept = vec![r],
+            groups.entry((&r.case, r.group)).or_default().push(r);
+        }
+        let mut found = BTreeMap::<&Case, (bool, Vec<&Record>)>::new();
+        // Groups of a case come in the order of their times.
+        for ((case, _), round) in groups {
+            let has = wanted(&round);
+            match found.get(case) {
+                Some((true, _)) if !has => {}
+                _ => drop(found.insert(case, (has, round))),
             }
         }
-        found
+        found.into_iter().map(|(case, (_, round))| (case, round)).collect()
     }
 }
 
@@ -214,9 +249,40 @@ mod tests {
         let sites = Site::all(&records);
         assert_eq!(sites.len(), 2);
         assert_eq!((sites[0].name.as_str(), sites[1].name.as_str()), ("CPU, 2 threads", "a GPU"));
-        assert_eq!(sites[0].rivals, ["mkl"]);
+        assert_eq!((sites[0].rivals_named().as_str(), sites[0].peers().len()), ("mkl", 2));
         assert_eq!(sites[1].rivals, ["cusparse-alg2"]);
         assert_eq!(sites[1].algorithms(), BTreeSet::from(["segmented"]));
+    }
+
+    #[test]
+    fn peers_of_one_family_are_named_together() {
+        let peers = ["cusparse-alg1", "cusparse-default", "mkl", "sprs"];
+        let records = peers.map(|name| record("m", name, "default"));
+        let named = Site::all(&records)[0].rivals_named();
+        assert_eq!(named, "cusparse (alg1, default), mkl");
+        let named = Site::all(&records[3..])[0].rivals_named();
+        assert_eq!(named, "sprs");
+    }
+
+    #[test]
+    fn later_rounds_without_a_vendor_hide_none_with_one() {
+        let at = |group, engine: &str, algorithm: &str, ms| Record {
+            group,
+            execute_ms: Some(ms),
+            ..record("m", engine, algorithm)
+        };
+        let site = Site::all(&[
+            at(1, "gustav", "auto", 1.0),
+            at(1, "mkl", "default", 2.0),
+            at(2, "gustav", "auto", 3.0),
+            at(2, "sprs", "default", 12.0),
+        ])
+        .remove(0);
+        assert_eq!(site.against(&site.ours("auto")[0]), Some(2.0));
+        assert_eq!(site.beside("auto", "sprs")[0].against(&["sprs"]), Some(4.0));
+        assert!(site.rounds().values().flatten().all(|r| r.group == 1));
+        let with_sprs = site.rounds_with(|round| round.iter().any(|r| r.engine == "sprs"));
+        assert!(with_sprs.values().flatten().all(|r| r.group == 2));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::figures;
 use super::site::{CHOOSERS, Product, Site};
 use super::table::Table;
 use crate::programs::share;
-use crate::{Comparison, Ratios, Record, Status};
+use crate::{Case, Comparison, Ratios, Record, Status};
 
 /// Every table that the records fill.
 pub(crate) fn all(sites: &[Site]) -> Vec<Table> {
@@ -98,12 +98,11 @@ fn kinds(sites: &[Site]) -> Table {
 fn peers(sites: &[Site]) -> Table {
     let mut rows = Vec::new();
     for site in sites {
-        let comparisons = site.ours("auto");
         let mut groups = BTreeMap::<_, Vec<f64>>::new();
-        for c in &comparisons {
-            for name in c.peers.keys() {
-                let key = (*name, Product::of(&c.ours.case).name().to_owned());
-                groups.entry(key).or_default().extend(c.against(&[name]));
+        for peer in site.peers() {
+            for c in site.beside("auto", peer) {
+                let key = (peer, Product::of(&c.ours.case).name().to_owned());
+                groups.entry(key).or_default().extend(c.against(&[peer]));
             }
         }
         for ((peer, product), ratios) in groups {
@@ -122,11 +121,15 @@ fn peers(sites: &[Site]) -> Table {
 fn algorithms(sites: &[Site]) -> Table {
     let mut rows = Vec::new();
     for site in sites {
-        let rounds = site.rounds();
+        let fastest_of_ours = fastest_of_ours(site);
         for name in site.algorithms() {
             for (product, found) in site.products(&site.ours(name)) {
                 let ratios: Vec<_> = found.iter().map(|f| f.0).collect();
-                let fastest = found.iter().filter(|(_, c)| is_fastest(c, &rounds)).count();
+                let is_fastest = |c: &Comparison<'_>| {
+                    let best = fastest_of_ours.get(&(&c.ours.case, c.ours.group));
+                    c.ours.execute_ms.as_ref() == best
+                };
+                let fastest = found.iter().filter(|(_, c)| is_fastest(c)).count();
                 let detail = product.detail();
                 let names = [&site.name, name, product.name(), &product.dtype, &detail];
                 if let Some(mut cells) = row(&names, &ratios) {
@@ -159,11 +162,17 @@ fn algorithms(sites: &[Site]) -> Table {
     }
 }
 
-fn is_fastest(c: &Comparison<'_>, rounds: &BTreeMap<&crate::Case, Vec<&Record>>) -> bool {
-    let own = rounds.get(&c.ours.case).into_iter().flatten();
-    let named = own.filter(|r| r.engine == "gustav" && !CHOOSERS.contains(&r.algorithm.as_str()));
-    let best = named.filter_map(|r| r.execute_ms).reduce(f64::min);
-    best.is_some() && c.ours.execute_ms == best
+/// The time of the fastest of our algorithms by name in the rounds of every case.
+fn fastest_of_ours(site: &Site) -> BTreeMap<(&Case, u64), f64> {
+    let mut found = BTreeMap::new();
+    let named = |r: &&Record| r.engine == "gustav" && !CHOOSERS.contains(&r.algorithm.as_str());
+    for r in site.records.iter().filter(named).filter(|r| r.status == Status::Ok) {
+        if let Some(ms) = r.execute_ms {
+            let best = found.entry((&r.case, r.group)).or_insert(ms);
+            *best = ms.min(*best);
+        }
+    }
+    found
 }
 
 fn programs(sites: &[Site]) -> Table {

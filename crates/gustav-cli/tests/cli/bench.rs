@@ -14,6 +14,11 @@ fn a_dry_run_measures_nothing_and_says_how_long() {
     assert!(folder.names().is_empty());
     let run = folder.run("bench regression --dry-run");
     assert!(run.status == 0 && run.stdout.contains(" cases on 9 matrices"), "{run:?}");
+    for suite in ["quick", "paper-a", "paper-b", "paper-c", "corpus", "regression", "programs"] {
+        let told = folder.json(&format!("bench {suite} --dry-run --json"));
+        let (least, most) = (told["least_s"].as_f64(), told["most_s"].as_f64());
+        assert!(least.is_some() && least <= most, "{suite}: {told}");
+    }
 }
 
 #[test]
@@ -31,6 +36,28 @@ fn a_run_goes_on_where_its_time_was_up() {
 }
 
 #[test]
+fn a_killed_run_goes_on() {
+    let folder = Folder::new();
+    let line = "bench gen:grid5:200x200 gen:rmat:12,8 --peers= --quiet --json --record r.jsonl";
+    let cases = folder.json(&format!("{line} --dry-run"))["cases"].as_u64().expect("a number");
+    let mut run = folder.command(line).spawn().expect("gustav starts");
+    let lines = || std::fs::read_to_string(folder.path("r.jsonl")).map_or(0, |t| t.lines().count());
+    let start = std::time::Instant::now();
+    while lines() == 0 {
+        assert!(start.elapsed().as_secs() < 120, "no record came");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    run.kill().expect("the run was there");
+    run.wait().expect("its end");
+    let told = folder.json(line);
+    let (measured, resumed) = (told["measured"].as_u64(), told["resumed"].as_u64());
+    assert!(resumed >= Some(1) && measured >= Some(1), "{told}");
+    assert_eq!(measured.zip(resumed).map(|(m, r)| m + r), Some(cases));
+    let (records, text) = (lines() as u64, folder.read("r.jsonl"));
+    assert_eq!(records, cases, "each case once: {}", String::from_utf8_lossy(&text));
+}
+
+#[test]
 fn parts_make_up_the_whole() {
     let folder = Folder::new();
     for part in 1..=2 {
@@ -41,6 +68,18 @@ fn parts_make_up_the_whole() {
     folder.write("all.jsonl", records);
     let told = folder.json(&format!("{TWO} --record all.jsonl"));
     assert_eq!((&told["measured"], &told["resumed"]), (&0.into(), &6.into()));
+}
+
+#[test]
+fn a_peer_that_is_not_there_is_named() {
+    let folder = Folder::new();
+    let line = "bench gen:diagonal:9 --only op=spmv --peers mkl --python no-such-python \
+                --record r.jsonl";
+    let run = folder.run(line);
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stderr.contains("mkl") && run.stderr.contains("no-such-python"), "{run:?}");
+    let text = String::from_utf8(folder.read("r.jsonl")).expect("UTF-8");
+    assert!(text.lines().all(|l| l.contains("\"engine\":\"gustav\"")), "{text}");
 }
 
 #[test]

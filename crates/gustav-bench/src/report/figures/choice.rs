@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, Series, slug};
 use super::super::site::{CHOOSERS, Product, Site};
+use super::lines_and_columns;
 use crate::Record;
 
 /// Upper ends of the bars of the histogram, in percent, and their names.
@@ -58,21 +59,26 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {
         let mut groups = BTreeMap::<String, Vec<Choice<'_>>>::new();
-        for (case, round) in site.rounds() {
+        let told = |round: &[&Record]| Choice::of(round).is_some();
+        for (case, round) in site.rounds_with(told) {
             let name = Product::of(case).name().to_owned();
             groups.entry(name).or_default().extend(Choice::of(&round));
         }
         for (name, choices) in groups.into_iter().filter(|(_, c)| !c.is_empty()) {
-            figures.push(confusion(&site.name, &name, &choices));
+            // Where one algorithm alone is ever the fastest and chosen there is nothing to see.
+            figures.extend(confusion(&site.name, &name, &choices));
             figures.push(histogram(&site.name, &name, &choices));
         }
     }
     figures
 }
 
-fn confusion(place: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
+fn confusion(place: &str, name: &str, choices: &[Choice<'_>]) -> Option<Figure> {
     let known: BTreeSet<&str> = choices.iter().flat_map(|c| [c.fastest, c.chosen]).collect();
     let known: Vec<&str> = known.into_iter().collect();
+    if known.len() < 2 {
+        return None;
+    }
     let at = |name: &str| known.iter().position(|k| *k == name).unwrap_or(0);
     let mut counts = vec![vec![0usize; known.len()]; known.len()];
     for c in choices {
@@ -87,8 +93,8 @@ fn confusion(place: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
         }
     }
     let right = choices.iter().filter(|c| c.fastest == c.chosen).count();
-    let names: Vec<String> = known.iter().map(|k| (*k).to_owned()).collect();
-    Figure {
+    let (lines, columns) = lines_and_columns(known.iter().map(|k| (*k).to_owned()).collect());
+    Some(Figure {
         id: slug(&format!("confusion {place} {name}")),
         title: format!("{name}, {place}: chosen beside fastest"),
         caption: format!(
@@ -97,11 +103,11 @@ fn confusion(place: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
              Algorithms by name run their usual configuration; auto may run another.",
             choices.len()
         ),
-        x: Axis::names("chosen by auto", names.clone()),
-        y: Axis::names("fastest of ours", names),
+        x: Axis::names("chosen by auto", columns),
+        y: Axis::names("fastest of ours", lines),
         series: vec![Series { name: String::new(), mark: Mark::Cells(cells) }],
         rules: Vec::new(),
-    }
+    })
 }
 
 fn histogram(place: &str, name: &str, choices: &[Choice<'_>]) -> Figure {

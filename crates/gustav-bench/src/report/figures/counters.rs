@@ -12,20 +12,20 @@ use crate::Counters;
 const FEWEST: usize = 3;
 
 /// A counter: what it is called, how to read it, its axis, its value.
-type Counter = (&'static str, &'static str, &'static str, fn(&Counters) -> f64);
+type Counter = (&'static str, &'static str, &'static str, fn(&Counters) -> Option<f64>);
 
 const COUNTERS: [Counter; 3] = [
     (
         "achieved occupancy",
         "Warps on a multiprocessor over those that it could hold, while it has any",
         "achieved occupancy (%)",
-        |c| 100.0 * c.occupancy,
+        |c| Some(100.0 * c.occupancy?),
     ),
     (
         "warp efficiency",
         "Lanes that take part in an instruction over those of a warp",
         "warp efficiency (%)",
-        |c| 100.0 * c.warp_efficiency,
+        |c| Some(100.0 * c.warp_efficiency?),
     ),
     (
         "instructions per cycle",
@@ -43,8 +43,11 @@ pub(crate) fn all(counters: &[Counters]) -> Vec<Figure> {
         for c in counters {
             let nnz = (c.rows * c.row_length) as u64;
             let engines = groups.entry((&c.gpu, &c.operation, c.columns, nnz)).or_default();
-            engines.entry(c.algorithm.clone()).or_default().push((c.rows, value(c)));
+            let point = value(c).map(|value| (c.rows, value));
+            engines.entry(c.algorithm.clone()).or_default().extend(point);
         }
+        // A kernel of which the profiler gave no number has no line.
+        groups.values_mut().for_each(|engines| engines.retain(|_, points| !points.is_empty()));
         // A sweep is of one number of nonzeros; of fewer matrices there is nothing to see.
         groups.retain(|_, engines| engines.values().any(|points| points.len() >= FEWEST));
         for ((gpu, operation, columns, nnz), mut engines) in groups {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, Series, distribution, percentiles, slug};
 use super::super::site::{CHOOSERS, Product, Site};
-use super::series;
+use super::{fullest, series};
 
 /// Speed-ups over the best peer for every place: a box for every product.
 pub(crate) fn overview(sites: &[Site]) -> Vec<Figure> {
@@ -119,14 +119,15 @@ pub(crate) fn break_even(sites: &[Site]) -> Vec<Figure> {
         for (name, mut products) in groups {
             products.retain(|_, calls| calls.len() > 1);
             let curves = products.into_iter().map(|(p, calls)| (p.variant(), distribution(calls)));
-            let curves: Vec<_> = curves.collect();
+            let (curves, left_out) = fullest(curves.collect());
             if !curves.is_empty() {
                 figures.push(Figure {
                     id: slug(&format!("break-even {} {name}", site.name)),
                     title: format!("{name}, {}: calls until a plan has paid", site.name),
-                    caption: "Of the cases on which auto is faster than every peer, the share \
-                              whose planning time is earned back after so many calls."
-                        .into(),
+                    caption: String::from(
+                        "Of the cases on which auto is faster than every peer, the share whose \
+                         planning time is earned back after so many calls.",
+                    ) + &left_out,
                     x: Axis::log("calls"),
                     y: Axis::linear("share of the cases won (%)"),
                     series: series(curves, Mark::Steps),

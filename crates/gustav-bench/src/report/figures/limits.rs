@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, Series, slug};
 use super::super::site::{Product, Site, flops, gflops};
-use super::series;
+use super::{fullest, series};
 use crate::{Record, Status};
 
 type Points = Vec<(f64, f64)>;
@@ -60,6 +60,7 @@ pub(crate) fn roofline(sites: &[Site]) -> Vec<Figure> {
                 let name = if p.detail().is_empty() { "auto".into() } else { p.detail() };
                 (name, own.iter().filter_map(point).collect::<Points>())
             });
+            let (own, left_out) = fullest(own.collect());
             let mut drawn = series(own, Mark::Points);
             let mut limit = |name: &str, at: [f64; 2]| {
                 let line = vec![(low, at[0]), (high, at[1])];
@@ -78,13 +79,14 @@ pub(crate) fn roofline(sites: &[Site]) -> Vec<Figure> {
             figures.push(Figure {
                 id: slug(&format!("roofline {} {name} {dtype}", site.name)),
                 title: format!("{name} {dtype}, {}: roofline", site.name),
-                caption: "A point a matrix. Operations per byte count A, B and C moved once, at \
+                caption: String::from(
+                    "A point a matrix. Operations per byte count A, B and C moved once, at \
                           the copy bandwidth measured in the same run (that of the largest \
                           operands, and the highest of any size where that differs). Reading \
                           alone is faster than copying, and caches faster than memory: points \
                           can lie above the lines. The gather limit reads a row of B from L2 for \
-                          every nonzero; products that reuse B above L2 can pass it."
-                    .into(),
+                          every nonzero; products that reuse B above L2 can pass it.",
+                ) + &left_out,
                 x: Axis::log("operations per byte"),
                 y: Axis::log("GFLOP/s"),
                 series: drawn,
@@ -105,13 +107,15 @@ pub(crate) fn shares(sites: &[Site]) -> Vec<Figure> {
                     |r: &&Record| Some((r.mean_row_length, 100.0 * r.floor_ms? / r.execute_ms?));
                 (p.detail(), own.iter().filter_map(share).collect::<Points>())
             });
+            let (own, left_out) = fullest(own.collect());
             figures.push(Figure {
                 id: slug(&format!("floor {} {name} {dtype}", site.name)),
                 title: format!("{name} {dtype}, {}: share of the memory floor", site.name),
-                caption: "Time of moving A, B and C once at the measured copy bandwidth over the \
+                caption: String::from(
+                    "Time of moving A, B and C once at the measured copy bandwidth over the \
                           time of auto. Above 100 % where caches hold a part, and where little \
-                          is written: reading alone is faster than copying."
-                    .into(),
+                          is written: reading alone is faster than copying.",
+                ) + &left_out,
                 x: Axis::log("mean row length (nonzeros)"),
                 y: Axis::log("floor / time (%)"),
                 series: series(own, Mark::Points),

@@ -3,7 +3,7 @@
 
 use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, Series, distribution, slug};
-use super::series;
+use super::{lines_and_columns, series};
 use crate::TuneReport;
 
 /// Bars of the histogram of losses, as an evaluation counts them.
@@ -52,7 +52,7 @@ fn classes(t: &TuneReport) -> Figure {
     let y = Axis::linear("share of the matrices (%)");
     Figure {
         series: bars(t.classes.iter().map(|count| 100.0 * *count as f64 / all)),
-        ..figure(t, "classes", "which candidate is the fastest", caption, x, y)
+        ..figure(t, "classes", "Which candidate is the fastest", caption, x, y)
     }
 }
 
@@ -67,33 +67,51 @@ fn errors(t: &TuneReport) -> Figure {
     let y = Axis::linear("share of the predictions (%)");
     Figure {
         series: series(curves, Mark::Steps),
-        ..figure(t, "errors", "errors of predicted times", caption, x, y)
+        ..figure(t, "errors", "Errors of predicted times", caption, x, y)
     }
 }
 
 fn confusion(t: &TuneReport) -> Figure {
-    let mut cells = Vec::new();
     let taken = t.rivals.get(&t.taken);
-    for (y, (counts, losses)) in
-        taken.iter().flat_map(|e| e.confusion.iter().zip(&e.confusion_loss).enumerate())
-    {
-        let total = counts.iter().sum::<usize>().max(1) as f64;
-        for (x, (count, loss)) in counts.iter().zip(losses).enumerate() {
-            let text = format!("{count} ({:.0} %)", 100.0 * loss);
-            cells.push((x as f64, y as f64, *count as f64 / total, text));
+    let counts = taken.map_or(&[][..], |e| &e.confusion);
+    let losses = taken.map_or(&[][..], |e| &e.confusion_loss);
+    // Candidates that were neither the fastest nor chosen have nothing to show.
+    let seen = |k: &usize| {
+        counts.iter().enumerate().any(|(y, row)| {
+            row.iter().enumerate().any(|(x, count)| *count > 0 && (x == *k || y == *k))
+        })
+    };
+    let shown: Vec<usize> = (0..counts.len()).filter(seen).collect();
+    let mut cells = Vec::new();
+    for (y, &fastest) in shown.iter().enumerate() {
+        let total = counts[fastest].iter().sum::<usize>().max(1) as f64;
+        for (x, &chosen) in shown.iter().enumerate() {
+            let loss = losses.get(fastest).and_then(|row| row.get(chosen)).unwrap_or(&0.0);
+            let count = counts[fastest].get(chosen).copied().unwrap_or(0);
+            let text = match count {
+                0 => String::new(),
+                count => format!("{count} ({:.0} %)", 100.0 * loss),
+            };
+            cells.push((x as f64, y as f64, count as f64 / total, text));
         }
     }
     let caption = format!(
-        "Matrices of sources that {} was not trained on, with the mean loss of time; shades are \
-         shares of a line. {:.0} % are chosen right, {:.0} % by always taking the commonest.",
+        "Matrices of sources that {} was not trained on, with the mean loss of time where there is \
+         room; shades are shares of a line. {:.0} % are chosen right, {:.0} % by always taking the \
+         commonest. Candidates neither the fastest nor chosen, {} of {}, are left out.",
         t.taken,
         100.0 * taken.map_or(0.0, |e| e.right),
-        100.0 * taken.map_or(0.0, |e| e.commonest)
+        100.0 * taken.map_or(0.0, |e| e.commonest),
+        counts.len() - shown.len(),
+        counts.len()
     );
-    let (x, y) = (Axis::names("chosen", candidates(t)), Axis::names("fastest", candidates(t)));
+    let all = candidates(t);
+    let names = shown.iter().filter_map(|k| all.get(*k).cloned()).collect();
+    let (lines, columns) = lines_and_columns(names);
+    let (x, y) = (Axis::names("chosen", columns), Axis::names("fastest", lines));
     Figure {
         series: vec![Series { name: String::new(), mark: Mark::Cells(cells) }],
-        ..figure(t, "confusion", "chosen beside fastest", caption, x, y)
+        ..figure(t, "confusion", "Chosen beside fastest", caption, x, y)
     }
 }
 
@@ -110,7 +128,7 @@ fn losses(t: &TuneReport) -> Figure {
     let y = Axis::linear("share of the matrices (%)");
     Figure {
         series: bars(counts.iter().map(|count| 100.0 * *count as f64 / all)),
-        ..figure(t, "losses", "what wrong choices cost", caption, x, y)
+        ..figure(t, "losses", "What wrong choices cost", caption, x, y)
     }
 }
 
@@ -123,7 +141,7 @@ fn rivals(t: &TuneReport) -> Figure {
     let y = Axis::linear("mean loss (%)");
     Figure {
         series: bars(t.rivals.values().map(|e| 100.0 * e.mean_loss)),
-        ..figure(t, "rivals", "rivals", caption, x, y)
+        ..figure(t, "rivals", "Rivals", caption, x, y)
     }
 }
 
@@ -135,6 +153,6 @@ fn topologies(t: &TuneReport) -> Figure {
     let y = Axis::linear("mean loss (%)");
     Figure {
         series: bars(t.topologies.iter().map(|t| 100.0 * t.1)),
-        ..figure(t, "topologies", "sizes of the network", caption, x, y)
+        ..figure(t, "topologies", "Sizes of the network", caption, x, y)
     }
 }

@@ -1,6 +1,8 @@
 //! Long rows and short rows (figure 5 of Yang, Buluç, Owens, 2018): matrices whose mean row lengths
 //! are nearest to those of the paper's two groups, with the kernel that the paper has for each.
 
+use std::collections::BTreeMap;
+
 use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, slug};
 use super::super::site::{Product, Site, gflops};
@@ -10,6 +12,8 @@ use crate::{Case, Record};
 
 /// Columns of B in the paper's figure.
 const COLUMNS: usize = 64;
+/// Nonzeros that a matrix has at least: smaller ones time the launch of a kernel.
+const NONZEROS: usize = 100_000;
 /// Matrices of a group, as in the paper.
 const MATRICES: usize = 10;
 
@@ -43,17 +47,28 @@ const OURS: [&str; 5] = ["auto", "row-split", "nonzero-split", "sell-p", "ell-r"
 
 type Round<'a> = (&'a Case, Vec<&'a Record>);
 
-/// A figure for every place and group.
+/// A figure for every place, product and group.
 pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {
         let both = |round: &[&Record]| GROUPS.iter().all(|g| ours(round, g.kernel).is_some());
-        // Names with a colon are descriptions of generated matrices.
-        let wanted = |(case, round): &Round<'_>| {
-            case.columns == COLUMNS && !case.matrix.contains(':') && both(round)
+        let beside = |round: &[&Record]| {
+            both(round) && round.iter().any(|r| site.rivals.contains(&r.engine))
         };
-        let rounds: Vec<_> = site.rounds().into_iter().filter(wanted).collect();
-        figures.extend(GROUPS.iter().filter_map(|group| figure(site, group, &rounds)));
+        let mut products = BTreeMap::<Product, Vec<Round<'_>>>::new();
+        for (case, round) in site.rounds_with(beside) {
+            // Names with a colon are descriptions of generated matrices.
+            let counts = case.operation == "spmm"
+                && case.columns == COLUMNS
+                && round[0].nnz >= NONZEROS
+                && !case.matrix.contains(':');
+            if counts && beside(&round) {
+                products.entry(Product::of(case)).or_default().push((case, round));
+            }
+        }
+        for rounds in products.values() {
+            figures.extend(GROUPS.iter().filter_map(|group| figure(site, group, rounds)));
+        }
     }
     figures
 }
@@ -76,7 +91,7 @@ fn figure(site: &Site, group: &Group, rounds: &[Round<'_>]) -> Option<Figure> {
         "gustav" => OURS.contains(&r.algorithm.as_str()),
         _ => true,
     };
-    let mut points = std::collections::BTreeMap::<String, Vec<(f64, f64)>>::new();
+    let mut points = BTreeMap::<String, Vec<(f64, f64)>>::new();
     let mut ratios = Vec::new();
     for (k, (_, round)) in own.iter().enumerate() {
         for r in round.iter().filter(|r| shown(r)) {

@@ -7,7 +7,7 @@ use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, slug};
 use super::super::site::{Product, Site, density};
 use super::series;
-use super::sweeps::{RANDOM, sweep};
+use super::sweeps::{RANDOM, sweep, widest};
 use crate::summary::Ratios;
 use crate::{Case, Record, Status};
 
@@ -16,7 +16,7 @@ type Points = Vec<(f64, f64)>;
 /// Time against N for every density, and speed-up over the best peer against N by density.
 pub(crate) fn sizes(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for site in sites {
+    for site in widest(sites) {
         // Sparsity in thousandths: 950 for 95 %.
         let sparsity = |r: &Record| (1000.0 * (1.0 - density(r))).round() as i64;
         let square = |r: &Record| {
@@ -47,7 +47,7 @@ pub(crate) fn sizes(sites: &[Site]) -> Vec<Figure> {
                 caption: "Random N x N matrices times themselves, on the most threads that were \
                           measured."
                     .into(),
-                x: Axis::log("N"),
+                x: Axis::doubling("N"),
                 y: Axis::log("time (ms)"),
                 series: series(engines, Mark::Line),
                 rules: Vec::new(),
@@ -59,7 +59,7 @@ pub(crate) fn sizes(sites: &[Site]) -> Vec<Figure> {
                 id: slug(&format!("size speedup {} {name} {variant}", site.name)),
                 title: format!("{name} {variant}, {}: speed-up by size", site.name),
                 caption: format!("Peers that count: {}.", site.rivals_named()),
-                x: Axis::log("N"),
+                x: Axis::doubling("N"),
                 y: Axis::log("time of the best peer / ours"),
                 series: series(groups, Mark::Line),
                 rules: vec![(1.0, "as fast as the best peer".into())],
@@ -100,9 +100,12 @@ pub(crate) fn threads(sites: &[Site]) -> Vec<Figure> {
     let drawn = figures.into_iter().map(|((cpu, operation), groups)| Figure {
         id: slug(&format!("threads {cpu} {operation}")),
         title: format!("{operation}: scaling with threads"),
-        caption: format!("Geomean over the cases that every number of threads has. {cpu}."),
-        x: Axis::log("threads"),
-        y: Axis::log("speed-up over the fewest threads"),
+        caption: format!(
+            "Time on the fewest threads over time: the geomean of the cases that every number of \
+             threads has. {cpu}."
+        ),
+        x: Axis::doubling("threads"),
+        y: Axis::doubling("speed-up"),
         series: series(groups, Mark::Line),
         rules: Vec::new(),
     });

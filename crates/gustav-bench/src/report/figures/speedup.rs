@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, slug};
 use super::super::site::{Product, Site};
-use super::series;
+use super::{fullest, series};
 use crate::threshold::thresholds;
 
 const X: &str = "mean row length (nonzeros)";
 const Y: &str = "time of the best peer / ours";
 
 fn figure(id: &str, title: String, caption: String, groups: Vec<(String, Points)>) -> Figure {
+    let (groups, left_out) = fullest(groups);
     Figure {
         id: slug(id),
         title,
-        caption,
+        caption: caption + &left_out,
         x: Axis::log(X),
         y: Axis::log(Y),
         series: series(groups, Mark::Points),

@@ -46,10 +46,26 @@ pub(super) fn sweep<K: Ord>(
     groups
 }
 
+/// Places without those that have fewer threads than another of the same processor.
+pub(super) fn widest(sites: &[Site]) -> impl Iterator<Item = &Site> {
+    let place = |site: &Site| {
+        let first = site.records.iter().find(|r| RANDOM.contains(&r.kind.as_str()))?;
+        first.gpu.is_none().then(|| (first.machine.cpu.clone(), first.threads))
+    };
+    let most = move |site: &&Site| match place(site) {
+        Some((cpu, threads)) => {
+            let others = sites.iter().filter_map(place).filter(|other| other.0 == cpu);
+            others.map(|other| other.1).max() == Some(threads)
+        }
+        None => true,
+    };
+    sites.iter().filter(most)
+}
+
 /// Time against the share of A that is filled.
 pub(crate) fn density(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for site in sites {
+    for site in widest(sites) {
         let random = |r: &Record| RANDOM.contains(&r.kind.as_str()).then_some((r.rows, r.cols));
         let point = |r: &Record| Some((100.0 * fill(r), r.execute_ms?));
         // What `dense` takes when A is dense already.

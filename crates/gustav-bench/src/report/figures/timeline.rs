@@ -13,7 +13,7 @@ use crate::Record;
 pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in sites {
-        let rounds = site.rounds();
+        let rounds = site.rounds_with(|round| round.iter().any(|r| !r.timeline.is_empty()));
         let told: Vec<_> = rounds.values().flatten().filter(|r| !r.timeline.is_empty()).collect();
         let size = |r: &Record| (r.rows, r.threads);
         let most = told.iter().map(|r| size(r)).max();

@@ -51,7 +51,8 @@ impl<'a> Study<'a> {
         let mut found = Vec::new();
         for site in sites {
             let mut groups = BTreeMap::<(Product, &str), Vec<Matrix<'_>>>::new();
-            for (case, round) in site.rounds() {
+            let ordered = |round: &[&Record]| round.iter().any(|r| r.algorithm.contains('@'));
+            for (case, round) in site.rounds_with(ordered) {
                 for own in round.iter().filter(|r| r.engine == "gustav") {
                     if own.algorithm.contains('@') || CHOOSERS.contains(&own.algorithm.as_str()) {
                         continue;

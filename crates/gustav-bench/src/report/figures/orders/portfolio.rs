@@ -69,7 +69,7 @@ fn growth(study: &Study<'_>) -> Figure {
                   before it."
             .into(),
         x: Axis::names("orders, one more at each step", names),
-        y: Axis::log("mean speed-up over the matrix's own order"),
+        y: Axis::log("mean gain over own order"),
         series: vec![Series { name: String::new(), mark: Mark::Line(points) }],
         rules: Vec::new(),
     }

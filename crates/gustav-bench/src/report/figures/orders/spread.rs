@@ -8,7 +8,7 @@ use super::super::super::table::Table;
 use super::Study;
 use crate::Record;
 
-const GAIN: &str = "speed-up over the matrix's own order";
+const GAIN: &str = "time in own order / in this";
 // The two orders that the study shows matrix by matrix: one for load balance, one for locality.
 const SHOWN: [&str; 2] = ["lpt", "warp-aware"];
 /// Upper ends of the bars of a histogram, and their names.
