@@ -10,8 +10,6 @@ const LANES: [u32; 6] = [32, 16, 8, 4, 2, 1];
 // tiles, for every nonzero: fitted to sweeps over 31 to 132 columns of f32.
 const SECTOR: u64 = 11;
 const BESIDE: u64 = 3;
-/// Narrow vectors of a row of B that are too few to share.
-const FEW: u64 = 4;
 
 /// Lanes that share a row of B, and the vectors that each of them holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ impl Tile {
     pub(super) fn new(dtype: DType, vector: u32, columns: usize, limit: Limit) -> Self {
         let vectors = (columns as u64).div_ceil(u64::from(vector)).max(1);
         let bytes = u64::from(vector) * dtype.bytes() as u64;
-        if bytes < 16 && vectors <= FEW {
+        if bytes < 16 && vectors <= limit.alone {
             return Tile { lanes: 1, tiles: vectors as u32 };
         }
         // Neighbouring lanes read whole sectors of 32 bytes when a row of B has them.
@@ -84,6 +82,8 @@ pub(super) struct Limit {
     pub most_double: u32,
     /// Tiles at most, of 4 bytes or less.
     pub most_single: u32,
+    /// Vectors of less than 16 bytes that stay in one lane, if a row of B has no more.
+    pub alone: u64,
 }
 
 /// The most values of 16 bytes or less that divide `number`.
@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn odd_columns_leave_few_lanes_idle() {
-        let limit = Limit { lanes: 32, tiles: 2, most_tiles: 3, most_double: 5, most_single: 10 };
+        let limit =
+            Limit { lanes: 32, tiles: 2, most_tiles: 3, most_double: 5, most_single: 10, alone: 4 };
         let of = |columns: usize| {
             let vector = widest(DType::F32, columns as u64);
             let Tile { lanes, tiles } = Tile::new(DType::F32, vector, columns, limit);

@@ -62,7 +62,7 @@ impl Config {
 
     /// These shares over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
-        let limit = Limit { lanes, tiles, most_tiles: 4, most_double: 4, most_single: 8 };
+        let limit = Limit { lanes, tiles, most_tiles: 4, most_double: 4, most_single: 8, alone: 0 };
         let Tile { lanes, tiles } = Tile::new(dtype, vector, columns, limit);
         Config { vector, lanes, tiles, ..self }
     }

@@ -32,7 +32,14 @@ impl Config {
         // Tall blocks fill the registers with sums.
         let tiles = if problem.columns * problem.dtype.bytes() < 512 || rows == 4 { 1 } else { 2 };
         let most_double = if threads > 512 { 3 } else { 5 };
-        let limit = Limit { lanes: 32 / share, tiles, most_tiles: 2, most_double, most_single: 8 };
+        let limit = Limit {
+            lanes: 32 / share,
+            tiles,
+            most_tiles: 2,
+            most_double,
+            most_single: 8,
+            alone: 0,
+        };
         let Tile { lanes, tiles } = Tile::new(problem.dtype, vector, problem.columns, limit);
         Config {
             rows,

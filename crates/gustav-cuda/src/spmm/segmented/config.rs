@@ -129,8 +129,14 @@ impl Config {
             true => 3,
             false => 4,
         };
-        let limit =
-            Limit { lanes: most, tiles, most_tiles, most_double: 5, most_single: MOST_TILES };
+        let limit = Limit {
+            lanes: most,
+            tiles,
+            most_tiles,
+            most_double: 5,
+            most_single: MOST_TILES,
+            alone: 4,
+        };
         let mut tile = Tile::new(dtype, vector, columns, limit);
         // Few lanes are asked for to have panels, of two vectors of 16 bytes a lane.
         if lanes < 32 {
