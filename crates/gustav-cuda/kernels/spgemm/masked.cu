@@ -1,15 +1,16 @@
 // The entries of C = A * B at given places, summed in A's order: a product under a mask, and sums
 // that are the same in every run.
 //
-//   few    warp -> a row of up to MOST<32> places
-//   many   CTA -> a row of more
+//   few    warp -> a row of up to PLACES places
+//   many   warp -> PLACES places of a longer row
 //   keep   warp -> a row: the places that a product met become C's entries
 //
-// The places of a row, increasing columns, are taken as many at a time as half fill a hash table in
-// shared memory; a sum lies where its column does. The team walks the rows of B that the row of A
-// names one after another, a thread for each of their entries, and looks its column up: where columns
-// of B's rows increase, no two threads have the same one, so that nothing is added atomically and the
-// order of summation is A's. Else sums are added atomically.
+// Places, increasing columns, half fill a hash table in shared memory; a sum lies where its column
+// does. Rows of B that the row of A names are taken in A's order, short ones together: a lane has a
+// product and looks its column up. Where columns of B's rows increase, lanes with the same column are
+// of different rows of B, and add one after another in A's order; nothing is added atomically. Of a
+// row with more places than a warp's, each row of B is entered where the warp's places begin. Where
+// columns repeat or are in no order, sums are added atomically.
 //
 // GUSTAV_INDEX, GUSTAV_OFFSET   types of column indices and of row offsets
 // GUSTAV_VALUE, GUSTAV_OUT      types of values of A and B, and of C
@@ -24,9 +25,12 @@ typedef GUSTAV_OUT Out;
 typedef typename Accumulator<Value>::Type Sum;
 typedef GUSTAV_SEMIRING<Sum> S;
 
-constexpr u32 BLOCK = 128, WIDE = 256;
-// Places of a table, as a power of two.
-constexpr u32 LOG_FEW = 9, LOG_MANY = 11;
+constexpr u32 BLOCK = 128, WARPS = BLOCK / 32;
+// Places of a table, as a power of two, and of a warp.
+constexpr u32 LOG = 9, PLACES = 1u << (LOG - 1);
+// Entries of a row of B that keep the lanes busy alone.
+constexpr u32 LONG = 24;
+constexpr u32 FULL = 0xffffffffu;
 
 struct Arguments {
     const Offset *a_offsets;
@@ -51,15 +55,6 @@ struct Arguments {
 
 namespace {
 
-template <int TEAM>
-__device__ __forceinline__ void meet() {
-    if constexpr (TEAM == 32)
-        __syncwarp();
-    else
-        __syncthreads();
-}
-
-template <u32 LOG>
 struct Table {
     u32 keys[1u << LOG];
     Sum sums[1u << LOG];
@@ -87,114 +82,163 @@ __device__ __forceinline__ u64 lower_bound(const Index *indices, u64 from, u64 t
     return from;
 }
 
-// The entries of row `row` at the places [from, from + count); returns how many of them the thread
-// found met. `part` says that the row has more.
-template <int TEAM, u32 LOG>
-__device__ u32 sum_window(const Arguments &g, Table<LOG> &t, u64 row, u64 from, u32 count,
-                          bool part) {
-    const u32 thread = threadIdx.x % TEAM, lane = threadIdx.x % 32;
+__device__ __forceinline__ u32 sum_of_warp(u32 mine) {
+    for (u32 step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(FULL, mine, step);
+    return mine;
+}
+
+// The sums at some places of a row.
+struct Window {
+    const Arguments &g;
+    Table &t;
+    u32 log;
+
+    // Adds `a` times entry `at` of B, if there is one; a lane after another where places are the
+    // same, which lanes of one row of B never have.
+    __device__ __forceinline__ void add(bool here, Sum a, u64 at, bool alone) const {
+        const u32 lane = threadIdx.x % 32;
+        const u32 place = here ? look_up(t.keys, log, (u32)g.b_indices[at]) : table::EMPTY;
+        const bool hit = place != table::EMPTY;
+        if (hit && !g.ordered) {
+            combine::into<S>(t.sums + place, S::mul_add(a, widen(g.b_values[at]), S::zero()));
+            t.met[place] = 1;
+        }
+        if (!g.ordered) return;
+        u32 turn = 0;
+        if (!alone) {
+            const u32 same = __match_any_sync(FULL, hit ? place : ~lane);
+            turn = __popc(same & ((1u << lane) - 1));
+        }
+        const Sum value = hit ? widen(g.b_values[at]) : Sum(0);
+        for (u32 now = 0; __any_sync(FULL, hit && turn >= now); ++now) {
+            if (hit && turn == now) {
+                t.sums[place] = S::mul_add(a, value, t.sums[place]);
+                t.met[place] = 1;
+            }
+            __syncwarp();
+        }
+    }
+
+    // Adds the products of 32 nonzeros of A: lane j has the j-th, its row of B from `start` and of
+    // `length` entries.
+    __device__ __forceinline__ void add_rows(u64 start, u64 length, Sum factor) const {
+        const u32 lane = threadIdx.x % 32;
+        if (__any_sync(FULL, length >= LONG)) {
+            for (u32 filled = __ballot_sync(FULL, length > 0); filled != 0; filled &= filled - 1) {
+                const u32 j = __ffs(filled) - 1;
+                const u64 from = __shfl_sync(FULL, start, j), count = __shfl_sync(FULL, length, j);
+                const Sum a = __shfl_sync(FULL, factor, j);
+                for (u64 i = 0; i < count; i += 32) add(i + lane < count, a, from + i + lane, true);
+            }
+            return;
+        }
+        u32 end = (u32)length;
+        for (u32 step = 1; step < 32; step *= 2) {
+            const u32 other = __shfl_up_sync(FULL, end, step);
+            if (lane >= step) end += other;
+        }
+        const u64 first = start - (end - (u32)length);
+        const u32 all = __shfl_sync(FULL, end, 31);
+        for (u32 base = 0; base < all; base += 32) {
+            const u32 product = base + lane;
+            // The first row that ends after the product.
+            u32 j = 0;
+            for (u32 step = 16; step > 0; step /= 2)
+                if (__shfl_sync(FULL, end, j + step - 1) <= product) j += step;
+            const u64 at = __shfl_sync(FULL, first, j) + product;
+            add(product < all, __shfl_sync(FULL, factor, j), at, false);
+        }
+    }
+};
+
+// The sums of row `row` at the places [from, from + count); returns how many of them are met, in every
+// lane. `part` says that the row has more.
+__device__ u32 sum_at(const Arguments &g, Table &t, u64 row, u64 from, u32 count, bool part) {
+    const u32 lane = threadIdx.x % 32;
     u32 log = 5;
     while (1u << log < 2 * count) ++log;
-    for (u32 at = thread; at < 1u << log; at += TEAM) {
+    for (u32 at = lane; at < 1u << log; at += 32) {
         t.keys[at] = table::EMPTY;
         t.sums[at] = S::zero();
         t.met[at] = 0;
     }
-    meet<TEAM>();
+    __syncwarp();
     bool added;
-    for (u32 i = thread; i < count; i += TEAM) table::find(t.keys, log, (u32)g.places[from + i], added);
-    meet<TEAM>();
-    const u64 first = g.places[from], last = g.places[from + count - 1];
+    for (u32 i = lane; i < count; i += 32) table::find(t.keys, log, (u32)g.places[from + i], added);
+    __syncwarp();
+    const u64 low = g.places[from], high = g.places[from + count - 1];
     const u64 end = g.a_offsets[row + 1];
+    const Window window{g, t, log};
     for (u64 chunk = g.a_offsets[row]; chunk < end; chunk += 32) {
-        const u32 valid = (u32)min((u64)32, end - chunk);
         u64 start = 0, stop = 0;
         Sum factor = Sum(0);
-        if (lane < valid) {
+        if (chunk + lane < end) {
             const u64 k = g.a_indices[chunk + lane];
             start = g.b_offsets[k], stop = g.b_offsets[k + 1];
             factor = widen(g.a_values[chunk + lane]);
-            // Only what lies between the first and the last place.
             if (part && g.ordered) {
-                start = lower_bound(g.b_indices, start, stop, first);
-                stop = lower_bound(g.b_indices, start, stop, last + 1);
+                start = lower_bound(g.b_indices, start, stop, low);
+                stop = lower_bound(g.b_indices, start, stop, high + 1);
             }
         }
-        for (u32 j = 0; j < valid; ++j) {
-            const u64 b = __shfl_sync(0xffffffffu, start, j);
-            const u64 b_end = __shfl_sync(0xffffffffu, stop, j);
-            const Sum a = __shfl_sync(0xffffffffu, factor, j);
-            for (u64 i = b + thread; i < b_end; i += TEAM) {
-                const u32 place = look_up(t.keys, log, (u32)g.b_indices[i]);
-                if (place == table::EMPTY) continue;
-                const Sum value = widen(g.b_values[i]);
-                t.met[place] = 1;
-                if (g.ordered)
-                    t.sums[place] = S::mul_add(a, value, t.sums[place]);
-                else
-                    combine::into<S>(t.sums + place, S::mul_add(a, value, S::zero()));
-            }
-            meet<TEAM>();
-        }
+        window.add_rows(start, stop - start, factor);
     }
+    __syncwarp();
     const Sum alpha = from_bits<Sum>(g.alpha);
     u32 mine = 0;
-    for (u32 i = thread; i < count; i += TEAM) {
+    for (u32 i = lane; i < count; i += 32) {
         const u32 place = look_up(t.keys, log, (u32)g.places[from + i]);
         const u8 met = t.met[place];
         mine += met;
         g.values[from + i] = Narrow<Out>::from(S::scale(alpha, t.sums[place]));
         if (g.met != nullptr) g.met[from + i] = met;
     }
-    meet<TEAM>();
-    return mine;
-}
-
-__device__ __forceinline__ u32 sum_of_warp(u32 mine) {
-    for (u32 step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, step);
-    return mine;
+    __syncwarp();
+    return sum_of_warp(mine);
 }
 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(BLOCK) few(const Arguments g) {
-    constexpr u32 WARPS = BLOCK / 32, MOST = 1u << (LOG_FEW - 1);
-    __shared__ Table<LOG_FEW> tables[WARPS];
+    __shared__ Table tables[WARPS];
     const u64 step = (u64)gridDim.x * WARPS;
     for (u64 row = (u64)blockIdx.x * WARPS + threadIdx.x / 32; row < g.rows; row += step) {
         const u64 from = g.places_offsets[row], count = g.places_offsets[row + 1] - from;
-        if (count > MOST) continue;
+        if (count > PLACES) continue;
         u32 met = 0;
-        if (count > 0)
-            met = sum_window<32, LOG_FEW>(g, tables[threadIdx.x / 32], row, from, (u32)count, false);
-        met = sum_of_warp(met);
+        if (count > 0) met = sum_at(g, tables[threadIdx.x / 32], row, from, (u32)count, false);
         if (g.met != nullptr && threadIdx.x % 32 == 0) g.c_offsets[row + 1] = (Offset)met;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WIDE) many(const Arguments g) {
-    constexpr u64 LEAST = 1u << (LOG_FEW - 1), MOST = 1u << (LOG_MANY - 1);
-    __shared__ Table<LOG_MANY> table;
-    __shared__ u32 all;
-    for (u64 row = blockIdx.x; row < g.rows; row += gridDim.x) {
-        const u64 from = g.places_offsets[row], to = g.places_offsets[row + 1];
-        if (to - from <= LEAST) continue;
-        if (threadIdx.x == 0) all = 0;
-        u32 met = 0;
-        for (u64 at = from; at < to; at += MOST) {
-            const u32 count = (u32)min(MOST, to - at);
-            met += sum_window<WIDE, LOG_MANY>(g, table, row, at, count, to - from > MOST);
+// Counts are added to what `c_offsets` has, which is zero at the start.
+extern "C" __global__ void __launch_bounds__(BLOCK) many(const Arguments g) {
+    __shared__ Table tables[WARPS];
+    const u32 lane = threadIdx.x % 32;
+    const u64 own = (u64)blockIdx.y * WARPS + threadIdx.x / 32, step = (u64)gridDim.y * WARPS;
+    // A CTA looks for long rows among 32.
+    for (u64 group = (u64)blockIdx.x * 32; group < g.rows; group += (u64)gridDim.x * 32) {
+        u64 from = 0, count = 0;
+        if (group + lane < g.rows) {
+            from = g.places_offsets[group + lane];
+            count = g.places_offsets[group + lane + 1] - from;
         }
-        met = sum_of_warp(met);
-        if (threadIdx.x % 32 == 0) atomicAdd(&all, met);
-        __syncthreads();
-        if (g.met != nullptr && threadIdx.x == 0) g.c_offsets[row + 1] = (Offset)all;
-        __syncthreads();
+        for (u32 rows = __ballot_sync(FULL, count > PLACES); rows != 0; rows &= rows - 1) {
+            const u32 j = __ffs(rows) - 1;
+            const u64 row = group + j;
+            const u64 first = __shfl_sync(FULL, from, j), all = __shfl_sync(FULL, count, j);
+            u32 met = 0;
+            for (u64 at = own * PLACES; at < all; at += step * PLACES) {
+                const u32 here = (u32)min((u64)PLACES, all - at);
+                met += sum_at(g, tables[threadIdx.x / 32], row, first + at, here, true);
+            }
+            if (g.met != nullptr && lane == 0 && met > 0)
+                atomicAdd(g.c_offsets + row + 1, (Offset)met);
+        }
     }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) keep(const Arguments g) {
-    constexpr u32 WARPS = BLOCK / 32;
     const u32 lane = threadIdx.x % 32;
     const u64 step = (u64)gridDim.x * WARPS;
     for (u64 row = (u64)blockIdx.x * WARPS + threadIdx.x / 32; row < g.rows; row += step) {

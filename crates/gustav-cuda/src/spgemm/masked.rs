@@ -16,13 +16,14 @@ use crate::stream::Stream;
 use crate::transposed::Transposed;
 use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
-// Threads of CTAs that have several rows and of those that have one, as in the kernels.
+// Threads of a CTA, and places of a row that one warp takes, as in the kernels.
 const BLOCK: u32 = 128;
-const WIDE: u32 = 256;
-// Places of a row that a warp takes.
 const FEW: usize = 256;
 // CTAs for every multiprocessor, before they take more rows each.
 const CTAS: u64 = 32;
+// Rows that CTAs look for longer ones among, and CTAs that share those.
+const GROUP: u64 = 32;
+const SHARING: u64 = 16;
 
 /// What the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,7 +114,7 @@ impl Places {
         unsafe { self.sum(stream, &arguments, c.nnz()) }
     }
 
-    /// Queues the sums at `count` places.
+    /// Queues the sums at `count` places. Where places are counted, `c_offsets` begins with zeros.
     ///
     /// # Safety
     /// What the arguments name is valid until the stream has done the work.
@@ -122,8 +123,8 @@ impl Places {
         unsafe {
             self.few.launch(stream, self.grid(arguments.rows), BLOCK, arguments)?;
             if count > FEW {
-                let grid = (arguments.rows.min(self.most), 1);
-                self.many.launch(stream, grid, WIDE, arguments)?;
+                let groups = arguments.rows.div_ceil(GROUP).min(self.most.div_ceil(SHARING));
+                self.many.launch(stream, (groups, SHARING), BLOCK, arguments)?;
             }
         }
         Ok(())
@@ -284,8 +285,9 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         let count = self.places.len();
         let sums = DeviceBuffer::<T>::queued(device, count, "values at the places of a mask")?;
         let met = DeviceBuffer::<u8>::queued(device, count.max(1), "met places of a mask")?;
-        let offsets =
+        let mut offsets =
             DeviceBuffer::<O>::queued(device, rows + 1, "row offsets of C on the device")?;
+        offsets.fill(0, device.stream())?;
         let arguments = Arguments {
             values: sums.address(),
             met: met.address(),
