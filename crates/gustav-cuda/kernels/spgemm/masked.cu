@@ -30,6 +30,8 @@ constexpr u32 BLOCK = 128, WARPS = BLOCK / 32;
 constexpr u32 LOG = 9, PLACES = 1u << (LOG - 1);
 // Entries of a row of B that keep the lanes busy alone.
 constexpr u32 LONG = 24;
+// Products of such a row that a lane has under way.
+constexpr u32 AHEAD = 4;
 constexpr u32 FULL = 0xffffffffu;
 
 struct Arguments {
@@ -49,6 +51,9 @@ struct Arguments {
     Out *c_values;
     u64 rows;
     u64 alpha;
+    // Rows of more than PLACES places, and how many: zero at the start.
+    u32 *longer;
+    u32 *longer_count;
     // Whether columns of B's rows increase.
     u32 ordered;
 };
@@ -87,57 +92,65 @@ __device__ __forceinline__ u32 sum_of_warp(u32 mine) {
     return mine;
 }
 
-// The sums at some places of a row.
+// The sums at the places [from, from + count) of a row.
 struct Window {
     const Arguments &g;
     Table &t;
     u32 log;
+    u64 from;
+    u32 count;
 
-    // Adds `a` times entry `at` of B, if there is one; a lane after another where places are the
-    // same, which lanes of one row of B never have.
-    __device__ __forceinline__ void add(bool here, Sum a, u64 at, bool alone) const {
-        const u32 lane = threadIdx.x % 32;
-        const u32 place = here ? look_up(t.keys, log, (u32)g.b_indices[at]) : table::EMPTY;
-        const bool hit = place != table::EMPTY;
-        if (hit && !g.ordered) {
-            combine::into<S>(t.sums + place, S::mul_add(a, widen(g.b_values[at]), S::zero()));
-            t.met[place] = 1;
-        }
-        if (!g.ordered) return;
-        u32 turn = 0;
-        if (!alone) {
-            const u32 same = __match_any_sync(FULL, hit ? place : ~lane);
-            turn = __popc(same & ((1u << lane) - 1));
-        }
-        const Sum value = hit ? widen(g.b_values[at]) : Sum(0);
-        for (u32 now = 0; __any_sync(FULL, hit && turn >= now); ++now) {
-            if (hit && turn == now) {
-                t.sums[place] = S::mul_add(a, value, t.sums[place]);
-                t.met[place] = 1;
-            }
-            __syncwarp();
-        }
+    __device__ __forceinline__ void add_at(u32 place, Sum a, Sum b) const {
+        if (g.ordered)
+            t.sums[place] = S::mul_add(a, b, t.sums[place]);
+        else
+            combine::into<S>(t.sums + place, S::mul_add(a, b, S::zero()));
+        t.met[place] = 1;
     }
 
-    // Adds the products of 32 nonzeros of A: lane j has the j-th, its row of B from `start` and of
-    // `length` entries.
-    __device__ __forceinline__ void add_rows(u64 start, u64 length, Sum factor) const {
+    // Adds `a` times a row of B, whose columns differ where they increase: `AHEAD` products a lane at
+    // once.
+    __device__ void add_row(Sum a, u64 start, u64 length) const {
         const u32 lane = threadIdx.x % 32;
-        if (__any_sync(FULL, length >= LONG)) {
-            for (u32 filled = __ballot_sync(FULL, length > 0); filled != 0; filled &= filled - 1) {
-                const u32 j = __ffs(filled) - 1;
-                const u64 from = __shfl_sync(FULL, start, j), count = __shfl_sync(FULL, length, j);
-                const Sum a = __shfl_sync(FULL, factor, j);
-                for (u64 i = 0; i < count; i += 32) add(i + lane < count, a, from + i + lane, true);
+        for (u64 i = lane; i - lane < length; i += 32 * AHEAD) {
+            u32 places[AHEAD];
+#pragma unroll
+            for (u32 n = 0; n < AHEAD; ++n) {
+                const u64 at = i + 32 * n;
+                places[n] = at < length ? (u32)g.b_indices[start + at] : table::EMPTY;
             }
-            return;
+#pragma unroll
+            for (u32 n = 0; n < AHEAD; ++n)
+                if (places[n] != table::EMPTY) places[n] = look_up(t.keys, log, places[n]);
+#pragma unroll
+            for (u32 n = 0; n < AHEAD; ++n)
+                if (places[n] != table::EMPTY)
+                    add_at(places[n], a, widen(g.b_values[start + i + 32 * n]));
         }
-        u32 end = (u32)length;
+        __syncwarp();
+    }
+
+    // The same by looking for every place in a row of B whose columns increase.
+    __device__ void search_row(Sum a, u64 start, u64 length) const {
+        for (u32 i = threadIdx.x % 32; i < count; i += 32) {
+            const Index column = g.places[from + i];
+            const u64 at = lower_bound(g.b_indices, start, start + length, column);
+            if (at < start + length && g.b_indices[at] == column)
+                add_at(look_up(t.keys, log, (u32)column), a, widen(g.b_values[at]));
+        }
+        __syncwarp();
+    }
+
+    // Adds the products of 32 nonzeros of A with short rows of B: lane j has the j-th. Lanes that meet
+    // in a place take turns.
+    __device__ void add_short(u64 start, u32 length, Sum factor) const {
+        const u32 lane = threadIdx.x % 32;
+        u32 end = length;
         for (u32 step = 1; step < 32; step *= 2) {
             const u32 other = __shfl_up_sync(FULL, end, step);
             if (lane >= step) end += other;
         }
-        const u64 first = start - (end - (u32)length);
+        const u64 first = start - (end - length);
         const u32 all = __shfl_sync(FULL, end, 31);
         for (u32 base = 0; base < all; base += 32) {
             const u32 product = base + lane;
@@ -146,7 +159,45 @@ struct Window {
             for (u32 step = 16; step > 0; step /= 2)
                 if (__shfl_sync(FULL, end, j + step - 1) <= product) j += step;
             const u64 at = __shfl_sync(FULL, first, j) + product;
-            add(product < all, __shfl_sync(FULL, factor, j), at, false);
+            const Sum a = __shfl_sync(FULL, factor, j);
+            u32 place = table::EMPTY;
+            if (product < all) place = look_up(t.keys, log, (u32)g.b_indices[at]);
+            const bool hit = place != table::EMPTY;
+            const Sum b = hit ? widen(g.b_values[at]) : Sum(0);
+            const u32 same = __match_any_sync(FULL, hit ? place : ~lane);
+            const u32 turn = g.ordered ? __popc(same & ((1u << lane) - 1)) : 0;
+            for (u32 now = 0; __any_sync(FULL, hit && turn >= now); ++now) {
+                if (hit && turn == now) add_at(place, a, b);
+                __syncwarp();
+            }
+        }
+    }
+
+    // Adds the products of 32 nonzeros of A in their order: lane j has the j-th, its row of B from
+    // `start` and of `length` entries.
+    __device__ void add_rows(u64 start, u64 length, Sum factor) const {
+        const u32 lane = threadIdx.x % 32;
+        u32 longer = __ballot_sync(FULL, length >= LONG);
+        const u32 some = __ballot_sync(FULL, length > 0);
+        // Lanes below this one are done.
+        for (u32 done = 0; done < 32;) {
+            const u32 next = longer == 0 ? 32 : __ffs(longer) - 1;
+            const bool mine = done <= lane && lane < next;
+            if (__any_sync(FULL, mine && (some >> lane & 1) != 0))
+                add_short(start, mine ? (u32)length : 0, factor);
+            if (next < 32) {
+                const u64 own = __shfl_sync(FULL, start, next);
+                const u64 entries = __shfl_sync(FULL, length, next);
+                const Sum a = __shfl_sync(FULL, factor, next);
+                // What a search of every place reads one after another, and what the row takes.
+                const u64 search = (u64)((count + 31) / 32) * (64 - __clzll(entries));
+                if (g.ordered && search * 32 * AHEAD < entries)
+                    search_row(a, own, entries);
+                else
+                    add_row(a, own, entries);
+            }
+            done = next + 1;
+            longer &= longer - 1;
         }
     }
 };
@@ -168,7 +219,7 @@ __device__ u32 sum_at(const Arguments &g, Table &t, u64 row, u64 from, u32 count
     __syncwarp();
     const u64 low = g.places[from], high = g.places[from + count - 1];
     const u64 end = g.a_offsets[row + 1];
-    const Window window{g, t, log};
+    const Window window{g, t, log, from, count};
     for (u64 chunk = g.a_offsets[row]; chunk < end; chunk += 32) {
         u64 start = 0, stop = 0;
         Sum factor = Sum(0);
@@ -204,7 +255,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) few(const Arguments g) {
     const u64 step = (u64)gridDim.x * WARPS;
     for (u64 row = (u64)blockIdx.x * WARPS + threadIdx.x / 32; row < g.rows; row += step) {
         const u64 from = g.places_offsets[row], count = g.places_offsets[row + 1] - from;
-        if (count > PLACES) continue;
+        if (count > PLACES) {
+            if (threadIdx.x % 32 == 0) g.longer[atomicAdd(g.longer_count, 1u)] = (u32)row;
+            continue;
+        }
         u32 met = 0;
         if (count > 0) met = sum_at(g, tables[threadIdx.x / 32], row, from, (u32)count, false);
         if (g.met != nullptr && threadIdx.x % 32 == 0) g.c_offsets[row + 1] = (Offset)met;
@@ -214,27 +268,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK) few(const Arguments g) {
 // Counts are added to what `c_offsets` has, which is zero at the start.
 extern "C" __global__ void __launch_bounds__(BLOCK) many(const Arguments g) {
     __shared__ Table tables[WARPS];
-    const u32 lane = threadIdx.x % 32;
     const u64 own = (u64)blockIdx.y * WARPS + threadIdx.x / 32, step = (u64)gridDim.y * WARPS;
-    // A CTA looks for long rows among 32.
-    for (u64 group = (u64)blockIdx.x * 32; group < g.rows; group += (u64)gridDim.x * 32) {
-        u64 from = 0, count = 0;
-        if (group + lane < g.rows) {
-            from = g.places_offsets[group + lane];
-            count = g.places_offsets[group + lane + 1] - from;
+    const u32 rows = *g.longer_count;
+    for (u32 i = blockIdx.x; i < rows; i += gridDim.x) {
+        const u64 row = g.longer[i];
+        const u64 first = g.places_offsets[row], all = g.places_offsets[row + 1] - first;
+        u32 met = 0;
+        for (u64 at = own * PLACES; at < all; at += step * PLACES) {
+            const u32 here = (u32)min((u64)PLACES, all - at);
+            met += sum_at(g, tables[threadIdx.x / 32], row, first + at, here, true);
         }
-        for (u32 rows = __ballot_sync(FULL, count > PLACES); rows != 0; rows &= rows - 1) {
-            const u32 j = __ffs(rows) - 1;
-            const u64 row = group + j;
-            const u64 first = __shfl_sync(FULL, from, j), all = __shfl_sync(FULL, count, j);
-            u32 met = 0;
-            for (u64 at = own * PLACES; at < all; at += step * PLACES) {
-                const u32 here = (u32)min((u64)PLACES, all - at);
-                met += sum_at(g, tables[threadIdx.x / 32], row, first + at, here, true);
-            }
-            if (g.met != nullptr && lane == 0 && met > 0)
-                atomicAdd(g.c_offsets + row + 1, (Offset)met);
-        }
+        if (g.met != nullptr && threadIdx.x % 32 == 0 && met > 0)
+            atomicAdd(g.c_offsets + row + 1, (Offset)met);
     }
 }
 

@@ -21,9 +21,9 @@ const BLOCK: u32 = 128;
 const FEW: usize = 256;
 // CTAs for every multiprocessor, before they take more rows each.
 const CTAS: u64 = 32;
-// Rows that CTAs look for longer ones among, and CTAs that share those.
-const GROUP: u64 = 32;
-const SHARING: u64 = 16;
+// CTAs that share a longer row, and longer rows for every multiprocessor that are under way.
+const SHARING: u64 = 64;
+const LONGER: u64 = 2;
 
 /// What the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +64,8 @@ struct Arguments {
     c_values: u64,
     rows: u64,
     alpha: u64,
+    longer: u64,
+    longer_count: u64,
     ordered: u32,
 }
 
@@ -72,7 +74,9 @@ pub(super) struct Places {
     few: Kernel,
     many: Kernel,
     keep: Kernel,
-    most: u64,
+    multiprocessors: u64,
+    /// How many rows have more places than a warp takes, and these rows.
+    longer: DeviceBuffer<u32>,
 }
 
 impl Places {
@@ -89,15 +93,29 @@ impl Places {
             few: module.kernel(c"few")?,
             many: module.kernel(c"many")?,
             keep: module.kernel(c"keep")?,
-            most: device.profile().multiprocessors as u64 * CTAS,
+            multiprocessors: device.profile().multiprocessors as u64,
+            longer: DeviceBuffer::queued(device, 0, "")?,
         })
+    }
+
+    /// Makes room for a pattern of up to `count` places.
+    pub(super) fn prepare(&mut self, device: &Device, count: usize) -> Result<()> {
+        let what = "rows of many places";
+        self.longer = DeviceBuffer::queued(device, 1 + count / (FEW + 1), what)?;
+        Ok(())
+    }
+
+    /// Bytes on the device.
+    pub(super) fn bytes(&self) -> usize {
+        self.longer.bytes()
     }
 
     /// Queues the values at all places of `c`, whose rows increase: every sum in A's order where those
     /// of B do, which `ordered` says.
     ///
     /// # Safety
-    /// The operands and `c` are valid until the stream has done the work, and of one product.
+    /// The operands and `c` are valid until the stream has done the work, and of one product with not
+    /// more places than were prepared for.
     pub(super) unsafe fn fill<T: Scalar, I: Index, O: Index>(
         &self,
         stream: &Stream,
@@ -111,23 +129,26 @@ impl Places {
             ..of(o, c.offsets(), c.indices())
         };
         // SAFETY: the caller's promise; the values are as many as the places.
-        unsafe { self.sum(stream, &arguments, c.nnz()) }
+        unsafe { self.sum(stream, &arguments) }
     }
 
-    /// Queues the sums at `count` places. Where places are counted, `c_offsets` begins with zeros.
+    /// Queues the sums at all places. Where places are counted, `c_offsets` begins with zeros.
     ///
     /// # Safety
-    /// What the arguments name is valid until the stream has done the work.
-    unsafe fn sum(&self, stream: &Stream, arguments: &Arguments, count: usize) -> Result<()> {
-        // SAFETY: `Arguments` is the kernels' parameter.
+    /// What the arguments name is valid until the stream has done the work, and there are not more
+    /// places than were prepared for.
+    unsafe fn sum(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
+        let (longer_count, longer) = (self.longer.address(), self.longer.address() + 4);
+        let arguments = Arguments { longer_count, longer, ..*arguments };
+        // SAFETY: the word is the first of the buffer, which has room for as many rows as can have
+        // more places than a warp takes; `Arguments` is the kernels' parameter.
         unsafe {
-            self.few.launch(stream, self.grid(arguments.rows), BLOCK, arguments)?;
-            if count > FEW {
-                let groups = arguments.rows.div_ceil(GROUP).min(self.most.div_ceil(SHARING));
-                self.many.launch(stream, (groups, SHARING), BLOCK, arguments)?;
-            }
+            DeviceBuffer::<u32>::borrowed(self.longer.device(), longer_count, 1).fill(0, stream)?;
+            self.few.launch(stream, self.grid(arguments.rows), BLOCK, &arguments)?;
+            let rows =
+                (self.longer.len() as u64).saturating_sub(1).min(LONGER * self.multiprocessors);
+            self.many.launch(stream, (rows, SHARING), BLOCK, &arguments)
         }
-        Ok(())
     }
 
     /// Queues moving the places that were met to C.
@@ -140,7 +161,7 @@ impl Places {
     }
 
     fn grid(&self, rows: u64) -> (u64, u64) {
-        (rows.div_ceil(u64::from(BLOCK / 32)).min(self.most), 1)
+        (rows.div_ceil(u64::from(BLOCK / 32)).min(CTAS * self.multiprocessors), 1)
     }
 }
 
@@ -161,7 +182,7 @@ fn of<I, O>(o: &Operands, offsets: &DeviceBuffer<O>, places: &DeviceBuffer<I>) -
     }
 }
 
-/// Any product of two sparse matrices whose columns are counted in 32 bits.
+/// Any product of two sparse matrices whose rows and columns are counted in 32 bits.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for others.
@@ -171,8 +192,8 @@ pub fn supports(problem: &Problem) -> Result<()> {
         return refuse("it multiplies two sparse matrices", "Problem::spgemm");
     }
     problem.without_output("masked on CUDA")?;
-    if problem.columns >= u32::MAX as usize {
-        return refuse("it counts columns in 32 bits", "masked on the device cpu");
+    if problem.output_rows().max(problem.columns) >= u32::MAX as usize {
+        return refuse("it counts rows and columns in 32 bits", "masked on the device cpu");
     }
     Ok(())
 }
@@ -247,8 +268,10 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         a.offsets().join()?;
         a.indices().join()?;
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
+        let mut kernels = Places::new(&device, problem)?;
+        kernels.prepare(&device, mask.nnz())?;
         Ok(MaskedPlan {
-            kernels: Places::new(&device, problem)?,
+            kernels,
             scan: Scan::new(&device, O::TYPE)?,
             problem: problem.clone(),
             device,
@@ -264,7 +287,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
     /// and a byte for every place of the mask beside C until C is there.
     pub fn workspace_bytes(&self) -> usize {
         let transposed = self.transposed.as_ref().map_or(0, Transposed::bytes);
-        self.offsets.bytes() + self.places.bytes() + transposed
+        self.offsets.bytes() + self.places.bytes() + self.kernels.bytes() + transposed
     }
 
     /// Computes C as a new matrix, after the work queued on `stream`, which then waits for it. `a` and
@@ -296,7 +319,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             ..of(&o, &self.offsets, &self.places)
         };
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
-        unsafe { self.kernels.sum(device.stream(), &arguments, count)? };
+        unsafe { self.kernels.sum(device.stream(), &arguments)? };
         let nnz = self.scan.sum(device, &offsets)?;
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
         let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;

@@ -172,6 +172,9 @@ impl Prepared {
                 index_type: o.offset_type,
             });
         }
+        if let Some(in_order) = &mut self.in_order {
+            in_order.prepare(device, usize::try_from(self.nnz).unwrap_or(usize::MAX))?;
+        }
         Ok(())
     }
 
@@ -238,6 +241,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     fn bytes(&self) -> usize {
         let packed = self.full.as_ref().map_or(0, FullRows::bytes);
         packed
+            + self.in_order.as_ref().map_or(0, Places::bytes)
             + match &self.rows {
                 Rows::Whole(part) => part.bytes(),
                 Rows::Parts { bytes, .. } => *bytes,
