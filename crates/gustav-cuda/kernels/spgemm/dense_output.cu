@@ -1,209 +1,376 @@
 // dense-output: full rows of C, a sum for every column of a tile.
 //
-// What limits such rows are shared memory, where every product reads and writes a sum, and the way
-// from L2, which every row of B takes for every row of C. A row of C therefore belongs to a warp,
-// which needs no atomics and waits for nobody, and B is packed: 16 bits a column, and in an order in
-// which columns that follow each other are in different banks.
+// What limits such rows is shared memory, where every product reads an entry of B and a sum, and
+// writes the sum. A row of C therefore belongs to a warp, which needs no atomics; B is packed, so
+// that the sums of 32 entries are in as many banks (spgemm/packed.cuh); and B comes from L2 once for
+// all rows of a CTA: they go through it together, in a ring of chunks in shared memory.
 //
-//   CTA -> a tile of columns of as many rows of C as it has warps; CTAs of a tile follow each other
-//   group: 32 entries of a row of B, one for every lane
+//   CTA -> a tile of columns of as many rows of C as it has warps, then the next; CTAs have the same
+//          tile at a time
+//   ring   chunks of packed B: two more warps fill it and tell how far it is filled; a warp that is
+//          ahead waits until it is, one that is behind keeps what it still needs from being
+//          overwritten
 //
-//   columns of a row of B   0 32 64 | 1 | 2 34 | ..    by their bank
-//   packed                  0 1 2 .. | 32 34 .. | 64   the first of every bank, the second, ...
+// Where there is no copy engine, and for nonzeros of A that are not in order, warps read packed B
+// from memory.
 //
-// Sums are added in the order of A's nonzeros: they are the same in every run.
+// Each of the two sums of a column is added in the order of A's nonzeros: they are the same in every
+// run.
 //
 // GUSTAV_SEMIRING   the two operations
 // GUSTAV_COLUMNS    columns of a tile
-// GUSTAV_WARPS      warps of a CTA
-// GUSTAV_AHEAD      groups that are on their way while as many are added
-#include "common/semiring.cuh"
-#include "spgemm/arguments.cuh"
+// GUSTAV_WARPS      warps of a CTA that have a row
+// GUSTAV_AHEAD      pairs of groups that are read at once
+// GUSTAV_CHUNKS     chunks of the ring
+// GUSTAV_ROUNDS     rounds of balancing banks when B is packed
+#include "ptx/bulk.cuh"
+#include "spgemm/packing.cuh"
 
-constexpr u32 COLUMNS = GUSTAV_COLUMNS, WARPS = GUSTAV_WARPS, AHEAD = GUSTAV_AHEAD;
-// Lanes without an entry add to sums behind those of the tile.
-constexpr u32 SUMS = COLUMNS + 32;
-static_assert(SUMS <= 1u << 16, "columns of a tile have 16 bits");
+constexpr u32 WARPS = GUSTAV_WARPS;
+constexpr u32 CHUNKS = ptx::HAS_BULK_COPY ? GUSTAV_CHUNKS : 0;
+// Pairs of the ring. Those that a warp may read past its end are there once more.
+constexpr u32 RING = CHUNKS * CHUNK, MORE = CHUNKS > 0 ? AHEAD - 1 : 0;
+constexpr u32 ROUND = CHUNKS > 0 ? CHUNKS : 1;
+static_assert(CHUNKS <= 32 && MORE <= CHUNK, "a lane has a chunk, and the first is whole");
+static_assert(CHUNKS == 0 || CHUNKS > 1 + ((LINES + 1) / 2 + CHUNK - 2) / CHUNK,
+              "a segment fits in the ring");
 
 typedef GUSTAV_SEMIRING<Sum> S;
 
-struct Group {
-    Sum values[32];
-    u16 columns[32];
+// A nonzero of A.
+struct alignas(16) Nonzero {
+    // The first pair of its segment of B, in the ring.
+    u32 pair;
+    // The segment's first chunk, and how many chunks have to have come for it to be whole: all of
+    // those before it as well. LONG where it has more pairs than are read at once.
+    u32 first, until;
+    Sum factor;
 };
+constexpr u32 NONE = 0xffffffffu, LONG = 1u << 31;
 
-// The groups of a row of B in a tile.
-struct Segment {
-    u32 first, count;
+struct Shared {
+    // The last of these are a segment without entries.
+    Pair ring[RING + MORE + AHEAD];
+    Sum sums[WARPS][SUMS];
+    Nonzero nonzeros[WARPS][32];
+    u64 full[CHUNKS + 1];
+    // Of every warp the first chunk that it needs, and chunks that have come.
+    volatile u32 needed[32], come;
 };
-
-struct Packed {
-    Arguments g;
-    // Row k of B in tile t is segments[t * rows_b + k].
-    Segment *segments;
-    Group *groups;
-    u64 tiles;
-};
+constexpr u32 EMPTY = RING + MORE;
 
 namespace {
 
-// Rows of B in a tile that a CTA packs, a warp each.
-constexpr u32 PACKERS = 4;
-
-// The first entry of B between `from` and `to` whose column is not before `column`.
-__device__ __forceinline__ Offset find(const Index *columns, Offset from, Offset to, u64 column) {
-    while (from < to) {
-        const Offset middle = from + (to - from) / 2;
-        if (columns[middle] < column)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
-
-// A lane's entries of some groups.
-struct Batch {
-    Sum values[AHEAD];
-    u32 columns[AHEAD];
+struct Item {
+    u64 tile, panel;
 };
 
-__device__ __forceinline__ void read(Batch &batch, const Group *from, u32 count, u32 lane) {
-#pragma unroll
-    for (u32 n = 0; n < AHEAD; ++n) {
-        if (n >= count) break;
-        batch.values[n] = __ldg(from[n].values + lane);
-        batch.columns[n] = __ldg(from[n].columns + lane);
+// The tiles of as many rows as there are warps that a CTA has.
+template <class F>
+__device__ __forceinline__ void each_item(const Packed &p, F &&body) {
+    const u64 panels = (p.g.count + WARPS - 1) / WARPS;
+    for (u64 item = blockIdx.x; item < panels * p.tiles; item += p.ctas)
+        body(Item{item / panels, item % panels});
+}
+
+__device__ __forceinline__ u32 chunks_of(const Packed &p, u64 tile) {
+    return p.chunks[tile + 1] - p.chunks[tile];
+}
+
+// Lets others have shared memory for a while.
+__device__ __forceinline__ void rest(u32 nanoseconds) {
+    __nanosleep(nanoseconds);
+    __syncwarp();
+}
+
+#if __CUDA_ARCH__ >= 900
+// Fills the ring, a lane a chunk, as far as warps let it.
+__device__ __forceinline__ void fill(const Packed &p, Shared &s, u32 lane) {
+    u32 asked = 0, begin = 0;
+    each_item(p, [&](Item item) {
+        const u32 end = begin + chunks_of(p, item.tile);
+        const Pair *pairs = p.pairs + (u64)p.chunks[item.tile] * CHUNK;
+        while (asked < end) {
+            // Chunks that nobody needs any more may still be on their way.
+            const u32 free = __reduce_min_sync(0xffffffffu, min(s.needed[lane], s.come));
+            const u32 until = min(free + CHUNKS, end), chunk = asked + lane;
+            if (chunk < until) {
+                const u32 place = chunk % CHUNKS, again = place == 0 ? MORE : 0;
+                const Pair *const from = pairs + (u64)(chunk - begin) * CHUNK;
+                u64 *const full = s.full + place;
+                ptx::expect_copies(full, (CHUNK + again) * sizeof(Pair));
+                ptx::copy_bulk(s.ring + place * CHUNK, from, CHUNK * sizeof(Pair), full);
+                if (again > 0) ptx::copy_bulk(s.ring + RING, from, again * sizeof(Pair), full);
+            }
+            __syncwarp();
+            if (until == asked) rest(60);
+            asked = until;
+        }
+        begin = end;
+    });
+}
+
+// Tells how far the ring is filled, a lane a chunk.
+__device__ __forceinline__ void tell(const Packed &p, Shared &s, u32 lane) {
+    u32 all = 0, come = 0;
+    each_item(p, [&](Item item) { all += chunks_of(p, item.tile); });
+    while (come < all) {
+        const u32 chunk = come + lane;
+        const bool here = lane < CHUNKS && chunk < all &&
+                          ptx::have_come(s.full + chunk % CHUNKS, chunk / CHUNKS);
+        const u32 missing = ~__ballot_sync(0xffffffffu, here);
+        const u32 more = missing == 0 ? 32 : __ffs(missing) - 1;
+        come += more;
+        if (more == 0)
+            rest(60);
+        else if (lane == 0)
+            __threadfence_block(), s.come = come;
     }
 }
+#endif
 
-// Columns of a row of B differ, so that all sums are read at once.
-__device__ __forceinline__ void add(Sum *sums, Sum a, const Batch &batch, u32 count) {
-    Sum sum[AHEAD];
-#pragma unroll
-    for (u32 n = 0; n < AHEAD; ++n)
-        if (n < count) sum[n] = sums[batch.columns[n]];
-#pragma unroll
-    for (u32 n = 0; n < AHEAD; ++n)
-        if (n < count) sums[batch.columns[n]] = S::mul_add(a, batch.values[n], sum[n]);
-}
+struct alignas(2 * sizeof(Sum)) Two {
+    Sum first, second;
+};
 
-// A nonzero of A.
-struct Nonzero {
-    Segment segment;
+// A lane's entries of some pairs, and the factor they are multiplied by.
+template <u32 PAIRS>
+struct Batch {
+    Two values[PAIRS];
+    u32 places[PAIRS];
     Sum factor;
 };
 
-__device__ __forceinline__ Nonzero nonzero(const Arguments &g, const Segment *segments, u64 at,
-                                           u64 end) {
-    if (at >= end) return {{0, 0}, Sum()};
-    const uint2 word = __ldg((const uint2 *)(segments + g.a_indices[at]));
-    return {{word.x, word.y}, widen(g.a_values[at])};
+template <u32 PAIRS>
+__device__ __forceinline__ void read(Batch<PAIRS> &batch, const Pair *pairs, u32 lane, Sum factor) {
+    batch.factor = factor;
+#pragma unroll
+    for (u32 n = 0; n < PAIRS; ++n) batch.places[n] = ((const u32 *)pairs[n].places)[lane];
+#pragma unroll
+    for (u32 n = 0; n < PAIRS; ++n) batch.values[n] = ((const Two *)pairs[n].values)[lane];
+}
+
+template <u32 PAIRS>
+__device__ __forceinline__ Sum &sum_of(Sum *sums, const Batch<PAIRS> &batch, u32 n) {
+    const u32 both = batch.places[n / 2];
+    return *(Sum *)((char *)sums + (n % 2 == 0 ? both & 0xffff : both >> 16));
+}
+
+// Places of a row of B differ, so that all sums are read before one is written.
+template <u32 PAIRS>
+__device__ __forceinline__ void read_sums(Sum *sums, const Batch<PAIRS> &batch,
+                                          Sum (&sum)[2 * PAIRS]) {
+#pragma unroll
+    for (u32 n = 0; n < 2 * PAIRS; ++n) sum[n] = sum_of(sums, batch, n);
+}
+
+template <u32 PAIRS>
+__device__ __forceinline__ void write_sums(Sum *sums, const Batch<PAIRS> &batch,
+                                           const Sum (&sum)[2 * PAIRS]) {
+#pragma unroll
+    for (u32 n = 0; n < PAIRS; ++n) {
+        const Two two = batch.values[n];
+        sum_of(sums, batch, 2 * n) = S::mul_add(batch.factor, two.first, sum[2 * n]);
+        sum_of(sums, batch, 2 * n + 1) = S::mul_add(batch.factor, two.second, sum[2 * n + 1]);
+    }
+}
+
+template <u32 PAIRS>
+__device__ __forceinline__ void add(Sum *sums, const Batch<PAIRS> &batch) {
+    Sum sum[2 * PAIRS];
+    read_sums(sums, batch, sum);
+    write_sums(sums, batch, sum);
+    __syncwarp();
+}
+
+// Pair by pair, from number `first` on, which wraps at the end of a ring.
+__device__ __forceinline__ void add_pairs(Sum *sums, const Pair *pairs, u32 first, u32 count,
+                                          u32 wrap, u32 lane, Sum factor) {
+#pragma unroll 1
+    for (u32 n = 0; n < count; ++n) {
+        const u32 at = first + n;
+        Batch<1> batch;
+        read(batch, pairs + (at >= wrap ? at - wrap : at), lane, factor);
+        add(sums, batch);
+    }
+}
+
+// What lanes know of 32 nonzeros of a row of A in a tile.
+struct Own {
+    u32 segment;
+    Sum factor;
+};
+
+// A row's nonzeros, 32 at a time: `body` gets those at `at`, with the next ones on their way.
+template <class F>
+__device__ __forceinline__ void each_batch(const Packed &p, u64 tile, u32 row, u32 lane, F &&body) {
+    const Arguments &g = p.g;
+    const u32 *const segments = p.segments + tile * g.rows_b;
+    const u64 end = g.a_offsets[row + 1];
+    const auto own = [&](u64 at) {
+        Own own = {0, Sum()};
+        if (at + lane < end) {
+            own.segment = __ldg(segments + g.a_indices[at + lane]);
+            own.factor = widen(g.a_values[at + lane]);
+        }
+        return own;
+    };
+    u64 at = g.a_offsets[row];
+    for (Own later = own(at); at < end; at += 32) {
+        const Own now = later;
+        later = own(at + 32);
+        body(now, (u32)min(end - at, (u64)32));
+    }
+}
+
+// The products of one batch in memory's own order, without the ring.
+__device__ __forceinline__ void add_from_memory(Sum *sums, const Pair *pairs, const Own &own,
+                                                u32 valid, u32 lane) {
+    for (u32 n = 0; n < valid; ++n) {
+        const u32 segment = __shfl_sync(0xffffffffu, own.segment, n);
+        const Sum factor = __shfl_sync(0xffffffffu, own.factor, n);
+        add_pairs(sums, pairs, segment >> 6, segment % 64, NONE, lane, factor);
+    }
+}
+
+// A warp's way through the ring.
+struct Walk {
+    Shared &s;
+    Sum *sums;
+    Nonzero *nonzeros;
+    u32 warp, lane;
+    // Chunks before those of the item, those that have come, and the first that is kept.
+    u32 begin, come, kept;
+
+    __device__ __forceinline__ void keep(u32 first) {
+        if (lane == 0) s.needed[warp] = first;
+    }
+
+    // Adds the products of `now`, while what `later` gets is on its way.
+    __device__ __forceinline__ void visit(const Batch<AHEAD> &now, Batch<AHEAD> &later, Nonzero &a,
+                                          const Own &own, u32 n) {
+        const Nonzero next = a;
+        if (next.until > come) {
+            add(sums, now);
+            keep(next.first);
+            const u32 until = next.until & ~LONG;
+            while (come < until) {
+                come = s.come;
+                if (come < until) rest(20);
+            }
+            __syncwarp();
+            if (next.until & LONG) {
+                const u32 rest = __shfl_sync(0xffffffffu, own.segment, n) % 64 - AHEAD;
+                const u32 first = next.pair + AHEAD;
+                add_pairs(sums, s.ring, first, rest, RING, lane, next.factor);
+            }
+            read(later, s.ring + next.pair, lane, next.factor);
+            a = nonzeros[(n + 1) % 32];
+        } else {
+            Sum sum[2 * AHEAD];
+            read_sums(sums, now, sum);
+            keep(next.first);
+            read(later, s.ring + next.pair, lane, next.factor);
+            a = nonzeros[(n + 1) % 32];
+            write_sums(sums, now, sum);
+            __syncwarp();
+        }
+    }
+
+    // A row of C in a tile of so many chunks, packed from `pairs` on.
+    __device__ __forceinline__ void row(const Packed &p, u64 tile, u32 chunks, u32 row) {
+        const Pair *const pairs = p.pairs + (u64)p.chunks[tile] * CHUNK;
+        const u32 shift = begin % ROUND * CHUNK;
+        Batch<AHEAD> even, odd;
+        read(even, s.ring + EMPTY, lane, Sum());
+        each_batch(p, tile, row, lane, [&](const Own &own, u32 valid) {
+            const u32 first = own.segment >> 6, count = own.segment % 64;
+            const u32 chunk = lane < valid ? begin + first / CHUNK : begin + chunks;
+            // Nonzeros that are not in order may need what is overwritten.
+            u32 before = __shfl_up_sync(0xffffffffu, chunk, 1);
+            if (lane == 0) before = kept;
+            if (__any_sync(0xffffffffu, chunk < before)) {
+                add(sums, even);
+                read(even, s.ring + EMPTY, lane, Sum());
+                add_from_memory(sums, pairs, own, valid, lane);
+                return;
+            }
+            Nonzero mine = {EMPTY, chunk, 0, own.factor};
+            if (lane < valid && count > 0) {
+                mine.pair = (first + shift) % (ROUND * CHUNK);
+                mine.until = begin + (first + count - 1) / CHUNK + 1;
+                if (count > AHEAD) mine.until |= LONG;
+            }
+            nonzeros[lane] = mine;
+            kept = __shfl_sync(0xffffffffu, chunk, valid - 1);
+            __syncwarp();
+            Nonzero a = nonzeros[0];
+#pragma unroll 1
+            for (u32 n = 0; n < valid; n += 2) {
+                visit(even, odd, a, own, n);
+                visit(odd, even, a, own, n + 1);
+            }
+        });
+        add(sums, even);
+    }
+};
+
+// The rows of a warp.
+__device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u32 lane) {
+    const Arguments &g = p.g;
+    const Sum alpha = from_bits<Sum>(g.alpha);
+    Sum *const sums = s.sums[warp];
+    Walk walk = {s, sums, s.nonzeros[warp], warp, lane, 0, 0, 0};
+    each_item(p, [&](Item item) {
+        const u64 i = item.panel * WARPS + warp;
+        const u32 chunks = chunks_of(p, item.tile);
+        const u32 row = i < g.count ? row_of(g, i) : 0;
+        if (i < g.count) {
+            for (u32 n = lane; n < SUMS; n += 32) sums[n] = S::zero();
+            __syncwarp();
+            if constexpr (RING > 0)
+                walk.row(p, item.tile, chunks, row);
+            else
+                each_batch(p, item.tile, row, lane, [&](const Own &own, u32 valid) {
+                    const Pair *const pairs = p.pairs + (u64)p.chunks[item.tile] * CHUNK;
+                    add_from_memory(sums, pairs, own, valid, lane);
+                });
+        }
+        walk.begin += chunks;
+        walk.kept = walk.begin;
+        walk.keep(walk.begin);
+        if (i >= g.count) return;
+        const u64 first = item.tile * COLUMNS, to = g.c_offsets[row] + first;
+        const u32 width = (u32)min(g.columns - first, (u64)COLUMNS);
+        for (u32 n = lane; n < width; n += 32) {
+            const Sum sum = S::add(sums[n], sums[second_place(n)]);
+            g.c_indices[to + n] = (Index)(first + n);
+            g.c_values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
+        }
+        __syncwarp();
+    });
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(32 * PACKERS) pack(const Packed p) {
-    // Of the entries that are the n-th of their bank: how many are before them, and their banks.
-    __shared__ u32 counts[PACKERS][32], before[PACKERS][COLUMNS / 32], banks[PACKERS][COLUMNS / 32];
-    const Arguments &g = p.g;
-    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const u64 k = blockIdx.x, tile = (u64)blockIdx.y * PACKERS + warp;
-    if (tile >= p.tiles) return;
-    const Offset begin = g.b_offsets[k], end = g.b_offsets[k + 1];
-    const Offset from = find(g.b_indices, begin, end, tile * COLUMNS);
-    const Offset to = find(g.b_indices, from, end, (tile + 1) * COLUMNS);
-    // Every segment may waste part of a group.
-    const u64 first = from / 32 + k * p.tiles + tile;
-    const u32 count = (u32)(to - from + 31) / 32;
-    if (lane == 0) p.segments[tile * g.rows_b + k] = {(u32)first, count};
-    Group *groups = p.groups + first;
-    const auto column_of = [&](Offset at) { return (u32)(g.b_indices[at] - tile * COLUMNS); };
-    counts[warp][lane] = 0;
-    __syncwarp();
-    for (Offset at = from + lane; at < to; at += 32) atomicAdd(&counts[warp][column_of(at) % 32], 1u);
-    __syncwarp();
-    const u32 mine = counts[warp][lane];
-    u32 least = mine, most = mine;
-    for (u32 step = 16; step > 0; step /= 2) {
-        least = min(least, __shfl_xor_sync(0xffffffffu, least, step));
-        most = max(most, __shfl_xor_sync(0xffffffffu, most, step));
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2)) full(const Packed p) {
+    extern __shared__ __align__(128) unsigned char shared_memory[];
+    Shared &s = *(Shared *)shared_memory;
+    // The same in all lanes, and known to be.
+    const u32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+    for (u32 n = threadIdx.x; n < 64 * AHEAD; n += blockDim.x) {
+        s.ring[EMPTY + n / 64].values[n % 64] = Sum();
+        s.ring[EMPTY + n / 64].places[n % 64] = (u16)((2 * COLUMNS + n / 2 % 32) * sizeof(Sum));
     }
-    u32 sum = 0;
-    for (u32 turn = 0; turn < most; ++turn) {
-        // What all banks have comes first. Then much and little in turn, as they fill a group.
-        const u32 rest = turn - min(turn, least);
-        const u32 n = turn < least ? turn : rest % 2 == 0 ? least + rest / 2 : most - 1 - rest / 2;
-        const u32 mask = __ballot_sync(0xffffffffu, mine > n);
-        if (lane == 0) before[warp][n] = sum, banks[warp][n] = mask;
-        sum += __popc(mask);
+    if (threadIdx.x < 32) {
+        s.needed[lane] = lane < WARPS ? 0 : NONE;
+        if (lane < CHUNKS) ptx::begin_copies(s.full + lane);
+        if (lane == 0) s.come = 0;
     }
-    __syncwarp();
-    counts[warp][lane] = 0;
-    __syncwarp();
-    for (Offset at = from + lane; at < to; at += 32) {
-        const u32 column = column_of(at), bank = column % 32;
-        const u32 n = atomicAdd(&counts[warp][bank], 1u);
-        const u32 place = before[warp][n] + __popc(banks[warp][n] & ((1u << bank) - 1));
-        groups[place / 32].columns[place % 32] = (u16)column;
-        groups[place / 32].values[place % 32] = widen(g.b_values[at]);
-    }
-    const u32 filled = (u32)(to - from) % 32;
-    if (filled > 0 && lane >= filled) {
-        groups[count - 1].columns[lane] = (u16)(COLUMNS + lane);
-        groups[count - 1].values[lane] = Sum();
-    }
-}
-
-extern "C" __global__ void __launch_bounds__(32 * WARPS) full(const Packed p) {
-    extern __shared__ uint4 shared_memory[];
-    const Arguments &g = p.g;
-    const u32 panels = (g.count + WARPS - 1) / WARPS;
-    const u32 tile = blockIdx.x / panels, lane = threadIdx.x % 32;
-    const u32 i = blockIdx.x % panels * WARPS + threadIdx.x / 32;
-    if (i >= g.count) return;
-    Sum *sums = (Sum *)shared_memory + threadIdx.x / 32 * SUMS;
-#pragma unroll 8
-    for (u32 n = lane; n < SUMS; n += 32) sums[n] = S::zero();
-    __syncwarp();
-    const u32 row = row_of(g, i);
-    const u64 end = g.a_offsets[row + 1];
-    const Segment *segments = p.segments + tile * g.rows_b;
-    Nonzero later = nonzero(g, segments, g.a_offsets[row] + lane, end);
-    for (u64 at = g.a_offsets[row]; at < end; at += 32) {
-        // A nonzero of A for every lane, taken in turn; the next ones are on their way.
-        const Nonzero mine = later;
-        later = nonzero(g, segments, at + 32 + lane, end);
-        const auto first_of = [&](u32 n) {
-            return p.groups + __shfl_sync(0xffffffffu, mine.segment.first, n);
-        };
-        const auto count_of = [&](u32 n) { return __shfl_sync(0xffffffffu, mine.segment.count, n); };
-        const u32 valid = (u32)min(end - at, (u64)32);
-        const Group *from = first_of(0);
-        u32 left = count_of(0);
-        Batch ahead;
-        read(ahead, from, left, lane);
-        for (u32 n = 0; n < valid; ++n) {
-            const Sum a = __shfl_sync(0xffffffffu, mine.factor, n);
-            const Group *const next_from = first_of((n + 1) % 32);
-            const u32 next_count = n + 1 < valid ? count_of(n + 1) : 0;
-            for (bool last = false; !last;) {
-                const Batch now = ahead;
-                const u32 count = left;
-                last = left <= AHEAD;
-                from = last ? next_from : from + AHEAD;
-                left = last ? next_count : left - AHEAD;
-                read(ahead, from, left, lane);
-                add(sums, a, now, count);
-            }
-            __syncwarp();
-        }
-    }
-    const Sum alpha = from_bits<Sum>(g.alpha);
-    const u64 first = (u64)tile * COLUMNS, base = g.c_offsets[row] + first;
-    const u32 width = (u32)min(g.columns - first, (u64)COLUMNS);
-    for (u32 n = lane; n < width; n += 32) {
-        g.c_indices[base + n] = (Index)(first + n);
-        g.c_values[base + n] = Narrow<Value>::from(S::scale(alpha, sums[n]));
-    }
+    __syncthreads();
+    if (warp < WARPS) sum_rows(p, s, warp, lane);
+#if __CUDA_ARCH__ >= 900
+    if (warp == WARPS) fill(p, s, lane);
+    if (warp == WARPS + 1) tell(p, s, lane);
+#endif
 }

@@ -12,46 +12,71 @@ use crate::kernel::Kernel;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
-/// Tiles of C.
+/// Tiles of C, and how B comes to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Columns of a tile for sums of 4 bytes, half of which are used for those of 8: a multiple of
-    /// 64 up to 48,640, of which packing B keeps the banks in shared memory.
+    /// 64 up to 1984, which has as many groups as are counted in 6 bits.
     pub columns: u32,
-    /// Warps of a CTA, with a row each; fewer where shared memory has no room for as many.
+    /// Warps of a CTA that have a row each; fewer where shared memory has no room for as many.
     pub warps: u32,
-    /// Groups of 32 entries of B that a warp reads ahead.
-    pub ahead: u32,
+    /// Pairs of groups of 32 entries of B that a warp reads at once, which a row of a tile has at
+    /// least; as many as a mean row fills where it is left open.
+    pub ahead: Option<u32>,
+    /// Chunks of 16 pairs in the ring that packed B comes through, for sums of 4 bytes.
+    pub chunks: u32,
+    /// Rounds of balancing the banks that entries of B have their sums in.
+    pub rounds: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        // Two CTAs of these share a multiprocessor with 228 KB of shared memory.
-        Config { columns: 4096, warps: 7, ahead: 8 }
+        Config { columns: 1024, warps: 18, ahead: None, chunks: 11, rounds: 2 }
     }
 }
 
 // Fewest products of an entry of C for which B is packed.
 const LEAST: u32 = 4;
-// Rows of B in a tile that a CTA packs, as in the kernels.
+// Pairs of a chunk, and entries of one, as in the kernels.
+const CHUNK: usize = 16;
+const PAIR: usize = 64;
+// Most pairs that are read at once.
+const AHEAD: u32 = 4;
+// Rows of B in a tile that a CTA packs, and threads that look for where rows enter tiles.
 const PACKERS: u32 = 4;
+const BOUNDS: u32 = 128;
+// Threads that count the pairs of a tile.
+const PLACES: u32 = 1024;
+// The first chips whose copy engine fills a ring.
+const BULK_COPIES: (i32, i32) = (9, 0);
 
 impl Config {
-    /// With as many warps as have room in `shared` bytes, for sums of `sum` bytes.
-    fn fitted(self, shared: usize, sum: usize) -> Result<Self> {
-        let Config { columns, warps, ahead } = self;
-        let room = shared / Config { warps: 1, ..self }.shared(sum);
-        let whole = columns.is_multiple_of(64) && (64..=48_640).contains(&columns);
-        let counted = (1..=32).contains(&warps) && (1..=16).contains(&ahead);
-        if whole && counted && room > 0 {
-            return Ok(Config { warps: warps.min(room as u32), ..self });
+    /// With as many warps as have room in `shared` bytes, for sums of `sum` bytes and `mean` entries
+    /// of a row of B in a tile, beside a ring if there is one.
+    fn fitted(self, shared: usize, sum: usize, mean: f64, ring: bool) -> Result<Self> {
+        // Rows of random matrices seldom have more.
+        let filled = (mean + mean.sqrt()) / PAIR as f64;
+        let ahead = self.ahead.unwrap_or((filled.ceil() as u32).clamp(1, AHEAD));
+        let own = Config { ahead: Some(ahead), ..self };
+        let Config { columns, warps, chunks, rounds, .. } = own;
+        let whole = columns.is_multiple_of(64) && (64..=1984).contains(&columns);
+        let counted = (1..=30).contains(&warps) && (1..=AHEAD).contains(&ahead) && rounds <= 16;
+        // A segment of a tile fits beside a chunk that is on its way.
+        let segment = (columns as usize).div_ceil(PAIR).max(ahead as usize);
+        let held = (2..=32).contains(&chunks)
+            && own.chunks(sum) as usize > 1 + (segment + CHUNK - 2) / CHUNK;
+        let fits = |warps| Config { warps, ..own }.shared(sum, ring) <= shared;
+        if whole && counted && held && fits(1) {
+            let warps = (1..=warps).rev().find(|warps| fits(*warps)).unwrap_or(1);
+            return Ok(Config { warps, ..own });
         }
         Err(gustav_core::Error::Argument {
             name: "config of dense-output",
             found: format!("{self:?}"),
             expected:
-                "columns in multiples of 64 whose sums fit in shared memory, 1 to 32 warps, 1 to \
-                       16 groups ahead"
+                "columns in multiples of 64 up to 1984, 1 to 30 warps, 1 to 4 pairs ahead, 2 \
+                       to 32 chunks that hold a row of a tile and fit in shared memory, up to 16 \
+                       rounds"
                     .into(),
         })
     }
@@ -61,18 +86,29 @@ impl Config {
         self.columns * 4 / sum as u32
     }
 
-    /// Bytes of shared memory of a CTA.
-    fn shared(self, sum: usize) -> usize {
-        self.warps as usize * (self.columns(sum) as usize + 32) * sum
+    /// Chunks of the ring for sums of `sum` bytes.
+    fn chunks(self, sum: usize) -> u32 {
+        (self.chunks * 4 / sum as u32).max(2)
+    }
+
+    /// Pairs that are read at once.
+    fn ahead(self) -> u32 {
+        self.ahead.unwrap_or(AHEAD)
+    }
+
+    /// Bytes of shared memory of a CTA, as the kernel lays it out.
+    fn shared(self, sum: usize, ring: bool) -> usize {
+        let (ahead, chunks) = (self.ahead() as usize, self.chunks(sum) as usize);
+        let (pairs, full) = if ring { (chunks * CHUNK + ahead - 1, chunks) } else { (0, 0) };
+        let row = (2 * self.columns(sum) as usize + 32) * sum + 32 * 4 * sum;
+        let all = (pairs + ahead) * pair(sum) + self.warps as usize * row + 8 * (full + 1) + 4 * 33;
+        all.next_multiple_of(16)
     }
 }
 
-// Entries of a group.
-const GROUP: usize = 32;
-
-/// Bytes of a group: values and columns.
-fn group(sum: usize) -> usize {
-    GROUP * (sum + 2)
+/// Bytes of a pair of groups: values and places.
+fn pair(sum: usize) -> usize {
+    PAIR * (sum + 2)
 }
 
 /// What `binned` computes.
@@ -82,7 +118,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
     let own = Config::default();
-    vec![own, Config { columns: 2752, warps: 10, ..own }]
+    vec![own, Config { columns: 768, warps: 24, ..own }]
 }
 
 /// The source with its parameters.
@@ -93,23 +129,37 @@ pub(crate) fn request(
     config: Config,
 ) -> Request {
     let text = include_str!("../../kernels/spgemm/dense_output.cu");
+    let sum = dtype.bytes().max(4);
     binned::types(Request::new("spgemm/dense_output.cu", text), dtype, index, offset)
         .with("SEMIRING", source::semiring(semiring))
-        .with("COLUMNS", config.columns(dtype.bytes().max(4)))
+        .with("COLUMNS", config.columns(sum))
         .with("WARPS", config.warps)
-        .with("AHEAD", config.ahead)
+        .with("AHEAD", config.ahead())
+        .with("CHUNKS", config.chunks(sum))
+        .with("ROUNDS", config.rounds)
 }
 
 /// The kernels for full rows of C, and B packed for them.
 pub(super) struct FullRows {
     config: Config,
     sum: usize,
+    /// Bytes of shared memory of a CTA, and CTAs that the device holds at once.
+    shared: usize,
+    ctas: u32,
+    bounds: Kernel,
+    places: Kernel,
     pack: Kernel,
     full: Kernel,
-    segments: DeviceBuffer<u64>,
-    groups: DeviceBuffer<u64>,
-    /// What B was packed for.
-    prepared: Option<Arguments>,
+    packed: Option<PackedB>,
+}
+
+/// B packed: where its rows are, and room for its entries.
+struct PackedB {
+    arguments: Arguments,
+    bounds: DeviceBuffer<u32>,
+    segments: DeviceBuffer<u32>,
+    chunks: DeviceBuffer<u32>,
+    pairs: DeviceBuffer<u64>,
 }
 
 /// The parameter of the kernels.
@@ -117,66 +167,103 @@ pub(super) struct FullRows {
 #[derive(Clone, Copy)]
 struct Packed {
     arguments: Arguments,
+    bounds: u64,
     segments: u64,
-    groups: u64,
+    chunks: u64,
+    pairs: u64,
     tiles: u64,
+    ctas: u32,
 }
 
 impl FullRows {
     fn new(device: &Device, problem: &Problem, config: Config) -> Result<Self> {
-        let sum = problem.dtype.bytes().max(4);
-        let most = device.profile().shared_bytes_per_cta;
-        let config = config.fitted(most, sum)?;
+        let (sum, profile) = (problem.dtype.bytes().max(4), device.profile());
+        let ring = profile.compute_capability >= BULK_COPIES;
+        let mean_of_b = problem.nnz_b.unwrap_or(0) as f64 / problem.inner().max(1) as f64;
+        let part = f64::from(config.columns(sum)) / problem.columns.max(1) as f64;
+        let mean = mean_of_b * part.min(1.0);
+        let config = config.fitted(profile.shared_bytes_per_cta, sum, mean, ring)?;
         let types = (problem.index_type, problem.offset_type);
         let module = device.module(&request(problem.dtype, types, problem.semiring, config))?;
-        let full = module.kernel(c"full")?;
-        full.allow_shared(config.shared(sum))?;
+        let (full, shared) = (module.kernel(c"full")?, config.shared(sum, ring));
+        full.allow_shared(shared)?;
+        let resident = full.resident(32 * (config.warps + 2), shared)?.max(1);
         Ok(FullRows {
             config,
             sum,
+            shared,
+            ctas: u32::try_from(resident * profile.multiprocessors).unwrap_or(u32::MAX),
+            bounds: module.kernel(c"bounds")?,
+            places: module.kernel(c"places")?,
             pack: module.kernel(c"pack")?,
             full,
-            segments: DeviceBuffer::queued(device, 0, "")?,
-            groups: DeviceBuffer::queued(device, 0, "")?,
-            prepared: None,
+            packed: None,
         })
     }
 
     /// Fewest products of an entry of C in rows that are computed here; none where B has more
-    /// entries than are counted in 32 bits.
+    /// entries, or rows whose pairs in a tile are more, than are counted.
     pub(super) fn least(&self, o: &Operands) -> u32 {
-        if u32::try_from(o.b.nnz).is_ok() { LEAST } else { 0 }
+        let pairs = o.b.nnz / PAIR + o.b.rows;
+        if u32::try_from(o.b.nnz).is_ok() && pairs < 1 << 26 { LEAST } else { 0 }
     }
 
     /// Bytes of packed B.
     pub(super) fn bytes(&self) -> usize {
-        self.segments.bytes() + self.groups.bytes()
+        self.packed.as_ref().map_or(0, |b| {
+            b.bounds.bytes() + b.segments.bytes() + b.chunks.bytes() + b.pairs.bytes()
+        })
     }
 
     fn tiles(&self, columns: u64) -> u64 {
         columns.div_ceil(u64::from(self.config.columns(self.sum)))
     }
 
-    fn packed(&self, arguments: Arguments) -> Packed {
-        let tiles = self.tiles(arguments.columns);
-        let (segments, groups) = (self.segments.address(), self.groups.address());
-        Packed { arguments, segments, groups, tiles }
+    fn parameter(&self, b: &PackedB, arguments: Arguments) -> Packed {
+        Packed {
+            arguments,
+            bounds: b.bounds.address(),
+            segments: b.segments.address(),
+            chunks: b.chunks.address(),
+            pairs: b.pairs.address(),
+            tiles: self.tiles(arguments.columns),
+            ctas: self.ctas,
+        }
     }
 
-    /// Makes room for a packed B, for rows that have these arguments.
+    /// Finds where B's rows are when they are packed, and makes room for them, for rows of C that
+    /// have these arguments.
     pub(super) fn prepare(
         &mut self,
         device: &Device,
         o: &Operands,
-        arguments: Arguments,
+        mut arguments: Arguments,
     ) -> Result<()> {
-        // Every row of B in every tile may waste part of a group.
-        let segments = self.tiles(arguments.columns) as usize * o.b.rows;
-        let groups = o.b.nnz / GROUP + segments;
-        self.segments = DeviceBuffer::queued(device, segments, "segments of packed B")?;
-        let words = groups * group(self.sum) / 8;
-        self.groups = DeviceBuffer::queued(device, words, "packed B")?;
-        self.prepared = Some(arguments);
+        arguments.set_operands(o);
+        let tiles = self.tiles(arguments.columns) as usize;
+        let segments = tiles.saturating_mul(o.b.rows);
+        let room = |len, what| DeviceBuffer::queued(device, len, what);
+        let mut b = PackedB {
+            arguments,
+            bounds: room(segments.saturating_add(o.b.rows), "bounds of tiles of B")?,
+            segments: room(segments, "segments of packed B")?,
+            chunks: room(tiles + 1, "chunks of packed B")?,
+            pairs: DeviceBuffer::queued(device, 0, "")?,
+        };
+        let (stream, parameter) = (device.stream(), self.parameter(&b, arguments));
+        let bounds = (b.bounds.len() as u64).div_ceil(u64::from(BOUNDS));
+        let mut chunks = vec![0; tiles];
+        // SAFETY: `Packed` is the kernels' parameter; there is room for what they find.
+        unsafe {
+            self.bounds.launch(stream, (bounds, 1), BOUNDS, &parameter)?;
+            self.places.launch(stream, (parameter.tiles, 1), PLACES, &parameter)?;
+        }
+        b.chunks.read(&mut chunks)?;
+        let firsts: Vec<_> = std::iter::once(0).chain(running(&chunks)).collect();
+        b.chunks.write(&firsts)?;
+        let pairs = firsts.last().map_or(0, |n| *n as usize * CHUNK);
+        b.pairs = DeviceBuffer::queued(device, pairs * pair(self.sum) / 8, "packed B")?;
+        self.packed = Some(b);
         Ok(())
     }
 
@@ -186,12 +273,13 @@ impl FullRows {
     /// B in `o` is that of [`FullRows::prepare`], with any values, and valid until the stream has done
     /// the work.
     pub(super) unsafe fn pack(&self, stream: &Stream, o: &Operands) -> Result<()> {
-        let Some(mut arguments) = self.prepared else { return Ok(()) };
+        let Some(b) = &self.packed else { return Ok(()) };
+        let mut arguments = b.arguments;
         arguments.set_operands(o);
-        let packed = self.packed(arguments);
-        let grid = (arguments.rows_b, packed.tiles.div_ceil(u64::from(PACKERS)));
-        // SAFETY: `Packed` is the kernels' parameter; there is room for all groups.
-        unsafe { self.pack.launch(stream, grid, 32 * PACKERS, &packed) }
+        let parameter = self.parameter(b, arguments);
+        let grid = (arguments.rows_b, parameter.tiles.div_ceil(u64::from(PACKERS)));
+        // SAFETY: `Packed` is the kernels' parameter; there is room for all pairs.
+        unsafe { self.pack.launch(stream, grid, 32 * PACKERS, &parameter) }
     }
 
     /// Queues the `count` rows in bin `bin` of `arguments`.
@@ -205,15 +293,23 @@ impl FullRows {
         bin: usize,
         count: u32,
     ) -> Result<()> {
+        let Some(b) = &self.packed else { return Ok(()) };
         let mut arguments = *arguments;
         (arguments.bin, arguments.count) = (bin as u32, count);
-        let panels = count.div_ceil(self.config.warps);
-        let packed = self.packed(arguments);
-        let grid = (packed.tiles * u64::from(panels), 1);
-        let (threads, shared) = (32 * self.config.warps, self.config.shared(self.sum));
+        let parameter = self.parameter(b, arguments);
+        let threads = 32 * (self.config.warps + 2);
+        let grid = (u64::from(self.ctas), 1);
         // SAFETY: `Packed` is the kernels' parameter; the addresses are the caller's promise.
-        unsafe { self.full.launch_with_shared(stream, grid, threads, shared, &packed) }
+        unsafe { self.full.launch_with_shared(stream, grid, threads, self.shared, &parameter) }
     }
+}
+
+/// The sums of all first numbers.
+fn running(numbers: &[u32]) -> impl Iterator<Item = u32> {
+    numbers.iter().scan(0, |sum: &mut u32, n| {
+        *sum += n;
+        Some(*sum)
+    })
 }
 
 /// `binned` with the full rows of C apart.

@@ -93,11 +93,39 @@ fn rows_with_holes_are_computed_as_well() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
+fn nonzeros_in_any_order() {
+    let a = random_rows::<f32, u32, u32>(300, 1500, 8, |row| 300 + row % 200);
+    let b = random_rows::<f32, u32, u32>(1500, 2000, 9, |row| 250 + row % 90);
+    // Some rows backwards, some halves swapped, some as they were.
+    let (offsets, mut indices, mut values) =
+        (a.offsets().to_vec(), a.indices().to_vec(), a.values().to_vec());
+    for row in 0..a.nrows() {
+        let part = offsets[row] as usize..offsets[row + 1] as usize;
+        let half = part.len() / 2;
+        match row % 3 {
+            0 => {
+                indices[part.clone()].reverse();
+                values[part].reverse();
+            }
+            1 => {
+                indices[part.clone()].rotate_left(half);
+                values[part].rotate_left(half);
+            }
+            _ => {}
+        }
+    }
+    let a = Csr::new(a.nrows(), a.ncols(), offsets, indices, values).expect("A");
+    check(&a, &b, &named(), true);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
 fn other_tiles() {
     let a = random_rows::<f32, u32, u32>(150, 700, 6, |_| 300);
     let b = random_rows::<f32, u32, u32>(700, 3000, 7, |row| 300 + row % 90);
-    for (columns, warps, ahead) in [(64, 32, 4), (1024, 5, 16), (8192, 3, 1)] {
-        let config = dense_output::Config { columns, warps, ahead };
+    for (columns, warps, ahead, chunks) in [(64, 30, 4, 3), (1024, 5, 1, 32), (1984, 3, 2, 5)] {
+        let (own, ahead) = (dense_output::Config::default(), Some(ahead));
+        let config = dense_output::Config { columns, warps, ahead, chunks, ..own };
         let config = Some(Config::DenseOutput(config));
         check(&a, &b, &Options { config, ..Options::default() }, true);
     }

@@ -1,0 +1,55 @@
+// Copies to shared memory by the copy engine, from sm_90 on: one thread asks for all bytes.
+#pragma once
+
+namespace ptx {
+
+#if __CUDA_ARCH__ >= 900
+constexpr bool HAS_BULK_COPY = true;
+
+__device__ __forceinline__ unsigned shared_address(const void *at) {
+    return (unsigned)__cvta_generic_to_shared(at);
+}
+
+// Makes `barrier` one that a single thread arrives at; by the thread that lets others know of it.
+__device__ __forceinline__ void begin_copies(unsigned long long *barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Lets the phase of `barrier` that goes on end when so many bytes have come.
+__device__ __forceinline__ void expect_copies(unsigned long long *barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                     shared_address(barrier)),
+                 "r"(bytes)
+                 : "memory");
+}
+
+// Whole pieces of 16 bytes, aligned to as many.
+__device__ __forceinline__ void copy_bulk(void *to, const void *from, unsigned bytes,
+                                          unsigned long long *barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            shared_address(to)),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(barrier))
+        : "memory");
+}
+
+// Whether phase number `phase` of `barrier` has ended, if the one before it has.
+__device__ __forceinline__ bool have_come(unsigned long long *barrier, unsigned phase) {
+    unsigned ended;
+    asm volatile(
+        "{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(ended)
+        : "r"(shared_address(barrier)), "r"(phase & 1)
+        : "memory");
+    return ended != 0;
+}
+#else
+constexpr bool HAS_BULK_COPY = false;
+__device__ __forceinline__ void begin_copies(unsigned long long *) {}
+__device__ __forceinline__ void expect_copies(unsigned long long *, unsigned) {}
+__device__ __forceinline__ void copy_bulk(void *, const void *, unsigned, unsigned long long *) {}
+__device__ __forceinline__ bool have_come(unsigned long long *, unsigned) { return true; }
+#endif
+
+}  // namespace ptx

@@ -1,0 +1,52 @@
+// B packed for full rows of C: tile after tile of columns, in which rows follow each other.
+//
+// Every column of a tile has two places for sums, in different banks of shared memory, and a sum is
+// what both hold. An entry of B is packed with one of them, so that the banks of a row have alike
+// many entries; the n-th of every bank then make a group, a lane each, and what accesses a group's
+// sums finds no two of them in a bank.
+//
+//   places of a tile    0 1 2 .. 31 | 32 33 ..  first places, a line of all banks after the other
+//                       31 0 1 .. 30 | 24 25 ..  second places, every line turned
+//   pair                two groups, interleaved, so that a lane reads its entries of both at once;
+//                       a row of a tile has as many as a warp reads at once, or more
+//   chunk               pairs that the copy engine brings at once
+#pragma once
+#include "common/semiring.cuh"
+#include "spgemm/arguments.cuh"
+
+constexpr u32 COLUMNS = GUSTAV_COLUMNS;
+constexpr u32 LINES = COLUMNS / 32;
+// Lanes without an entry add to places behind those of the tile.
+constexpr u32 SUMS = 2 * COLUMNS + 32;
+constexpr u32 CHUNK = 16;
+// Pairs that a warp reads at once.
+constexpr u32 AHEAD = GUSTAV_AHEAD;
+static_assert((LINES + 1) / 2 <= 63 && AHEAD <= 63, "pairs of a segment have 6 bits");
+static_assert(SUMS * sizeof(Sum) <= 1u << 16, "places in bytes have 16 bits");
+
+struct Pair {
+    Sum values[64];
+    u16 places[64];
+};
+
+struct Packed {
+    Arguments g;
+    // Row k of B in tile t begins at bounds[t * rows_b + k], of `tiles` + 1 tiles, and is the pairs
+    // from segments[t * rows_b + k] >> 6 of the tile on, as many as the low bits say.
+    u32 *bounds;
+    u32 *segments;
+    // Of tile t: the first of its chunks, of all those there are.
+    u32 *chunks;
+    Pair *pairs;
+    u64 tiles;
+    // CTAs of the kernel that sums.
+    u32 ctas;
+};
+
+// By how much the second places of a line are turned.
+__device__ __forceinline__ u32 turn_of(u32 line) { return 1 + line * 7 % 31; }
+
+__device__ __forceinline__ u32 second_place(u32 column) {
+    const u32 line = column / 32;
+    return COLUMNS + line * 32 + (column + turn_of(line)) % 32;
+}

@@ -1,0 +1,190 @@
+// The kernels that pack B, see spgemm/packed.cuh.
+//
+// A warp packs a row of B in a tile. It begins with all entries in their first places. Banks with
+// too many then hand entries on, line by line: as second places of a line are its first ones turned,
+// a bank gives one entry at most and is given one. Which entry goes where depends on the pattern
+// alone.
+#pragma once
+#include "spgemm/packed.cuh"
+
+namespace packing {
+
+constexpr u32 WARPS = 4;
+// Rounds over all lines, after which banks stay as they are.
+constexpr u32 ROUNDS = GUSTAV_ROUNDS;
+// Lines between looks at whether there is anything left to do.
+constexpr u32 LOOK = 4;
+
+// A bit for every line.
+template <bool SHORT>
+struct Lines {
+    typedef u64 Bits;
+};
+template <>
+struct Lines<true> {
+    typedef u32 Bits;
+};
+typedef Lines<(LINES <= 32)>::Bits Bits;
+
+__device__ __forceinline__ u32 count(u32 bits) { return __popc(bits); }
+__device__ __forceinline__ u32 count(u64 bits) { return __popcll(bits); }
+
+// The entries of a bank, a lane's: those in first places and in second ones.
+struct Bank {
+    Bits first, second;
+    u32 load;
+};
+
+// Hands entries on until no bank has more than `most`, if that works out.
+__device__ __forceinline__ void balance(Bank &bank, u32 most) {
+    const u32 lane = threadIdx.x % 32;
+    for (u32 round = 0; round < ROUNDS; ++round) {
+        // At first from much to little, then wherever there may be room.
+        const auto gives = [&](u32 from, u32 to) {
+            return round == 0 ? from >= to + 2 : from > most && to <= most;
+        };
+#pragma unroll 4
+        for (u32 line = 0; line < LINES; ++line) {
+            if (line % LOOK == 0 && !__any_sync(0xffffffffu, bank.load > most)) return;
+            const u32 turn = turn_of(line);
+            const bool first = bank.first >> line & 1, second = bank.second >> line & 1;
+            const u32 word = bank.load | (u32)first << 16 | (u32)second << 17;
+            // Entries in first places here have their second ones there, and those of whom here are
+            // the second places have their first ones behind.
+            const u32 there = __shfl_sync(0xffffffffu, word, lane + turn);
+            const u32 behind = __shfl_sync(0xffffffffu, word, lane - turn);
+            const u32 load_there = there & 0xffff, load_behind = behind & 0xffff;
+            const bool leaves = first && gives(bank.load, load_there);
+            const bool returns = there >> 17 & 1 && gives(load_there, bank.load);
+            const bool comes = behind >> 16 & 1 && gives(load_behind, bank.load);
+            const bool goes_back = second && gives(bank.load, load_behind);
+            bank.first ^= (Bits)(leaves || returns) << line;
+            bank.second ^= (Bits)(comes || goes_back) << line;
+            bank.load += returns + comes - leaves - goes_back;
+        }
+    }
+}
+
+}  // namespace packing
+
+// Where rows of B enter a tile, a thread each.
+extern "C" __global__ void __launch_bounds__(128) bounds(const Packed p) {
+    const Arguments &g = p.g;
+    const u64 i = (u64)blockIdx.x * 128 + threadIdx.x;
+    if (i >= g.rows_b * (p.tiles + 1)) return;
+    const u64 k = i % g.rows_b, column = i / g.rows_b * COLUMNS;
+    Offset from = g.b_offsets[k], to = g.b_offsets[k + 1];
+    while (from < to) {
+        const Offset middle = from + (to - from) / 2;
+        if (g.b_indices[middle] < column)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    p.bounds[i] = (u32)from;
+}
+
+// Where rows of B are among the pairs of a tile, by a CTA, and how many chunks the tile has.
+extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
+    __shared__ u32 warps[32];
+    const u64 rows = p.g.rows_b;
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (u64 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+        u32 before = 0;
+        for (u64 first = 0; first < rows; first += 1024) {
+            const u64 k = first + threadIdx.x, at = tile * rows + k;
+            const u32 entries = k < rows ? p.bounds[at + rows] - p.bounds[at] : 0;
+            const u32 pairs = entries == 0 ? 0 : max((entries + 63) / 64, AHEAD);
+            u32 scan = pairs;
+            for (u32 step = 1; step < 32; step *= 2) {
+                const u32 other = __shfl_up_sync(0xffffffffu, scan, step);
+                if (lane >= step) scan += other;
+            }
+            if (lane == 31) warps[warp] = scan;
+            __syncthreads();
+            u32 total = 0;
+            for (u32 w = 0; w < 32; ++w) {
+                if (w == warp) scan += total;
+                total += warps[w];
+            }
+            if (k < rows) p.segments[at] = (before + scan - pairs) << 6 | pairs;
+            before += total;
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) p.chunks[tile] = (before + CHUNK - 1) / CHUNK;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Packed p) {
+    using packing::Bits;
+    // Of the entries that are the n-th of their bank, where there are too many for all to have a
+    // group of their own: how many are before them, and their banks.
+    __shared__ u32 before[packing::WARPS][2 * LINES], banks[packing::WARPS][2 * LINES];
+    __shared__ Bits firsts[packing::WARPS][32], seconds[packing::WARPS][32];
+    const Arguments &g = p.g;
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const u64 k = blockIdx.x;
+    for (u64 tile = (u64)blockIdx.y * packing::WARPS + warp; tile < p.tiles;
+         tile += (u64)gridDim.y * packing::WARPS) {
+        const u64 at_segment = tile * g.rows_b + k;
+        const u32 from = p.bounds[at_segment], to = p.bounds[at_segment + g.rows_b];
+        const u32 entries = to - from, groups = (entries + 31) / 32;
+        if (entries == 0) continue;
+        const u32 segment = p.segments[at_segment], slots = segment % 64 * 64;
+        Pair *pairs = p.pairs + (u64)p.chunks[tile] * CHUNK + (segment >> 6);
+        const auto column_of = [&](u32 at) { return (u32)(g.b_indices[at] - tile * COLUMNS); };
+        const auto put = [&](u32 slot, u32 place, Sum value) {
+            Pair &pair = pairs[slot / 64];
+            const u32 at = slot % 32 * 2 + slot / 32 % 2;
+            pair.values[at] = value;
+            pair.places[at] = (u16)(place * sizeof(Sum));
+        };
+        firsts[warp][lane] = 0;
+        __syncwarp();
+        for (u32 at = from + lane; at < to; at += 32)
+            atomicOr(&firsts[warp][column_of(at) % 32], (Bits)1 << column_of(at) / 32);
+        __syncwarp();
+        packing::Bank bank = {firsts[warp][lane], 0, packing::count(firsts[warp][lane])};
+        packing::balance(bank, groups);
+        firsts[warp][lane] = bank.first, seconds[warp][lane] = bank.second;
+        u32 least = bank.load, most = bank.load;
+        for (u32 step = 16; step > 0; step /= 2) {
+            least = min(least, __shfl_xor_sync(0xffffffffu, least, step));
+            most = max(most, __shfl_xor_sync(0xffffffffu, most, step));
+        }
+        const bool even = most <= groups;
+        if (even) {
+            // A lane is a bank.
+            for (u32 n = bank.load; n < slots / 32; ++n)
+                put(n * 32 + lane, 2 * COLUMNS + lane, Sum());
+        } else {
+            // What all banks have comes first. Then much and little in turn, as they fill a group.
+            u32 sum = 0;
+            for (u32 turn = 0; turn < most; ++turn) {
+                const u32 rest = turn - min(turn, least);
+                const u32 later = rest % 2 == 0 ? least + rest / 2 : most - 1 - rest / 2;
+                const u32 n = turn < least ? turn : later;
+                const u32 mask = __ballot_sync(0xffffffffu, bank.load > n);
+                if (lane == 0) before[warp][n] = sum, banks[warp][n] = mask;
+                sum += __popc(mask);
+            }
+            for (u32 slot = entries + lane; slot < slots; slot += 32)
+                put(slot, 2 * COLUMNS + slot % 32, Sum());
+        }
+        __syncwarp();
+        for (u32 at = from + lane; at < to; at += 32) {
+            const u32 column = column_of(at), line = column / 32;
+            const Bits below = ((Bits)1 << line) - 1;
+            const u32 other = second_place(column) % 32;
+            const bool moved = seconds[warp][other] >> line & 1;
+            const u32 own = moved ? other : column % 32;
+            const u32 n = moved ? packing::count(firsts[warp][own]) +
+                                      packing::count(seconds[warp][own] & below)
+                                : packing::count(firsts[warp][own] & below);
+            const u32 slot = even ? n * 32 + own
+                                  : before[warp][n] + __popc(banks[warp][n] & ((1u << own) - 1));
+            put(slot, moved ? second_place(column) : column, widen(g.b_values[at]));
+        }
+        __syncwarp();
+    }
+}
