@@ -14,12 +14,12 @@
 // Where there is no copy engine, and for nonzeros of A that are not in order, warps read packed B
 // from memory.
 //
-// Each of the two sums of a column is added in the order of A's nonzeros: they are the same in every
-// run.
+// Each sum of a column is added in the order of A's nonzeros: they are the same in every run.
 //
 // GUSTAV_SEMIRING   the two operations
 // GUSTAV_COLUMNS    columns of a tile
 // GUSTAV_WARPS      warps of a CTA that have a row
+// GUSTAV_DOUBLED    lines of 32 columns that have two sums each
 // GUSTAV_AHEAD      pairs of groups that are read at once
 // GUSTAV_CHUNKS     chunks of the ring
 // GUSTAV_ROUNDS     rounds of balancing banks when B is packed
@@ -343,7 +343,8 @@ __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u
         const u64 first = item.tile * COLUMNS, to = g.c_offsets[row] + first;
         const u32 width = (u32)min(g.columns - first, (u64)COLUMNS);
         for (u32 n = lane; n < width; n += 32) {
-            const Sum sum = S::add(sums[n], sums[second_place(n)]);
+            const bool doubled = n < 32 * DOUBLED;
+            const Sum sum = doubled ? S::add(sums[n], sums[second_place(n)]) : sums[n];
             g.c_indices[to + n] = (Index)(first + n);
             g.c_values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
         }
@@ -360,11 +361,13 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2)) full(const Packed
     const u32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
     for (u32 n = threadIdx.x; n < 64 * AHEAD; n += blockDim.x) {
         s.ring[EMPTY + n / 64].values[n % 64] = Sum();
-        s.ring[EMPTY + n / 64].places[n % 64] = (u16)((2 * COLUMNS + n / 2 % 32) * sizeof(Sum));
+        s.ring[EMPTY + n / 64].places[n % 64] = (u16)((PLACES + n / 2 % 32) * sizeof(Sum));
     }
     if (threadIdx.x < 32) {
         s.needed[lane] = lane < WARPS ? 0 : NONE;
+#if __CUDA_ARCH__ >= 900
         if (lane < CHUNKS) ptx::begin_copies(s.full + lane);
+#endif
         if (lane == 0) s.come = 0;
     }
     __syncthreads();

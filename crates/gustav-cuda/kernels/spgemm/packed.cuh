@@ -1,9 +1,9 @@
 // B packed for full rows of C: tile after tile of columns, in which rows follow each other.
 //
-// Every column of a tile has two places for sums, in different banks of shared memory, and a sum is
-// what both hold. An entry of B is packed with one of them, so that the banks of a row have alike
-// many entries; the n-th of every bank then make a group, a lane each, and what accesses a group's
-// sums finds no two of them in a bank.
+// Columns of a tile have a place for their sum each, and the first ones another in a different bank of
+// shared memory; a sum is then what both hold. An entry of B is packed with one of them, so that the
+// banks of a row have alike many entries; the n-th of every bank make a group, a lane each, and what
+// accesses a group's sums finds no two of them in a bank.
 //
 //   places of a tile    0 1 2 .. 31 | 32 33 ..  first places, a line of all banks after the other
 //                       31 0 1 .. 30 | 24 25 ..  second places, every line turned
@@ -16,8 +16,11 @@
 
 constexpr u32 COLUMNS = GUSTAV_COLUMNS;
 constexpr u32 LINES = COLUMNS / 32;
+// Lines whose columns have a second place.
+constexpr u32 DOUBLED = GUSTAV_DOUBLED;
 // Lanes without an entry add to places behind those of the tile.
-constexpr u32 SUMS = 2 * COLUMNS + 32;
+constexpr u32 PLACES = COLUMNS + 32 * DOUBLED, SUMS = PLACES + 32;
+static_assert(DOUBLED <= LINES, "columns that there are");
 constexpr u32 CHUNK = 16;
 // Pairs that a warp reads at once.
 constexpr u32 AHEAD = GUSTAV_AHEAD;

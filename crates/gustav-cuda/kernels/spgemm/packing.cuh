@@ -10,7 +10,7 @@
 namespace packing {
 
 constexpr u32 WARPS = 4;
-// Rounds over all lines, after which banks stay as they are.
+// Rounds over those lines, after which banks stay as they are.
 constexpr u32 ROUNDS = GUSTAV_ROUNDS;
 // Lines between looks at whether there is anything left to do.
 constexpr u32 LOOK = 4;
@@ -44,7 +44,7 @@ __device__ __forceinline__ void balance(Bank &bank, u32 most) {
             return round == 0 ? from >= to + 2 : from > most && to <= most;
         };
 #pragma unroll 4
-        for (u32 line = 0; line < LINES; ++line) {
+        for (u32 line = 0; line < DOUBLED; ++line) {
             if (line % LOOK == 0 && !__any_sync(0xffffffffu, bank.load > most)) return;
             const u32 turn = turn_of(line);
             const bool first = bank.first >> line & 1, second = bank.second >> line & 1;
@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
         if (even) {
             // A lane is a bank.
             for (u32 n = bank.load; n < slots / 32; ++n)
-                put(n * 32 + lane, 2 * COLUMNS + lane, Sum());
+                put(n * 32 + lane, PLACES + lane, Sum());
         } else {
             // What all banks have comes first. Then much and little in turn, as they fill a group.
             u32 sum = 0;
@@ -169,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
                 sum += __popc(mask);
             }
             for (u32 slot = entries + lane; slot < slots; slot += 32)
-                put(slot, 2 * COLUMNS + slot % 32, Sum());
+                put(slot, PLACES + slot % 32, Sum());
         }
         __syncwarp();
         for (u32 at = from + lane; at < to; at += 32) {

@@ -25,13 +25,14 @@ pub struct Config {
     pub ahead: Option<u32>,
     /// Chunks of 16 pairs in the ring that packed B comes through, for sums of 4 bytes.
     pub chunks: u32,
-    /// Rounds of balancing the banks that entries of B have their sums in.
-    pub rounds: u32,
+    /// Eighths of the columns that have two sums in different banks, and rounds of balancing banks
+    /// by them when B is packed; what pays for a mean row where it is left open.
+    pub balance: Option<(u32, u32)>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { columns: 1024, warps: 18, ahead: None, chunks: 11, rounds: 2 }
+        Config { columns: 1024, warps: 24, ahead: None, chunks: 11, balance: None }
     }
 }
 
@@ -57,10 +58,19 @@ impl Config {
         // Rows of random matrices seldom have more.
         let filled = (mean + mean.sqrt()) / PAIR as f64;
         let ahead = self.ahead.unwrap_or((filled.ceil() as u32).clamp(1, AHEAD));
-        let own = Config { ahead: Some(ahead), ..self };
-        let Config { columns, warps, chunks, rounds, .. } = own;
+        // Where rows of a tile are short, more rows of C are worth more than banks without conflicts.
+        let (eighths, rounds) = self.balance.unwrap_or(match ahead {
+            1 => (4, 1),
+            2 => (8, 1),
+            _ => (8, 2),
+        });
+        let own = Config { ahead: Some(ahead), balance: Some((eighths, rounds)), ..self };
+        let Config { columns, warps, chunks, .. } = own;
         let whole = columns.is_multiple_of(64) && (64..=1984).contains(&columns);
-        let counted = (1..=30).contains(&warps) && (1..=AHEAD).contains(&ahead) && rounds <= 16;
+        let counted = (1..=30).contains(&warps)
+            && (1..=AHEAD).contains(&ahead)
+            && eighths <= 8
+            && rounds <= 16;
         // A segment of a tile fits beside a chunk that is on its way.
         let segment = (columns as usize).div_ceil(PAIR).max(ahead as usize);
         let held = (2..=32).contains(&chunks)
@@ -75,8 +85,8 @@ impl Config {
             found: format!("{self:?}"),
             expected:
                 "columns in multiples of 64 up to 1984, 1 to 30 warps, 1 to 4 pairs ahead, 2 \
-                       to 32 chunks that hold a row of a tile and fit in shared memory, up to 16 \
-                       rounds"
+                       to 32 chunks that hold a row of a tile and fit in shared memory, up to 8 \
+                       eighths and 16 rounds"
                     .into(),
         })
     }
@@ -96,11 +106,18 @@ impl Config {
         self.ahead.unwrap_or(AHEAD)
     }
 
+    /// Lines of 32 columns with two sums each, and rounds of balancing.
+    fn balance(self, sum: usize) -> (u32, u32) {
+        let (eighths, rounds) = self.balance.unwrap_or((8, 1));
+        (self.columns(sum) / 32 * eighths / 8, rounds)
+    }
+
     /// Bytes of shared memory of a CTA, as the kernel lays it out.
     fn shared(self, sum: usize, ring: bool) -> usize {
         let (ahead, chunks) = (self.ahead() as usize, self.chunks(sum) as usize);
         let (pairs, full) = if ring { (chunks * CHUNK + ahead - 1, chunks) } else { (0, 0) };
-        let row = (2 * self.columns(sum) as usize + 32) * sum + 32 * 4 * sum;
+        let sums = self.columns(sum) + 32 * (self.balance(sum).0 + 1);
+        let row = sums as usize * sum + 32 * 4 * sum;
         let all = (pairs + ahead) * pair(sum) + self.warps as usize * row + 8 * (full + 1) + 4 * 33;
         all.next_multiple_of(16)
     }
@@ -118,7 +135,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
     let own = Config::default();
-    vec![own, Config { columns: 768, warps: 24, ..own }]
+    vec![own, Config { columns: 768, ..own }]
 }
 
 /// The source with its parameters.
@@ -130,13 +147,15 @@ pub(crate) fn request(
 ) -> Request {
     let text = include_str!("../../kernels/spgemm/dense_output.cu");
     let sum = dtype.bytes().max(4);
+    let (doubled, rounds) = config.balance(sum);
     binned::types(Request::new("spgemm/dense_output.cu", text), dtype, index, offset)
         .with("SEMIRING", source::semiring(semiring))
         .with("COLUMNS", config.columns(sum))
         .with("WARPS", config.warps)
         .with("AHEAD", config.ahead())
         .with("CHUNKS", config.chunks(sum))
-        .with("ROUNDS", config.rounds)
+        .with("DOUBLED", doubled)
+        .with("ROUNDS", rounds)
 }
 
 /// The kernels for full rows of C, and B packed for them.
@@ -258,7 +277,7 @@ impl FullRows {
             self.bounds.launch(stream, (bounds, 1), BOUNDS, &parameter)?;
             self.places.launch(stream, (parameter.tiles, 1), PLACES, &parameter)?;
         }
-        b.chunks.read(&mut chunks)?;
+        b.chunks.read_at(0, &mut chunks)?;
         let firsts: Vec<_> = std::iter::once(0).chain(running(&chunks)).collect();
         b.chunks.write(&firsts)?;
         let pairs = firsts.last().map_or(0, |n| *n as usize * CHUNK);

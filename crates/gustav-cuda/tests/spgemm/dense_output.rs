@@ -124,8 +124,8 @@ fn other_tiles() {
     let a = random_rows::<f32, u32, u32>(150, 700, 6, |_| 300);
     let b = random_rows::<f32, u32, u32>(700, 3000, 7, |row| 300 + row % 90);
     for (columns, warps, ahead, chunks) in [(64, 30, 4, 3), (1024, 5, 1, 32), (1984, 3, 2, 5)] {
-        let (own, ahead) = (dense_output::Config::default(), Some(ahead));
-        let config = dense_output::Config { columns, warps, ahead, chunks, ..own };
+        let (ahead, balance) = (Some(ahead), Some((ahead * 2, ahead - 1)));
+        let config = dense_output::Config { columns, warps, ahead, chunks, balance };
         let config = Some(Config::DenseOutput(config));
         check(&a, &b, &Options { config, ..Options::default() }, true);
     }
