@@ -100,3 +100,26 @@ fn without_an_interpreter_ours_is_measured_alone() {
     let records = read_records(&args.record).unwrap();
     assert_eq!((records.len(), records[0].ratio), (1, None));
 }
+
+#[test]
+fn crates_of_the_field_are_measured_where_built_in_and_named_where_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["sprs", "faer", "nalgebra-sparse"];
+    let args = BenchArgs {
+        only: "op=spmm|spmv|spgemm".parse::<Filter>().unwrap(),
+        ..args(folder.path(), "python3".into(), &names)
+    };
+    let outcome = run(&args).unwrap();
+    let records = read_records(&args.record).unwrap();
+    for name in names {
+        let own: Vec<_> = records.iter().filter(|r| r.engine == name).collect();
+        if cfg!(feature = "peers") {
+            assert!(own.len() >= 3 && own.iter().all(|r| r.status == Status::Ok), "{own:?}");
+        } else {
+            let said = outcome.notes.iter().any(|note| note.contains(name));
+            assert!(own.is_empty() && said, "{name}: {:?}", outcome.notes);
+        }
+    }
+    assert_eq!((outcome.wrong, outcome.failed), (0, 0));
+    assert!(outcome.notes.iter().all(|note| note.contains("--features gustav-bench/peers")));
+}
