@@ -5,7 +5,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gustav_bench::{Comparison, Ratios, Record, VENDORS, compare, pictures, read_records};
+use gustav_bench::{
+    Comparison, Ratios, Record, Report, VENDORS, compare, pictures, read_counters, read_records,
+    read_tuning,
+};
 
 /// Files of records whose names begin so, with the suites and the peers that count.
 struct Place {
@@ -155,4 +158,22 @@ fn the_picture_is_that_of_the_records() {
     assert!(found == drawn, "docs/speed.svg is old: run this test with GUSTAV_WRITE_README=1");
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.contains("](docs/speed.svg)"), "the README shows the picture");
+}
+
+#[test]
+fn the_records_fill_every_figure_of_a_report() {
+    let folder = root().join("bench/records");
+    let (mut all, mut tunings, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.contains(".jsonl") {
+            all.extend(read_records(&path).unwrap());
+        } else if name.ends_with(".tuning.json") {
+            tunings.push(read_tuning(&path).unwrap());
+        } else if name.ends_with("-ncu.csv") {
+            counters.extend(read_counters(&path).unwrap());
+        }
+    }
+    assert_eq!(Report::of(&all, &tunings, &counters).unwrap().absent(), []);
 }

@@ -77,6 +77,11 @@ impl Report {
         Ok(Report { about, tables: tables::all(&sites), chapters, absent })
     }
 
+    /// Figures that the records do not fill, with what each needs.
+    pub fn absent(&self) -> &[(&'static str, &'static str)] {
+        &self.absent
+    }
+
     fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.chapters.iter().flat_map(|chapter| &chapter.figures)
     }
