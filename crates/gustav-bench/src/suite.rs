@@ -19,6 +19,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
+    ("n8192", include_str!("../../../bench/suites/n8192.toml")),
     ("paper-a", include_str!("../../../bench/suites/paper-a.toml")),
     ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
     ("paper-c", include_str!("../../../bench/suites/paper-c.toml")),
