@@ -294,7 +294,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         if beta == S::zero() {
             return Ok(product);
         }
-        self.threads.run(|| add::add::<S, _, _, _>(product.view(), beta, d))
+        self.threads.run(|| add::add::<S, _, _, _>(product.view(), beta, d, self.drop_zeros))
     }
 
     fn check_patterns(&self, a: &CsrView<'_, T, I, O>, b: &CsrView<'_, T, I, O>) -> Result<()> {

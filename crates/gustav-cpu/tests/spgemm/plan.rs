@@ -1,6 +1,6 @@
 //! SpGEMM plans: reuse, ⊕ β·D, transposition, zeros, limits, and the algebra of products.
 
-use gustav_core::{Coo, Csr, Error, PlusTimes, Problem, Semiring};
+use gustav_core::{Coo, Csr, Error, MaxTimes, PlusTimes, Problem, Semiring};
 use gustav_cpu::{Options, SpgemmPlan};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
@@ -203,4 +203,23 @@ fn more_entries_than_memory_holds() {
     let options = options(Algorithm::Gustavson, 2, None);
     let refused = product::<_, _, _, PlusTimes>(a.view(), b.view(), true, &options).err();
     assert!(matches!(refused, Some(Error::OutOfMemory { .. })), "{refused:?}");
+}
+
+#[test]
+fn what_d_repeats_is_scaled_once_and_zeros_are_dropped_from_the_sum() {
+    // D holds 1 and 3 at the same place: the greatest of both times -2, not of their products.
+    let eye = Csr::<f64>::new(1, 1, vec![0u32, 1], vec![0], vec![-9.0]).unwrap();
+    let d = Csr::<f64>::new(1, 1, vec![0u32, 2], vec![0, 0], vec![1.0, 3.0]).unwrap();
+    let problem = Problem::spgemm(&eye.view(), &eye.view());
+    let mut plan = SpgemmPlan::new(eye.view(), eye.view(), &problem, &Options::default()).unwrap();
+    let c = plan.execute_add(MaxTimes, eye.view(), -1.0, eye.view(), -2.0, d.view()).unwrap();
+    assert_eq!(c.values(), [-6.0]);
+
+    let opposite = Csr::<f64>::new(1, 1, vec![0u32, 1], vec![0], vec![81.0]).unwrap();
+    for (drop_zeros, left) in [(false, 1), (true, 0)] {
+        let options = Options { drop_zeros, ..Options::default() };
+        let mut plan = SpgemmPlan::new(eye.view(), eye.view(), &problem, &options).unwrap();
+        let c = plan.execute_add(PlusTimes, eye.view(), 1.0, eye.view(), -1.0, opposite.view());
+        assert_eq!(c.unwrap().nnz(), left);
+    }
 }

@@ -96,18 +96,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK) fill(const Arguments args) {
     const Sum beta = from_bits<Sum>(args.beta);
     const u64 step = (u64)gridDim.x * WARPS;
     for (u64 row = (u64)blockIdx.x * WARPS + threadIdx.x / 32; row < args.rows; row += step) {
-        const u64 p_first = p.offsets[row], d_first = d.offsets[row], base = c.offsets[row];
+        const u64 p_first = p.offsets[row], d_first = d.offsets[row];
+        // A D of another pattern than C was made for writes nothing past the row.
+        const u64 base = c.offsets[row], end = c.offsets[row + 1];
         const auto scaled = [&](u64 at) { return S::scale(beta, widen(d.values[at])); };
         each(p, d, row, [&](Index column, u64 at, u64 other, bool both, u64 shared) {
             const u64 place = base + (at - p_first) + (other - d_first) - shared;
+            if (place >= end) return;
             const Value value = p.values[at];
             c.indices[place] = column;
             c.values[place] =
                 both ? Narrow<Value>::from(S::add(widen(value), scaled(other))) : value;
         });
         each(d, p, row, [&](Index column, u64 at, u64 other, bool both, u64 shared) {
-            if (both) return;
             const u64 place = base + (at - d_first) + (other - p_first) - shared;
+            if (both || place >= end) return;
             c.indices[place] = column;
             c.values[place] = Narrow<Value>::from(scaled(at));
         });

@@ -62,8 +62,8 @@ pub(super) struct Union<T, I, O> {
     scan: Scan,
     /// The product before this one, kept where there will be more of its pattern.
     product: Option<DeviceCsr<T, I, O>>,
-    /// Entries of the last C.
-    nnz: Option<usize>,
+    /// Entries of the last C, and of its D.
+    nnz: Option<(usize, usize)>,
 }
 
 impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
@@ -110,6 +110,13 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         unsafe { DeviceCsr::from_parts(rows, cols, offsets, indices, values) }
     }
 
+    /// Bytes of the product that is kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.product
+            .as_ref()
+            .map_or(0, |p| p.offsets().bytes() + p.indices().bytes() + p.values().bytes())
+    }
+
     /// The same into `c`, which has the pattern.
     fn refill(
         &self,
@@ -145,32 +152,47 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         stream: &Stream,
     ) -> Result<DeviceCsr<U, I, O>> {
         check(&self.device, &self.problem, d)?;
-        let mut union = self.union.take().map_or_else(
-            || Union::new(&self.device, self.problem.semiring),
-            |union| Ok(Union { product: None, nnz: None, ..union }),
-        )?;
+        let made = || Union::new(&self.device, self.problem.semiring);
+        let mut union = self.union.take().map_or_else(made, Ok)?;
+        let done = self.united(&mut union, (a, alpha, b), (beta, d), stream);
+        self.union = Some(union);
+        done
+    }
+
+    fn united(
+        &mut self,
+        union: &mut Union<U, I, O>,
+        (a, alpha, b): (&DeviceCsr<T, I, O>, T::Accum, &DeviceCsr<T, I, O>),
+        (beta, d): (T::Accum, &DeviceCsr<U, I, O>),
+        stream: &Stream,
+    ) -> Result<DeviceCsr<U, I, O>> {
+        // Its memory is wanted for the next.
+        union.product = None;
         let product = self.execute(a, alpha, b, stream)?;
         if beta == self.problem.semiring.zero() {
             return Ok(product);
         }
-        let (device, semiring) = (self.device.clone(), self.problem.semiring);
+        let semiring = self.problem.semiring;
         let sorted = [canonical(&product, semiring)?, canonical(d, semiring)?];
         let keeps = self.problem.calls > 1 && sorted[0].is_none();
-        let [p, d] = [sorted[0].as_ref().unwrap_or(&product), sorted[1].as_ref().unwrap_or(d)];
-        let c = union.unite(&device, p, bits(beta), d)?;
-        end(&device, stream)?;
-        (union.nnz, union.product) = (Some(c.nnz()), keeps.then_some(product));
-        self.union = Some(union);
+        let [p, summand] =
+            [sorted[0].as_ref().unwrap_or(&product), sorted[1].as_ref().unwrap_or(d)];
+        let c = union.unite(&self.device, p, bits(beta), summand)?;
+        end(&self.device, stream)?;
+        (union.nnz, union.product) = (Some((c.nnz(), d.nnz())), keeps.then_some(product));
         Ok(c)
     }
 
     /// Computes the values of C = α·op(A)·B ⊕ β·D into `c`, a matrix that an earlier
     /// [`SpgemmPlan::execute_add`] of this plan returned for the pattern of `d`. Where the plan kept
-    /// the product and the rows of both are sorted, nothing symbolic is done and no memory is taken.
+    /// the product and the rows of both are sorted, nothing symbolic is done, and no memory is taken
+    /// but a word that says whether they are. Where `d` has as many entries in other places, C is not
+    /// what was asked for.
     ///
     /// # Errors
-    /// As [`SpgemmPlan::execute_add`], and [`Error::Pattern`] when `c` has another shape or number
-    /// of entries, or nothing was added before; [`Error::Argument`] for a β that leaves `d` unread.
+    /// As [`SpgemmPlan::execute_add`], and [`Error::Pattern`] when `c` or `d` has another shape or
+    /// number of entries than then, or nothing was added before; [`Error::Argument`] for a β that
+    /// leaves `d` unread.
     pub fn execute_add_into(
         &mut self,
         a: &DeviceCsr<T, I, O>,
@@ -181,18 +203,38 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c: &mut DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        let (device, semiring) = (self.device.clone(), self.problem.semiring);
-        check(&device, &self.problem, d)?;
-        if beta == semiring.zero() {
+        check(&self.device, &self.problem, d)?;
+        if beta == self.problem.semiring.zero() {
             return Err(Error::Argument {
                 name: "beta",
                 found: "the semiring's zero".into(),
                 expected: "a factor of D, whose pattern C has; else execute_into".into(),
             });
         }
-        let expected = self.union.as_ref().and_then(|union| union.nnz);
-        check_result(&self.problem, c, expected)?;
-        let Some(mut union) = self.union.take() else { return Ok(()) };
+        let Some(mut union) = self.union.take() else {
+            return check_result(&self.problem, c, None);
+        };
+        let done = self.united_into(&mut union, (a, alpha, b), (beta, d), c, stream);
+        self.union = Some(union);
+        done
+    }
+
+    fn united_into(
+        &mut self,
+        union: &mut Union<U, I, O>,
+        (a, alpha, b): (&DeviceCsr<T, I, O>, T::Accum, &DeviceCsr<T, I, O>),
+        (beta, d): (T::Accum, &DeviceCsr<U, I, O>),
+        c: &DeviceCsr<U, I, O>,
+        stream: &Stream,
+    ) -> Result<()> {
+        check_result(&self.problem, c, union.nnz.map(|(c, _)| c))?;
+        if let Some((_, then)) = union.nnz.filter(|(_, then)| *then != d.nnz()) {
+            return Err(Error::Pattern {
+                expected: format!("D with {then} nonzeros"),
+                found: format!("D with {}", d.nnz()),
+            });
+        }
+        let (device, semiring) = (self.device.clone(), self.problem.semiring);
         let kept = match union.product.take() {
             Some(mut p) => match self.execute_into(a, alpha, b, &mut p, stream) {
                 Err(Error::Unsupported { .. }) => None,
@@ -210,7 +252,6 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c.values().join()?;
         union.refill(&device, p, bits(beta), d, c)?;
         union.product = keeps.then_some(product);
-        self.union = Some(union);
         end(&device, stream)
     }
 }

@@ -221,10 +221,17 @@ impl FullRows {
     }
 
     /// Fewest products of an entry of C in rows that are computed here; none where B has more
-    /// entries, or rows whose pairs in a tile are more, than are counted.
+    /// entries, a tile more pairs, or a CTA more chunks to come, than are counted.
     pub(super) fn least(&self, o: &Operands) -> u32 {
-        let pairs = o.b.nnz / PAIR + o.b.rows;
-        if u32::try_from(o.b.nnz).is_ok() && pairs < 1 << 26 { LEAST } else { 0 }
+        // A row of a tile takes whole pairs, as many as are read at once at least.
+        let ahead = self.config.ahead() as usize;
+        let pairs = |tiles| o.b.nnz / PAIR + o.b.rows.saturating_mul(ahead).saturating_mul(tiles);
+        let tiles = self.tiles(o.b.cols as u64) as usize;
+        let chunks = pairs(tiles) / CHUNK + tiles;
+        let panels = o.a.rows.div_ceil(self.config.warps as usize);
+        let of_a_cta = panels.saturating_mul(chunks) / self.ctas as usize + chunks;
+        let counted = u32::try_from(o.b.nnz).is_ok() && pairs(1) < 1 << 26 && of_a_cta < 1 << 30;
+        if counted { LEAST } else { 0 }
     }
 
     /// Bytes of packed B.

@@ -119,9 +119,11 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         &self.choice
     }
 
-    /// Bytes that the plan holds on the device beside the caller's arrays.
+    /// Bytes that the plan holds on the device beside the caller's arrays; after
+    /// [`SpgemmPlan::execute_add`] those of a product that it keeps as well.
     pub fn workspace_bytes(&self) -> usize {
-        self.method.bytes() + self.transposed.as_ref().map_or(0, Transposed::bytes)
+        let kept = self.union.as_ref().map_or(0, Union::bytes);
+        self.method.bytes() + self.transposed.as_ref().map_or(0, Transposed::bytes) + kept
     }
 
     /// Intermediate products: multiplications that the patterns call for, where the algorithm

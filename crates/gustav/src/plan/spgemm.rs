@@ -212,6 +212,8 @@ impl<T: Scalar, I: Index, O: Index> PlanSpgemm for CsrView<'_, T, I, O> {
             let explanation = Explanation { facts: facts(device, &self), ..plan.explain().clone() };
             return Ok(SpgemmPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
         }
+        // A plan's products are of the operands' type.
+        problem.without_output("a plan on the CPU")?;
         let (options, tuned) = options(device, || tune(device, self, b, problem))?;
         let inner = gustav_cpu::SpgemmPlan::new(self, b, problem, &options)?;
         let bytes = inner.workspace_bytes();

@@ -8,7 +8,7 @@ use gustav_plan::Chooser;
 use super::{Settings, setters};
 use crate::Device;
 use crate::cuda::spgemm_as;
-use crate::plan::tune_spgemm as tune;
+use crate::plan::{no_sum, tune_spgemm as tune};
 
 /// C = A·B with the best device and algorithm; rows of C are sorted.
 ///
@@ -107,9 +107,12 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
         let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
         let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted);
         let device = settings.device()?;
+        if added.is_some() && mask.is_some() {
+            return Err(no_sum(&problem));
+        }
         keeps_zeros(&device, drop_zeros, &problem)?;
         let (semiring, alpha) = (settings.semiring, settings.alpha);
-        if device.is_cuda() || (added.is_some() && mask.is_some()) {
+        if device.is_cuda() {
             let mut plan = match mask {
                 None => device.plan_spgemm(a, b, &problem)?,
                 Some(mask) => device.plan_spgemm_masked(a, b, mask, &problem)?,
