@@ -134,6 +134,8 @@ pub fn in_tiles<T: Scalar, I: Index, O: Index>(
     telling: Telling,
 ) -> Result<(Run, Csr<T, I, O>)> {
     let device = device.clone().choose(Chooser::Named(Algorithm::Tiled));
+    // What was freed there before counts as free once the work up to it is over.
+    device.cuda_device()?.stream().synchronize()?;
     let (plan, plan_ms) = measure::once(|| Ok(device.plan_spgemm(a, b, problem)?))?;
     let mut product = None;
     let timing = measure::repeat(repeat, &mut || {

@@ -128,19 +128,28 @@ pub struct Report {
     transfer_ms: Option<Number>,
     execute_ms: Number,
     repeats: usize,
-    gflops: Number,
+    gflops: Option<Number>,
     floor_ms: Option<Number>,
     workspace_bytes: usize,
     norm: Number,
     verified: Option<bool>,
     max_error: Option<Number>,
     error_bound: Option<Number>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    products: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nnz_c: Option<usize>,
+    #[serde(flatten)]
+    sparse: Option<Sparse>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<Candidate>,
+}
+
+/// What is told of a C that is sparse.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sparse {
+    /// The matrix at whose places C was computed.
+    pub mask: Option<String>,
+    /// Intermediate products of A and B, those outside the mask included.
+    pub products: u64,
+    /// Nonzeros of C.
+    pub nnz_c: usize,
 }
 
 /// One line of `--algorithm all` as JSON.
@@ -171,12 +180,10 @@ pub struct Product<'a> {
     pub best: &'a Trial,
     /// All attempts of `--algorithm all`.
     pub attempts: &'a [Attempt],
-    /// Multiplications: nnz · columns, or the intermediate products.
-    pub multiplications: f64,
-    /// Nonzeros of C when it is sparse.
-    pub nnz_c: Option<usize>,
-    /// Intermediate products when C is sparse.
-    pub products: Option<u64>,
+    /// Multiplications: nnz · columns, or the intermediate products; not counted under a mask.
+    pub multiplications: Option<f64>,
+    /// More of C when it is sparse.
+    pub sparse: Option<Sparse>,
     /// Milliseconds that moving the operands and the product once takes.
     pub floor_ms: Option<f64>,
     /// The product in words, such as `C = A·B`.
@@ -214,9 +221,9 @@ impl Product<'_> {
     }
 
     /// 10⁹ floating-point operations per second.
-    pub fn gflops(&self, trial: &Trial) -> f64 {
+    pub fn gflops(&self, trial: &Trial) -> Option<f64> {
         // Below a nanosecond there is nothing to divide by.
-        2.0 * self.multiplications / trial.timing.median_ms.max(1e-6) / 1e6
+        Some(2.0 * self.multiplications? / trial.timing.median_ms.max(1e-6) / 1e6)
     }
 
     fn report(&self) -> Report {
@@ -242,15 +249,14 @@ impl Product<'_> {
             transfer_ms: self.best.transfer_ms.map(Number),
             execute_ms: Number(self.best.timing.median_ms),
             repeats: self.best.timing.repeats,
-            gflops: Number(self.gflops(self.best)),
+            gflops: self.gflops(self.best).map(Number),
             floor_ms: self.floor_ms.map(Number),
             workspace_bytes: *workspace_bytes,
             norm: Number(self.norm),
             verified: verdict.map(|v| v.ok),
             max_error: verdict.map(|v| Number(v.max_error())),
             error_bound: verdict.map(|v| Number(v.error_bound())),
-            products: self.products,
-            nnz_c: self.nnz_c,
+            sparse: self.sparse.clone(),
             candidates: self.attempts.iter().map(|a| self.candidate(a)).collect(),
         }
     }
@@ -263,7 +269,7 @@ impl Product<'_> {
             plan_ms: trial.map(|t| Number(t.plan_ms)),
             transfer_ms: trial.and_then(|t| t.transfer_ms).map(Number),
             execute_ms: trial.map(|t| Number(t.timing.median_ms)),
-            gflops: trial.map(|t| Number(self.gflops(t))),
+            gflops: trial.and_then(|t| self.gflops(t)).map(Number),
             floor_fraction: trial.and_then(|t| self.floor_fraction(t)).map(Number),
             vendor_ratio: trial.and_then(|t| self.vendor_ratio(t)).map(Number),
             verified: verdict.map(|v| v.ok),
@@ -294,24 +300,21 @@ impl Product<'_> {
             "A          {}: {rows} x {cols}, {nnz} nonzeros, {mean:.2} a row",
             self.source
         );
-        if let (Some(products), Some(nnz_c)) = (self.products, self.nnz_c) {
-            let compression = products as f64 / nnz_c.max(1) as f64;
-            let _ = writeln!(
-                t,
-                "size       {products} intermediate products, {nnz_c} nonzeros of C, \
-                 compression ratio {compression:.2}",
-            );
+        if let Some(Sparse { mask, products, nnz_c }) = &self.sparse {
+            let compression = *products as f64 / (*nnz_c).max(1) as f64;
+            let _ =
+                write!(t, "size       {products} intermediate products, {nnz_c} nonzeros of C, ");
+            let _ = match mask {
+                Some(mask) => writeln!(t, "at places of {mask}"),
+                None => writeln!(t, "compression ratio {compression:.2}"),
+            };
         }
         let _ = writeln!(t, "algorithm  {} ({})", choice.algorithm, choice.algorithm.source());
         let _ = writeln!(t, "why        {}", choice.reason);
         let _ = writeln!(t, "plan       {plan_ms:.3} ms, workspace {workspace_bytes} bytes");
-        let _ = writeln!(
-            t,
-            "execute    {:.3} ms (median of {}), {:.2} GFLOP/s",
-            timing.median_ms,
-            timing.repeats,
-            self.gflops(self.best),
-        );
+        let rate = self.gflops(self.best).map(|g| format!(", {g:.2} GFLOP/s")).unwrap_or_default();
+        let (ms, repeats) = (timing.median_ms, timing.repeats);
+        let _ = writeln!(t, "execute    {ms:.3} ms (median of {repeats}){rate}");
         if let Some(fraction) = self.floor_fraction(self.best) {
             let percent = 100.0 * fraction;
             let _ = writeln!(t, "floor      {percent:.0}% of what copying A, B and C once allows");

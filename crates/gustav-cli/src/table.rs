@@ -41,7 +41,7 @@ fn cells(product: &Product<'_>, trial: &Trial) -> Cells {
     [
         Some(format!("{:.3}", trial.plan_ms)),
         Some(format!("{:.3}", trial.timing.median_ms)),
-        Some(format!("{:.2}", product.gflops(trial))),
+        product.gflops(trial).map(|g| format!("{g:.2}")),
         product.floor_fraction(trial).map(|f| format!("{f:.2}")),
         product.vendor_ratio(trial).map(|r| format!("{r:.2}")),
         verdict.map(|v| format!("{:.1e}", v.max_error())),

@@ -13,7 +13,7 @@ use crate::cuda::{Pair, Run, in_tiles};
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::{self, Content};
-use crate::product::{self, Product, Trial};
+use crate::product::{self, Product, Sparse, Trial};
 use crate::source::Source;
 use crate::types::{Over, factor, with_product};
 
@@ -149,11 +149,11 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             .calls(running.calls());
         let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
 
-        let resident = self.resident(device, args.telling)?;
+        let mut resident = self.resident(device, args.telling)?;
         let mut product: Option<(Csr<T, I, O>, u64)> = None;
         let mut trial = |device: &Device| -> Result<Trial> {
             let mut run = if device.is_cuda() {
-                let (run, c) = self.on_gpu(resident.as_ref(), device, &problem, alpha, args)?;
+                let (run, c) = self.on_gpu(&mut resident, device, &problem, alpha, args)?;
                 let products = intermediate_products(&a.view(), &b.view(), problem.transpose_a);
                 product = Some((c, products));
                 Trial::of(run)
@@ -207,9 +207,12 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             device,
             best: &best,
             attempts: &attempts,
-            multiplications: products as f64,
-            nnz_c: Some(c.nnz()),
-            products: Some(products),
+            multiplications: self.mask.is_none().then_some(products as f64),
+            sparse: Some(Sparse {
+                mask: args.mask.as_ref().map(ToString::to_string),
+                products,
+                nnz_c: c.nnz(),
+            }),
             floor_ms: None,
             formula: self.formula.clone(),
             sample,
@@ -239,10 +242,10 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     }
 
     /// The product on a GPU: of operands there, or in tiles where that is asked for or memory does
-    /// not suffice.
+    /// not suffice. `resident` is given up for tiles, which want its memory.
     fn on_gpu(
         &self,
-        resident: Option<&Pair<T, I, O>>,
+        resident: &mut Option<Pair<T, I, O>>,
         device: &Device,
         problem: &Problem,
         alpha: T::Accum,
@@ -254,6 +257,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
                     let why = format!("no room on {device} for {what}: in tiles");
                     output::note(args.telling, &why);
+                    *resident = None;
                 }
                 other => return other,
             }

@@ -1,5 +1,7 @@
 //! The three products from the command line: results, checks, files.
 
+use serde_json::Value;
+
 use crate::support::{Folder, Run, SMALL, SYMMETRIC};
 
 #[test]
@@ -180,6 +182,11 @@ fn spgemm_under_a_mask() {
         assert_eq!((&report["verified"], &report["algorithm"]), (&true.into(), &"masked".into()));
         let whole = folder.json(&format!("spgemm gen:rmat:8,9 {types} --json --repeat 1"));
         assert_eq!(report["products"], whole["products"]);
+        assert_eq!(
+            (&report["mask"], &whole["mask"]),
+            (&"gen:uniform:256x256,9".into(), &Value::Null)
+        );
+        assert!(report["gflops"].is_null() && whole["gflops"].is_f64(), "{report} {whole}");
         assert!(report["nnz_c"].as_u64() < whole["nnz_c"].as_u64(), "{report}");
         let run = folder.run(&format!("spgemm gen:rmat:8,9 {types} --mask {mask}"));
         assert_eq!(run.status, 2, "{run:?}");
@@ -187,6 +194,8 @@ fn spgemm_under_a_mask() {
     }
     let run = folder.run("spgemm s.mtx --mask s.mtx");
     assert!(run.stdout.contains("C⟨M⟩ = A·A"), "{run:?}");
+    assert!(run.stdout.contains("at places of s.mtx"), "{run:?}");
+    assert!(!run.stdout.contains("GFLOP/s"), "{run:?}");
     for (options, word) in
         [("--algorithm all", "leave it out"), ("--algorithm gustavson", "masked")]
     {
