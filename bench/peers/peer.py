@@ -38,6 +38,12 @@ def load(path, dtype):
     return array
 
 
+def duplicate(array):
+    other = empty(len(array), array.dtype)
+    other[:] = array
+    return other
+
+
 def timed(call, args):
     start = clock()
     call(*args)
@@ -60,6 +66,14 @@ class Csr:
         self.offsets = load(message["offsets"], np.int32)
         self.indices = load(message["indices"], np.int32)
         self.values = load(message["values"], self.dtype)
+
+    def copy(self):
+        """The same in memory of its own."""
+        other = Csr.__new__(Csr)
+        other.rows, other.cols, other.dtype = self.rows, self.cols, self.dtype
+        parts = self.offsets, self.indices, self.values
+        other.offsets, other.indices, other.values = map(duplicate, parts)
+        return other
 
 
 class Dense:
@@ -524,7 +538,7 @@ def call_overhead(function, args):
 class Session:
     def __init__(self, name):
         self.name, self.peer = name, peers(name)[name]()
-        self.matrices, self.pool, self.case = {}, None, None
+        self.matrices, self.pool, self.case, self.other = {}, None, None, None
         self.overhead = self.peer.call_ms()
 
     def hello(self, _):
@@ -556,13 +570,21 @@ class Session:
     def prepare(self, message):
         self.release(message)
         a, b = (self.matrices.get(message.get(k)) for k in ("a", "b"))
+        columns, order = message.get("columns", 1), message.get("sorted", False)
+        ready = lambda a, b, pool: self.peer.prepare(message["operation"], a, b, pool, columns, order)
+        copy = message.get("copy", False)
+        if copy:
+            # The same on a copy of the operands, to wake threads and code with other memory.
+            left = a.copy()
+            right = left if b is a else b and b.copy()
+            self.other = ready(left, right, duplicate(self.pool[: a.cols * columns]))
         start = clock()
-        self.case = self.peer.prepare(
-            message["operation"], a, b, self.pool, message.get("columns", 1), message.get("sorted", False)
-        )
-        return {"prepare_ms": (clock() - start) / 1e6}
+        self.case = ready(a, b, self.pool)
+        return {"prepare_ms": (clock() - start) / 1e6, "copy": copy}
 
     def run(self, message):
+        if message.get("copy", False):
+            self.other.execute()
         for _ in range(message.get("wake", 0)):
             self.case.execute()
         times = [self.case.execute() for _ in range(message["repeats"])]
@@ -602,9 +624,10 @@ class Session:
         return {}
 
     def release(self, _):
-        if self.case is not None:
-            self.case.release()
-            self.case = None
+        for case in (self.case, self.other):
+            if case is not None:
+                case.release()
+        self.case = self.other = None
         return {}
 
 

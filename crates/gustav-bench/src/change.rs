@@ -141,9 +141,11 @@ struct Measured {
 
 impl Measured {
     /// Of a right record. The quartiles of a normal distribution are 1.349 standard deviations
-    /// apart, and the median of r samples scatters by 1.2533/√r of one.
-    fn of(record: &Record) -> Option<Self> {
-        let ms = record.execute_ms.filter(|ms| record.status == Status::Ok && *ms > 0.0)?;
+    /// apart, and the median of r samples scatters by 1.2533/√r of one. A figure with `warm` caches
+    /// that stands beside a cold one borrows that one's quartiles.
+    fn of(record: &Record, warm: bool) -> Option<Self> {
+        let ms = if warm { record.warm_ms() } else { record.execute_ms };
+        let ms = ms.filter(|ms| record.status == Status::Ok && *ms > 0.0)?;
         let spread = record.lower_ms.zip(record.upper_ms).map(|(low, high)| (high / low).ln());
         let spread = spread.filter(|s| s.is_finite()).unwrap_or(0.0);
         let error = 1.2533 / 1.349 * spread / (record.rounds.max(1) as f64).sqrt();
@@ -201,13 +203,23 @@ pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Chan
         .iter()
         .filter_map(|(key, old)| {
             let new = after.get(key)?;
+            // Where one side has figures with warm caches alone, those of both are compared.
+            let warm = old.is_cold() != new.is_cold();
             let measured = |records: &BTreeMap<Key<'_>, &Record>, r: &Record| {
-                let own = Measured::of(r)?;
+                let own = Measured::of(r, warm)?;
                 let Some(peer) = &args.relative_to else { return Some(own) };
                 let key = (&r.case, [r.rows, r.cols, r.nnz], peer.clone(), r.threads);
-                Some(own.over(Measured::of(records.get(&key)?)?))
+                Some(own.over(Measured::of(records.get(&key)?, warm)?))
             };
-            Some(change(key, (old, measured(&before, old)), (new, measured(&after, new)), args))
+            let time = |r: &Record| if warm { r.warm_ms() } else { r.execute_ms };
+            let mut change = change(
+                key,
+                (old.status, measured(&before, old)),
+                (new.status, measured(&after, new)),
+                args,
+            );
+            (change.old_ms, change.new_ms) = (time(old), time(new));
+            Some(change)
         })
         .collect();
     if changes.is_empty() {
@@ -230,13 +242,13 @@ fn nothing(reason: String) -> Result<Changes> {
 
 fn change(
     key: &Key<'_>,
-    (old, before): (&Record, Option<Measured>),
-    (new, after): (&Record, Option<Measured>),
+    (old, before): (Status, Option<Measured>),
+    (new, after): (Status, Option<Measured>),
     args: &ChangeArgs,
 ) -> Change {
     let speedup = before.zip(after).map(|(b, a)| b.over(a));
     let noise = speedup.map(|s| (3.0 * s.error).exp_m1());
-    let verdict = match (old.status == Status::Ok, new.status == Status::Ok) {
+    let verdict = match (old == Status::Ok, new == Status::Ok) {
         (true, false) => Verdict::Broken,
         (false, true) => Verdict::Repaired,
         _ => match (speedup, noise) {
@@ -256,8 +268,8 @@ fn change(
         engine: key.2.clone(),
         threads: key.3,
         verdict,
-        old_ms: old.execute_ms,
-        new_ms: new.execute_ms,
+        old_ms: None,
+        new_ms: None,
         speedup: speedup.map(|s| s.ms),
         noise,
     }
@@ -294,6 +306,18 @@ mod tests {
         ] {
             assert_eq!(verdict(&old, &timed("gustav", ms, spread)), expected, "{ms} {spread}");
         }
+    }
+
+    #[test]
+    fn figures_of_warm_caches_alone_are_compared_with_warm_ones() {
+        let old = timed("gustav", 1.0, 0.01);
+        let new = Record { hot_ms: Some(1.0), ..timed("gustav", 3.0, 0.01) };
+        assert_eq!(verdict(&old, &new), Verdict::Same);
+        assert_eq!(verdict(&new, &new), Verdict::Same);
+        let slower = Record { hot_ms: Some(2.0), ..new.clone() };
+        assert_eq!(verdict(&old, &slower), Verdict::Slower);
+        // Both have cold ones, which count.
+        assert_eq!(verdict(&new, &slower), Verdict::Same);
     }
 
     #[test]

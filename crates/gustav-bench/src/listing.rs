@@ -44,6 +44,7 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
                         replicate_to: source.replicate_to,
                         operations: operations.clone(),
                         ours: source.ours.clone(),
+                        peers: source.peers.clone(),
                         layouts: source.layouts.clone(),
                     });
                 }

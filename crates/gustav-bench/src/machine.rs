@@ -121,6 +121,12 @@ impl Bandwidth {
         Bandwidth { points: vec![(1.0, bytes_per_second / 1e3)] }
     }
 
+    /// Milliseconds to move `bytes` once, when they come from memory: at the bandwidth of the largest
+    /// copies.
+    pub fn cold_floor_ms(&self, bytes: f64) -> f64 {
+        bytes / self.points[self.points.len() - 1].1
+    }
+
     /// Milliseconds to move `bytes` once, when all of them are used again and again.
     pub fn floor_ms(&self, bytes: f64) -> f64 {
         let after = self.points.iter().position(|p| p.0 >= bytes);
@@ -147,6 +153,7 @@ mod tests {
         assert_eq!(b.floor_ms(100.0), 10.0);
         assert!((b.floor_ms(1000.0) - 1000.0 / 6.0).abs() < 1e-9);
         assert_eq!(b.floor_ms(20_000.0), 10_000.0);
+        assert_eq!(b.cold_floor_ms(10.0), 5.0);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use gustav_cpu::Threads;
 use gustav_testkit::oracle::Verdict;
 
 use crate::check::{check, rows_to_check};
-use crate::cuda::{Operands, Started};
+use crate::cold::{self, Cold, Copies, Sweep};
+use crate::cuda::{CUBLAS, Operands, Started};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
@@ -22,10 +23,20 @@ const PEERS_IN_FULL: u64 = 4_000_000;
 /// What is the same for every case of a run.
 pub(crate) struct Setting<'a> {
     pub ours: &'a [String],
+    /// Peers that were asked for, whether they are there or not.
+    pub peers: &'a [String],
     pub timing: Timing,
     pub threads: &'a Threads,
     pub gpu: Option<&'a Started>,
     pub bandwidth: &'a Bandwidth,
+    /// What empties the caches of a CPU.
+    pub sweep: Option<&'a Sweep<'a>>,
+}
+
+impl Setting<'_> {
+    fn asks_for(&self, peer: &str) -> bool {
+        self.peers.iter().any(|p| p == peer)
+    }
 }
 
 /// One engine on its way through a case.
@@ -33,6 +44,8 @@ struct Entry<'a, T: Value> {
     record: Record,
     engine: Option<Box<dyn Engine<T> + 'a>>,
     samples: Option<Samples>,
+    /// Samples with cold caches, where they were emptied.
+    cold: Option<Samples>,
 }
 
 /// Measures `task`, of which `blank` is the record without results.
@@ -52,22 +65,30 @@ pub(crate) fn measure<T: Value>(
     };
     let blank = Record { transfer_ms: resident.as_ref().map(Operands::transfer_ms), ..blank };
     let there = setting.gpu.zip(resident.as_ref());
+    let result = result_bytes(&task);
+    let engines = setting.ours.len() + peers.names().len();
+    // Some hold indices of 64 bits, and each has a copy of its product or a workspace of its size.
+    let fits = |free: u64| 2 * engines as u64 * result <= free;
+    let one_result = there.is_none() && !available_memory().is_none_or(fits);
+    let sweep = setting.sweep.filter(|s| !one_result && s.is_for(&task, result, engines));
+    // Without memory for copies there are hot figures alone.
+    let copies = sweep.and_then(|_| Copies::new(&task, b_is_a).ok());
+    let copy = copies.as_ref().map(|copies| copies.task(&task));
     let mut entries = Vec::new();
     for algorithm in setting.ours {
         let engine = match there {
             Some((gpu, on)) => on.ours(gpu, task, algorithm),
-            None => T::on_cpu(task, algorithm, setting.threads),
+            None => T::on_cpu(task, copy, algorithm, setting.threads),
         };
         entries.push(Entry::new(&blank, "gustav", algorithm, engine));
     }
     if let Some((gpu, on)) = there {
-        for name in gpu.peers(task.operation) {
+        for name in gpu.peers(task.operation).filter(|name| setting.asks_for(name)) {
             let engine = on.vendor(gpu, task, name);
             entries.push(Entry::new(&blank, name, "default", engine));
         }
     }
-    let one_result = there.is_none() && !results_fit(&task, entries.len() + peers.names().len());
-    for (name, engine) in peers.prepare(task, b_is_a, one_result) {
+    for (name, engine) in peers.prepare(setting.peers, task, copy, b_is_a, one_result) {
         entries.push(Entry::new(&blank, &name, "default", engine));
     }
     let full = rows_to_check(task.a, work, OURS_IN_FULL);
@@ -77,6 +98,9 @@ pub(crate) fn measure<T: Value>(
         entry.verify(&task, rows.as_deref(), one_result);
     }
     time(&mut entries, &setting.timing, one_result);
+    if let Some(sweep) = sweep {
+        time_cold(&mut entries, &setting.timing, sweep);
+    }
     let mut records: Vec<_> = entries.into_iter().map(|e| e.finish(&task, setting)).collect();
     compare(&mut records);
     records
@@ -90,8 +114,8 @@ fn nobody(
     error: &Error,
 ) -> Vec<Record> {
     let ours = setting.ours.iter().map(|a| ("gustav", a.as_str()));
-    let peers =
-        setting.gpu.into_iter().flat_map(|g| g.peers(operation)).map(|name| (name, "default"));
+    let peers = setting.gpu.into_iter().flat_map(|g| g.peers(operation));
+    let peers = peers.filter(|name| setting.asks_for(name)).map(|name| (name, "default"));
     let failed = |(engine, algorithm): (&str, &str)| {
         let (engine, algorithm) = (engine.into(), algorithm.into());
         let mut record = Record { engine, algorithm, ..blank.clone() };
@@ -118,12 +142,18 @@ impl<'a, T: Value> Entry<'a, T> {
                 (record.plan_ms, record.chosen, record.reason) = (plan_ms, chosen, reason);
                 Some(engine)
             }
+            // A dense A that does not fit is no fault of cuBLAS's.
+            Err(e @ Error::OutOfMemory { .. }) if name == CUBLAS => {
+                record.status = Status::Skipped;
+                record.message = Some(e.to_string());
+                None
+            }
             Err(e) => {
                 fail(&mut record, &e);
                 None
             }
         };
-        Entry { record, engine, samples: None }
+        Entry { record, engine, samples: None, cold: None }
     }
 
     /// Has the result checked; an engine that is wrong or fails takes no part in the rounds.
@@ -157,19 +187,27 @@ impl<'a, T: Value> Entry<'a, T> {
     fn finish(mut self, task: &Task<'_, T>, setting: &Setting<'_>) -> Record {
         let record = &mut self.record;
         if let Some(samples) = &self.samples {
-            record.rounds = samples.ms.len();
-            record.repeats = samples.repeats;
-            record.execute_ms = samples.quantile(0.5);
-            record.lower_ms = samples.quantile(0.25);
-            record.upper_ms = samples.quantile(0.75);
-            record.floor_ms = floor_bytes(task).map(|bytes| setting.bandwidth.floor_ms(bytes));
+            let told = self.cold.as_ref().unwrap_or(samples);
+            record.rounds = told.ms.len();
+            record.repeats = told.repeats;
+            record.execute_ms = told.quantile(0.5);
+            record.lower_ms = told.quantile(0.25);
+            record.upper_ms = told.quantile(0.75);
+            let limit = match &self.cold {
+                Some(_) => Bandwidth::cold_floor_ms,
+                None => Bandwidth::floor_ms,
+            };
+            record.floor_ms = floor_bytes(task).map(|bytes| limit(setting.bandwidth, bytes));
             let gathered = (task.a.nnz() * task.columns * size_of::<T>()) as f64;
             record.gather_ms = setting.gpu.map(|gpu| gathered / gpu.about.l2_bandwidth * 1e3);
         }
         if let Some(engine) = &mut self.engine {
             // Only some algorithms keep symbolic work; the others have no such time.
             record.reuse_ms = engine.reuse_ms().unwrap_or(None);
-            record.hot_ms = engine.hot_ms().unwrap_or(None);
+            record.hot_ms = match (&self.cold, &self.samples) {
+                (Some(_), Some(hot)) => hot.quantile(0.5),
+                _ => engine.hot_ms().unwrap_or(None),
+            };
             record.convert_ms = engine.convert_ms().unwrap_or(None);
             let memory = engine.memory().unwrap_or(None);
             (record.peak_memory, record.memory_bar) = (memory.map(|m| m[0]), memory.map(|m| m[1]));
@@ -186,6 +224,32 @@ fn fail(record: &mut Record, error: &Error) {
 fn wrong(record: &mut Record, verdict: &Verdict) {
     record.status = Status::Wrong;
     record.message = Some(verdict.to_string());
+}
+
+/// The same with cold caches, where every engine has a copy of the operands: figures of one case are
+/// all of one kind.
+fn time_cold<T: Value>(entries: &mut [Entry<'_, T>], hot: &Timing, sweep: &Sweep<'_>) {
+    let mut running: Vec<_> = entries.iter_mut().filter(|e| e.engine.is_some()).collect();
+    if !running.iter().all(|e| e.engine.as_ref().is_some_and(|engine| engine.has_copy())) {
+        return;
+    }
+    let samples = {
+        let engines = running.iter_mut().filter_map(|e| e.engine.as_mut());
+        let mut cold: Vec<_> =
+            engines.map(|engine| Cold { engine: &mut **engine, sweep }).collect();
+        let mut runners: Vec<&mut dyn Runner> =
+            cold.iter_mut().map(|c| c as &mut dyn Runner).collect();
+        interleave(&mut runners, &cold::timing(hot), false)
+    };
+    for (entry, samples) in running.into_iter().zip(samples) {
+        match samples {
+            Ok(samples) => entry.cold = Some(samples),
+            Err(e) => {
+                fail(&mut entry.record, &e);
+                (entry.engine, entry.samples) = (None, None);
+            }
+        }
+    }
 }
 
 fn time<T: Value>(entries: &mut [Entry<'_, T>], timing: &Timing, one_result: bool) {
@@ -222,15 +286,12 @@ pub(crate) fn compare(records: &mut [Record]) {
     }
 }
 
-/// Whether the sparse products of so many engines can be in memory together, each with a copy
-/// of itself or a workspace of its size. Other products were sized beforehand.
-fn results_fit<T: Value>(task: &Task<'_, T>, engines: usize) -> bool {
-    let Some(b) = task.b else { return true };
+/// Bytes that a sparse product has at most, 0 for a dense one, which was sized beforehand.
+fn result_bytes<T: Value>(task: &Task<'_, T>) -> u64 {
+    let Some(b) = task.b else { return 0 };
     let row = |r| task.a.row(r).0.iter().map(|k| b.row_len(*k as usize)).sum::<usize>();
     let entries: usize = (0..task.a.nrows()).map(|r| row(r).min(b.ncols())).sum();
-    // Some hold indices of 64 bits.
-    let bytes = 2 * engines as u64 * entries as u64 * (8 + size_of::<T>()) as u64;
-    available_memory().is_none_or(|free| bytes <= free)
+    entries as u64 * (8 + size_of::<T>()) as u64
 }
 
 /// Bytes of A, B and C, each once; `None` for an SpGEMM, whose B is read many times over.

@@ -8,7 +8,7 @@ use crate::engine::{Engine, Matrix, PeerEngine, PeerProcess, Task};
 use crate::timing::Runner;
 
 /// Peers that are crates of the field, compiled in by the feature `peers`.
-const CRATE_NAMES: [&str; 3] = ["sprs", "faer", "nalgebra-sparse"];
+pub(crate) const CRATE_NAMES: [&str; 3] = ["sprs", "faer", "nalgebra-sparse"];
 
 /// How peer processes are started.
 pub(crate) struct Launch<'a> {
@@ -79,25 +79,30 @@ impl<'a> Peers<'a> {
         Ok(())
     }
 
-    /// Every peer ready for `task`, or why it is not, with its name. With `one_result`, none of
-    /// them holds a result.
+    /// Every peer of `asked` ready for `task`, or why it is not, with its name. With `one_result`,
+    /// none of them holds a result; with `copy`, a copy of the operands, each is ready for that too.
     pub fn prepare<'b, T: crate::value::Value>(
         &'b mut self,
+        asked: &[String],
         task: Task<'b, T>,
+        copy: Option<Task<'b, T>>,
         b_is_a: bool,
         one_result: bool,
     ) -> Vec<(String, Result<Box<dyn Engine<T> + 'b>>)> {
         let mut ready: Vec<(String, Result<Box<dyn Engine<T> + 'b>>)> = Vec::new();
         for process in &mut self.processes {
             let name = process.name().to_owned();
-            let mut engine = PeerEngine::prepare(process, task, b_is_a);
+            if !asked.contains(&name) {
+                continue;
+            }
+            let mut engine = PeerEngine::prepare(process, task, copy.is_some(), b_is_a);
             if one_result {
                 engine = engine.and_then(|mut e| e.yield_memory().map(|()| e));
             }
             ready.push((name, engine.map(|e| Box::new(e) as Box<dyn Engine<T> + 'b>)));
         }
-        for name in &self.crates {
-            ready.push((name.clone(), T::by_crate(name, task, self.launch.threads)));
+        for name in self.crates.iter().filter(|name| asked.contains(name)) {
+            ready.push((name.clone(), T::by_crate(name, task, copy, self.launch.threads)));
         }
         ready
     }

@@ -78,7 +78,7 @@ pub struct Record {
     pub plan_ms: Option<f64>,
     /// Median time of one execution. An SpGEMM includes all symbolic work.
     pub execute_ms: Option<f64>,
-    /// Median time with warm caches, where `execute_ms` is with cold ones (GPUs).
+    /// Median time with warm caches, where `execute_ms` is with cold ones.
     #[serde(default)]
     pub hot_ms: Option<f64>,
     /// Part of `execute_ms` that brings the values of A into an order of the algorithm's own (GPUs).
@@ -208,6 +208,17 @@ impl Record {
             max_row_length: (0..a.nrows()).map(|r| a.row_len(r)).max().unwrap_or(0),
             ..self
         }
+    }
+
+    /// Whether `execute_ms` is with cold caches: on a GPU, and where warm ones have a figure of
+    /// their own.
+    pub fn is_cold(&self) -> bool {
+        self.gpu.is_some() || self.hot_ms.is_some()
+    }
+
+    /// Median time with warm caches.
+    pub fn warm_ms(&self) -> Option<f64> {
+        if self.is_cold() { self.hot_ms } else { self.execute_ms }
     }
 
     /// The engine with what was asked of it, as tables name it.

@@ -8,7 +8,8 @@ use gustav_plan::Density;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::End;
-use crate::cuda::{PROCESSES, Started};
+use crate::cold::Sweep;
+use crate::cuda::{self, PROCESSES, Started};
 use crate::engine::Task;
 use crate::listing;
 use crate::measure::{Setting, measure};
@@ -58,11 +59,19 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     };
     let (workloads, mut notes) = listing::list(&suite)?;
     let mut records = RecordFile::open(&args.record)?;
-    let (within, without): (Vec<_>, Vec<_>) = suite.engines.peers.iter().cloned().partition(|p| {
+    let mut asked = suite.peers();
+    if suite.device.is_none() {
+        let elsewhere = asked.extract_if(.., |peer| cuda::is_peer(peer));
+        notes.extend(elsewhere.map(|peer| {
+            format!("peer {peer} does not take part: it multiplies on a GPU (--device cuda:0)")
+        }));
+    }
+    let (within, without): (Vec<_>, Vec<_>) = asked.into_iter().partition(|p| {
         let process = PROCESSES.contains(&p.as_str());
         suite.device.is_some() && !process
     });
     let gpu = suite.device.as_ref().map(|d| Started::new(d, &within)).transpose()?;
+    notes.extend(gpu.iter().flat_map(|gpu| gpu.idle(&suite.products.operations)));
     let (peers, missing) = Peers::start(&without, launch);
     notes.extend(missing);
 
@@ -96,6 +105,10 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         None => Bandwidth::measure(&threads)?,
     };
     let machine = Machine::describe();
+    let sweep = match &gpu {
+        Some(_) => None,
+        None => Some(Sweep::new(&threads, machine.llc_bytes)?),
+    };
     let bar = progress(total as u64, args.quiet);
     let mut session = Session {
         args,
@@ -104,6 +117,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         gpu: gpu.as_ref(),
         threads: &threads,
         bandwidth: &bandwidth,
+        sweep: sweep.as_ref(),
         machine,
         end: args.end(),
     };
@@ -162,6 +176,8 @@ struct Session<'a> {
     gpu: Option<&'a Started>,
     threads: &'a Threads,
     bandwidth: &'a Bandwidth,
+    /// What empties the caches of a CPU.
+    sweep: Option<&'a Sweep<'a>>,
     machine: Machine,
     end: End,
 }
@@ -212,7 +228,8 @@ impl Session<'_> {
                     ..blank.clone()
                 };
                 let ours = typed.ours.iter().map(|a| skip("gustav".into(), a));
-                let peers = self.peers.names();
+                let mut peers = self.peers.names();
+                peers.retain(|peer| typed.peers.contains(peer));
                 keep(ours.chain(peers.into_iter().map(|p| skip(p, "default"))).collect())?;
                 continue;
             }
@@ -229,10 +246,12 @@ impl Session<'_> {
             let blank = Record { products: spgemm.then_some(products), ..blank };
             let setting = Setting {
                 ours: &typed.ours,
+                peers: &typed.peers,
                 timing: self.suite.timing,
                 threads: self.threads,
                 gpu: self.gpu,
                 bandwidth: self.bandwidth,
+                sweep: self.sweep,
             };
             keep(measure(&setting, &mut self.peers, task, b.is_none(), work, &blank))?;
         }

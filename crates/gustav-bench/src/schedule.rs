@@ -27,10 +27,15 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
         suite.device = (device != "cpu").then(|| device.clone());
     }
     let on_gpu = suite.device.is_some();
-    let gpus = |peer: &str| cuda::PEERS.contains(&peer) || cuda::PROCESSES.contains(&peer);
-    let there = |peer: &String| gpus(peer) == on_gpu;
+    let there = |peer: &String| cuda::is_peer(peer) == on_gpu;
     suite.engines.peers.retain(there);
-    suite.engines.peers = args.peers.clone().unwrap_or(suite.engines.peers);
+    for peers in suite.matrices.iter_mut().filter_map(|source| source.peers.as_mut()) {
+        peers.retain(there);
+    }
+    if let Some(peers) = &args.peers {
+        suite.engines.peers.clone_from(peers);
+        suite.matrices.iter_mut().for_each(|source| source.peers = None);
+    }
     let folder = args.corpus.clone();
     if let Some(folder) = folder.or_else(|| std::env::var_os("GUSTAV_CORPUS").map(PathBuf::from)) {
         suite.use_corpus(&folder);
@@ -53,14 +58,17 @@ fn known(names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A case with its types, and our algorithms for it.
+/// A case with its types, and who computes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub case: Case,
     pub layouts: Layouts,
     pub operation: Operation,
     pub dtype: DType,
+    /// Our algorithms.
     pub ours: Vec<String>,
+    /// The peers that were asked for, whether they are there or not.
+    pub peers: Vec<String>,
 }
 
 impl Typed {
@@ -71,8 +79,10 @@ impl Typed {
         Held { case, shape, threads, seed, gpu: gpu.map(str::to_owned) }
     }
 
-    /// Names of the engines that take part, as records carry them: ours and `peers`.
+    /// Names of the engines that take part, as records carry them: ours, and those of `peers` that
+    /// were asked for.
     pub fn engines(&self, peers: impl Iterator<Item = String>) -> Vec<String> {
+        let peers = peers.filter(|peer| self.peers.contains(peer));
         self.ours.iter().map(|a| format!("gustav:{a}")).chain(peers).collect()
     }
 }
@@ -115,7 +125,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
         all.matrices += usize::from(!cases.is_empty());
         all.cases += cases.len();
         for case in cases {
-            let engines = case.engines(suite.engines.peers.iter().cloned());
+            let engines = case.engines(case.peers.iter().cloned());
             let asked = case.asked(workload, threads, args.seed, gpu);
             match record::holds(&held, &asked, &engines) {
                 true => all.held += 1,
@@ -131,7 +141,9 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
             false => turns += engines.len(),
         }
     }
-    let seconds = |share: f64| turns as f64 * (share * (suite.timing.budget_s + BESIDE_S));
+    // On a CPU there are rounds with hot and with cold caches.
+    let times = if suite.device.is_none() && suite.programs.is_empty() { 2.0 } else { 1.0 };
+    let seconds = |share: f64| turns as f64 * (share * (times * suite.timing.budget_s + BESIDE_S));
     (all.least_s, all.most_s) = (seconds(QUICK), seconds(SLOW));
     Ok(all)
 }
@@ -173,6 +185,7 @@ fn algorithms(named: &[String], on_gpu: bool, operation: Operation) -> Vec<Strin
 /// The cases of one matrix.
 fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
     let named = workload.ours.as_ref().unwrap_or(&suite.engines.ours);
+    let peers = workload.peers.as_ref().unwrap_or(&suite.engines.peers);
     let mut found = Vec::new();
     for &dtype in &suite.products.dtypes {
         for &operation in
@@ -181,8 +194,8 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
             let shape = |columns| Case::new(&workload.name, operation, columns, dtype);
             let ours = algorithms(named, suite.device.is_some(), operation);
             let mut add = |case: Case, layouts| {
-                let (case, ours) = (case.layout(layouts), ours.clone());
-                found.push(Typed { case, layouts, operation, dtype, ours });
+                let (case, ours, peers) = (case.layout(layouts), ours.clone(), peers.clone());
+                found.push(Typed { case, layouts, operation, dtype, ours, peers });
             };
             match operation {
                 Operation::Spmm => {
@@ -254,6 +267,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_source_has_peers_of_its_own() {
+        let of = |peers: Option<Vec<String>>, device: Option<&str>| {
+            let device = device.map(str::to_owned);
+            suite(&BenchArgs { peers, device, ..args_of("paper-a") }).unwrap()
+        };
+        let beside = |suite: &Suite, matrix: &str| {
+            let (workloads, _) = listing::list(suite).unwrap();
+            let cases = cases(&args_of("paper-a"), suite, &workloads);
+            let own = cases.into_iter().find(|(w, _)| w.name.starts_with(matrix));
+            own.unwrap().1[0].engines(suite.peers().into_iter())
+        };
+        let whole = of(None, None);
+        assert_eq!(whole.peers().last().map(String::as_str), Some("cublas"));
+        assert!(beside(&whole, "uniform:100000x100000").contains(&"cublas".into()));
+        assert!(!beside(&whole, "uniform:2x2097152").contains(&"cublas".into()));
+        let named = of(Some(vec!["cublas".into()]), None);
+        assert!(beside(&named, "uniform:2x2097152").contains(&"cublas".into()));
+        assert!(of(None, Some("cpu")).peers().is_empty());
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub struct Source {
     pub operations: Option<Vec<Operation>>,
     /// Our algorithms for this source, in place of the suite's.
     pub ours: Option<Vec<String>>,
+    /// Peers for this source, in place of the suite's.
+    pub peers: Option<Vec<String>>,
     /// Layouts of B and C for this source, in place of the suite's.
     pub layouts: Option<Vec<Layouts>>,
 }
@@ -182,6 +184,18 @@ impl Suite {
             }
         }
         Ok(suite)
+    }
+
+    /// Every peer that it names, each once.
+    pub fn peers(&self) -> Vec<String> {
+        let own = self.matrices.iter().filter_map(|source| source.peers.as_ref());
+        let mut names: Vec<String> = Vec::new();
+        for name in [&self.engines.peers].into_iter().chain(own).flatten() {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
     }
 
     /// Takes matrix files from `folder` wherever the suite names an optional folder.

@@ -59,6 +59,8 @@ pub struct Comparison<'a> {
     pub ours: &'a Record,
     /// The peers' times by name, right ones only.
     pub peers: BTreeMap<&'a str, f64>,
+    /// Their times with warm caches.
+    pub warm_peers: BTreeMap<&'a str, f64>,
 }
 
 impl Comparison<'_> {
@@ -71,6 +73,26 @@ impl Comparison<'_> {
     pub fn against(&self, names: &[&str]) -> Option<f64> {
         let best = names.iter().filter_map(|n| self.peers.get(n)).copied().reduce(f64::min)?;
         Some(best / self.ours.execute_ms?)
+    }
+
+    /// The same with warm caches.
+    pub fn against_warm(&self, names: &[&str]) -> Option<f64> {
+        let times = names.iter().filter_map(|n| self.warm_peers.get(n));
+        Some(times.copied().reduce(f64::min)? / self.ours.warm_ms()?)
+    }
+}
+
+/// Of which caches the ratios to the best of `names` are: `cold, hot 1.50` with the geomean of the
+/// others, `hot` where nothing else was measured.
+pub fn caches(comparisons: &[&Comparison<'_>], names: &[&str]) -> String {
+    let told = || comparisons.iter().filter(|c| c.against(names).is_some());
+    let cold = told().filter(|c| c.ours.is_cold()).count();
+    let warm: Vec<_> = told().filter_map(|c| c.against_warm(names)).collect();
+    let warm = Ratios::of(&warm).map_or(String::new(), |r| format!(", hot {:.2}", r.geomean));
+    match (cold, told().count()) {
+        (0, _) => "hot".into(),
+        (cold, all) if cold == all => format!("cold{warm}"),
+        (cold, all) => format!("{cold} of {all} cold{warm}"),
     }
 }
 
@@ -86,10 +108,10 @@ pub(crate) fn compare_beside<'a>(
     algorithm: &str,
     counts: impl Fn(&str) -> bool,
 ) -> Vec<Comparison<'a>> {
-    let mut groups = BTreeMap::<(&Case, u64), BTreeMap<&str, f64>>::new();
+    let mut groups = BTreeMap::<(&Case, u64), BTreeMap<&str, &Record>>::new();
     for r in records.iter().filter(|r| r.engine != "gustav" && r.status == Status::Ok) {
-        if let Some(ms) = r.execute_ms {
-            groups.entry((&r.case, r.group)).or_default().insert(&r.engine, ms);
+        if r.execute_ms.is_some() {
+            groups.entry((&r.case, r.group)).or_default().insert(&r.engine, r);
         }
     }
     let rank = |r: &Record| {
@@ -103,8 +125,14 @@ pub(crate) fn compare_beside<'a>(
             *kept = r;
         }
     }
-    let peers = |r: &'a Record| groups.get(&(&r.case, r.group)).cloned().unwrap_or_default();
-    latest.into_values().map(|ours| Comparison { ours, peers: peers(ours) }).collect()
+    let beside = |ours: &'a Record| {
+        let peers = || groups.get(&(&ours.case, ours.group)).into_iter().flatten();
+        let of = |time: fn(&Record) -> Option<f64>| {
+            peers().filter_map(|(name, r)| Some((*name, time(r)?))).collect()
+        };
+        Comparison { ours, peers: of(|r| r.execute_ms), warm_peers: of(Record::warm_ms) }
+    };
+    latest.into_values().map(beside).collect()
 }
 
 // Cases with fewer nonzeros than this are no bar's business, but are shown.
@@ -168,15 +196,15 @@ pub fn summary(records: &[Record]) -> String {
     out
 }
 
-const HEADER: &str = "cases  geomean   worst    best   lost";
+const HEADER: &str = "cases  geomean   worst    best   lost  caches";
 
-fn line(out: &mut String, title: &str, ratios: &[f64], failed: usize) {
+fn line(out: &mut String, title: &str, ratios: &[f64], failed: usize, note: &str) {
     if let Some(r) = Ratios::of(ratios) {
         let r = r.with_failed(failed);
         let Ratios { count, geomean, worst, best, lost } = r;
         let _ = writeln!(
             out,
-            "{title:<28} {count:>5} {geomean:>8.2} {worst:>7.2} {best:>7.2} {:>5.0}%",
+            "{title:<28} {count:>5} {geomean:>8.2} {worst:>7.2} {best:>7.2} {:>5.0}%{note}",
             lost * 100.0
         );
     }
@@ -185,21 +213,22 @@ fn line(out: &mut String, title: &str, ratios: &[f64], failed: usize) {
 fn tables(out: &mut String, comparisons: &[Comparison<'_>]) {
     let _ = writeln!(out, "Time of the best of {} over ours", VENDORS.join(" and "));
     let _ = writeln!(out, "{:<28} {HEADER}", "");
-    let mut groups = BTreeMap::<_, (Vec<f64>, usize)>::new();
+    let mut groups = BTreeMap::<_, Vec<&Comparison<'_>>>::new();
     for c in comparisons {
         let case = &c.ours.case;
         let key = (&case.operation, case.sorted, &case.dtype, case.columns);
-        let (ratios, failed) = groups.entry(key).or_default();
-        ratios.extend(c.against(&VENDORS));
-        *failed += usize::from(c.failed_beside(&VENDORS));
+        groups.entry(key).or_default().push(c);
     }
-    for ((operation, sorted, dtype, columns), (ratios, failed)) in &groups {
+    for ((operation, sorted, dtype, columns), own) in &groups {
+        let ratios: Vec<_> = own.iter().filter_map(|c| c.against(&VENDORS)).collect();
+        let failed = own.iter().filter(|c| c.failed_beside(&VENDORS)).count();
+        let note = format!("  {}", caches(own, &VENDORS));
         let detail = match operation.as_str() {
             "spmm" => format!(" n={columns}"),
             "spgemm" => (if *sorted { " sorted" } else { " unsorted" }).to_owned(),
             _ => String::new(),
         };
-        line(out, &format!("{operation} {dtype}{detail}"), ratios, *failed);
+        line(out, &format!("{operation} {dtype}{detail}"), &ratios, failed, &note);
     }
     for (name, _) in CRATE_BARS.iter().chain(&[("nalgebra-sparse", 0.0), ("scipy", 0.0)]) {
         let mut by_operation = BTreeMap::<_, Vec<f64>>::new();
@@ -207,7 +236,7 @@ fn tables(out: &mut String, comparisons: &[Comparison<'_>]) {
             by_operation.entry(&c.ours.case.operation).or_default().extend(c.against(&[name]));
         }
         for (operation, ratios) in &by_operation {
-            line(out, &format!("{operation} against {name}"), ratios, 0);
+            line(out, &format!("{operation} against {name}"), ratios, 0, "");
         }
     }
 }
@@ -269,7 +298,8 @@ fn bars(out: &mut String, comparisons: &[Comparison<'_>]) {
         let own: Vec<_> = comparisons.iter().filter(of_bar).collect();
         let ratios: Vec<_> = own.iter().filter_map(|c| c.against(&VENDORS)).collect();
         if let Some(r) = Ratios::of(&ratios) {
-            verdict(title, r.geomean, at_least, aim, &format!("  ({} cases)", r.count));
+            let note = format!("  ({} cases, {})", r.count, caches(&own, &VENDORS));
+            verdict(title, r.geomean, at_least, aim, &note);
             let large = own.iter().filter(|c| c.ours.nnz >= LARGE);
             let large: Vec<_> = large.filter_map(|c| c.against(&VENDORS)).collect();
             if let Some(large) = Ratios::of(&large) {
@@ -344,6 +374,24 @@ mod tests {
         assert_eq!(ratios, [1.5, 0.5]);
         assert_eq!(c[0].against(&["graphblas"]), Some(2.5));
         assert_eq!(c[0].against(&["sprs"]), None);
+    }
+
+    #[test]
+    fn ratios_say_of_which_caches_they_are() {
+        let mut records = set("a", 1, 1.0, 9.0, 8.0);
+        let told = |records: &[Record]| {
+            let found = compare(records, "auto");
+            caches(&found.iter().collect::<Vec<_>>(), &VENDORS)
+        };
+        assert_eq!(told(&records), "hot");
+        for (r, ms) in records.iter_mut().zip([0.5, 2.0, 3.0]) {
+            r.hot_ms = Some(ms);
+        }
+        assert_eq!(compare(&records, "auto")[0].against(&VENDORS), Some(8.0));
+        assert_eq!(told(&records), "cold, hot 4.00");
+        records.extend(set("b", 1, 1.0, 1.0, 1.0));
+        assert_eq!(told(&records), "1 of 2 cold, hot 2.00");
+        assert!(summary(&records).contains("1 of 2 cold, hot 2.00"));
     }
 
     #[test]

@@ -7,23 +7,26 @@ use crate::engine::{Engine, Ours, Task};
 
 /// A type that products are measured in.
 pub(crate) trait Value: Scalar {
-    /// Our library on the CPU with the algorithm, or the chooser, of that name.
+    /// Our library on the CPU with the algorithm, or the chooser, of that name; ready for `copy`,
+    /// a copy of the operands, too.
     ///
     /// # Errors
     /// The library's own; [`Error::Unsupported`] for types that are measured on a GPU only.
     fn on_cpu<'a>(
         task: Task<'a, Self>,
+        copy: Option<Task<'a, Self>>,
         algorithm: &str,
         threads: &Threads,
     ) -> Result<Box<dyn Engine<Self> + 'a>>;
 
-    /// The crate of that name, where it is compiled in.
+    /// The crate of that name, where it is compiled in; ready for `copy` too.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for another name or a matrix that the crate refuses.
     fn by_crate<'a>(
         name: &str,
         task: Task<'a, Self>,
+        copy: Option<Task<'a, Self>>,
         threads: usize,
     ) -> Result<Box<dyn Engine<Self> + 'a>>;
 }
@@ -37,18 +40,20 @@ macro_rules! on_cpu_and_gpu {
         impl Value for $t {
             fn on_cpu<'a>(
                 task: Task<'a, Self>,
+                copy: Option<Task<'a, Self>>,
                 algorithm: &str,
                 threads: &Threads,
             ) -> Result<Box<dyn Engine<Self> + 'a>> {
-                Ok(Box::new(Ours::prepare(task, algorithm, threads)?))
+                Ok(Box::new(Ours::prepare(task, copy, algorithm, threads)?))
             }
 
             fn by_crate<'a>(
                 name: &str,
                 task: Task<'a, Self>,
+                copy: Option<Task<'a, Self>>,
                 threads: usize,
             ) -> Result<Box<dyn Engine<Self> + 'a>> {
-                compiled_in(name, task, threads)
+                compiled_in(name, task, copy, threads)
             }
         }
     )*};
@@ -59,6 +64,7 @@ macro_rules! on_gpu {
         impl Value for $t {
             fn on_cpu<'a>(
                 task: Task<'a, Self>,
+                _: Option<Task<'a, Self>>,
                 _: &str,
                 _: &Threads,
             ) -> Result<Box<dyn Engine<Self> + 'a>> {
@@ -68,6 +74,7 @@ macro_rules! on_gpu {
             fn by_crate<'a>(
                 _: &str,
                 task: Task<'a, Self>,
+                _: Option<Task<'a, Self>>,
                 _: usize,
             ) -> Result<Box<dyn Engine<Self> + 'a>> {
                 Err(gpu_only(&task))
@@ -101,6 +108,7 @@ impl<T> CrateValue for T {}
 fn compiled_in<'a, T: Scalar>(
     name: &str,
     _task: Task<'a, T>,
+    _copy: Option<Task<'a, T>>,
     _threads: usize,
 ) -> Result<Box<dyn Engine<T> + 'a>> {
     Err(crate::engine::absent(name, "built without `peers`".into()))

@@ -27,6 +27,8 @@ pub(crate) struct Workload {
     pub operations: Vec<Operation>,
     /// Our algorithms for it, in place of the suite's.
     pub ours: Option<Vec<String>>,
+    /// Peers for it, in place of the suite's.
+    pub peers: Option<Vec<String>>,
     /// Layouts of B and C for it, in place of the suite's.
     pub layouts: Option<Vec<Layouts>>,
 }

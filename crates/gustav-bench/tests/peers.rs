@@ -22,8 +22,9 @@ for line in sys.stdin:
     elif do == "matrix": a = floats(m["values"]); say()
     elif do == "dense": b = floats(m["values"]); say()
     elif do == "prepare" and name == "scipy": sys.exit("fell over")
+    elif do == "prepare" and name == "mkl": n = m["columns"]; say(prepare_ms=2.0, copy=m["copy"])
     elif do == "prepare": n = m["columns"]; say(prepare_ms=2.0)
-    elif do == "run": say(ms=[4.0] * m["repeats"])
+    elif do == "run": say(ms=[9.0 if m.get("copy") else 4.0] * m["repeats"])
     elif do == "result":
         c = [a[i // n] * b[i] for i in range(len(a) * n)]
         if name == "graphblas": c[3] += 1
@@ -75,9 +76,12 @@ fn right_wrong_failing_and_missing_peers_are_told_apart() {
     let ours = of("gustav");
     assert_eq!((ours.status, ours.rows_checked), (Status::Ok, 50));
     assert_eq!(ours.best_peer.as_deref(), Some("mkl"));
-    let expected = 4.0 / ours.execute_ms.unwrap();
+    // The peers that are right have copies of the operands, so there are cold figures, which count.
+    assert_eq!((of("mkl").execute_ms, of("mkl").hot_ms), (Some(9.0), Some(4.0)));
+    assert!(ours.hot_ms.is_some() && ours.is_cold());
+    let expected = 9.0 / ours.execute_ms.unwrap();
     assert!((ours.ratio.unwrap() - expected).abs() < 1e-9 * expected);
-    assert_eq!((of("mkl").execute_ms, of("mkl").plan_ms), (Some(4.0), Some(2.0)));
+    assert_eq!(of("mkl").plan_ms, Some(2.0));
     let wrong = of("graphblas");
     assert_eq!((wrong.status, wrong.execute_ms), (Status::Wrong, None));
     assert!(wrong.message.as_ref().unwrap().contains("row 0, column 3"), "{wrong:?}");
@@ -88,6 +92,22 @@ fn right_wrong_failing_and_missing_peers_are_told_apart() {
     let again = run(&args).unwrap();
     assert_eq!((again.measured, again.resumed), (0, 1));
     assert_eq!(read_records(&args.record).unwrap(), records);
+}
+
+#[test]
+#[cfg(unix)]
+fn beside_a_peer_without_copies_there_are_hot_figures_alone() {
+    if std::process::Command::new("python3").arg("-V").output().is_err() {
+        eprintln!("skipped: no python3 to stand in for a peer");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let python = interpreter(folder.path());
+    let args = args(folder.path(), python, &["mkl", "old"]);
+    assert_eq!(run(&args).unwrap().failed, 0);
+    for r in read_records(&args.record).unwrap() {
+        assert!(r.execute_ms.is_some() && r.hot_ms.is_none() && !r.is_cold(), "{r:?}");
+    }
 }
 
 #[test]
@@ -122,4 +142,14 @@ fn crates_of_the_field_are_measured_where_built_in_and_named_where_not() {
     }
     assert_eq!((outcome.wrong, outcome.failed), (0, 0));
     assert!(outcome.notes.iter().all(|note| note.contains("--features gustav-bench/peers")));
+}
+
+#[test]
+fn a_peer_that_multiplies_on_a_gpu_is_named_on_the_cpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = args(folder.path(), "/no/such/python".into(), &["cublas", "cusparse-alg2"]);
+    let outcome = run(&args).unwrap();
+    assert_eq!(outcome.measured, 1);
+    let said = |name: &str| outcome.notes.iter().any(|n| n.contains(name) && n.contains("cuda:0"));
+    assert!(said("cublas") && said("cusparse-alg2"), "{:?}", outcome.notes);
 }

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gustav_bench::{
-    Comparison, Ratios, Record, Report, VENDORS, compare, pictures, read_counters, read_records,
-    read_tuning,
+    Comparison, Ratios, Record, Report, VENDORS, caches, compare, pictures, read_counters,
+    read_records, read_tuning,
 };
 
 /// Files of records whose names begin so, with the suites and the peers that count.
@@ -46,8 +46,9 @@ fn records(place: &Place) -> Vec<Record> {
 fn table(place: &Place) -> String {
     let records = records(place);
     let mut out = String::new();
-    writeln!(out, "| product | type | matrices | geomean | worst | best | lost |").unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
+    writeln!(out, "| product | type | matrices | geomean | worst | best | lost | caches |")
+        .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
     let compared = compare(&records, "auto");
     let mut kinds: Vec<_> = compared
         .iter()
@@ -81,12 +82,13 @@ fn table(place: &Place) -> String {
         };
         writeln!(
             out,
-            "| {product} | {dtype} | {} | {:.2} | {:.2} | {:.2} | {:.0}% |",
+            "| {product} | {dtype} | {} | {:.2} | {:.2} | {:.2} | {:.0}% | {} |",
             r.count,
             r.geomean,
             r.worst,
             r.best,
-            100.0 * r.lost
+            100.0 * r.lost,
+            caches(&own, place.peers)
         )
         .unwrap();
     }

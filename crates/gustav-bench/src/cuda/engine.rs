@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use gustav_core::{Error, Layout, Operation, Result, Scalar};
 use gustav_cuda::probe::timed;
 use gustav_cuda::{DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
-use gustav_plan::Chooser;
 use gustav_plan::predictor::Candidate;
+use gustav_plan::{Algorithm, Chooser};
 
-use super::{PEERS, Resident, Started};
+use super::{CUBLAS, PEERS, Resident, Started};
+use crate::Layouts;
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::timing::{Runner, quantile};
 use crate::value::Value;
@@ -32,6 +33,8 @@ pub(crate) struct CudaEngine<'a, T: Value> {
     on: &'a Resident<T>,
     task: Task<'a, T>,
     plan: Plan<T>,
+    /// Whether executions take the values of A that were converted beforehand.
+    converted: bool,
     prepared: Prepared,
     versions: BTreeMap<String, String>,
 }
@@ -102,6 +105,33 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         Ok(engine)
     }
 
+    /// cuBLAS's, with A and its zeros written out beforehand: what it takes when A is dense already.
+    ///
+    /// # Errors
+    /// When cuBLAS is missing, or memory for a dense A; [`Error::Unsupported`] for column-major
+    /// operands, which would be turned around inside the timing.
+    pub fn cublas(gpu: &'a Started, on: &'a Resident<T>, task: Task<'a, T>) -> Result<Self> {
+        if task.layouts != Layouts::RowMajor {
+            return Err(Error::Unsupported {
+                problem: task.layouts.name().into(),
+                backend: format!("peer {CUBLAS}"),
+                reason: "it is asked for row-major products only".into(),
+                nearest: Layouts::RowMajor.name().into(),
+            });
+        }
+        let versions = BTreeMap::from([("cublas".into(), gustav_cuda::cublas::version()?)]);
+        let wish = Wish::Ours(Chooser::Named(Algorithm::Dense));
+        let mut engine = Self::prepare(gpu, on, task, wish, CALLS, versions)?;
+        // Writing A out is what inspection is to others.
+        engine.execute()?;
+        let convert_ms = engine.convert_ms()?.unwrap_or(0.0);
+        engine.converted = true;
+        let prepared = &mut engine.prepared;
+        prepared.plan_ms = prepared.plan_ms.map(|ms| ms + convert_ms);
+        (prepared.chosen, prepared.reason) = (None, None);
+        Ok(engine)
+    }
+
     fn prepare(
         gpu: &'a Started,
         on: &'a Resident<T>,
@@ -148,7 +178,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             reason: Some(reason),
             products: None,
         };
-        Ok(CudaEngine { gpu, on, task, plan, prepared, versions })
+        Ok(CudaEngine { gpu, on, task, plan, converted: false, prepared, versions })
     }
 
     fn execute(&mut self) -> Result<()> {
@@ -156,6 +186,9 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let Resident { a, b, c, .. } = self.on;
         let (stream, mut c) = (self.gpu.device.stream(), c.borrow_mut());
         match &mut self.plan {
+            Plan::Spmm(plan) if self.converted => {
+                plan.execute_converted(a, one, b, zero, &mut c, stream)
+            }
             Plan::Spmm(plan) => plan.execute(a, one, b, zero, &mut c, stream),
             Plan::Spmv(plan) => plan.execute(a, one, b.data(), zero, c.data_mut(), stream),
         }
@@ -262,7 +295,7 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
     fn convert_ms(&mut self) -> Result<Option<f64>> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
         let Plan::Spmm(plan) = &mut self.plan else { return Ok(None) };
-        if !plan.converts() {
+        if self.converted || !plan.converts() {
             return Ok(None);
         }
         let mut time = || probe.cold_ms(stream, || plan.convert(&self.on.a, stream));

@@ -25,8 +25,16 @@ use crate::value::Value;
 pub(crate) const PEERS: [&str; 4] =
     ["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"];
 
+/// cuBLAS as a peer: its product of dense matrices, over A with its zeros written out beforehand.
+pub(crate) const CUBLAS: &str = "cublas";
+
 /// Names of libraries that multiply on a GPU in a process of their own.
 pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
+
+/// Whether the peer of that name multiplies on a GPU.
+pub(crate) fn is_peer(name: &str) -> bool {
+    PEERS.contains(&name) || name == CUBLAS || PROCESSES.contains(&name)
+}
 
 /// The GPU, as far as its driver tells, and what its memory was measured to give.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,10 +99,11 @@ impl Started {
             l2_bandwidth: probe.l2_bandwidth()?,
         };
         let named = peers.iter().map(|name| {
-            PEERS.into_iter().find(|known| known == name).ok_or_else(|| Error::Argument {
+            let mut known = PEERS.into_iter().chain([CUBLAS]);
+            known.find(|known| known == name).ok_or_else(|| Error::Argument {
                 name: "peer",
                 found: name.clone(),
-                expected: PEERS.join(", "),
+                expected: [&PEERS[..], &[CUBLAS], &PROCESSES].concat().join(", "),
             })
         });
         let peers = named.collect::<Result<_>>()?;
@@ -103,18 +112,29 @@ impl Started {
 
     /// Peers that compute `operation`.
     pub fn peers(&self, operation: Operation) -> impl Iterator<Item = &'static str> {
-        // There are three algorithms for vectors; the default for sparse matrices is the first.
-        let passed_over = match operation {
-            Operation::Spmm => None,
-            Operation::Spmv => Some(PEERS[3]),
-            Operation::Spgemm => Some(PEERS[0]),
-        };
-        self.peers.iter().copied().filter(move |p| Some(*p) != passed_over)
+        self.peers.iter().copied().filter(move |peer| takes(peer, operation))
+    }
+
+    /// Notes on peers that compute none of `operations`.
+    pub fn idle(&self, operations: &[Operation]) -> Vec<String> {
+        let names = operations.iter().map(|o| o.name()).collect::<Vec<_>>().join(", ");
+        let idle = self.peers.iter().filter(|p| !operations.iter().any(|o| takes(p, *o)));
+        idle.map(|peer| format!("peer {peer} does not take part: it has no {names}")).collect()
     }
 
     /// Its copy bandwidth, for the memory floor.
     pub fn bandwidth(&self) -> Bandwidth {
         Bandwidth::constant(self.about.copy_bandwidth)
+    }
+}
+
+/// Whether the peer computes `operation`: cuSPARSE has three algorithms for vectors, and its default
+/// for sparse matrices is the first of them; cuBLAS multiplies by dense matrices.
+fn takes(peer: &str, operation: Operation) -> bool {
+    match operation {
+        Operation::Spmm => true,
+        Operation::Spmv => ![PEERS[3], CUBLAS].contains(&peer),
+        Operation::Spgemm => ![PEERS[0], CUBLAS].contains(&peer),
     }
 }
 
@@ -162,10 +182,10 @@ impl<T: Value> Operands<T> {
         })
     }
 
-    /// The vendor's algorithm of that name.
+    /// The vendor's algorithm of that name, or cuBLAS's.
     ///
     /// # Errors
-    /// When cuSPARSE is missing or refuses.
+    /// When the library is missing or refuses.
     pub fn vendor<'a>(
         &'a self,
         gpu: &'a Started,
@@ -173,6 +193,7 @@ impl<T: Value> Operands<T> {
         name: &str,
     ) -> Result<Box<dyn Engine<T> + 'a>> {
         Ok(match self {
+            Operands::Dense(on) if name == CUBLAS => Box::new(CudaEngine::cublas(gpu, on, task)?),
             Operands::Dense(on) => Box::new(CudaEngine::vendor(gpu, on, task, name)?),
             Operands::Sparse(on) => Box::new(SpgemmEngine::vendor(gpu, on, task, name)?),
         })
@@ -192,4 +213,21 @@ pub(crate) fn algorithms(operation: Operation) -> Vec<Algorithm> {
     let takes = |e: &&Entry| problem.as_ref().is_ok_and(|p| (e.supports)(p).is_ok());
     let names = entries.iter().filter(takes).map(|e| e.algorithm);
     names.filter(|a| *a != Algorithm::Vendor).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_compute_what_their_library_has() {
+        let of = |operation| {
+            let all = PEERS.into_iter().chain([CUBLAS]);
+            all.filter(|peer| takes(peer, operation)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Operation::Spmm).len(), 5);
+        assert_eq!(of(Operation::Spmv), PEERS[..3]);
+        assert_eq!(of(Operation::Spgemm), PEERS[1..]);
+        assert!(is_peer("cublas") && is_peer("cupy") && !is_peer("mkl"));
+    }
 }

@@ -18,6 +18,7 @@ use sprs::smmp::mul_csr_csr;
 use super::absent;
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
 use crate::allocator::give_back_freed_memory;
+use crate::peers::CRATE_NAMES;
 use crate::timing::Runner;
 use crate::value::CpuValue;
 
@@ -51,29 +52,38 @@ struct CrateEngine<'a, T: CpuValue> {
     name: &'static str,
     prepared: Prepared,
     product: Box<dyn Product<T> + 'a>,
+    /// The same on a copy of the operands.
+    copy: Option<Box<dyn Product<T> + 'a>>,
 }
 
-/// The crate of that name ready for a case.
+/// The crate of that name ready for a case, and once more for `copy`, a copy of its operands.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for another name or a matrix that the crate refuses.
 pub(crate) fn crate_engine<'a, T: CpuValue>(
     name: &str,
     task: Task<'a, T>,
+    copy: Option<Task<'a, T>>,
     threads: usize,
 ) -> Result<Box<dyn Engine<T> + 'a>> {
-    let (ms, product) = timed(|| -> Result<(&'static str, Box<dyn Product<T> + 'a>)> {
-        let dense =
-            Kept { c: vec![<T as Scalar>::zero(); task.dense_c_len()], columns: task.columns };
-        Ok(match name {
-            "sprs" => ("sprs", Box::new(Sprs { task, dense, sparse: None })),
-            "faer" => ("faer", Box::new(Faer { task, dense, sparse: None, threads })),
-            _ => ("nalgebra-sparse", Box::new(Nalgebra::new(task)?)),
-        })
-    });
-    let (name, product) = product?;
+    let copy = copy.map(|copy| product(name, copy, threads)).transpose()?;
+    let (ms, product) = timed(|| product(name, task, threads));
     let prepared = Prepared { plan_ms: Some(ms), ..Prepared::default() };
-    Ok(Box::new(CrateEngine { name, prepared, product }))
+    let name = CRATE_NAMES.into_iter().find(|known| *known == name).unwrap_or(CRATE_NAMES[2]);
+    Ok(Box::new(CrateEngine { name, prepared, product: product?, copy }))
+}
+
+fn product<'a, T: CpuValue>(
+    name: &str,
+    task: Task<'a, T>,
+    threads: usize,
+) -> Result<Box<dyn Product<T> + 'a>> {
+    let dense = Kept { c: vec![<T as Scalar>::zero(); task.dense_c_len()], columns: task.columns };
+    Ok(match name {
+        "sprs" => Box::new(Sprs { task, dense, sparse: None }),
+        "faer" => Box::new(Faer { task, dense, sparse: None, threads }),
+        _ => Box::new(Nalgebra::new(task)?),
+    })
 }
 
 impl<T: CpuValue> Runner for CrateEngine<'_, T> {
@@ -98,6 +108,17 @@ impl<T: CpuValue> Engine<T> for CrateEngine<'_, T> {
 
     fn versions(&self) -> BTreeMap<String, String> {
         BTreeMap::from([(self.name.into(), locked(self.name).into())])
+    }
+
+    fn has_copy(&self) -> bool {
+        self.copy.is_some()
+    }
+
+    fn cold_ms(&mut self) -> Result<f64> {
+        if let Some(copy) = &mut self.copy {
+            copy.execute()?;
+        }
+        self.product.execute()
     }
 
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {

@@ -77,6 +77,15 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     fn hot_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
+    /// Whether it holds a copy of the operands, which times with cold caches need.
+    fn has_copy(&self) -> bool {
+        false
+    }
+    /// Milliseconds of one execution on operands that nothing has touched since the caches were
+    /// emptied, right after an untimed one on their copy.
+    fn cold_ms(&mut self) -> Result<f64> {
+        self.run(0, 1).map(|ms| ms.iter().sum())
+    }
     /// Median time of the part of an execution that brings the values of A into an order of the
     /// algorithm's own, where there is one.
     fn convert_ms(&mut self) -> Result<Option<f64>> {

@@ -27,6 +27,8 @@ pub(crate) struct Ours<'a, T: CpuValue> {
     problem: Problem,
     prepared: Prepared,
     method: Method<T>,
+    /// The same on a copy of the operands.
+    copy: Option<Box<Ours<'a, T>>>,
 }
 
 enum Method<T: CpuValue> {
@@ -37,11 +39,19 @@ enum Method<T: CpuValue> {
 }
 
 impl<'a, T: CpuValue> Ours<'a, T> {
-    /// Plans the product with the algorithm, or the chooser, of that name.
+    /// Plans the product with the algorithm, or the chooser, of that name, and once more for `copy`,
+    /// a copy of its operands.
     ///
     /// # Errors
     /// The library's own.
-    pub fn prepare(task: Task<'a, T>, algorithm: &str, threads: &Threads) -> Result<Self> {
+    pub fn prepare(
+        task: Task<'a, T>,
+        copy: Option<Task<'a, T>>,
+        algorithm: &str,
+        threads: &Threads,
+    ) -> Result<Self> {
+        let copy = copy.map(|copy| Self::prepare(copy, None, algorithm, threads).map(Box::new));
+        let copy = copy.transpose()?;
         let chooser = algorithm.parse()?;
         let options = Options { chooser, threads: threads.clone(), ..Options::default() };
         let problem = problem(&task)?.calls(1000);
@@ -69,7 +79,7 @@ impl<'a, T: CpuValue> Ours<'a, T> {
                 Method::Spgemm { c: None }
             }
         };
-        Ok(Ours { task, options, problem, prepared, method })
+        Ok(Ours { task, options, problem, prepared, method, copy })
     }
 
     /// One execution; its time in milliseconds.
@@ -150,6 +160,21 @@ impl<T: CpuValue> Engine<T> for Ours<'_, T> {
 
     fn versions(&self) -> BTreeMap<String, String> {
         BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())])
+    }
+
+    fn has_copy(&self) -> bool {
+        self.copy.is_some()
+    }
+
+    fn cold_ms(&mut self) -> Result<f64> {
+        let pinned = Pinned::to_first_core();
+        if let Some(copy) = &mut self.copy {
+            copy.execute()?;
+        }
+        let ms = self.execute();
+        drop(pinned);
+        std::thread::sleep(SETTLE);
+        ms
     }
 
     fn reuse_ms(&mut self) -> Result<Option<f64>> {

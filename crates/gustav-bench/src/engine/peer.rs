@@ -16,14 +16,21 @@ pub(crate) struct PeerEngine<'a, T: Scalar> {
     process: &'a mut PeerProcess,
     task: Task<'a, T>,
     prepared: Prepared,
+    has_copy: bool,
 }
 
 impl<'a, T: Scalar> PeerEngine<'a, T> {
-    /// Has the peer prepare the product of the matrices and values it was given before.
+    /// Has the peer prepare the product of the matrices and values it was given before, and with
+    /// `copy` that of a copy of them.
     ///
     /// # Errors
     /// The peer's own.
-    pub fn prepare(process: &'a mut PeerProcess, task: Task<'a, T>, b_is_a: bool) -> Result<Self> {
+    pub fn prepare(
+        process: &'a mut PeerProcess,
+        task: Task<'a, T>,
+        copy: bool,
+        b_is_a: bool,
+    ) -> Result<Self> {
         if task.layouts != Layouts::RowMajor {
             return Err(absent(process.name(), "it is asked for row-major products only".into()));
         }
@@ -34,20 +41,29 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         };
         let answer = process.ask(&json!({
             "do": "prepare", "operation": task.operation.name(), "a": "a", "b": b,
-            "columns": task.columns, "sorted": task.sorted,
+            "columns": task.columns, "sorted": task.sorted, "copy": copy,
         }))?;
+        // A peer that knows nothing of copies says nothing of one.
+        let has_copy = answer.get("copy").and_then(Value::as_bool).unwrap_or(false);
         let plan_ms = answer.get("prepare_ms").and_then(Value::as_f64);
         let prepared = Prepared { plan_ms, ..Prepared::default() };
-        Ok(PeerEngine { process, task, prepared })
+        Ok(PeerEngine { process, task, prepared, has_copy })
+    }
+}
+
+impl<T: Scalar> PeerEngine<'_, T> {
+    /// Sends a `run` and takes the times of its answer.
+    fn times(&mut self, request: &Value) -> Result<Vec<f64>> {
+        let answer = self.process.ask(request)?;
+        let times = answer.get("ms").cloned().unwrap_or_default();
+        serde_json::from_value(times)
+            .map_err(|e| absent(self.process.name(), format!("no times in {answer}: {e}")))
     }
 }
 
 impl<T: Scalar> Runner for PeerEngine<'_, T> {
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
-        let answer = self.process.ask(&json!({ "do": "run", "wake": wake, "repeats": repeats }))?;
-        let times = answer.get("ms").cloned().unwrap_or_default();
-        serde_json::from_value(times)
-            .map_err(|e| absent(self.process.name(), format!("no times in {answer}: {e}")))
+        self.times(&json!({ "do": "run", "wake": wake, "repeats": repeats }))
     }
 
     fn yield_memory(&mut self) -> Result<()> {
@@ -62,6 +78,15 @@ impl<T: Scalar> Engine<T> for PeerEngine<'_, T> {
 
     fn versions(&self) -> BTreeMap<String, String> {
         self.process.versions().clone()
+    }
+
+    fn has_copy(&self) -> bool {
+        self.has_copy
+    }
+
+    fn cold_ms(&mut self) -> Result<f64> {
+        let times = self.times(&json!({ "do": "run", "copy": true, "wake": 0, "repeats": 1 }))?;
+        Ok(times.iter().sum())
     }
 
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {

@@ -6,7 +6,7 @@ use super::figures;
 use super::site::{CHOOSERS, Product, Site};
 use super::table::Table;
 use crate::programs::share;
-use crate::{Case, Comparison, Ratios, Record, Status};
+use crate::{Case, Comparison, Ratios, Record, Status, caches};
 
 /// Every table that the records fill.
 pub(crate) fn all(sites: &[Site]) -> Vec<Table> {
@@ -49,7 +49,13 @@ fn summary(sites: &[Site]) -> Table {
         for (product, found) in site.products(&site.ours("auto")) {
             let ratios: Vec<_> = found.iter().map(|f| f.0).collect();
             let detail = product.detail();
-            rows.extend(row(&[&site.name, product.name(), &product.dtype, &detail], &ratios));
+            let names = [&site.name, product.name(), &product.dtype, &detail];
+            let own: Vec<_> = found.iter().map(|f| f.1).collect();
+            let rivals: Vec<_> = site.rivals.iter().map(String::as_str).collect();
+            if let Some(mut cells) = row(&names, &ratios) {
+                cells.push(caches(&own, &rivals));
+                rows.push(cells);
+            }
         }
     }
     Table {
@@ -57,11 +63,13 @@ fn summary(sites: &[Site]) -> Table {
         title: "Summary",
         caption: format!(
             "Time of the best peer over the time of auto, per matrix; above 1 gustav is faster, and a \
-             matrix below 1 is lost. Peers that count: {}.",
+             matrix below 1 is lost. Caches were cold or hot as the last column says, which has the \
+             geomean with hot ones too. Peers that count: {}.",
             marks(sites)
         ),
         head: &[
             "place", "product", "type", "of", "matrices", "geomean", "worst", "best", "lost (%)",
+            "caches",
         ],
         rows,
     }

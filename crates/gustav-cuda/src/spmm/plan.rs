@@ -141,6 +141,38 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         c: &mut DeviceDense<T>,
         stream: &Stream,
     ) -> Result<()> {
+        self.run(true, a, alpha, b, beta, bias, c, stream)
+    }
+
+    /// [`SpmmPlan::execute`] with the values of A that the last execution, or
+    /// [`SpmmPlan::convert`], brought into the algorithm's own order: those of `a` are read only by
+    /// algorithms that have no such order. Of `dense` this is cuBLAS's product alone.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn execute_converted(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceDense<T>,
+        beta: T::Accum,
+        c: &mut DeviceDense<T>,
+        stream: &Stream,
+    ) -> Result<()> {
+        self.run(false, a, alpha, b, beta, None, c, stream)
+    }
+
+    fn run(
+        &mut self,
+        convert: bool,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceDense<T>,
+        beta: T::Accum,
+        bias: Option<&DeviceBuffer<T::Accum>>,
+        c: &mut DeviceDense<T>,
+        stream: &Stream,
+    ) -> Result<()> {
         checks::pattern(&self.problem, a)?;
         checks::dense(&self.problem, &self.device, a, b, c)?;
         checks::bias(&self.problem, &self.device, bias, c.data())?;
@@ -183,7 +215,9 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                 // The workspace takes bare sums: one and zero of the semiring.
                 (operands.alpha, operands.beta) = neutral::<T::Accum>(&self.problem);
             }
-            self.method.convert(stream, &operands)?;
+            if convert {
+                self.method.convert(stream, &operands)?;
+            }
             self.method.launch(&self.device, stream, &operands)?;
             if let Some((workspace, transpose)) = &self.layouts.c {
                 let m = Move {

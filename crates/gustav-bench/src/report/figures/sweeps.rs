@@ -8,6 +8,7 @@ use super::super::figure::{Figure, Mark, slug};
 use super::super::site::{Product, Site, density as fill, gflops, threads_are_idle};
 use super::series;
 use crate::Record;
+use crate::cuda::CUBLAS;
 
 type Points = Vec<(f64, f64)>;
 
@@ -62,27 +63,49 @@ pub(super) fn widest(sites: &[Site]) -> impl Iterator<Item = &Site> {
     sites.iter().filter(most)
 }
 
+/// The curve of GEMM in the figure.
+const GEMM: &str = "GEMM alone (cuBLAS)";
+
+/// What GEMM takes when A is dense already: cuBLAS as a peer, or `dense` without writing A out.
+fn gemm(r: &Record) -> Option<(f64, f64)> {
+    let ms = match (r.engine.as_str(), r.algorithm.as_str()) {
+        (CUBLAS, _) => r.execute_ms?,
+        (_, "dense") => r.execute_ms? - r.convert_ms?,
+        _ => return None,
+    };
+    Some((100.0 * fill(r), ms))
+}
+
+/// One curve of cuBLAS as a peer and, where it was none, of `dense`.
+fn merged(mut of: BTreeMap<String, Points>) -> Points {
+    let mut points = of.remove(CUBLAS).unwrap_or_default();
+    for (x, y) in of.into_values().flatten() {
+        if !points.iter().any(|p| p.0 == x) {
+            points.push((x, y));
+        }
+    }
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
 /// Time against the share of A that is filled.
 pub(crate) fn density(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in widest(sites) {
         let random = |r: &Record| RANDOM.contains(&r.kind.as_str()).then_some((r.rows, r.cols));
         let point = |r: &Record| Some((100.0 * fill(r), r.execute_ms?));
-        // What `dense` takes when A is dense already.
-        let gemm = |r: &Record| match r.algorithm.as_str() {
-            "dense" => Some((100.0 * fill(r), r.execute_ms? - r.convert_ms?)),
-            _ => None,
-        };
         let mut alone = sweep(site, random, gemm);
         for (((rows, cols), product), mut engines) in sweep(site, random, point) {
             let (name, variant) = (product.name(), product.variant());
             let mut caption = String::from(
                 "Random matrices of one shape; on the most threads that were measured.",
             );
-            let gemm = alone.remove(&((rows, cols), product.clone()));
-            if let Some(gemm) = gemm.and_then(|g| g.into_values().next()) {
+            let of_gemm = alone.remove(&((rows, cols), product.clone())).unwrap_or_default();
+            engines.remove(CUBLAS);
+            let gemm = merged(of_gemm);
+            if !gemm.is_empty() {
                 caption += &crossings(&engines, &gemm);
-                engines.insert("gustav:dense, GEMM alone".into(), gemm);
+                engines.insert(GEMM.into(), gemm);
             }
             figures.push(Figure {
                 id: slug(&format!("density {} {name} {variant} {rows}x{cols}", site.name)),
@@ -173,6 +196,25 @@ pub(crate) fn aspect_ratio(sites: &[Site]) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cublas_is_the_gemm_where_it_was_a_peer_and_dense_elsewhere() {
+        use crate::record::tests::record;
+        let of = |engine: &str, algorithm: &str, nnz: usize, ms: f64| Record {
+            execute_ms: Some(ms),
+            convert_ms: (algorithm == "dense").then_some(1.0),
+            nnz,
+            ..record("m", engine, algorithm)
+        };
+        assert_eq!(gemm(&of("cublas", "default", 50, 2.0)), Some((50.0, 2.0)));
+        assert_eq!(gemm(&of("gustav", "dense", 50, 5.0)), Some((50.0, 4.0)));
+        assert_eq!(gemm(&of("gustav", "auto", 50, 5.0)), None);
+        let curves = [
+            ("gustav:dense".to_owned(), vec![(20.0, 9.0), (10.0, 9.0)]),
+            ("cublas".to_owned(), vec![(20.0, 2.0)]),
+        ];
+        assert_eq!(merged(curves.into()), [(10.0, 9.0), (20.0, 2.0)]);
+    }
 
     #[test]
     fn a_crossing_lies_between_the_densities_around_it() {

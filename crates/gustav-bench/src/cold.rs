@@ -1,0 +1,129 @@
+//! Times with cold caches on a CPU (docs/decisions/0026-cold-caches-of-a-cpu.md): before every
+//! execution that counts, the caches are filled with something else, and an execution on a copy of
+//! the operands wakes the threads and brings the code back.
+
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use gustav_core::buffer::available_memory;
+use gustav_core::{Buffer, Csr, Result, Scalar};
+use gustav_cpu::Threads;
+
+use crate::affinity::Pinned;
+use crate::engine::{Engine, Task};
+use crate::timing::{Runner, Timing};
+
+// Bytes of the last-level cache where the system does not tell.
+const UNKNOWN: usize = 64 << 20;
+// Operands of so many times its size do not stay in a cache: their one figure is cold.
+const CACHES: u64 = 4;
+const LINE: usize = 64;
+
+/// A block of the last-level cache's size, which is written to empty the caches.
+pub(crate) struct Sweep<'t> {
+    threads: &'t Threads,
+    block: RefCell<Buffer<u8>>,
+}
+
+impl<'t> Sweep<'t> {
+    /// For caches of `llc_bytes`, 0 when unknown, beside the cores of `threads`.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`] for the block.
+    pub fn new(threads: &'t Threads, llc_bytes: usize) -> Result<Self> {
+        let bytes = if llc_bytes == 0 { UNKNOWN } else { llc_bytes };
+        let block = RefCell::new(Buffer::zeroed(bytes, "what fills the caches")?);
+        Ok(Sweep { threads, block })
+    }
+
+    /// Writes every line of the block, a part of it on each core that multiplies, so that their own
+    /// caches are emptied too.
+    fn run(&self) {
+        let _pinned = Pinned::to_first_core();
+        let parts = self.threads.count();
+        let mut block = self.block.borrow_mut();
+        let block = as_atomic(&mut block);
+        let part = block.len() / parts;
+        self.threads.each(parts, |k| {
+            for line in block[k * part..(k + 1) * part].iter().step_by(LINE) {
+                line.store(line.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            }
+        });
+        black_box(block);
+    }
+
+    /// Whether `task`, whose sparse product has at most `result` bytes, is measured with cold caches
+    /// too: the operands could stay in a cache, and `engines` of them hold two sets in memory.
+    pub fn is_for<T: Scalar>(&self, task: &Task<'_, T>, result: u64, engines: usize) -> bool {
+        let bytes = operands(task) + result;
+        let fits = |free: u64| 4 * engines as u64 * bytes <= free;
+        bytes < CACHES * self.block.borrow().len() as u64 && available_memory().is_none_or(fits)
+    }
+}
+
+fn as_atomic(block: &mut [u8]) -> &[AtomicU8] {
+    // SAFETY: an `AtomicU8` is laid out as a `u8`, and the borrow is the only one.
+    unsafe { &*(std::ptr::from_mut(block) as *const [AtomicU8]) }
+}
+
+/// Bytes of A, B and a dense C.
+fn operands<T: Scalar>(task: &Task<'_, T>) -> u64 {
+    let value = size_of::<T>();
+    let sparse = |nnz: usize, rows: usize| nnz * (value + 4) + rows * 4;
+    let a = sparse(task.a.nnz(), task.a.nrows());
+    let b = match &task.b {
+        Some(b) => sparse(b.nnz(), b.nrows()),
+        None => (task.a.nrows() + task.a.ncols()) * task.columns * value,
+    };
+    (a + b) as u64
+}
+
+/// A second set of the operands of a task.
+pub(crate) struct Copies<T: Scalar> {
+    a: Csr<T>,
+    /// None where B is A.
+    b: Option<Csr<T>>,
+    pool: Buffer<T>,
+}
+
+impl<T: Scalar> Copies<T> {
+    /// Copies what `task` reads; `b_is_a` says that its B is its A.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`].
+    pub fn new(task: &Task<'_, T>, b_is_a: bool) -> Result<Self> {
+        let b = task.b.filter(|_| !b_is_a).map(|b| b.to_owned()).transpose()?;
+        let values = if task.b.is_some() { &[] } else { task.dense_b() };
+        let mut pool = Buffer::zeroed(values.len(), "a copy of B")?;
+        pool.copy_from_slice(values);
+        Ok(Copies { a: task.a.to_owned()?, b, pool })
+    }
+
+    /// `task` on the copies.
+    pub fn task<'c>(&'c self, task: &Task<'_, T>) -> Task<'c, T> {
+        let b = task.b.map(|_| self.b.as_ref().unwrap_or(&self.a).view());
+        Task { a: self.a.view(), b, pool: &self.pool, ..*task }
+    }
+}
+
+/// How long to measure with cold caches: one execution a turn, since emptying them takes long.
+pub(crate) fn timing(hot: &Timing) -> Timing {
+    Timing { warmups: 1, repeats: 1, ..*hot }
+}
+
+/// An engine with a copy of its operands, timed with cold caches.
+pub(crate) struct Cold<'e, 's, 't, T: Scalar> {
+    pub engine: &'e mut dyn Engine<T>,
+    pub sweep: &'s Sweep<'t>,
+}
+
+impl<T: Scalar> Runner for Cold<'_, '_, '_, T> {
+    fn run(&mut self, _: usize, repeats: usize) -> Result<Vec<f64>> {
+        let once = |_| {
+            self.sweep.run();
+            self.engine.cold_ms()
+        };
+        (0..repeats).map(once).collect()
+    }
+}
