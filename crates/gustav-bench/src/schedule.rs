@@ -201,9 +201,12 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
                 Operation::Spmm => {
                     let layouts = workload.layouts.as_ref().unwrap_or(&suite.products.layouts);
                     for &layouts in layouts {
-                        let own = workload.shape.filter(|_| suite.products.as_many_columns);
-                        let columns = suite.products.columns.iter().copied();
-                        columns.chain(own.map(|s| s.1)).for_each(|n| add(shape(n), layouts));
+                        let columns = &suite.products.columns;
+                        let most = suite.products.as_many_columns_up_to;
+                        let own = workload.shape.map(|(_, n)| n);
+                        let own = own.filter(|n| *n <= most && !columns.contains(n));
+                        let all = columns.iter().copied().chain(own);
+                        all.for_each(|n| add(shape(n), layouts));
                     }
                 }
                 Operation::Spmv => add(shape(1), Layouts::RowMajor),
@@ -240,6 +243,21 @@ mod tests {
         let half = forecast(&BenchArgs { part: "2/2".parse().ok(), ..args() }).unwrap();
         assert_eq!((half.matrices, half.cases), (1, 4));
         assert!((half.most_s * 2.0 - all.most_s).abs() < 1e-9);
+    }
+
+    #[test]
+    fn small_matrices_are_measured_with_as_many_columns_as_they_have() {
+        let suite = Suite::parse(
+            "name='x'\ndescription=''\ndevice='cuda:0'\n\
+             [[matrices]]\ngenerate=['diagonal:9', 'diagonal:10', 'diagonal:11']\n\
+             [products]\noperations=['spmm']\ndtypes=['f32']\ncolumns=[9]\n\
+             as_many_columns_up_to=10\n[engines]\nours=['auto']",
+        );
+        let suite = suite.unwrap();
+        let (workloads, _) = listing::list(&suite).unwrap();
+        let columns = |w| of_matrix(&suite, w).iter().map(|c| c.case.columns).collect::<Vec<_>>();
+        let all: Vec<_> = workloads.iter().map(columns).collect();
+        assert_eq!(all, [vec![9], vec![9, 10], vec![9]]);
     }
 
     #[test]

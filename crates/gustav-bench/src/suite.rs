@@ -123,9 +123,9 @@ pub struct Products {
     /// Columns of B, for SpMM.
     #[serde(default)]
     pub columns: Vec<usize>,
-    /// Whether SpMM is also measured with as many columns as A has.
+    /// SpMM of matrices with at most so many columns is also measured with as many columns of B.
     #[serde(default)]
-    pub as_many_columns: bool,
+    pub as_many_columns_up_to: usize,
     /// Layouts of B and C, for SpMM.
     #[serde(default = "row_major")]
     pub layouts: Vec<Layouts>,
