@@ -234,6 +234,22 @@ impl Problem {
         if self.transpose_a { self.cols } else { self.rows }
     }
 
+    /// `what`, of `rows` × `cols`, has C's shape.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when it has not.
+    pub fn check_like_c(&self, what: &str, (rows, cols): (usize, usize)) -> Result<()> {
+        let c = (self.output_rows(), self.columns);
+        if (rows, cols) == c {
+            return Ok(());
+        }
+        Err(Error::Shape {
+            op: self.operation.name(),
+            expected: format!("{what} of {} x {}", c.0, c.1),
+            found: format!("{rows} x {cols}"),
+        })
+    }
+
     /// Columns of op(A): rows of B.
     pub fn inner(&self) -> usize {
         if self.transpose_a { self.rows } else { self.cols }

@@ -10,6 +10,8 @@ use crate::stream::Stream;
 use crate::{Device, DeviceBuffer};
 
 const BLOCK: u32 = 256;
+// CTAs for every multiprocessor, before they take more entries each.
+const CTAS: u64 = 16;
 
 /// The kernels.
 pub(crate) struct Columns {
@@ -25,6 +27,7 @@ struct Arguments {
     indices: u64,
     out: u64,
     rows: u64,
+    entries: u64,
     width: u64,
     chunks: u64,
 }
@@ -56,21 +59,25 @@ impl Columns {
     /// The addresses in `m` are valid until the stream has done the work.
     pub(crate) unsafe fn increase(&self, m: &Sparse) -> Result<bool> {
         let stream = self.device.stream();
-        let mut flag = DeviceBuffer::<u32>::uninit(&self.device, 1, "a flag on the device")?;
-        flag.fill(0, stream)?;
+        let what = "a count on the device";
+        let mut count = DeviceBuffer::<u64>::uninit(&self.device, 1, what)?;
+        count.fill(0, stream)?;
         let arguments = Arguments {
             offsets: m.offsets,
             indices: m.indices,
-            out: flag.address(),
+            out: count.address(),
             rows: m.rows as u64,
+            entries: m.nnz as u64,
             width: 0,
             chunks: 0,
         };
-        let grid = (arguments.rows.div_ceil(u64::from(BLOCK)), 1);
+        let most = CTAS * self.device.profile().multiprocessors as u64;
+        let work = arguments.rows.max(arguments.entries);
+        let grid = (work.div_ceil(u64::from(BLOCK)).min(most), 1);
         // SAFETY: `Arguments` is the kernel's parameter; the matrix is the caller's promise.
         unsafe { self.increasing.launch(stream, grid, BLOCK, &arguments)? };
         let mut found = [1];
-        flag.read(&mut found)?;
+        count.read(&mut found)?;
         Ok(found[0] == 0)
     }
 
@@ -93,6 +100,7 @@ impl Columns {
             indices: m.indices,
             out,
             rows: m.rows as u64,
+            entries: m.nnz as u64,
             width: width as u64,
             chunks: chunks as u64,
         };

@@ -21,27 +21,12 @@ pub(super) fn add<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
     d: CsrView<'_, T, I, O>,
     drop_zeros: bool,
 ) -> Result<Csr<T, I, O>> {
-    check_shape(&p, &d)?;
     let chunks = p.nrows().div_ceil(ROWS);
     let rows = |k| k * ROWS..p.nrows().min((k + 1) * ROWS);
     let part = |k| add_rows::<S, _, _, _>(&p, beta, &d, rows(k), drop_zeros);
     let parts = parallel::map(chunks, part).into_iter().collect::<Result<Vec<_>>>()?;
     // SAFETY: columns come from matrices of this width, and parts follow one another.
     unsafe { joined(parts, p.nrows(), p.ncols()) }
-}
-
-pub(super) fn check_shape<T: Scalar, I: Index, O: Index>(
-    p: &CsrView<'_, T, I, O>,
-    d: &CsrView<'_, T, I, O>,
-) -> Result<()> {
-    if (p.nrows(), p.ncols()) == (d.nrows(), d.ncols()) {
-        return Ok(());
-    }
-    Err(Error::Shape {
-        op: "spgemm",
-        expected: format!("D of {} x {}", p.nrows(), p.ncols()),
-        found: format!("{} x {}", d.nrows(), d.ncols()),
-    })
 }
 
 fn add_rows<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(

@@ -71,15 +71,7 @@ pub fn check<T: Scalar, I: Index, O: Index>(
     super::any(problem)?;
     problem.without_output("masked on the CPU")?;
     check_problem(problem, a, b)?;
-    let shape = (problem.output_rows(), problem.columns);
-    if (mask.nrows(), mask.ncols()) == shape {
-        return Ok(());
-    }
-    Err(Error::Shape {
-        op: "spgemm",
-        expected: format!("a mask of {} x {}", shape.0, shape.1),
-        found: format!("{} x {}", mask.nrows(), mask.ncols()),
-    })
+    problem.check_like_c("a mask", (mask.nrows(), mask.ncols()))
 }
 
 struct Product<'a, T: Scalar, I: Index, O: Index> {

@@ -283,13 +283,7 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         beta: T::Accum,
         d: CsrView<'_, T, I, O>,
     ) -> Result<Csr<T, I, O>> {
-        if (d.nrows(), d.ncols()) != (self.problem.output_rows(), self.problem.columns) {
-            return Err(Error::Shape {
-                op: "spgemm",
-                expected: format!("D {} x {}", self.problem.output_rows(), self.problem.columns),
-                found: format!("{} x {}", d.nrows(), d.ncols()),
-            });
-        }
+        self.problem.check_like_c("D", (d.nrows(), d.ncols()))?;
         let product = self.execute(semiring, a, alpha, b)?;
         if beta == S::zero() {
             return Ok(product);

@@ -12,6 +12,7 @@
 // GUSTAV_VALUE                  type of values
 // GUSTAV_SEMIRING               the two operations
 // GUSTAV_BLOCK                  threads of a CTA
+#include "common/search.cuh"
 #include "common/semiring.cuh"
 
 typedef GUSTAV_INDEX Index;
@@ -37,18 +38,6 @@ struct Arguments {
 };
 
 namespace {
-
-// The first place in [from, to) whose column is not below `column`.
-__device__ __forceinline__ u64 lower_bound(const Index *indices, u64 from, u64 to, Index column) {
-    while (from < to) {
-        const u64 middle = from + (to - from) / 2;
-        if (indices[middle] < column)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
 
 // Calls `visit(column, at, other, both, shared)` with every entry of row `row` of `own`, lanes side
 // by side: its place, the place in `of` where its column is or would be, whether it is there, and how

@@ -5,6 +5,7 @@
 //
 // GUSTAV_RANGED   rows with more products get their range
 // GUSTAV_TINY, GUSTAV_SMALL, GUSTAV_NARROW   bins
+#include "csr/descents.cuh"
 #include "spgemm/merge.cuh"
 
 constexpr u32 BLOCK = GUSTAV_BLOCK;
@@ -64,21 +65,6 @@ __device__ __forceinline__ void reduce_range(Cost &cost, u32 lanes) {
     }
 }
 
-// Counts the entries of B that are followed by one that is not larger, but for those that end a
-// row: none where every row increases strictly.
-__device__ __forceinline__ void count_descents(const Arguments &g) {
-    const u64 threads = (u64)gridDim.x * BLOCK, thread = (u64)blockIdx.x * BLOCK + threadIdx.x;
-    long long found = 0;
-    for (u64 at = thread; at + 1 < g.nnz_b; at += threads)
-        found += g.b_indices[at] >= g.b_indices[at + 1];
-    for (u64 row = thread; row < g.rows_b; row += threads) {
-        const u64 begin = g.b_offsets[row], end = g.b_offsets[row + 1];
-        if (begin < end && end < g.nnz_b) found -= g.b_indices[end - 1] >= g.b_indices[end];
-    }
-    for (u32 step = 16; step > 0; step /= 2) found += __shfl_xor_sync(0xffffffffu, found, step);
-    if (threadIdx.x % 32 == 0 && found != 0) atomicAdd(&g.counters[DESCENTS], (u64)found);
-}
-
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
@@ -93,7 +79,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
         low[i] = ranged ? cost.least & ~31u : 0;
         width[i] = ranged ? cost.most + 1 - low[i] : (u32)g.columns;
     };
-    if (g.looks) count_descents(g);
+    if (g.looks) {
+        const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;
+        const long long found =
+            descents(g.b_offsets, g.b_indices, g.rows_b, g.nnz_b, thread, threads);
+        if (threadIdx.x % 32 == 0 && found != 0) atomicAdd(&g.counters[DESCENTS], (u64)found);
+    }
     if ((u64)blockIdx.x * g.tile >= g.rows) return;
     if (threadIdx.x == 0) long_count = 0;
     __syncthreads();

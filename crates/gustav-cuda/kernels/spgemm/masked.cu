@@ -1,20 +1,32 @@
-// The entries of C = A * B at given places, summed in A's order: a product under a mask, and sums
-// that are the same in every run.
+// The entries of C = A * B at given places: a product under a mask, and sums that are the same in
+// every run.
 //
-//   few    warp -> a row of up to PLACES places
-//   many   warp -> PLACES places of a longer row
-//   keep   warp -> a row: the places that a product met become C's entries
+//   few      warp -> a row; rows of many places or products become tasks
+//   many     warp -> a task, some places of a row, sums in A's order
+//   shared   CTA -> a task, sums in any order
+//   keep     warp -> a row: the places that a product met become C's entries
 //
 // Places, increasing columns, half fill a hash table in shared memory; a sum lies where its column
-// does. Rows of B that the row of A names are taken in A's order, short ones together: a lane has a
-// product and looks its column up. Where columns of B's rows increase, lanes with the same column are
-// of different rows of B, and add one after another in A's order; nothing is added atomically. Of a
-// row with more places than a warp's, each row of B is entered where the warp's places begin. Where
-// columns repeat or are in no order, sums are added atomically.
+// does. Before it is looked up, a column has to pass a filter, a bit for each hash of a place: most
+// that are no places end there.
+//
+//   rows of B that A names   |5 9|2 5 7 9 11|4|..    end to end, empty ones left out
+//   lanes of a warp           0 1 2 3 4 5  6 7       a product each, of whatever row
+//
+// Rows of B that are much longer than the places are many are searched for these instead, and have
+// as many products as there are places. A task enters every row of B where its places begin.
+//
+// Where columns of B's rows increase, lanes of one warp that meet in a place are of different rows of
+// B, and add one after another in A's order; nothing is added atomically but in `shared`. Where
+// columns repeat or are in no order, sums are added atomically everywhere.
 //
 // GUSTAV_INDEX, GUSTAV_OFFSET   types of column indices and of row offsets
 // GUSTAV_VALUE, GUSTAV_OUT      types of values of A and B, and of C
 // GUSTAV_SEMIRING               the two operations
+// GUSTAV_LEAST                  places of the smallest tasks, as a power of two
+#include "common/search.cuh"
+#include "ptx/warp.cuh"
+#include "schedule/look_back.cuh"
 #include "spgemm/combine.cuh"
 #include "spgemm/table.cuh"
 
@@ -26,11 +38,13 @@ typedef typename Accumulator<Value>::Type Sum;
 typedef GUSTAV_SEMIRING<Sum> S;
 
 constexpr u32 BLOCK = 128, WARPS = BLOCK / 32;
-// Places of a table, as a power of two, and of a warp.
-constexpr u32 LOG = 9, PLACES = 1u << (LOG - 1);
-// Entries of a row of B that keep the lanes busy alone.
-constexpr u32 LONG = 24;
-// Products of such a row that a lane has under way.
+// Threads that share a task.
+constexpr u32 SHARING = 256;
+// Places of a warp and of a CTA, and of the smallest tasks, as powers of two.
+constexpr u32 FEW = 8, MANY = 10, LEAST = GUSTAV_LEAST;
+// Products of a row that a warp takes alone, of a task of a warp, and of one of a CTA.
+constexpr u32 ALONE = 4096, IN_ORDER = 8192, TOGETHER = 65536;
+// Products that a lane has under way.
 constexpr u32 AHEAD = 4;
 constexpr u32 FULL = 0xffffffffu;
 
@@ -51,20 +65,46 @@ struct Arguments {
     Out *c_values;
     u64 rows;
     u64 alpha;
-    // Rows of more than PLACES places, and how many: zero at the start.
-    u32 *longer;
-    u32 *longer_count;
+    // A row above the number of the task among its tasks and 4 bits for the logarithm of their places.
+    u64 *tasks;
+    // How many tasks there are, and how many are taken: zeros at the start.
+    u64 *task_count;
+    u64 *taken;
     // Whether columns of B's rows increase.
     u32 ordered;
+    // Whether a sum must be in A's order.
+    u32 in_order;
 };
 
 namespace {
 
-struct Table {
+// What TEAM threads have in shared memory.
+template <u32 TEAM, u32 LOG>
+struct Memory {
     u32 keys[1u << LOG];
     Sum sums[1u << LOG];
+    u32 filter[1u << (LOG - 1)];
+    // Rows of B under way: where their products end among all, where they begin less the products
+    // before, what they are multiplied by, their number if they are searched.
+    u64 ends[TEAM];
+    Offset starts[TEAM];
+    Sum factors[TEAM];
+    u32 searched[TEAM];
     u8 met[1u << LOG];
 };
+
+template <u32 TEAM>
+__device__ __forceinline__ void meet() {
+    if constexpr (TEAM > 32)
+        __syncthreads();
+    else
+        __syncwarp();
+}
+
+__device__ __forceinline__ u64 sum_of_warp(u64 mine) {
+    for (u32 step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(FULL, mine, step);
+    return mine;
+}
 
 // Where `column` is among `1 << log` keys, or EMPTY.
 __device__ __forceinline__ u32 look_up(const u32 *keys, u32 log, u32 column) {
@@ -75,211 +115,317 @@ __device__ __forceinline__ u32 look_up(const u32 *keys, u32 log, u32 column) {
     }
 }
 
-// The first of `[from, to)` whose column is not below `column`.
-__device__ __forceinline__ u64 lower_bound(const Index *indices, u64 from, u64 to, u64 column) {
-    while (from < to) {
-        const u64 middle = from + (to - from) / 2;
-        if (indices[middle] < column)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
+// A nonzero of A and the row of B that it names, or the part of it from column `low` to `high`.
+struct Nonzero {
+    u32 k;
+    Offset start;
+    // Products, as many as places where the row is searched for them.
+    u64 length;
+    bool searched;
+};
 
-__device__ __forceinline__ u32 sum_of_warp(u32 mine) {
-    for (u32 step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(FULL, mine, step);
-    return mine;
-}
-
-// The sums at the places [from, from + count) of a row.
-struct Window {
-    const Arguments &g;
-    Table &t;
-    u32 log;
-    u64 from;
+// The places [from, from + count) of a row. `part` says that the row has more.
+struct Places {
+    u64 row, from;
     u32 count;
+    bool part;
+    u64 low, high;
+
+    __device__ Places(const Arguments &g, u64 row, u64 from, u32 count, bool part)
+        : row(row), from(from), count(count), part(part && g.ordered), low(0), high(0) {
+        if (this->part) low = g.places[from], high = g.places[from + count - 1];
+    }
+
+    __device__ __forceinline__ Nonzero nonzero(const Arguments &g, u64 at) const {
+        const u32 k = (u32)g.a_indices[at];
+        Offset start = g.b_offsets[k], stop = g.b_offsets[k + 1];
+        if (part) {
+            start = lower_bound(g.b_indices, start, stop, low);
+            stop = lower_bound(g.b_indices, start, stop, high + 1);
+        }
+        const u64 length = stop - start;
+        // A search reads a few entries one after another.
+        const bool searched = g.ordered && length > 2ull * count * (64 - __clzll(length));
+        return {k, start, searched ? count : length, searched};
+    }
+};
+
+// Sums at places, by TEAM threads with tables of at most 2^LOG slots.
+template <u32 TEAM, u32 LOG>
+struct Sums {
+    static constexpr u32 TEAM_WARPS = TEAM / 32;
+    // Filters have so many bits for every slot, as a power of two.
+    static constexpr u32 BITS = 4;
+
+    const Arguments &g;
+    Memory<TEAM, LOG> &t;
+    const Places &p;
+    u32 thread, log;
+
+    // The bit of `column` in the filter: its word, and its place in the word.
+    __device__ __forceinline__ u32 bit_of(u32 column) const {
+        return column * 0x85ebca6bu >> (32 - BITS - log);
+    }
+
+    __device__ void clear() {
+        log = 5;
+        while (1u << log < 2 * p.count) ++log;
+        for (u32 at = thread; at < 1u << log; at += TEAM) {
+            t.keys[at] = table::EMPTY;
+            t.sums[at] = S::zero();
+            t.met[at] = 0;
+        }
+        for (u32 at = thread; at < 1u << (log + BITS - 5); at += TEAM) t.filter[at] = 0;
+        meet<TEAM>();
+        for (u32 i = thread; i < p.count; i += TEAM) {
+            const u32 column = (u32)g.places[p.from + i], bit = bit_of(column);
+            bool added;
+            table::find(t.keys, log, column, added);
+            atomicOr(t.filter + bit / 32, 1u << bit % 32);
+        }
+        meet<TEAM>();
+    }
 
     __device__ __forceinline__ void add_at(u32 place, Sum a, Sum b) const {
-        if (g.ordered)
+        if (TEAM == 32 && g.ordered)
             t.sums[place] = S::mul_add(a, b, t.sums[place]);
         else
             combine::into<S>(t.sums + place, S::mul_add(a, b, S::zero()));
         t.met[place] = 1;
     }
 
-    // Adds `a` times a row of B, whose columns differ where they increase: `AHEAD` products a lane at
-    // once.
-    __device__ void add_row(Sum a, u64 start, u64 length) const {
+    // Puts the rows of B of up to TEAM nonzeros, from `at` to `end`, end to end, empty ones left out;
+    // returns how many there are, and how many products.
+    __device__ u32 lay_out(u64 at, u64 end, u64 &products) const {
+        Nonzero own = {0, 0, 0, false};
+        Sum factor = Sum();
+        if (at + thread < end) {
+            own = p.nonzero(g, at + thread);
+            factor = widen(g.a_values[at + thread]);
+        }
         const u32 lane = threadIdx.x % 32;
-        for (u64 i = lane; i - lane < length; i += 32 * AHEAD) {
+        const u32 some = __ballot_sync(FULL, own.length > 0);
+        u32 place = __popc(some & ((1u << lane) - 1)), rows = __popc(some);
+        u64 before;
+        if constexpr (TEAM > 32) {
+            // Rows above products: the latter are fewer than 2^32 a row.
+            const u64 mine = (own.length > 0 ? 1ull << 48 : 0) | own.length;
+            u64 total;
+            const u64 start = look_back::within<TEAM>(mine, total);
+            place = (u32)(start >> 48), before = start & ((1ull << 48) - 1);
+            rows = (u32)(total >> 48), products = total & ((1ull << 48) - 1);
+        } else {
+            u64 scan = own.length;
+            for (u32 step = 1; step < 32; step *= 2) {
+                const u64 other = __shfl_up_sync(FULL, scan, step);
+                if (lane >= step) scan += other;
+            }
+            before = scan - own.length;
+            products = __shfl_sync(FULL, scan, 31);
+        }
+        if (own.length > 0) {
+            t.ends[place] = before + own.length;
+            t.starts[place] = own.start - (Offset)before;
+            t.factors[place] = factor;
+            t.searched[place] = own.searched ? own.k : table::EMPTY;
+        }
+        meet<TEAM>();
+        return rows;
+    }
+
+    // The column of a product of row `row` of those laid out, and where it is in B; EMPTY where B has
+    // no entry at a place that is searched for.
+    __device__ __forceinline__ u32 column_of(u32 row, u64 product, Offset &at) const {
+        const u32 k = t.searched[row];
+        if (k == table::EMPTY) {
+            at = t.starts[row] + (Offset)product;
+            return (u32)g.b_indices[at];
+        }
+        const u64 place = product - (row == 0 ? 0 : t.ends[row - 1]);
+        const Index column = g.places[p.from + place];
+        const Offset stop = g.b_offsets[k + 1];
+        at = lower_bound(g.b_indices, (Offset)g.b_offsets[k], stop, column);
+        return at < stop && g.b_indices[at] == column ? (u32)column : table::EMPTY;
+    }
+
+    // Adds the products [from, to) of `rows` rows that are laid out, by a warp.
+    __device__ void add(u32 rows, u64 from, u64 to) const {
+        const u32 lane = threadIdx.x % 32;
+        // The first row that ends after the products before.
+        u32 row = TEAM_WARPS == 1 ? 0 : (u32)lower_bound(t.ends, 0u, rows, from + 1);
+        for (u64 base = from; base < to; base += 32 * AHEAD) {
+            u32 columns[AHEAD], owners[AHEAD];
+            Offset at[AHEAD];
+            Sum values[AHEAD];
+            // Whether lanes may meet in a place.
+            bool mixed[AHEAD];
+#pragma unroll
+            for (u32 n = 0; n < AHEAD; ++n) {
+                const u64 first = base + 32 * n, product = first + lane;
+                columns[n] = table::EMPTY, owners[n] = 0, at[n] = 0, mixed[n] = false;
+                if (first >= to) continue;
+                owners[n] = row;
+                const u64 end = t.ends[row];
+                if (end >= first + 32 || end >= to) {
+                    row += end == first + 32;
+                } else {
+                    // Rows that end before a lane's product are before its own.
+                    const u64 left = row + lane < rows ? t.ends[row + lane] - first : 33;
+                    const u32 ends = ptx::or_over_warp(left < 32 ? 1u << left : 0);
+                    owners[n] += __popc(ends & ((2u << lane) - 1));
+                    row += __popc(ends) + (__any_sync(FULL, left == 32) ? 1 : 0);
+                    mixed[n] = true;
+                }
+                if (product < to) columns[n] = column_of(owners[n], product, at[n]);
+            }
+#pragma unroll
+            for (u32 n = 0; n < AHEAD; ++n) {
+                if (columns[n] == table::EMPTY) continue;
+                const u32 bit = bit_of(columns[n]);
+                if ((t.filter[bit / 32] >> bit % 32 & 1) == 0) columns[n] = table::EMPTY;
+            }
             u32 places[AHEAD];
 #pragma unroll
             for (u32 n = 0; n < AHEAD; ++n) {
-                const u64 at = i + 32 * n;
-                places[n] = at < length ? (u32)g.b_indices[start + at] : table::EMPTY;
+                places[n] = table::EMPTY;
+                if (columns[n] == table::EMPTY) continue;
+                places[n] = look_up(t.keys, log, columns[n]);
+                if (places[n] != table::EMPTY) values[n] = widen(g.b_values[at[n]]);
             }
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n)
-                if (places[n] != table::EMPTY) places[n] = look_up(t.keys, log, places[n]);
-#pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n)
-                if (places[n] != table::EMPTY)
-                    add_at(places[n], a, widen(g.b_values[start + i + 32 * n]));
-        }
-        __syncwarp();
-    }
-
-    // The same by looking for every place in a row of B whose columns increase.
-    __device__ void search_row(Sum a, u64 start, u64 length) const {
-        for (u32 i = threadIdx.x % 32; i < count; i += 32) {
-            const Index column = g.places[from + i];
-            const u64 at = lower_bound(g.b_indices, start, start + length, column);
-            if (at < start + length && g.b_indices[at] == column)
-                add_at(look_up(t.keys, log, (u32)column), a, widen(g.b_values[at]));
-        }
-        __syncwarp();
-    }
-
-    // Adds the products of 32 nonzeros of A with short rows of B: lane j has the j-th. Lanes that meet
-    // in a place take turns.
-    __device__ void add_short(u64 start, u32 length, Sum factor) const {
-        const u32 lane = threadIdx.x % 32;
-        u32 end = length;
-        for (u32 step = 1; step < 32; step *= 2) {
-            const u32 other = __shfl_up_sync(FULL, end, step);
-            if (lane >= step) end += other;
-        }
-        const u64 first = start - (end - length);
-        const u32 all = __shfl_sync(FULL, end, 31);
-        for (u32 base = 0; base < all; base += 32) {
-            const u32 product = base + lane;
-            // The first row that ends after the product.
-            u32 j = 0;
-            for (u32 step = 16; step > 0; step /= 2)
-                if (__shfl_sync(FULL, end, j + step - 1) <= product) j += step;
-            const u64 at = __shfl_sync(FULL, first, j) + product;
-            const Sum a = __shfl_sync(FULL, factor, j);
-            u32 place = table::EMPTY;
-            if (product < all) place = look_up(t.keys, log, (u32)g.b_indices[at]);
-            const bool hit = place != table::EMPTY;
-            const Sum b = hit ? widen(g.b_values[at]) : Sum(0);
-            const u32 same = __match_any_sync(FULL, hit ? place : ~lane);
-            const u32 turn = g.ordered ? __popc(same & ((1u << lane) - 1)) : 0;
-            for (u32 now = 0; __any_sync(FULL, hit && turn >= now); ++now) {
-                if (hit && turn == now) add_at(place, a, b);
-                __syncwarp();
+            for (u32 n = 0; n < AHEAD; ++n) {
+                const bool hit = places[n] != table::EMPTY;
+                const Sum a = hit ? t.factors[owners[n]] : Sum();
+                if (TEAM > 32 || !g.ordered) {
+                    if (hit) add_at(places[n], a, values[n]);
+                    continue;
+                }
+                const u32 hits = __ballot_sync(FULL, hit);
+                if (hits == 0) continue;
+                u32 turn = 0;
+                if (mixed[n] && (hits & (hits - 1)) != 0) {
+                    const u32 same = __match_any_sync(FULL, hit ? places[n] : ~lane);
+                    turn = __popc(same & ((1u << lane) - 1));
+                }
+                for (u32 now = 0; __any_sync(FULL, hit && turn >= now); ++now) {
+                    if (hit && turn == now) add_at(places[n], a, values[n]);
+                    __syncwarp();
+                }
             }
         }
     }
 
-    // Adds the products of 32 nonzeros of A in their order: lane j has the j-th, its row of B from
-    // `start` and of `length` entries.
-    __device__ void add_rows(u64 start, u64 length, Sum factor) const {
-        const u32 lane = threadIdx.x % 32;
-        u32 longer = __ballot_sync(FULL, length >= LONG);
-        const u32 some = __ballot_sync(FULL, length > 0);
-        // Lanes below this one are done.
-        for (u32 done = 0; done < 32;) {
-            const u32 next = longer == 0 ? 32 : __ffs(longer) - 1;
-            const bool mine = done <= lane && lane < next;
-            if (__any_sync(FULL, mine && (some >> lane & 1) != 0))
-                add_short(start, mine ? (u32)length : 0, factor);
-            if (next < 32) {
-                const u64 own = __shfl_sync(FULL, start, next);
-                const u64 entries = __shfl_sync(FULL, length, next);
-                const Sum a = __shfl_sync(FULL, factor, next);
-                // What a search of every place reads one after another, and what the row takes.
-                const u64 search = (u64)((count + 31) / 32) * (64 - __clzll(entries));
-                if (g.ordered && search * 32 * AHEAD < entries)
-                    search_row(a, own, entries);
-                else
-                    add_row(a, own, entries);
-            }
-            done = next + 1;
-            longer &= longer - 1;
+    // Writes the values; returns how many places of the thread's a product met.
+    __device__ u32 finish() const {
+        const Sum alpha = from_bits<Sum>(g.alpha);
+        u32 mine = 0;
+        for (u32 i = thread; i < p.count; i += TEAM) {
+            const u32 place = look_up(t.keys, log, (u32)g.places[p.from + i]);
+            const u8 met = t.met[place];
+            mine += met;
+            g.values[p.from + i] = Narrow<Out>::from(S::scale(alpha, t.sums[place]));
+            if (g.met != nullptr) g.met[p.from + i] = met;
         }
+        return mine;
     }
 };
 
-// The sums of row `row` at the places [from, from + count); returns how many of them are met, in every
-// lane. `part` says that the row has more.
-__device__ u32 sum_at(const Arguments &g, Table &t, u64 row, u64 from, u32 count, bool part) {
-    const u32 lane = threadIdx.x % 32;
-    u32 log = 5;
-    while (1u << log < 2 * count) ++log;
-    for (u32 at = lane; at < 1u << log; at += 32) {
-        t.keys[at] = table::EMPTY;
-        t.sums[at] = S::zero();
-        t.met[at] = 0;
+// The sums at some places; returns how many of a warp's are met, in every lane.
+template <u32 TEAM, u32 LOG>
+__device__ u32 sum_at(const Arguments &g, Memory<TEAM, LOG> &t, const Places &p) {
+    constexpr u32 STEP = 32 * AHEAD;
+    const u32 thread = threadIdx.x % TEAM, warp = thread / 32;
+    Sums<TEAM, LOG> sums{g, t, p, thread, 0};
+    sums.clear();
+    const u64 end = g.a_offsets[p.row + 1];
+    for (u64 at = g.a_offsets[p.row]; at < end; at += TEAM) {
+        u64 products;
+        const u32 rows = sums.lay_out(at, end, products);
+        u64 share = products;
+        if (TEAM > 32) share = (products / (2 * TEAM / 32) + STEP) / STEP * STEP;
+        for (u64 from = warp * share; from < products; from += TEAM / 32 * share)
+            sums.add(rows, from, min(from + share, products));
+        meet<TEAM>();
     }
-    __syncwarp();
-    bool added;
-    for (u32 i = lane; i < count; i += 32) table::find(t.keys, log, (u32)g.places[from + i], added);
-    __syncwarp();
-    const u64 low = g.places[from], high = g.places[from + count - 1];
-    const u64 end = g.a_offsets[row + 1];
-    const Window window{g, t, log, from, count};
-    for (u64 chunk = g.a_offsets[row]; chunk < end; chunk += 32) {
-        u64 start = 0, stop = 0;
-        Sum factor = Sum(0);
-        if (chunk + lane < end) {
-            const u64 k = g.a_indices[chunk + lane];
-            start = g.b_offsets[k], stop = g.b_offsets[k + 1];
-            factor = widen(g.a_values[chunk + lane]);
-            if (part && g.ordered) {
-                start = lower_bound(g.b_indices, start, stop, low);
-                stop = lower_bound(g.b_indices, start, stop, high + 1);
-            }
-        }
-        window.add_rows(start, stop - start, factor);
-    }
-    __syncwarp();
-    const Sum alpha = from_bits<Sum>(g.alpha);
-    u32 mine = 0;
-    for (u32 i = lane; i < count; i += 32) {
-        const u32 place = look_up(t.keys, log, (u32)g.places[from + i]);
-        const u8 met = t.met[place];
-        mine += met;
-        g.values[from + i] = Narrow<Out>::from(S::scale(alpha, t.sums[place]));
-        if (g.met != nullptr) g.met[from + i] = met;
-    }
-    __syncwarp();
-    return sum_of_warp(mine);
+    const u32 met = (u32)sum_of_warp(sums.finish());
+    meet<TEAM>();
+    return met;
+}
+
+// The places of a task.
+__device__ __forceinline__ Places places_of(const Arguments &g, u64 task) {
+    const u64 row = task >> 32;
+    const u32 log = task & 15, number = (u32)task >> 4;
+    const u64 first = g.places_offsets[row], all = g.places_offsets[row + 1] - first;
+    const u64 before = (u64)number << log;
+    return Places(g, row, first + before, (u32)min(1ull << log, all - before), all > 1ull << log);
 }
 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(BLOCK) few(const Arguments g) {
-    __shared__ Table tables[WARPS];
+    __shared__ Memory<32, FEW + 1> memory[WARPS];
+    const u32 lane = threadIdx.x % 32;
     const u64 step = (u64)gridDim.x * WARPS;
     for (u64 row = (u64)blockIdx.x * WARPS + threadIdx.x / 32; row < g.rows; row += step) {
         const u64 from = g.places_offsets[row], count = g.places_offsets[row + 1] - from;
-        if (count > PLACES) {
-            if (threadIdx.x % 32 == 0) g.longer[atomicAdd(g.longer_count, 1u)] = (u32)row;
-            continue;
-        }
         u32 met = 0;
-        if (count > 0) met = sum_at(g, tables[threadIdx.x / 32], row, from, (u32)count, false);
-        if (g.met != nullptr && threadIdx.x % 32 == 0) g.c_offsets[row + 1] = (Offset)met;
+        if (count > 0) {
+            const Places p(g, row, from, (u32)count, false);
+            u64 products = 0;
+            const u64 end = g.a_offsets[row + 1];
+            for (u64 at = g.a_offsets[row] + lane; at < end; at += 32)
+                products += p.nonzero(g, at).length;
+            products = sum_of_warp(products);
+            if (count > 1u << FEW || products > ALONE) {
+                u32 log = g.in_order ? FEW : MANY;
+                // Tasks have alike many products, where rows of B can be entered.
+                const u32 most = g.in_order ? IN_ORDER : TOGETHER;
+                if (g.ordered)
+                    while (log > LEAST && (products << log) / count > most) --log;
+                const u32 tasks = (u32)((count + (1u << log) - 1) >> log);
+                u64 at = 0;
+                if (lane == 0) at = atomicAdd(g.task_count, (u64)tasks);
+                at = __shfl_sync(FULL, at, 0);
+                for (u32 i = lane; i < tasks; i += 32) g.tasks[at + i] = row << 32 | i << 4 | log;
+                continue;
+            }
+            met = sum_at(g, memory[threadIdx.x / 32], p);
+        }
+        if (g.met != nullptr && lane == 0) g.c_offsets[row + 1] = (Offset)met;
     }
 }
 
 // Counts are added to what `c_offsets` has, which is zero at the start.
 extern "C" __global__ void __launch_bounds__(BLOCK) many(const Arguments g) {
-    __shared__ Table tables[WARPS];
-    const u64 own = (u64)blockIdx.y * WARPS + threadIdx.x / 32, step = (u64)gridDim.y * WARPS;
-    const u32 rows = *g.longer_count;
-    for (u32 i = blockIdx.x; i < rows; i += gridDim.x) {
-        const u64 row = g.longer[i];
-        const u64 first = g.places_offsets[row], all = g.places_offsets[row + 1] - first;
-        u32 met = 0;
-        for (u64 at = own * PLACES; at < all; at += step * PLACES) {
-            const u32 here = (u32)min((u64)PLACES, all - at);
-            met += sum_at(g, tables[threadIdx.x / 32], row, first + at, here, true);
-        }
+    __shared__ Memory<32, FEW + 1> memory[WARPS];
+    const u64 tasks = *g.task_count;
+    for (;;) {
+        u64 i = 0;
+        if (threadIdx.x % 32 == 0) i = atomicAdd(g.taken, 1ull);
+        i = __shfl_sync(FULL, i, 0);
+        if (i >= tasks) return;
+        const Places p = places_of(g, g.tasks[i]);
+        const u32 met = sum_at(g, memory[threadIdx.x / 32], p);
         if (g.met != nullptr && threadIdx.x % 32 == 0 && met > 0)
-            atomicAdd(g.c_offsets + row + 1, (Offset)met);
+            atomicAdd(g.c_offsets + p.row + 1, (Offset)met);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(SHARING) shared(const Arguments g) {
+    __shared__ Memory<SHARING, MANY + 1> memory;
+    __shared__ u64 taken;
+    const u64 tasks = *g.task_count;
+    for (;;) {
+        if (threadIdx.x == 0) taken = atomicAdd(g.taken, 1ull);
+        __syncthreads();
+        const u64 i = taken;
+        __syncthreads();
+        if (i >= tasks) return;
+        const Places p = places_of(g, g.tasks[i]);
+        const u32 met = sum_at(g, memory, p);
+        if (g.met != nullptr && threadIdx.x % 32 == 0 && met > 0)
+            atomicAdd(g.c_offsets + p.row + 1, (Offset)met);
     }
 }
 
@@ -291,7 +437,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) keep(const Arguments g) {
         u64 at = g.c_offsets[row];
         for (u64 start = g.places_offsets[row]; start < to; start += 32) {
             const bool met = start + lane < to && g.met[start + lane] != 0;
-            const u32 all = __ballot_sync(0xffffffffu, met);
+            const u32 all = __ballot_sync(FULL, met);
             if (met) {
                 const u64 place = at + __popc(all & ((1u << lane) - 1));
                 g.c_indices[place] = g.places[start + lane];

@@ -5,6 +5,8 @@
 // a bank gives one entry at most and is given one. Which entry goes where depends on the pattern
 // alone.
 #pragma once
+#include "common/search.cuh"
+#include "schedule/look_back.cuh"
 #include "spgemm/packed.cuh"
 
 namespace packing {
@@ -73,42 +75,22 @@ extern "C" __global__ void __launch_bounds__(128) bounds(const Packed p) {
     const u64 i = (u64)blockIdx.x * 128 + threadIdx.x;
     if (i >= g.rows_b * (p.tiles + 1)) return;
     const u64 k = i % g.rows_b, column = i / g.rows_b * COLUMNS;
-    Offset from = g.b_offsets[k], to = g.b_offsets[k + 1];
-    while (from < to) {
-        const Offset middle = from + (to - from) / 2;
-        if (g.b_indices[middle] < column)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    p.bounds[i] = (u32)from;
+    p.bounds[i] = (u32)lower_bound(g.b_indices, g.b_offsets[k], g.b_offsets[k + 1], column);
 }
 
 // Where rows of B are among the pairs of a tile, by a CTA, and how many chunks the tile has.
 extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
-    __shared__ u32 warps[32];
     const u64 rows = p.g.rows_b;
-    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     for (u64 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
         u32 before = 0;
         for (u64 first = 0; first < rows; first += 1024) {
             const u64 k = first + threadIdx.x, at = tile * rows + k;
             const u32 entries = k < rows ? p.bounds[at + rows] - p.bounds[at] : 0;
             const u32 pairs = entries == 0 ? 0 : max((entries + 63) / 64, AHEAD);
-            u32 scan = pairs;
-            for (u32 step = 1; step < 32; step *= 2) {
-                const u32 other = __shfl_up_sync(0xffffffffu, scan, step);
-                if (lane >= step) scan += other;
-            }
-            if (lane == 31) warps[warp] = scan;
-            __syncthreads();
-            u32 total = 0;
-            for (u32 w = 0; w < 32; ++w) {
-                if (w == warp) scan += total;
-                total += warps[w];
-            }
-            if (k < rows) p.segments[at] = (before + scan - pairs) << 6 | pairs;
-            before += total;
+            u64 total;
+            const u32 start = (u32)look_back::within<1024>(pairs, total);
+            if (k < rows) p.segments[at] = (before + start) << 6 | pairs;
+            before += (u32)total;
             __syncthreads();
         }
         if (threadIdx.x == 0) p.chunks[tile] = (before + CHUNK - 1) / CHUNK;

@@ -67,8 +67,10 @@ macro_rules! headers {
 pub(super) const HEADERS: &[(&str, &str)] = headers![
     "common/absent.cuh",
     "common/epilogue.cuh",
+    "common/search.cuh",
     "common/semiring.cuh",
     "common/types.cuh",
+    "csr/descents.cuh",
     "ptx/barrier.cuh",
     "ptx/bulk.cuh",
     "ptx/convert.cuh",

@@ -1,11 +1,11 @@
 //! C = α·op(A)·B ⊕ β·D: a finished product united with a sparse matrix. See
 //! `kernels/spgemm/add.cu`.
 
-use gustav_core::{DType, Error, Index, IndexType, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{DType, Error, Index, IndexType, Result, Scalar, SemiringKind};
 
 use super::canonical::canonical;
 use super::operands::Sparse;
-use super::plan::{SpgemmPlan, check_result, end};
+use super::plan::{SpgemmPlan, check_like_c, check_result, end};
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::scan::Scan;
@@ -151,7 +151,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         d: &DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<DeviceCsr<U, I, O>> {
-        check(&self.device, &self.problem, d)?;
+        check_like_c(&self.device, &self.problem, "D", d)?;
         let made = || Union::new(&self.device, self.problem.semiring);
         let mut union = self.union.take().map_or_else(made, Ok)?;
         let done = self.united(&mut union, (a, alpha, b), (beta, d), stream);
@@ -203,7 +203,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c: &mut DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        check(&self.device, &self.problem, d)?;
+        check_like_c(&self.device, &self.problem, "D", d)?;
         if beta == self.problem.semiring.zero() {
             return Err(Error::Argument {
                 name: "beta",
@@ -254,28 +254,4 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         union.product = keeps.then_some(product);
         end(&device, stream)
     }
-}
-
-/// `d` has the shape of C and is on `device`.
-fn check<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    problem: &Problem,
-    d: &DeviceCsr<T, I, O>,
-) -> Result<()> {
-    let (rows, cols) = (problem.output_rows(), problem.columns);
-    if (d.nrows(), d.ncols()) != (rows, cols) {
-        return Err(Error::Shape {
-            op: "spgemm",
-            expected: format!("D {rows} x {cols}"),
-            found: format!("{} x {}", d.nrows(), d.ncols()),
-        });
-    }
-    if d.device() != device {
-        return Err(Error::Argument {
-            name: "D",
-            found: "one on another device".into(),
-            expected: format!("all operands on {}", device.profile().name),
-        });
-    }
-    Ok(())
 }

@@ -1,9 +1,12 @@
 //! The SpGEMM algorithms of this backend, and what a plan asks of each.
 
+use std::ops::ControlFlow;
+
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_plan::Algorithm;
 
 use super::operands::Operands;
+use super::tiled::Progress;
 use super::{binned, dense_naive, dense_output, shared_row, vendor};
 use crate::catalog::Entry;
 use crate::spmm::unsupported;
@@ -30,6 +33,23 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         operands: &Operands,
     ) -> Result<DeviceCsr<T, I, O>>;
 
+    /// The same, part after part where the method has C in parts, `watch` being told of every one that
+    /// is done; [`ControlFlow::Break`] stops it.
+    ///
+    /// # Safety
+    /// As [`Method::execute`].
+    unsafe fn execute_watched(
+        &mut self,
+        device: &Device,
+        operands: &Operands,
+        watch: Watch<'_>,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        // SAFETY: the caller's promise.
+        let c = unsafe { self.execute(device, operands)? };
+        report(device, watch, Progress { done: 1, tiles: 1 })?;
+        Ok(c)
+    }
+
     /// Queues the values of C = scale(α, A·B) into `c`, an earlier result, on the device's own
     /// stream; neither allocates nor waits.
     ///
@@ -41,6 +61,21 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         operands: &Operands,
         c: &mut DeviceCsr<T, I, O>,
     ) -> Result<()>;
+}
+
+/// Who is told of every part of C that is done, and may stop the rest.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// Waits for the parts that are queued and tells of them; whoever stops after the last is too late.
+pub(super) fn report(device: &Device, watch: Watch<'_>, progress: Progress) -> Result<()> {
+    device.stream().synchronize()?;
+    let Progress { done, tiles: of } = progress;
+    match watch(progress) {
+        ControlFlow::Break(()) if done < of => {
+            Err(Error::Cancelled { what: "a sparse product", done, of })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A refusal to compute into a known pattern.

@@ -1,5 +1,7 @@
 //! A plan: one algorithm prepared for one pattern of A and of B.
 
+use std::ops::ControlFlow;
+
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 use gustav_plan::heuristics::cuda_spgemm;
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
@@ -8,6 +10,7 @@ use super::add::Union;
 use super::binned;
 use super::catalog::{self, Config, Method};
 use super::operands::{Operands, Sparse};
+use super::tiled::Progress;
 use crate::spmm::{bits, checks, unsupported};
 use crate::stream::Stream;
 use crate::transposed::Transposed;
@@ -155,6 +158,29 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         Ok(c)
     }
 
+    /// The same, `watch` being told after every part of C: where the workspace is bounded or memory
+    /// did not suffice, so many rows, else all of it. [`ControlFlow::Break`] stops the rest. Waits for
+    /// the parts that it tells of.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute`], and [`Error::Cancelled`] when `watch` said so: the plan and the
+    /// device stay usable, and the memory of C is free again.
+    pub fn execute_watched(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<DeviceCsr<U, I, O>> {
+        let (device, operands) = self.begin(a, alpha, b, stream)?;
+        // SAFETY: as in `execute`.
+        let c = unsafe { self.method.execute_watched(&device, &operands, watch)? };
+        self.nnz = Some(c.nnz());
+        end(&device, stream)?;
+        Ok(c)
+    }
+
     /// Computes the values of C = α·op(A)·B into `c`, a matrix that an earlier
     /// [`SpgemmPlan::execute`] of this plan returned: nothing symbolic is done and no memory is
     /// taken. Otherwise as there.
@@ -286,14 +312,35 @@ pub(super) fn check<T: Scalar, I: Index, O: Index>(
         let (expected, found) = (name(expected.0, expected.1), name(found.0, found.1));
         return Err(Error::Pattern { expected, found });
     }
-    if [a, b].iter().any(|m| *m.device() != *device) {
-        return Err(Error::Argument {
-            name: "operand",
-            found: "one on another device".into(),
-            expected: format!("all operands on {}", device.profile().name),
-        });
+    on(device, "operand", a)?;
+    on(device, "operand", b)
+}
+
+/// `what` has C's shape and is on `device`.
+pub(super) fn check_like_c<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    problem: &Problem,
+    what: &'static str,
+    m: &DeviceCsr<T, I, O>,
+) -> Result<()> {
+    problem.check_like_c(what, (m.nrows(), m.ncols()))?;
+    on(device, what, m)
+}
+
+/// `m` is on `device`.
+fn on<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    name: &'static str,
+    m: &DeviceCsr<T, I, O>,
+) -> Result<()> {
+    if m.device() == device {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::Argument {
+        name,
+        found: "one on another device".into(),
+        expected: format!("all operands on {}", device.profile().name),
+    })
 }
 
 /// The configuration, checked against the problem, and who chose it.

@@ -1,6 +1,9 @@
 //! What every product has to satisfy, on matrices larger than the battery's.
 
+use std::ops::ControlFlow;
+
 use gustav_core::{Csr, CsrView, Error, Scalar, bf16};
+use gustav_cuda::spgemm::tiled::Progress;
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr};
 use gustav_testkit::battery::matrices::random_rows;
@@ -180,6 +183,43 @@ fn a_bound_on_the_workspace_changes_nothing_but_the_time() {
             oracle::Spgemm::new(host.view(), host.view()).verify(parts.view()).expect("shapes").ok
         );
     }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_stopped_product_in_parts_leaves_plan_and_device_usable() {
+    let device = device();
+    let host = mixed(5000, 5000, 12);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let stream = device.stream();
+    for deterministic in [false, true] {
+        let problem = a.spgemm(&a).deterministic(deterministic);
+        let options = Options { workspace: Some(20_000), ..Options::default() };
+        let mut plan = SpgemmPlan::new(&a, &a, &problem, &options).expect("a plan");
+        let mut seen = Vec::new();
+        let mut stop = |p: Progress| {
+            seen.push(p);
+            if p.done == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let stopped = plan.execute_watched(&a, 1.0, &a, stream, &mut stop);
+        assert!(matches!(stopped, Err(Error::Cancelled { done: 2, .. })), "{stopped:?}");
+        assert_eq!(seen.iter().map(|p| p.done).collect::<Vec<_>>(), [1, 2]);
+        assert!(seen[0].tiles > 4, "{seen:?}");
+        let mut told = 0;
+        let mut watch = |p: Progress| {
+            told += 1;
+            assert_eq!((p.done, p.tiles), (told, seen[0].tiles));
+            ControlFlow::Continue(())
+        };
+        let c = plan.execute_watched(&a, 1.0, &a, stream, &mut watch).expect("C");
+        assert_eq!(told, seen[0].tiles);
+        let c = c.download().expect("C");
+        assert!(oracle::Spgemm::new(host.view(), host.view()).verify(c.view()).expect("shapes").ok);
+    }
+    // One part: to stop after it is too late.
+    let mut plan = SpgemmPlan::new(&a, &a, &a.spgemm(&a), &Options::default()).expect("a plan");
+    let mut stop = |_| ControlFlow::Break(());
+    assert!(plan.execute_watched(&a, 1.0, &a, stream, &mut stop).is_ok());
 }
 
 #[test]

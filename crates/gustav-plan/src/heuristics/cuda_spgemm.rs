@@ -38,7 +38,13 @@ pub fn reason(problem: &Problem, algorithm: Algorithm, products: Option<u64>) ->
         Algorithm::DenseOutput => "C is full, its full rows have a sum for every column",
         _ => "each row picks its team and accumulator",
     };
-    format!("{mean} of {} columns: {what}", problem.columns)
+    let again = match algorithm {
+        Algorithm::Binned if problem.deterministic => {
+            "; every sum is then made a second time, in the order of A's row"
+        }
+        _ => "",
+    };
+    format!("{mean} of {} columns: {what}{again}", problem.columns)
 }
 
 #[cfg(test)]
@@ -74,7 +80,10 @@ mod tests {
         let a =
             Csr::<f32>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0; 3]).expect("a matrix");
         let problem = Problem::spgemm(&a.view(), &a.view());
-        let reason = reason(&problem, Algorithm::Binned, Some(5));
-        assert!(reason.starts_with("2.5 intermediate products in a mean row of 2 columns"));
+        let told = reason(&problem, Algorithm::Binned, Some(5));
+        assert!(told.starts_with("2.5 intermediate products in a mean row of 2 columns"));
+        assert!(!told.contains("second time"));
+        let told = reason(&problem.deterministic(true), Algorithm::Binned, Some(5));
+        assert!(told.ends_with("made a second time, in the order of A's row"));
     }
 }

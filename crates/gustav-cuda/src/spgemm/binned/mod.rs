@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 
-use super::catalog::Method;
+use super::catalog::{Method, Watch, report};
 use super::dense_output::FullRows;
 use super::masked::{Places, unordered};
 use super::operands::{Operands, Sparse};
+use super::tiled::Progress;
 use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
 pub(super) use arguments::Arguments;
@@ -173,7 +174,8 @@ impl Prepared {
             });
         }
         if let Some(in_order) = &mut self.in_order {
-            in_order.prepare(device, usize::try_from(self.nnz).unwrap_or(usize::MAX))?;
+            let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
+            in_order.prepare(device, o.a.rows, nnz)?;
         }
         Ok(())
     }
@@ -208,6 +210,7 @@ impl Prepared {
         device: &Device,
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
+        mut watch: Option<Watch<'_>>,
     ) -> Result<()> {
         let full = self.full.as_ref();
         if let Some(full) = full {
@@ -215,19 +218,59 @@ impl Prepared {
             unsafe { full.pack(device.stream(), o)? };
         }
         let step = match &self.rows {
-            // SAFETY: the caller's promise; C has as many entries as the offsets say.
-            Rows::Whole(part) => return unsafe { part.fill(device, &self.kernels, full, o, c) },
+            Rows::Whole(part) => {
+                // SAFETY: the caller's promise; C has as many entries as the offsets say.
+                unsafe { part.fill(device, &self.kernels, full, o, c)? };
+                return match watch {
+                    Some(watch) => report(device, watch, Progress { done: 1, tiles: 1 }),
+                    None => Ok(()),
+                };
+            }
             Rows::Parts { step, .. } => *step,
         };
-        let mut first = 0;
-        for rows in parts(o.a.rows, step) {
+        let (mut first, tiles) = (0, parts(o.a.rows, step).count());
+        for (number, rows) in parts(o.a.rows, step).enumerate() {
             let place = c.offsets().address() + (rows.start * o.offset_type.bytes()) as u64;
             let part = self.part(device, o, rows, Some((place, first)))?;
             first += part.entries();
             // SAFETY: as above; the operands that the part was made for are these.
             unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c)? };
+            if let Some(watch) = &mut watch {
+                report(device, &mut **watch, Progress { done: number + 1, tiles })?;
+            }
         }
         Ok(())
+    }
+
+    /// Queues all of C.
+    ///
+    /// # Safety
+    /// As [`Method::execute`].
+    unsafe fn make<T: Scalar, I: Index, O: Index>(
+        &mut self,
+        device: &Device,
+        o: &Operands,
+        watch: Option<Watch<'_>>,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
+        let len = o.a.rows + 1;
+        let mut offsets = DeviceBuffer::<O>::queued(device, len, "row offsets of C on the device")?;
+        let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
+        let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
+        if let Rows::Whole(part) = &self.rows {
+            // SAFETY: the offsets of all rows lie in the part's workspace.
+            let own = unsafe { DeviceBuffer::<O>::borrowed(device, part.offsets(), len) };
+            offsets.copy_from(&own, device.stream())?;
+        }
+        // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
+        unsafe {
+            let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
+            self.fill(device, o, &mut c, watch)?;
+            if self.in_order.is_some() {
+                self.refill(device, o, &mut c)?;
+            }
+            Ok(c)
+        }
     }
 }
 
@@ -253,25 +296,18 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     }
 
     unsafe fn execute(&mut self, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {
-        let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
-        let len = o.a.rows + 1;
-        let mut offsets = DeviceBuffer::<O>::queued(device, len, "row offsets of C on the device")?;
-        let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
-        let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-        if let Rows::Whole(part) = &self.rows {
-            // SAFETY: the offsets of all rows lie in the part's workspace.
-            let own = unsafe { DeviceBuffer::<O>::borrowed(device, part.offsets(), len) };
-            offsets.copy_from(&own, device.stream())?;
-        }
-        // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
-        unsafe {
-            let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
-            self.fill(device, o, &mut c)?;
-            if self.in_order.is_some() {
-                self.refill(device, o, &mut c)?;
-            }
-            Ok(c)
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.make(device, o, None) }
+    }
+
+    unsafe fn execute_watched(
+        &mut self,
+        device: &Device,
+        o: &Operands,
+        watch: Watch<'_>,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.make(device, o, Some(watch)) }
     }
 
     unsafe fn refill(
@@ -284,7 +320,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
             // SAFETY: the caller's promise; the rows of B and of C increase.
             Some(in_order) => unsafe { in_order.fill(device.stream(), o, c, true) },
             // SAFETY: the caller's promise.
-            None => unsafe { self.fill(device, o, c) },
+            None => unsafe { self.fill(device, o, c, None) },
         }
     }
 }

@@ -1,186 +1,23 @@
 //! `masked`: the entries of C = α·op(A)·B at the places of a given pattern, summed in A's order. See
 //! `kernels/spgemm/masked.cu`.
 
-use gustav_core::{
-    DType, Error, Index, IndexType, Operation, Problem, Result, Scalar, SemiringKind,
-};
+mod kernels;
 
+use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
+
+pub(super) use self::kernels::Places;
+#[cfg(test)]
+pub(crate) use self::kernels::{Types, request};
+
+use self::kernels::of;
 use super::canonical::{canonical, increases};
 use super::operands::Operands;
-use super::plan::{begin, check, check_result, end};
-use crate::jit::Request;
-use crate::kernel::Kernel;
+use super::plan::{begin, check, check_like_c, check_result, end};
 use crate::scan::Scan;
 use crate::spmm::unsupported;
 use crate::stream::Stream;
 use crate::transposed::Transposed;
-use crate::{Device, DeviceBuffer, DeviceCsr, source};
-
-// Threads of a CTA, and places of a row that one warp takes, as in the kernels.
-const BLOCK: u32 = 128;
-const FEW: usize = 256;
-// CTAs for every multiprocessor, before they take more rows each.
-const CTAS: u64 = 32;
-// CTAs that share a longer row, and longer rows for every multiprocessor that are under way.
-const SHARING: u64 = 64;
-const LONGER: u64 = 2;
-
-/// What the kernels are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Types {
-    pub dtype: DType,
-    /// Of the values of C.
-    pub out: DType,
-    pub index: IndexType,
-    pub offset: IndexType,
-    pub semiring: SemiringKind,
-}
-
-/// The source with its parameters.
-pub(crate) fn request(types: Types) -> Request {
-    Request::new("spgemm/masked.cu", include_str!("../../kernels/spgemm/masked.cu"))
-        .with("INDEX", types.index)
-        .with("OFFSET", types.offset)
-        .with("VALUE", types.dtype)
-        .with("OUT", types.out)
-        .with("SEMIRING", source::semiring(types.semiring))
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Arguments {
-    a_offsets: u64,
-    a_indices: u64,
-    a_values: u64,
-    b_offsets: u64,
-    b_indices: u64,
-    b_values: u64,
-    places_offsets: u64,
-    places: u64,
-    values: u64,
-    met: u64,
-    c_offsets: u64,
-    c_indices: u64,
-    c_values: u64,
-    rows: u64,
-    alpha: u64,
-    longer: u64,
-    longer_count: u64,
-    ordered: u32,
-}
-
-/// The kernels.
-pub(super) struct Places {
-    few: Kernel,
-    many: Kernel,
-    keep: Kernel,
-    multiprocessors: u64,
-    /// How many rows have more places than a warp takes, and these rows.
-    longer: DeviceBuffer<u32>,
-}
-
-impl Places {
-    /// Compiled for the types of `problem`.
-    pub(super) fn new(device: &Device, problem: &Problem) -> Result<Self> {
-        let module = device.module(&request(Types {
-            dtype: problem.dtype,
-            out: problem.output,
-            index: problem.index_type,
-            offset: problem.offset_type,
-            semiring: problem.semiring,
-        }))?;
-        Ok(Places {
-            few: module.kernel(c"few")?,
-            many: module.kernel(c"many")?,
-            keep: module.kernel(c"keep")?,
-            multiprocessors: device.profile().multiprocessors as u64,
-            longer: DeviceBuffer::queued(device, 0, "")?,
-        })
-    }
-
-    /// Makes room for a pattern of up to `count` places.
-    pub(super) fn prepare(&mut self, device: &Device, count: usize) -> Result<()> {
-        let what = "rows of many places";
-        self.longer = DeviceBuffer::queued(device, 1 + count / (FEW + 1), what)?;
-        Ok(())
-    }
-
-    /// Bytes on the device.
-    pub(super) fn bytes(&self) -> usize {
-        self.longer.bytes()
-    }
-
-    /// Queues the values at all places of `c`, whose rows increase: every sum in A's order where those
-    /// of B do, which `ordered` says.
-    ///
-    /// # Safety
-    /// The operands and `c` are valid until the stream has done the work, and of one product with not
-    /// more places than were prepared for.
-    pub(super) unsafe fn fill<T: Scalar, I: Index, O: Index>(
-        &self,
-        stream: &Stream,
-        o: &Operands,
-        c: &DeviceCsr<T, I, O>,
-        ordered: bool,
-    ) -> Result<()> {
-        let arguments = Arguments {
-            values: c.values().address(),
-            ordered: u32::from(ordered),
-            ..of(o, c.offsets(), c.indices())
-        };
-        // SAFETY: the caller's promise; the values are as many as the places.
-        unsafe { self.sum(stream, &arguments) }
-    }
-
-    /// Queues the sums at all places. Where places are counted, `c_offsets` begins with zeros.
-    ///
-    /// # Safety
-    /// What the arguments name is valid until the stream has done the work, and there are not more
-    /// places than were prepared for.
-    unsafe fn sum(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
-        let (longer_count, longer) = (self.longer.address(), self.longer.address() + 4);
-        let arguments = Arguments { longer_count, longer, ..*arguments };
-        // SAFETY: the word is the first of the buffer, which has room for as many rows as can have
-        // more places than a warp takes; `Arguments` is the kernels' parameter.
-        unsafe {
-            DeviceBuffer::<u32>::borrowed(self.longer.device(), longer_count, 1).fill(0, stream)?;
-            self.few.launch(stream, self.grid(arguments.rows), BLOCK, &arguments)?;
-            let rows =
-                (self.longer.len() as u64).saturating_sub(1).min(LONGER * self.multiprocessors);
-            self.many.launch(stream, (rows, SHARING), BLOCK, &arguments)
-        }
-    }
-
-    /// Queues moving the places that were met to C.
-    ///
-    /// # Safety
-    /// As [`Places::sum`].
-    unsafe fn keep(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
-        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
-        unsafe { self.keep.launch(stream, self.grid(arguments.rows), BLOCK, arguments) }
-    }
-
-    fn grid(&self, rows: u64) -> (u64, u64) {
-        (rows.div_ceil(u64::from(BLOCK / 32)).min(CTAS * self.multiprocessors), 1)
-    }
-}
-
-/// The operands, and the places of a pattern.
-fn of<I, O>(o: &Operands, offsets: &DeviceBuffer<O>, places: &DeviceBuffer<I>) -> Arguments {
-    Arguments {
-        a_offsets: o.a.offsets,
-        a_indices: o.a.indices,
-        a_values: o.a.values,
-        b_offsets: o.b.offsets,
-        b_indices: o.b.indices,
-        b_values: o.b.values,
-        places_offsets: offsets.address(),
-        places: places.address(),
-        rows: o.a.rows as u64,
-        alpha: o.alpha,
-        ..Arguments::default()
-    }
-}
+use crate::{Device, DeviceBuffer, DeviceCsr};
 
 /// Any product of two sparse matrices whose rows and columns are counted in 32 bits.
 ///
@@ -202,7 +39,7 @@ pub fn supports(problem: &Problem) -> Result<()> {
 /// product's entries those at the places where the mask has one. A place that no product meets has no
 /// entry in C. Rows come out sorted.
 ///
-/// Every sum is in A's order, the same in every run, unless columns of a row of B do not increase.
+/// Where [`Problem::deterministic`] asks for it, every sum is in A's order, the same in every run.
 pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
     device: Device,
     problem: Problem,
@@ -253,7 +90,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
         supports(problem)?;
-        check_mask(&device, problem, mask)?;
+        check_like_c(&device, problem, "a mask", mask)?;
         let ordered = increases(b)?;
         if problem.deterministic && !ordered {
             return Err(unordered(problem, "masked on CUDA"));
@@ -269,7 +106,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         a.indices().join()?;
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
         let mut kernels = Places::new(&device, problem)?;
-        kernels.prepare(&device, mask.nnz())?;
+        kernels.prepare(&device, mask.nrows(), mask.nnz())?;
         Ok(MaskedPlan {
             kernels,
             scan: Scan::new(&device, O::TYPE)?,
@@ -311,20 +148,16 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         let mut offsets =
             DeviceBuffer::<O>::queued(device, rows + 1, "row offsets of C on the device")?;
         offsets.fill(0, device.stream())?;
-        let arguments = Arguments {
-            values: sums.address(),
-            met: met.address(),
-            c_offsets: offsets.address(),
-            ordered: u32::from(self.ordered),
-            ..of(&o, &self.offsets, &self.places)
-        };
+        let mut arguments = of(&o, &self.offsets, &self.places);
+        arguments.ordered = u32::from(self.ordered);
+        (arguments.values, arguments.met) = (sums.address(), met.address());
+        arguments.c_offsets = offsets.address();
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
         unsafe { self.kernels.sum(device.stream(), &arguments)? };
         let nnz = self.scan.sum(device, &offsets)?;
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
         let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-        let (c_indices, c_values) = (indices.address(), values.address());
-        let arguments = Arguments { c_indices, c_values, ..arguments };
+        (arguments.c_indices, arguments.c_values) = (indices.address(), values.address());
         // SAFETY: as above; C has as many entries as places were met.
         let c = unsafe {
             self.kernels.keep(device.stream(), &arguments)?;
@@ -370,30 +203,6 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
     ) -> Result<Operands> {
         begin(&self.device, &self.problem, self.transposed.as_ref(), (a, alpha, b), stream)
     }
-}
-
-/// `mask` has the shape of C and is on `device`.
-fn check_mask<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    problem: &Problem,
-    mask: &DeviceCsr<T, I, O>,
-) -> Result<()> {
-    let (rows, cols) = (problem.output_rows(), problem.columns);
-    if (mask.nrows(), mask.ncols()) != (rows, cols) {
-        return Err(Error::Shape {
-            op: "spgemm",
-            expected: format!("a mask of {rows} x {cols}"),
-            found: format!("{} x {}", mask.nrows(), mask.ncols()),
-        });
-    }
-    if mask.device() != device {
-        return Err(Error::Argument {
-            name: "mask",
-            found: "one on another device".into(),
-            expected: format!("all operands on {}", device.profile().name),
-        });
-    }
-    Ok(())
 }
 
 /// A refusal to promise an order of summation for rows of B that do not increase.
