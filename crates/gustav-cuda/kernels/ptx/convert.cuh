@@ -9,6 +9,22 @@ __device__ __forceinline__ float widen_f16(unsigned short bits) {
     return value;
 }
 
+// The lower and the upper of two neighbours in a word.
+__device__ __forceinline__ float widen_f16_lower(unsigned word) {
+    float value;
+    asm("{ .reg .b16 lower, upper; mov.b32 {lower, upper}, %1; cvt.f32.f16 %0, lower; }"
+        : "=f"(value)
+        : "r"(word));
+    return value;
+}
+__device__ __forceinline__ float widen_f16_upper(unsigned word) {
+    float value;
+    asm("{ .reg .b16 lower, upper; mov.b32 {lower, upper}, %1; cvt.f32.f16 %0, upper; }"
+        : "=f"(value)
+        : "r"(word));
+    return value;
+}
+
 __device__ __forceinline__ unsigned short narrow_f16(float value) {
     unsigned short bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));

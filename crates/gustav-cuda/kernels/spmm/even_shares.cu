@@ -96,8 +96,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
     for (bool done = false; !done; position += CHUNK) {
         const Position last = bound();
         Chunk chunk = next;
-        chunk.from = position < entry ? (int)(entry - position) : 0;
-        chunk.to = last <= position ? 0 : last - position < CHUNK ? (int)(last - position) : CHUNK;
+        chunk.bound(entry, last, position);
         if (position + CHUNK < last) next = load_chunk(args, entry, last, position + CHUNK);
         Rows b_rows;
         load_rows(args, b, span, chunk, b_rows);

@@ -78,7 +78,8 @@ __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b,
     Chunk next;
     if (position < last) next = load_chunk(args, first, last, position);
     while (position < last) {
-        const Chunk chunk = next;
+        Chunk chunk = next;
+        chunk.bound(first, last, position);
         position += STEP;
         if (position < last) next = load_chunk(args, first, last, position);
         Rows rows;

@@ -29,6 +29,17 @@ __device__ __forceinline__ f32 widen_at(const Pack<bf16, N> &pack, int i) {
     }
 }
 
+template <int N>
+__device__ __forceinline__ f32 widen_at(const Pack<f16, N> &pack, int i) {
+    if constexpr (N % 2 != 0) {
+        return widen(pack.at[i]);
+    } else {
+        u32 word;
+        memcpy(&word, &pack.at[i & ~1], 4);
+        return i % 2 == 0 ? ptx::widen_f16_lower(word) : ptx::widen_f16_upper(word);
+    }
+}
+
 template <class T, int N>
 __device__ __forceinline__ Pack<T, N> load(const T *from) {
     constexpr int bytes = sizeof(T) * N;
