@@ -88,6 +88,10 @@ class Dense:
     def poison(self):
         self.c.fill(np.nan)
 
+    def take(self, values):
+        """Another B in the place of the last."""
+        self.b[:] = values
+
     def before(self):
         """Untimed work before every execution."""
 
@@ -266,6 +270,8 @@ def view(pointer, count, dtype):
 class GraphBlas:
     """The C interface through cffi: a call costs about what one from C does."""
 
+    semirings = ("plus-times", "min-plus")
+
     def __init__(self):
         import suitesparse_graphblas as package
 
@@ -314,20 +320,24 @@ class GraphBlas:
             return GraphBlasSpgemm(self, a, b, order)
         return GraphBlasDense(self, operation, a, pool, columns)
 
+    def over_min_plus(self, a, pool, columns):
+        return GraphBlasDense(self, "spmm", a, pool, columns, ("MIN", "MIN_PLUS", np.inf))
+
 
 class GraphBlasDense(Dense):
     """`C += A*B` into a full C: the form in which the library multiplies into dense memory."""
 
-    def __init__(self, grb, operation, a, pool, columns):
+    def __init__(self, grb, operation, a, pool, columns, ring=("PLUS", "PLUS_TIMES", 0)):
         super().__init__(a, pool, columns)
         self.grb, self.dtype, self.vector = grb, a.dtype, operation == "spmv"
         self.a = grb.csr(a)
         self.hb, self.hc = self.full(a.cols, self.b), self.full(a.rows, self.c)
-        plus = grb.named("GrB_PLUS_{}", a.dtype)
-        ring = grb.named("GrB_PLUS_TIMES_SEMIRING_{}", a.dtype)
+        add, ring, self.zero = ring
+        add = grb.named("GrB_" + add + "_{}", a.dtype)
+        ring = grb.named("GrB_" + ring + "_SEMIRING_{}", a.dtype)
         null = grb.ffi.NULL
         self.call = grb.lib.GrB_mxv if self.vector else grb.lib.GrB_mxm
-        self.args = (self.hc[0], null, plus, ring, self.a[0], self.hb[0], null)
+        self.args = (self.hc[0], null, add, ring, self.a[0], self.hb[0], null)
         grb.check(self.call(*self.args), "GrB product")
 
     def full(self, rows, values):
@@ -351,24 +361,30 @@ class GraphBlasDense(Dense):
         pack = lib.GxB_Vector_pack_Full if self.vector else lib.GxB_Matrix_pack_FullR
         self.grb.check(pack(handle[0], block, size, False, null), "GxB_pack_Full")
 
-    def opened(self, work):
-        """`work(array)` over the values of C while they are outside the library."""
+    def opened(self, handle, work):
+        """`work(array)` over the values of B or C while they are outside the library."""
         lib, ffi = self.grb.lib, self.grb.ffi
         block, size, iso = ffi.new("void **"), ffi.new("GrB_Index *"), ffi.new("bool *")
         unpack = lib.GxB_Vector_unpack_Full if self.vector else lib.GxB_Matrix_unpack_FullR
-        self.grb.check(unpack(self.hc[0], block, size, iso, ffi.NULL), "GxB_unpack_Full")
-        count = self.shape[0] * self.shape[1]
+        self.grb.check(unpack(handle[0], block, size, iso, ffi.NULL), "GxB_unpack_Full")
+        count = len(self.b) if handle is self.hb else self.shape[0] * self.shape[1]
         array = np.frombuffer(ffi.buffer(block[0], size[0]), self.dtype, 1 if iso[0] else count)
         out = work(np.broadcast_to(array, count) if iso[0] else array)
-        self.pack(self.hc, block, size[0])
+        self.pack(handle, block, size[0])
         return out
 
+    def take(self, values):
+        def fill(b):
+            b[:] = values
+
+        self.opened(self.hb, fill)
+
     def poison(self):
-        # The library adds into C, so C starts from zero in place of NaN.
-        self.opened(lambda c: c.fill(0))
+        # The library adds into C, so C starts from the semiring's zero in place of NaN.
+        self.opened(self.hc, lambda c: c.fill(self.zero))
 
     def result(self):
-        return self.opened(lambda c: c.copy()).reshape(self.shape)
+        return self.opened(self.hc, lambda c: c.copy()).reshape(self.shape)
 
     def release(self):
         lib = self.grb.lib
@@ -571,7 +587,15 @@ class Session:
         self.release(message)
         a, b = (self.matrices.get(message.get(k)) for k in ("a", "b"))
         columns, order = message.get("columns", 1), message.get("sorted", False)
-        ready = lambda a, b, pool: self.peer.prepare(message["operation"], a, b, pool, columns, order)
+        semiring = message.get("semiring", "plus-times")
+        if semiring not in getattr(self.peer, "semirings", ("plus-times",)):
+            raise RuntimeError(f"it has no products over {semiring}")
+
+        def ready(a, b, pool):
+            if semiring == "min-plus":
+                return self.peer.over_min_plus(a, pool, columns)
+            return self.peer.prepare(message["operation"], a, b, pool, columns, order)
+
         copy = message.get("copy", False)
         if copy:
             # The same on a copy of the operands, to wake threads and code with other memory.
@@ -590,6 +614,15 @@ class Session:
         times = [self.case.execute() for _ in range(message["repeats"])]
         time.sleep(SETTLE_S)
         return {"ms": [max(t - self.overhead, 1e-6) for t in times]}
+
+    def multiply(self, message):
+        """The product with another B, whole: for programs, whose operands change."""
+        self.case.take(load(message["b"], self.pool.dtype))
+        self.case.poison()
+        taken = self.case.execute()
+        self.case.result().tofile(message["c"])
+        time.sleep(SETTLE_S)
+        return {"ms": max(taken - self.overhead, 1e-6)}
 
     def result(self, message):
         """One more execution, from a poisoned C, and its rows in files."""

@@ -4,7 +4,6 @@
 
 use std::cell::RefCell;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use gustav_core::buffer::available_memory;
 use gustav_core::{Buffer, Csr, Result, Scalar};
@@ -18,7 +17,8 @@ use crate::timing::{Runner, Timing};
 const UNKNOWN: usize = 64 << 20;
 // Operands of so many times its size do not stay in a cache: their one figure is cold.
 const CACHES: u64 = 4;
-const LINE: usize = 64;
+// Bytes written in one go: larger pieces might be written past the caches.
+const PIECE: usize = 1 << 20;
 
 /// A block of the last-level cache's size, which is written to empty the caches.
 pub(crate) struct Sweep<'t> {
@@ -37,34 +37,35 @@ impl<'t> Sweep<'t> {
         Ok(Sweep { threads, block })
     }
 
-    /// Writes every line of the block, a part of it on each core that multiplies, so that their own
-    /// caches are emptied too.
+    /// Writes the block, a part of it on each core that multiplies, so that their own caches are
+    /// emptied too.
     fn run(&self) {
         let _pinned = Pinned::to_first_core();
-        let parts = self.threads.count();
         let mut block = self.block.borrow_mut();
-        let block = as_atomic(&mut block);
-        let part = block.len() / parts;
+        let value = block[0].wrapping_add(1);
+        let parts = self.threads.count();
+        let pieces = block.len().div_ceil(PIECE);
+        let (target, bytes) = (block.as_mut_ptr() as usize, block.len());
         self.threads.each(parts, |k| {
-            for line in block[k * part..(k + 1) * part].iter().step_by(LINE) {
-                line.store(line.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            for first in (k * pieces / parts..(k + 1) * pieces / parts).map(|p| p * PIECE) {
+                // SAFETY: the pieces are disjoint and within the block, which nothing else touches
+                // until `each` returns.
+                let piece = unsafe {
+                    let start = (target as *mut u8).add(first);
+                    std::slice::from_raw_parts_mut(start, PIECE.min(bytes - first))
+                };
+                black_box(piece).fill(value);
             }
         });
-        black_box(block);
     }
 
     /// Whether `task`, whose sparse product has at most `result` bytes, is measured with cold caches
     /// too: the operands could stay in a cache, and `engines` of them hold two sets in memory.
     pub fn is_for<T: Scalar>(&self, task: &Task<'_, T>, result: u64, engines: usize) -> bool {
         let bytes = operands(task) + result;
-        let fits = |free: u64| 4 * engines as u64 * bytes <= free;
+        let fits = |free: u64| (4 * engines as u64).saturating_mul(bytes) <= free;
         bytes < CACHES * self.block.borrow().len() as u64 && available_memory().is_none_or(fits)
     }
-}
-
-fn as_atomic(block: &mut [u8]) -> &[AtomicU8] {
-    // SAFETY: an `AtomicU8` is laid out as a `u8`, and the borrow is the only one.
-    unsafe { &*(std::ptr::from_mut(block) as *const [AtomicU8]) }
 }
 
 /// Bytes of A, B and a dense C.
@@ -125,5 +126,51 @@ impl<T: Scalar> Runner for Cold<'_, '_, '_, T> {
             self.engine.cold_ms()
         };
         (0..repeats).map(once).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gustav_core::Operation;
+
+    #[test]
+    fn the_whole_block_is_written_every_time() {
+        let threads = Threads::new(2, false).unwrap();
+        let sweep = Sweep::new(&threads, 3 * PIECE + 17).unwrap();
+        for value in [1, 2] {
+            sweep.run();
+            assert!(sweep.block.borrow().iter().all(|b| *b == value));
+        }
+        assert_eq!(Sweep::new(&threads, 0).unwrap().block.borrow().len(), UNKNOWN);
+    }
+
+    #[test]
+    fn small_operands_have_cold_figures_and_copies_of_their_own() {
+        let a = Csr::<f32>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0; 3]).unwrap();
+        let pool = [3f32; 4];
+        let task = Task {
+            operation: Operation::Spmm,
+            a: a.view(),
+            b: None,
+            columns: 2,
+            sorted: false,
+            layouts: crate::Layouts::RowMajor,
+            pool: &pool,
+        };
+        let threads = Threads::new(1, false).unwrap();
+        let sweep = Sweep::new(&threads, PIECE).unwrap();
+        assert!(sweep.is_for(&task, 0, 3));
+        assert!(!sweep.is_for(&task, CACHES * PIECE as u64, 3));
+        assert!(!sweep.is_for(&task, 0, usize::MAX / 1000));
+        let copies = Copies::new(&task, false).unwrap();
+        let copy = copies.task(&task);
+        assert_eq!((copy.a.values(), copy.pool), (task.a.values(), task.pool));
+        assert!(copy.a.values().as_ptr() != task.a.values().as_ptr());
+        assert!(copy.pool.as_ptr() != task.pool.as_ptr());
+        let square = Task { operation: Operation::Spgemm, b: Some(a.view()), ..task };
+        let copies = Copies::new(&square, true).unwrap();
+        let copy = copies.task(&square);
+        assert_eq!(copy.b.unwrap().values().as_ptr(), copy.a.values().as_ptr());
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use gustav_core::{CsrView, Result, Scalar};
 
+use crate::BenchArgs;
 use crate::engine::{Engine, Matrix, PeerEngine, PeerProcess, Task};
 use crate::timing::Runner;
 
@@ -54,6 +55,24 @@ impl<'a> Peers<'a> {
         processes.chain(self.crates.iter().cloned()).collect()
     }
 
+    /// Names of those in processes of their own.
+    pub fn process_names(&self) -> Vec<String> {
+        self.processes.iter().map(|p| p.name().to_owned()).collect()
+    }
+
+    /// Those in processes of their own; one that has died is started again first.
+    ///
+    /// # Errors
+    /// When it cannot be had any more.
+    pub fn running(&mut self) -> Result<impl Iterator<Item = &mut PeerProcess>> {
+        for process in &mut self.processes {
+            if process.gone() {
+                *process = self.launch.start(process.name())?;
+            }
+        }
+        Ok(self.processes.iter_mut())
+    }
+
     /// How many processes hold operands of their own.
     pub fn processes(&self) -> usize {
         self.processes.len()
@@ -67,10 +86,7 @@ impl<'a> Peers<'a> {
         b: Option<CsrView<'_, T>>,
         pool: &[T],
     ) -> Result<()> {
-        for process in &mut self.processes {
-            if process.gone() {
-                *process = self.launch.start(process.name())?;
-            }
+        for process in self.running()? {
             // What fails here fails again, with the same words, when a case is prepared.
             let given = process.forget().and_then(|()| process.matrix(Matrix::A, a));
             let given = given.and_then(|()| b.map_or(Ok(()), |b| process.matrix(Matrix::B, b)));
@@ -108,7 +124,14 @@ impl<'a> Peers<'a> {
     }
 }
 
-impl Launch<'_> {
+impl<'a> Launch<'a> {
+    /// As `args` asks for it; arrays pass through `folder`.
+    pub fn new(args: &BenchArgs, threads: usize, folder: &'a Path) -> Self {
+        let python = args.python.clone().or_else(|| std::env::var("GUSTAV_PYTHON").ok());
+        let python = python.unwrap_or_else(|| "python3".into());
+        Launch { python, script: None, threads, folder }
+    }
+
     fn start(&self, name: &str) -> Result<PeerProcess> {
         PeerProcess::start(name, &self.python, self.script, self.threads, self.folder)
     }

@@ -50,13 +50,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         action: "make a folder in",
         source,
     })?;
-    let python = args.python.clone().or_else(|| std::env::var("GUSTAV_PYTHON").ok());
-    let launch = Launch {
-        python: python.unwrap_or_else(|| "python3".into()),
-        script: None,
-        threads: threads.count(),
-        folder: folder.path(),
-    };
+    let launch = Launch::new(args, threads.count(), folder.path());
     let (workloads, mut notes) = listing::list(&suite)?;
     let mut records = RecordFile::open(&args.record)?;
     let mut asked = suite.peers();
@@ -229,6 +223,8 @@ impl Session<'_> {
                 };
                 let ours = typed.ours.iter().map(|a| skip("gustav".into(), a));
                 let mut peers = self.peers.names();
+                let there = self.gpu.iter().flat_map(|gpu| gpu.peers(typed.operation));
+                peers.extend(there.map(str::to_owned));
                 peers.retain(|peer| typed.peers.contains(peer));
                 keep(ours.chain(peers.into_iter().map(|p| skip(p, "default"))).collect())?;
                 continue;

@@ -134,7 +134,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
         }
     }
     for solve in suite.programs.iter().filter(|s| args.only.matches(&s.case())) {
-        let engines = solve.engines(suite.device.as_deref());
+        let engines = solve.engines(suite.device.as_deref(), suite.engines.peers.clone());
         (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
         match record::holds(&held, &solve.asked(threads, args.seed, gpu), &engines) {
             true => all.held += 1,

@@ -12,6 +12,7 @@ mod program;
 #[path = "../../../gustav/examples/applications/shortest_paths.rs"]
 mod shortest_paths;
 
+mod child;
 mod runner;
 mod summary;
 
@@ -23,6 +24,7 @@ use gustav_io::generate::Generator;
 
 use crate::cuda::Started;
 use crate::measure::compare;
+use crate::peers::{Launch, Peers};
 use crate::record::Held;
 use crate::timing::{Runner, interleave};
 use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
@@ -63,11 +65,12 @@ impl Solve {
         Held { case: self.case(), shape: None, threads, seed, gpu }
     }
 
-    /// Engines that take turns on `device`, as records name them.
-    pub(crate) fn engines(&self, device: Option<&str>) -> Vec<String> {
-        let vendor = device.is_some() && self.program().is_ok_and(|p| p.vendor);
+    /// Engines that take turns on `device`, as records name them; `peers` are in processes of their
+    /// own.
+    pub(crate) fn engines(&self, device: Option<&str>, peers: Vec<String>) -> Vec<String> {
+        let vendor = device.is_some() && self.program().is_ok_and(Program::vendor);
         let names = ["gustav:auto"].into_iter().chain(vendor.then_some("vendor")).chain(["loop"]);
-        names.map(str::to_owned).collect()
+        names.map(str::to_owned).chain(peers).collect()
     }
 
     fn program(&self) -> Result<&'static Program> {
@@ -93,19 +96,29 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
         Some(count) => device.with_threads(count)?,
         None => device,
     };
+    let folder = tempfile::tempdir().map_err(|source| Error::Io {
+        path: std::env::temp_dir(),
+        action: "make a folder in",
+        source,
+    })?;
+    let threads = device.threads().count();
+    let launch = Launch::new(args, threads, folder.path());
+    let (mut peers, notes) = Peers::start(&suite.engines.peers, launch);
+    outcome.notes = notes;
     let end = args.end();
     let own = suite.programs.iter().enumerate();
     let own = own.filter(|(k, _)| args.part.is_none_or(|part| part.holds(*k)));
     for (_, solve) in own.filter(|(_, solve)| args.only.matches(&solve.case())) {
         let name = gpu.as_ref().map(|g| g.about.name.as_str());
-        let asked = solve.asked(device.threads().count(), args.seed, name);
-        if records.holds(&asked, &solve.engines(suite.device.as_deref())) {
+        let asked = solve.asked(threads, args.seed, name);
+        let engines = solve.engines(suite.device.as_deref(), peers.process_names());
+        if records.holds(&asked, &engines) {
             outcome.resumed += 1;
         } else if !end.is_due() {
             outcome.left += 1;
         } else {
             let gpu = gpu.as_ref().map(|g| g.about.clone());
-            let done = measured(args, suite, solve, &device, gpu)?;
+            let done = measured(args, suite, solve, &device, gpu, &mut peers)?;
             outcome.measured += 1;
             outcome.wrong += done.iter().filter(|r| r.status == Status::Wrong).count();
             outcome.failed += done.iter().filter(|r| r.status == Status::Failed).count();
@@ -122,6 +135,7 @@ fn measured(
     solve: &Solve,
     device: &Device,
     gpu: Option<crate::Gpu>,
+    peers: &mut Peers<'_>,
 ) -> Result<Vec<Record>> {
     let program = solve.program()?;
     let pattern: Csr<f32> = solve.generate.parse::<Generator>()?.build(args.seed)?;
@@ -138,17 +152,20 @@ fn measured(
         group,
         ..Record::blank(solve.case()).on(kind, &a.view())
     };
-    let vendor = (device.is_cuda() && program.vendor).then_some(Some(Rival::Vendor));
+    let vendor = (device.is_cuda() && program.vendor()).then_some(Some(Rival::Vendor));
     let rivals = [None].into_iter().chain(vendor).chain([Some(Rival::Loop)]);
     let mut solvers: Vec<_> =
         rivals.map(|rival| Solver::new(program, &a, columns, device, rival)).collect();
+    let own = solvers.len();
+    let others = peers.running()?.map(|process| Solver::peer(program, &a, columns, process));
+    solvers.extend(others);
     let samples = {
         let mut runners: Vec<&mut dyn Runner> =
             solvers.iter_mut().map(|s| s as &mut dyn Runner).collect();
         interleave(&mut runners, &suite.timing, false)
     };
     // The plain loop is what the others are checked against.
-    let reference = solvers.last().and_then(|s| s.solution.as_ref());
+    let reference = solvers[own - 1].solution.as_ref();
     let mut done = Vec::new();
     for (solver, samples) in solvers.iter().zip(samples) {
         let mut record = solver.describe(&blank);
@@ -169,10 +186,12 @@ fn measured(
                     record.message = Some(format!("differs from the plain loop by {difference:e}"));
                 }
             }
-            (samples, _) => {
+            (Err(e), _) => {
                 record.status = Status::Failed;
-                record.message = samples.err().map(|e| e.to_string());
+                record.message = Some(e.to_string());
             }
+            // An engine that was not ready has said why.
+            (Ok(_), None) => {}
         }
         done.push(record);
     }

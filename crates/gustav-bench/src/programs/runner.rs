@@ -1,24 +1,32 @@
 //! One engine solving a program again and again.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use gustav::Device;
-use gustav_core::{Csr, Dense, Result};
+use gustav_core::{Csr, Dense, Error, Result};
 
+use super::child::Child;
 use super::engine::{Engine, Rival};
 use super::program::Program;
-use crate::Record;
+use crate::engine::PeerProcess;
 use crate::timing::{Runner, quantile};
+use crate::{Record, Status};
 
 /// A program with one engine.
 pub(super) struct Solver<'a> {
     program: &'static Program,
     a: &'a Csr<f32>,
     columns: usize,
-    rival: Option<Rival>,
-    engine: Result<Box<dyn Engine>, Option<gustav_core::Error>>,
+    // As records name it.
+    name: (String, &'static str),
+    versions: BTreeMap<String, String>,
+    engine: Result<Box<dyn Engine + 'a>, Refusal>,
     plan_ms: f64,
+    // Time that is no part of the program, of engines in processes of their own.
+    beside: Rc<Cell<Duration>>,
     /// The last solution.
     pub solution: Option<Dense<f32>>,
     // Products of a solution, and milliseconds in the products of every solution.
@@ -26,8 +34,14 @@ pub(super) struct Solver<'a> {
     spent: Vec<f64>,
 }
 
+/// Why an engine solves nothing.
+struct Refusal {
+    status: Status,
+    words: String,
+}
+
 impl<'a> Solver<'a> {
-    /// Plans; an engine that fails says why when it is run.
+    /// Plans; an engine that fails says why in its record.
     pub fn new(
         program: &'static Program,
         a: &'a Csr<f32>,
@@ -36,25 +50,80 @@ impl<'a> Solver<'a> {
         rival: Option<Rival>,
     ) -> Self {
         let start = Instant::now();
-        let engine = (program.engine)(device, a, columns, rival).map_err(Some);
+        let engine = (program.engine)(device, a, columns, rival);
         let plan_ms = start.elapsed().as_secs_f64() * 1e3;
-        let (solution, products, spent) = (None, 0, Vec::new());
-        Solver { program, a, columns, rival, engine, plan_ms, solution, products, spent }
-    }
-
-    /// `blank` with what is known of this engine.
-    pub fn describe(&self, blank: &Record) -> Record {
-        let (engine, algorithm) = match self.rival {
+        let refused = |e: Error| Refusal { status: Status::Failed, words: e.to_string() };
+        let name = match rival {
             None => ("gustav", "auto"),
             Some(Rival::Vendor) => ("vendor", "default"),
             Some(Rival::Loop) => ("loop", "default"),
         };
+        let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
+        let engine = engine.map(|engine| engine as Box<dyn Engine + 'a>).map_err(refused);
+        Solver {
+            program,
+            a,
+            columns,
+            name: (name.0.into(), name.1),
+            versions,
+            engine,
+            plan_ms,
+            beside: Rc::default(),
+            solution: None,
+            products: 0,
+            spent: Vec::new(),
+        }
+    }
+
+    /// A peer process that multiplies; one that lacks the products is passed over with its words.
+    pub fn peer(
+        program: &'static Program,
+        a: &'a Csr<f32>,
+        columns: usize,
+        process: &'a mut PeerProcess,
+    ) -> Self {
+        let (name, versions) = ((process.name().to_owned(), "default"), process.versions().clone());
+        let beside = Rc::<Cell<Duration>>::default();
+        let start = Instant::now();
+        let engine = Child::prepare(process, program, a, columns, beside.clone());
+        let plan_ms = start.elapsed().as_secs_f64() * 1e3;
+        let refused = |e: Error| Refusal { status: Status::Skipped, words: e.to_string() };
+        let engine = engine.map(|c| Box::new(c) as Box<dyn Engine + 'a>).map_err(refused);
+        let (solution, products, spent) = (None, 0, Vec::new());
+        Solver {
+            program,
+            a,
+            columns,
+            name,
+            versions,
+            engine,
+            plan_ms,
+            beside,
+            solution,
+            products,
+            spent,
+        }
+    }
+
+    /// Whether it can solve anything.
+    pub fn is_ready(&self) -> bool {
+        self.engine.is_ok()
+    }
+
+    /// `blank` with what is known of this engine.
+    pub fn describe(&self, blank: &Record) -> Record {
+        let (status, message) = match &self.engine {
+            Ok(_) => (Status::Ok, None),
+            Err(refusal) => (refusal.status, Some(refusal.words.clone())),
+        };
         Record {
-            engine: engine.into(),
-            algorithm: algorithm.into(),
-            plan_ms: Some(self.plan_ms),
+            engine: self.name.0.clone(),
+            algorithm: self.name.1.into(),
+            plan_ms: Some(self.plan_ms).filter(|_| self.is_ready()),
             products: Some(self.products as u64),
-            versions: BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]),
+            versions: self.versions.clone(),
+            status,
+            message,
             ..blank.clone()
         }
     }
@@ -67,15 +136,12 @@ impl<'a> Solver<'a> {
 
 impl Runner for Solver<'_> {
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
-        let engine = match &mut self.engine {
-            Ok(engine) => engine,
-            Err(error) => return error.take().map_or(Ok(Vec::new()), Err),
-        };
+        let Ok(engine) = &mut self.engine else { return Ok(Vec::new()) };
         let mut times = Vec::new();
         for k in 0..wake + repeats {
             let start = Instant::now();
             let (solution, products) = (self.program.solve)(self.a, self.columns, &mut **engine)?;
-            let ms = start.elapsed().as_secs_f64() * 1e3;
+            let ms = start.elapsed().saturating_sub(self.beside.take()).as_secs_f64() * 1e3;
             let spent = engine.take_spent().as_secs_f64() * 1e3;
             if k >= wake {
                 times.push(ms);

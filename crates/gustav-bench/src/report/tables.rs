@@ -210,7 +210,8 @@ fn programs(sites: &[Site]) -> Table {
                   over that of gustav. cg: conjugate gradients with many right-hand sides; gcn: \
                   two layers of graph convolution; paths: shortest paths over min and +. The \
                   engine loop is a loop over rows on one thread; on a GPU every product moves \
-                  its operands there and back."
+                  its operands there and back; products of other libraries on a CPU are \
+                  their own times, without passing operands to them."
             .into(),
         head: &[
             "place",

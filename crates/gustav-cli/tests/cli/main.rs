@@ -11,3 +11,4 @@ mod info;
 mod products;
 mod report;
 mod support;
+mod terminal;

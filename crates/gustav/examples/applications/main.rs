@@ -72,7 +72,7 @@ fn run(words: &[String]) -> Result<()> {
         "{:<10} {:>12} {:>12} {:>8} {:>9}",
         "engine", "total ms", "product ms", "share", "products"
     );
-    let vendor = device.is_cuda() && program.vendor;
+    let vendor = device.is_cuda() && program.vendor();
     let rival = if vendor { Rival::Vendor } else { Rival::Loop };
     let mut solutions = Vec::new();
     for rival in [None, Some(rival)] {

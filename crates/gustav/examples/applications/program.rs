@@ -1,6 +1,6 @@
 //! The programs: what each needs, how it solves, and who multiplies for it.
 
-use gustav::{Csr, Dense, Device, Result};
+use gustav::{Csr, Dense, Device, Result, SemiringKind};
 
 use super::engine::{self, Engine, Rival};
 use super::{conjugate_gradients, graph_convolution, shortest_paths};
@@ -9,8 +9,8 @@ use super::{conjugate_gradients, graph_convolution, shortest_paths};
 pub struct Program {
     /// What the command line calls it.
     pub name: &'static str,
-    /// Whether vendors have a kernel for its semiring.
-    pub vendor: bool,
+    /// What its products add and multiply by.
+    pub semiring: SemiringKind,
     /// Brings the pattern to the program's matrix.
     pub prepare: fn(&Csr<f32>) -> Result<Csr<f32>>,
     /// Solves with so many columns; returns the solution and the number of products.
@@ -19,25 +19,32 @@ pub struct Program {
     pub engine: fn(&Device, &Csr<f32>, usize, Option<Rival>) -> Result<Box<dyn Engine>>,
 }
 
+impl Program {
+    /// Whether vendors have a kernel for its semiring on a GPU.
+    pub fn vendor(&self) -> bool {
+        self.semiring == SemiringKind::PlusTimes
+    }
+}
+
 /// All of them.
 pub const PROGRAMS: [Program; 3] = [
     Program {
         name: "cg",
-        vendor: true,
+        semiring: SemiringKind::PlusTimes,
         prepare: conjugate_gradients::prepare,
         solve: conjugate_gradients::solve,
         engine: engine::plus_times,
     },
     Program {
         name: "gcn",
-        vendor: true,
+        semiring: SemiringKind::PlusTimes,
         prepare: graph_convolution::prepare,
         solve: graph_convolution::solve,
         engine: engine::plus_times,
     },
     Program {
         name: "paths",
-        vendor: false,
+        semiring: SemiringKind::MinPlus,
         prepare: shortest_paths::prepare,
         solve: shortest_paths::solve,
         engine: engine::min_plus,

@@ -1,0 +1,88 @@
+//! Programs with a peer in a process of its own, made up for the test.
+#![cfg(unix)]
+
+use std::os::unix::fs::PermissionsExt;
+
+use gustav_bench::{BenchArgs, Status, read_records, run};
+
+/// A peer by the protocol alone, which multiplies row by row over + and ×.
+const FAKE: &str = r#"
+import json, os, struct, sys
+def say(**v): print(json.dumps(v), flush=True)
+def read(p, kind): return struct.unpack("<%d%s" % (os.path.getsize(p) // 4, kind), open(p, "rb").read())
+say(ready=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    do = m["do"]
+    if do == "quit": break
+    if do == "hello": say(peer=sys.argv[2], versions={sys.argv[2]: "1"}, threads=1)
+    elif do == "matrix":
+        a = read(m["offsets"], "i"), read(m["indices"], "i"), read(m["values"], "f")
+        say()
+    elif do == "prepare" and m["semiring"] != "plus-times": say(error="no such semiring")
+    elif do == "prepare": n = m["columns"]; say(prepare_ms=2.0)
+    elif do == "multiply":
+        b, c = read(m["b"], "f"), []
+        for r in range(len(a[0]) - 1):
+            own = range(a[0][r], a[0][r + 1])
+            c += [sum(a[2][e] * b[a[1][e] * n + j] for e in own) for j in range(n)]
+        open(m["c"], "wb").write(struct.pack("<%df" % len(c), *c))
+        say(ms=0.5)
+    else: say()
+"#;
+
+const SUITE: &str = r#"
+name = "small"
+description = "Small programs"
+programs = [
+    { program = "cg", generate = "grid5:6x6", columns = 4 },
+    { program = "gcn", generate = "grid5:6x6", columns = 4 },
+    { program = "paths", generate = "grid5:6x6", columns = 4 },
+]
+[engines]
+ours = ["auto"]
+peers = ["mkl"]
+[timing]
+rounds = 3
+budget_s = 0.01
+"#;
+
+#[test]
+fn a_peer_multiplies_for_a_program() {
+    if std::process::Command::new("python3").arg("-V").output().is_err() {
+        eprintln!("skipped: no python3 to stand in for a peer");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let (script, suite) = (file("fake.py", FAKE), file("small.toml", SUITE));
+    let shell = format!("#!/bin/sh\nexec python3 {} \"$@\"\n", script.display());
+    let shell = file("python", &shell);
+    std::fs::set_permissions(&shell, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let args = BenchArgs {
+        python: Some(shell.display().to_string()),
+        threads: Some(1),
+        quiet: true,
+        ..BenchArgs::new(&suite.display().to_string(), folder.path().join("p.jsonl"))
+    };
+    let outcome = run(&args).unwrap();
+    assert_eq!((outcome.measured, outcome.wrong, outcome.failed), (3, 0, 0), "{outcome:?}");
+    let records = read_records(&args.record).unwrap();
+    for r in records.iter().filter(|r| r.engine == "mkl") {
+        if r.case.operation == "paths" {
+            let words = r.message.as_deref().unwrap_or_default();
+            assert!(r.status == Status::Skipped && words.contains("no such semiring"), "{r:?}");
+            continue;
+        }
+        // What it says of a product counts; passing operands to it is no part of the program.
+        let products = r.products.unwrap() as f64;
+        assert_eq!((r.status, r.product_ms), (Status::Ok, Some(0.5 * products)), "{r:?}");
+        assert!(r.execute_ms >= r.product_ms && products >= 2.0, "{r:?}");
+    }
+    assert_eq!(records.iter().filter(|r| r.engine == "mkl").count(), 3);
+    assert_eq!(run(&args).unwrap().resumed, 3);
+}
