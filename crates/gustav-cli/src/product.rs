@@ -13,6 +13,7 @@ use crate::floor;
 use crate::measure::Timing;
 use crate::output::{self, Number};
 use crate::source::Source;
+use crate::table;
 
 /// One algorithm, planned, executed and perhaps checked.
 #[derive(Clone, Debug)]
@@ -312,7 +313,8 @@ impl Product<'_> {
         let _ = writeln!(t, "algorithm  {} ({})", choice.algorithm, choice.algorithm.source());
         let _ = writeln!(t, "why        {}", choice.reason);
         let _ = writeln!(t, "plan       {plan_ms:.3} ms, workspace {workspace_bytes} bytes");
-        let rate = self.gflops(self.best).map(|g| format!(", {g:.2} GFLOP/s")).unwrap_or_default();
+        let rate = self.gflops(self.best).map(|g| format!(", {} GFLOP/s", table::rate(g)));
+        let rate = rate.unwrap_or_default();
         let (ms, repeats) = (timing.median_ms, timing.repeats);
         let _ = writeln!(t, "execute    {ms:.3} ms (median of {repeats}){rate}");
         if let Some(fraction) = self.floor_fraction(self.best) {
@@ -334,7 +336,7 @@ impl Product<'_> {
                 _ => writeln!(t, "verified   {v}"),
             };
         }
-        t += &crate::table::of(self);
+        t += &table::of(self);
         t
     }
 }

@@ -36,15 +36,32 @@ pub fn of(product: &Product<'_>) -> String {
     text + &refusals
 }
 
+/// A rate with three digits or more, whatever its size.
+pub fn rate(gflops: f64) -> String {
+    let digits = if gflops > 0.0 { (2.0 - gflops.log10().floor()).clamp(0.0, 6.0) } else { 2.0 };
+    format!("{gflops:.*}", digits as usize)
+}
+
 fn cells(product: &Product<'_>, trial: &Trial) -> Cells {
     let verdict = trial.verdict.as_ref();
     [
         Some(format!("{:.3}", trial.plan_ms)),
         Some(format!("{:.3}", trial.timing.median_ms)),
-        product.gflops(trial).map(|g| format!("{g:.2}")),
+        product.gflops(trial).map(rate),
         product.floor_fraction(trial).map(|f| format!("{f:.2}")),
         product.vendor_ratio(trial).map(|r| format!("{r:.2}")),
         verdict.map(|v| format!("{:.1e}", v.max_error())),
         verdict.map(|v| format!("{:.1e}", v.error_bound())),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_digits() {
+        let told = [1234.5, 99.94, 7.384, 0.9312, 0.004_31, 0.0].map(rate);
+        assert_eq!(told, ["1234", "99.9", "7.38", "0.931", "0.00431", "0.00"]);
+    }
 }

@@ -203,6 +203,9 @@ fn spgemm_under_a_mask() {
         assert_eq!(run.status, 2, "{run:?}");
         assert!(run.stderr.contains(word), "{run:?}");
     }
+    let run = folder.run("spgemm s.mtx --algorithm masked");
+    assert_eq!(run.status, 2, "{run:?}");
+    assert!(run.stderr.contains("--mask FILE"), "{run:?}");
 }
 
 #[test]

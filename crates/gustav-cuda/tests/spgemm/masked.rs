@@ -9,6 +9,7 @@ use gustav_cuda::spgemm::masked::{self, MaskedPlan};
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::{Settings, check_spgemm};
+use gustav_testkit::oracle;
 
 use crate::{device, same};
 
@@ -104,6 +105,45 @@ fn rows_of_many_places_are_taken_in_parts() {
     let problem = at.spgemm(&on_b).transpose_a(true).deterministic(true);
     let c = masked::multiply(&at, 2.0, &on_b, &on_m, &problem, stream).expect("C");
     assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
+}
+
+/// Rows that are searched by 8 lanes and by 32, that a warp takes and that are cut, also by searching
+/// B's rows for few places; small enough for a sanitizer.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn rows_of_every_kind() {
+    let device = device();
+    let nonzeros = |row: usize| [2, 20, 60, 300, 0, 7][row % 6];
+    let a = random_rows::<f32, u32, u32>(120, 300, 1, nonzeros);
+    let lengths = |row: usize| [3, 40, 0, 1500, 9][row % 5];
+    let sorted = random_rows::<f32, u32, u32>(300, 2000, 2, lengths);
+    let mask =
+        |places: [usize; 7]| random_rows::<f32, u32, u32>(120, 2000, 3, move |row| places[row % 7]);
+    let masks = [mask([3, 20, 200, 1500, 0, 1, 300]), mask([1, 2, 3, 4, 5, 0, 40])];
+    for b in [sorted, unsorted::<f32, u32, u32>(300, 2000, 4)] {
+        for mask in &masks {
+            let [on_a, on_b, on_m] =
+                [&a, &b, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+            for deterministic in [false, true] {
+                if deterministic && !b.view().is_canonical() {
+                    continue;
+                }
+                let problem = on_a.spgemm(&on_b).deterministic(deterministic);
+                let mut plan = MaskedPlan::new(&on_a, &on_b, &on_m, &problem).expect("a plan");
+                let stream = device.stream();
+                let mut c = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
+                for _ in 0..2 {
+                    let found = c.download().expect("C");
+                    let reference = oracle::Spgemm::new(a.view(), b.view());
+                    let reference = oracle::Spgemm { mask: Some(mask.view()), ..reference };
+                    let verdict = reference.verify(found.view()).expect("shapes fit");
+                    assert!(verdict.ok, "{verdict}");
+                    c.values_mut().fill(0xff, stream).expect("poison");
+                    plan.execute_into(&on_a, 1.0, &on_b, &mut c, stream).expect("C");
+                }
+            }
+        }
+    }
 }
 
 #[test]

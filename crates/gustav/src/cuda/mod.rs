@@ -63,14 +63,13 @@ impl Gpu {
 /// A GPU in a few words.
 pub(crate) fn description(p: &Profile) -> String {
     let (major, minor) = p.compute_capability;
-    let mib = |bytes: usize| bytes >> 20;
     format!(
-        "{}, {} multiprocessors, {} MiB L2, {} MiB memory, compute capability {major}.{minor}, \
+        "{}, {} multiprocessors, {} MiB L2, {} GiB memory, compute capability {major}.{minor}, \
          driver for CUDA {}.{}",
         p.name,
         p.multiprocessors,
-        mib(p.l2_bytes),
-        mib(p.memory_bytes),
+        p.l2_bytes >> 20,
+        p.memory_bytes >> 30,
         p.driver / 1000,
         p.driver % 1000 / 10,
     )

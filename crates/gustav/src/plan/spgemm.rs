@@ -147,8 +147,9 @@ impl Device {
     /// ([`DeviceCsr`](crate::cuda::DeviceCsr)).
     ///
     /// # Errors
-    /// As [`Device::plan_spmm`].
+    /// As [`Device::plan_spmm`], and [`gustav_core::Error::Unsupported`] when `masked` is named.
     pub fn plan_spgemm<M: PlanSpgemm>(&self, a: M, b: M, problem: &Problem) -> Result<M::Plan> {
+        self.offers_all_of_c(problem)?;
         a.plan_spgemm(b, self, problem)
     }
 
@@ -167,6 +168,20 @@ impl Device {
         problem: &Problem,
     ) -> Result<M::Plan> {
         a.plan_spgemm_masked(b, mask, self, problem)
+    }
+
+    /// The chooser does not name the algorithm that needs a mask.
+    pub(crate) fn offers_all_of_c(&self, problem: &Problem) -> Result<()> {
+        if self.chooser() != Chooser::Named(Algorithm::Masked) {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            problem: problem.to_string(),
+            backend: "masked without a mask".into(),
+            reason: "it computes the places of one".into(),
+            nearest: "a mask (gustav spgemm --mask FILE, Device::plan_spgemm_masked), or auto"
+                .into(),
+        })
     }
 
     /// The chooser leaves products under a mask to the algorithm that computes them.

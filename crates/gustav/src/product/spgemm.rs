@@ -127,6 +127,7 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
             let options = Options { drop_zeros, ..device.options().clone() };
             return masked::multiply(semiring, a, alpha, b, mask, &problem, &options);
         }
+        device.offers_all_of_c(&problem)?;
         let options = Options { drop_zeros, ..options(&device, a, b, &problem)? };
         match added {
             None => multiply(semiring, a, alpha, b, &problem, &options),

@@ -316,7 +316,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
     ) -> Result<()> {
-        match &self.in_order {
+        match &mut self.in_order {
             // SAFETY: the caller's promise; the rows of B and of C increase.
             Some(in_order) => unsafe { in_order.fill(device.stream(), o, c, true) },
             // SAFETY: the caller's promise.

@@ -1,5 +1,7 @@
 //! The kernels that sum at the places of a pattern, see `kernels/spgemm/masked.cu`.
 
+use std::sync::Arc;
+
 use gustav_core::{DType, Index, IndexType, Problem, Result, Scalar, SemiringKind};
 
 use super::super::operands::Operands;
@@ -8,15 +10,24 @@ use crate::kernel::Kernel;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
-// Threads of a CTA, and of one that shares a task, as in the kernels.
+// Threads of a CTA, and of one that shares a task or weighs rows, as in the kernels.
 const BLOCK: u32 = 128;
 const SHARING: u32 = 256;
+// Rows that such a CTA weighs at once.
+const WEIGHED: u64 = 32;
 // Places of the smallest tasks, as a power of two.
 const LEAST: u32 = 6;
 // CTAs for every multiprocessor, before they take more rows each.
 const CTAS: u64 = 32;
-// CTAs for every multiprocessor that take tasks one after another.
+// CTAs for every multiprocessor that take tasks one after another, and warps.
 const RESIDENT: u64 = 8;
+const WARPS: u64 = 32;
+// Rows for every multiprocessor, below which a warp takes fewer products of a row alone.
+const ROWS: u64 = 64;
+const ALONE: [u32; 2] = [1024, 4096];
+// Words of counters, and the one of tasks that are taken.
+const COUNTERS: usize = 7;
+const TAKEN: u64 = 6;
 
 /// What the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,23 +69,40 @@ pub(super) struct Arguments {
     pub c_values: u64,
     rows: u64,
     alpha: u64,
+    near: u64,
+    far: u64,
     tasks: u64,
-    task_count: u64,
-    taken: u64,
+    counters: u64,
+    alone: u32,
+    busy: u32,
     pub ordered: u32,
     in_order: u32,
 }
 
-/// The kernels.
+/// The kernels, and what they know of a pattern.
 pub(in crate::spgemm) struct Places {
-    few: Kernel,
-    /// What computes the tasks: rows of many places or products, a part each.
-    tasks: Kernel,
-    keep: Kernel,
+    kernels: Kernels,
+    /// Streams beside the device's own, so that kernels for different rows run at once.
+    side: Arc<[Stream; 2]>,
     multiprocessors: u64,
     in_order: bool,
-    /// How many tasks there are, how many are taken, and the tasks.
-    list: DeviceBuffer<u64>,
+    /// Rows by what suits them, two lists in an array each.
+    near: DeviceBuffer<u32>,
+    far: DeviceBuffer<u32>,
+    /// How many there are of everything, and the tasks.
+    tasks: DeviceBuffer<u64>,
+    /// Whether the lists are there.
+    listed: bool,
+}
+
+struct Kernels {
+    weigh: Kernel,
+    cut: Kernel,
+    search_8: Kernel,
+    search_32: Kernel,
+    few: Kernel,
+    tasks: Kernel,
+    keep: Kernel,
 }
 
 impl Places {
@@ -88,13 +116,24 @@ impl Places {
             semiring: problem.semiring,
         }))?;
         let in_order = problem.deterministic;
-        Ok(Places {
+        let kernels = Kernels {
+            weigh: module.kernel(c"weigh")?,
+            cut: module.kernel(c"cut")?,
+            search_8: module.kernel(c"search_8")?,
+            search_32: module.kernel(c"search_32")?,
             few: module.kernel(c"few")?,
             tasks: module.kernel(if in_order { c"many" } else { c"shared" })?,
             keep: module.kernel(c"keep")?,
+        };
+        Ok(Places {
+            kernels,
+            side: device.kept("masked", || Ok([device.new_stream()?, device.new_stream()?]))?,
             multiprocessors: device.profile().multiprocessors as u64,
             in_order,
-            list: DeviceBuffer::queued(device, 0, "")?,
+            near: DeviceBuffer::queued(device, 0, "")?,
+            far: DeviceBuffer::queued(device, 0, "")?,
+            tasks: DeviceBuffer::queued(device, 0, "")?,
+            listed: false,
         })
     }
 
@@ -105,15 +144,19 @@ impl Places {
         rows: usize,
         count: usize,
     ) -> Result<()> {
+        let what = "rows of a product at given places";
+        self.near = DeviceBuffer::queued(device, rows, what)?;
+        self.far = DeviceBuffer::queued(device, rows, what)?;
         // Every row may waste most of its last task.
-        let most = 2 + rows.min(count) + (count >> LEAST);
-        self.list = DeviceBuffer::queued(device, most, "tasks of a product at given places")?;
+        let most = COUNTERS + rows.min(count) + (count >> LEAST);
+        self.tasks = DeviceBuffer::queued(device, most, "tasks of a product at given places")?;
+        self.listed = false;
         Ok(())
     }
 
     /// Bytes on the device.
     pub(in crate::spgemm) fn bytes(&self) -> usize {
-        self.list.bytes()
+        self.near.bytes() + self.far.bytes() + self.tasks.bytes()
     }
 
     /// Queues the values at all places of `c`, whose rows increase: every sum in A's order where those
@@ -123,7 +166,7 @@ impl Places {
     /// The operands and `c` are valid until the stream has done the work, and of one product with not
     /// more places than were prepared for.
     pub(in crate::spgemm) unsafe fn fill<T: Scalar, I: Index, O: Index>(
-        &self,
+        &mut self,
         stream: &Stream,
         o: &Operands,
         c: &DeviceCsr<T, I, O>,
@@ -138,25 +181,59 @@ impl Places {
         unsafe { self.sum(stream, &arguments) }
     }
 
-    /// Queues the sums at all places. Where places are counted, `c_offsets` begins with zeros.
+    /// Queues the sums at all places, of the first pattern or of places of it. Where places are
+    /// counted, `c_offsets` begins with zeros.
     ///
     /// # Safety
     /// What the arguments name is valid until the stream has done the work, and there are not more
     /// places than were prepared for.
-    pub(super) unsafe fn sum(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
-        let [task_count, taken, tasks] = [0, 8, 16].map(|at| self.list.address() + at);
-        let in_order = u32::from(self.in_order);
-        let arguments = Arguments { tasks, task_count, taken, in_order, ..*arguments };
-        let (rows, resident) = (self.grid(arguments.rows), RESIDENT * self.multiprocessors);
-        let threads = if self.in_order { BLOCK } else { SHARING };
-        let most = (self.list.len() as u64).saturating_sub(2).min(resident);
-        // SAFETY: the words are the first of the list, which has room for all tasks; `Arguments` is
-        // the kernels' parameter.
+    pub(super) unsafe fn sum(&mut self, stream: &Stream, arguments: &Arguments) -> Result<()> {
+        let counters = self.tasks.address();
+        let resident = RESIDENT * self.multiprocessors;
+        let busy = if self.in_order { WARPS * self.multiprocessors } else { resident };
+        let arguments = Arguments {
+            near: self.near.address(),
+            far: self.far.address(),
+            tasks: counters + 8 * COUNTERS as u64,
+            counters,
+            alone: ALONE[usize::from(arguments.rows >= ROWS * self.multiprocessors)],
+            busy: busy as u32,
+            in_order: u32::from(self.in_order),
+            ..*arguments
+        };
+        let rows = arguments.rows;
+        let (k, [first, second]) = (&self.kernels, &*self.side);
+        let (zero, zeros) = match self.listed {
+            true => (TAKEN, 1),
+            false => (0, COUNTERS),
+        };
+        // SAFETY: the words are the first of the tasks, which have room for all; `Arguments` is the
+        // kernels' parameter.
         unsafe {
-            DeviceBuffer::<u64>::borrowed(self.list.device(), task_count, 2).fill(0, stream)?;
-            self.few.launch(stream, rows, BLOCK, &arguments)?;
-            self.tasks.launch(stream, (most, 1), threads, &arguments)
+            DeviceBuffer::<u64>::borrowed(self.tasks.device(), counters + 8 * zero, zeros)
+                .fill(0, stream)?;
+            if !self.listed {
+                k.weigh.launch(stream, self.grid(rows, WEIGHED), SHARING, &arguments)?;
+                k.cut.launch(stream, self.grid(rows, u64::from(BLOCK / 32)), BLOCK, &arguments)?;
+            }
+            let begun = stream.record()?;
+            first.wait(&begun)?;
+            second.wait(&begun)?;
+            let threads = if self.in_order { BLOCK } else { SHARING };
+            let most = (self.tasks.len() as u64).saturating_sub(COUNTERS as u64).min(resident);
+            k.tasks.launch(stream, (most, 1), threads, &arguments)?;
+            k.few.launch(first, self.grid(rows, u64::from(BLOCK / 32)), BLOCK, &arguments)?;
+            k.search_32.launch(
+                second,
+                self.grid(rows, u64::from(BLOCK / 32)),
+                BLOCK,
+                &arguments,
+            )?;
+            k.search_8.launch(second, self.grid(rows, u64::from(BLOCK / 8)), BLOCK, &arguments)?;
         }
+        self.listed = true;
+        stream.wait(&first.record()?)?;
+        stream.wait(&second.record()?)
     }
 
     /// Queues moving the places that were met to C.
@@ -165,11 +242,15 @@ impl Places {
     /// As [`Places::sum`].
     pub(super) unsafe fn keep(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
         // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
-        unsafe { self.keep.launch(stream, self.grid(arguments.rows), BLOCK, arguments) }
+        unsafe {
+            let grid = self.grid(arguments.rows, u64::from(BLOCK / 32));
+            self.kernels.keep.launch(stream, grid, BLOCK, arguments)
+        }
     }
 
-    fn grid(&self, rows: u64) -> (u64, u64) {
-        (rows.div_ceil(u64::from(BLOCK / 32)).min(CTAS * self.multiprocessors), 1)
+    /// CTAs for so many rows, `each` of them at once.
+    fn grid(&self, rows: u64, each: u64) -> (u64, u64) {
+        (rows.div_ceil(each).min(CTAS * self.multiprocessors), 1)
     }
 }
 

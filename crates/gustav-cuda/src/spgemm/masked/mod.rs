@@ -155,14 +155,21 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
         unsafe { self.kernels.sum(device.stream(), &arguments)? };
         let nnz = self.scan.sum(device, &offsets)?;
-        let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
-        let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-        (arguments.c_indices, arguments.c_values) = (indices.address(), values.address());
-        // SAFETY: as above; C has as many entries as places were met.
-        let c = unsafe {
-            self.kernels.keep(device.stream(), &arguments)?;
-            DeviceCsr::from_parts(rows, self.problem.columns, offsets, indices, values)?
+        let what = "column indices of C on the device";
+        let mut indices = DeviceBuffer::<I>::queued(device, nnz, what)?;
+        let values = if nnz == count {
+            indices.copy_from(&self.places, device.stream())?;
+            sums
+        } else {
+            let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
+            (arguments.c_indices, arguments.c_values) = (indices.address(), values.address());
+            // SAFETY: as above; C has as many entries as places were met.
+            unsafe { self.kernels.keep(device.stream(), &arguments)? };
+            values
         };
+        // SAFETY: the offsets rise to the number of entries, which are at places of the mask.
+        let c =
+            unsafe { DeviceCsr::from_parts(rows, self.problem.columns, offsets, indices, values)? };
         self.nnz = Some(nnz);
         end(device, stream)?;
         Ok(c)
