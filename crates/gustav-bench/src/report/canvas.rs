@@ -23,6 +23,28 @@ const PALETTE: [RGBColor; 9] = [
     INK,
 ];
 
+/// The same on dark paper, where the first would be hard to see.
+const ON_DARK: [RGBColor; 8] = [
+    RGBColor(47, 147, 224),
+    RGBColor(255, 122, 26),
+    RGBColor(28, 198, 149),
+    RGBColor(231, 155, 198),
+    RGBColor(255, 194, 61),
+    RGBColor(154, 215, 247),
+    RGBColor(192, 154, 98),
+    RGBColor(168, 168, 168),
+];
+
+/// The rules of a style sheet that bring an SVG's colours to dark paper.
+pub(crate) fn dark_rules() -> String {
+    let code = |c: RGBColor| format!("#{:02X}{:02X}{:02X}", c.0, c.1, c.2);
+    let rules = |(light, dark): (&RGBColor, &RGBColor)| {
+        let (light, dark) = (code(*light), code(*dark));
+        format!("svg [fill=\"{light}\"]{{fill:{dark}}}svg [stroke=\"{light}\"]{{stroke:{dark}}}\n")
+    };
+    PALETTE.iter().zip(&ON_DARK).map(rules).collect()
+}
+
 /// Strokes and gaps of lines without points, by turns.
 const DASHES: [&[f64]; 4] = [&[], &[7.0, 3.0], &[2.0, 2.5], &[8.0, 2.5, 2.0, 2.5]];
 

@@ -5,13 +5,19 @@ use plotters::backend::{BitMapBackend, SVGBackend};
 use plotters::drawing::IntoDrawingArea;
 use plotters::style::WHITE;
 
+use super::canvas::dark_rules;
 use super::figure::Figure;
 use super::plot::{WIDTH, draw, height};
 use super::text::escaped;
 
-// Colours of a file that stands alone, in the light and in the dark.
-const STYLE: &str = "<style>svg{color:#1b1b1b;background:#fff}\
-    @media (prefers-color-scheme:dark){svg{color:#e4e4e4;background:#15181c}}</style>";
+/// Colours of a file that stands alone, in the light and in the dark.
+fn style() -> String {
+    format!(
+        "<style>svg{{color:#1b1b1b;background:#fff}}\n@media (prefers-color-scheme:dark){{\
+         svg{{color:#e4e4e4;background:#15181c}}\n{}}}</style>",
+        dark_rules()
+    )
+}
 
 /// Pixels of a PNG for each point, so that it is sharp in print.
 const DENSITY: u32 = 3;
@@ -29,7 +35,7 @@ pub(crate) fn svg(figure: &Figure) -> Result<String> {
 /// # Errors
 /// As [`svg`].
 pub(crate) fn svg_file(figure: &Figure) -> Result<String> {
-    element(figure, STYLE)
+    element(figure, &style())
 }
 
 fn element(figure: &Figure, style: &str) -> Result<String> {
@@ -103,6 +109,9 @@ mod tests {
         }
         assert!(inline.contains("currentColor") && !inline.contains("#000000"));
         assert!(!inline.contains("<style>") && file.contains("prefers-color-scheme:dark"));
+        // The colour of a series is in the drawing and has another one in the dark.
+        let of = |rule: &str| file.contains(&format!("svg [{rule}=\"#0072B2\"]{{{rule}:#2F93E0}}"));
+        assert!(inline.contains("fill=\"#0072B2\"") && of("fill") && of("stroke"), "{file}");
         assert!(!inline.contains("NaN") && !inline.contains("inf"), "{inline}");
     }
 

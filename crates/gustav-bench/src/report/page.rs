@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use gustav_core::Result;
 
+use super::canvas::dark_rules;
 use super::figure::{Figure, slug};
 use super::figures::Chapter;
 use super::image::svg;
@@ -22,8 +23,9 @@ table{border-collapse:collapse;font-size:.9rem}
 th,td{padding:.2rem .6rem;text-align:left;border-bottom:1px solid var(--faint)}
 th{position:sticky;top:0;background:var(--paper)}
 tbody tr:nth-child(even){background:var(--band)}
-td.n{text-align:right;font-variant-numeric:tabular-nums}
-.wide{overflow:auto;max-height:36rem}
+th.n,td.n{text-align:right;font-variant-numeric:tabular-nums}
+.wide{overflow:auto}
+.long{max-height:36rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(28rem,100%),1fr));gap:2rem}
 figure{margin:0}
 figure svg{width:100%;height:auto;max-width:36rem}
@@ -58,7 +60,11 @@ impl Page<'_> {
              name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta \
              name=\"color-scheme\" content=\"light dark\">\n<title>gustav: measured</title>\n",
         );
-        let _ = writeln!(out, "<style>\n{STYLE}</style></head><body>\n<h1>gustav: measured</h1>");
+        let _ = writeln!(
+            out,
+            "<style>\n{STYLE}@media (prefers-color-scheme:dark){{\n{}}}\n</style></head><body>\n<h1>gustav: measured</h1>",
+            dark_rules()
+        );
         let _ = writeln!(out, "<p>{}</p>\n<nav><ul>", escaped(&self.about));
         let tables = self.tables.iter().map(|t| (t.id.to_owned(), t.title));
         let chapters = self.chapters.iter().map(|c| (slug(c.name), c.name));

@@ -7,6 +7,9 @@ use super::text::{escaped, field};
 // The page shows so many lines; the file has all.
 const SHOWN: usize = 60;
 
+// Longer tables scroll on the page.
+const LONG: usize = 40;
+
 /// A table of words and numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Table {
@@ -22,21 +25,32 @@ pub(crate) struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+fn is_number(cell: &str) -> bool {
+    cell.parse::<f64>().is_ok()
+}
+
+fn class(number: bool) -> &'static str {
+    if number { " class=\"n\"" } else { "" }
+}
+
 impl Table {
     /// The table as a part of a page.
     pub fn html(&self, folder: &str) -> String {
         let mut out = format!("<section id=\"{}\"><h2>{}</h2>\n", self.id, escaped(self.title));
         let _ = writeln!(out, "<p>{}</p>", escaped(&self.caption));
-        out += "<div class=\"wide\"><table><thead><tr>";
-        for name in self.head {
-            let _ = write!(out, "<th>{}</th>", escaped(name));
+        let long = if self.rows.len() > LONG { " long" } else { "" };
+        let _ = write!(out, "<div class=\"wide{long}\"><table><thead><tr>");
+        for (k, name) in self.head.iter().enumerate() {
+            // Above numbers as they stand.
+            let numbers =
+                self.rows.first().and_then(|row| row.get(k)).is_some_and(|c| is_number(c));
+            let _ = write!(out, "<th{}>{}</th>", class(numbers), escaped(name));
         }
         out += "</tr></thead><tbody>\n";
         for row in self.rows.iter().take(SHOWN) {
             out += "<tr>";
             for cell in row {
-                let kind = if cell.parse::<f64>().is_ok() { " class=\"n\"" } else { "" };
-                let _ = write!(out, "<td{kind}>{}</td>", escaped(cell));
+                let _ = write!(out, "<td{}>{}</td>", class(is_number(cell)), escaped(cell));
             }
             out += "</tr>\n";
         }
@@ -77,6 +91,7 @@ mod tests {
         let (html, csv) = (table.html("r"), table.csv());
         assert!(html.contains("40 more lines") && html.contains("<a href=\"r/t.csv\">"), "{html}");
         assert!(html.contains("<td>a,3</td><td class=\"n\">3.5</td>"), "{html}");
+        assert!(html.contains("<th>name</th><th class=\"n\">ms</th>"), "{html}");
         assert_eq!(csv.lines().count(), 101);
         assert!(csv.starts_with("name,ms\r\n\"a,0\",0.5\r\n"), "{csv}");
     }

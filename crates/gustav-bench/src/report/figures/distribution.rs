@@ -32,7 +32,7 @@ fn boxed(site: &Site, id: &str, title: &str, found: Vec<(String, [f64; 5])>) -> 
         id: slug(&format!("{id} {}", site.name)),
         title: format!("{}: {title}", site.name),
         caption: format!(
-            "Boxes hold the middle half of the matrices, whiskers 90 % of them, the dark line is \
+            "Boxes hold the middle half of the matrices, whiskers 90 % of them, the line across is \
              the median. Peers that count: {}.",
             site.rivals_named()
         ),

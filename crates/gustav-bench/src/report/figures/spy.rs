@@ -53,7 +53,7 @@ fn picture(r: &Record, said: &str) -> Figure {
         id: slug(&format!("spy {name}")),
         title: if r.kind.is_empty() { name.clone() } else { format!("{name} ({})", r.kind) },
         caption: format!(
-            "{} x {}, {} nonzeros. The darker a bin, the fuller it is, on a logarithmic \
+            "{} x {}, {} nonzeros. The stronger its colour, the fuller a bin, on a logarithmic \
              scale.{said}",
             r.rows, r.cols, r.nnz
         ),

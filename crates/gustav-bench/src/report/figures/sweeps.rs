@@ -12,6 +12,9 @@ use crate::cuda::CUBLAS;
 
 type Points = Vec<(f64, f64)>;
 
+/// Logarithm of how far apart densities are that stand apart in the figure.
+const NEAR: f64 = 0.05;
+
 /// Generators whose matrices differ in nothing but shape and density.
 pub(super) const RANDOM: [&str; 2] = ["uniform", "sparse"];
 
@@ -88,28 +91,55 @@ fn merged(mut of: BTreeMap<String, Points>) -> Points {
     points
 }
 
+/// Points of one density to the eye as one, at the geometric mean of both.
+fn levelled(points: &Points) -> Points {
+    let mut out: Vec<(f64, f64, f64)> = Vec::new();
+    for (x, y) in points.iter().map(|(x, y)| (x.ln(), y.ln())) {
+        match out.last_mut() {
+            Some(last) if x - last.0 / last.2 < NEAR => {
+                *last = (last.0 + x, last.1 + y, last.2 + 1.0);
+            }
+            _ => out.push((x, y, 1.0)),
+        }
+    }
+    out.into_iter().map(|(x, y, count)| ((x / count).exp(), (y / count).exp())).collect()
+}
+
 /// Time against the share of A that is filled.
 pub(crate) fn density(sites: &[Site]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for site in widest(sites) {
-        let random = |r: &Record| RANDOM.contains(&r.kind.as_str()).then_some((r.rows, r.cols));
+        let random = |r: &Record| {
+            let kind = RANDOM.into_iter().find(|kind| *kind == r.kind)?;
+            Some((r.rows, r.cols, kind))
+        };
         let point = |r: &Record| Some((100.0 * fill(r), r.execute_ms?));
         let mut alone = sweep(site, random, gemm);
-        for (((rows, cols), product), mut engines) in sweep(site, random, point) {
+        for (((rows, cols, kind), product), mut engines) in sweep(site, random, point) {
             let (name, variant) = (product.name(), product.variant());
-            let mut caption = String::from(
-                "Random matrices of one shape; on the most threads that were measured.",
+            let what = if kind == RANDOM[0] {
+                "as many nonzeros in every row"
+            } else {
+                "nonzeros anywhere"
+            };
+            let mut caption = format!(
+                "Random matrices of one shape with {what}, the geometric mean of those of one \
+                 density; on the most threads that were measured."
             );
-            let of_gemm = alone.remove(&((rows, cols), product.clone())).unwrap_or_default();
+            let of_gemm = alone.remove(&((rows, cols, kind), product.clone())).unwrap_or_default();
             engines.remove(CUBLAS);
             let gemm = merged(of_gemm);
             if !gemm.is_empty() {
                 caption += &crossings(&engines, &gemm);
                 engines.insert(GEMM.into(), gemm);
             }
+            engines.values_mut().for_each(|points| *points = levelled(points));
             figures.push(Figure {
-                id: slug(&format!("density {} {name} {variant} {rows}x{cols}", site.name)),
-                title: format!("{name} {variant}, {}: {rows} x {cols} by density", site.name),
+                id: slug(&format!("density {} {name} {variant} {kind} {rows}x{cols}", site.name)),
+                title: format!(
+                    "{name} {variant}, {}: {kind} {rows} x {cols} by density",
+                    site.name
+                ),
                 caption,
                 x: Axis::log("filled (%)"),
                 y: Axis::log("time (ms)"),
@@ -214,6 +244,14 @@ mod tests {
             ("cublas".to_owned(), vec![(20.0, 2.0)]),
         ];
         assert_eq!(merged(curves.into()), [(10.0, 9.0), (20.0, 2.0)]);
+    }
+
+    #[test]
+    fn points_of_one_density_are_one() {
+        let points = vec![(1.0, 1.0), (1.01, 4.0), (3.0, 5.0)];
+        let found = levelled(&points);
+        assert_eq!(found.len(), 2);
+        assert!((found[0].1 - 2.0).abs() < 1e-9 && (found[1].0 - 3.0).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub(crate) fn table(sites: &[Site]) -> Table {
     }
     Table {
         id: "orders",
-        title: "Row orders",
+        title: "Gains of row orders",
         caption: "Time in the matrix's own order over time in another, of the same algorithm."
             .into(),
         head: &[
