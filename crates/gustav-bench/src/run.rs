@@ -18,8 +18,8 @@ use crate::schedule::{self, Typed};
 use crate::value::Value;
 use crate::workload::{Workload, products, random, with_fresh_values};
 use crate::{
-    Bandwidth, BenchArgs, Machine, Outcome, Record, RecordFile, Status, Suite, allocator, programs,
-    study,
+    Bandwidth, BenchArgs, Filter, Machine, Outcome, Record, RecordFile, Status, Suite, allocator,
+    programs, study,
 };
 
 // Bins of the picture of a matrix that its first record keeps.
@@ -85,12 +85,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     let total: usize = plan.iter().map(|(_, cases)| cases.len()).sum();
     if total == 0 {
         if outcome.resumed == 0 && !workloads.is_empty() {
-            return Err(Error::Argument {
-                name: "only",
-                found: "a choice without any case".into(),
-                expected: "operations, types and matrices of the suite (--dry-run counts them)"
-                    .into(),
-            });
+            return Err(nothing(args));
         }
         return Ok(outcome);
     }
@@ -153,6 +148,15 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     outcome.left = total.saturating_sub(bar.position() as usize);
     bar.finish_and_clear();
     Ok(outcome)
+}
+
+/// Why there is nothing to measure.
+fn nothing(args: &BenchArgs) -> Error {
+    let (name, expected) = match args.only == Filter::default() {
+        true => ("suite", "matrices and products: spmm needs columns, spgemm sorted"),
+        false => ("only", "operations, types and matrices of the suite (--dry-run counts them)"),
+    };
+    Error::Argument { name, found: "a choice without any case".into(), expected: expected.into() }
 }
 
 fn progress(total: u64, quiet: bool) -> ProgressBar {

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use gustav_core::{DType, Operation, Result};
-use gustav_plan::Algorithm;
+use gustav_core::{DType, Error, Operation, Result};
+use gustav_plan::{Algorithm, Chooser};
 
 use crate::listing;
 use crate::record::{self, Held};
@@ -19,10 +19,11 @@ use crate::{BenchArgs, Case, Forecast, Layouts, Suite, cuda, read_records};
 pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
     let mut suite = Suite::of_targets(&args.targets)?;
     if let Some(ours) = &args.ours {
-        known(ours)?;
         suite.engines.ours.clone_from(ours);
         suite.matrices.iter_mut().for_each(|source| source.ours = None);
     }
+    known(&suite.engines.ours)?;
+    suite.matrices.iter().filter_map(|source| source.ours.as_ref()).try_for_each(|o| known(o))?;
     if let Some(device) = &args.device {
         suite.device = (device != "cpu").then(|| device.clone());
     }
@@ -48,11 +49,18 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
 /// # Errors
 /// [`Error::Argument`] with the names that exist.
 fn known(names: &[String]) -> Result<()> {
+    if names.is_empty() {
+        return Err(Error::Argument {
+            name: "algorithms",
+            found: "none of ours".into(),
+            expected: "auto, all, or names".into(),
+        });
+    }
     // `NAME#K` is a configuration, `NAME@ORDER` a row order.
     let plain = |name: &String| name.split(['#', '@']).next().unwrap_or_default().to_owned();
     for name in names.iter().map(plain) {
-        if !["auto", "once", "all"].contains(&name.as_str()) {
-            name.parse::<Algorithm>()?;
+        if !["once", "all"].contains(&name.as_str()) {
+            name.parse::<Chooser>()?;
         }
     }
     Ok(())
@@ -285,6 +293,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn algorithms_that_are_none_are_refused_wherever_they_stand() {
+        let refused = |ours: &[&str]| {
+            let ours = Some(ours.iter().map(|name| (*name).to_owned()).collect());
+            suite(&BenchArgs { ours, ..args() }).unwrap_err().to_string()
+        };
+        assert!(refused(&["auto", "no-such"]).contains("no-such"));
+        assert!(refused(&[]).contains("none of ours"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.toml");
+        for (suites, own) in [("'no-such'", "'auto'"), ("'auto'", "'no-such'")] {
+            let text = format!(
+                "name='x'\ndescription=''\n[[matrices]]\ngenerate='diagonal:3'\nours=[{own}]\n\
+                 [products]\noperations=['spmv']\ndtypes=['f32']\n[engines]\nours=[{suites}]"
+            );
+            std::fs::write(&path, text).unwrap();
+            let error = suite(&args_of(&path.display().to_string())).unwrap_err().to_string();
+            assert!(error.contains("no-such"), "{error}");
+        }
+        assert!(args().targets.iter().all(|t| t.contains(':')) && suite(&args()).is_ok());
     }
 
     #[test]

@@ -214,7 +214,8 @@ impl Suite {
             return Self::parse(text);
         }
         let path = Path::new(name);
-        if path.extension().is_some_and(|e| e == "toml") {
+        // No suite has a name like that of a file.
+        if path.extension().is_some() || name.contains('/') {
             let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
                 path: path.into(),
                 action: "read",
@@ -325,6 +326,10 @@ mod tests {
         let suite =
             |t: &[&str]| Suite::of_targets(&t.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(suite(&["cpu"]).unwrap().name, "cpu");
+        for missing in ["no-such.toml", "no-such.mtx", "no/such"] {
+            let error = suite(&[missing]).unwrap_err().to_string();
+            assert!(error.contains(&format!("cannot read {missing}")), "{error}");
+        }
         let error = suite(&["no-such-suite"]).unwrap_err().to_string();
         assert!(SHIPPED.iter().all(|(name, _)| error.contains(name)), "{error}");
         let files = suite(&["Cargo.toml.mtx", "diagonal:8"]).unwrap();

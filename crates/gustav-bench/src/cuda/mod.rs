@@ -80,7 +80,7 @@ impl Started {
         let ordinal = ordinal.ok_or_else(|| Error::Argument {
             name: "device",
             found: name.into(),
-            expected: "cuda:K with K counted from 0".into(),
+            expected: "cpu, or cuda:K with K counted from 0".into(),
         })?;
         let device = Device::cuda(ordinal)?;
         let probe = Probe::new(&device)?;
