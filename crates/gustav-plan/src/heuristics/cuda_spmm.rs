@@ -23,6 +23,9 @@ const SKEWED: f64 = 15.0;
 const SHORT: (f64, f64) = (4.0, 7.2);
 /// Shares of `even-shares` for every lane group of a full chip.
 const SHARES: f64 = 2.2;
+/// What looking at the rows costs, and what every execution of a product without work gains by it, both
+/// as vectors of 16 bytes that each thread of a full chip gathers.
+const LOOK: (f64, f64) = (1300.0, 80.0);
 
 /// How to multiply.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,8 +59,8 @@ pub struct Way {
 /// where it has tensor cores for the problem, `tensor`.
 ///
 /// # Errors
-/// What `rows` and `similarity` return; the first is asked when there are calls enough to pay for
-/// it, the second where sharing loads could pay.
+/// What `rows` and `similarity` return; the first is asked when a look at the rows [pays](looks), the
+/// second where sharing loads could pay.
 pub fn choose<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
@@ -65,7 +68,7 @@ pub fn choose<'r>(
     rows: impl FnOnce() -> Result<&'r RowLengths>,
     similarity: impl FnOnce() -> Result<RowSimilarity>,
 ) -> Result<Way> {
-    if problem.calls <= 1 {
+    if !looks(problem, profile) {
         return Ok(even_shares(problem, profile));
     }
     let rows = rows()?;
@@ -95,6 +98,14 @@ pub fn choose<'r>(
     Ok(segmented(problem, rows, profile))
 }
 
+/// Whether the expected calls gain more by a plan for the rows than the plan costs: it takes about the
+/// same time for every matrix, and gains about the same part of an execution, of a short one more.
+pub fn looks(problem: &Problem, profile: &DeviceProfile) -> bool {
+    let items = (problem.nnz + problem.output_rows()) as f64;
+    let gathered = items * vectors(problem) / (profile.units as f64 * THREADS);
+    problem.calls > 1 && problem.calls as f64 * (gathered + LOOK.1) >= LOOK.0
+}
+
 /// The way of `even-shares`, from the numbers of rows and nonzeros alone.
 pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> Way {
     let items = (problem.nnz + problem.output_rows()) as f64;
@@ -117,9 +128,17 @@ pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> Way {
         tiles,
         threads: if problem.dtype.bytes() == 8 { 384 } else { 640 },
         reason: format!(
-            "rows of {mean:.1} nonzeros on average, not looked at for a single call: shares of \
-             {work} row starts and nonzeros"
+            "rows of {mean:.1} nonzeros on average{}: shares of {work} row starts and nonzeros",
+            if looks(problem, profile) { String::new() } else { unseen(problem.calls) }
         ),
+    }
+}
+
+/// Why nobody looks at the rows.
+fn unseen(calls: u64) -> String {
+    match calls {
+        0 | 1 => ", not looked at for a single call".into(),
+        _ => format!(", not looked at for {calls} calls, which would not pay for it"),
     }
 }
 
@@ -224,6 +243,21 @@ mod tests {
         let unasked = || -> Result<&'static RowLengths> { unreachable!("row lengths") };
         let way = choose(&problem, &device(), true, unasked, || unreachable!("similarity"));
         assert_eq!(way.expect("a way").algorithm, Algorithm::EvenShares);
+    }
+
+    #[test]
+    fn a_look_at_the_rows_has_to_pay() {
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let problem = Problem::spmm(&eye.view()).columns(128);
+        let of = |nnz, calls| Problem { nnz, rows: nnz / 10, calls, ..problem.clone() };
+        let pays = |nnz, calls| looks(&of(nnz, calls), &device());
+        assert!(!pays(1_000_000_000, 1), "a single call never does");
+        assert!(pays(50_000_000, 2) && !pays(1_000_000, 2));
+        assert!(pays(1_000_000, 5) && !pays(100_000, 5));
+        assert!(pays(1, 17) && !pays(1, 16), "from so many calls on it always does");
+        let said = |calls| even_shares(&of(1000, calls), &device()).reason;
+        assert!(said(1).contains("a single call") && said(9).contains("9 calls"));
+        assert!(!said(100).contains("calls"), "{}", said(100));
     }
 
     #[test]

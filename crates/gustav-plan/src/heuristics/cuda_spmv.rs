@@ -27,8 +27,9 @@ const SKEWED: (Range<f64>, f64) = (3.0..30.0, 0.9);
 const LONG_SKEWED: (Range<f64>, f64) = (30.0..100.0, 2.0);
 /// A few rows that hold most of a matrix vary more than this: each would be in very many shares.
 const HUBS: f64 = 15.0;
-/// Calls that pay for a look at the rows of a short product.
-const CALLS: u64 = 8;
+/// What looking at the rows costs, and what every execution of a product without work gains by it, both
+/// as nonzeros and row starts that each thread of the chip takes.
+const LOOK: (f64, f64) = (600.0, 24.0);
 /// Nonzeros of a thread, threads of a CTA and of a multiprocessor, of shares of values of eight bytes and
 /// of narrower ones.
 const WIDE: (u32, u32, u32) = (4, 256, 1536);
@@ -82,16 +83,17 @@ pub struct Shares {
 /// `even-shares` where a warp of rows would wait for a few of them, or where a few rows are all there is.
 ///
 /// # Errors
-/// What `rows` returns; it is asked when there are calls enough to pay for it.
+/// What `rows` returns; it is asked when a look at the rows pays.
 pub fn choose<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
     threads: usize,
     rows: impl FnOnce() -> Result<&'r RowLengths>,
 ) -> Result<Algorithm> {
-    let long = problem.nnz >= LONG * profile.units * threads;
+    let resident = profile.units * threads;
+    let long = problem.nnz >= LONG * resident;
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
-    if problem.calls <= 1 || !long && problem.calls < CALLS {
+    if !looks(problem, resident) {
         return Ok(Algorithm::Segmented);
     }
     let least = if SKEWED.0.contains(&mean) {
@@ -107,6 +109,14 @@ pub fn choose<'r>(
     Ok(if uneven { Algorithm::EvenShares } else { Algorithm::Segmented })
 }
 
+/// Whether the expected calls gain more by a plan for the rows than the plan costs, on a chip that holds
+/// `resident` threads: it takes about the same time for every matrix, and gains about the same part of
+/// an execution, of a short one more.
+fn looks(problem: &Problem, resident: usize) -> bool {
+    let items = (problem.nnz + problem.output_rows()) as f64 / resident as f64;
+    problem.calls > 1 && problem.calls as f64 * (items + LOOK.1) >= LOOK.0
+}
+
 /// The shares of `even-shares` for `problem`, from the numbers of rows and nonzeros alone.
 pub fn even_shares(problem: &Problem) -> Shares {
     let (items, threads, resident) = if problem.dtype.bytes() == 8 { WIDE } else { NARROW };
@@ -120,7 +130,7 @@ pub fn even_shares(problem: &Problem) -> Shares {
 /// The way of `segmented` for `problem`, as [`choose`].
 ///
 /// # Errors
-/// What `rows` returns; it is asked when there are calls enough to pay for it.
+/// What `rows` returns; it is asked when a look at the rows pays.
 pub fn segmented<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
@@ -132,7 +142,7 @@ pub fn segmented<'r>(
     let long = problem.nnz >= LONG * resident;
     let wide = problem.dtype.bytes() == 8;
     // Few rows are worth a look only where they are long.
-    let look = problem.calls > 1 && (long || mean >= LISTED);
+    let look = looks(problem, resident) && (long || mean >= LISTED);
     let uneven = look && rows()?.variation() >= UNEVEN;
     let listed = look && mean >= LISTED && (uneven || wide && (long || mean >= LONGER));
     let way = if listed {
@@ -227,6 +237,18 @@ mod tests {
         let long = [10, 12, 14, 16, 20, 25, 30, 600];
         assert_eq!(algorithm(&long, 10_000, 100), Algorithm::EvenShares);
         assert_eq!(algorithm(&long, 1_000, 100), Algorithm::Segmented);
+    }
+
+    #[test]
+    fn a_look_at_the_rows_has_to_pay() {
+        let skewed = [1, 1, 2, 2, 3, 5, 9, 90];
+        assert_eq!(algorithm(&skewed, 40_000, 12), Algorithm::Segmented);
+        assert_eq!(algorithm(&skewed, 40_000, 20), Algorithm::EvenShares);
+        assert_eq!(algorithm(&skewed, 1_000, 20), Algorithm::Segmented);
+        assert_eq!(algorithm(&skewed, 1_000, 25), Algorithm::EvenShares);
+        let lengths = [3, 5, 8, 20, 900];
+        assert!(!way(&lengths, 20_000, 4).listed);
+        assert!(way(&lengths, 20_000, 10).listed && way(&lengths, 200_000, 4).listed);
     }
 
     #[test]
