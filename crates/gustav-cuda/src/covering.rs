@@ -330,7 +330,7 @@ fn requests() -> Vec<(usize, Request)> {
 }
 
 /// Whether NVRTC is there; if not, says on the terminal that `test` was skipped.
-fn found_nvrtc(test: &str) -> bool {
+pub(crate) fn found_nvrtc(test: &str) -> bool {
     let found = Nvrtc::is_present();
     if !found {
         // Written past the harness, which shows what a passing test prints to nobody.

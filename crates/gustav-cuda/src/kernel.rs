@@ -14,7 +14,7 @@ pub(crate) const GRID_Y: u64 = 65_535;
 // The largest grid in x.
 const GRID_X: u64 = i32::MAX as u64;
 
-/// A cubin loaded on a device.
+/// A cubin or PTX loaded on a device.
 pub(crate) struct Module {
     // Unloaded before the context goes.
     context: Arc<CudaContext>,
@@ -27,10 +27,10 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads `cubin`; the context is bound.
+    /// Loads `cubin`, or PTX that ends in a zero; the context is bound.
     pub(crate) fn load(context: Arc<CudaContext>, cubin: &[u8]) -> Result<Self> {
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the cubin carries its own length; the driver copies what it needs.
+        // SAFETY: a cubin carries its own length, PTX ends in a zero; the driver copies what it needs.
         unsafe { sys::cuModuleLoadData(&mut raw, cubin.as_ptr().cast()) }
             .result()
             .during("loading a kernel")?;

@@ -13,7 +13,7 @@ pub use cache::Cache;
 pub use nvrtc::Nvrtc;
 pub use request::Request;
 
-/// Turns CUDA C++ into a cubin.
+/// Turns CUDA C++ into what a driver loads.
 pub trait Compiler: Send + Sync {
     /// What tells this compiler's output from another's.
     ///
@@ -21,7 +21,9 @@ pub trait Compiler: Send + Sync {
     /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing.
     fn version(&self) -> Result<String>;
 
-    /// The cubin of `request` for `target` (for example `sm_90`).
+    /// The cubin of `request` for `target` (for example `sm_90`); for a virtual target (`compute_75`),
+    /// and where the compiler is older than the target, PTX that ends in a zero, which drivers of
+    /// newer devices compile further.
     ///
     /// # Errors
     /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing,

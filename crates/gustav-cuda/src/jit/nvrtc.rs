@@ -1,5 +1,6 @@
 //! NVRTC, NVIDIA's run-time compiler.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
 
 use cudarc::nvrtc::sys;
@@ -47,8 +48,33 @@ impl Compiler for Nvrtc {
 
     fn compile(&self, request: &Request, target: &str) -> Result<Vec<u8>> {
         self.version()?;
-        compile(request, target, request.options(target))?.cubin()
+        let target = known(target)?;
+        let program = compile(request, &target, request.options(&target))?;
+        if target.starts_with(VIRTUAL) { program.ptx() } else { program.cubin() }
     }
+}
+
+// What a virtual architecture's name begins with.
+const VIRTUAL: &str = "compute_";
+
+/// `target`, or the newest virtual architecture that NVRTC knows where that is older: the driver of a
+/// device after it goes on from there.
+fn known(target: &str) -> Result<Cow<'_, str>> {
+    let Some(Ok(asked)) = target.strip_prefix("sm_").map(str::parse::<i32>) else {
+        return Ok(target.into());
+    };
+    let mut count = 0;
+    // SAFETY: writes one integer.
+    let status = unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) };
+    check(status, "asking NVRTC for its architectures")?;
+    let mut all = vec![0; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: there is room for so many integers.
+    let status = unsafe { sys::nvrtcGetSupportedArchs(all.as_mut_ptr()) };
+    check(status, "asking NVRTC for its architectures")?;
+    Ok(match all.into_iter().max().filter(|newest| *newest < asked) {
+        Some(newest) => format!("{VIRTUAL}{newest}").into(),
+        None => target.into(),
+    })
 }
 
 fn compile(request: &Request, target: &str, options: Vec<String>) -> Result<Program> {
@@ -108,6 +134,19 @@ impl Program {
         String::from_utf8_lossy(&log).trim_end_matches('\0').trim().into()
     }
 
+    /// The text that a driver compiles further, with the zero that ends it.
+    fn ptx(&self) -> Result<Vec<u8>> {
+        let mut size = 0;
+        // SAFETY: writes one integer.
+        let status = unsafe { sys::nvrtcGetPTXSize(self.raw, &mut size) };
+        check(status, "reading the size of PTX")?;
+        let mut ptx = vec![0u8; size];
+        // SAFETY: the buffer has the size just asked for.
+        let status = unsafe { sys::nvrtcGetPTX(self.raw, ptx.as_mut_ptr().cast()) };
+        check(status, "reading PTX")?;
+        Ok(ptx)
+    }
+
     fn cubin(&self) -> Result<Vec<u8>> {
         let mut size = 0;
         // SAFETY: writes one integer.
@@ -143,4 +182,29 @@ fn check(status: sys::nvrtcResult, action: &'static str) -> Result<()> {
     // SAFETY: NVRTC answers with a constant string.
     let reason = unsafe { CStr::from_ptr(sys::nvrtcGetErrorString(status)) };
     Err(Error::Device { action, reason: reason.to_string_lossy().into_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::covering::found_nvrtc;
+    use crate::probe;
+
+    /// Of a device that NVRTC does not know yet, the driver compiles what it is given further.
+    #[test]
+    fn a_device_newer_than_the_compiler_gets_ptx() {
+        if !found_nvrtc("a_device_newer_than_the_compiler_gets_ptx") {
+            return;
+        }
+        let ptx = |target| {
+            let text = Nvrtc.compile(&probe::request(), target).expect("PTX");
+            assert_eq!(text.last(), Some(&0), "{target}");
+            String::from_utf8(text).expect("text")
+        };
+        assert!(ptx("compute_80").contains(".target sm_80"));
+        let newest = ptx("sm_9999");
+        assert!(newest.contains(".target sm_") && !newest.contains("sm_9999"));
+        let old = Nvrtc.compile(&probe::request(), "sm_20").expect_err("too old").to_string();
+        assert!(old.contains("memory/read.cu") && old.contains("sm_20"), "{old}");
+    }
 }

@@ -16,6 +16,7 @@ mod even_shares;
 mod heavy_light;
 mod merge_path;
 mod nonzero_split;
+mod older_devices;
 mod operands;
 mod orders;
 mod output_stationary;
