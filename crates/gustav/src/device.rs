@@ -29,7 +29,7 @@ pub struct DeviceInfo {
     pub available: bool,
     /// What it is, or what is missing.
     pub description: String,
-    /// What the driver says of a GPU.
+    /// What the driver says of a GPU, also of one that lacks something.
     pub gpu: Option<Profile>,
 }
 
@@ -59,13 +59,12 @@ impl Device {
         let description = Self::cpu().description();
         let mut devices =
             vec![DeviceInfo { name: "cpu".into(), available: true, description, gpu: None }];
-        let missing = |name: String, e: Error| {
-            let description = match e {
-                Error::NoDevice { reason } => reason,
-                other => other.to_string(),
-            };
-            DeviceInfo { name, available: false, description, gpu: None }
+        let words = |e: Error| match e {
+            Error::NoDevice { reason } => reason,
+            other => other.to_string(),
         };
+        let missing =
+            |name, e| DeviceInfo { name, available: false, description: words(e), gpu: None };
         match gustav_cuda::Device::count() {
             Err(e) => devices.push(missing("cuda".into(), e)),
             Ok(0) => {
@@ -76,12 +75,19 @@ impl Device {
                 let name = format!("cuda:{ordinal}");
                 match Profile::read(ordinal) {
                     Err(e) => missing(name, e),
-                    Ok(profile) => DeviceInfo {
-                        name,
-                        available: true,
-                        description: cuda::description(&profile),
-                        gpu: Some(profile),
-                    },
+                    Ok(profile) => {
+                        let lacks = profile.check(ordinal).err();
+                        let known = cuda::description(&profile);
+                        DeviceInfo {
+                            name,
+                            available: lacks.is_none(),
+                            description: match lacks {
+                                None => known,
+                                Some(e) => format!("{} ({known})", words(e)),
+                            },
+                            gpu: Some(profile),
+                        }
+                    }
                 }
             })),
         }
@@ -210,7 +216,8 @@ mod tests {
         assert_eq!((devices[0].name.as_str(), devices[0].available), ("cpu", true));
         assert!(devices.len() > 1 && devices.iter().all(|d| !d.description.is_empty()));
         for gpu in &devices[1..] {
-            assert!(gpu.name.starts_with("cuda") && gpu.available == gpu.gpu.is_some(), "{gpu:?}");
+            assert!(gpu.name.starts_with("cuda"), "{gpu:?}");
+            assert!(gpu.gpu.is_some() || !gpu.available, "{gpu:?}");
         }
     }
 

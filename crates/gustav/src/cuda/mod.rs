@@ -64,10 +64,11 @@ impl Gpu {
 pub(crate) fn description(p: &Profile) -> String {
     let (major, minor) = p.compute_capability;
     format!(
-        "{}, {} multiprocessors, {} MiB L2, {} GiB memory, compute capability {major}.{minor}, \
-         driver for CUDA {}.{}",
+        "{}, {} multiprocessors, {} KiB shared memory a CTA, {} MiB L2, {} GiB memory, compute \
+         capability {major}.{minor}, driver for CUDA {}.{}",
         p.name,
         p.multiprocessors,
+        p.shared_bytes_per_cta >> 10,
         p.l2_bytes >> 20,
         p.memory_bytes >> 30,
         p.driver / 1000,
