@@ -16,7 +16,7 @@ pub(crate) fn request(lanes: u32) -> Request {
 }
 
 /// The row of every item, found by walking the rows.
-fn model(offsets: &[u32]) -> Vec<u32> {
+pub(crate) fn model(offsets: &[u32]) -> Vec<u32> {
     let rows = offsets.windows(2).enumerate();
     rows.flat_map(|(r, ends)| vec![r as u32; (ends[1] - ends[0]) as usize + 1]).collect()
 }
@@ -34,7 +34,7 @@ fn check(offsets: &[u32], rows_of: &[u32]) {
 }
 
 /// Row offsets of whole matrices.
-fn matrices() -> Vec<Vec<u32>> {
+pub(crate) fn matrices() -> Vec<Vec<u32>> {
     let mut all = patterns();
     all.iter_mut().for_each(|offsets| offsets[0] = 0);
     all

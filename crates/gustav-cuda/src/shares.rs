@@ -1,8 +1,9 @@
-//! Coverage of `kernels/schedule/shares.cuh`: every nonzero and every row end in exactly one share,
-//! in a model on the CPU and on the device.
+//! Coverage of `kernels/schedule/shares.cuh` and of whole rows: every nonzero and every row end in
+//! exactly one share, in a model on the CPU and on the device.
 
 use gustav_core::Result;
 
+use crate::items::matrices;
 use crate::jit::Request;
 use crate::{Device, DeviceBuffer};
 
@@ -117,6 +118,38 @@ struct Arguments {
     nonzeros: u64,
 }
 
+/// Checks that the kernels which `launch` launches count every nonzero and every row end once, under
+/// the right row; returns the boundaries that they leave, of so many.
+fn counted(
+    device: &Device,
+    offsets: &[u32],
+    (name, boundaries): (&str, usize),
+    launch: impl FnOnce(&Arguments) -> Result<()>,
+) -> Result<Vec<(usize, usize)>> {
+    let (rows, nonzeros) = (offsets.len() - 1, offsets[offsets.len() - 1] as usize);
+    let zeros = |len| DeviceBuffer::from_slice(device, &vec![0u32; len], "counts");
+    let on_device = DeviceBuffer::from_slice(device, offsets, "offsets")?;
+    let found = DeviceBuffer::<u64>::uninit(device, boundaries, "boundaries")?;
+    let (visits, rows_of, row_ends) = (zeros(nonzeros)?, zeros(nonzeros)?, zeros(rows)?);
+    launch(&Arguments {
+        offsets: on_device.address(),
+        boundaries: found.address(),
+        visits: visits.address(),
+        rows_of: rows_of.address(),
+        row_ends: row_ends.address(),
+        shares: boundaries.saturating_sub(1) as u64,
+        rows: rows as u64,
+        nonzeros: nonzeros as u64,
+    })?;
+    assert!(visits.to_host()?.iter().all(|v| *v == 1), "{name}");
+    assert!(row_ends.to_host()?.iter().all(|v| *v == 1), "{name}");
+    for (x, row) in rows_of.to_host()?.iter().enumerate() {
+        assert_eq!(*row as usize, row_of(offsets, x), "{name}, nonzero {x}");
+    }
+    let pair = |b: &u64| ((b & 0xffff_ffff) as usize, (b >> 32) as usize);
+    Ok(found.to_host()?.iter().map(pair).collect())
+}
+
 fn check(
     device: &Device,
     offsets: &[u32],
@@ -124,39 +157,31 @@ fn check(
     items: u32,
     model: &[(usize, usize)],
 ) -> Result<()> {
-    let (rows, nonzeros) = (offsets.len() - 1, offsets[offsets.len() - 1] as usize);
-    let zeros = |len| DeviceBuffer::from_slice(device, &vec![0u32; len], "counts");
-    let on_device = DeviceBuffer::from_slice(device, offsets, "offsets")?;
-    let boundaries = DeviceBuffer::<u64>::uninit(device, model.len(), "boundaries")?;
-    let (visits, rows_of, row_ends) = (zeros(nonzeros)?, zeros(nonzeros)?, zeros(rows)?);
-    let arguments = Arguments {
-        offsets: on_device.address(),
-        boundaries: boundaries.address(),
-        visits: visits.address(),
-        rows_of: rows_of.address(),
-        row_ends: row_ends.address(),
-        shares: model.len() as u64 - 1,
-        rows: rows as u64,
-        nonzeros: nonzeros as u64,
-    };
     let module = device.module(&request(name, items))?;
     let (search, cover) = (module.kernel(c"boundaries")?, module.kernel(c"coverage")?);
     let grid = (model.len() as u64).div_ceil(u64::from(THREADS));
-    // SAFETY: `Arguments` is the parameter of both kernels, all arrays live until they are read.
-    unsafe {
-        search.launch(device.stream(), (grid, 1), THREADS, &arguments)?;
-        cover.launch(device.stream(), (arguments.shares, 1), THREADS, &arguments)?;
-    }
-    let found: Vec<_> = boundaries
-        .to_host()?
-        .iter()
-        .map(|b| ((b & 0xffff_ffff) as usize, (b >> 32) as usize))
-        .collect();
+    let found = counted(device, offsets, (name, model.len()), |arguments| {
+        // SAFETY: `Arguments` is the parameter of both kernels, all arrays live until they are read.
+        unsafe {
+            search.launch(device.stream(), (grid, 1), THREADS, arguments)?;
+            cover.launch(device.stream(), (arguments.shares, 1), THREADS, arguments)
+        }
+    })?;
     assert_eq!(found, model, "{name} with {items} items");
-    assert!(visits.to_host()?.iter().all(|v| *v == 1), "{name} with {items} items");
-    assert!(row_ends.to_host()?.iter().all(|v| *v == 1), "{name} with {items} items");
-    for (x, row) in rows_of.to_host()?.iter().enumerate() {
-        assert_eq!(*row as usize, row_of(offsets, x), "{name}, nonzero {x}");
-    }
     Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn whole_rows_take_everything_once() {
+    let device = Device::cuda(0).expect("a CUDA device");
+    let module = device.module(&request("merge_path", 1)).expect("a module");
+    let kernel = module.kernel(c"rows").expect("a kernel");
+    for offsets in matrices() {
+        let grid = (offsets.len() as u64 - 1).div_ceil(u64::from(THREADS));
+        // SAFETY: `Arguments` is the kernel's parameter, all arrays live until they are read.
+        let launch =
+            |a: &Arguments| unsafe { kernel.launch(device.stream(), (grid, 1), THREADS, a) };
+        counted(&device, &offsets, ("rows", 0), launch).expect("the device");
+    }
 }

@@ -7,6 +7,7 @@ mod documents;
 mod errors;
 mod fetch;
 mod files;
+mod gpu;
 mod info;
 mod products;
 mod report;

@@ -1,7 +1,9 @@
 // coverage: writes down which nonzeros and rows each share gets, for the test that every one of
 // them is visited exactly once.
 //
-//   grid.x -> shares, one a CTA
+//   coverage   grid.x -> shares, one a CTA
+//   rows       grid.x -> rows, one a thread
+#include "schedule/segments.cuh"
 #include "schedule/shares.cuh"
 
 constexpr int THREADS = GUSTAV_THREADS;
@@ -35,4 +37,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) coverage(const Arguments a
     }
     for (u64 r = (u64)s.first_row + threadIdx.x; r < s.last_row; r += THREADS)
         atomicAdd(args.row_ends + r, 1);
+}
+
+extern "C" __global__ void rows(const Arguments args) {
+    const u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= args.rows) return;
+    const schedule::Segment<u64> row = schedule::row<u64>(args.offsets, i);
+    if (row.cut() || row.none()) return;
+    for (u64 k = row.first; k < row.last; ++k) {
+        atomicAdd(args.visits + k, 1);
+        args.rows_of[k] = (u32)row.target();
+    }
+    atomicAdd(args.row_ends + row.target(), 1);
 }

@@ -28,7 +28,9 @@ pub(crate) fn supports(
         Err(unsupported(problem, &backend, reason, nearest.name()))
     };
     if problem.operation != operation {
-        return refuse(&format!("it computes {operation}"));
+        let (backend, reason) =
+            (format!("{algorithm} on CUDA"), format!("it computes {operation}"));
+        return Err(unsupported(problem, &backend, &reason, &format!("Problem::{operation}")));
     }
     if !matches!(problem.dtype, DType::F32 | DType::F64) {
         return refuse("the paper's kernel takes f32 and f64");

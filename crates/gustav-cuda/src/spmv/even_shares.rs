@@ -235,3 +235,41 @@ impl Method for Prepared {
         unsafe { self.kernel.launch(stream, (self.shares, 1), threads, &arguments) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Csr;
+
+    use super::*;
+    use crate::items::{matrices, model};
+    use crate::{Device, DeviceCsr};
+
+    /// Shares begin at every so many items, of which every row start and every nonzero is one.
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn shares_hold_every_item_once() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        for offsets in matrices() {
+            let (rows, items) = (offsets.len() - 1, model(&offsets));
+            let nnz = items.len() - rows;
+            let host = Csr::<f32>::new(rows, 1, offsets, vec![0u32; nnz], vec![1.0; nnz]);
+            let a = DeviceCsr::upload(&device, &host.expect("A").view()).expect("A");
+            let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+            let problem = a.spmv().calls(100);
+            for (items_of, threads) in [(4, 32), (8, 64), (16, 256)] {
+                let config = Config { items: items_of, threads, resident: 1024 };
+                let made = Prepared::new(&pattern, &problem, config).expect("shares");
+                let work = config.work() as usize;
+                let mut expected: Vec<u32> = (0..items.len())
+                    .step_by(work)
+                    .map(|at| 2 * items[at] + u32::from(at > 0 && items[at - 1] == items[at]))
+                    .collect();
+                assert_eq!(expected.len() as u64, made.shares);
+                expected.push(2 * rows as u32);
+                let words = made.boundaries.to_host().expect("boundaries");
+                let found = &bytemuck::cast_slice::<u64, u32>(&words)[..expected.len()];
+                assert_eq!(found, expected, "{config:?}");
+            }
+        }
+    }
+}

@@ -1,12 +1,12 @@
 //! What the rules choose, on the device: against the oracle, captured in a graph, run after run,
-//! and past 2³¹.
+//! and past 2³¹; the other algorithms beside them.
 
-use gustav_core::{Csr, Dense, Layout, PlusTimes, bf16};
-use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_core::{Csr, Dense, Layout, PlusTimes, Problem, Scalar, bf16, f16};
+use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
-use gustav_testkit::battery::{Settings, check_spmm};
+use gustav_testkit::battery::{Settings, check_spmm, matrices};
 
-use super::common::{device, run};
+use super::common::{device, run, run_refined};
 use super::graph::Graph;
 
 #[test]
@@ -19,6 +19,50 @@ fn the_battery() {
     check_spmm::<bf16, u32, u64, PlusTimes>(&Settings::default(), |case| {
         run::<bf16, u32, u64, PlusTimes>(&device, &Options::default(), case)
     });
+}
+
+/// Of so many calls the rows are looked at.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_battery_of_many_calls() {
+    fn check<T: Scalar>() {
+        let (device, options) = (device(), Options::default());
+        check_spmm::<T, u32, u32, PlusTimes>(&Settings::default(), |case| {
+            let many = |problem: Problem| problem.calls(1000);
+            run_refined::<T, u32, u32, PlusTimes>(&device, &options, many, case)
+        });
+    }
+    check::<f32>();
+    check::<f64>();
+    check::<f16>();
+}
+
+/// Algorithms that sum in f32 in a promised order, with what each asks of a problem.
+fn ways() -> Vec<(Chooser, fn(Problem) -> Problem)> {
+    use Algorithm::*;
+    fn plain(p: Problem) -> Problem {
+        p
+    }
+    fn in_columns(p: Problem) -> Problem {
+        p.layouts(Layout::ColumnMajor, Layout::ColumnMajor)
+    }
+    let by_rows = [
+        Segmented,
+        EvenShares,
+        RowBlock,
+        ColumnPanel,
+        RowSplit,
+        ThreadRow,
+        NonzeroSplit,
+        MergePath,
+        SellP,
+        EllR,
+    ];
+    let mut ways: Vec<(Chooser, fn(Problem) -> Problem)> = vec![(Chooser::Auto, plain)];
+    ways.extend(by_rows.map(|a| (Chooser::Named(a), plain as fn(Problem) -> Problem)));
+    ways.extend([OutputStationary, Dcsr].map(|a| (Chooser::Named(a), in_columns as _)));
+    ways.push((Chooser::Named(Tensor), |p| p.tf32(true)));
+    ways
 }
 
 /// Rows of one long, some middling and many short, on neighbouring columns.
@@ -50,20 +94,11 @@ fn an_execution_is_captured_in_a_graph() {
     let device = device();
     let host = skewed(3000);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let b = DeviceDense::upload(&device, &dense(3000, 64).view()).expect("B");
-    let mut c = DeviceDense::uninit(&device, 3000, 64, Layout::RowMajor).expect("C");
     let stream = device.new_stream().expect("a stream");
-    let named = [
-        Algorithm::Segmented,
-        Algorithm::EvenShares,
-        Algorithm::RowSplit,
-        Algorithm::NonzeroSplit,
-        Algorithm::MergePath,
-        Algorithm::ThreadRow,
-    ];
-    for chooser in named.map(Chooser::Named).into_iter().chain([Chooser::Auto]) {
+    for (chooser, refine) in ways() {
         let options = Options { chooser, ..Options::default() };
-        let problem = a.spmm().columns(64).calls(100);
+        let problem = refine(a.spmm().columns(64).calls(100));
+        let (b, mut c) = operands(&device, &problem);
         let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
         plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream).expect("C");
         let expected = c.data().to_host().expect("C");
@@ -102,22 +137,51 @@ fn executions_on_two_streams_share_no_workspace_at_once() {
     }
 }
 
+/// B of `problem`, and room for C, on the device.
+fn operands(device: &Device, problem: &Problem) -> (DeviceDense<f32>, DeviceDense<f32>) {
+    let (rows, columns) = (problem.inner(), problem.columns);
+    let b = dense(rows, columns).to_layout(problem.layout_b).expect("B");
+    let c = DeviceDense::uninit(device, problem.output_rows(), columns, problem.layout_c);
+    (DeviceDense::upload(device, &b.view()).expect("B"), c.expect("C"))
+}
+
 #[test]
 #[ignore = "needs a CUDA device"]
 fn twenty_runs_give_the_same_bits() {
     let device = device();
     let host = skewed(20_000);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let b = DeviceDense::upload(&device, &dense(20_000, 32).view()).expect("B");
-    let problem = a.spmm().columns(32).calls(20).deterministic(true);
-    let mut first: Option<Vec<u32>> = None;
-    for _ in 0..20 {
-        let mut c = DeviceDense::uninit(&device, 20_000, 32, Layout::RowMajor).expect("C");
-        let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
-        plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
-        let bits: Vec<u32> = c.data().to_host().expect("C").iter().map(|v| v.to_bits()).collect();
-        assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits);
+    for (chooser, refine) in ways() {
+        let options = Options { chooser, ..Options::default() };
+        let problem = refine(a.spmm().columns(32).calls(20).deterministic(true));
+        let mut first: Option<Vec<u32>> = None;
+        for _ in 0..20 {
+            let (b, mut c) = operands(&device, &problem);
+            let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+            plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+            let c = c.data().to_host().expect("C");
+            let bits: Vec<u32> = c.iter().map(|v| v.to_bits()).collect();
+            assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{chooser}");
+        }
     }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_mean_row_length_decides_when_it_is_asked() {
+    let device = device();
+    let options = Options { chooser: Chooser::MeanRowLength, ..Options::default() };
+    for (length, chosen) in [(9, Algorithm::NonzeroSplit), (10, Algorithm::RowSplit)] {
+        let host = matrices::random_rows::<f32, u32, u32>(70, 70, 1, |_| length);
+        let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+        let plan = SpmmPlan::new(&a, &a.spmm().columns(8), &options).expect("a plan");
+        assert_eq!(plan.choice().algorithm, chosen);
+    }
+    let host = matrices::random_rows::<f16, u32, u32>(70, 70, 1, |_| 3);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let refused = SpmmPlan::new(&a, &a.spmm().columns(8), &options);
+    let text = refused.err().expect("the paper's kernels take f32 and f64").to_string();
+    assert!(text.contains("nonzero-split") && text.contains("segmented"), "{text}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use gustav_core::{Csr, Dense, Error, Layout, Scalar, f16};
 use gustav_cuda::jit::{Cache, Compiler, Jit, Request};
+use gustav_cuda::spmm::{even_shares, row_block, segmented, tensor};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 
@@ -108,6 +109,62 @@ fn addresses_and_leading_dimensions_need_no_alignment() {
         for (shift, columns) in [(1, 32), (2, 64), (4, 128), (3, 33)] {
             check::<f16>(&device, algorithm, shift, columns);
         }
+    }
+}
+
+/// A grid has 65,535 CTAs in y, and there are more strips and panels of columns than that.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn there_are_more_strips_of_columns_than_a_grid_has() {
+    use gustav_cuda::Config::{EvenShares, RowBlock, Segmented, Tensor};
+    let device = device();
+    let (host, columns) = (whole(9, 7), 32 * 65_536 + 5);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let b = Dense::from_fn(7, columns, Layout::RowMajor, |i, j| ((i + 3 * j) % 5) as f32 - 2.0)
+        .expect("B");
+    let expected = product(&host, &b);
+    let b = DeviceDense::upload(&device, &b.view()).expect("B");
+    let narrow = segmented::Config {
+        vector: 1,
+        lanes: 4,
+        tiles: 1,
+        share: 2,
+        chunk: 2,
+        ahead: 0,
+        early: false,
+        longest: None,
+        reduction: segmented::Reduction::FixUp,
+        block: 64,
+        resident: 384,
+    };
+    let (vector, lanes, tiles, block, resident) = (1, 8, 1, 64, 384);
+    let shares = even_shares::Config { vector, lanes, tiles, chunk: 4, work: 16, block, resident };
+    let blocks =
+        row_block::Config { rows: 2, vector, lanes, tiles, share: 1, unroll: 2, block, resident };
+    let configured = [
+        Segmented(narrow),
+        EvenShares(shares),
+        RowBlock(blocks),
+        Tensor(tensor::Config { panel: 16, warps: 4, share: 1, resident }),
+    ];
+    let named = [
+        Algorithm::RowSplit,
+        Algorithm::ThreadRow,
+        Algorithm::NonzeroSplit,
+        Algorithm::MergePath,
+        Algorithm::SellP,
+        Algorithm::EllR,
+        Algorithm::HeavyLight,
+    ];
+    let named = named.map(|a| Options { chooser: Chooser::Named(a), ..Options::default() });
+    let configured = configured.map(|c| Options { config: Some(c), ..Options::default() });
+    for options in named.into_iter().chain(configured) {
+        let problem = a.spmm().columns(columns).tf32(true);
+        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+        let mut c = DeviceDense::uninit(&device, 9, columns, Layout::RowMajor).expect("C");
+        c.data_mut().fill(0xff, device.stream()).expect("NaN");
+        plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        assert!(c.data().to_host().expect("C")[..] == expected, "{}", plan.choice().algorithm);
     }
 }
 

@@ -78,6 +78,15 @@ fn vectors_that_do_not_fit_are_refused() {
     assert!(matches!(wrong, Err(Error::Argument { name: "y", .. })), "{wrong:?}");
 }
 
+/// Algorithms in a promised order.
+const NAMED: [Algorithm; 5] = [
+    Algorithm::Segmented,
+    Algorithm::EvenShares,
+    Algorithm::RowSplit,
+    Algorithm::NonzeroSplit,
+    Algorithm::MergePath,
+];
+
 /// A few rows that hold much of the matrix.
 fn skewed(rows: usize) -> Csr<f32> {
     let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
@@ -99,14 +108,7 @@ fn an_execution_is_captured_in_a_graph() {
     let x = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
     let mut y = DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y");
     let stream = device.new_stream().expect("a stream");
-    let named = [
-        Algorithm::Segmented,
-        Algorithm::EvenShares,
-        Algorithm::RowSplit,
-        Algorithm::NonzeroSplit,
-        Algorithm::MergePath,
-    ];
-    for chooser in named.map(Chooser::Named).into_iter().chain([Chooser::Auto]) {
+    for chooser in NAMED.map(Chooser::Named).into_iter().chain([Chooser::Auto]) {
         let options = Options { chooser, config: None };
         let mut plan = SpmvPlan::new(&a, &a.spmv().calls(100), &options).expect("a plan");
         plan.execute(&a, 1.0, &x, 0.0, &mut y, &stream).expect("y");
@@ -119,6 +121,33 @@ fn an_execution_is_captured_in_a_graph() {
         // SAFETY: the operands live to the end of the test.
         unsafe { graph.launch(&stream) };
         assert!(y.to_host().expect("y") == expected, "{chooser:?}");
+    }
+}
+
+/// Rows of several shares, parts and segments.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn twenty_runs_give_the_same_bits() {
+    let (device, rows) = (device(), 6000);
+    let a = DeviceCsr::upload(&device, &skewed(rows).view()).expect("A");
+    let x: Vec<f32> = (0..rows).map(|k| (k % 23) as f32 / 11.0 - 1.0).collect();
+    let x = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
+    let mut y = DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y");
+    for (chooser, calls) in NAMED.map(Chooser::Named).into_iter().zip([100; 5]).chain([
+        (Chooser::Auto, 1),
+        (Chooser::Auto, 100),
+        (Chooser::Named(Algorithm::EvenShares), 1),
+    ]) {
+        let options = Options { chooser, config: None };
+        let problem = a.spmv().calls(calls).deterministic(true);
+        let mut first: Option<Vec<u32>> = None;
+        for _ in 0..20 {
+            let mut plan = SpmvPlan::new(&a, &problem, &options).expect("a plan");
+            y.fill(0xff, device.stream()).expect("NaN");
+            plan.execute(&a, 1.0, &x, 0.0, &mut y, device.stream()).expect("y");
+            let bits: Vec<u32> = y.to_host().expect("y").iter().map(|v| v.to_bits()).collect();
+            assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{chooser}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! cuSPARSE through our interface: the comparison must compute the same thing.
 
-use gustav_core::{PlusTimes, Scalar};
+use gustav_core::{PlusTimes, Scalar, bf16, f16};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::Options;
 use gustav_cuda::spmv::vendor;
@@ -27,5 +27,14 @@ fn every_algorithm_in_f32_and_f64() {
     for config in vendor::Config::ALL {
         check::<f32>(config);
         check::<f64>(config);
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_algorithm_in_16_bits() {
+    for config in vendor::Config::ALL {
+        check::<f16>(config);
+        check::<bf16>(config);
     }
 }

@@ -1,6 +1,6 @@
 //! The tile and schedule of `segmented`, and how they are chosen.
 
-use gustav_core::{DType, Problem, Result};
+use gustav_core::{DType, Problem, Result, SemiringKind};
 use gustav_plan::Algorithm;
 use gustav_plan::heuristics::cuda_spmm::Way;
 
@@ -203,7 +203,7 @@ impl Config {
             && self.block.is_multiple_of(32)
             && self.stages(problem)
             && self.longest.is_none_or(Segments::cuts_at)
-            && (self.reduction == Reduction::FixUp || problem.epilogue.is_none());
+            && (self.reduction == Reduction::FixUp || may_reduce(problem));
         if fits {
             return Ok(());
         }
@@ -212,8 +212,51 @@ impl Config {
             found: format!("{self:?}"),
             expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
                        most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, cuts at 32 to 4096, \
-                       whole warps of at most 1024 threads, and reduction by fix-up for an epilogue"
+                       whole warps of at most 1024 threads, and reduction by fix-up but for plus-times \
+                       in f32 and f64 in no promised order, without an epilogue"
                 .into(),
         })
+    }
+}
+
+/// Whether parts of a row may be added to C one by one, as they come.
+fn may_reduce(problem: &Problem) -> bool {
+    problem.epilogue.is_none()
+        && !problem.deterministic
+        && problem.semiring == SemiringKind::PlusTimes
+        && matches!(problem.dtype, DType::F32 | DType::F64)
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::{CsrView, Epilogue};
+
+    use super::*;
+
+    #[test]
+    fn atomic_reductions_are_refused_where_they_would_not_do() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        let problem = Problem::spmm(&a).columns(32);
+        let of = |problem: &Problem| {
+            let config = Config::candidates(problem)[0];
+            (config, Config { reduction: Reduction::Atomic, ..config })
+        };
+        for dtype in [DType::F32, DType::F64] {
+            let plain = Problem { dtype, ..problem.clone() };
+            assert!(of(&plain).1.check(&plain).is_ok(), "{dtype}");
+        }
+        let refused = [
+            problem.clone().deterministic(true),
+            problem.clone().semiring(SemiringKind::MinPlus),
+            problem.clone().epilogue(Epilogue { relu: true, ..Epilogue::default() }),
+            Problem { dtype: DType::F16, ..problem.clone() },
+            Problem { dtype: DType::I32, ..problem },
+        ];
+        for problem in refused {
+            let (config, atomic) = of(&problem);
+            assert!(config.check(&problem).is_ok(), "{problem}");
+            let error = atomic.check(&problem).expect_err("sums would be wrong or unsteady");
+            assert!(error.to_string().contains("by fix-up"), "{problem}: {error}");
+        }
     }
 }

@@ -193,3 +193,51 @@ impl Method for Prepared {
         unsafe { self.kernel.launch(stream, (self.part_ctas + row_ctas, 1), threads, &arguments) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Csr;
+
+    use super::*;
+    use crate::DeviceCsr;
+    use crate::items::matrices;
+
+    /// Every nonzero of a long row is in exactly one of the row's parts, which are neighbours in their
+    /// order; other rows have none.
+    fn check(offsets: &[u32], config: InOrder, parts: &[u64]) {
+        let mut visits = vec![0; offsets[offsets.len() - 1] as usize];
+        for (place, part) in parts.chunks_exact(ENTRY / 8).enumerate() {
+            let (first, row, base) = (part[0], part[2] as usize, part[3] as usize);
+            let (length, count) = (part[1] & 0xffff_ffff, part[1] >> 32);
+            let (begin, end) = (u64::from(offsets[row]), u64::from(offsets[row + 1]));
+            assert_eq!(count, (end - begin).div_ceil(u64::from(config.part)));
+            assert_eq!(first, begin + (place - base) as u64 * u64::from(config.part));
+            assert!(((place - base) as u64) < count && first + length <= end, "{part:?}");
+            (first..first + length).for_each(|k| visits[k as usize] += 1);
+        }
+        for row in offsets.windows(2) {
+            let long = u32::from(row[1] - row[0] > config.longest);
+            assert!(visits[row[0] as usize..row[1] as usize].iter().all(|v| *v == long));
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn parts_hold_every_nonzero_of_long_rows_once() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        for offsets in matrices() {
+            let (rows, nnz) = (offsets.len() - 1, offsets[offsets.len() - 1] as usize);
+            let host = Csr::<f32>::new(rows, 1, offsets.clone(), vec![0u32; nnz], vec![1.0; nnz]);
+            let a = DeviceCsr::upload(&device, &host.expect("A").view()).expect("A");
+            let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+            for (longest, part) in [(1, 1), (5, 7), (63, 256), (900, 64)] {
+                let config = InOrder { lanes: 4, ahead: 4, threads: 64, longest, part };
+                let made = Prepared::new(&pattern, &a.spmv(), config).expect("parts");
+                let mut number = [0];
+                made.room.number.read(&mut number).expect("a number");
+                let list = made.room.parts.to_host().expect("parts");
+                check(&offsets, config, &list[..number[0] as usize * (ENTRY / 8)]);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Products on a GPU from the command line.
+
+use crate::support::Folder;
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn products_on_a_gpu_verify_and_say_how() {
+    let folder = Folder::new();
+    for verb in ["spmm --columns 128", "spmm --columns 33 --layout column-major", "spmv"] {
+        for more in ["", "--transpose", "--dtype f16 --calls 100", "--alpha 2 --beta -1"] {
+            let line = format!("{verb} gen:grid5:90x90 --device cuda:0 {more} --repeat 3 --verify");
+            let report = folder.json(&format!("{line} --json"));
+            assert_eq!((&report["verified"], &report["device"]), (&true.into(), &"cuda:0".into()));
+            assert!(report["floor_ms"].is_f64() && report["transfer_ms"].is_f64(), "{report}");
+        }
+    }
+    let run = folder.run("spmm gen:grid5:90x90 --columns 128 --device cuda:0 --verify");
+    for part in ["cuda:0", "algorithm", "why", "GFLOP/s", "of what copying", "verified   right"] {
+        assert!(run.stdout.contains(part), "{part}: {run:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_algorithm_of_a_gpu_stands_in_one_table() {
+    let folder = Folder::new();
+    for verb in ["spmm --columns 32 --finite", "spmv"] {
+        let line = format!("{verb} gen:rmat:9,8 --device cuda:0 --algorithm all --verify");
+        let report = folder.json(&format!("{line} --repeat 3 --json"));
+        let candidates = report["candidates"].as_array().expect("a list");
+        let (ran, refused): (Vec<_>, Vec<_>) =
+            candidates.iter().partition(|c| c["refused"].is_null());
+        assert!(ran.len() >= 6, "{report}");
+        for c in ran {
+            assert_eq!(c["verified"], true, "{c}");
+            for key in ["execute_ms", "gflops", "floor_fraction", "vendor_ratio", "max_error"] {
+                assert!(c[key].is_f64(), "{key}: {c}");
+            }
+        }
+        for c in refused {
+            let words = c["refused"].as_str().expect("words");
+            assert!(words.contains("nearest that works"), "{words}");
+        }
+        let table = folder.run(&format!("{line} --repeat 3")).stdout;
+        for head in ["execute ms", "GFLOP/s", "of floor", "to vendor", "error", "vendor"] {
+            assert!(table.contains(head), "{head}: {table}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn plans_and_devices_are_told() {
+    let folder = Folder::new();
+    let plan = |calls| {
+        let line = format!("plan gen:rmat:9,8 --columns 64 --device cuda:0 --calls {calls}");
+        folder.run(&line).stdout
+    };
+    for (calls, why) in [(1, "a single call"), (5, "for 5 calls"), (1000, "rows of")] {
+        let text = plan(calls);
+        for part in ["algorithm", "config", "workspace", why] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+    assert!(!plan(1000).contains("not looked at"));
+    let devices = folder.json("devices --json");
+    let gpu = &devices["devices"][1];
+    assert_eq!((&gpu["name"], &gpu["available"]), (&"cuda:0".into(), &true.into()));
+    assert!(gpu["gpu"]["shared_bytes_per_cta"].as_u64() > Some(48 << 10), "{gpu}");
+    assert!(folder.run("devices").stdout.contains("multiprocessors"));
+}
