@@ -1,9 +1,7 @@
 //! A peer process as the one who multiplies for a program.
 
-use std::cell::Cell;
 use std::path::Path;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gustav_core::{Csr, Dense, Error, Result};
 use serde_json::{Value, json};
@@ -17,8 +15,6 @@ use crate::engine::{Matrix, PeerProcess, absent};
 pub(super) struct Child<'p> {
     process: &'p mut PeerProcess,
     spent: Duration,
-    /// What passing B and C took since it was last asked for.
-    beside: Rc<Cell<Duration>>,
 }
 
 impl<'p> Child<'p> {
@@ -31,7 +27,6 @@ impl<'p> Child<'p> {
         program: &Program,
         a: &Csr<f32>,
         columns: usize,
-        beside: Rc<Cell<Duration>>,
     ) -> Result<Self> {
         process.forget()?;
         process.matrix(Matrix::A, a.view())?;
@@ -40,13 +35,12 @@ impl<'p> Child<'p> {
             "do": "prepare", "operation": "spmm", "a": "a", "b": Value::Null,
             "columns": columns, "sorted": false, "semiring": program.semiring.name(),
         }))?;
-        Ok(Child { process, spent: Duration::ZERO, beside })
+        Ok(Child { process, spent: Duration::ZERO })
     }
 }
 
 impl Engine for Child<'_> {
     fn multiply(&mut self, _: &Csr<f32>, b: &Dense<f32>, c: &mut Dense<f32>) -> Result<()> {
-        let start = Instant::now();
         let [from, to] = ["b", "c"].map(|name| self.process.folder().join(name));
         let io = |path: &Path, action| {
             let path = path.to_path_buf();
@@ -63,9 +57,7 @@ impl Engine for Child<'_> {
             return Err(words(format!("a product of {} bytes, not {}", bytes.len(), out.len())));
         }
         out.copy_from_slice(&bytes);
-        let taken = Duration::from_secs_f64(ms / 1e3);
-        self.spent += taken;
-        self.beside.set(self.beside.get() + start.elapsed().saturating_sub(taken));
+        self.spent += Duration::from_secs_f64(ms / 1e3);
         Ok(())
     }
 

@@ -1,9 +1,7 @@
 //! One engine solving a program again and again.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gustav::Device;
 use gustav_core::{Csr, Dense, Error, Result};
@@ -25,8 +23,8 @@ pub(super) struct Solver<'a> {
     versions: BTreeMap<String, String>,
     engine: Result<Box<dyn Engine + 'a>, Refusal>,
     plan_ms: f64,
-    // Time that is no part of the program, of engines in processes of their own.
-    beside: Rc<Cell<Duration>>,
+    /// Whether it multiplies in a process of its own, so that only its products are timed.
+    pub elsewhere: bool,
     /// The last solution.
     pub solution: Option<Dense<f32>>,
     // Products of a solution, and milliseconds in the products of every solution.
@@ -68,7 +66,7 @@ impl<'a> Solver<'a> {
             versions,
             engine,
             plan_ms,
-            beside: Rc::default(),
+            elsewhere: false,
             solution: None,
             products: 0,
             spent: Vec::new(),
@@ -83,9 +81,8 @@ impl<'a> Solver<'a> {
         process: &'a mut PeerProcess,
     ) -> Self {
         let (name, versions) = ((process.name().to_owned(), "default"), process.versions().clone());
-        let beside = Rc::<Cell<Duration>>::default();
         let start = Instant::now();
-        let engine = Child::prepare(process, program, a, columns, beside.clone());
+        let engine = Child::prepare(process, program, a, columns);
         let plan_ms = start.elapsed().as_secs_f64() * 1e3;
         let refused = |e: Error| Refusal { status: Status::Skipped, words: e.to_string() };
         let engine = engine.map(|c| Box::new(c) as Box<dyn Engine + 'a>).map_err(refused);
@@ -98,7 +95,7 @@ impl<'a> Solver<'a> {
             versions,
             engine,
             plan_ms,
-            beside,
+            elsewhere: true,
             solution,
             products,
             spent,
@@ -128,9 +125,9 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Median time of one solution's products.
-    pub fn product_ms(&self) -> Option<f64> {
-        quantile(&self.spent, 0.5)
+    /// The time of one solution's products below which the share `q` of them lies.
+    pub fn product_ms(&self, q: f64) -> Option<f64> {
+        quantile(&self.spent, q)
     }
 }
 
@@ -141,7 +138,7 @@ impl Runner for Solver<'_> {
         for k in 0..wake + repeats {
             let start = Instant::now();
             let (solution, products) = (self.program.solve)(self.a, self.columns, &mut **engine)?;
-            let ms = start.elapsed().saturating_sub(self.beside.take()).as_secs_f64() * 1e3;
+            let ms = start.elapsed().as_secs_f64() * 1e3;
             let spent = engine.take_spent().as_secs_f64() * 1e3;
             if k >= wake {
                 times.push(ms);

@@ -210,8 +210,8 @@ fn programs(sites: &[Site]) -> Table {
                   over that of gustav. cg: conjugate gradients with many right-hand sides; gcn: \
                   two layers of graph convolution; paths: shortest paths over min and +. The \
                   engine loop is a loop over rows on one thread; on a GPU every product moves \
-                  its operands there and back; products of other libraries on a CPU are \
-                  their own times, without passing operands to them."
+                  its operands there and back; other libraries on a CPU are timed in \
+                  their products, beside the rest of the program as it was around gustav's."
             .into(),
         head: &[
             "place",
