@@ -136,7 +136,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// Computes C = α·op(A)·B ⊕ β·D as a new matrix with a sparse `d` of C's shape: C holds the
     /// union of both patterns, rows sorted. β equal to the semiring's zero leaves `d` unread and C
     /// with the pattern of the product. Otherwise as [`SpgemmPlan::execute`]; where
-    /// [`Problem::calls`] says that there will be more, the product is kept beside C for
+    /// [`Problem::calls`](gustav_core::Problem::calls) says that there will be more, the product is kept beside C for
     /// [`SpgemmPlan::execute_add_into`].
     ///
     /// # Errors
