@@ -1,14 +1,16 @@
 //! Tuning: candidates are measured over matrices, and a predictor is trained on what was measured.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use gustav_core::{Error, Result};
 use gustav_plan::Features;
-use gustav_plan::orders::WarpShape;
 use gustav_plan::predictor::{
-    Candidate, Case, Chooses, Evaluation, Kind, Model, Table, Training, Tree, train,
+    Candidate, Case, Chooses, Evaluation, Inputs, Kind, Model, Table, Training, Tree, simulates,
+    train,
 };
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::listing;
@@ -32,8 +34,24 @@ pub struct TuneArgs {
 
 impl TuneArgs {
     /// Networks that will be trained.
-    pub fn networks(&self) -> usize {
-        KINDS.len() * INPUTS.len() + if self.topologies { TOPOLOGIES.len() } else { 0 }
+    ///
+    /// # Errors
+    /// As [`tune`] for the suite and its candidates.
+    pub fn networks(&self) -> Result<usize> {
+        let (_, candidates) = self.candidates()?;
+        let sizes = if self.topologies { TOPOLOGIES.len() } else { 0 };
+        let seen = INPUTS.len() + usize::from(candidates.iter().all(simulates));
+        Ok(KINDS.len() * seen + sizes)
+    }
+
+    fn candidates(&self) -> Result<(Suite, Vec<Candidate>)> {
+        let mut suite = Suite::of_targets(&self.bench.targets)?;
+        if let Some(folder) = &self.bench.corpus {
+            suite.use_corpus(folder);
+        }
+        let names = self.bench.ours.as_ref().unwrap_or(&suite.engines.ours);
+        let candidates = names.iter().map(|n| n.parse()).collect::<Result<_>>()?;
+        Ok((suite, candidates))
     }
 }
 
@@ -57,7 +75,9 @@ pub struct TuneReport {
     /// Matrices left out, for want of a time of every candidate.
     pub left_out: Vec<String>,
     /// Each rival: `regression`, `softmax`, both with all features and with `matrix-only` ones,
-    /// `tree`, and `first`, which always takes the first candidate.
+    /// `tree`, and `first`, which always takes the first candidate. Where costs of the candidates
+    /// are simulated, networks and tree `with costs` as well, and `simulation`, which takes the
+    /// candidate of the least cost.
     pub rivals: BTreeMap<String, Evaluation>,
     /// Of every regression the errors of its times on the matrices that it was tested on, in
     /// percent of the measured time: every candidate of every matrix.
@@ -66,7 +86,7 @@ pub struct TuneReport {
     pub classes: Vec<usize>,
     /// Mean loss of regressions by their hidden layers, when they were asked for.
     pub topologies: Vec<(String, f64)>,
-    /// The network with the smaller loss of the two that see all features.
+    /// The network with the smaller loss of the two that see most.
     pub taken: String,
 }
 
@@ -88,12 +108,7 @@ pub struct Tuned {
 /// As [`run`]; [`Error::Argument`] for a suite that has not one number of columns or a name that
 /// is no candidate, and when too few matrices were measured.
 pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned> {
-    let mut suite = Suite::of_targets(&args.bench.targets)?;
-    if let Some(folder) = &args.bench.corpus {
-        suite.use_corpus(folder);
-    }
-    let names = args.bench.ours.as_ref().unwrap_or(&suite.engines.ours);
-    let candidates = names.iter().map(|n| n.parse()).collect::<Result<Vec<Candidate>>>()?;
+    let (suite, candidates) = args.candidates()?;
     let taken = |n: &usize| args.bench.only.admits_columns(*n);
     let columns: Vec<usize> = suite.products.columns.iter().copied().filter(taken).collect();
     let &[columns] = columns.as_slice() else {
@@ -109,20 +124,27 @@ pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned>
     };
     let records = read_records(&args.bench.record)?;
     let device = records.iter().rev().find_map(|r| r.gpu.as_ref()).map(|gpu| gpu.name.clone());
-    let (mut cases, mut left_out) = (Vec::new(), Vec::new());
+    let (mut timed, mut left_out) = (Vec::new(), Vec::new());
     for workload in listing::list(&suite)?.0 {
         match times(&records, &workload.name, columns, &candidates) {
-            Some(ms) => cases.push(case(&workload, args.bench.seed, ms)?),
+            Some(ms) => timed.push((workload, ms)),
             None => left_out.push(workload.name),
         }
     }
-    let (learn, test) = Table::new(candidates, cases)?.split()?;
+    let cases = timed.into_par_iter().map(|(w, ms)| case(&w, args.bench.seed, ms, &candidates));
+    let table = Table::new(candidates.clone(), cases.collect::<Result<_>>()?)?;
+    let all = table.inputs();
+    let (learn, test) = table.split()?;
+    let seen: Vec<usize> = match all {
+        Features::COUNT => INPUTS.into(),
+        all => [&[all], &INPUTS[..]].concat(),
+    };
     let device = device.unwrap_or_default();
     let mut rivals = BTreeMap::new();
     let mut networks = Vec::new();
     let mut errors = BTreeMap::new();
     for kind in KINDS {
-        for inputs in INPUTS {
+        for &inputs in &seen {
             let name = name(kind, inputs);
             let training = Training { kind, inputs, ..args.training.clone() };
             let model = train(&learn, &training, &device, columns, |pass| told(&name, pass));
@@ -130,13 +152,19 @@ pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned>
             if kind == Kind::Regression {
                 errors.insert(name.clone(), percent_errors(&test, &model));
             }
-            if inputs == Features::COUNT {
+            if inputs == all {
                 networks.push((found.mean_loss, name.clone(), model));
             }
             rivals.insert(name, found);
         }
     }
-    rivals.insert("tree".into(), Evaluation::new(&test, &Tree::train(&learn)));
+    for &inputs in seen.iter().filter(|inputs| **inputs >= Features::COUNT) {
+        let name = format!("tree{}", suffix(inputs));
+        rivals.insert(name, Evaluation::new(&test, &Tree::train(&learn, inputs)));
+    }
+    if all > Features::COUNT {
+        rivals.insert("simulation".into(), Evaluation::new(&test, &Simulation));
+    }
     rivals.insert("first".into(), Evaluation::new(&test, &First));
     let mut topologies = Vec::new();
     for hidden in if args.topologies { &TOPOLOGIES[..] } else { &[] } {
@@ -184,7 +212,7 @@ pub fn read_tuning(path: &Path) -> Result<TuneReport> {
 /// |measured − predicted| ÷ measured of every candidate of every matrix, in percent.
 fn percent_errors(table: &Table, model: &Model) -> Vec<f64> {
     let of = |case: &Case| {
-        let predicted = model.predict(&case.features).scores;
+        let predicted = model.predict(&case.inputs).scores;
         let pairs = case.ms.iter().zip(predicted);
         pairs.map(|(ms, p)| 100.0 * (ms - p).abs() / ms).collect::<Vec<_>>()
     };
@@ -196,16 +224,34 @@ fn name(kind: Kind, inputs: usize) -> String {
         Kind::Regression => "regression",
         Kind::Softmax => "softmax",
     };
-    let only = if inputs == Features::COUNT { "" } else { ", matrix-only" };
-    format!("{kind}{only}")
+    format!("{kind}{}", suffix(inputs))
+}
+
+/// What a rival's name says of how much it sees.
+fn suffix(inputs: usize) -> &'static str {
+    match inputs.cmp(&Features::COUNT) {
+        Ordering::Less => ", matrix-only",
+        Ordering::Equal => "",
+        Ordering::Greater => ", with costs",
+    }
 }
 
 /// Always the first candidate.
 struct First;
 
 impl Chooses for First {
-    fn choose(&self, _: &Features) -> usize {
+    fn choose(&self, _: &Inputs) -> usize {
         0
+    }
+}
+
+/// The candidate of the least simulated cost; costs are told beside the first candidate's.
+struct Simulation;
+
+impl Chooses for Simulation {
+    fn choose(&self, inputs: &Inputs) -> usize {
+        let costs: Vec<f64> = std::iter::once(0.0).chain(inputs.costs.iter().copied()).collect();
+        (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0)
     }
 }
 
@@ -232,10 +278,10 @@ fn times(
     groups.into_iter().rev().find_map(of_group)
 }
 
-fn case(workload: &Workload, seed: u64, ms: Vec<f64>) -> Result<Case> {
+fn case(workload: &Workload, seed: u64, ms: Vec<f64>, candidates: &[Candidate]) -> Result<Case> {
     let matrix = workload.load(seed)?;
-    let features = Features::new(&matrix.view(), WarpShape::default())?;
-    Ok(Case { matrix: workload.name.clone(), source: workload.source.clone(), features, ms })
+    let inputs = Inputs::with_costs(&matrix.view(), candidates)?;
+    Ok(Case { matrix: workload.name.clone(), source: workload.source.clone(), inputs, ms })
 }
 
 #[cfg(test)]
@@ -275,12 +321,14 @@ mod tests {
         let args = TuneArgs { bench, train_only: true, training, topologies: true };
         let mut passes = 0;
         let tuned = tune(&args, &mut |_, _| passes += 1).expect("a model");
-        assert_eq!(passes, 10 * args.networks());
+        assert_eq!(passes, 10 * args.networks().expect("a suite"));
         let TuneReport { device, columns, matrices, left_out, rivals, .. } = &tuned.report;
         assert_eq!((device.as_str(), *columns), ("a GPU", 64));
         assert_eq!(left_out.len(), all.len() - (generated.len() - 1));
         assert_eq!(matrices.0 + matrices.1, generated.len() - 1);
-        assert_eq!(rivals.len(), 6);
+        // Networks of three views, trees of two, the simulation and the first candidate.
+        assert_eq!(rivals.len(), 6 + 2 + 2);
+        assert!(tuned.model.sees_costs());
         let TuneReport { errors, classes, topologies, .. } = &tuned.report;
         assert_eq!(classes.iter().sum::<usize>(), matrices.0);
         assert_eq!(errors["regression"].len(), matrices.1 * suite.engines.ours.len());

@@ -1,9 +1,10 @@
 //! The predictor: its file, its gradient's work, its choices.
 
-use gustav_core::Error;
+use gustav_core::{Csr, Error};
 use gustav_plan::Features;
 use gustav_plan::predictor::{
-    Candidate, Case, Chooses, Evaluation, Kind, Model, Table, Training, Tree, train,
+    Candidate, Case, Chooses, Evaluation, Inputs, Kind, Model, Table, Training, Tree, simulates,
+    train,
 };
 
 /// Features with three numbers that vary.
@@ -24,7 +25,8 @@ fn case(k: usize) -> Case {
     let warp = if apart > 45.0 { 0.5 } else { 1.3 };
     let ms = vec![base, base * 1.2, base * lpt, base * warp];
     let source = format!("source {}", k % 30);
-    Case { matrix: format!("m{k}"), source, features: features(nrow, longest, apart), ms }
+    let inputs = features(nrow, longest, apart).into();
+    Case { matrix: format!("m{k}"), source, inputs, ms }
 }
 
 fn table(cases: usize) -> Table {
@@ -50,7 +52,7 @@ fn networks_and_trees_learn_what_can_be_learnt() {
         let blind = Evaluation::new(&test, &trained(&learn, kind, Features::MATRIX_ONLY));
         assert!(blind.right < found.right, "{blind}");
     }
-    let tree = Tree::train(&learn);
+    let tree = Tree::train(&learn, Features::COUNT);
     assert!((2..64).contains(&tree.questions()));
     let found = Evaluation::new(&test, &tree);
     assert!(found.right > 0.95, "{found}");
@@ -61,7 +63,7 @@ fn predicted_times_come_near() {
     let table = table(300);
     let model = trained(&table, Kind::Regression, Features::COUNT);
     let off = |case: &Case| {
-        let scores = model.predict(&case.features).scores;
+        let scores = model.predict(&case.inputs).scores;
         let each = scores.iter().zip(&case.ms).map(|(found, ms)| (found - ms).abs() / ms);
         each.sum::<f64>() / case.ms.len() as f64
     };
@@ -86,9 +88,9 @@ fn a_model_comes_back_as_it_was_written() {
     let model = trained(&table(40), Kind::Softmax, Features::MATRIX_ONLY);
     let back = Model::from_text(&model.to_text().expect("text")).expect("the model");
     assert_eq!(back, model);
-    let prediction = back.predict(&case(7).features);
+    let prediction = back.predict(&case(7).inputs);
     assert!((prediction.scores.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-    assert_eq!(back.choose(&case(7).features), prediction.best);
+    assert_eq!(back.choose(&case(7).inputs), prediction.best);
 }
 
 #[test]
@@ -101,7 +103,8 @@ fn a_small_model_works_as_computed_by_hand() {
                    {"weights": [[9, 1], [9, 0.5]], "bias": [0.5, 0.5]}]}"#;
     let model = Model::from_text(text).expect("a model");
     let e = std::f64::consts::E;
-    let prediction = model.predict(&Features { nrow: 0.0, ncol: e - 1.0, ..Features::default() });
+    let features = Features { nrow: 0.0, ncol: e - 1.0, ..Features::default() };
+    let prediction = model.predict(&features.into());
     assert_eq!(prediction.best, 1);
     for (found, log) in prediction.scores.iter().zip([3.5, 2.0]) {
         assert!((found.ln() - log).abs() < 1e-12, "{prediction:?}");
@@ -144,9 +147,83 @@ fn tables_that_cannot_be_learnt_from_are_refused() {
     assert!(of(&all[..1], vec![case(1)]).is_err());
     assert!(of(all, vec![Case { ms: vec![1.0, 2.0], ..case(1) }]).is_err());
     assert!(of(all, vec![Case { ms: vec![1.0, 0.0, 1.0, 1.0], ..case(1) }]).is_err());
+    let costs = |count| Inputs { costs: vec![0.5; count], ..case(1).inputs };
+    assert!(of(all, vec![Case { inputs: costs(2), ..case(1) }]).is_err());
+    assert!(of(all, vec![Case { inputs: costs(3), ..case(1) }, case(2)]).is_err());
     // One source cannot be parted.
     let alike = (0..9).map(|k| Case { source: "one".into(), ..case(k) }).collect();
     assert!(of(all, alike).expect("a table").split().is_err());
+}
+
+/// The costs of the source's candidates for the pattern of `rows`.
+fn costs(rows: &[Vec<u32>], cols: usize) -> Vec<f64> {
+    let offsets = rows.iter().scan(0, |sum, row| {
+        *sum += row.len() as u32;
+        Some(*sum)
+    });
+    let offsets: Vec<u32> = std::iter::once(0).chain(offsets).collect();
+    let indices: Vec<u32> = rows.concat();
+    let values = vec![1f32; indices.len()];
+    let a = Csr::<f32>::new(rows.len(), cols, offsets, indices, values).expect("a matrix");
+    Inputs::with_costs(&a.view(), &Candidate::OF_THE_SOURCE).expect("costs").costs
+}
+
+#[test]
+fn costs_know_balance_and_what_is_left_out() {
+    // DCSR leaves out what is empty, which every other order walks over.
+    let sparse: Vec<Vec<u32>> =
+        (0..4000).map(|r| if r % 20 == 0 { vec![r] } else { vec![] }).collect();
+    let [dcsr, lpt, warp] = costs(&sparse, 4000)[..] else { panic!("three costs") };
+    assert!(dcsr < -1.0 && dcsr < lpt && dcsr < warp, "{dcsr} {lpt} {warp}");
+    // Long rows all of one warp are dealt to all by LPT.
+    let uneven: Vec<Vec<u32>> =
+        (0..2048).map(|r| (0..if r % 32 == 0 { 2000 } else { 2 }).collect()).collect();
+    let [dcsr, lpt, _] = costs(&uneven, 2048)[..] else { panic!("three costs") };
+    assert!(lpt < -1.0 && dcsr.abs() < 0.1, "{dcsr} {lpt}");
+    // Rows that are alike gain nothing, and a list is one load more.
+    let even: Vec<Vec<u32>> = (0..2048).map(|r| (r..r + 100).collect()).collect();
+    let [dcsr, lpt, warp] = costs(&even, 2148)[..] else { panic!("three costs") };
+    assert!(dcsr > 0.0 && lpt > 0.0 && warp > -0.05, "{dcsr} {lpt} {warp}");
+    assert_eq!(costs(&[], 3), [0.0; 3]);
+}
+
+#[test]
+fn costs_are_of_the_kernel_of_the_source() {
+    assert!(Candidate::OF_THE_SOURCE.iter().all(simulates));
+    for other in ["segmented", "output-stationary#1", "dcsr@lpt", "segmented@lpt"] {
+        assert!(!simulates(&other.parse().expect("a candidate")), "{other}");
+    }
+    let candidates = ["output-stationary", "segmented"].map(|c| c.parse().expect("a candidate"));
+    let eye = Csr::<f32>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).expect("a matrix");
+    let inputs = Inputs::with_costs(&eye.view(), &candidates).expect("inputs");
+    assert!(inputs.costs.is_empty());
+}
+
+#[test]
+fn networks_and_trees_learn_from_costs() {
+    // The features say nothing, the costs say all.
+    let case = |k: usize| {
+        let costs = [3, 5, 7].map(|p| ((k * p) % 11) as f64 / 5.0 - 1.0);
+        let ms = std::iter::once(1.0).chain(costs.map(f64::exp)).collect();
+        let inputs = Inputs { features: features(9.0, 3.0, 1.0), costs: costs.into() };
+        Case { inputs, ms, ..case(k) }
+    };
+    let cases = (0..300).map(case).collect();
+    let table = Table::new(Candidate::OF_THE_SOURCE.to_vec(), cases).expect("a table");
+    let all = Inputs::count(table.candidates());
+    assert_eq!((table.inputs(), all), (27, 27));
+    let model = trained(&table, Kind::Softmax, all);
+    assert!(model.sees_costs());
+    let found = Evaluation::new(&table, &model);
+    assert!(found.right > 0.95, "{found}");
+    assert!(Evaluation::new(&table, &Tree::train(&table, all)).right > 0.9);
+    let blind = trained(&table, Kind::Softmax, Features::COUNT);
+    assert!(!blind.sees_costs() && Evaluation::new(&table, &blind).right < 0.6);
+    let text = model.to_text().expect("text");
+    assert!(text.contains("cost-of-output-stationary@lpt"), "{text}");
+    assert_eq!(Model::from_text(&text).expect("the model"), model);
+    let fewer = text.replacen(",\"cost-of-output-stationary@warp-aware\"", "", 1);
+    assert!(Model::from_text(&fewer).expect_err("too few").to_string().contains("inputs"));
 }
 
 #[test]
@@ -162,7 +239,7 @@ fn candidates_are_written_as_they_are_read() {
 fn an_evaluation_worked_by_hand() {
     struct First;
     impl Chooses for First {
-        fn choose(&self, _: &Features) -> usize {
+        fn choose(&self, _: &Inputs) -> usize {
             0
         }
     }

@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result {
     let training = Training { passes: args.passes, seed: args.seed, ..Training::default() };
     let tune =
         TuneArgs { bench, train_only: args.train_only, training, topologies: args.topologies };
-    let bar = progress((tune.networks() * args.passes) as u64, args.telling.quiet);
+    let bar = progress((tune.networks()? * args.passes) as u64, args.telling.quiet);
     let tuned = gustav_bench::tune(&tune, &mut |network, _| {
         bar.set_message(network.to_owned());
         bar.inc(1);

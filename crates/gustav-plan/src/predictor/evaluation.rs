@@ -53,7 +53,7 @@ impl Evaluation {
         let (mut right, mut share, mut gain, mut oracle_gain) = (0.0, 0.0, 0.0, 0.0);
         let mut worst_loss = 0f64;
         for case in table.cases() {
-            let (best, chosen) = (case.oracle(), chooser.choose(&case.features).min(n - 1));
+            let (best, chosen) = (case.oracle(), chooser.choose(&case.inputs).min(n - 1));
             let hit = f64::from(u8::from(best == chosen));
             let oracle_share = case.ms[best] / case.ms[chosen];
             let loss = 1.0 - oracle_share;

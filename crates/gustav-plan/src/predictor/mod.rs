@@ -2,7 +2,9 @@
 //! permutations for SpMM on GPUs, §V).
 
 mod candidate;
+mod cost;
 mod evaluation;
+mod inputs;
 mod installed;
 mod model;
 mod network;
@@ -11,7 +13,9 @@ mod train;
 mod tree;
 
 pub use candidate::Candidate;
+pub use cost::simulates;
 pub use evaluation::Evaluation;
+pub use inputs::Inputs;
 pub use model::{Kind, Model, Prediction};
 pub use network::Layer;
 pub use table::{Case, Table};

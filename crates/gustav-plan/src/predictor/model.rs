@@ -5,7 +5,7 @@ use std::path::Path;
 use gustav_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Candidate, Layer, network};
+use super::{Candidate, Inputs, Layer, network};
 use crate::Features;
 
 const FORMAT: &str = "gustav-predictor";
@@ -34,9 +34,9 @@ pub struct Model {
     pub kind: Kind,
     /// What it chooses among, one for each output.
     pub candidates: Vec<Candidate>,
-    /// How many features it looks at, from the first of [`Features::NAMES`] on.
+    /// How many values it looks at, from the first of [`Inputs::names`] on.
     pub(super) inputs: usize,
-    /// Of ln(1 + feature), over the matrices that it was trained on.
+    /// Of ln(1 + feature) and of costs, over the matrices that it was trained on.
     pub(super) mean: Vec<f64>,
     /// Of the same.
     pub(super) deviation: Vec<f64>,
@@ -97,9 +97,15 @@ impl Model {
         Self::from_text(&text).map(|_| text)
     }
 
-    /// What the model says of a matrix with these features.
-    pub fn predict(&self, features: &Features) -> Prediction {
-        let outputs = network::forward(&self.layers, &self.standardised(features)).pop();
+    /// Whether it looks at the costs of its candidates ([`Inputs::with_costs`]).
+    pub fn sees_costs(&self) -> bool {
+        self.inputs > Features::COUNT
+    }
+
+    /// What the model says of a matrix of which this is known; costs that it looks at and that are
+    /// not there count as level with the first candidate's.
+    pub fn predict(&self, inputs: &Inputs) -> Prediction {
+        let outputs = network::forward(&self.layers, &self.standardised(inputs)).pop();
         let mut scores = outputs.unwrap_or_default();
         match self.kind {
             Kind::Regression => scores.iter_mut().for_each(|s| *s = s.exp()),
@@ -111,8 +117,9 @@ impl Model {
         Prediction { best: best.unwrap_or(0), scores }
     }
 
-    pub(super) fn standardised(&self, features: &Features) -> Vec<f64> {
-        let logs = features.values().into_iter().take(self.inputs).map(f64::ln_1p);
+    pub(super) fn standardised(&self, inputs: &Inputs) -> Vec<f64> {
+        let level = std::iter::repeat(0.0);
+        let logs = inputs.logs().into_iter().chain(level).take(self.inputs);
         let standard = logs.zip(&self.mean).zip(&self.deviation);
         standard.map(|((x, mean), deviation)| (x - mean) / deviation).collect()
     }
@@ -139,8 +146,8 @@ impl From<Model> for File {
             device: m.device,
             columns: m.columns,
             kind: m.kind,
+            inputs: Inputs::names(&m.candidates).into_iter().take(m.inputs).collect(),
             candidates: m.candidates.iter().map(Candidate::to_string).collect(),
-            inputs: Features::NAMES[..m.inputs].iter().map(|n| (*n).into()).collect(),
             mean: m.mean,
             deviation: m.deviation,
             layers: m.layers,
@@ -158,10 +165,15 @@ impl TryFrom<File> for Model {
         if f.version != VERSION {
             return Err(format!("version: expected {VERSION}, found {}", f.version));
         }
-        let names = &Features::NAMES;
-        if f.inputs.is_empty()
-            || !names.starts_with(&f.inputs.iter().map(String::as_str).collect::<Vec<_>>())
-        {
+        let candidates: Vec<Candidate> = f
+            .candidates
+            .iter()
+            .map(|c| c.parse())
+            .collect::<Result<_>>()
+            .map_err(|e| e.to_string())?;
+        let names = Inputs::names(&candidates);
+        let all = f.inputs.len() <= Features::COUNT || f.inputs.len() == names.len();
+        if f.inputs.is_empty() || !names.starts_with(&f.inputs) || !all {
             return Err(format!("inputs: expected the first of {}", names.join(", ")));
         }
         let inputs = f.inputs.len();
@@ -176,12 +188,6 @@ impl TryFrom<File> for Model {
                 f.deviation[k]
             ));
         }
-        let candidates: Vec<Candidate> = f
-            .candidates
-            .iter()
-            .map(|c| c.parse())
-            .collect::<Result<_>>()
-            .map_err(|e| e.to_string())?;
         let mut width = inputs;
         for (k, layer) in f.layers.iter().enumerate() {
             let rows = layer.weights.len();

@@ -2,8 +2,7 @@
 
 use gustav_core::{Error, Result};
 
-use super::Candidate;
-use crate::Features;
+use super::{Candidate, Inputs};
 
 /// One matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +12,8 @@ pub struct Case {
     /// What it was made from: relatives have the same source, and no source is both trained on
     /// and tested on.
     pub source: String,
-    /// Its features.
-    pub features: Features,
+    /// What is known of it.
+    pub inputs: Inputs,
     /// Milliseconds of each candidate.
     pub ms: Vec<f64>,
 }
@@ -38,7 +37,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Argument`] for fewer than two candidates, for a case that has not a time above 0
-    /// for each, and for no cases.
+    /// for each, for no cases, and for costs of some cases or candidates alone.
     pub fn new(candidates: Vec<Candidate>, cases: Vec<Case>) -> Result<Self> {
         let wrong = |found: String, expected: &str| {
             Err(Error::Argument { name: "training set", found, expected: expected.into() })
@@ -58,7 +57,24 @@ impl Table {
                 "a time above 0 each",
             );
         }
+        let costs = cases[0].inputs.costs.len();
+        let same = |c: &&Case| c.inputs.costs.len() != costs;
+        if let Some(case) = cases.iter().find(same) {
+            let found = format!("{} with {} costs", case.matrix, case.inputs.costs.len());
+            return wrong(found, "as many of every matrix");
+        }
+        if ![0, candidates.len() - 1].contains(&costs) {
+            return wrong(
+                format!("{costs} costs"),
+                "none, or one for each candidate but the first",
+            );
+        }
         Ok(Table { candidates, cases })
+    }
+
+    /// Number of values that are known of each matrix: the features, and costs where there are any.
+    pub fn inputs(&self) -> usize {
+        self.cases[0].inputs.values().len()
     }
 
     /// What is chosen among.

@@ -1,19 +1,19 @@
 //! Training: back-propagation with Adam, in whole numbers of passes over the table.
 
 use super::model::softmax;
-use super::{Kind, Layer, Model, Prediction, Table, network};
+use super::{Inputs, Kind, Layer, Model, Prediction, Table, network};
 use crate::Features;
 use crate::mix::mix;
 
 /// What chooses a candidate.
 pub trait Chooses {
-    /// Place of the candidate that it takes for a matrix with these features.
-    fn choose(&self, features: &Features) -> usize;
+    /// Place of the candidate that it takes for a matrix of which this is known.
+    fn choose(&self, inputs: &Inputs) -> usize;
 }
 
 impl Chooses for Model {
-    fn choose(&self, features: &Features) -> usize {
-        let Prediction { best, .. } = self.predict(features);
+    fn choose(&self, inputs: &Inputs) -> usize {
+        let Prediction { best, .. } = self.predict(inputs);
         best
     }
 }
@@ -27,8 +27,8 @@ pub struct Training {
     pub kind: Kind,
     /// Neurons of the hidden layers.
     pub hidden: Vec<usize>,
-    /// Features that it sees, from the first on: [`Features::COUNT`], or
-    /// [`Features::MATRIX_ONLY`] of them.
+    /// Values that it sees, from the first of [`Inputs::names`] on: [`Features::COUNT`],
+    /// [`Features::MATRIX_ONLY`], or all that the table has, costs included.
     pub inputs: usize,
     /// Passes over the table.
     pub passes: usize,
@@ -74,7 +74,7 @@ pub fn train(
     columns: usize,
     mut pass: impl FnMut(usize),
 ) -> Model {
-    let inputs = training.inputs.clamp(1, Features::COUNT);
+    let inputs = training.inputs.clamp(1, table.inputs());
     let mut model = Model {
         device: device.into(),
         columns,
@@ -129,7 +129,7 @@ fn rows(table: &Table, training: &Training, model: &Model) -> Vec<Row> {
     let row = |case: &super::Case| {
         let fastest = case.oracle();
         Row {
-            inputs: model.standardised(&case.features),
+            inputs: model.standardised(&case.inputs),
             log_ms: case.ms.iter().map(|ms| ms.ln()).collect(),
             fastest,
             weight: if training.weighted { even / wins[fastest] as f64 } else { 1.0 },
@@ -140,7 +140,7 @@ fn rows(table: &Table, training: &Training, model: &Model) -> Vec<Row> {
 
 /// Mean and deviation of the inputs; inputs that do not vary are left out by a deviation of 1.
 fn standardise(model: &mut Model, table: &Table) {
-    let raw: Vec<_> = table.cases().iter().map(|c| model.standardised(&c.features)).collect();
+    let raw: Vec<_> = table.cases().iter().map(|c| model.standardised(&c.inputs)).collect();
     let count = raw.len() as f64;
     for k in 0..model.inputs {
         let mean = raw.iter().map(|r| r[k]).sum::<f64>() / count;

@@ -1,7 +1,6 @@
 //! The network's rival: a decision tree that minimises what wrong choices cost.
 
-use super::{Case, Chooses, Table};
-use crate::Features;
+use super::{Case, Chooses, Inputs, Table};
 
 // Questions on a way at most, and matrices at the end of each at least.
 const DEPTH: usize = 6;
@@ -17,7 +16,7 @@ pub enum Tree {
     },
     /// A question.
     Split {
-        /// Place of the feature in [`Features::NAMES`].
+        /// Place of the feature in [`Inputs::names`].
         feature: usize,
         /// Up to here the first branch is taken, beyond it the second.
         at_most: f64,
@@ -28,24 +27,28 @@ pub enum Tree {
 
 impl Tree {
     /// The tree that greedy splits give: each minimises the sum over the matrices of the time of
-    /// their side's best single candidate over the time of their own best.
-    pub fn train(table: &Table) -> Self {
-        Self::grow(&mut table.cases().iter().collect::<Vec<_>>(), table.candidates().len(), DEPTH)
+    /// their side's best single candidate over the time of their own best. It asks about the first
+    /// `inputs` values of [`Inputs::names`].
+    pub fn train(table: &Table, inputs: usize) -> Self {
+        let known = |case| Known { case, values: case.inputs.values() };
+        let mut cases: Vec<Known<'_>> = table.cases().iter().map(known).collect();
+        let inputs = inputs.min(table.inputs());
+        Self::grow(&mut cases, table.candidates().len(), inputs, DEPTH)
     }
 
-    fn grow(cases: &mut [&Case], candidates: usize, depth: usize) -> Self {
+    fn grow(cases: &mut [Known<'_>], candidates: usize, inputs: usize, depth: usize) -> Self {
         let (cost, candidate) = cheapest(cases, candidates);
-        let Some((split_cost, feature, at_most)) = best_split(cases, candidates) else {
+        let Some((split_cost, feature, at_most)) = best_split(cases, candidates, inputs) else {
             return Tree::Leaf { candidate };
         };
         // A question has to save a thousandth of its matrices' time.
         if depth == 0 || split_cost > cost - 1e-3 * cases.len() as f64 {
             return Tree::Leaf { candidate };
         }
-        cases.sort_by(|a, b| value(a, feature).total_cmp(&value(b, feature)));
-        let cut = cases.partition_point(|c| value(c, feature) <= at_most);
+        cases.sort_by(|a, b| a.values[feature].total_cmp(&b.values[feature]));
+        let cut = cases.partition_point(|c| c.values[feature] <= at_most);
         let (first, second) = cases.split_at_mut(cut);
-        let grow = |cases| Self::grow(cases, candidates, depth - 1);
+        let grow = |cases| Self::grow(cases, candidates, inputs, depth - 1);
         Tree::Split { feature, at_most, branches: Box::new([grow(first), grow(second)]) }
     }
 
@@ -59,19 +62,21 @@ impl Tree {
 }
 
 impl Chooses for Tree {
-    fn choose(&self, features: &Features) -> usize {
+    fn choose(&self, inputs: &Inputs) -> usize {
         match self {
             Tree::Leaf { candidate } => *candidate,
             Tree::Split { feature, at_most, branches } => {
-                let second = features.values()[*feature] > *at_most;
-                branches[usize::from(second)].choose(features)
+                let value = inputs.values().get(*feature).copied().unwrap_or(0.0);
+                branches[usize::from(value > *at_most)].choose(inputs)
             }
         }
     }
 }
 
-fn value(case: &Case, feature: usize) -> f64 {
-    case.features.values()[feature]
+/// A case with the values that are asked about.
+struct Known<'t> {
+    case: &'t Case,
+    values: Vec<f64>,
 }
 
 /// Time of each candidate over that of the fastest.
@@ -89,24 +94,28 @@ fn least(sums: &[f64]) -> f64 {
 }
 
 /// The single candidate that costs least, and what it costs.
-fn cheapest(cases: &[&Case], candidates: usize) -> (f64, usize) {
+fn cheapest(cases: &[Known<'_>], candidates: usize) -> (f64, usize) {
     let mut sums = vec![0.0; candidates];
-    cases.iter().for_each(|c| add(&mut sums, c, 1.0));
+    cases.iter().for_each(|c| add(&mut sums, c.case, 1.0));
     let best = (0..candidates).min_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0);
     (least(&sums), best)
 }
 
 /// Cost, feature and threshold of the best question.
-fn best_split(cases: &mut [&Case], candidates: usize) -> Option<(f64, usize, f64)> {
+fn best_split(
+    cases: &mut [Known<'_>],
+    candidates: usize,
+    inputs: usize,
+) -> Option<(f64, usize, f64)> {
     let mut best: Option<(f64, usize, f64)> = None;
-    for feature in 0..Features::COUNT {
-        cases.sort_by(|a, b| value(a, feature).total_cmp(&value(b, feature)));
+    for feature in 0..inputs {
+        cases.sort_by(|a, b| a.values[feature].total_cmp(&b.values[feature]));
         let (mut first, mut second) = (vec![0.0; candidates], vec![0.0; candidates]);
-        cases.iter().for_each(|c| add(&mut second, c, 1.0));
+        cases.iter().for_each(|c| add(&mut second, c.case, 1.0));
         for k in 1..cases.len() {
-            add(&mut first, cases[k - 1], 1.0);
-            add(&mut second, cases[k - 1], -1.0);
-            let (low, high) = (value(cases[k - 1], feature), value(cases[k], feature));
+            add(&mut first, cases[k - 1].case, 1.0);
+            add(&mut second, cases[k - 1].case, -1.0);
+            let (low, high) = (cases[k - 1].values[feature], cases[k].values[feature]);
             let cost = least(&first) + least(&second);
             let enough = k >= LEAST && cases.len() - k >= LEAST && low < high;
             if enough && best.is_none_or(|(least, ..)| cost < least) {

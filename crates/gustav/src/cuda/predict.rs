@@ -4,7 +4,7 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_cuda::spmm;
 use gustav_plan::Features;
 use gustav_plan::orders::WarpShape;
-use gustav_plan::predictor::{Candidate, Kind, Model};
+use gustav_plan::predictor::{Candidate, Inputs, Kind, Model};
 
 use super::DeviceCsr;
 use crate::explain::{Considered, Told};
@@ -21,8 +21,12 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
 ) -> Result<(Candidate, Told)> {
     let device = &a.device().profile().name;
     let model = Model::of_device(device, problem.columns)?;
-    let features = Features::new(&a.download()?.view(), WarpShape::default())?;
-    let scores = model.predict(&features).scores;
+    let host = a.download()?;
+    let inputs = match model.sees_costs() {
+        true => Inputs::with_costs(&host.view(), &model.candidates)?,
+        false => Features::new(&host.view(), WarpShape::default())?.into(),
+    };
+    let scores = model.predict(&inputs).scores;
     let mut ranked: Vec<(f64, Candidate)> =
         scores.into_iter().zip(model.candidates.iter().copied()).collect();
     let regression = model.kind == Kind::Regression;

@@ -1,0 +1,136 @@
+//! L1 of a multiprocessor and an L2 that keeps what it was given, both empty at first.
+
+use gustav_core::Result;
+use gustav_core::buffer::try_vec;
+
+/// Words of 4 bytes in a sector, the unit that is loaded, and sectors of a line.
+pub(super) const SECTOR: usize = 8;
+const SECTORS: usize = 4;
+/// Sectors that come from memory at once.
+const FETCHED: usize = 2;
+
+// Cycles of a load that finds its sector in L1, in L2, in neither; lines that L1 keeps. Fitted with
+// those of `strip` to matrices of the training sources in `bench/records/gpu-tune-n64.jsonl.zst`.
+pub(super) const L1: f64 = 35.0;
+const L2: f64 = 440.0;
+const MEMORY: f64 = 930.0;
+const LINES: usize = 996;
+
+// No line, and a sector that is not there.
+const NONE: u32 = u32::MAX;
+const ABSENT: f32 = -1.0;
+
+/// Neighbours of a line among those that L1 holds, by last use.
+#[derive(Clone, Copy)]
+struct Links {
+    held: bool,
+    newer: u32,
+    older: u32,
+}
+
+/// What is where, over numbered sectors.
+pub(super) struct Caches {
+    /// When each sector arrives in L1, and in L2.
+    l1: Vec<f32>,
+    l2: Vec<f32>,
+    lines: Vec<Links>,
+    held: usize,
+    newest: u32,
+    oldest: u32,
+}
+
+impl Caches {
+    /// Caches over sectors 0 to `sectors`.
+    pub fn new(sectors: usize) -> Result<Self> {
+        let lines = sectors.div_ceil(SECTORS);
+        let absent = || {
+            let mut times = try_vec(lines * SECTORS, "simulated caches")?;
+            times.resize(lines * SECTORS, ABSENT);
+            Ok::<_, gustav_core::Error>(times)
+        };
+        let mut links = try_vec(lines, "simulated caches")?;
+        links.resize(lines, Links { held: false, newer: NONE, older: NONE });
+        Ok(Caches {
+            l1: absent()?,
+            l2: absent()?,
+            lines: links,
+            held: 0,
+            newest: NONE,
+            oldest: NONE,
+        })
+    }
+
+    /// The time at which a load of `sector` at `now` is answered.
+    pub fn load(&mut self, sector: usize, now: f64) -> f64 {
+        self.touch(sector / SECTORS);
+        if self.l1[sector] != ABSENT {
+            return f64::from(self.l1[sector]).max(now + L1);
+        }
+        let first = sector / FETCHED * FETCHED;
+        let known = self.l2[first];
+        let at = if known != ABSENT {
+            f64::from(known).max(now) + L2
+        } else {
+            self.l2[first] = (now + MEMORY - L2) as f32;
+            now + MEMORY
+        };
+        self.l1[sector] = at as f32;
+        at
+    }
+
+    /// Makes `line` the newest in L1, which gives up the oldest when it is full.
+    fn touch(&mut self, line: usize) {
+        if self.newest == line as u32 {
+            return;
+        }
+        if self.lines[line].held {
+            self.unlink(line);
+        } else if self.held == LINES {
+            let oldest = self.oldest as usize;
+            self.unlink(oldest);
+            self.lines[oldest].held = false;
+            self.l1[oldest * SECTORS..(oldest + 1) * SECTORS].fill(ABSENT);
+        } else {
+            self.held += 1;
+        }
+        self.lines[line] = Links { held: true, newer: NONE, older: self.newest };
+        match self.newest {
+            NONE => self.oldest = line as u32,
+            newest => self.lines[newest as usize].newer = line as u32,
+        }
+        self.newest = line as u32;
+    }
+
+    fn unlink(&mut self, line: usize) {
+        let Links { newer, older, .. } = self.lines[line];
+        match newer {
+            NONE => self.newest = older,
+            newer => self.lines[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.lines[older as usize].newer = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_answered_by_what_holds_the_sector() {
+        let mut caches = Caches::new(8 * LINES).unwrap();
+        assert_eq!(caches.load(0, 0.0), MEMORY);
+        // Under way with the first, to L2.
+        assert_eq!(caches.load(1, 0.0), MEMORY);
+        assert_eq!(caches.load(0, 10.0), MEMORY);
+        assert_eq!(caches.load(0, 2000.0), 2000.0 + L1);
+        // As many other lines, and the first is in L2 alone.
+        for line in 1..=LINES {
+            caches.load(line * SECTORS, 3000.0);
+        }
+        assert_eq!(caches.load(0, 9000.0), 9000.0 + L2);
+        assert_eq!(caches.load(SECTORS * LINES, 9000.0), 9000.0 + L1);
+    }
+}

@@ -1,0 +1,89 @@
+//! What the candidates of the source cost by simulation: past its features, which cannot tell how
+//! balance and reuse under an order add up to a time.
+//!
+//! Simulated is one CTA of `output-stationary` on a multiprocessor of its own, with cold caches: 32
+//! warps that walk over their rows, each with its chain of loads (order, offsets, indices and
+//! values, B), and what a load finds in L1, in L2 or in memory. All CTAs read the same A at the same
+//! pace, so that one stands for all of them while there are no more than multiprocessors.
+
+mod caches;
+mod strip;
+
+use gustav_core::buffer::try_vec;
+use gustav_core::{CsrView, Index, Result, Scalar};
+
+use super::Candidate;
+use crate::orders::{NO_ROW, Search, WarpShape};
+use crate::{Algorithm, RowOrder};
+
+/// Whether the time of a candidate is simulated: the source's kernel as it is configured by
+/// itself, with rows as stored, those that hold nonzeros alone, or in an order.
+pub fn simulates(candidate: &Candidate) -> bool {
+    let Candidate { algorithm, config, order } = candidate;
+    match algorithm {
+        Algorithm::OutputStationary => config.is_none(),
+        Algorithm::Dcsr => config.is_none() && order.is_none(),
+        _ => false,
+    }
+}
+
+/// Cycles that `candidate`, one of those that [`simulates`] names, takes for one column of B,
+/// roughly; values of four bytes.
+///
+/// # Errors
+/// As [`Order::of`](crate::Order::of).
+pub(super) fn cycles<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    candidate: &Candidate,
+) -> Result<f64> {
+    let dealt = match candidate.order {
+        Some(order) => Dealt::Ordered(order.of(a, WarpShape::default(), Search::Auto)?),
+        None if candidate.algorithm == Algorithm::Dcsr => {
+            let mut filled = try_vec::<u32>(a.nrows(), "rows that hold nonzeros")?;
+            filled.extend((0..a.nrows() as u32).filter(|row| a.row_len(*row as usize) > 0));
+            Dealt::Filled(filled)
+        }
+        None => Dealt::Stored(a.nrows()),
+    };
+    strip::cycles(a, &dealt)
+}
+
+/// Which slot holds which row.
+enum Dealt {
+    /// Every row in its own.
+    Stored(usize),
+    /// The rows that hold nonzeros, which have offsets of their own.
+    Filled(Vec<u32>),
+    /// As an order says.
+    Ordered(RowOrder),
+}
+
+impl Dealt {
+    fn slots(&self) -> usize {
+        match self {
+            Dealt::Stored(rows) => *rows,
+            Dealt::Filled(rows) => rows.len(),
+            Dealt::Ordered(order) => order.slots().len(),
+        }
+    }
+
+    /// The row of a slot, if it holds one.
+    fn row(&self, slot: usize) -> Option<usize> {
+        let row = match self {
+            Dealt::Stored(_) => return Some(slot),
+            Dealt::Filled(rows) => rows[slot],
+            Dealt::Ordered(order) => order.slots()[slot],
+        };
+        (row != NO_ROW).then_some(row as usize)
+    }
+
+    /// Whether slots are read from a list.
+    fn is_listed(&self) -> bool {
+        !matches!(self, Dealt::Stored(_))
+    }
+
+    /// Place of the offset of `row`, which is in `slot`.
+    fn offset(&self, slot: usize, row: usize) -> usize {
+        if matches!(self, Dealt::Filled(_)) { slot } else { row }
+    }
+}

@@ -1,0 +1,157 @@
+//! The warps of one CTA over one strip of C, event by event.
+
+use std::ops::Range;
+
+use gustav_core::{CsrView, Index, Result, Scalar};
+
+use super::Dealt;
+use super::caches::{Caches, L1, SECTOR};
+
+const WARPS: usize = 32;
+const LANES: usize = 32;
+// Loads of so many steps of a row are under way at once, where it has so many: the compiler unrolls.
+const UNROLLED: usize = 4;
+// Lines of a cache in sectors.
+const LINE: usize = 4;
+
+// Cycles: of the sum over the lanes and the store of a row, of a step's arithmetic, of the one
+// unit that takes loads for each line they touch, of a slot's bookkeeping, between the starts of
+// two warps, and of the launch. Fitted, see `caches`.
+const ROW: f64 = 304.0;
+const STEP: f64 = 82.0;
+const LOAD_UNIT: f64 = 2.5;
+const SLOT: f64 = 18.0;
+const STAGGER: f64 = 2.2;
+const LAUNCH: f64 = 7950.0;
+
+/// What a warp does next.
+#[derive(Clone, Copy)]
+enum Phase {
+    Slot,
+    Offsets,
+    Nonzeros,
+    Gather,
+}
+
+struct Warp {
+    time: f64,
+    phase: Phase,
+    slot: usize,
+    /// Nonzeros of the row that are left, and how many of them come next.
+    left: Range<usize>,
+    batch: usize,
+}
+
+/// First sectors of what is read.
+struct Places {
+    indices: usize,
+    values: usize,
+    offsets: usize,
+    slots: usize,
+    end: usize,
+}
+
+impl Places {
+    fn new(cols: usize, nnz: usize, rows: usize, slots: usize) -> Self {
+        // Each begins with a line.
+        let words = |count: usize| (count + 1).div_ceil(SECTOR * LINE) * LINE;
+        let indices = words(cols);
+        let values = indices + words(nnz);
+        let offsets = values + words(nnz);
+        let slots_at = offsets + words(rows);
+        Places { indices, values, offsets, slots: slots_at, end: slots_at + words(slots) }
+    }
+}
+
+/// Cycles from the launch until the last warp is done.
+///
+/// # Errors
+/// [`gustav_core::Error::OutOfMemory`].
+pub(super) fn cycles<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    dealt: &Dealt,
+) -> Result<f64> {
+    let slots = dealt.slots();
+    let places = Places::new(a.ncols(), a.nnz(), a.nrows(), slots);
+    let mut caches = Caches::new(places.end)?;
+    let start = |k: usize| Warp {
+        time: k as f64 * STAGGER,
+        phase: Phase::Slot,
+        slot: k,
+        left: 0..0,
+        batch: 0,
+    };
+    let mut warps: Vec<Warp> = (0..WARPS.min(slots)).map(start).collect();
+    let (mut unit_free, mut end) = (0f64, 0f64);
+    while let Some(k) = earliest(&warps) {
+        let warp = &mut warps[k];
+        let now = warp.time;
+        match warp.phase {
+            Phase::Slot => {
+                if warp.slot >= slots {
+                    end = end.max(now);
+                    warps.swap_remove(k);
+                    continue;
+                }
+                if dealt.is_listed() {
+                    warp.time = caches.load(places.slots + warp.slot / SECTOR, now);
+                }
+                match dealt.row(warp.slot) {
+                    Some(_) => warp.phase = Phase::Offsets,
+                    None => {
+                        warp.slot += WARPS;
+                        warp.time += SLOT;
+                    }
+                }
+            }
+            Phase::Offsets => {
+                let row = dealt.row(warp.slot).unwrap_or(0);
+                let at = dealt.offset(warp.slot, row);
+                let load = |at| caches.load(places.offsets + at / SECTOR, now);
+                warp.time = [at, at + 1].map(load).into_iter().fold(now, f64::max) + SLOT;
+                warp.left = a.row_range(row);
+                warp.phase = Phase::Nonzeros;
+            }
+            Phase::Nonzeros if warp.left.is_empty() => {
+                warp.slot += WARPS;
+                warp.time += ROW;
+                warp.phase = Phase::Slot;
+            }
+            Phase::Nonzeros => {
+                let steps = if warp.left.len() > (UNROLLED - 1) * LANES { UNROLLED } else { 1 };
+                warp.batch = (steps * LANES).min(warp.left.len());
+                let read = warp.left.start..warp.left.start + warp.batch;
+                for sector in read.start / SECTOR..=(read.end - 1) / SECTOR {
+                    for first in [places.indices, places.values] {
+                        warp.time = warp.time.max(caches.load(first + sector, now));
+                    }
+                }
+                warp.phase = Phase::Gather;
+            }
+            Phase::Gather => {
+                let read = warp.left.start..warp.left.start + warp.batch;
+                let (mut last, mut lines, mut answered) = (usize::MAX, 0, now);
+                for column in &a.indices()[read] {
+                    let sector = column.to_usize() / SECTOR;
+                    if sector != last {
+                        lines += usize::from(last == usize::MAX || sector / LINE != last / LINE);
+                        answered = answered.max(caches.load(sector, now));
+                        last = sector;
+                    }
+                }
+                let steps = warp.batch.div_ceil(LANES);
+                // The lines of indices and values went through the unit as well.
+                unit_free = unit_free.max(now) + (lines + 2 * steps) as f64 * LOAD_UNIT;
+                warp.time = answered.max(unit_free + L1) + steps as f64 * STEP;
+                warp.left.start += warp.batch;
+                warp.phase = Phase::Nonzeros;
+            }
+        }
+    }
+    Ok(end + LAUNCH)
+}
+
+/// Place of the warp that is furthest behind, the first of several.
+fn earliest(warps: &[Warp]) -> Option<usize> {
+    (0..warps.len()).min_by(|a, b| warps[*a].time.total_cmp(&warps[*b].time))
+}

@@ -1,0 +1,67 @@
+//! What a predictor looks at.
+
+use gustav_core::{CsrView, Index, Result, Scalar};
+
+use super::{Candidate, cost};
+use crate::Features;
+use crate::orders::WarpShape;
+
+/// Table II of the source and, where they are asked for, the costs of the candidates, which go past
+/// it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inputs {
+    /// The 24 features.
+    pub features: Features,
+    /// Of every candidate but the first, ln(its simulated time ÷ that of the first); none where
+    /// nothing was simulated.
+    pub costs: Vec<f64>,
+}
+
+impl From<Features> for Inputs {
+    fn from(features: Features) -> Self {
+        Inputs { features, costs: Vec::new() }
+    }
+}
+
+impl Inputs {
+    /// The features of `a`, and the costs of `candidates` where each of them is one that is
+    /// simulated ([`simulates`](super::simulates)); row orders are made for that.
+    ///
+    /// # Errors
+    /// As [`Features::new`] and [`Order::of`](crate::Order::of).
+    pub fn with_costs<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        candidates: &[Candidate],
+    ) -> Result<Self> {
+        let features = Features::new(a, WarpShape::default())?;
+        if !candidates.iter().all(cost::simulates) {
+            return Ok(features.into());
+        }
+        let times = candidates.iter().map(|c| cost::cycles(a, c)).collect::<Result<Vec<f64>>>()?;
+        let costs = times.iter().skip(1).map(|cycles| (cycles / times[0]).ln()).collect();
+        Ok(Inputs { features, costs })
+    }
+
+    /// Number of values where `candidates` were simulated.
+    pub fn count(candidates: &[Candidate]) -> usize {
+        Features::COUNT + candidates.len().saturating_sub(1)
+    }
+
+    /// Names of all values where `candidates` were simulated: those of the features, then
+    /// `cost-of-CANDIDATE`.
+    pub fn names(candidates: &[Candidate]) -> Vec<String> {
+        let features = Features::NAMES.iter().map(|name| (*name).to_owned());
+        features.chain(candidates.iter().skip(1).map(|c| format!("cost-of-{c}"))).collect()
+    }
+
+    /// The values in the order of [`Inputs::names`].
+    pub fn values(&self) -> Vec<f64> {
+        self.features.values().into_iter().chain(self.costs.iter().copied()).collect()
+    }
+
+    /// The same as networks see them: of a feature ln(1 + feature), of a cost the cost.
+    pub(super) fn logs(&self) -> Vec<f64> {
+        let features = self.features.values().into_iter().map(f64::ln_1p);
+        features.chain(self.costs.iter().copied()).collect()
+    }
+}
