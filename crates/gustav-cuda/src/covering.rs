@@ -314,7 +314,7 @@ fn requests() -> Vec<(usize, Request)> {
     }
     requests.push((1, scan::request(IndexType::U32)));
     requests.push((3, scan::request(IndexType::U64)));
-    for (turn, file) in [Source::Analysis, Source::Symbolic, Source::Offsets]
+    for (turn, file) in [Source::Analysis, Source::Symbolic, Source::Offsets, Source::Placing]
         .into_iter()
         .flat_map(|file| [file; 4])
         .enumerate()

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use cudarc::driver::{CudaContext, result, sys};
 use gustav_core::{Error, Result};
@@ -53,6 +54,12 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
         Ok(PinnedBuffer { context: device.context().clone(), ptr, len })
     }
 
+    /// Address that kernels write to and read from: that of the host, where host and device share
+    /// their addresses, as on all 64-bit systems.
+    pub(crate) fn address(&self) -> u64 {
+        self.ptr.as_ptr() as u64
+    }
+
     /// Queues copying the first `count` values to `to` on a device.
     ///
     /// # Safety
@@ -84,6 +91,15 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
         // SAFETY: the caller's promise.
         unsafe { result::memcpy_dtoh_async(&mut self[range], from, stream.raw().cu_stream()) }
             .during("copying from the device")
+    }
+}
+
+impl PinnedBuffer<u64> {
+    /// The values, which a kernel may be writing meanwhile.
+    pub(crate) fn atomics(&self) -> &[AtomicU64] {
+        // SAFETY: as many values, of the same size and alignment, which are only written as a whole
+        // and to which there are no other references meanwhile.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr().cast(), self.len) }
     }
 }
 

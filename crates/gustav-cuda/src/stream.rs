@@ -36,6 +36,15 @@ impl Stream {
         self.raw.synchronize().during("waiting for a stream")
     }
 
+    /// Whether all work queued so far is done; reports its errors.
+    pub(crate) fn is_done(&self) -> Result<bool> {
+        // SAFETY: the stream is alive.
+        match unsafe { sys::cuStreamQuery(self.raw.cu_stream()) } {
+            sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(false),
+            status => status.result().during("waiting for a stream").map(|()| true),
+        }
+    }
+
     /// Marks this point of the queue.
     ///
     /// # Errors
@@ -76,6 +85,11 @@ impl Event {
     pub fn new(device: &Device) -> Result<Self> {
         let timed = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
         Ok(Event { raw: device.context().new_event(timed).during("making an event")? })
+    }
+
+    /// As [`Event::new`], for order alone: there is no time to be read.
+    pub(crate) fn untimed(device: &Device) -> Result<Self> {
+        Ok(Event { raw: device.context().new_event(None).during("making an event")? })
     }
 
     /// Waits until the work before the mark is done.

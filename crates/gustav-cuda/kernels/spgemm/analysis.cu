@@ -1,14 +1,21 @@
 // What every row of C will cost: products, and the columns between its first and its last.
 //
+//   analyse         rows of a CTA
+//   analyse_long    the same by larger CTAs, for few rows that are long
+//
+// More CTAs look for descents in B.
+//
 // Lanes share a row of A; the ranges come from the first and last entries of B's rows, which are
 // ends only where B is ordered. The first analysis takes it for ordered and finds out whether it is.
 //
+// GUSTAV_BLOCK, GUSTAV_LONG_BLOCK   threads of a CTA
 // GUSTAV_RANGED   rows with more products get their range
 // GUSTAV_TINY, GUSTAV_SMALL, GUSTAV_NARROW   bins
 #include "csr/descents.cuh"
+#include "spgemm/counting.cuh"
 #include "spgemm/merge.cuh"
 
-constexpr u32 BLOCK = GUSTAV_BLOCK;
+constexpr u32 BLOCK = GUSTAV_BLOCK, LONG_BLOCK = GUSTAV_LONG_BLOCK;
 // Nonzeros of A that a lane counts at most; longer rows are a warp's, and the longest a CTA's.
 constexpr u32 LONG = 32, LONGEST = 2048;
 // Ranges of rows of fewer columns are not worth a look.
@@ -31,66 +38,81 @@ __device__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 products, u32 width)
     return products <= g.wide ? WIDE : HUGE;
 }
 
-struct Cost {
+// No column: the host refuses matrices so wide.
+constexpr u32 NOWHERE = 0xffffffffu;
+
+struct Reach {
     u64 products;
     u32 least, most;
 };
 
 // Of every `step`th nonzero from `at` on: products, or with `ranged` also the columns they reach.
-__device__ __forceinline__ Cost cost_of(const Arguments &g, u64 at, u64 end, u32 step,
-                                        bool ranged) {
-    Cost cost = {0, 0xffffffffu, 0};
-#pragma unroll 8
-    for (; at < end; at += step) {
-        const Index k = g.a_indices[at];
-        const Offset from = g.b_offsets[k], to = g.b_offsets[k + 1];
-        cost.products += to - from;
-        if (ranged && from < to) {
-            cost.least = min(cost.least, (u32)g.b_indices[from]);
-            cost.most = max(cost.most, (u32)g.b_indices[to - 1]);
+// So many are under way at once, fewer of them included.
+template <u32 AHEAD>
+__device__ __forceinline__ Reach reach_of(const Arguments &g, u64 at, u64 end, u32 step,
+                                          bool ranged) {
+    Reach reach = {0, NOWHERE, 0};
+    for (; at < end; at += AHEAD * step) {
+        Offset from[AHEAD], to[AHEAD];
+#pragma unroll
+        for (u32 u = 0; u < AHEAD; ++u) {
+            from[u] = to[u] = 0;
+            if (at + u * step >= end) continue;
+            const Index k = g.a_indices[at + u * step];
+            from[u] = g.b_offsets[k], to[u] = g.b_offsets[k + 1];
+        }
+#pragma unroll
+        for (u32 u = 0; u < AHEAD; ++u) {
+            reach.products += to[u] - from[u];
+            if (ranged && from[u] < to[u]) {
+                reach.least = min(reach.least, (u32)g.b_indices[from[u]]);
+                reach.most = max(reach.most, (u32)g.b_indices[to[u] - 1]);
+            }
         }
     }
-    return cost;
+    return reach;
 }
 
 // Of `lanes` neighbours together.
-__device__ __forceinline__ void reduce_products(Cost &cost, u32 lanes) {
+__device__ __forceinline__ void reduce_products(Reach &reach, u32 lanes) {
     for (u32 step = lanes / 2; step > 0; step /= 2)
-        cost.products += __shfl_xor_sync(0xffffffffu, cost.products, step);
+        reach.products += __shfl_xor_sync(0xffffffffu, reach.products, step);
 }
-__device__ __forceinline__ void reduce_range(Cost &cost, u32 lanes) {
+__device__ __forceinline__ void reduce_range(Reach &reach, u32 lanes) {
     for (u32 step = lanes / 2; step > 0; step /= 2) {
-        cost.least = min(cost.least, __shfl_xor_sync(0xffffffffu, cost.least, step));
-        cost.most = max(cost.most, __shfl_xor_sync(0xffffffffu, cost.most, step));
+        reach.least = min(reach.least, __shfl_xor_sync(0xffffffffu, reach.least, step));
+        reach.most = max(reach.most, __shfl_xor_sync(0xffffffffu, reach.most, step));
     }
 }
 
-}  // namespace
+// By CTA number `cta` of `ctas`.
+__device__ __forceinline__ void count_descents(const Arguments &g, u32 cta, u32 ctas) {
+    const u64 threads = (u64)ctas * blockDim.x;
+    const u64 thread = (u64)cta * blockDim.x + threadIdx.x;
+    const long long found = descents(g.b_offsets, g.b_indices, g.rows_b, g.nnz_b, thread, threads);
+    if (threadIdx.x % 32 == 0 && found != 0) atomicAdd(&g.counters[DESCENTS], (u64)found);
+}
 
-extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
-    __shared__ u32 nonzeros[BLOCK], low[BLOCK], width[BLOCK], long_rows[BLOCK], long_count;
-    __shared__ u64 products[BLOCK];
-    __shared__ Cost costs[BLOCK / 32];
-    const bool ranges = g.ordered && g.columns > RANGED_COLUMNS;
-    const auto keep = [&](u32 i, const Cost &cost, u32 count) {
-        const bool ranged = cost.least != 0xffffffffu;
+// The rows of a CTA of THREADS.
+template <u32 THREADS>
+__device__ __forceinline__ void count_rows(const Arguments &g) {
+    __shared__ u32 nonzeros[THREADS], ranges[THREADS], long_rows[THREADS], long_count;
+    __shared__ u64 products[THREADS], all_products;
+    __shared__ Reach reaches[THREADS / 32];
+    __shared__ counting::Bins bins;
+    const bool ranged = g.ordered && g.columns > RANGED_COLUMNS;
+    const auto keep = [&](u32 i, const Reach &reach, u32 count) {
         nonzeros[i] = count;
-        products[i] = cost.products;
-        low[i] = ranged ? cost.least & ~31u : 0;
-        width[i] = ranged ? cost.most + 1 - low[i] : (u32)g.columns;
+        products[i] = reach.products;
+        const bool known = reach.least != NOWHERE;
+        ranges[i] = Range::code(g, known ? reach.least : 0, known ? reach.most : (u32)g.columns - 1);
     };
-    if (g.looks) {
-        const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;
-        const long long found =
-            descents(g.b_offsets, g.b_indices, g.rows_b, g.nnz_b, thread, threads);
-        if (threadIdx.x % 32 == 0 && found != 0) atomicAdd(&g.counters[DESCENTS], (u64)found);
-    }
-    if ((u64)blockIdx.x * g.tile >= g.rows) return;
-    if (threadIdx.x == 0) long_count = 0;
+    if (threadIdx.x == 0) long_count = 0, all_products = 0;
+    bins.begin();
     __syncthreads();
     const u32 lanes = 1u << g.log_lanes, lane = threadIdx.x & (lanes - 1);
     const u64 first = (u64)blockIdx.x * g.tile;
-    for (u32 i = threadIdx.x >> g.log_lanes; i < g.tile; i += BLOCK >> g.log_lanes) {
+    for (u32 i = threadIdx.x >> g.log_lanes; i < g.tile; i += THREADS >> g.log_lanes) {
         const u64 row = first + i;
         u64 begin = 0, end = 0;
         if (row < g.rows) begin = g.a_offsets[row], end = g.a_offsets[row + 1];
@@ -99,14 +121,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
             if (lane == 0) long_rows[atomicAdd(&long_count, 1u)] = i;
             begin = end;
         }
-        Cost cost = cost_of(g, begin + lane, end, lanes, false);
-        reduce_products(cost, lanes);
-        if (cost.products > GUSTAV_RANGED && ranges) {
-            const Cost range = cost_of(g, begin + lane, end, lanes, true);
-            cost.least = range.least, cost.most = range.most;
+        // Rows of so many nonzeros will have as many products.
+        const bool at_once = ranged && end - begin > GUSTAV_RANGED;
+        Reach reach = reach_of<4>(g, begin + lane, end, lanes, at_once);
+        reduce_products(reach, lanes);
+        if (reach.products > GUSTAV_RANGED && ranged && !at_once) {
+            const Reach range = reach_of<4>(g, begin + lane, end, lanes, true);
+            reach.least = range.least, reach.most = range.most;
         }
-        reduce_range(cost, lanes);
-        if (lane == 0) keep(i, cost, (u32)(end - begin));
+        reduce_range(reach, lanes);
+        if (lane == 0) keep(i, reach, (u32)(end - begin));
     }
     __syncthreads();
     for (u32 n = 0; n < long_count; ++n) {
@@ -115,37 +139,59 @@ extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
         const u32 count = (u32)min(end - begin, (u64)0xffffffffu);
         // A row of a warp, or of all of them.
         const bool longest = count > LONGEST;
-        if (!longest && n % (BLOCK / 32) != threadIdx.x / 32) continue;
-        const u32 threads = longest ? BLOCK : 32;
-        Cost cost = cost_of(g, begin + threadIdx.x % threads, end, threads, ranges);
-        reduce_products(cost, 32);
-        reduce_range(cost, 32);
+        if (!longest && n % (THREADS / 32) != threadIdx.x / 32) continue;
+        const u32 threads = longest ? THREADS : 32;
+        Reach reach = reach_of<8>(g, begin + threadIdx.x % threads, end, threads, ranged);
+        reduce_products(reach, 32);
+        reduce_range(reach, 32);
         if (longest) {
             __syncthreads();
-            if (threadIdx.x % 32 == 0) costs[threadIdx.x / 32] = cost;
+            if (threadIdx.x % 32 == 0) reaches[threadIdx.x / 32] = reach;
             __syncthreads();
-            cost = threadIdx.x < BLOCK / 32 ? costs[threadIdx.x] : Cost{0, 0xffffffffu, 0};
-            reduce_products(cost, 32);
-            reduce_range(cost, 32);
+            reach = threadIdx.x < THREADS / 32 ? reaches[threadIdx.x] : Reach{0, NOWHERE, 0};
+            reduce_products(reach, 32);
+            reduce_range(reach, 32);
         }
-        if (threadIdx.x == 0 || (!longest && threadIdx.x % 32 == 0)) keep(i, cost, count);
+        if (threadIdx.x == 0 || (!longest && threadIdx.x % 32 == 0)) keep(i, reach, count);
     }
     __syncthreads();
     const u64 row = first + threadIdx.x;
-    u32 bin = BINS, size = 0;
+    u32 bin = BINS, size = 0, width = 0;
     u64 sum = 0;
     if (threadIdx.x < g.tile && row < g.rows) {
         sum = products[threadIdx.x];
         size = (u32)min(sum, (u64)0xffffffffu);
-        g.products[row] = size;
-        g.low[row] = low[threadIdx.x];
-        g.width[row] = width[threadIdx.x];
+        width = Range::of(g, ranges[threadIdx.x]).width;
+        bin = bin_of(g, nonzeros[threadIdx.x], sum, width);
+        g.ranges[row] = ranges[threadIdx.x];
+        g.costs[row] = Cost::code(size, bin);
         const bool copied = nonzeros[threadIdx.x] == 1 && g.ordered;
-        if (sum == 0 || copied) g.sizes[row] = size;
-        bin = bin_of(g, nonzeros[threadIdx.x], sum, width[threadIdx.x]);
+        if (sum == 0 || copied) put_size(g, row, size);
     }
-    into_bins(g, bin, (u32)row, width[threadIdx.x % BLOCK], size);
+    bins.add(bin, width, size);
     for (u32 step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(&g.counters[PRODUCTS], sum);
+    if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(&all_products, sum);
+    __syncthreads();
+    bins.end(g);
+    if (threadIdx.x == 0 && all_products > 0) atomicAdd(&g.counters[PRODUCTS], all_products);
 }
 
+template <u32 THREADS>
+__device__ __forceinline__ void analyse_with(const Arguments &g) {
+    // CTAs beyond those of A's rows look at B.
+    const u32 ctas = (u32)((g.rows + g.tile - 1) / g.tile);
+    if (blockIdx.x < ctas)
+        count_rows<THREADS>(g);
+    else
+        count_descents(g, blockIdx.x - ctas, gridDim.x - ctas);
+    counting::tell(g);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(BLOCK) analyse(const Arguments g) {
+    analyse_with<BLOCK>(g);
+}
+extern "C" __global__ void __launch_bounds__(LONG_BLOCK) analyse_long(const Arguments g) {
+    analyse_with<LONG_BLOCK>(g);
+}

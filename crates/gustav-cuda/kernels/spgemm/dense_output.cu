@@ -23,7 +23,9 @@
 // GUSTAV_AHEAD      pairs of groups that are read at once
 // GUSTAV_CHUNKS     chunks of the ring
 // GUSTAV_ROUNDS     rounds of balancing banks when B is packed
+// GUSTAV_SHARED, GUSTAV_SHARED_WITHOUT_RING   bytes of shared memory
 #include "ptx/bulk.cuh"
+#include "ptx/memory.cuh"
 #include "spgemm/packing.cuh"
 
 constexpr u32 WARPS = GUSTAV_WARPS;
@@ -54,10 +56,13 @@ struct Shared {
     Sum sums[WARPS][SUMS];
     Nonzero nonzeros[WARPS][32];
     u64 full[CHUNKS + 1];
-    // Of every warp the first chunk that it needs, and chunks that have come.
-    volatile u32 needed[32], come;
+    // Of every warp the first chunk that it needs, and chunks that have come: read by `ptx::hear`,
+    // written by one thread after its warp has met.
+    u32 needed[32], come;
 };
 constexpr u32 EMPTY = RING + MORE;
+static_assert(sizeof(Shared) == (CHUNKS > 0 ? GUSTAV_SHARED : GUSTAV_SHARED_WITHOUT_RING),
+              "what the host asks for");
 
 namespace {
 
@@ -92,7 +97,10 @@ __device__ __forceinline__ void fill(const Packed &p, Shared &s, u32 lane) {
         const Pair *pairs = p.pairs + (u64)p.chunks[item.tile] * CHUNK;
         while (asked < end) {
             // Chunks that nobody needs any more may still be on their way.
-            const u32 free = __reduce_min_sync(0xffffffffu, min(s.needed[lane], s.come));
+            const u32 known = min(ptx::hear(s.needed + lane), ptx::hear(&s.come));
+            const u32 free = __reduce_min_sync(0xffffffffu, known);
+            // What one lane was told is told to all.
+            __syncwarp();
             const u32 until = min(free + CHUNKS, end), chunk = asked + lane;
             if (chunk < until) {
                 const u32 place = chunk % CHUNKS, again = place == 0 ? MORE : 0;
@@ -121,10 +129,11 @@ __device__ __forceinline__ void tell(const Packed &p, Shared &s, u32 lane) {
         const u32 missing = ~__ballot_sync(0xffffffffu, here);
         const u32 more = missing == 0 ? 32 : __ffs(missing) - 1;
         come += more;
+        __syncwarp();
         if (more == 0)
             rest(60);
         else if (lane == 0)
-            __threadfence_block(), s.come = come;
+            ptx::tell(&s.come, come);
     }
 }
 #endif
@@ -242,8 +251,9 @@ struct Walk {
     // Chunks before those of the item, those that have come, and the first that is kept.
     u32 begin, come, kept;
 
+    // What lanes read of chunks before `first` has been used, and they have met since.
     __device__ __forceinline__ void keep(u32 first) {
-        if (lane == 0) s.needed[warp] = first;
+        if (lane == 0) ptx::tell_of_reads(s.needed + warp, first);
     }
 
     // Adds the products of `now`, while what `later` gets is on its way.
@@ -255,7 +265,8 @@ struct Walk {
             keep(next.first);
             const u32 until = next.until & ~LONG;
             while (come < until) {
-                come = s.come;
+                // The same in all lanes; what the first was told is told to all.
+                come = __shfl_sync(0xffffffffu, ptx::hear(&s.come), 0);
                 if (come < until) rest(20);
             }
             __syncwarp();
@@ -266,14 +277,15 @@ struct Walk {
             }
             read(later, s.ring + next.pair, lane, next.factor);
             a = nonzeros[(n + 1) % 32];
+            __syncwarp();
         } else {
             Sum sum[2 * AHEAD];
             read_sums(sums, now, sum);
-            keep(next.first);
             read(later, s.ring + next.pair, lane, next.factor);
             a = nonzeros[(n + 1) % 32];
             write_sums(sums, now, sum);
             __syncwarp();
+            keep(next.first);
         }
     }
 

@@ -6,7 +6,7 @@
 //                         number of bits before its own, so that sums lie as in C
 //   dense, vast           a CTA: a sum for every column, one row of B at a time, no atomics
 //   cut                   several CTAs, a piece of A's row each: sums for every column, as many
-//                         copies as there is room for, added up in the order of the pieces
+//                         copies as there is room for, added to those of the row
 //   copy                  a warp: one nonzero of A, a scaled row of B
 //
 // GUSTAV_SEMIRING   the two operations
@@ -125,7 +125,7 @@ __device__ void sum_in_table(const Arguments &g) {
     }
     if (thread == 0) filled[team] = 0;
     meet<TEAM>();
-    const u32 lanes = log_lanes<TEAM>(here ? g.products[row] : 0, count);
+    const u32 lanes = log_lanes<TEAM>(here ? products_of(g, row) : 0, count);
     each_product<TEAM, true>(g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
         bool added;
         const u32 at = table::find(keys, places, c, added);
@@ -159,7 +159,8 @@ __device__ void sum_in_table(const Arguments &g) {
     }
     if (g.sorted) {
         if constexpr (TEAM >= 32) {
-            rank_by_bucket<TEAM, MOST>(own, size, keys, g.low[row], g.width[row], thread);
+            const Range range = range_of(g, row);
+            rank_by_bucket<TEAM, MOST>(own, size, keys, range.low, range.width, thread);
         } else {
 #pragma unroll
             for (u32 n = 0; n < MANY; ++n) {
@@ -284,13 +285,14 @@ __device__ void sum_by_rank(const Arguments &g) {
     const u32 row = row_of(g, i);
     const u64 begin = g.a_offsets[row];
     const u32 count = (u32)(g.a_offsets[row + 1] - begin);
-    const u64 stop = (u64)g.low[row] + g.width[row];
-    const u32 lanes = log_lanes<TEAM>(g.products[row], count);
+    const Range range = range_of(g, row);
+    const u64 stop = (u64)range.low + range.width;
+    const u32 lanes = log_lanes<TEAM>(products_of(g, row), count);
     // Columns of one row of B differ, so a warp that takes one at a time needs no atomics.
     const bool alone = TEAM == 32 && lanes == 5 && g.ordered;
     const Sum alpha = from_bits<Sum>(g.alpha);
     u64 base = g.c_offsets[row];
-    for (u64 first = g.low[row]; first < stop; first += (u64)g.words * 32) {
+    for (u64 first = range.low; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
         for (u32 at = thread; at < words; at += TEAM) bits[at] = Bits{0, 0};
         meet<TEAM>();
@@ -341,10 +343,9 @@ template <int TEAM>
 __device__ void sum_in_pieces(const Arguments &g) {
     const pieces::Piece piece = pieces::own(g);
     const u32 thread = threadIdx.x, lane = thread % 32, copies = g.entries;
-    const u32 row = piece.row, low = g.low[row], columns = g.words * 32;
+    const u32 row = piece.row, low = range_of(g, row).low, columns = g.words * 32;
     Bits *bits = (Bits *)shared_memory;
     Sum *sums = (Sum *)(bits + g.words);
-    for (u32 at = thread; at < g.words; at += TEAM) bits[at] = Bits{0, 0};
     for (u32 at = thread; at < columns * copies; at += TEAM) sums[at] = S::zero();
     __syncthreads();
     Sum *mine = sums + (thread & (copies - 1));
@@ -352,47 +353,48 @@ __device__ void sum_in_pieces(const Arguments &g) {
     const u32 lanes = pieces::log_lanes<TEAM>(g, piece);
     each_product<TEAM, true>(
         g, piece.begin, piece.count, thread, lanes, [&](u32 c, Sum a, Value b) {
-            const u32 at = c - low, bit = 1u << at % 32;
-            if ((bits[at / 32].mask & bit) == 0) atomicOr(&bits[at / 32].mask, bit);
-            Sum *sum = mine + at * copies;
+            Sum *sum = mine + (c - low) * copies;
             if (alone)
                 *sum = S::mul_add(a, widen(b), *sum);
             else
                 combine::into<S>(sum, product(a, b));
         });
     __syncthreads();
-    for (u32 at = thread; at < g.words; at += TEAM)
-        pieces::bits_of(g, blockIdx.x)[at] = bits[at].mask;
-    Sum *found = pieces::sums_of(g, blockIdx.x);
+    Sum *found = pieces::sums_of(g, piece);
+    const u32 kept = pieces::sums_of_a_row(g);
+    const auto give = [&](u32 at, Sum sum) {
+        if (sum != S::zero()) combine::into<S>(found + at, sum);
+    };
     if (copies < 32) {
-        for (u32 at = thread; at < columns; at += TEAM) {
+        for (u32 at = thread; at < kept; at += TEAM) {
             Sum sum = sums[at * copies];
             for (u32 n = 1; n < copies; ++n) sum = S::add(sum, sums[at * copies + n]);
-            found[at] = sum;
+            give(at, sum);
         }
     } else {
-        for (u32 at = thread / 32; at < columns; at += TEAM / 32) {
+        for (u32 at = thread / 32; at < kept; at += TEAM / 32) {
             Sum sum = sums[at * copies + lane];
             for (u32 n = lane + 32; n < copies; n += 32) sum = S::add(sum, sums[at * copies + n]);
             for (u32 step = 16; step > 0; step /= 2)
                 sum = S::add(sum, __shfl_xor_sync(0xffffffffu, sum, step));
-            if (lane == 0) found[at] = sum;
+            if (lane == 0) give(at, sum);
         }
     }
-    if (!pieces::ends(g)) return;
-    for (u32 at = thread; at < g.words; at += TEAM) bits[at] = Bits{pieces::all_bits(g, at), 0};
+    if (!pieces::ends(g, piece)) return;
+    // Those that the symbolic phase found.
+    for (u32 at = thread; at < g.words; at += TEAM) bits[at] = Bits{pieces::bits_of(g, piece)[at], 0};
     __syncthreads();
     const u64 base = g.c_offsets[row];
     rank<TEAM>(bits, g.words, thread, (Index)low, g.c_indices + base);
     __syncthreads();
     const Sum alpha = from_bits<Sum>(g.alpha);
-    for (u32 at = thread; at < columns; at += TEAM) {
+    for (u32 at = thread; at < kept; at += TEAM) {
         const u32 mask = bits[at / 32].mask;
         if ((mask >> at % 32 & 1) == 0) continue;
-        Sum sum = __ldcg(pieces::sums_of(g, 0) + at);
-        for (u32 n = 1; n < gridDim.x; ++n) sum = S::add(sum, __ldcg(pieces::sums_of(g, n) + at));
         g.c_values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
-            finished(alpha, sum);
+            finished(alpha, __ldcg(found + at));
+        // For the next launch.
+        found[at] = S::zero();
     }
 }
 
@@ -405,7 +407,9 @@ __device__ void sum_densely(const Arguments &g) {
     const u32 thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     Sum *sums = (Sum *)shared_memory;
     u32 *taken = (u32 *)(sums + g.words * 32);
-    const u32 row = row_of(g, blockIdx.x), first = g.low[row], width = g.width[row];
+    const u32 row = row_of(g, blockIdx.x);
+    const Range range = range_of(g, row);
+    const u32 first = range.low, width = range.width;
     const u64 begin = g.a_offsets[row], base = g.c_offsets[row];
     const u32 count = (u32)(g.a_offsets[row + 1] - begin);
     const bool full = g.c_offsets[row + 1] - base == width;
@@ -525,6 +529,14 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_TEAM) vast(const Argume
 }
 extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) cut(const Arguments g) {
     sum_in_pieces<GUSTAV_WIDE_TEAM>(g);
+}
+
+// Nothing is known yet of rows cut into pieces.
+extern "C" __global__ void __launch_bounds__(BLOCK) begin_pieces(const Arguments g) {
+    const u64 at = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    if (at < g.slots) g.slot_rows[at] = row_of(g, at), g.ended[at] = 0;
+    if (at < (u64)g.slots * g.words) g.found_bits[at] = 0;
+    if (at < g.slots * (u64)pieces::sums_of_a_row(g)) ((Sum *)g.found_sums)[at] = S::zero();
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) copy(const Arguments g) {

@@ -1,7 +1,9 @@
-// Row offsets of C from the sizes of its rows, and the rows by what their numeric phase needs.
+// Row offsets of C from the sizes of its rows, in place, and the bins of rows by what their numeric
+// phase needs.
 //
 // One pass, see schedule/look_back.cuh.
 #include "schedule/look_back.cuh"
+#include "spgemm/counting.cuh"
 #include "spgemm/merge.cuh"
 
 constexpr u32 BLOCK = GUSTAV_BLOCK, ITEMS = GUSTAV_ITEMS;
@@ -56,18 +58,18 @@ __device__ u32 bin_of(const Arguments &g, u32 nonzeros, u32 products, u32 width,
 
 extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
     __shared__ u64 before;
-    __shared__ u32 ticket;
+    __shared__ u32 ticket, sizes[BLOCK * ITEMS];
+    __shared__ counting::Bins bins;
     if (threadIdx.x == 0) ticket = (u32)atomicAdd(&g.counters[TICKET], 1ull);
+    bins.begin();
     __syncthreads();
     const u32 tile = ticket;
     const u64 first = (u64)tile * BLOCK * ITEMS;
-    u32 size[ITEMS];
+    for (u32 i = threadIdx.x; i < BLOCK * ITEMS; i += BLOCK)
+        sizes[i] = first + i < g.rows ? (u32)g.c_offsets[first + i + 1] : 0;
+    __syncthreads();
     u64 mine = 0;
-    for (u32 i = 0; i < ITEMS; ++i) {
-        const u64 row = first + (u64)threadIdx.x * ITEMS + i;
-        size[i] = row < g.rows ? g.sizes[row] : 0;
-        mine += size[i];
-    }
+    for (u32 i = 0; i < ITEMS; ++i) mine += sizes[threadIdx.x * ITEMS + i];
     u64 total;
     const u64 start = look_back::within<BLOCK>(mine, total);
     if (threadIdx.x < 32) {
@@ -77,23 +79,26 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
             if (first + BLOCK * ITEMS >= g.rows) g.counters[ENTRIES] = sum + total;
         }
     }
+    for (u32 i = threadIdx.x; i < BLOCK * ITEMS; i += BLOCK) {
+        const u64 row = first + i;
+        u32 bin = BINS, width = 0;
+        if (row < g.rows) {
+            const u64 nonzeros = g.a_offsets[row + 1] - g.a_offsets[row];
+            const u32 products = products_of(g, (u32)row);
+            width = range_of(g, (u32)row).width;
+            bin = bin_of(g, (u32)min(nonzeros, (u64)0xffffffffu), products, width, sizes[i]);
+            g.costs[row] = Cost::code(products, bin);
+        }
+        bins.add(bin, width, sizes[i]);
+    }
     __syncthreads();
+    bins.end(g);
     u64 at = g.first + before + start;
     if (tile == 0 && threadIdx.x == 0) g.c_offsets[0] = (Offset)g.first;
     for (u32 i = 0; i < ITEMS; ++i) {
         const u64 row = first + (u64)threadIdx.x * ITEMS + i;
-        at += size[i];
+        at += sizes[threadIdx.x * ITEMS + i];
         if (row < g.rows) g.c_offsets[row + 1] = (Offset)at;
     }
-    // Neighbours have neighbouring rows, so that bins have them side by side.
-    for (u32 i = 0; i < ITEMS; ++i) {
-        const u64 row = first + (u64)i * BLOCK + threadIdx.x;
-        u32 bin = BINS, width = 0, entries = 0;
-        if (row < g.rows) {
-            const u64 nonzeros = g.a_offsets[row + 1] - g.a_offsets[row];
-            width = g.width[row], entries = g.sizes[row];
-            bin = bin_of(g, (u32)min(nonzeros, (u64)0xffffffffu), g.products[row], width, entries);
-        }
-        into_bins(g, bin, (u32)row, width, entries);
-    }
+    counting::tell(g);
 }

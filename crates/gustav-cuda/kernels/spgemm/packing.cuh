@@ -97,6 +97,21 @@ extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
     }
 }
 
+// The first chunk of every tile from how many chunks tiles have, by one warp.
+extern "C" __global__ void __launch_bounds__(32) first_chunks(const Packed p) {
+    u32 before = 0;
+    for (u64 at = threadIdx.x; at - threadIdx.x <= p.tiles; at += 32) {
+        const u32 own = at < p.tiles ? p.chunks[at] : 0;
+        u32 scan = own;
+        for (u32 step = 1; step < 32; step *= 2) {
+            const u32 other = __shfl_up_sync(0xffffffffu, scan, step);
+            if (threadIdx.x >= step) scan += other;
+        }
+        if (at <= p.tiles) p.chunks[at] = before + scan - own;
+        before += __shfl_sync(0xffffffffu, scan, 31);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Packed p) {
     using packing::Bits;
     // Of the entries that are the n-th of their bank, where there are too many for all to have a

@@ -43,7 +43,7 @@ __device__ void count_by_merging(const Arguments &g) {
     u32 found = 0;
     merge::columns<LISTS, false>(
         g, begin, count, [](u32, Value) {}, [&](u32 c) { found += c != merge::NONE; });
-    if (here) g.sizes[row] = found;
+    if (here) put_size(g, row, found);
 }
 
 // Tables of at most 2^MOST places, twice as many as the row has products.
@@ -54,7 +54,7 @@ __device__ void count_in_table(const Arguments &g) {
     const u64 i = (u64)blockIdx.x * TEAMS + team;
     const bool here = i < g.count;
     u32 *keys = (u32 *)shared_memory + ((u64)team << MOST);
-    const u32 row = here ? row_of(g, i) : 0, products = here ? g.products[row] : 1;
+    const u32 row = here ? row_of(g, i) : 0, products = here ? products_of(g, row) : 1;
     const u64 begin = g.a_offsets[row];
     const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
     const u32 least = max(log2_of(TEAM), 32 - __clz(2 * products - 1));
@@ -69,7 +69,7 @@ __device__ void count_in_table(const Arguments &g) {
         found += added;
     });
     found = sum_of<TEAM>(found);
-    if (here && thread == 0) g.sizes[row] = found;
+    if (here && thread == 0) put_size(g, row, found);
 }
 
 template <int TEAM>
@@ -79,13 +79,14 @@ __device__ void count_in_mask(const Arguments &g) {
     const u64 i = (u64)blockIdx.x * TEAMS + team;
     if (i >= g.count) return;
     u32 *mask = (u32 *)shared_memory + team * g.words;
-    const u32 row = row_of(g, i), products = g.products[row];
+    const u32 row = row_of(g, i), products = products_of(g, row);
     const u64 begin = g.a_offsets[row];
     const u32 count = (u32)(g.a_offsets[row + 1] - begin);
-    const u64 stop = (u64)g.low[row] + g.width[row];
+    const Range range = range_of(g, row);
+    const u64 stop = (u64)range.low + range.width;
     const u32 lanes = log_lanes<TEAM>(products, count);
     u32 found = 0;
-    for (u64 first = g.low[row]; first < stop; first += (u64)g.words * 32) {
+    for (u64 first = range.low; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
         for (u32 at = thread; at < words; at += TEAM) mask[at] = 0;
         meet<TEAM>();
@@ -99,13 +100,13 @@ __device__ void count_in_mask(const Arguments &g) {
         meet<TEAM>();
     }
     found = sum_of<TEAM>(found);
-    if (thread == 0) g.sizes[row] = found;
+    if (thread == 0) put_size(g, row, found);
 }
 
 template <int TEAM>
 __device__ void count_in_pieces(const Arguments &g) {
     const pieces::Piece piece = pieces::own(g);
-    const u32 low = g.low[piece.row], thread = threadIdx.x;
+    const u32 low = range_of(g, piece.row).low, thread = threadIdx.x;
     u32 *mask = (u32 *)shared_memory;
     for (u32 at = thread; at < g.words; at += TEAM) mask[at] = 0;
     __syncthreads();
@@ -115,12 +116,14 @@ __device__ void count_in_pieces(const Arguments &g) {
         if ((mask[at / 32] & bit) == 0) atomicOr(mask + at / 32, bit);
     });
     __syncthreads();
-    for (u32 at = thread; at < g.words; at += TEAM) pieces::bits_of(g, blockIdx.x)[at] = mask[at];
-    if (!pieces::ends(g)) return;
+    u32 *all = pieces::bits_of(g, piece);
+    for (u32 at = thread; at < g.words; at += TEAM)
+        if (mask[at] & ~__ldcg(all + at)) atomicOr(all + at, mask[at]);
+    if (!pieces::ends(g, piece)) return;
     u32 found = 0;
-    for (u32 at = thread; at < g.words; at += TEAM) found += __popc(pieces::all_bits(g, at));
+    for (u32 at = thread; at < g.words; at += TEAM) found += __popc(__ldcg(all + at));
     found = sum_of<TEAM>(found);
-    if (thread == 0) g.sizes[piece.row] = found;
+    if (thread == 0) put_size(g, piece.row, found);
 }
 
 // Threads have words of columns of their own, and stop when all their bits are set.
@@ -141,7 +144,7 @@ __device__ void count_in_union(const Arguments &g) {
         found += __popc(mask);
     }
     found = sum_of<TEAM>(found);
-    if (threadIdx.x == 0) g.sizes[row] = found;
+    if (threadIdx.x == 0) put_size(g, row, found);
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "schedule/shares.cuh",
     "spgemm/arguments.cuh",
     "spgemm/combine.cuh",
+    "spgemm/counting.cuh",
     "spgemm/merge.cuh",
     "spgemm/packed.cuh",
     "spgemm/packing.cuh",

@@ -50,6 +50,19 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         Ok(c)
     }
 
+    /// As [`Method::execute`], for a method that is not used any more: what it holds may become C's.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn finish(
+        mut self: Box<Self>,
+        device: &Device,
+        operands: &Operands,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.execute(device, operands) }
+    }
+
     /// Queues the values of C = scale(α, A·B) into `c`, an earlier result, on the device's own
     /// stream; neither allocates nor waits.
     ///

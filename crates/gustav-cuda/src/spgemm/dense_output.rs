@@ -112,7 +112,7 @@ impl Config {
         (self.columns(sum) / 32 * eighths / 8, rounds)
     }
 
-    /// Bytes of shared memory of a CTA, as the kernel lays it out.
+    /// Bytes of shared memory of a CTA; the kernel does not compile where it lays out others.
     fn shared(self, sum: usize, ring: bool) -> usize {
         let (ahead, chunks) = (self.ahead() as usize, self.chunks(sum) as usize);
         let (pairs, full) = if ring { (chunks * CHUNK + ahead - 1, chunks) } else { (0, 0) };
@@ -156,6 +156,8 @@ pub(crate) fn request(
         .with("CHUNKS", config.chunks(sum))
         .with("DOUBLED", doubled)
         .with("ROUNDS", rounds)
+        .with("SHARED", config.shared(sum, true))
+        .with("SHARED_WITHOUT_RING", config.shared(sum, false))
 }
 
 /// The kernels for full rows of C, and B packed for them.
@@ -167,6 +169,7 @@ pub(super) struct FullRows {
     ctas: u32,
     bounds: Kernel,
     places: Kernel,
+    first_chunks: Kernel,
     pack: Kernel,
     full: Kernel,
     packed: Option<PackedB>,
@@ -214,6 +217,7 @@ impl FullRows {
             ctas: u32::try_from(resident * profile.multiprocessors).unwrap_or(u32::MAX),
             bounds: module.kernel(c"bounds")?,
             places: module.kernel(c"places")?,
+            first_chunks: module.kernel(c"first_chunks")?,
             pack: module.kernel(c"pack")?,
             full,
             packed: None,
@@ -269,26 +273,25 @@ impl FullRows {
         let tiles = self.tiles(arguments.columns) as usize;
         let segments = tiles.saturating_mul(o.b.rows);
         let room = |len, what| DeviceBuffer::queued(device, len, what);
-        let mut b = PackedB {
+        let room_of_words = |len, what| DeviceBuffer::queued(device, len, what);
+        // A row of a tile fills its pairs but for the last, or takes as many as are read at once.
+        let filled = segments.min(o.b.nnz).saturating_mul(self.config.ahead() as usize);
+        let pairs = (o.b.nnz / PAIR).saturating_add(filled).saturating_add(CHUNK * tiles);
+        let b = PackedB {
             arguments,
             bounds: room(segments.saturating_add(o.b.rows), "bounds of tiles of B")?,
             segments: room(segments, "segments of packed B")?,
             chunks: room(tiles + 1, "chunks of packed B")?,
-            pairs: DeviceBuffer::queued(device, 0, "")?,
+            pairs: room_of_words(pairs.saturating_mul(pair(self.sum) / 8), "packed B")?,
         };
         let (stream, parameter) = (device.stream(), self.parameter(&b, arguments));
         let bounds = (b.bounds.len() as u64).div_ceil(u64::from(BOUNDS));
-        let mut chunks = vec![0; tiles];
         // SAFETY: `Packed` is the kernels' parameter; there is room for what they find.
         unsafe {
             self.bounds.launch(stream, (bounds, 1), BOUNDS, &parameter)?;
             self.places.launch(stream, (parameter.tiles, 1), PLACES, &parameter)?;
+            self.first_chunks.launch(stream, (1, 1), 32, &parameter)?;
         }
-        b.chunks.read_at(0, &mut chunks)?;
-        let firsts: Vec<_> = std::iter::once(0).chain(running(&chunks)).collect();
-        b.chunks.write(&firsts)?;
-        let pairs = firsts.last().map_or(0, |n| *n as usize * CHUNK);
-        b.pairs = DeviceBuffer::queued(device, pairs * pair(self.sum) / 8, "packed B")?;
         self.packed = Some(b);
         Ok(())
     }
@@ -308,7 +311,7 @@ impl FullRows {
         unsafe { self.pack.launch(stream, grid, 32 * PACKERS, &parameter) }
     }
 
-    /// Queues the `count` rows in bin `bin` of `arguments`.
+    /// Queues `count` rows of the list of `arguments`, from `begin` on.
     ///
     /// # Safety
     /// All addresses are valid until the stream has done the work, and B is packed.
@@ -316,26 +319,18 @@ impl FullRows {
         &self,
         stream: &Stream,
         arguments: &Arguments,
-        bin: usize,
+        begin: u32,
         count: u32,
     ) -> Result<()> {
         let Some(b) = &self.packed else { return Ok(()) };
         let mut arguments = *arguments;
-        (arguments.bin, arguments.count) = (bin as u32, count);
+        (arguments.begin, arguments.count) = (begin, count);
         let parameter = self.parameter(b, arguments);
         let threads = 32 * (self.config.warps + 2);
         let grid = (u64::from(self.ctas), 1);
         // SAFETY: `Packed` is the kernels' parameter; the addresses are the caller's promise.
         unsafe { self.full.launch_with_shared(stream, grid, threads, self.shared, &parameter) }
     }
-}
-
-/// The sums of all first numbers.
-fn running(numbers: &[u32]) -> impl Iterator<Item = u32> {
-    numbers.iter().scan(0, |sum: &mut u32, n| {
-        *sum += n;
-        Some(*sum)
-    })
 }
 
 /// `binned` with the full rows of C apart.
@@ -366,6 +361,11 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     unsafe fn execute(&mut self, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {
         // SAFETY: the caller's promise.
         unsafe { self.0.execute(device, o) }
+    }
+
+    unsafe fn finish(self: Box<Self>, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {
+        // SAFETY: the caller's promise.
+        unsafe { Box::new(self.0).finish(device, o) }
     }
 
     unsafe fn refill(

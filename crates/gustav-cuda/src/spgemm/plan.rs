@@ -59,7 +59,7 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
     options: &Options,
     stream: &Stream,
 ) -> Result<DeviceCsr<T, I, O>> {
-    SpgemmPlan::new(a, b, problem, options)?.execute(a, alpha, b, stream)
+    SpgemmPlan::new(a, b, problem, options)?.finish(a, alpha, b, stream)
 }
 
 impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
@@ -177,6 +177,25 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         // SAFETY: as in `execute`.
         let c = unsafe { self.method.execute_watched(&device, &operands, watch)? };
         self.nnz = Some(c.nnz());
+        end(&device, stream)?;
+        Ok(c)
+    }
+
+    /// As [`SpgemmPlan::execute`], for the last time: C takes over what of the plan's memory it can,
+    /// so that less is held at once.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(
+        mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<U, I, O>> {
+        let (device, operands) = self.begin(a, alpha, b, stream)?;
+        // SAFETY: as in `execute`.
+        let c = unsafe { self.method.finish(&device, &operands)? };
         end(&device, stream)?;
         Ok(c)
     }

@@ -1,8 +1,8 @@
 //! What kernels are told, and where things are in the workspace.
 
-use gustav_core::{IndexType, Problem};
+use gustav_core::Problem;
 
-use super::bins::{FULL, WORDS};
+use super::bins::WORDS;
 use super::request::{ITEMS, SCAN};
 use crate::Device;
 use crate::spgemm::operands::Operands;
@@ -18,9 +18,14 @@ const MERGED_MANY: [u32; 3] = [0, 0, 160];
 // Products that a warp has a mask for, and a smaller CTA, at most, where rows are few and many.
 const NARROW: [u32; 2] = [1024, 4096];
 const WIDE: [u32; 2] = [8192, 32_768];
-// Rows that have one of so many parts of A's nonzeros are cut, if they have as many as `CUT`.
+// Rows that have one of so many parts of A's nonzeros are cut, if they have as many as `CUT`; as many
+// as `CUT_FEW` where there are fewer rows than multiprocessors.
 const CUT_PARTS: usize = 512;
 const CUT: usize = 4096;
+const CUT_FEW: usize = 256;
+// Granules of columns that are counted in 16 bits, and columns of the smallest ones as a power of two.
+const GRANULES: u64 = 1 << 16;
+const LEAST_GRANULE: u32 = 5;
 
 /// The parameter of every kernel, see `kernels/spgemm/arguments.cuh`.
 #[repr(C)]
@@ -35,14 +40,14 @@ pub(in crate::spgemm) struct Arguments {
     pub c_offsets: u64,
     pub c_indices: u64,
     pub c_values: u64,
-    products: u64,
-    low: u64,
-    width: u64,
-    sizes: u64,
-    lists: u64,
+    ranges: u64,
+    costs: u64,
+    list: u64,
     pub counters: u64,
+    pub told: u64,
     tiles: u64,
     pub bits: u64,
+    pub slot_rows: u64,
     pub ended: u64,
     pub found_bits: u64,
     pub found_sums: u64,
@@ -52,7 +57,7 @@ pub(in crate::spgemm) struct Arguments {
     nnz_b: u64,
     pub alpha: u64,
     pub first: u64,
-    pub bin: u32,
+    pub begin: u32,
     pub count: u32,
     pub words: u32,
     pub entries: u32,
@@ -61,13 +66,15 @@ pub(in crate::spgemm) struct Arguments {
     pub ordered: u32,
     sorted: u32,
     pub bit_words: u32,
-    pub looks: u32,
     merged_few: u32,
     merged_many: u32,
     narrow: u32,
     wide: u32,
     cut: u32,
+    pub slots: u32,
     pub full: u32,
+    log_granule: u32,
+    pub turn: u32,
 }
 
 impl Arguments {
@@ -86,18 +93,16 @@ pub(super) struct Layout {
     /// counters of the numeric phase and the tiles of the scan.
     pub zeroed: usize,
     rows: usize,
-    offset_words: usize,
 }
 
 impl Layout {
     /// Of a product with so many rows.
-    pub(super) fn new(rows: usize, offset: IndexType) -> Self {
-        let offset_words = ((rows + 1) * offset.bytes()).div_ceil(8);
+    pub(super) fn new(rows: usize) -> Self {
         // One tile even of no rows: its CTA writes the first offset.
         let zeroed = 2 * WORDS + rows.div_ceil((SCAN * ITEMS) as usize).max(1);
-        let lists = (FULL + 1).div_ceil(2);
-        let words = offset_words + zeroed + (rows * (4 + lists)).div_ceil(2);
-        Layout { words, zeroed, rows, offset_words }
+        // A range and a place in the list, and a cost of half the size.
+        let words = zeroed + (rows * (4 + 4 + 2)).div_ceil(8);
+        Layout { words, zeroed, rows }
     }
 
     /// Bytes of the workspace.
@@ -107,34 +112,37 @@ impl Layout {
 
     /// Where the counters of both phases are in a workspace at `at`.
     pub(super) fn counters(&self, at: u64) -> [u64; 2] {
-        let first = at + 8 * self.offset_words as u64;
-        [first, first + 8 * WORDS as u64]
+        [at, at + 8 * WORDS as u64]
     }
 
-    /// The arguments that have their place at `at`, and the operands.
+    /// The arguments that have their place at `at`, C's offsets from `offsets` on, and the operands.
     pub(super) fn arguments(
         &self,
         at: u64,
+        offsets: u64,
         device: &Device,
         o: &Operands,
         problem: &Problem,
     ) -> Arguments {
         let [counters, numeric] = self.counters(at);
-        let per_row = counters + 8 * self.zeroed as u64;
-        let place = |number: u64| per_row + 4 * number * self.rows as u64;
+        let ranges = counters + 8 * self.zeroed as u64;
+        let list = ranges + 4 * self.rows as u64;
+        let costs = list + 4 * self.rows as u64;
+        let granules = |log: u32| (o.b.cols as u64).div_ceil(1 << log);
+        let log_granule = (LEAST_GRANULE..).find(|log| granules(*log) <= GRANULES);
         let multiprocessors = device.profile().multiprocessors;
         let fills = |rows: usize| usize::from(self.rows >= rows * multiprocessors);
         let (warps, threads) = (fills(FULL_OF_WARPS), fills(FULL_OF_SOME) + fills(FULL_OF_THREADS));
-        let cut = o.a.nnz.div_ceil(CUT_PARTS).max(CUT);
+        let few = self.rows < multiprocessors;
+        let cut = if few { CUT_FEW } else { o.a.nnz.div_ceil(CUT_PARTS).max(CUT) };
         let mut arguments = Arguments {
-            c_offsets: at,
+            c_offsets: offsets,
             counters,
             tiles: numeric + 8 * WORDS as u64,
-            products: place(0),
-            low: place(1),
-            width: place(2),
-            sizes: place(3),
-            lists: place(4),
+            ranges,
+            costs,
+            list,
+            log_granule: log_granule.unwrap_or(LEAST_GRANULE),
             rows: o.a.rows as u64,
             rows_b: o.b.rows as u64,
             columns: o.b.cols as u64,

@@ -5,8 +5,11 @@ use std::ffi::CStr;
 /// Bins that a phase has at most, as `kernels/spgemm/arguments.cuh` counts them.
 pub(super) const BINS: usize = 14;
 
-/// Words of counters.
-pub(super) const WORDS: usize = 3 * BINS + 4;
+/// Words of counters that the host is told.
+pub(super) const TOLD: usize = 3 * BINS + 3;
+
+/// Words of counters: those, and what CTAs need of each other.
+pub(super) const WORDS: usize = TOLD + 2 + BINS;
 
 /// What a bin's rows are computed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,12 +110,17 @@ pub(super) const FULL: usize = NUMERIC.len();
 
 /// What the device counted: rows, widest and largest row of every bin, then sums.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counters(pub [u64; WORDS]);
+pub(super) struct Counters(pub [u64; TOLD]);
 
 impl Counters {
     /// Rows of a bin.
     pub(super) fn rows(&self, bin: usize) -> u32 {
         u32::try_from(self.0[bin]).unwrap_or(u32::MAX)
+    }
+
+    /// Rows of the bins before it, as they are listed.
+    pub(super) fn begin(&self, bin: usize) -> u32 {
+        (0..bin).map(|bin| self.rows(bin)).sum()
     }
 
     /// Columns between the first and the last of the widest row.

@@ -1,21 +1,20 @@
 //! The kernels of `binned`: how they are loaded and launched.
 
 use std::ffi::CStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gustav_core::{Problem, Result};
 
 use super::Config;
 use super::arguments::Arguments;
-use super::bins::{
-    Accumulator, BLOCK, Bin, Counters, GIANT_TEAM, NUMERIC, SYMBOLIC, Team, UNITED, WORDS,
-};
+use super::bins::{Accumulator, BLOCK, Bin, Counters, GIANT_TEAM, NUMERIC, SYMBOLIC, Team, UNITED};
 use super::pieces::Pieces;
-use super::request::{ANALYSIS, ITEMS, Limits, SCAN, Source, request};
+use super::request::{ANALYSIS, ITEMS, LONG_ANALYSIS, Limits, SCAN, Source, request};
+use super::told::Told;
+use crate::Device;
 use crate::kernel::{Kernel, Module};
 use crate::spgemm::operands::Operands;
-use crate::stream::Stream;
-use crate::{Device, PinnedBuffer};
+use crate::stream::{Event, Stream};
 
 // Nonzeros of a mean row that a lane of the analysis counts.
 const PER_LANE: usize = 4;
@@ -23,6 +22,12 @@ const PER_LANE: usize = 4;
 const LONG: usize = 1024;
 // CTAs of the analysis for every multiprocessor, before they take more rows each.
 const CTAS: usize = 8;
+// Entries of B that a thread looks at.
+const LOOKS: usize = 4;
+// Threads that a multiprocessor holds at once, about.
+const RESIDENT: usize = 2048;
+// Rows of a multiprocessor below which merging them, a thread each, takes longer than tables do.
+const FEW_MERGED: usize = 128;
 // Threads of a multiprocessor below which CTAs may be larger.
 const THREADS: usize = 1024;
 // Bytes of shared memory with which too few of the smaller CTAs fit on a multiprocessor.
@@ -37,13 +42,18 @@ pub(super) struct Kernels {
     multiprocessors: usize,
     /// Streams beside the device's own, so that bins run at once.
     side: [Stream; 2],
+    /// What those wait for, and what is waited for of them.
+    begun: Event,
+    ended: [Event; 2],
     analyse: Kernel,
+    analyse_long: Kernel,
+    place: Kernel,
     bits: Kernel,
     offsets: Kernel,
     symbolic: Phase,
     numeric: Phase,
-    /// Where counters are read to.
-    counters: Mutex<PinnedBuffer<u64>>,
+    begin_pieces: Kernel,
+    told: Told,
 }
 
 /// The kernels of one phase by name.
@@ -81,32 +91,24 @@ impl Kernels {
             device.module(&request(file, values, indices, problem.semiring, config, limits))
         };
         let (symbolic, shared) = (module(Source::Symbolic)?, limits.shared);
+        let (analysis, numeric) = (module(Source::Analysis)?, module(Source::Numeric)?);
         Ok(Kernels {
             config,
             limits,
             multiprocessors: profile.multiprocessors,
             side: [device.new_stream()?, device.new_stream()?],
-            analyse: module(Source::Analysis)?.kernel(c"analyse")?,
+            begun: Event::untimed(device)?,
+            ended: [Event::untimed(device)?, Event::untimed(device)?],
+            analyse: analysis.kernel(c"analyse")?,
+            analyse_long: analysis.kernel(c"analyse_long")?,
+            place: module(Source::Placing)?.kernel(c"place")?,
             bits: symbolic.kernel(c"bits")?,
             offsets: module(Source::Offsets)?.kernel(c"offsets")?,
             symbolic: Phase::new(&symbolic, &SYMBOLIC, &[UNITED, GIANT], shared)?,
-            numeric: Phase::new(&module(Source::Numeric)?, &NUMERIC, &[], shared)?,
-            counters: Mutex::new(PinnedBuffer::zeroed(device, WORDS, "counters of an SpGEMM")?),
+            numeric: Phase::new(&numeric, &NUMERIC, &[], shared)?,
+            begin_pieces: numeric.kernel(c"begin_pieces")?,
+            told: Told::new(device)?,
         })
-    }
-
-    /// What was counted at `at`, after the work queued on `stream`.
-    ///
-    /// # Safety
-    /// Counters are there.
-    pub(super) unsafe fn read(&self, stream: &Stream, at: u64) -> Result<Counters> {
-        let mut buffer = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the caller's promise; the copy is waited for.
-        unsafe { buffer.download(0..WORDS, at, stream)? };
-        stream.synchronize()?;
-        let mut words = [0; WORDS];
-        words.copy_from_slice(&buffer);
-        Ok(Counters(words))
     }
 
     /// Calls `launch` with every bin, the largest rows first, and a stream for it; `main` waits for
@@ -121,17 +123,24 @@ impl Kernels {
         let filled: Vec<_> = (0..bins).rev().filter(|bin| counters.rows(*bin) > 0).collect();
         let side = &self.side[..filled.len().saturating_sub(1).min(self.side.len())];
         if !side.is_empty() {
-            let begun = main.record()?;
-            side.iter().try_for_each(|stream| stream.wait(&begun))?;
+            main.mark(&self.begun)?;
         }
         for (turn, bin) in filled.into_iter().enumerate() {
-            let place = turn % (side.len() + 1);
-            launch(bin, side.get(place).unwrap_or(main))?;
+            // The first bin waits for nothing.
+            let on = (turn % (side.len() + 1)).checked_sub(1).map_or(main, |place| &side[place]);
+            if (1..=side.len()).contains(&turn) {
+                on.wait(&self.begun)?;
+            }
+            launch(bin, on)?;
         }
-        side.iter().try_for_each(|stream| main.wait(&stream.record()?))
+        side.iter().zip(&self.ended).try_for_each(|(stream, ended)| {
+            stream.mark(ended)?;
+            main.wait(ended)
+        })
     }
 
-    /// Queues the analysis of A's rows, and with `looks` of B's order.
+    /// Analyses A's rows, and B's order where rows of B are taken for ordered, and queues listing A's
+    /// by bin; what was counted.
     ///
     /// # Safety
     /// The addresses in `arguments` are valid for what they describe until the work is done.
@@ -140,31 +149,64 @@ impl Kernels {
         stream: &Stream,
         arguments: &mut Arguments,
         o: &Operands,
-    ) -> Result<()> {
+    ) -> Result<Counters> {
         let (rows, ctas) = (o.a.rows.max(1), CTAS * self.multiprocessors);
         let mean = o.a.nnz.div_ceil(rows);
-        let lanes = mean.div_ceil(PER_LANE).clamp(1, 32);
-        arguments.log_lanes = lanes.next_power_of_two().ilog2();
-        let least = if mean > LONG { 1 } else { ANALYSIS as usize >> arguments.log_lanes };
+        // More where rows leave lanes of the chip without any.
+        let idle = (RESIDENT * self.multiprocessors / rows).min(mean).max(1);
+        let lanes = mean.div_ceil(PER_LANE).next_power_of_two().max(1 << idle.ilog2());
+        arguments.log_lanes = lanes.min(32).ilog2();
+        let long = mean > LONG;
+        let (kernel, threads) =
+            if long { (&self.analyse_long, LONG_ANALYSIS) } else { (&self.analyse, ANALYSIS) };
+        let least = if long { 1 } else { ANALYSIS as usize >> arguments.log_lanes };
         let tile = rows.div_ceil(ctas).next_power_of_two().clamp(least, ANALYSIS as usize);
         arguments.tile = tile as u32;
-        let mut grid = o.a.rows.div_ceil(tile);
-        if arguments.looks != 0 {
-            let most = (o.b.nnz.max(o.b.rows)).div_ceil(ANALYSIS as usize);
-            grid = grid.max(most.min(ctas));
-        }
-        // SAFETY: `Arguments` is the kernels' parameter; the addresses are the caller's promise.
-        unsafe { self.analyse.launch(stream, (grid as u64, 1), ANALYSIS, &*arguments) }
+        let looking = match arguments.ordered {
+            0 => 0,
+            _ => o.b.nnz.max(o.b.rows).div_ceil(LOOKS * threads as usize).min(ctas),
+        };
+        // One at least, which tells that there is nothing.
+        let grid = (o.a.rows.div_ceil(tile) + looking).max(1) as u64;
+        // SAFETY: the caller's promise.
+        unsafe { self.counted(stream, arguments, kernel, (grid, threads)) }
     }
 
-    /// Queues the scan of the rows' sizes.
+    /// Turns the rows' sizes into offsets and queues listing the rows by bin; what was counted.
     ///
     /// # Safety
     /// As [`Kernels::analyse`].
-    pub(super) unsafe fn offsets(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
+    pub(super) unsafe fn offsets(
+        &self,
+        stream: &Stream,
+        arguments: &mut Arguments,
+    ) -> Result<Counters> {
         let grid = arguments.rows.div_ceil(u64::from(SCAN * ITEMS)).max(1);
-        // SAFETY: as above.
-        unsafe { self.offsets.launch(stream, (grid, 1), SCAN, arguments) }
+        // SAFETY: the caller's promise.
+        unsafe { self.counted(stream, arguments, &self.offsets, (grid, SCAN)) }
+    }
+
+    /// Launches a kernel that counts rows by bin, `grid` CTAs of so many threads, and queues listing
+    /// them, which goes on while the host reads what was counted.
+    ///
+    /// # Safety
+    /// As [`Kernels::analyse`].
+    unsafe fn counted(
+        &self,
+        stream: &Stream,
+        arguments: &mut Arguments,
+        kernel: &Kernel,
+        (grid, threads): (u64, u32),
+    ) -> Result<Counters> {
+        let listing = arguments.rows.div_ceil(u64::from(SCAN * ITEMS));
+        self.told.after(stream, |told, turn| {
+            (arguments.told, arguments.turn) = (told, turn);
+            // SAFETY: `Arguments` is the kernels' parameter; the addresses are the caller's promise.
+            unsafe {
+                kernel.launch(stream, (grid, 1), threads, &*arguments)?;
+                self.place.launch(stream, (listing, 1), SCAN, &*arguments)
+            }
+        })
     }
 
     /// Queues setting the bits of B's entries.
@@ -177,10 +219,15 @@ impl Kernels {
         unsafe { self.bits.launch(stream, (grid, 1), BLOCK, arguments) }
     }
 
-    /// The pieces that rows are cut into, where there are such rows; as [`Pieces::new`].
-    pub(super) fn pieces(
+    /// The pieces that rows are cut into, where there are such rows and `most` bytes suffice, and queues
+    /// clearing what is known of them.
+    ///
+    /// # Safety
+    /// As [`Kernels::analyse`].
+    pub(super) unsafe fn pieces(
         &self,
         device: &Device,
+        arguments: &Arguments,
         symbolic: &Counters,
         most: Option<usize>,
     ) -> Result<Option<Pieces>> {
@@ -188,8 +235,42 @@ impl Kernels {
         if symbolic.rows(bin) == 0 {
             return Ok(None);
         }
-        let threads = self.config.wide as usize;
-        Pieces::new(device, symbolic, bin, threads, self.limits, most).map(Some)
+        let (threads, columns) = (self.config.wide as usize, arguments.columns as usize);
+        let limits = self.limits;
+        let pieces = Pieces::new(device, symbolic, bin, threads, limits, columns, most)?;
+        let Some(pieces) = pieces else { return Ok(None) };
+        let mut arguments = *arguments;
+        pieces.describe(&mut arguments);
+        arguments.begin = symbolic.begin(bin);
+        let grid = (pieces.to_clear().div_ceil(BLOCK as usize) as u64, 1);
+        // SAFETY: as above; the pieces have the room.
+        unsafe { self.begin_pieces.launch(device.stream(), grid, BLOCK, &arguments)? };
+        Ok(Some(pieces))
+    }
+
+    /// How rows of a bin are computed: as those of the first table with room for them where a thread
+    /// merges each, but they are too few for that to keep the chip busy; by a CTA each where they
+    /// would be cut, but there is no memory for it.
+    pub(super) fn way<'b>(
+        &self,
+        bins: &'b [Bin],
+        counters: &Counters,
+        number: usize,
+        pieces: Option<&Pieces>,
+    ) -> &'b Bin {
+        let own = &bins[number];
+        if own.team == Team::Pieces && pieces.is_none() {
+            return bins.iter().find(|bin| bin.team == Team::Huge).unwrap_or(own);
+        }
+        let few = (counters.rows(number) as usize) < FEW_MERGED * self.multiprocessors;
+        if own.team != Team::Lanes(1) || !few {
+            return own;
+        }
+        let holds = |bin: &&Bin| match bin.accumulator {
+            Accumulator::Table { entries } => entries as usize >= counters.largest(number),
+            _ => false,
+        };
+        bins.iter().find(holds).unwrap_or(own)
     }
 
     /// Queues the symbolic phase of one bin.
@@ -234,7 +315,7 @@ impl Kernels {
         number: usize,
         pieces: Option<&Pieces>,
     ) -> Result<()> {
-        let bin = &NUMERIC[number];
+        let bin = self.way(&NUMERIC, counters, number, pieces);
         let mut arguments = *arguments;
         let (teams, sum) = (self.teams(bin.team), self.limits.sum);
         let words = counters.widest(number).div_ceil(32);
@@ -269,8 +350,7 @@ impl Kernels {
         mut arguments: Arguments,
         Launch { counters, number, bin, shared, pieces }: Launch<'_>,
     ) -> Result<()> {
-        arguments.bin = number as u32;
-        arguments.count = counters.rows(number);
+        (arguments.begin, arguments.count) = (counters.begin(number), counters.rows(number));
         let mut across = 1;
         if bin.team == Team::Pieces {
             let Some(pieces) = pieces else { return Ok(()) };

@@ -7,6 +7,7 @@ mod kernels;
 mod part;
 mod pieces;
 mod request;
+mod told;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl Prepared {
         let config = Config { workspace: None, ..config };
         let make = || Kernels::new(device, problem, config);
         let kernels = device.kept(&format!("{types:?} {config:?}"), make)?;
-        let bytes = |rows: usize| Layout::new(rows, o.offset_type).bytes();
+        let bytes = |rows: usize| Layout::new(rows).bytes() + (rows + 1) * o.offset_type.bytes();
         let fits = |rows: usize| workspace.is_none_or(|most| bytes(rows) <= most);
         let mut step = o.a.rows;
         while step > 1 && !fits(step) {
@@ -201,6 +202,31 @@ impl Prepared {
         }
     }
 
+    /// Queues C, whose offsets are these, or find their place there where rows are taken in parts.
+    ///
+    /// # Safety
+    /// As [`Method::execute`].
+    unsafe fn compute<T: Scalar, I: Index, O: Index>(
+        &mut self,
+        device: &Device,
+        o: &Operands,
+        offsets: DeviceBuffer<O>,
+        watch: Option<Watch<'_>>,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
+        let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
+        let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
+        // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
+        unsafe {
+            let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
+            self.fill(device, o, &mut c, watch)?;
+            if self.in_order.is_some() {
+                self.refill(device, o, &mut c)?;
+            }
+            Ok(c)
+        }
+    }
+
     /// Queues columns and values of C, whose offsets are there.
     ///
     /// # Safety
@@ -252,25 +278,15 @@ impl Prepared {
         o: &Operands,
         watch: Option<Watch<'_>>,
     ) -> Result<DeviceCsr<T, I, O>> {
-        let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
         let len = o.a.rows + 1;
         let mut offsets = DeviceBuffer::<O>::queued(device, len, "row offsets of C on the device")?;
-        let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
-        let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
         if let Rows::Whole(part) = &self.rows {
-            // SAFETY: the offsets of all rows lie in the part's workspace.
+            // SAFETY: the offsets of all rows are the part's.
             let own = unsafe { DeviceBuffer::<O>::borrowed(device, part.offsets(), len) };
             offsets.copy_from(&own, device.stream())?;
         }
-        // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
-        unsafe {
-            let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
-            self.fill(device, o, &mut c, watch)?;
-            if self.in_order.is_some() {
-                self.refill(device, o, &mut c)?;
-            }
-            Ok(c)
-        }
+        // SAFETY: the caller's promise, and the offsets are C's.
+        unsafe { self.compute(device, o, offsets, watch) }
     }
 }
 
@@ -308,6 +324,27 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     ) -> Result<DeviceCsr<T, I, O>> {
         // SAFETY: the caller's promise.
         unsafe { self.make(device, o, Some(watch)) }
+    }
+
+    unsafe fn finish(
+        mut self: Box<Self>,
+        device: &Device,
+        o: &Operands,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let given = match &mut self.rows {
+            Rows::Whole(part) => part.give_offsets().and_then(|mut own| own.give_away()),
+            Rows::Parts { .. } => None,
+        };
+        // SAFETY: the caller's promise; what was given is as many offsets, which nobody else owns.
+        unsafe {
+            match given {
+                Some((at, _)) => {
+                    let offsets = DeviceBuffer::<O>::owned(device, at, o.a.rows + 1);
+                    self.compute(device, o, offsets, None)
+                }
+                None => self.make(device, o, None),
+            }
+        }
     }
 
     unsafe fn refill(

@@ -16,6 +16,8 @@ const WORDS: usize = 64;
 /// Rows whose entries are counted, and their bins of the numeric phase.
 pub(super) struct Part {
     workspace: DeviceBuffer<u64>,
+    /// C's offsets, where they have no other place.
+    offsets: Option<DeviceBuffer<u64>>,
     arguments: Arguments,
     pieces: Option<Pieces>,
     numeric: Counters,
@@ -24,7 +26,7 @@ pub(super) struct Part {
 
 impl Part {
     /// Analysis, symbolic phase and scan of the rows of A in `o`. C's offsets go to an address and
-    /// rise from a number, both in `offsets`, or stay in the workspace and rise from 0. `most`
+    /// rise from a number, both in `offsets`, or stay with the part and rise from 0. `most`
     /// bytes of workspace are taken, the part's layout at least. Full rows are apart where their
     /// entries have `full` products or more, unless that is 0.
     ///
@@ -40,35 +42,36 @@ impl Part {
         most: Option<usize>,
         full: u32,
     ) -> Result<Self> {
-        let layout = Layout::new(o.a.rows, o.offset_type);
+        let layout = Layout::new(o.a.rows);
         let workspace = DeviceBuffer::queued(device, layout.words, "workspace of an SpGEMM")?;
-        let mut arguments = layout.arguments(workspace.address(), device, o, problem);
-        arguments.full = full;
-        if let Some((place, first)) = offsets {
-            (arguments.c_offsets, arguments.first) = (place, first);
-        }
+        let words = ((o.a.rows + 1) * o.offset_type.bytes()).div_ceil(8);
+        let own = || DeviceBuffer::queued(device, words, "row offsets of C on the device");
+        let own = offsets.is_none().then(own).transpose()?;
+        let at = own.as_ref().map_or(0, DeviceBuffer::address);
+        let (place, first) = offsets.unwrap_or((at, 0));
+        let mut arguments = layout.arguments(workspace.address(), place, device, o, problem);
+        (arguments.full, arguments.first) = (full, first);
         let stream = device.stream();
-        let [first, second] = layout.counters(workspace.address());
+        let [symbolic_at, numeric_at] = layout.counters(workspace.address());
         let clear = || -> Result<()> {
             // SAFETY: the words lie in the workspace.
-            unsafe { DeviceBuffer::<u64>::borrowed(device, first, layout.zeroed) }.fill(0, stream)
+            unsafe { DeviceBuffer::<u64>::borrowed(device, symbolic_at, layout.zeroed) }
+                .fill(0, stream)
         };
         // SAFETY: the arguments describe the operands, which are the caller's promise, and the
         // workspace, which is as large as its layout asks for.
         unsafe {
             clear()?;
-            (arguments.ordered, arguments.looks) = (1, 1);
-            kernels.analyse(stream, &mut arguments, o)?;
-            let mut symbolic = kernels.read(stream, first)?;
+            arguments.ordered = 1;
+            let mut symbolic = kernels.analyse(stream, &mut arguments, o)?;
             if symbolic.descents() != 0 {
                 clear()?;
-                (arguments.ordered, arguments.looks) = (0, 0);
-                kernels.analyse(stream, &mut arguments, o)?;
-                symbolic = kernels.read(stream, first)?;
+                arguments.ordered = 0;
+                symbolic = kernels.analyse(stream, &mut arguments, o)?;
             }
             let left = |held: usize| most.map(|most| most.saturating_sub(held));
-            let held = workspace.bytes();
-            let pieces = kernels.pieces(device, &symbolic, left(held))?;
+            let held = workspace.bytes() + own.as_ref().map_or(0, DeviceBuffer::bytes);
+            let pieces = kernels.pieces(device, &arguments, &symbolic, left(held))?;
             let held = held + pieces.as_ref().map_or(0, Pieces::bytes);
             let bits = bits_of_b(device, o, &symbolic, left(held))?;
             if let Some((words, buffer)) = &bits {
@@ -77,25 +80,35 @@ impl Part {
             }
             kernels.on_streams(stream, &symbolic, SYMBOLIC.len(), |number, stream| {
                 let united = bits.is_some() && LARGE.contains(&number);
-                let bin = if united { &UNITED } else { &SYMBOLIC[number] };
+                let bin = if united {
+                    &UNITED
+                } else {
+                    kernels.way(&SYMBOLIC, &symbolic, number, pieces.as_ref())
+                };
                 kernels.count(stream, &arguments, &symbolic, number, bin, pieces.as_ref())
             })?;
             drop(bits);
-            arguments.counters = second;
-            kernels.offsets(stream, &arguments)?;
-            let numeric = kernels.read(stream, second)?;
-            Ok(Part { workspace, arguments, pieces, numeric, products: symbolic.products() })
+            arguments.counters = numeric_at;
+            let numeric = kernels.offsets(stream, &mut arguments)?;
+            let products = symbolic.products();
+            Ok(Part { workspace, offsets: own, arguments, pieces, numeric, products })
         }
     }
 
     /// Bytes of workspace.
     pub(super) fn bytes(&self) -> usize {
-        self.workspace.bytes() + self.pieces.as_ref().map_or(0, Pieces::bytes)
+        let offsets = self.offsets.as_ref().map_or(0, DeviceBuffer::bytes);
+        self.workspace.bytes() + offsets + self.pieces.as_ref().map_or(0, Pieces::bytes)
     }
 
     /// Whether columns of B's rows increase.
     pub(super) fn is_ordered(&self) -> bool {
         self.arguments.ordered != 0
+    }
+
+    /// The offsets of all rows, if they are the part's own, which they are from here on no more.
+    pub(super) fn give_offsets(&mut self) -> Option<DeviceBuffer<u64>> {
+        self.offsets.take()
     }
 
     /// Where the offsets of the rows are.
@@ -160,7 +173,8 @@ impl Part {
             // SAFETY: the caller's promise.
             unsafe {
                 if let (FULL, Some(full)) = (number, full) {
-                    return full.launch(stream, &arguments, number, self.numeric.rows(number));
+                    let (begin, count) = (self.numeric.begin(number), self.numeric.rows(number));
+                    return full.launch(stream, &arguments, begin, count);
                 }
                 kernels.sum(stream, &arguments, &self.numeric, number, self.pieces.as_ref())
             }

@@ -11,13 +11,17 @@ use crate::{Device, DeviceBuffer};
 const CTAS: usize = 6;
 // Fewest products of a piece of the largest row.
 const LEAST: usize = 2048;
-// Bytes of sums with which as many CTAs fit on a multiprocessor.
+// Bytes of sums with which as many CTAs fit on a multiprocessor, and copies with which threads of a
+// warp have one each: more would leave less of L1 for rows of B.
 const ROOM: usize = 32 << 10;
+const COPIES: usize = 32;
 
-/// How rows are cut, and the memory for what the pieces find.
+/// How rows are cut, and the memory for what is found of them.
 pub(super) struct Pieces {
     of_a_row: usize,
     words: usize,
+    /// Columns of a row that have a sum.
+    columns: usize,
     copies: usize,
     sum: usize,
     rows: usize,
@@ -25,46 +29,46 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// For the rows of bin `bin` and CTAs of `threads`; in `most` bytes of memory, if a piece for
-    /// every row takes no more.
+    /// For the rows of bin `bin`, CTAs of `threads` and a C of so many columns; none where that takes
+    /// more than `most` bytes. What is found is not cleared.
     pub(super) fn new(
         device: &Device,
         symbolic: &Counters,
         bin: usize,
         threads: usize,
         limits: Limits,
+        columns: usize,
         most: Option<usize>,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let (rows, words) = (symbolic.rows(bin) as usize, symbolic.widest(bin).div_ceil(32));
         let ctas = CTAS * device.profile().multiprocessors;
         let useful = symbolic.largest(bin).div_ceil(LEAST);
-        let each = rows * words * (4 + 32 * limits.sum);
-        let room = most.map_or(usize::MAX, |most| most / each.max(1));
-        let of_a_row = ctas.div_ceil(rows).min(useful).min(room).max(1);
-        let copies = (ROOM / (32 * words.max(1) * limits.sum)).clamp(1, threads);
+        let of_a_row = ctas.div_ceil(rows).min(useful).max(1);
+        let copies = (ROOM / (32 * words.max(1) * limits.sum)).clamp(1, threads.min(COPIES));
         let copies = 1 << copies.ilog2();
-        let mut pieces = Pieces {
-            of_a_row,
-            words,
-            copies,
-            sum: limits.sum,
-            rows,
-            found: DeviceBuffer::queued(device, 0, "")?,
-        };
-        let words = pieces.sums_at() + (rows * of_a_row * words * 32 * limits.sum).div_ceil(8);
-        pieces.found = DeviceBuffer::queued(device, words, "sums of pieces of rows")?;
-        // Pieces that have ended are counted from zero.
-        pieces.found.fill(0, device.stream())?;
-        Ok(pieces)
+        let (columns, sum) = (columns.min(32 * words), limits.sum);
+        let found = DeviceBuffer::queued(device, 0, "")?;
+        let mut pieces = Pieces { of_a_row, words, columns, copies, sum, rows, found };
+        let words = pieces.sums_at() + (rows * columns * sum).div_ceil(8);
+        if most.is_some_and(|most| 8 * words > most) {
+            return Ok(None);
+        }
+        pieces.found = DeviceBuffer::queued(device, words, "sums of rows in pieces")?;
+        Ok(Some(pieces))
     }
 
-    // Words of 8 bytes before the bits, and before the sums.
+    // Words of 8 bytes before the bits, and before the sums: two words of 4 bytes a row come first.
     fn bits_at(&self) -> usize {
-        self.rows.div_ceil(2)
+        self.rows
     }
 
     fn sums_at(&self) -> usize {
-        self.bits_at() + (self.rows * self.of_a_row * self.words).div_ceil(2)
+        self.bits_at() + (self.rows * self.words).div_ceil(2)
+    }
+
+    /// Most of what there is to clear of a kind.
+    pub(super) fn to_clear(&self) -> usize {
+        self.rows * self.columns.max(self.words)
     }
 
     /// Pieces of a row.
@@ -90,7 +94,9 @@ impl Pieces {
     /// Tells kernels of the pieces.
     pub(super) fn describe(&self, arguments: &mut Arguments) {
         let at = |words: usize| self.found.address() + 8 * words as u64;
-        arguments.ended = at(0);
+        arguments.slots = self.rows as u32;
+        arguments.slot_rows = at(0);
+        arguments.ended = at(0) + 4 * self.rows as u64;
         arguments.found_bits = at(self.bits_at());
         arguments.found_sums = at(self.sums_at());
         arguments.words = self.words as u32;

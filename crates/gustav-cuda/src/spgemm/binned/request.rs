@@ -7,8 +7,10 @@ use super::bins::{BINS, BLOCK, GIANT_TEAM, MEDIUM_ENTRIES, SMALL, SMALL_ENTRIES,
 use crate::jit::Request;
 use crate::source;
 
-/// Threads of the analysis' CTAs, and of the scan's, where a thread has so many rows.
+/// Threads of the analysis' CTAs, usually and for long rows; of the scan's and of those that list
+/// rows, where a thread has so many rows.
 pub(super) const ANALYSIS: u32 = 256;
+pub(super) const LONG_ANALYSIS: u32 = 1024;
 pub(super) const SCAN: u32 = 256;
 pub(super) const ITEMS: u32 = 4;
 // Rows with more products get their range of columns.
@@ -48,6 +50,7 @@ pub(crate) enum Source {
     Analysis,
     Symbolic,
     Offsets,
+    Placing,
     Numeric,
 }
 
@@ -99,6 +102,10 @@ pub(crate) fn request(
             let text = include_str!("../../../kernels/spgemm/offsets.cu");
             Request::new("spgemm/offsets.cu", text)
         }
+        Source::Placing => {
+            let text = include_str!("../../../kernels/spgemm/placing.cu");
+            Request::new("spgemm/placing.cu", text)
+        }
         Source::Numeric => {
             let text = include_str!("../../../kernels/spgemm/numeric.cu");
             Request::new("spgemm/numeric.cu", text)
@@ -110,9 +117,12 @@ pub(crate) fn request(
     // A sum and a bit, rounded up.
     let bytes = limits.sum as u32 + 1;
     match file {
-        Source::Analysis => {
-            request.with("BLOCK", ANALYSIS).with("RANGED", RANGED).with("SMALL", SMALL)
-        }
+        Source::Analysis => request
+            .with("BLOCK", ANALYSIS)
+            .with("LONG_BLOCK", LONG_ANALYSIS)
+            .with("RANGED", RANGED)
+            .with("SMALL", SMALL),
+        Source::Placing => request.with("BLOCK", SCAN).with("ITEMS", ITEMS),
         Source::Symbolic => request
             .with("BLOCK", BLOCK)
             .with("TINY_TEAM", TINY_TEAM)

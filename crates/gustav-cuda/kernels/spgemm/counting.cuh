@@ -1,0 +1,50 @@
+// Rows are counted by bin first and then put into the list, bin after bin.
+#pragma once
+#include "spgemm/arguments.cuh"
+
+namespace counting {
+
+static_assert(BINS < 16, "a bin has four bits, and none of them is one as well");
+
+// What a CTA has counted; all threads begin and end it, with a barrier in between.
+struct Bins {
+    u32 count[BINS], widest[BINS], largest[BINS];
+
+    __device__ __forceinline__ void begin() {
+        for (u32 b = threadIdx.x; b < BINS; b += blockDim.x) count[b] = widest[b] = largest[b] = 0;
+    }
+    // A thread's row, none where `bin` is BINS; by whole warps.
+    __device__ __forceinline__ void add(u32 bin, u32 width, u32 size) {
+        const u32 alike = __match_any_sync(0xffffffffu, bin);
+        if (bin == BINS) return;
+        if (threadIdx.x % 32 == __ffs(alike) - 1) atomicAdd(&count[bin], (u32)__popc(alike));
+        // Few rows raise what those before them found.
+        if (*(volatile u32 *)(widest + bin) < width) atomicMax(&widest[bin], width);
+        if (*(volatile u32 *)(largest + bin) < size) atomicMax(&largest[bin], size);
+    }
+    __device__ __forceinline__ void end(const Arguments &g) {
+        for (u32 b = threadIdx.x; b < BINS; b += blockDim.x)
+            if (count[b] > 0) {
+                atomicAdd(&g.counters[COUNT + b], (u64)count[b]);
+                atomicMax(&g.counters[WIDEST + b], (u64)widest[b]);
+                atomicMax(&g.counters[LARGEST + b], (u64)largest[b]);
+            }
+    }
+};
+
+// The CTA that ends last tells the host what all have counted. All threads of a CTA are here.
+__device__ __forceinline__ void tell(const Arguments &g) {
+    __shared__ u32 last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicAdd(&g.counters[ENDED], 1ull) + 1 == gridDim.x;
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    for (u32 n = threadIdx.x; n < TOLD; n += blockDim.x) g.told[n] = __ldcg(g.counters + n);
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0) g.told[TOLD] = g.turn;
+}
+
+}  // namespace counting
