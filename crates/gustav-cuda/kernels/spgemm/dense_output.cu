@@ -16,7 +16,12 @@
 //
 // Each sum of a column is added in the order of A's nonzeros: they are the same in every run.
 //
+// Full rows are known to be, or they are taken for full and found out: `full` has a list of rows;
+// `all` computes all rows and their offsets, and marks sums that nothing was added to
+// (common/absent.cuh).
+//
 // GUSTAV_SEMIRING   the two operations
+// GUSTAV_MARKS      whether sums have such a mark, that is, are floating-point sums of products
 // GUSTAV_COLUMNS    columns of a tile
 // GUSTAV_WARPS      warps of a CTA that have a row
 // GUSTAV_DOUBLED    lines of 32 columns that have two sums each
@@ -24,6 +29,7 @@
 // GUSTAV_CHUNKS     chunks of the ring
 // GUSTAV_ROUNDS     rounds of balancing banks when B is packed
 // GUSTAV_SHARED, GUSTAV_SHARED_WITHOUT_RING   bytes of shared memory
+#include "common/absent.cuh"
 #include "ptx/bulk.cuh"
 #include "ptx/memory.cuh"
 #include "spgemm/packing.cuh"
@@ -327,7 +333,24 @@ struct Walk {
     }
 };
 
-// The rows of a warp.
+// Before anything is added, and whether that is still so.
+template <bool ALL>
+__device__ __forceinline__ Sum nothing() {
+    if constexpr (ALL)
+        return absent<Sum>();
+    else
+        return S::zero();
+}
+template <bool ALL>
+__device__ __forceinline__ bool is_nothing(Sum sum) {
+    if constexpr (ALL)
+        return is_absent(sum);
+    else
+        return false;
+}
+
+// The rows of a warp: of the list, or all of them.
+template <bool ALL>
 __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u32 lane) {
     const Arguments &g = p.g;
     const Sum alpha = from_bits<Sum>(g.alpha);
@@ -336,9 +359,9 @@ __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u
     each_item(p, [&](Item item) {
         const u64 i = item.panel * WARPS + warp;
         const u32 chunks = chunks_of(p, item.tile);
-        const u32 row = i < g.count ? row_of(g, i) : 0;
+        const u32 row = i >= g.count ? 0 : ALL ? (u32)i : row_of(g, i);
         if (i < g.count) {
-            for (u32 n = lane; n < SUMS; n += 32) sums[n] = S::zero();
+            for (u32 n = lane; n < SUMS; n += 32) sums[n] = nothing<ALL>();
             __syncwarp();
             if constexpr (RING > 0)
                 walk.row(p, item.tile, chunks, row);
@@ -352,21 +375,25 @@ __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u
         walk.kept = walk.begin;
         walk.keep(walk.begin);
         if (i >= g.count) return;
-        const u64 first = item.tile * COLUMNS, to = g.c_offsets[row] + first;
+        const u64 first = item.tile * COLUMNS;
+        const u64 to = first + (ALL ? row * g.columns : (u64)g.c_offsets[row]);
         const u32 width = (u32)min(g.columns - first, (u64)COLUMNS);
+        if (ALL && first == 0 && lane < 2) g.c_offsets[row + lane] = (Offset)((row + lane) * g.columns);
+        bool hole = false;
         for (u32 n = lane; n < width; n += 32) {
             const bool doubled = n < 32 * DOUBLED;
             const Sum sum = doubled ? S::add(sums[n], sums[second_place(n)]) : sums[n];
             g.c_indices[to + n] = (Index)(first + n);
             g.c_values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
+            hole |= is_nothing<ALL>(sum);
         }
+        if (hole) *p.wrong = 1;
         __syncwarp();
     });
 }
 
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2)) full(const Packed p) {
+template <bool ALL>
+__device__ __forceinline__ void compute(const Packed &p) {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     Shared &s = *(Shared *)shared_memory;
     // The same in all lanes, and known to be.
@@ -383,9 +410,20 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2)) full(const Packed
         if (lane == 0) s.come = 0;
     }
     __syncthreads();
-    if (warp < WARPS) sum_rows(p, s, warp, lane);
+    if (warp < WARPS) sum_rows<ALL>(p, s, warp, lane);
 #if __CUDA_ARCH__ >= 900
     if (warp == WARPS) fill(p, s, lane);
     if (warp == WARPS + 1) tell(p, s, lane);
 #endif
 }
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2)) full(const Packed p) {
+    compute<false>(p);
+}
+#if GUSTAV_MARKS
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2)) all(const Packed p) {
+    compute<true>(p);
+}
+#endif

@@ -41,6 +41,8 @@ struct Packed {
     // Of tile t: the first of its chunks, of all those there are.
     u32 *chunks;
     Pair *pairs;
+    // Set where rows are not what they were taken for.
+    u32 *wrong;
     u64 tiles;
     // CTAs of the kernel that sums.
     u32 ctas;

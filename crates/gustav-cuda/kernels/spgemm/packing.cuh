@@ -69,6 +69,19 @@ __device__ __forceinline__ void balance(Bank &bank, u32 most) {
 
 }  // namespace packing
 
+// Whether columns of B's rows increase, a warp a row.
+extern "C" __global__ void __launch_bounds__(128) rises(const Packed p) {
+    const Arguments &g = p.g;
+    const u64 row = (u64)blockIdx.x * 4 + threadIdx.x / 32;
+    if (row >= g.rows_b) return;
+    const u64 end = g.b_offsets[row + 1];
+    bool falls = false;
+#pragma unroll 4
+    for (u64 at = g.b_offsets[row] + threadIdx.x % 32; at + 1 < end; at += 32)
+        falls |= g.b_indices[at] >= g.b_indices[at + 1];
+    if (falls) *p.wrong = 1;
+}
+
 // Where rows of B enter a tile, a thread each.
 extern "C" __global__ void __launch_bounds__(128) bounds(const Packed p) {
     const Arguments &g = p.g;

@@ -23,8 +23,9 @@ pub struct Config {
     /// Pairs of groups of 32 entries of B that a warp reads at once, which a row of a tile has at
     /// least; as many as a mean row fills where it is left open.
     pub ahead: Option<u32>,
-    /// Chunks of 16 pairs in the ring that packed B comes through, for sums of 4 bytes.
-    pub chunks: u32,
+    /// Chunks of 16 pairs in the ring that packed B comes through, for sums of 4 bytes; what pays for a
+    /// mean row where it is left open.
+    pub chunks: Option<u32>,
     /// Eighths of the columns that have two sums in different banks, and rounds of balancing banks
     /// by them when B is packed; what pays for a mean row where it is left open.
     pub balance: Option<(u32, u32)>,
@@ -32,7 +33,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { columns: 1024, warps: 24, ahead: None, chunks: 11, balance: None }
+        Config { columns: 1024, warps: 24, ahead: None, chunks: None, balance: None }
     }
 }
 
@@ -43,6 +44,8 @@ const CHUNK: usize = 16;
 const PAIR: usize = 64;
 // Most pairs that are read at once.
 const AHEAD: u32 = 4;
+// Chunks of the ring that leave most rows, and for short rows of a tile, which drift apart more.
+const CHUNKS: [u32; 2] = [11, 20];
 // Rows of B in a tile that a CTA packs, and threads that look for where rows enter tiles.
 const PACKERS: u32 = 4;
 const BOUNDS: u32 = 128;
@@ -58,14 +61,16 @@ impl Config {
         // Rows of random matrices seldom have more.
         let filled = (mean + mean.sqrt()) / PAIR as f64;
         let ahead = self.ahead.unwrap_or((filled.ceil() as u32).clamp(1, AHEAD));
-        // Where rows of a tile are short, more rows of C are worth more than banks without conflicts.
+        // Where rows of a tile are short, a longer ring is worth more than banks without conflicts.
         let (eighths, rounds) = self.balance.unwrap_or(match ahead {
-            1 => (4, 1),
+            1 => (1, 1),
             2 => (8, 1),
             _ => (8, 2),
         });
-        let own = Config { ahead: Some(ahead), balance: Some((eighths, rounds)), ..self };
-        let Config { columns, warps, chunks, .. } = own;
+        let chunks = self.chunks.unwrap_or(CHUNKS[usize::from(ahead == 1)]);
+        let balance = Some((eighths, rounds));
+        let own = Config { ahead: Some(ahead), chunks: Some(chunks), balance, ..self };
+        let Config { columns, warps, .. } = own;
         let whole = columns.is_multiple_of(64) && (64..=1984).contains(&columns);
         let counted = (1..=30).contains(&warps)
             && (1..=AHEAD).contains(&ahead)
@@ -98,7 +103,7 @@ impl Config {
 
     /// Chunks of the ring for sums of `sum` bytes.
     fn chunks(self, sum: usize) -> u32 {
-        (self.chunks * 4 / sum as u32).max(2)
+        (self.chunks.unwrap_or(CHUNKS[0]) * 4 / sum as u32).max(2)
     }
 
     /// Pairs that are read at once.
@@ -126,6 +131,11 @@ impl Config {
 /// Bytes of a pair of groups: values and places.
 fn pair(sum: usize) -> usize {
     PAIR * (sum + 2)
+}
+
+/// Whether sums tell that nothing was added to them: see `kernels/common/absent.cuh`.
+fn marks(semiring: SemiringKind, dtype: DType) -> bool {
+    semiring == SemiringKind::PlusTimes && !dtype.is_integer()
 }
 
 /// What `binned` computes.
@@ -156,6 +166,7 @@ pub(crate) fn request(
         .with("CHUNKS", config.chunks(sum))
         .with("DOUBLED", doubled)
         .with("ROUNDS", rounds)
+        .with("MARKS", u32::from(marks(semiring, dtype)))
         .with("SHARED", config.shared(sum, true))
         .with("SHARED_WITHOUT_RING", config.shared(sum, false))
 }
@@ -167,11 +178,14 @@ pub(super) struct FullRows {
     /// Bytes of shared memory of a CTA, and CTAs that the device holds at once.
     shared: usize,
     ctas: u32,
+    rises: Kernel,
     bounds: Kernel,
     places: Kernel,
     first_chunks: Kernel,
     pack: Kernel,
     full: Kernel,
+    /// For rows that are not known to be full, where sums have a mark.
+    all: Option<Kernel>,
     packed: Option<PackedB>,
 }
 
@@ -193,12 +207,13 @@ struct Packed {
     segments: u64,
     chunks: u64,
     pairs: u64,
+    wrong: u64,
     tiles: u64,
     ctas: u32,
 }
 
 impl FullRows {
-    fn new(device: &Device, problem: &Problem, config: Config) -> Result<Self> {
+    pub(super) fn new(device: &Device, problem: &Problem, config: Config) -> Result<Self> {
         let (sum, profile) = (problem.dtype.bytes().max(4), device.profile());
         let ring = profile.compute_capability >= BULK_COPIES;
         let mean_of_b = problem.nnz_b.unwrap_or(0) as f64 / problem.inner().max(1) as f64;
@@ -209,17 +224,22 @@ impl FullRows {
         let module = device.module(&request(problem.dtype, types, problem.semiring, config))?;
         let (full, shared) = (module.kernel(c"full")?, config.shared(sum, ring));
         full.allow_shared(shared)?;
+        let marks = marks(problem.semiring, problem.dtype);
+        let all = marks.then(|| module.kernel(c"all")).transpose()?;
+        all.as_ref().map_or(Ok(()), |all| all.allow_shared(shared))?;
         let resident = full.resident(32 * (config.warps + 2), shared)?.max(1);
         Ok(FullRows {
             config,
             sum,
             shared,
             ctas: u32::try_from(resident * profile.multiprocessors).unwrap_or(u32::MAX),
+            rises: module.kernel(c"rises")?,
             bounds: module.kernel(c"bounds")?,
             places: module.kernel(c"places")?,
             first_chunks: module.kernel(c"first_chunks")?,
             pack: module.kernel(c"pack")?,
             full,
+            all,
             packed: None,
         })
     }
@@ -256,6 +276,7 @@ impl FullRows {
             segments: b.segments.address(),
             chunks: b.chunks.address(),
             pairs: b.pairs.address(),
+            wrong: 0,
             tiles: self.tiles(arguments.columns),
             ctas: self.ctas,
         }
@@ -294,6 +315,55 @@ impl FullRows {
         }
         self.packed = Some(b);
         Ok(())
+    }
+
+    /// Queues all rows of C, taken for full: values, columns and offsets. `wrong` is set on the device
+    /// where an entry of C is, or may be, none.
+    ///
+    /// # Safety
+    /// As [`FullRows::launch`], with C's arrays in `arguments`.
+    pub(super) unsafe fn launch_all(
+        &self,
+        stream: &Stream,
+        arguments: &Arguments,
+        wrong: u64,
+    ) -> Result<()> {
+        let (Some(b), Some(all)) = (&self.packed, &self.all) else { return Ok(()) };
+        let parameter = Packed { wrong, ..self.parameter(b, *arguments) };
+        let threads = 32 * (self.config.warps + 2);
+        let grid = (u64::from(self.ctas), 1);
+        // SAFETY: `Packed` is the kernels' parameter; the addresses are the caller's promise.
+        unsafe { all.launch_with_shared(stream, grid, threads, self.shared, &parameter) }
+    }
+
+    /// Queues a look at B's rows, whether their columns increase; `wrong` is set where they do not.
+    ///
+    /// # Safety
+    /// All addresses are valid until the stream has done the work.
+    pub(super) unsafe fn look(
+        &self,
+        stream: &Stream,
+        arguments: &Arguments,
+        wrong: u64,
+    ) -> Result<()> {
+        let parameter = Packed {
+            arguments: *arguments,
+            bounds: 0,
+            segments: 0,
+            chunks: 0,
+            pairs: 0,
+            wrong,
+            tiles: 0,
+            ctas: 0,
+        };
+        let grid = (arguments.rows_b.div_ceil(4), 1);
+        // SAFETY: `Packed` is the kernels' parameter; the addresses are the caller's promise.
+        unsafe { self.rises.launch(stream, grid, BOUNDS, &parameter) }
+    }
+
+    /// Whether rows can be taken for full.
+    pub(super) fn marks(&self) -> bool {
+        self.all.is_some()
     }
 
     /// Queues packing B's values, if there are rows to compute here.

@@ -5,6 +5,7 @@
 //! it is, its values gathered at every execution.
 
 pub(crate) mod add;
+mod at_once;
 pub mod binned;
 mod canonical;
 pub(crate) mod catalog;

@@ -7,7 +7,9 @@ use gustav_plan::heuristics::cuda_spgemm;
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
 
 use super::add::Union;
+use super::at_once;
 use super::binned;
+
 use super::catalog::{self, Config, Method};
 use super::operands::{Operands, Sparse};
 use super::tiled::Progress;
@@ -59,6 +61,17 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
     options: &Options,
     stream: &Stream,
 ) -> Result<DeviceCsr<T, I, O>> {
+    let device = a.device();
+    check(device, problem, a, b)?;
+    let (config, _) = choose(problem, options, &device.planner_profile())?;
+    if matches!(config, Config::DenseOutput(_)) && problem.output == T::DTYPE {
+        let operands = begin(device, problem, None, (a, alpha, b), stream)?;
+        // SAFETY: the operands are checked, and their buffers wait for the stream when they are freed.
+        if let Some(c) = unsafe { at_once::multiply(device, &operands, problem, config)? } {
+            end(device, stream)?;
+            return Ok(c);
+        }
+    }
     SpgemmPlan::new(a, b, problem, options)?.finish(a, alpha, b, stream)
 }
 

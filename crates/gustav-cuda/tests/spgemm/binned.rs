@@ -5,7 +5,7 @@ use gustav_core::{
     Result, Scalar, Semiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
-use gustav_cuda::spgemm::{Options, SpgemmPlan};
+use gustav_cuda::spgemm::{Options, SpgemmPlan, multiply};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::{Settings, check_spgemm};
@@ -257,5 +257,28 @@ fn other_types_of_c_are_refused() {
         let refused = plan.err().expect("a refusal");
         assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
         assert!(refused.to_string().contains("binned"), "{refused}");
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn one_call_gives_what_a_plan_gives() {
+    let device = device();
+    for (rows, columns) in [(1, 1), (0, 5), (900, 70_000), (5000, 300)] {
+        let a = random_rows::<f32, u32, u64>(rows, columns, 1, |row| row % 9);
+        let b = random_rows::<f32, u32, u64>(columns, 2000, 2, |row| row % 5);
+        let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+        let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
+        for workspace in [None, Some(20_000)] {
+            let chooser = Chooser::Named(Algorithm::Binned);
+            let options = Options { chooser, workspace, ..Options::default() };
+            let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan");
+            let of_plan = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
+            let c = multiply(&on_a, 1.0, &on_b, &problem, &options, stream).expect("C");
+            let [c, of_plan] = [c, of_plan].map(|c| c.download().expect("C"));
+            assert_eq!((c.offsets(), c.indices()), (of_plan.offsets(), of_plan.indices()));
+            let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(c.view()).expect("shapes");
+            assert!(verdict.ok, "{verdict}");
+        }
     }
 }

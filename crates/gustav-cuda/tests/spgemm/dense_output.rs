@@ -4,7 +4,7 @@ use gustav_core::{
     Csr, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
-use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, dense_output};
+use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, dense_output, multiply};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::Settings;
 use gustav_testkit::battery::matrices::random_rows;
@@ -118,6 +118,67 @@ fn nonzeros_in_any_order() {
     check(&a, &b, &named(), true);
 }
 
+/// A·B in one call against the oracle.
+fn check_at_once<T: Scalar, I: Index, O: Index>(
+    a: &Csr<T, I, O>,
+    b: &Csr<T, I, O>,
+) -> Csr<T, I, O> {
+    let device = device();
+    let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let stream = device.new_stream().expect("a stream");
+    let one = T::one().to_accum();
+    let problem = on_a.spgemm(&on_b);
+    let c = multiply(&on_a, one, &on_b, &problem, &named(), &stream).expect("C");
+    stream.synchronize().expect("work");
+    let c = c.download().expect("C");
+    let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(c.view()).expect("shapes");
+    assert!(verdict.ok, "{verdict}");
+    c
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_is_taken_for_full_is_right_where_it_is_not() {
+    fn of<T: Scalar, I: Index, O: Index>() {
+        let entries = |a: usize, b: usize, empty: usize| {
+            let a = random_rows::<T, I, O>(150, 700, 10, |row| if row == empty { 0 } else { a });
+            check_at_once(&a, &random_rows::<T, I, O>(700, 1100, 11, |_| b)).nnz()
+        };
+        // Full; a row without nonzeros; far from full.
+        assert_eq!(entries(400, 500, 700), 150 * 1100);
+        assert_eq!(entries(400, 500, 149), 149 * 1100);
+        assert!(entries(4, 50, 700) < 150 * 400);
+    }
+    of::<f32, u32, u32>();
+    of::<f64, u64, u32>();
+    of::<f16, u32, u64>();
+    of::<i32, u32, u32>();
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn products_of_minus_zero_are_entries() {
+    let full = random_rows::<f32, u32, u32>(200, 200, 14, |_| 200);
+    let (mut a, mut b) = (full.clone(), full);
+    a.values_mut().fill(1.0);
+    // One column of minus zeros, which sum to minus zero.
+    b.values_mut().iter_mut().skip(7).step_by(200).for_each(|v| *v = -0.0);
+    assert_eq!(check_at_once(&a, &b).nnz(), 200 * 200);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn rows_of_b_in_any_order_are_not_taken_for_full() {
+    let a = random_rows::<f32, u32, u32>(150, 700, 12, |_| 400);
+    let b = random_rows::<f32, u32, u32>(700, 1100, 13, |_| 500);
+    let (offsets, mut indices, mut values) =
+        (b.offsets().to_vec(), b.indices().to_vec(), b.values().to_vec());
+    indices.reverse();
+    values.reverse();
+    let b = Csr::new(700, 1100, offsets, indices, values).expect("B");
+    assert_eq!(check_at_once(&a, &b).nnz(), 150 * 1100);
+}
+
 #[test]
 #[ignore = "needs a CUDA device"]
 fn other_tiles() {
@@ -125,7 +186,7 @@ fn other_tiles() {
     let b = random_rows::<f32, u32, u32>(700, 3000, 7, |row| 300 + row % 90);
     for (columns, warps, ahead, chunks) in [(64, 30, 4, 3), (1024, 5, 1, 32), (1984, 3, 2, 5)] {
         let (ahead, balance) = (Some(ahead), Some((ahead * 2, ahead - 1)));
-        let config = dense_output::Config { columns, warps, ahead, chunks, balance };
+        let config = dense_output::Config { columns, warps, ahead, chunks: Some(chunks), balance };
         let config = Some(Config::DenseOutput(config));
         check(&a, &b, &Options { config, ..Options::default() }, true);
     }

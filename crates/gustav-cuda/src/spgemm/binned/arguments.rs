@@ -78,6 +78,22 @@ pub(in crate::spgemm) struct Arguments {
 }
 
 impl Arguments {
+    /// Of operands alone, whose rows of B increase; all rows of A are counted.
+    pub(in crate::spgemm) fn of(o: &Operands) -> Self {
+        let mut arguments = Arguments {
+            rows: o.a.rows as u64,
+            rows_b: o.b.rows as u64,
+            columns: o.b.cols as u64,
+            nnz_b: o.b.nnz as u64,
+            alpha: o.alpha,
+            count: u32::try_from(o.a.rows).unwrap_or(u32::MAX),
+            ordered: 1,
+            ..Arguments::default()
+        };
+        arguments.set_operands(o);
+        arguments
+    }
+
     /// Another A and B of the same patterns.
     pub(in crate::spgemm) fn set_operands(&mut self, o: &Operands) {
         (self.a_offsets, self.a_indices, self.a_values) = (o.a.offsets, o.a.indices, o.a.values);
@@ -135,7 +151,7 @@ impl Layout {
         let (warps, threads) = (fills(FULL_OF_WARPS), fills(FULL_OF_SOME) + fills(FULL_OF_THREADS));
         let few = self.rows < multiprocessors;
         let cut = if few { CUT_FEW } else { o.a.nnz.div_ceil(CUT_PARTS).max(CUT) };
-        let mut arguments = Arguments {
+        Arguments {
             c_offsets: offsets,
             counters,
             tiles: numeric + 8 * WORDS as u64,
@@ -143,19 +159,13 @@ impl Layout {
             costs,
             list,
             log_granule: log_granule.unwrap_or(LEAST_GRANULE),
-            rows: o.a.rows as u64,
-            rows_b: o.b.rows as u64,
-            columns: o.b.cols as u64,
-            nnz_b: o.b.nnz as u64,
             sorted: u32::from(problem.sorted),
             merged_few: MERGED_FEW[threads],
             merged_many: MERGED_MANY[threads],
             narrow: NARROW[warps],
             wide: WIDE[warps],
             cut: u32::try_from(cut).unwrap_or(u32::MAX),
-            ..Arguments::default()
-        };
-        arguments.set_operands(o);
-        arguments
+            ..Arguments::of(o)
+        }
     }
 }

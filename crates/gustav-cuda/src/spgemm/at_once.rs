@@ -1,0 +1,86 @@
+//! Products that are most likely full, in one call: all rows of C are taken for full and computed by
+//! `dense-output` without being counted; sums that nothing was added to tell when that was wrong, and
+//! the product is then computed with a plan.
+
+use gustav_core::{Error, Index, Problem, Result, Scalar};
+
+use super::binned::Arguments;
+use super::catalog::Config;
+use super::dense_output::FullRows;
+use super::operands::Operands;
+use crate::{Device, DeviceBuffer, DeviceCsr};
+
+// Entries that are expected to have no product, were columns spread evenly, up to which a C is tried.
+const HOLES: f64 = 0.25;
+
+/// Whether C is most likely full, from the lengths of rows alone.
+fn is_likely(problem: &Problem) -> bool {
+    let entries = problem.output_rows() as f64 * problem.columns as f64;
+    let mean_of_b = problem.nnz_b.unwrap_or(0) as f64 / problem.inner().max(1) as f64;
+    let mean = problem.nnz as f64 * mean_of_b / entries.max(1.0);
+    entries * (-mean).exp() <= HOLES
+}
+
+/// C, if `config` is one of `dense-output` and C turns out to be full; else nothing is left behind.
+///
+/// # Safety
+/// The addresses in `o` are valid until the device's stream has done the work.
+pub(super) unsafe fn multiply<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    o: &Operands,
+    problem: &Problem,
+    config: Config,
+) -> Result<Option<DeviceCsr<T, I, O>>> {
+    let Config::DenseOutput(config) = config else { return Ok(None) };
+    let nnz = o.a.rows.saturating_mul(o.b.cols);
+    let plain = problem.output == problem.dtype && !problem.transpose_a;
+    if !plain || nnz == 0 || !is_likely(problem) || O::try_from_usize(nnz, "entries of C").is_err()
+    {
+        return Ok(None);
+    }
+    let mut full = FullRows::new(device, problem, config)?;
+    if !full.marks() || full.least(o) == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { compute(device, o, &mut full, nnz) } {
+        Err(Error::OutOfMemory { .. }) => Ok(None),
+        other => other,
+    }
+}
+
+unsafe fn compute<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    o: &Operands,
+    full: &mut FullRows,
+    nnz: usize,
+) -> Result<Option<DeviceCsr<T, I, O>>> {
+    let (stream, mut arguments) = (device.stream(), Arguments::of(o));
+    let mut wrong = DeviceBuffer::<u32>::queued(device, 1, "whether C is full")?;
+    wrong.fill(0, stream)?;
+    let is_wrong = |wrong: &DeviceBuffer<u32>| {
+        let mut word = [0];
+        wrong.read(&mut word).map(|()| word[0] != 0)
+    };
+    // SAFETY: the operands are the caller's promise; C has room for all entries.
+    unsafe {
+        full.look(stream, &arguments, wrong.address())?;
+        // Harmless for rows that do not increase, which are then not packed.
+        full.prepare(device, o, arguments)?;
+        if is_wrong(&wrong)? {
+            return Ok(None);
+        }
+        full.pack(stream, o)?;
+        let what = "row offsets of C on the device";
+        let offsets = DeviceBuffer::<O>::queued(device, o.a.rows + 1, what)?;
+        let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
+        let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
+        (arguments.c_offsets, arguments.c_indices) = (offsets.address(), indices.address());
+        arguments.c_values = values.address();
+        full.launch_all(stream, &arguments, wrong.address())?;
+        if is_wrong(&wrong)? {
+            return Ok(None);
+        }
+        DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values).map(Some)
+    }
+}
