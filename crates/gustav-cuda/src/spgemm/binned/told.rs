@@ -38,7 +38,7 @@ impl Told {
         let mut looks = 0u32;
         while !is_told() {
             looks = looks.wrapping_add(1);
-            if looks % LOOKS == 0 {
+            if looks.is_multiple_of(LOOKS) {
                 // A kernel that failed tells nothing.
                 if stream.is_done()? && !is_told() {
                     let reason = "the kernel ended and told nothing".into();
