@@ -341,8 +341,8 @@ __device__ __forceinline__ Sum nothing() {
     else
         return S::zero();
 }
-template <bool ALL>
-__device__ __forceinline__ bool is_nothing(Sum sum) {
+template <bool ALL, class T>
+__device__ __forceinline__ bool is_nothing(T sum) {
     if constexpr (ALL)
         return is_absent(sum);
     else
