@@ -15,6 +15,7 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Table> {
         kinds(sites),
         peers(sites),
         algorithms(sites),
+        figures::limits(sites),
         programs(sites),
         losses(sites),
         figures::orders(sites),

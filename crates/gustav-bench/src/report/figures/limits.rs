@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use super::super::axis::Axis;
 use super::super::figure::{Figure, Mark, Series, slug};
 use super::super::site::{Product, Site, flops, gflops};
+use super::super::table::Table;
 use super::{fullest, series};
-use crate::{Record, Status};
+use crate::{Ratios, Record, Status};
 
 type Points = Vec<(f64, f64)>;
 
@@ -124,4 +125,50 @@ pub(crate) fn shares(sites: &[Site]) -> Vec<Figure> {
         }
     }
     figures
+}
+
+/// How near auto comes to its limits, and how near to the floor the gather limit lets it come.
+pub(crate) fn table(sites: &[Site]) -> Table {
+    let geomean = |of: &dyn Fn(&Record) -> Option<f64>, own: &[&Record]| {
+        let found: Vec<_> = own.iter().filter_map(|r| of(r)).filter(|x| *x > 0.0).collect();
+        Ratios::of(&found).map_or_else(|| "-".into(), |r| format!("{:.1}", 100.0 * r.geomean))
+    };
+    let longer = |r: &Record| Some(r.floor_ms?.max(r.gather_ms?));
+    let mut rows = Vec::new();
+    for site in sites {
+        for ((name, dtype), products) in measured(site) {
+            rows.extend(products.iter().map(|(p, own)| {
+                vec![
+                    site.name.clone(),
+                    name.clone(),
+                    dtype.clone(),
+                    p.detail(),
+                    own.len().to_string(),
+                    geomean(&|r| Some(r.floor_ms? / r.execute_ms?), own),
+                    geomean(&|r| Some(longer(r)? / r.execute_ms?), own),
+                    geomean(&|r| Some(r.floor_ms? / longer(r)?), own),
+                ]
+            }));
+        }
+    }
+    Table {
+        id: "limits",
+        title: "Limits",
+        caption: "Geomeans over the matrices, in percent: the memory floor over the time of auto; the \
+                  longer of floor and gather limit over it; and the floor over that longer limit, which \
+                  is the share of the floor of a product that reuses no row of B above L2 and is as fast \
+                  as the caches."
+            .into(),
+        head: &[
+            "place",
+            "product",
+            "type",
+            "of",
+            "matrices",
+            "floor / time (%)",
+            "longer limit / time (%)",
+            "floor / longer limit (%)",
+        ],
+        rows,
+    }
 }

@@ -22,6 +22,7 @@ use super::site::Site;
 use crate::{Counters, TuneReport};
 
 pub(crate) use distribution::overview;
+pub(crate) use limits::table as limits;
 pub(crate) use orders::table as orders;
 
 /// A family of figures.

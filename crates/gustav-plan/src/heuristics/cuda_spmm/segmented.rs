@@ -73,6 +73,9 @@ const UNEVEN: (f64, f64) = (15.0, 4.0);
 const HUBS: f64 = 100.0;
 /// Hubs are cut at this.
 const HUB_CUT: u32 = 64;
+/// Columns of f32 that no vector of 16 bytes divides, at most, of which lanes hold so few that registers
+/// leave room for more threads: the second in pairs.
+const RAGGED: (usize, usize) = (80, 48);
 /// Long rows of 16-bit values that two sub-groups would share are cut at this, for four of them.
 const SHARED_CUT: u32 = 256;
 
@@ -248,6 +251,19 @@ impl<'a> Facts<'a> {
         self.slow_sums && self.brief && self.vectors <= 16.0 && hubs
     }
 
+    /// Whether short rows in order are read value by value, or in pairs, and lanes hold few of them: many
+    /// threads hide what single loads wait for.
+    fn ragged(&self) -> bool {
+        let columns = self.problem.columns;
+        let few = match columns % 4 {
+            0 => false,
+            2 => columns <= RAGGED.1,
+            _ => columns <= RAGGED.0,
+        };
+        let single = self.problem.dtype.bytes() == 4 && few && self.vectors > 1.0;
+        single && self.cut == Cut::InOrder && self.mean < EVEN_SHORT.0
+    }
+
     /// Whether long 16-bit rows are shared by many sub-groups, a warp each.
     fn shared_by_warps(&self, share: u32) -> bool {
         self.slow_sums && self.long && self.cut == Cut::Timed && share > 2 && self.vectors <= 16.0
@@ -385,6 +401,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
             (true, _) => 640,
             // Wide values need more registers, but where a warp is all there is of a row.
             (false, true) if !facts.long => 768,
+            (false, false) if facts.ragged() => 1536,
             (false, _) => 1024,
         },
         reason: match cut {
