@@ -9,14 +9,17 @@ use gustav_testkit::battery::{Settings, check_spmv};
 use crate::{device, run};
 
 // cuSPARSE promises neither the order of its sums nor subnormal ones, so matrices that overflow or
-// underflow are multiplied by `row-split` in its place.
+// underflow are multiplied by `row-split` in its place. In 16 bits it rounds more than once where both
+// alpha and beta scale: so are those.
 fn check<T: Scalar>(config: vendor::Config) {
     let device = device();
     let settings = Settings { nonfinite: false, ..Settings::default() };
     let vendor = Options { config: Some(Config::Vendor(config)), ..Options::default() };
     check_spmv::<T, u32, u32, PlusTimes>(&settings, |case| {
         let subnormal = case.name == "tiny magnitudes";
-        let options = if subnormal { Options::default() } else { vendor };
+        let one = T::one().to_accum();
+        let twice = size_of::<T>() == 2 && case.alpha != one && case.beta != T::zero().to_accum();
+        let options = if subnormal || twice { Options::default() } else { vendor };
         run::<T, u32, u32, PlusTimes>(&device, &options, case)
     });
 }
