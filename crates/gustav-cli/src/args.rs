@@ -89,7 +89,8 @@ pub fn of_operation(command: Command, operation: Operation) -> Command {
     }
 }
 
-fn orders() -> impl TypedValueParser<Value = Order> {
+/// Parses the name of a row order.
+pub fn orders() -> impl TypedValueParser<Value = Order> {
     named(Order::ALL, |o| o.name())
 }
 

@@ -49,7 +49,7 @@ pub use gustav_core::*;
 pub use gustav_cpu::{CpuScalar, Threads};
 pub use gustav_io as io;
 pub use gustav_plan::facts::{Density, Features, SampledFeatures};
-pub use gustav_plan::orders::WarpShape;
+pub use gustav_plan::orders::{Search, WarpShape};
 pub use gustav_plan::predictor;
 pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, Order, RowOrder, RowStats};
 pub use plan::{PlanSpgemm, PlanSpmm, PlanSpmv, SpgemmPlan, SpmmPlan, SpmvPlan};

@@ -54,12 +54,29 @@ const BAR: f64 = 240.0;
 const SHADES: f64 = 32.0;
 
 impl Drawing {
-    /// The spy plot with the histogram of row lengths on its right, under a title.
-    pub fn new(title: &str, density: &Density, lengths: &RowLengths) -> Self {
+    /// The spy plot, on its right that of the rows in an order of this name, and the histogram of row
+    /// lengths, under a title.
+    pub fn new(
+        title: &str,
+        density: &Density,
+        ordered: Option<(&str, &Density)>,
+        lengths: &RowLengths,
+    ) -> Self {
         let mut d = Drawing::default();
         d.write(MARGIN, MARGIN, title);
-        let top = MARGIN + 2.0 * LINE;
-        let bottom = d.spy(density, top).max(d.histogram(lengths, top));
+        let (mut top, mut left) = (MARGIN + 2.0 * LINE, MARGIN);
+        if ordered.is_some() {
+            d.write(left, top, "rows as stored");
+            top += LINE;
+        }
+        let mut bottom = d.spy(density, left, top);
+        left += PLOT + MARGIN;
+        if let Some((order, density)) = ordered {
+            d.write(left, top - LINE, format!("rows in the order {order}"));
+            bottom = bottom.max(d.spy(density, left, top));
+            left += PLOT + MARGIN;
+        }
+        bottom = bottom.max(d.histogram(lengths, left, top));
         let end = |words: &Words| words.x + CHARACTER * words.text.chars().count() as f64;
         let right = d.words.iter().map(end).fold(0.0, f64::max);
         d.width = (right + MARGIN).ceil() as usize;
@@ -75,8 +92,8 @@ impl Drawing {
         self.rects.push(Rect { x, y, width, height, shade });
     }
 
-    /// Draws the bins from `top` on and returns the lower edge.
-    fn spy(&mut self, density: &Density, top: f64) -> f64 {
+    /// Draws the bins from `left` and `top` on and returns the lower edge.
+    fn spy(&mut self, density: &Density, left: f64, top: f64) -> f64 {
         let side = PLOT / density.down.max(density.across).max(1) as f64;
         let (width, height) = (side * density.across as f64, side * density.down as f64);
         // Few shades are told apart, and runs of one shade are one rectangle.
@@ -89,7 +106,7 @@ impl Drawing {
                     j += 1;
                 }
                 if shade > 0.0 {
-                    let (x, y) = (MARGIN + side * first as f64, top + side * i as f64);
+                    let (x, y) = (left + side * first as f64, top + side * i as f64);
                     self.fill(x, y, side * (j - first) as f64, side, shade / SHADES);
                 }
             }
@@ -100,14 +117,13 @@ impl Drawing {
             (-1.0, 0.0, 1.0, height),
             (width, 0.0, 1.0, height),
         ] {
-            self.fill(MARGIN + x, top + y, w, h, 0.6);
+            self.fill(left + x, top + y, w, h, 0.6);
         }
         top + height
     }
 
-    /// Draws the bars from `top` on and returns the lower edge.
-    fn histogram(&mut self, lengths: &RowLengths, top: f64) -> f64 {
-        let left = 2.0 * MARGIN + PLOT;
+    /// Draws the bars from `left` and `top` on and returns the lower edge.
+    fn histogram(&mut self, lengths: &RowLengths, left: f64, top: f64) -> f64 {
         self.write(left, top, "rows by number of nonzeros");
         let most = lengths.bins.iter().map(|b| b.2).max().unwrap_or(0).max(1) as f64;
         let label = |bin: &(usize, usize, u64)| RowLengths::label(bin.0, bin.1);
@@ -134,7 +150,7 @@ mod tests {
     fn labels_end_before_bars_and_the_picture_after_its_words() {
         let bins = (14..20).map(|k| (1 << k, (2 << k) - 1, 1 << k)).collect();
         let a = Csr::<f64>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).expect("a matrix");
-        let drawing = Drawing::new("a", &Density::new(&a.view(), 8, 1), &RowLengths { bins });
+        let drawing = Drawing::new("a", &Density::new(&a.view(), 8, 1), None, &RowLengths { bins });
         let end = |w: &Words| w.x + CHARACTER * w.text.chars().count() as f64;
         for bar in drawing.rects.iter().filter(|r| r.height == LINE - 4.0) {
             let beside = |w: &&Words| (w.y - bar.y).abs() < LINE / 2.0;
@@ -152,8 +168,12 @@ mod tests {
         let indices: Vec<u32> = (0..n * n).map(|k| k % n).collect();
         let a = Csr::<f64>::new(64, 64, offsets, indices, vec![1.0; 64 * 64]).expect("a matrix");
         let lengths = RowLengths { bins: Vec::new() };
-        let drawing = Drawing::new("a", &Density::new(&a.view(), 64, 1), &lengths);
+        let density = Density::new(&a.view(), 64, 1);
+        let drawing = Drawing::new("a", &density, None, &lengths);
         // A rectangle a row of bins, and the four sides of the frame.
         assert_eq!(drawing.rects.len(), 64 + 4);
+        let both = Drawing::new("a", &density, Some(("lpt", &density)), &lengths);
+        assert_eq!(both.rects.len(), 2 * (64 + 4));
+        assert!(both.width > drawing.width && both.words.iter().any(|w| w.text.contains("lpt")));
     }
 }

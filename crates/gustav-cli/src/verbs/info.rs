@@ -3,12 +3,15 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use gustav::{Csr, CsrView, DType, Index, IndexType, RowStats, Scalar};
+use gustav::{
+    Csr, CsrView, DType, Index, IndexType, Order, Permutation, RowStats, Scalar, Search, WarpShape,
+};
 use serde::Serialize;
 
 use super::features;
 use crate::args::Telling;
 use crate::failure::{Failure, Outcome, Result};
+use crate::measure;
 use crate::output::{self, Number};
 use crate::picture::{self, Density, Drawing, RowLengths};
 use crate::source::Source;
@@ -24,6 +27,9 @@ pub struct Args {
     /// Draw the picture to a PNG file
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
+    /// Draw the matrix with its rows in this order too, as a CTA of 32 warps meets them
+    #[arg(long, value_name = "NAME", value_parser = crate::args::orders())]
+    order: Option<Order>,
     /// Tell the 24 features of sparsity, for 32 warps of 32 lanes
     #[arg(long)]
     features: bool,
@@ -59,7 +65,16 @@ struct Report {
     symmetric: bool,
     sorted: bool,
     #[serde(flatten)]
+    order: Option<Ordered>,
+    #[serde(flatten)]
     features: Option<features::Report>,
+}
+
+/// The row order that is drawn.
+#[derive(Serialize)]
+struct Ordered {
+    order: Order,
+    order_ms: Number,
 }
 
 // Characters of the picture in the terminal, pixels of the one in a file.
@@ -88,6 +103,8 @@ fn typed<T: Scalar, I: Index>(args: &Args) -> Result {
     let a = matrix.view();
     let stats = RowStats::new(&a);
     let cells = a.nrows() as f64 * a.ncols() as f64;
+    let ordered = args.order.map(|order| in_order(&a, order)).transpose()?;
+    let (order, ordered) = ordered.unzip();
     let report = Report {
         file: args.file.to_string(),
         rows: stats.rows,
@@ -102,12 +119,30 @@ fn typed<T: Scalar, I: Index>(args: &Args) -> Result {
         mean_row_span: Number(stats.mean_row_span),
         symmetric: symmetric(&matrix)?,
         sorted: a.is_canonical(),
+        order,
         features: args.features.then(|| features::Report::new(&a, args.sample)).transpose()?,
     };
-    draw(args, &a, &report)?;
-    output::tell(args.telling, &report, &text(&a, &report))?;
+    let pictures = |most, stretch| {
+        let bins = |a: &Csr<T, I, I>| Density::new(&a.view(), most, stretch);
+        (bins(&matrix), ordered.as_ref().map(bins))
+    };
+    draw(args, &a, &report, &pictures(PIXELS / 2, 1))?;
+    output::tell(args.telling, &report, &text(&a, &report, &pictures(ACROSS, 2)))?;
     Ok(Outcome::Done)
 }
+
+/// The rows of `a` one after another as a CTA meets them in `order`.
+fn in_order<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    order: Order,
+) -> Result<(Ordered, Csr<T, I, O>)> {
+    let (made, ms) = measure::once(|| Ok(order.of(a, WarpShape::default(), Search::Auto)?))?;
+    let rows = Permutation::new(made.sequence().collect())?;
+    Ok((Ordered { order, order_ms: Number(ms) }, rows.apply_rows(*a)?))
+}
+
+/// Rows as stored, and in the order that was asked for.
+type Pictures = (Density, Option<Density>);
 
 /// Whether A equals its transpose, values included; repeated entries count as their sum.
 fn symmetric<T: Scalar, I: Index, O: Index>(a: &Csr<T, I, O>) -> Result<bool> {
@@ -130,6 +165,7 @@ fn draw<T: Scalar, I: Index, O: Index>(
     args: &Args,
     a: &CsrView<'_, T, I, O>,
     report: &Report,
+    (stored, ordered): &Pictures,
 ) -> Result<()> {
     if args.svg.is_none() && args.png.is_none() {
         return Ok(());
@@ -137,7 +173,9 @@ fn draw<T: Scalar, I: Index, O: Index>(
     let Report { file, rows, cols, nnz, .. } = report;
     let title = format!("{file}: {rows} x {cols}, {nnz} nonzeros").replace('\n', "\\n");
     let title = output::printable(&title);
-    let drawing = Drawing::new(&title, &Density::new(a, PIXELS / 2, 1), &RowLengths::new(a));
+    let ordered = report.order.as_ref().zip(ordered.as_ref());
+    let ordered = ordered.map(|(o, density)| (o.order.name(), density));
+    let drawing = Drawing::new(&title, stored, ordered, &RowLengths::new(a));
     if let Some(path) = &args.svg {
         gustav::io::write_bytes(path, picture::to_svg(&drawing).as_bytes())?;
     }
@@ -149,7 +187,11 @@ fn draw<T: Scalar, I: Index, O: Index>(
     Ok(())
 }
 
-fn text<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>, r: &Report) -> String {
+fn text<T: Scalar, I: Index, O: Index>(
+    a: &CsrView<'_, T, I, O>,
+    r: &Report,
+    (stored, ordered): &Pictures,
+) -> String {
     let mut t = String::new();
     let yes = |b: bool| if b { "yes" } else { "no" };
     // Writing to a String cannot fail.
@@ -171,7 +213,11 @@ fn text<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>, r: &Report) -> 
     if let Some(features) = &r.features {
         t += &features.text();
     }
-    t += &picture::spy(&Density::new(a, ACROSS, 2));
+    t += &picture::spy(stored);
+    if let (Some(Ordered { order, order_ms }), Some(ordered)) = (&r.order, ordered) {
+        let _ = writeln!(t, "rows in the order {order}, made in {:.1} ms", order_ms.0);
+        t += &picture::spy(ordered);
+    }
     t += "rows by number of nonzeros\n";
     t + &picture::histogram(&RowLengths::new(a))
 }

@@ -41,6 +41,7 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
         ("spgemm a.mtx --quiet", "spgemm", &["`spgemm`"]),
         ("spgemm a.mtx --quiet --algorithm all", "spgemm", &["`spgemm`", "--algorithm all"]),
         ("info a.mtx", "info", &[]),
+        ("info a.mtx --order lpt", "info", &["--order"]),
         ("info a.mtx --features", "info", &["--features"]),
         ("info a.mtx --features --sample 9", "info", &["--features"]),
         ("plan a.mtx --columns 4", "plan", &[]),

@@ -78,6 +78,23 @@ fn info_draws_files_without_any_font() {
 }
 
 #[test]
+fn info_draws_rows_in_an_order_beside_the_stored_ones() {
+    let folder = Folder::new();
+    let header = "%%MatrixMarket matrix coordinate pattern general";
+    folder.write("a.mtx", format!("{header}\n3 3 2\n1 1\n3 3\n"));
+    let text = folder.run("info a.mtx --order dcsr --svg a.svg --png a.png").stdout;
+    // The empty row comes last.
+    let (stored, ordered) = text.split_once("rows in the order dcsr, made in ").expect("both");
+    assert!(stored.contains("│█  │\n│   │\n│  █│\n"), "{text}");
+    assert!(ordered.contains("│█  │\n│  █│\n│   │\n"), "{text}");
+    let svg = String::from_utf8(folder.read("a.svg")).expect("text");
+    assert!(svg.contains("rows as stored") && svg.contains("rows in the order dcsr"), "{svg}");
+    let report = folder.json("info a.mtx --order dcsr --json");
+    assert!(report["order"] == "dcsr" && report["order_ms"].is_f64(), "{report}");
+    assert_eq!(folder.run("info a.mtx --order none").status, 2);
+}
+
+#[test]
 fn devices_tell_what_is_missing() {
     let folder = Folder::new();
     let run = folder.run("devices");
