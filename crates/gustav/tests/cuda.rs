@@ -2,8 +2,8 @@
 
 use gustav::cuda::{DeviceBuffer, DeviceDense};
 use gustav::{
-    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, MinPlus, PlusTimes, Problem, Scalar,
-    SemiringKind, Spgemm, Spmm, Spmv, f16,
+    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, MinPlus, Order, PlusTimes, Problem,
+    Scalar, SemiringKind, Spgemm, Spmm, Spmv, f16,
 };
 use gustav_testkit::oracle;
 
@@ -195,6 +195,31 @@ fn autotuning_names_the_fastest() {
     let a = gpu.upload(&host).expect("A");
     let plan = gpu.plan_spmm(&a, &a.spmm().columns(64)).expect("a plan");
     assert!(plan.reason().starts_with("fastest of "), "{}", plan.reason());
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn trials_hold_the_row_orders_that_calls_may_repay() {
+    let (gpu, host) = (gpu().choose(Chooser::Autotune), matrix("rmat:10,8"));
+    let a = gpu.upload(&host).expect("A");
+    let considered = |gpu: &Device, calls| {
+        let plan = gpu.plan_spmm(&a, &a.spmm().columns(64).calls(calls)).expect("a plan");
+        let explanation = plan.explain();
+        let best = &explanation.considered[0];
+        let order = explanation.order.map(|o| o.order.to_string());
+        assert_eq!(best.candidate.split_once('@').map(|c| c.1.to_owned()), order);
+        let ordered = |c: &&gustav::Considered| c.candidate.contains('@');
+        explanation.considered.iter().filter(ordered).count()
+    };
+    assert_eq!(considered(&gpu, 1), 0);
+    assert_eq!(considered(&gpu, 1_000_000_000), Order::NEAR_LINEAR.len());
+    let b = operand(host.ncols(), 64, Layout::RowMajor);
+    let many = a.spmm().columns(64).calls(1_000_000_000);
+    let (mut plan, on) = (gpu.plan_spmm(&a, &many).expect("a plan"), gpu.upload(&b).expect("B"));
+    let mut c = gpu.dense(host.nrows(), 64, Layout::RowMajor).expect("C");
+    plan.execute(&a, 1.0, &on, 0.0, &mut c, &gpu.stream().expect("a stream")).expect("C");
+    let (reference, c) = (oracle::Spmm::new(host.view(), b.view()), c.download().expect("C"));
+    assert!(reference.verify(c.view()).expect("shapes fit").ok);
 }
 
 #[test]

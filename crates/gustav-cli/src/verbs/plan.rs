@@ -25,7 +25,8 @@ pub struct Args {
     /// How often the product would be computed
     #[arg(long, value_name = "K", default_value_t = 1, allow_negative_numbers = true)]
     calls: u64,
-    /// Time every candidate as well, beside what the predictor of the device expects
+    /// Time every candidate as well, row orders on GPUs among them, beside what the predictor of the
+    /// device expects
     #[arg(long)]
     measure: bool,
     /// Seed of generated matrices
@@ -69,19 +70,25 @@ pub fn run(args: &Args) -> Result {
     let (explanation, plan_ms) = with_types!(&args.types, |T, I, O| {
         let Args { choice, telling, seed, .. } = args;
         let layout = args.layout.layout();
-        let refine = |problem: Problem| choice.refine(problem).calls(args.calls);
+        let refine = |problem: Problem| choice.refine(problem);
         match args.operation {
             Operation::Spmm => {
                 let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
                 let columns = args.columns.unwrap_or(1);
                 let problem = Problem::spmm(&a.view()).columns(columns).layouts(layout, layout);
                 let problem = refine(problem);
-                explained(args, &device, &|d| Ok(d.plan_spmm(&a, &problem)?.explain().clone()))?
+                explained(args, &device, &|d, calls| {
+                    let problem = problem.clone().calls(calls);
+                    Ok(d.plan_spmm(&a, &problem)?.explain().clone())
+                })?
             }
             Operation::Spmv => {
                 let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
                 let problem = refine(Problem::spmv(&a.view()));
-                explained(args, &device, &|d| Ok(d.plan_spmv(&a, &problem)?.explain().clone()))?
+                explained(args, &device, &|d, calls| {
+                    let problem = problem.clone().calls(calls);
+                    Ok(d.plan_spmv(&a, &problem)?.explain().clone())
+                })?
             }
             Operation::Spgemm => {
                 let read = || {
@@ -90,7 +97,10 @@ pub fn run(args: &Args) -> Result {
                 let operands = device.threads().run(read)?;
                 let (a, b) = (&operands.a, operands.b());
                 let problem = refine(Problem::spgemm(&a.view(), &b.view()));
-                explained(args, &device, &|d| Ok(d.plan_spgemm(a, b, &problem)?.explain().clone()))?
+                explained(args, &device, &|d, calls| {
+                    let problem = problem.clone().calls(calls);
+                    Ok(d.plan_spgemm(a, b, &problem)?.explain().clone())
+                })?
             }
         }
     });
@@ -99,16 +109,20 @@ pub fn run(args: &Args) -> Result {
     Ok(Outcome::Done)
 }
 
-type Explain<'a> = &'a dyn Fn(&Device) -> Result<Explanation>;
+/// The plan on a device for so many calls.
+type Explain<'a> = &'a dyn Fn(&Device, u64) -> Result<Explanation>;
+
+// Calls that repay whatever making a candidate takes: what is measured is the product.
+const MANY: u64 = 1_000_000_000;
 
 /// What the plan on `device` says and the milliseconds of making it; with `--measure`, what the
 /// candidates took beside what the predictor expects.
 fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Explanation, f64)> {
-    let (mut explanation, plan_ms) = measure::once(|| explain(device))?;
+    let (mut explanation, plan_ms) = measure::once(|| explain(device, args.calls))?;
     if !args.measure {
         return Ok((explanation, plan_ms));
     }
-    let by = |chooser| Ok(explain(&device.clone().choose(chooser))?.considered);
+    let by = |chooser| Ok(explain(&device.clone().choose(chooser), MANY)?.considered);
     let predicted = match by(Chooser::Predictor) {
         Err(Failure::Library(Error::Unsupported { .. })) => Vec::new(),
         Err(Failure::Library(e)) => {
@@ -143,7 +157,7 @@ fn check(args: &Args) -> Result<()> {
             format!("layout: {operation} has no dense matrix, it is that of spmm")
         }
         () if args.measure && args.choice.order.is_some() => {
-            "measure: candidates are timed with rows as stored, leave --order out".to_string()
+            "measure: candidates are timed in orders of their own, leave --order out".to_string()
         }
         () if args.choice.algorithm == AlgorithmArg::All => format!(
             "algorithm: a plan is of one, name it or leave it to auto; gustav {operation} \

@@ -69,3 +69,16 @@ fn plans_and_devices_are_told() {
     assert!(gpu["gpu"]["shared_bytes_per_cta"].as_u64() > Some(48 << 10), "{gpu}");
     assert!(folder.run("devices").stdout.contains("multiprocessors"));
 }
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn measured_candidates_hold_row_orders() {
+    let folder = Folder::new();
+    let line = "plan gen:rmat:9,8 --columns 64 --device cuda:0 --measure --json";
+    let report = folder.json(line);
+    let candidates = report["candidates"].as_array().expect("a list");
+    let ordered = |c: &&serde_json::Value| c["candidate"].as_str().is_some_and(|n| n.contains('@'));
+    let measured: Vec<_> = candidates.iter().filter(|c| c["measured_ms"].is_f64()).collect();
+    assert!(measured.iter().filter(|c| ordered(c)).count() >= 3, "{report}");
+    assert!(measured.iter().filter(|c| !ordered(c)).count() >= 6, "{report}");
+}

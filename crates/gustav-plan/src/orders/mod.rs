@@ -15,6 +15,7 @@ mod hybrid_2_2;
 mod hybrid_2_3;
 mod label_propagation;
 mod lpt;
+mod making;
 mod min_hash;
 mod nearest;
 mod plain;

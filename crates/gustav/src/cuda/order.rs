@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gustav_core::{Error, Index, Problem, Result, Scalar};
+use gustav_core::{CsrView, Error, Index, Problem, Result, Scalar};
 use gustav_plan::orders::{Search, WarpShape};
 use gustav_plan::{Order, RowOrder};
 
@@ -31,10 +31,21 @@ pub(super) fn of<T: Scalar, I: Index, O: Index>(
             nearest: "CsrView::transpose, and the product of that matrix".into(),
         });
     }
-    let host = a.download()?;
+    made(device, order, &a.download()?.view())
+}
+
+/// The same of a matrix in host memory.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(super) fn made<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    order: Order,
+    a: &CsrView<'_, T, I, O>,
+) -> Result<(RowOrder, OrderFacts)> {
     let start = Instant::now();
     let shape = WarpShape { line: LINE / T::DTYPE.bytes(), ..WarpShape::default() };
-    let made = device.threads().run(|| order.of(&host.view(), shape, Search::Auto))?;
+    let made = device.threads().run(|| order.of(a, shape, Search::Auto))?;
     let ms = start.elapsed().as_secs_f64() * 1e3;
     let facts = OrderFacts { order, bound: made.bound(), ms };
     Ok((made, facts))

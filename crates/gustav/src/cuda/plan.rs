@@ -61,12 +61,12 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
     fn plan_spmm(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
         check(device, self, problem)?;
         let (mut chooser, mut order, mut told) = (device.chooser(), device.order(), None);
-        let mut config = None;
+        let (mut config, mut made) = (None, None);
         match chooser {
             Chooser::Autotune => {
-                let timed = tune::spmm(self, problem)?;
+                let (timed, ordered) = tune::spmm(device, self, problem)?;
                 (chooser, config) = (timed.best().chooser(), timed.best().config());
-                told = Some(timed.into());
+                (told, made) = (Some(timed.into()), ordered);
             }
             Chooser::Predictor => {
                 let (best, reason) = predict::spmm(self, problem)?;
@@ -76,7 +76,9 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
             }
             _ => {}
         }
-        let made = order.map(|order| order::of(device, order, self, problem)).transpose()?;
+        if let (None, Some(order)) = (&made, order) {
+            made = Some(order::of(device, order, self, problem)?);
+        }
         let order = made.as_ref().map(|(order, _)| order);
         let options = spmm::Options { chooser, config, order };
         let inner = spmm::SpmmPlan::new(self, problem, &options)?;

@@ -1,22 +1,27 @@
 //! Choosing by trial on a GPU: every algorithm as its own rules configure it, then the other
-//! configurations of those that came near the fastest.
+//! configurations of those that came near the fastest, and the row orders that the calls may repay.
 
 use std::fmt::Display;
 
-use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Error, Index, Problem, Result, Scalar, SemiringKind};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::probe::timed;
 use gustav_cuda::{DeviceBuffer, Stream, spgemm, spmm, spmv};
 use gustav_plan::autotune::Timed;
 use gustav_plan::predictor::Candidate;
-use gustav_plan::{Algorithm, Chooser, autotune};
+use gustav_plan::{Algorithm, Chooser, Order, RowOrder, autotune};
 
-use super::{DeviceCsr, DeviceDense};
+use super::{DeviceCsr, DeviceDense, order};
+use crate::Device;
+use crate::explain::OrderFacts;
 
 // Timed runs of a candidate, after one to warm up.
 const RUNS: usize = 5;
 // Algorithms that take at most so many times the fastest's time have their configurations timed.
 const NEAR: f64 = 2.0;
+// The largest part of a call that an order is expected to save; one is made to be tried where the calls
+// would then repay it.
+const MOST_SAVED: f64 = 0.25;
 
 /// One candidate.
 #[derive(Clone, Copy)]
@@ -24,9 +29,15 @@ pub(super) struct Trial<C> {
     algorithm: Algorithm,
     /// None leaves it to the algorithm's own rules; else one with its place among those tried.
     config: Option<(usize, C)>,
+    /// The order of the rows; none leaves them as stored.
+    order: Option<Order>,
 }
 
 impl<C> Trial<C> {
+    fn by_rules(algorithm: Algorithm, order: Option<Order>) -> Self {
+        Trial { algorithm, config: None, order }
+    }
+
     /// What names the algorithm in a plan's options.
     pub(super) fn chooser(&self) -> Chooser {
         Chooser::Named(self.algorithm)
@@ -44,16 +55,18 @@ impl<C: Copy> Trial<C> {
 impl<C> Display for Trial<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let config = self.config.as_ref().map(|(place, _)| *place);
-        Candidate { algorithm: self.algorithm, config, order: None }.fmt(f)
+        Candidate { algorithm: self.algorithm, config, order: self.order }.fmt(f)
     }
 }
 
-/// Times every algorithm of the backend on operands of the problem's shape, over plus-times;
-/// the fastest first.
+/// Times every algorithm of the backend on operands of the problem's shape, over plus-times, and
+/// `segmented` with rows in orders where no order was asked of `on`; the fastest first, with its order
+/// where it has one.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
+    on: &Device,
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
-) -> Result<Timed<Trial<spmm::Config>>> {
+) -> Result<(Timed<Trial<spmm::Config>>, Option<(RowOrder, OrderFacts)>)> {
     let (device, stream) = (a.device(), a.device().stream());
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
     let n = problem.columns;
@@ -64,13 +77,54 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let bias = problem.epilogue.bias.then(|| vec![zero; problem.columns]);
     let bias = bias.map(|zeros| DeviceBuffer::from_slice(device, &zeros, "bias")).transpose()?;
     let configs = |algorithm| spmm::Config::candidates(algorithm, &problem);
-    fastest(spmm::catalog(), configs, |trial| {
+    let mut time = |trial: &Trial<spmm::Config>, order: Option<&RowOrder>| {
         let (chooser, config) = (trial.chooser(), trial.config());
-        let options = spmm::Options { chooser, config, order: None };
+        let options = spmm::Options { chooser, config, order };
         let mut plan = spmm::SpmmPlan::new(a, &problem, &options)?;
         let product = || plan.execute_with_bias(a, one, &b, zero, bias.as_ref(), &mut c, stream);
         median_seconds(stream, product)
-    })
+    };
+    let stored = fastest(spmm::catalog(), configs, |trial| time(trial, None))?;
+    let least_ms = stored.iter().next().map_or(0.0, |(_, seconds)| seconds * 1e3);
+    let calls = problem.calls as f64;
+    let may_pay = |o: &Order| calls * MOST_SAVED * least_ms >= o.making_ms(&problem);
+    let orders: Vec<_> = Order::NEAR_LINEAR.iter().copied().filter(may_pay).collect();
+    if orders.is_empty() || on.order().is_some() || problem.transpose_a {
+        return Ok((stored, None));
+    }
+    let host = a.download()?;
+    let mut best: Option<(f64, (RowOrder, OrderFacts))> = None;
+    let trials = orders.into_iter().map(|o| Trial::by_rules(Algorithm::Segmented, Some(o)));
+    let ordered = autotune::timed(trials, |trial| {
+        let Some(order) = trial.order else { return time(trial, None) };
+        let made = order::made(on, order, &host.view())?;
+        let seconds = time(trial, Some(&made.0))?;
+        let saved = least_ms - seconds * 1e3;
+        if saved > 0.0 && calls * saved < made.1.ms {
+            return Err(unrepaid(&problem, order));
+        }
+        if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+            best = Some((seconds, made));
+        }
+        Ok(seconds)
+    });
+    let all = match ordered {
+        Ok(ordered) => stored.and(ordered),
+        Err(Error::Unsupported { .. } | Error::OutOfMemory { .. }) => stored,
+        Err(e) => return Err(e),
+    };
+    let order = all.best().order.and(best).map(|(_, made)| made);
+    Ok((all, order))
+}
+
+/// An order that is faster but not by as much as making it took.
+fn unrepaid(problem: &Problem, order: Order) -> Error {
+    Error::Unsupported {
+        problem: problem.to_string(),
+        backend: format!("the row order {order}"),
+        reason: format!("{} calls do not repay making it", problem.calls),
+        nearest: "rows as stored".into(),
+    }
 }
 
 /// The same for a vector.
@@ -114,7 +168,7 @@ fn fastest<C: Copy>(
     configs: impl Fn(Algorithm) -> Vec<C>,
     mut time: impl FnMut(&Trial<C>) -> Result<f64>,
 ) -> Result<Timed<Trial<C>>> {
-    let own = catalog.iter().map(|e| Trial { algorithm: e.algorithm, config: None });
+    let own = catalog.iter().map(|e| Trial::by_rules(e.algorithm, None));
     let by_rules = autotune::timed(own, &mut time)?;
     let least = by_rules.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
     let near = by_rules.iter().filter(|(_, seconds)| *seconds <= NEAR * least);
@@ -122,7 +176,7 @@ fn fastest<C: Copy>(
         .flat_map(|(trial, _)| {
             let algorithm = trial.algorithm;
             let configs = configs(algorithm).into_iter().enumerate();
-            configs.map(move |config| Trial { algorithm, config: Some(config) })
+            configs.map(move |config| Trial { algorithm, config: Some(config), order: None })
         })
         .collect();
     if others.is_empty() {
