@@ -1,5 +1,5 @@
-//! `orders OUT.jsonl FILES`: how long row orders and features take on the CPU, and how near the
-//! bounded searches come to the exact ones; one JSON object a line.
+//! `orders OUT.jsonl FILES`: how long features and row orders take on the CPU, what a sample misses of
+//! the features, and how near the bounded searches come to the exact ones; one JSON object a line.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,13 +8,37 @@ use std::time::Instant;
 
 use gustav_core::{Csr, Error, Result};
 use gustav_io::{ReadOptions, read_csr};
-use gustav_plan::facts::CacheLines;
+use gustav_plan::facts::{CacheLines, SampledFeatures};
 use gustav_plan::orders::{Order, Search, WarpShape};
 use gustav_plan::{Features, RowOrder};
 use serde::Serialize;
 
 // Rows up to which exact searches are compared with bounded ones.
 const EXACT_ROWS: usize = 30_000;
+
+// Rows of a sample.
+const SAMPLE: usize = 4096;
+// Passes and countings of which the median is told.
+const TIMES: usize = 5;
+
+/// The features of a matrix.
+#[derive(Serialize)]
+struct Counted<'a> {
+    matrix: &'a str,
+    rows: usize,
+    nnz: usize,
+    /// One pass over the column indices on one thread, the 24 features, and the same from a sample.
+    pass_ms: f64,
+    features_ms: f64,
+    sample_ms: f64,
+    /// Rows that the sample saw.
+    sample_rows: usize,
+    /// The largest error of the sample among the means, over the mean itself, and what the sample says of
+    /// that feature's error in the same measure.
+    sample_error: f64,
+    sample_told: f64,
+    threads: usize,
+}
 
 /// A matrix under one order.
 #[derive(Serialize)]
@@ -30,9 +54,6 @@ struct Line<'a> {
     /// Sum over the rows of the distance to the row before in the same warp, and in the CTA.
     warp_distance: usize,
     cta_distance: usize,
-    /// One pass over the column indices, and the 24 features.
-    pass_ms: f64,
-    features_ms: f64,
     threads: usize,
 }
 
@@ -60,13 +81,27 @@ fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
 fn measure(out: &Path, file: &Path) -> Result<()> {
     let a: Csr<f32> = read_csr(file, &ReadOptions::default())?;
     let (view, shape) = (a.view(), WarpShape::default());
-    let (pass_ms, sum) = timed(|| a.indices().iter().map(|c| u64::from(*c)).sum::<u64>());
-    std::hint::black_box(sum);
-    let (features_ms, features) = timed(|| Features::new(&view, shape));
-    features?;
-    let lines = CacheLines::new(&view, shape.line)?;
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     let matrix = name.split('.').next().unwrap_or_default();
+    let pass = || Ok(std::hint::black_box(a.indices().iter().map(|c| u64::from(*c)).sum::<u64>()));
+    let (pass_ms, _) = median(pass)?;
+    let (features_ms, features) = median(|| Features::new(&view, shape))?;
+    let (sample_ms, sampled) = median(|| SampledFeatures::new(&view, shape, SAMPLE))?;
+    let (sample_error, sample_told) = missed(&features, &sampled);
+    let counted = Counted {
+        matrix,
+        rows: a.nrows(),
+        nnz: a.nnz(),
+        pass_ms,
+        features_ms,
+        sample_ms,
+        sample_rows: sampled.rows,
+        sample_error,
+        sample_told,
+        threads: gustav_core::parallel::threads(),
+    };
+    write(out, &counted)?;
+    let lines = CacheLines::new(&view, shape.line)?;
     for &order in Order::ALL {
         // Those that search nothing are the same under every search.
         let greedy = order.of(&view, shape, Search::Bounded(1))?.bound().is_some();
@@ -85,8 +120,6 @@ fn measure(out: &Path, file: &Path) -> Result<()> {
                 order_ms,
                 warp_distance: apart(&lines, &made, shape.warps),
                 cta_distance: apart(&lines, &made, 1),
-                pass_ms,
-                features_ms,
                 threads: gustav_core::parallel::threads(),
             };
             write(out, &line)?;
@@ -95,13 +128,38 @@ fn measure(out: &Path, file: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The median time of some turns, and what the last returned.
+fn median<R>(mut work: impl FnMut() -> Result<R>) -> Result<(f64, R)> {
+    let (first, mut last) = timed(&mut work);
+    let mut times = vec![first];
+    for _ in 1..TIMES {
+        let (ms, result) = timed(&mut work);
+        times.push(ms);
+        last = result;
+    }
+    times.sort_by(f64::total_cmp);
+    Ok((times[TIMES / 2], last?))
+}
+
+/// The mean that the sample is furthest from, by the mean itself: its error, and what the sample told.
+fn missed(exact: &Features, sampled: &SampledFeatures) -> (f64, f64) {
+    let (found, told) = (sampled.features.values(), sampled.errors);
+    let means = Features::NAMES.iter().enumerate().filter(|(_, name)| name.ends_with("-mean"));
+    let of = |(k, _): (usize, &&str)| {
+        let value = exact.values()[k];
+        let over = |error: f64| if value > 0.0 { error / value } else { 0.0 };
+        (over((found[k] - value).abs()), over(told[k]))
+    };
+    means.map(of).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
+}
+
 /// Sum of the distances of rows `step` slots apart.
 fn apart(lines: &CacheLines, order: &RowOrder, step: usize) -> usize {
     let rows: Vec<usize> = order.sequence().map(|row| row as usize).collect();
     rows.iter().zip(rows.iter().skip(step)).map(|(r, s)| lines.distance(*r, *s)).sum()
 }
 
-fn write(out: &Path, line: &Line<'_>) -> Result<()> {
+fn write(out: &Path, line: &impl Serialize) -> Result<()> {
     let io = |source| Error::Io { path: out.into(), action: "write", source };
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(out).map_err(io)?;
     let text = serde_json::to_string(line).map_err(|e| io(e.into()))?;

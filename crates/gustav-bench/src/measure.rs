@@ -136,10 +136,12 @@ impl<'a, T: Value> Entry<'a, T> {
             Record { engine: name.into(), algorithm: algorithm.into(), ..blank.clone() };
         let engine = match engine {
             Ok(engine) => {
-                let Prepared { plan_ms, chosen, reason, products } = engine.prepared().clone();
+                let Prepared { plan_ms, chosen, reason, products, features_ms } =
+                    engine.prepared().clone();
                 record.products = record.products.or(products);
                 record.versions = engine.versions();
                 (record.plan_ms, record.chosen, record.reason) = (plan_ms, chosen, reason);
+                record.features_ms = features_ms;
                 Some(engine)
             }
             // A dense A that does not fit is no fault of cuBLAS's.

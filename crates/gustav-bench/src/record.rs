@@ -76,6 +76,9 @@ pub struct Record {
     pub message: Option<String>,
     /// Time to plan, inspect or convert, before the first execution.
     pub plan_ms: Option<f64>,
+    /// Time to count the features of A on the host, where an engine takes rows in an order (GPUs).
+    #[serde(default)]
+    pub features_ms: Option<f64>,
     /// Median time of one execution. An SpGEMM includes all symbolic work.
     pub execute_ms: Option<f64>,
     /// Median time with warm caches, where `execute_ms` is with cold ones.
@@ -166,6 +169,7 @@ impl Record {
             status: Status::Ok,
             message: None,
             plan_ms: None,
+            features_ms: None,
             execute_ms: None,
             hot_ms: None,
             convert_ms: None,
@@ -409,6 +413,7 @@ pub(crate) mod tests {
             status: Status::Ok,
             message: None,
             plan_ms: Some(0.25),
+            features_ms: None,
             execute_ms: Some(1.5),
             hot_ms: None,
             convert_ms: None,

@@ -20,6 +20,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
     ("n8192", include_str!("../../../bench/suites/n8192.toml")),
+    ("order-searches", include_str!("../../../bench/suites/order-searches.toml")),
     ("paper-a", include_str!("../../../bench/suites/paper-a.toml")),
     ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
     ("paper-c", include_str!("../../../bench/suites/paper-c.toml")),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gustav_core::{Error, Layout, Operation, Result, Scalar};
 use gustav_cuda::probe::timed;
 use gustav_cuda::{DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
+use gustav_plan::orders::Search;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser};
 
@@ -48,15 +49,15 @@ enum Plan<T: Value> {
 #[derive(Clone, Copy)]
 enum Wish {
     Ours(Chooser),
-    /// An algorithm in a configuration or with rows in an order.
-    Candidate(Candidate),
+    /// An algorithm in a configuration or with rows in an order, found by this search.
+    Candidate(Candidate, Search),
     /// The vendor's algorithm of this place among the peers.
     Vendor(usize),
 }
 
 impl<'a, T: Value> CudaEngine<'a, T> {
-    /// Ours: a chooser by name, a candidate of predictors (`NAME#K@ORDER`), or `once`, which is
-    /// `auto` for a single call.
+    /// Ours: a chooser by name, a candidate of predictors (`NAME#K@ORDER`, its order followed by
+    /// `:exact` or `:K` for a search of its own), or `once`, which is `auto` for a single call.
     ///
     /// # Errors
     /// The library's own.
@@ -69,7 +70,10 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let (name, calls) = if name == "once" { ("auto", 1) } else { (name, CALLS) };
         let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
         let wish = match name.contains(['#', '@']) {
-            true => Wish::Candidate(name.parse()?),
+            true => {
+                let (name, search) = searched(name)?;
+                Wish::Candidate(name.parse()?, search)
+            }
             false => Wish::Ours(name.parse()?),
         };
         Self::prepare(gpu, on, task, wish, calls, versions)
@@ -158,9 +162,12 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         }
         let plan = made;
         let plan_ms = quantile(&times, 0.5).unwrap_or(0.0);
-        let order_ms = match wish {
-            Wish::Candidate(Candidate { order: Some(order), .. }) => on.order(order, &task.a)?.1,
-            _ => 0.0,
+        let (order_ms, features_ms) = match wish {
+            Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
+                let order_ms = on.order(order, search, &task.a)?.1;
+                (order_ms, Some(on.features_ms(&task.a)?))
+            }
+            _ => (0.0, None),
         };
         let (algorithm, reason) = match &plan {
             Plan::Spmm(p) => {
@@ -177,6 +184,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             chosen: Some(algorithm.name().into()),
             reason: Some(reason),
             products: None,
+            features_ms,
         };
         Ok(CudaEngine { gpu, on, task, plan, converted: false, prepared, versions })
     }
@@ -204,6 +212,24 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     }
 }
 
+/// The name of a candidate without the search for its order, and that search.
+fn searched(name: &str) -> Result<(&str, Search)> {
+    let Some((candidate, search)) = name.split_once(':') else { return Ok((name, Search::Auto)) };
+    let search = match (search, search.parse()) {
+        ("exact", _) => Search::Exact,
+        (_, Ok(bound)) => Search::Bounded(bound),
+        _ => {
+            return Err(Error::Argument {
+                name: "search of a row order",
+                found: name.into(),
+                expected: "NAME@ORDER:exact, or NAME@ORDER:K with K candidates a neighbourhood"
+                    .into(),
+            });
+        }
+    };
+    Ok((candidate, search))
+}
+
 /// Whether a planning time of which there are these samples needs another.
 fn more_plans(ms: &[f64]) -> bool {
     ms.len() < FEWEST_PLANS || ms.len() < PLANS && ms.iter().sum::<f64>() < PLANS_MS
@@ -219,7 +245,7 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
         let problem = on.a.spmv().calls(calls);
         let options = match wish {
             Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
-            Wish::Candidate(candidate) => {
+            Wish::Candidate(candidate, _) => {
                 let find = |place| {
                     let known = spmv::Config::candidates(candidate.algorithm, &problem);
                     known.into_iter().nth(place).ok_or_else(|| missing(&candidate))
@@ -238,13 +264,15 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
     let (b, c) = (task.layouts.b(), task.layouts.c());
     let problem = on.a.spmm().columns(task.columns).calls(calls).layouts(b, c).finite(true);
     let order = match wish {
-        Wish::Candidate(Candidate { order: Some(order), .. }) => Some(on.order(order, &task.a)?),
+        Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
+            Some(on.order(order, search, &task.a)?)
+        }
         _ => None,
     };
     let order = order.as_ref().map(|made| &made.0);
     let options = match wish {
         Wish::Ours(chooser) => spmm::Options { chooser, ..spmm::Options::default() },
-        Wish::Candidate(candidate) => {
+        Wish::Candidate(candidate, _) => {
             let find = |place| {
                 let known = spmm::Config::candidates(candidate.algorithm, &problem);
                 known.into_iter().nth(place).ok_or_else(|| missing(&candidate))
@@ -342,4 +370,21 @@ fn rows_of<T: Scalar>(c: &DeviceDense<T>, rows: &[usize]) -> Result<Vec<T>> {
         }
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_stands_behind_its_order() {
+        for (name, candidate, search) in [
+            ("segmented@min-hash", "segmented@min-hash", Search::Auto),
+            ("segmented#3@lpt:exact", "segmented#3@lpt", Search::Exact),
+            ("segmented@lpt:8", "segmented@lpt", Search::Bounded(8)),
+        ] {
+            assert_eq!(searched(name).expect("a name"), (candidate, search));
+        }
+        assert!(searched("segmented@lpt:all").is_err());
+    }
 }

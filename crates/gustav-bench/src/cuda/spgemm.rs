@@ -114,6 +114,7 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
             chosen: Some(choice.algorithm.name().into()),
             reason: Some(format!("{}: {:?}", choice.reason, choice.config)),
             products: plan.products(),
+            features_ms: None,
         };
         drop(plan);
         gpu.device.stream().synchronize()?;

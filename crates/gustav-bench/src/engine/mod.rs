@@ -61,6 +61,8 @@ pub(crate) struct Prepared {
     pub chosen: Option<String>,
     pub reason: Option<String>,
     pub products: Option<u64>,
+    /// Counting the features of A, of an engine that takes rows in an order.
+    pub features_ms: Option<f64>,
 }
 
 /// One engine ready for one case.

@@ -19,6 +19,7 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Table> {
         programs(sites),
         losses(sites),
         figures::orders(sites),
+        figures::orders_break_even(sites),
         faults(sites),
         machines(sites),
     ];

@@ -44,7 +44,7 @@ impl WarpShape {
 }
 
 /// How a greedy order looks for the row that is most like another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
     /// Among all rows where that takes about a second at most, else among 8 per neighbourhood.

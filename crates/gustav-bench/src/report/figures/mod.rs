@@ -23,7 +23,7 @@ use crate::{Counters, TuneReport};
 
 pub(crate) use distribution::overview;
 pub(crate) use limits::table as limits;
-pub(crate) use orders::table as orders;
+pub(crate) use orders::{break_even_table as orders_break_even, table as orders};
 
 /// A family of figures.
 struct Family {
@@ -111,6 +111,11 @@ const FAMILIES: &[Family] = &[
         name: "Which orders to keep",
         needs: "an algorithm in two or more row orders beside the same one without",
         draw: orders::portfolio,
+    },
+    Family {
+        name: "Executions that repay a row order",
+        needs: "an algorithm with a row order that is faster than the same one without",
+        draw: orders::break_even,
     },
     Family {
         name: "The kernel of row orders by density",

@@ -1,6 +1,7 @@
 //! What row orders gain (section IV of the study of row permutations for SpMM on GPUs): time in
 //! the matrix's own order over time in another.
 
+mod break_even;
 mod kernel;
 mod portfolio;
 mod spread;
@@ -26,7 +27,9 @@ struct Study<'a> {
 struct Matrix<'a> {
     /// The record of the matrix's own order.
     own: &'a Record,
-    /// Gain of every other order.
+    /// The records of the other orders.
+    orders: BTreeMap<&'a str, &'a Record>,
+    /// Gain of each.
     gains: BTreeMap<&'a str, f64>,
     /// The fastest peer of the same rounds.
     peer: Option<&'a Record>,
@@ -57,14 +60,15 @@ impl<'a> Study<'a> {
                     if own.algorithm.contains('@') || CHOOSERS.contains(&own.algorithm.as_str()) {
                         continue;
                     }
-                    let gains = gains(own, &round);
-                    if gains.is_empty() {
+                    let orders = orders(own, &round);
+                    if orders.is_empty() {
                         continue;
                     }
+                    let gains = orders.iter().map(|(k, r)| (*k, time(own) / time(r))).collect();
                     let peers = round.iter().filter(|r| site.rivals.contains(&r.engine)).copied();
                     let peer = peers.min_by(|a, b| time(a).total_cmp(&time(b)));
                     let key = (Product::of(case), own.algorithm.as_str());
-                    groups.entry(key).or_default().push(Matrix { own, gains, peer });
+                    groups.entry(key).or_default().push(Matrix { own, orders, gains, peer });
                 }
             }
             found.extend(groups.into_iter().map(|((product, algorithm), matrices)| Study {
@@ -105,8 +109,8 @@ fn time(r: &Record) -> f64 {
     r.execute_ms.unwrap_or(f64::INFINITY)
 }
 
-/// Gains of the orders of `own`'s algorithm over `own`, of the same rounds.
-fn gains<'a>(own: &Record, round: &[&'a Record]) -> BTreeMap<&'a str, f64> {
+/// The orders of `own`'s algorithm in the same rounds.
+fn orders<'a>(own: &Record, round: &[&'a Record]) -> BTreeMap<&'a str, &'a Record> {
     let order = |r: &&'a Record| {
         let name = r.algorithm.as_str();
         let named = name.split_once('@').filter(|(algorithm, _)| *algorithm == own.algorithm);
@@ -114,13 +118,13 @@ fn gains<'a>(own: &Record, round: &[&'a Record]) -> BTreeMap<&'a str, f64> {
         let format = FORMATS.iter().find(|f| **f == (own.algorithm.as_str(), name));
         named.map(|(_, order)| order).or(format.map(|_| name))
     };
-    let ours = round.iter().filter(|r| r.engine == "gustav");
-    let found: BTreeMap<_, _> =
-        ours.filter_map(|r| Some((order(r)?, time(own) / r.execute_ms?))).collect();
+    let ours = round.iter().filter(|r| r.engine == "gustav" && r.execute_ms.is_some());
+    let found: BTreeMap<_, _> = ours.filter_map(|r| Some((order(r)?, *r))).collect();
     let formats_alone = found.keys().all(|name| FORMATS.iter().any(|f| f.1 == *name));
     if formats_alone { BTreeMap::new() } else { found }
 }
 
+pub(crate) use break_even::{all as break_even, table as break_even_table};
 pub(crate) use kernel::all as kernel;
 pub(crate) use portfolio::all as portfolio;
 pub(crate) use spread::{all as spread, table};
