@@ -45,7 +45,7 @@ pub use args::{BenchArgs, Forecast, Outcome, Part};
 pub use case::{Case, Filter};
 pub use change::{Change, ChangeArgs, Changes, Verdict, changes};
 pub use counters::{Counters, read as read_counters};
-pub use cuda::Gpu;
+pub use cuda::{Gpu, gather_ms};
 pub use derived::Derived;
 pub use layouts::Layouts;
 pub use machine::{Bandwidth, Machine};

@@ -9,7 +9,7 @@ use gustav_testkit::oracle::Verdict;
 
 use crate::check::{check, rows_to_check};
 use crate::cold::{self, Cold, Copies, Sweep};
-use crate::cuda::{CUBLAS, Operands, Started};
+use crate::cuda::{CUBLAS, Operands, Started, gather_ms};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
@@ -200,8 +200,10 @@ impl<'a, T: Value> Entry<'a, T> {
                 None => Bandwidth::floor_ms,
             };
             record.floor_ms = floor_bytes(task).map(|bytes| limit(setting.bandwidth, bytes));
-            let gathered = (task.a.nnz() * task.columns * size_of::<T>()) as f64;
-            record.gather_ms = setting.gpu.map(|gpu| gathered / gpu.about.l2_bandwidth * 1e3);
+            let row = task.columns * size_of::<T>();
+            let gather = |gpu: &Started| gather_ms(task.a.nnz(), row, gpu.about.l2_bandwidth);
+            // The rows of a sparse B are not alike.
+            record.gather_ms = setting.gpu.filter(|_| task.b.is_none()).map(gather);
         }
         if let Some(engine) = &mut self.engine {
             // Only some algorithms keep symbolic work; the others have no such time.

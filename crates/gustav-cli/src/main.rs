@@ -3,7 +3,7 @@
 mod args;
 mod cuda;
 mod failure;
-mod floor;
+mod limits;
 mod measure;
 mod output;
 mod picture;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::args::{AlgorithmArg, Choice, Telling, Types};
 use crate::cuda;
 use crate::failure::{Failure, Outcome, Result};
-use crate::floor;
+use crate::limits::Limits;
 use crate::measure::Timing;
 use crate::output::{self, Number};
 use crate::source::Source;
@@ -49,19 +49,18 @@ impl Trial {
     }
 }
 
-/// Milliseconds that memory alone takes, where that is told: on GPUs, and for
-/// `--algorithm all`.
+/// The times that memory alone takes, where they are told: on GPUs, and for `--algorithm all`.
 ///
 /// # Errors
 /// When there is no memory to measure with.
-pub fn floor(
+pub fn limits(
     choice: &Choice,
     device: &Device,
     problem: &Problem,
     reads_c: bool,
-) -> Result<Option<f64>> {
+) -> Result<Option<Limits>> {
     if device.is_cuda() || choice.algorithm == AlgorithmArg::All {
-        return Ok(Some(floor::milliseconds(device, problem, reads_c)?));
+        return Ok(Some(Limits::measure(device, problem, reads_c)?));
     }
     Ok(None)
 }
@@ -131,6 +130,7 @@ pub struct Report {
     repeats: usize,
     gflops: Option<Number>,
     floor_ms: Option<Number>,
+    gather_ms: Option<Number>,
     workspace_bytes: usize,
     norm: Number,
     verified: Option<bool>,
@@ -162,6 +162,7 @@ struct Candidate {
     execute_ms: Option<Number>,
     gflops: Option<Number>,
     floor_fraction: Option<Number>,
+    gather_fraction: Option<Number>,
     vendor_ratio: Option<Number>,
     verified: Option<bool>,
     max_error: Option<Number>,
@@ -185,8 +186,8 @@ pub struct Product<'a> {
     pub multiplications: Option<f64>,
     /// More of C when it is sparse.
     pub sparse: Option<Sparse>,
-    /// Milliseconds that moving the operands and the product once takes.
-    pub floor_ms: Option<f64>,
+    /// The times that memory alone takes.
+    pub limits: Option<Limits>,
     /// The product in words, such as `C = A·B`.
     pub formula: String,
     /// A few values of C.
@@ -209,9 +210,14 @@ impl Product<'_> {
         Ok(if wrong { Outcome::Failed } else { Outcome::Done })
     }
 
-    /// Part of the execution that memory alone would take.
+    /// Part of the execution that moving the operands and the product once would take.
     pub fn floor_fraction(&self, trial: &Trial) -> Option<f64> {
-        Some(self.floor_ms? / trial.timing.median_ms.max(1e-6))
+        Some(self.limits?.floor_ms / trial.timing.median_ms.max(1e-6))
+    }
+
+    /// Part of the execution that reading a row of B from L2 for every nonzero would take.
+    pub fn gather_fraction(&self, trial: &Trial) -> Option<f64> {
+        Some(self.limits?.gather_ms? / trial.timing.median_ms.max(1e-6))
     }
 
     /// Time of the vendor's library over that of `trial`, where it ran and was right.
@@ -251,7 +257,8 @@ impl Product<'_> {
             execute_ms: Number(self.best.timing.median_ms),
             repeats: self.best.timing.repeats,
             gflops: self.gflops(self.best).map(Number),
-            floor_ms: self.floor_ms.map(Number),
+            floor_ms: self.limits.map(|l| Number(l.floor_ms)),
+            gather_ms: self.limits.and_then(|l| l.gather_ms).map(Number),
             workspace_bytes: *workspace_bytes,
             norm: Number(self.norm),
             verified: verdict.map(|v| v.ok),
@@ -272,6 +279,7 @@ impl Product<'_> {
             execute_ms: trial.map(|t| Number(t.timing.median_ms)),
             gflops: trial.and_then(|t| self.gflops(t)).map(Number),
             floor_fraction: trial.and_then(|t| self.floor_fraction(t)).map(Number),
+            gather_fraction: trial.and_then(|t| self.gather_fraction(t)).map(Number),
             vendor_ratio: trial.and_then(|t| self.vendor_ratio(t)).map(Number),
             verified: verdict.map(|v| v.ok),
             max_error: verdict.map(|v| Number(v.max_error())),
@@ -320,6 +328,16 @@ impl Product<'_> {
         if let Some(fraction) = self.floor_fraction(self.best) {
             let percent = 100.0 * fraction;
             let _ = writeln!(t, "floor      {percent:.0}% of what copying A, B and C once allows");
+        }
+        if let Some(fraction) = self.gather_fraction(self.best) {
+            let percent = 100.0 * fraction;
+            let what = if problem.operation == Operation::Spmv { "value of x" } else { "row of B" };
+            let nearer = if fraction > 1.0 { ": L1 held some" } else { "" };
+            let _ = writeln!(
+                t,
+                "gather     {percent:.0}% of what reading a {what} from L2 for every nonzero \
+                 allows{nearer}"
+            );
         }
         if let Some(ms) = transfer_ms {
             let _ = writeln!(t, "transfer   {ms:.3} ms, operands to the GPU and C back");

@@ -3,8 +3,8 @@
 use crate::product::{Product, Trial};
 
 // Columns after the algorithm's name; one that nobody fills is left out.
-const HEADS: [&str; 7] =
-    ["plan ms", "execute ms", "GFLOP/s", "of floor", "to vendor", "error", "bound"];
+const HEADS: [&str; 8] =
+    ["plan ms", "execute ms", "GFLOP/s", "of floor", "of gather", "to vendor", "error", "bound"];
 const WIDTH: usize = 11;
 const NAME: usize = 18;
 
@@ -49,6 +49,7 @@ fn cells(product: &Product<'_>, trial: &Trial) -> Cells {
         Some(format!("{:.3}", trial.timing.median_ms)),
         product.gflops(trial).map(rate),
         product.floor_fraction(trial).map(|f| format!("{f:.2}")),
+        product.gather_fraction(trial).map(|f| format!("{f:.2}")),
         product.vendor_ratio(trial).map(|r| format!("{r:.2}")),
         verdict.map(|v| format!("{:.1e}", v.max_error())),
         verdict.map(|v| format!("{:.1e}", v.error_bound())),

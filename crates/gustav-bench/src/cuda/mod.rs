@@ -61,6 +61,13 @@ pub struct Gpu {
     pub l2_bandwidth: f64,
 }
 
+/// Milliseconds that reading a row of B, of `row` bytes, takes for each of `nnz` nonzeros at
+/// `l2_bandwidth` bytes per second: the gather limit, which operands that L1 holds or finds again can
+/// beat.
+pub fn gather_ms(nnz: usize, row: usize, l2_bandwidth: f64) -> f64 {
+    nnz as f64 * row as f64 / l2_bandwidth * 1e3
+}
+
 /// A GPU that was started for a run.
 pub(crate) struct Started {
     pub device: Device,

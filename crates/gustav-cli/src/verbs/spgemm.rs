@@ -213,7 +213,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 products,
                 nnz_c: c.nnz(),
             }),
-            floor_ms: None,
+            limits: None,
             formula: self.formula.clone(),
             sample,
             norm,

@@ -122,7 +122,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             (None, false) => Some(random::dense(m, n, layout, running.seed.wrapping_add(1))?),
         };
         let mut c = Dense::zeros(m, n, layout)?;
-        let floor_ms = product::floor(&args.choice, device, problem, before.is_some())?;
+        let limits = product::limits(&args.choice, device, problem, before.is_some())?;
         let given = before.as_ref().map(Dense::view);
         let mut resident = match device.is_cuda() {
             true => Some(Resident::new(device, problem, a.view(), b.view(), given)?),
@@ -178,7 +178,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             attempts: &attempts,
             multiplications: Some(problem.nnz as f64 * n as f64),
             sparse: None,
-            floor_ms,
+            limits,
             formula: format!("C = {op}·B, {n} columns"),
             sample,
             norm,

@@ -93,7 +93,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
         (None, false) => Some(random::vector::<T>(m, running.seed.wrapping_add(1))?),
     };
     let mut y = Dense::zeros(m, 1, Layout::RowMajor)?;
-    let floor_ms = product::floor(choice, device, &problem, before.is_some())?;
+    let limits = product::limits(choice, device, &problem, before.is_some())?;
     let mut resident = match device.is_cuda() {
         true => {
             let given = before.as_ref().map(|y| DenseView::row_major(m, 1, y)).transpose()?;
@@ -145,7 +145,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
         attempts: &attempts,
         multiplications: Some(problem.nnz as f64),
         sparse: None,
-        floor_ms,
+        limits,
         formula: format!("y = {}·x", if problem.transpose_a { "Aᵀ" } else { "A" }),
         sample,
         norm,

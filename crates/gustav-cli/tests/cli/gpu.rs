@@ -11,13 +11,19 @@ fn products_on_a_gpu_verify_and_say_how() {
             let line = format!("{verb} gen:grid5:90x90 --device cuda:0 {more} --repeat 3 --verify");
             let report = folder.json(&format!("{line} --json"));
             assert_eq!((&report["verified"], &report["device"]), (&true.into(), &"cuda:0".into()));
-            assert!(report["floor_ms"].is_f64() && report["transfer_ms"].is_f64(), "{report}");
+            for key in ["floor_ms", "gather_ms", "transfer_ms"] {
+                assert!(report[key].is_f64(), "{key}: {report}");
+            }
         }
     }
     let run = folder.run("spmm gen:grid5:90x90 --columns 128 --device cuda:0 --verify");
-    for part in ["cuda:0", "algorithm", "why", "GFLOP/s", "of what copying", "verified   right"] {
+    let limits = ["of what copying A", "of what reading a row of B from L2 for every nonzero"];
+    for part in ["cuda:0", "algorithm", "why", "GFLOP/s", "verified   right"].iter().chain(&limits)
+    {
         assert!(run.stdout.contains(part), "{part}: {run:?}");
     }
+    let run = folder.run("spmv gen:grid5:90x90 --device cuda:0");
+    assert!(run.stdout.contains("of what reading a value of x from L2"), "{run:?}");
 }
 
 #[test]
@@ -33,7 +39,8 @@ fn every_algorithm_of_a_gpu_stands_in_one_table() {
         assert!(ran.len() >= 6, "{report}");
         for c in ran {
             assert_eq!(c["verified"], true, "{c}");
-            for key in ["execute_ms", "gflops", "floor_fraction", "vendor_ratio", "max_error"] {
+            let fractions = ["floor_fraction", "gather_fraction", "vendor_ratio"];
+            for key in ["execute_ms", "gflops", "max_error"].iter().chain(&fractions) {
                 assert!(c[key].is_f64(), "{key}: {c}");
             }
         }
@@ -42,7 +49,8 @@ fn every_algorithm_of_a_gpu_stands_in_one_table() {
             assert!(words.contains("nearest that works"), "{words}");
         }
         let table = folder.run(&format!("{line} --repeat 3")).stdout;
-        for head in ["execute ms", "GFLOP/s", "of floor", "to vendor", "error", "vendor"] {
+        let fractions = ["of floor", "of gather", "to vendor"];
+        for head in ["execute ms", "GFLOP/s", "error", "vendor"].iter().chain(&fractions) {
             assert!(table.contains(head), "{head}: {table}");
         }
     }

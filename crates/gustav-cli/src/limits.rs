@@ -1,0 +1,59 @@
+//! The times that memory alone takes.
+
+use gustav::cuda::Probe;
+use gustav::{Device, Problem};
+use gustav_bench::{Bandwidth, gather_ms};
+
+use crate::failure::Result;
+
+/// What memory allows, as milliseconds of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Moving A, B and C once, at the copy bandwidth measured on the device.
+    pub floor_ms: f64,
+    /// On a GPU, reading a row of B for every nonzero, at the bandwidth measured of its L2.
+    pub gather_ms: Option<f64>,
+}
+
+impl Limits {
+    /// Those of `problem` on `device`; `reads_c` when C is read as well as written.
+    ///
+    /// # Errors
+    /// When there is no memory to measure with.
+    pub fn measure(device: &Device, problem: &Problem, reads_c: bool) -> Result<Self> {
+        let bytes = bytes(problem, reads_c);
+        if !device.is_cuda() {
+            let floor_ms = Bandwidth::measure(device.threads())?.floor_ms(bytes);
+            return Ok(Limits { floor_ms, gather_ms: None });
+        }
+        let probe = Probe::new(device.cuda_device()?)?;
+        let row = problem.columns * problem.dtype.bytes();
+        Ok(Limits {
+            floor_ms: bytes / probe.copy_bandwidth()? * 1e3,
+            gather_ms: Some(gather_ms(problem.nnz, row, probe.l2_bandwidth()?)),
+        })
+    }
+}
+
+fn bytes(p: &Problem, reads_c: bool) -> f64 {
+    let value = p.dtype.bytes();
+    let a = p.nnz * (value + p.index_type.bytes()) + (p.rows + 1) * p.offset_type.bytes();
+    let lines = p.inner() + p.output_rows() * if reads_c { 2 } else { 1 };
+    a as f64 + lines as f64 * p.columns as f64 * value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav::Csr;
+
+    use super::*;
+
+    #[test]
+    fn every_array_counts_once_and_c_twice_when_read() {
+        let a = Csr::<f64>::new(2, 3, vec![0u32, 1, 2], vec![0u32, 2], vec![1.0, 2.0]);
+        let problem = Problem::spmm(&a.expect("a matrix").view()).columns(10);
+        let (stored, b, c) = (2 * 12 + 3 * 4, 3 * 10 * 8, 2 * 10 * 8);
+        assert_eq!(bytes(&problem, false), f64::from(stored + b + c));
+        assert_eq!(bytes(&problem, true), f64::from(stored + b + 2 * c));
+    }
+}
