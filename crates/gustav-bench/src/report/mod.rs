@@ -6,6 +6,7 @@ mod figure;
 mod figures;
 mod image;
 mod page;
+mod plans;
 mod plot;
 mod site;
 mod table;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figures;
 use super::site::{CHOOSERS, Product, Site};
 use super::table::Table;
+use super::{figures, plans};
 use crate::programs::share;
 use crate::{Case, Comparison, Ratios, Record, Status, caches};
 
@@ -16,6 +16,7 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Table> {
         peers(sites),
         algorithms(sites),
         figures::limits(sites),
+        plans::table(sites),
         programs(sites),
         losses(sites),
         figures::orders(sites),
