@@ -22,8 +22,8 @@ pub trait Compiler: Send + Sync {
     fn version(&self) -> Result<String>;
 
     /// The cubin of `request` for `target` (for example `sm_90`); for a virtual target (`compute_75`),
-    /// and where the compiler is older than the target, PTX that ends in a zero, which drivers of
-    /// newer devices compile further.
+    /// and for a target that the compiler does not know, PTX that ends in a zero, which drivers compile
+    /// further.
     ///
     /// # Errors
     /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing,
