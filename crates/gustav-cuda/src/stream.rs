@@ -116,9 +116,14 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Executions that follow the work queued on `stream`.
-    pub(crate) fn after(stream: &Stream) -> Self {
-        Turns { last: Some(stream.clone()) }
+    /// Of a plan for so many calls, whose work is queued on the device's stream: a single one waits for
+    /// nothing on the host; more of them may be captured.
+    pub(crate) fn of(device: &Device, calls: u64) -> Result<Self> {
+        if calls <= 1 {
+            return Ok(Turns { last: Some(device.stream().clone()) });
+        }
+        device.stream().synchronize()?;
+        Ok(Turns::default())
     }
 
     /// Lets `stream` wait for the execution before.

@@ -7,7 +7,7 @@ use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 use super::catalog::{self, Config, Method};
 use super::operands::Operands;
 use super::pattern::Pattern;
-use super::{auto, bits, checks, ordered, unsupported};
+use super::{auto, bits, checks, ordered};
 use crate::dense::{Move, Transpose};
 use crate::stream::{Stream, Turns};
 use crate::transposed::Transposed;
@@ -34,6 +34,8 @@ pub struct SpmmPlan<T: Scalar, I: Index, O: Index> {
     transposed: Option<Transposed<T, I, O>>,
     layouts: Layouts<T>,
     turns: Turns,
+    /// Whether the values of some A are in the order of the method.
+    converted: bool,
 }
 
 /// Row-major workspaces of column-major operands.
@@ -72,17 +74,20 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         let algorithm = config.algorithm();
         let method = config.prepare(&pattern, problem)?;
         drop(pattern);
-        // A single call waits for nothing on the host; more of them may be captured.
-        let turns = if problem.calls > 1 {
-            device.stream().synchronize()?;
-            Turns::default()
-        } else {
-            Turns::after(device.stream())
-        };
+        let turns = Turns::of(&device, problem.calls)?;
         let layouts = Layouts::new(&device, problem, !config.any_layout())?;
         let choice = Choice { algorithm, config, reason };
         let problem = problem.clone();
-        let mut plan = SpmmPlan { device, problem, choice, method, transposed, layouts, turns };
+        let mut plan = SpmmPlan {
+            device,
+            problem,
+            choice,
+            method,
+            transposed,
+            layouts,
+            turns,
+            converted: false,
+        };
         plan.compile(a)?;
         Ok(plan)
     }
@@ -146,7 +151,8 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
 
     /// [`SpmmPlan::execute`] with the values of A that the last execution, or
     /// [`SpmmPlan::convert`], brought into the algorithm's own order: those of `a` are read only by
-    /// algorithms that have no such order. Of `dense` this is cuBLAS's product alone.
+    /// algorithms that have no such order, and by a plan that nothing was converted for yet. Of `dense`
+    /// this is cuBLAS's product alone.
     ///
     /// # Errors
     /// As there.
@@ -215,8 +221,9 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                 // The workspace takes bare sums: one and zero of the semiring.
                 (operands.alpha, operands.beta) = neutral::<T::Accum>(&self.problem);
             }
-            if convert {
+            if convert || !self.converted {
                 self.method.convert(stream, &operands)?;
+                self.converted = true;
             }
             self.method.launch(&self.device, stream, &operands)?;
             if let Some((workspace, transpose)) = &self.layouts.c {
@@ -251,8 +258,13 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         a.indices().used_on(stream);
         a.values().used_on(stream);
         let operands = self.operands(a);
+        if let Some(transposed) = self.transposed.as_ref().filter(|_| self.converts()) {
+            transposed.refresh(stream, a)?;
+        }
         // SAFETY: the pattern is the plan's by the caller's word; A waits for the stream when freed.
-        unsafe { self.method.convert(stream, &operands) }
+        unsafe { self.method.convert(stream, &operands)? };
+        self.converted = true;
+        Ok(())
     }
 
     /// Compiles the kernels that packed operands need.
@@ -339,34 +351,23 @@ impl<T: Scalar> Layouts<T> {
 
 /// The algorithm that the caller names, checked against the problem; none when the rules choose.
 fn named(problem: &Problem, options: &Options<'_>) -> Result<Option<Algorithm>> {
-    let algorithm = match (options.config, options.chooser) {
-        (Some(config), Chooser::Auto) => config.algorithm(),
-        (Some(config), Chooser::Named(a)) if a != config.algorithm() => {
-            return Err(Error::Argument {
-                name: "config",
-                found: format!("one of {}", config.algorithm()),
-                expected: format!("one of {a}"),
-            });
+    let configured = options.config.map(|c| c.algorithm());
+    let chooser = match options.chooser {
+        Chooser::MeanRowLength => {
+            let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
+            Chooser::Named(mean_row_length::of_mean(mean).0)
         }
-        (_, Chooser::Named(algorithm)) => algorithm,
-        (_, Chooser::MeanRowLength) => {
-            mean_row_length::of_mean(problem.nnz as f64 / problem.output_rows().max(1) as f64).0
+        Chooser::Auto if options.order.is_some() && configured.is_none() => {
+            Chooser::Named(Algorithm::Segmented)
         }
-        (_, Chooser::Auto) if options.order.is_some() => Algorithm::Segmented,
-        (_, Chooser::Auto) => {
-            catalog::check(problem, Algorithm::Segmented)?;
-            return Ok(None);
-        }
-        (_, chooser) => {
-            let reason = format!("the chooser {chooser} does not choose among its algorithms");
-            return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));
-        }
+        chooser => chooser,
     };
-    catalog::check(problem, algorithm)?;
-    if let Some(order) = options.order {
+    let named = crate::catalog::named(problem, chooser, configured)?;
+    catalog::check(problem, named.unwrap_or(Algorithm::Segmented))?;
+    if let (Some(algorithm), Some(order)) = (named, options.order) {
         ordered::check(problem, algorithm, order)?;
     }
-    Ok(Some(algorithm))
+    Ok(named)
 }
 
 /// Steps of the epilogue that kernels take, and those left for the way from a workspace to C.

@@ -7,9 +7,9 @@ use super::auto;
 use super::catalog::{self, Config};
 use crate::spmm::bits;
 use crate::spmm::catalog::Method;
+use crate::spmm::checks;
 use crate::spmm::operands::Operands;
 use crate::spmm::pattern::Pattern;
-use crate::spmm::{checks, unsupported};
 use crate::stream::{Stream, Turns};
 use crate::transposed::Transposed;
 use crate::{Device, DeviceBuffer, DeviceCsr};
@@ -57,13 +57,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         let algorithm = config.algorithm();
         let method = config.prepare(&pattern, problem)?;
         drop(pattern);
-        // A single call waits for nothing on the host; more of them may be captured.
-        let turns = if problem.calls > 1 {
-            device.stream().synchronize()?;
-            Turns::default()
-        } else {
-            Turns::after(device.stream())
-        };
+        let turns = Turns::of(&device, problem.calls)?;
         let choice = Choice { algorithm, config, reason };
         let problem = problem.clone();
         Ok(SpmvPlan { device, problem, choice, method, transposed, turns })
@@ -160,25 +154,8 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
 
 /// The algorithm that the caller names, checked against the problem; none when the rules choose.
 fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
-    let algorithm = match (options.config, options.chooser) {
-        (Some(config), Chooser::Auto) => config.algorithm(),
-        (Some(config), Chooser::Named(a)) if a != config.algorithm() => {
-            return Err(Error::Argument {
-                name: "config",
-                found: format!("one of {}", config.algorithm()),
-                expected: format!("one of {a}"),
-            });
-        }
-        (_, Chooser::Named(algorithm)) => algorithm,
-        (_, Chooser::Auto) => {
-            catalog::check(problem, Algorithm::Segmented)?;
-            return Ok(None);
-        }
-        (_, chooser) => {
-            let reason = format!("the chooser {chooser} does not choose among its algorithms");
-            return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));
-        }
-    };
-    catalog::check(problem, algorithm)?;
-    Ok(Some(algorithm))
+    let configured = options.config.map(|c| c.algorithm());
+    let named = crate::catalog::named(problem, options.chooser, configured)?;
+    catalog::check(problem, named.unwrap_or(Algorithm::Segmented))?;
+    Ok(named)
 }

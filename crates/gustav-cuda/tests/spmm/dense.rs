@@ -42,6 +42,7 @@ fn the_battery_in_16_bits() {
 #[ignore = "needs a CUDA device"]
 fn values_may_change_under_a_plan() {
     check_values(Algorithm::Dense, |problem| problem.finite(true));
+    check_values(Algorithm::Dense, |problem| problem.finite(true).transpose_a(true));
 }
 
 #[test]

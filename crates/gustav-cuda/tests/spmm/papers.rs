@@ -83,7 +83,7 @@ pub fn product(a: &Csr<f32>, b: &Dense<f32>) -> Vec<f32> {
     c
 }
 
-/// One plan multiplies by whatever values its pattern holds, and converting alone changes nothing.
+/// One plan multiplies by whatever values its pattern holds, and by those that it converted.
 pub fn check_values(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) {
     let device = device();
     let (rows, columns) = (90, 5);
@@ -99,14 +99,24 @@ pub fn check_values(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) {
     let b_on = DeviceDense::upload(&device, &b.view()).expect("B");
     let mut c = DeviceDense::uninit(&device, rows, columns, Layout::RowMajor).expect("C");
     let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
-    let mut plan = SpmmPlan::new(&a, &refine(a.spmm().columns(columns)), &options).expect("a plan");
+    let problem = refine(a.spmm().columns(columns));
+    let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
     for round in 1..4 {
         let values: Vec<f32> = (0..nnz).map(|k| (k * round % 16) as f32).collect();
         a.values_mut().write(&values).expect("values");
-        plan.convert(&a, device.stream()).expect("converted");
-        plan.execute(&a, 2.0, &b_on, 0.0, &mut c, device.stream()).expect("C");
         host.values_mut().copy_from_slice(&values);
-        let expected: Vec<f32> = product(&host, &b).iter().map(|sum| 2.0 * sum).collect();
+        let transposed = problem.transpose_a.then(|| host.view().transpose().expect("Aᵀ"));
+        let host = transposed.as_ref().unwrap_or(&host);
+        let expected: Vec<f32> = product(host, &b).iter().map(|sum| 2.0 * sum).collect();
+        for convert in [round > 1, true] {
+            c.data_mut().fill(0xff, device.stream()).expect("NaN");
+            if convert {
+                plan.convert(&a, device.stream()).expect("converted");
+            }
+            plan.execute_converted(&a, 2.0, &b_on, 0.0, &mut c, device.stream()).expect("C");
+            assert_eq!(c.data().to_host().expect("C")[..], expected, "round {round}, converted");
+        }
+        plan.execute(&a, 2.0, &b_on, 0.0, &mut c, device.stream()).expect("C");
         assert_eq!(c.data().to_host().expect("C")[..], expected, "round {round}");
     }
 }
