@@ -42,15 +42,24 @@ fn shifted<T: Default + Pod>(
 
 /// One product with every array `shift` values past an aligned address and odd leading dimensions.
 fn check<T: Scalar>(device: &Device, algorithm: Algorithm, shift: usize, columns: usize) {
-    let (rows, inner, ld) = (77, 60, columns + shift);
+    let layout = match algorithm {
+        Algorithm::OutputStationary | Algorithm::Dcsr => Layout::ColumnMajor,
+        _ => Layout::RowMajor,
+    };
+    let (rows, inner) = (77, 60);
+    // What a row is in one layout, a column is in the other.
+    let length = |rows: usize| if layout == Layout::RowMajor { columns } else { rows };
+    let (ld_b, ld_c) = (length(inner) + shift, length(rows) + shift);
     let host = whole(rows, inner);
     let b = Dense::from_fn(inner, columns, Layout::RowMajor, |i, j| ((i + 3 * j) % 5) as f32 - 2.0)
         .expect("B");
     let expected = product(&host, &b);
     let narrow = |v: &[f32]| -> Vec<T> { v.iter().map(|v| T::from_f64(f64::from(*v))).collect() };
-    let mut strided = vec![T::zero(); inner * ld];
-    for (i, row) in strided.chunks_exact_mut(ld).enumerate() {
-        row[..columns].copy_from_slice(&narrow(&b.data()[i * columns..][..columns]));
+    let b = b.to_layout(layout).expect("B");
+    let mut strided = Vec::new();
+    for line in b.data().chunks_exact(length(inner)) {
+        strided.extend(narrow(line));
+        strided.resize(strided.len() + shift, T::zero());
     }
     let (_offsets, offsets) = shifted(device, host.offsets(), 1);
     let (_indices, indices) = shifted(device, host.indices(), shift);
@@ -58,23 +67,24 @@ fn check<T: Scalar>(device: &Device, algorithm: Algorithm, shift: usize, columns
     // SAFETY: the arrays are those of a matrix.
     let a = unsafe { DeviceCsr::from_parts(rows, inner, offsets, indices, values) }.expect("A");
     let (_b, b) = shifted(device, &strided, shift);
-    let b = DeviceDense::new(inner, columns, Layout::RowMajor, ld, b).expect("B");
-    let poison = vec![T::from_f64(f64::NAN); rows * ld];
+    let b = DeviceDense::new(inner, columns, layout, ld_b, b).expect("B");
+    let poison = vec![T::from_f64(f64::NAN); rows * columns / length(rows) * ld_c];
     let (_c, c) = shifted(device, &poison, shift);
-    let mut c = DeviceDense::new(rows, columns, Layout::RowMajor, ld, c).expect("C");
+    let mut c = DeviceDense::new(rows, columns, layout, ld_c, c).expect("C");
     let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
-    let problem = a.spmm().columns(columns).finite(true);
+    let problem = a.spmm().columns(columns).layouts(layout, layout).finite(true);
     let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
     plan.execute(&a, one, &b, zero, &mut c, device.stream()).expect("C");
     let found = c.data().to_host().expect("C");
-    for (r, row) in found.chunks_exact(ld).enumerate() {
-        for (j, value) in row.iter().enumerate() {
-            if j < columns {
+    for (i, line) in found.chunks_exact(ld_c).enumerate() {
+        for (k, value) in line.iter().enumerate() {
+            if k < length(rows) {
+                let (r, j) = if layout == Layout::RowMajor { (i, k) } else { (k, i) };
                 let wanted = f64::from(expected[r * columns + j]);
                 assert_eq!(value.to_f64(), wanted, "{algorithm} shift {shift} ({r}, {j})");
             } else {
-                assert!(value.to_f64().is_nan(), "{algorithm} wrote beyond row {r}");
+                assert!(value.to_f64().is_nan(), "{algorithm} wrote beyond line {i}");
             }
         }
     }
@@ -96,7 +106,10 @@ fn addresses_and_leading_dimensions_need_no_alignment() {
         Algorithm::SellP,
         Algorithm::EllR,
         Algorithm::HeavyLight,
+        Algorithm::OutputStationary,
+        Algorithm::Dcsr,
         Algorithm::Dense,
+        Algorithm::Vendor,
     ];
     for algorithm in all {
         for (shift, columns) in [(1, 32), (2, 64), (3, 33), (1, 1)] {

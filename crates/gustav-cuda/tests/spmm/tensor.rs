@@ -136,6 +136,53 @@ fn tf32_is_exact_where_factors_fit() {
     }
 }
 
+/// Whole numbers that every type holds, in every kind of kernel: few enough products for
+/// compute-sanitizer.
+fn small_products<T: Scalar>(options: &[Options<'_>]) {
+    let device = device();
+    let (rows, inner) = (45, 60);
+    let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+    for r in 0..rows {
+        for k in 0..r * 7 % 40 {
+            indices.push(((r * 13 + k * 3) % inner) as u32);
+            values.push(((r + 3 * k) % 8) as f32 - 4.0);
+        }
+        offsets.push(indices.len() as u32);
+    }
+    let host = Csr::new(rows, inner, offsets, indices, values).expect("a matrix");
+    let narrow = |v: &[f32]| -> Vec<T> { v.iter().map(|v| T::from_f64(f64::from(*v))).collect() };
+    let (offsets, indices) = (host.offsets().to_vec(), host.indices().to_vec());
+    let a = Csr::<T>::new(rows, inner, offsets, indices, narrow(host.values())).expect("A");
+    let a = DeviceCsr::upload(&device, &a.view()).expect("A");
+    for columns in [1, 33, 72, 130] {
+        let b = Dense::from_fn(inner, columns, Default::default(), |i, j| {
+            ((i * 5 + j * 11) % 8) as f32 - 3.0
+        })
+        .expect("B");
+        let expected = narrow(&product(&host, &b));
+        let b = Dense::from_row_major(inner, columns, narrow(b.data())).expect("B");
+        let b = DeviceDense::upload(&device, &b.view()).expect("B");
+        for options in options {
+            let problem = a.spmm().columns(columns).tf32(true);
+            let mut c = DeviceDense::uninit(&device, rows, columns, Default::default()).expect("C");
+            c.data_mut().fill(0xff, device.stream()).expect("NaN");
+            let mut plan = SpmmPlan::new(&a, &problem, options).expect("a plan");
+            let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+            plan.execute(&a, one, &b, zero, &mut c, device.stream()).expect("C");
+            assert!(c.data().to_host().expect("C")[..] == expected, "{columns} columns");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn small_products_in_every_type() {
+    small_products::<f16>(&[TENSOR, configured(16, 4, 4)]);
+    small_products::<bf16>(&[TENSOR, configured(32, 2, 2)]);
+    small_products::<f32>(&[TENSOR, configured(64, 4, 1)]);
+    small_products::<f64>(&[TENSOR, configured(32, 8, 8)]);
+}
+
 #[test]
 #[ignore = "needs a CUDA device"]
 fn values_may_change_under_a_plan() {
