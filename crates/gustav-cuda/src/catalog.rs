@@ -13,8 +13,7 @@ pub struct Entry {
     /// Whether it can compute a product.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) with the reason and the nearest
-    /// thing that works.
+    /// [`Error::Unsupported`] with the reason and the nearest thing that works.
     pub supports: fn(&Problem) -> Result<()>,
 }
 
