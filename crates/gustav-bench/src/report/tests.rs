@@ -151,7 +151,7 @@ fn records_that_hold_everything_leave_no_figure_out() {
     }
     let timelines: Vec<_> = ids.iter().filter(|id| id.starts_with("timeline")).collect();
     assert!(timelines.len() == 1 && timelines[0].contains("8-threads"), "{timelines:?}");
-    assert_eq!(report.tables.len(), 11);
+    assert_eq!(report.tables.len(), 12);
     let limits = report.tables.iter().find(|t| t.id == "limits").unwrap();
     let gpu = limits.rows.iter().find(|r| r[0].contains("GPU") && r[1] == "SpMM").unwrap();
     // Floors of 0.5 ms beside times of 1, 2 and 3 ms, above gather limits of 0.2 ms.
