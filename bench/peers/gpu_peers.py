@@ -111,7 +111,7 @@ class TorchCuda:
 
     def prepare(self, operation, a, b, pool, columns, order):
         if operation == "spgemm":
-            raise RuntimeError("not measured: the result's order is the library's own affair")
+            raise NotImplementedError("the order of its rows is not promised")
         there = lambda x: self.torch.from_numpy(np.ascontiguousarray(x)).cuda()
         parts = [there(x) for x in (a.offsets, a.indices, a.values)]
         left = self.torch.sparse_csr_tensor(*parts, size=(a.rows, a.cols))

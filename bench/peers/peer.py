@@ -491,7 +491,7 @@ class Torch:
 
     def prepare(self, operation, a, b, pool, columns, order):
         if operation == "spgemm":
-            raise RuntimeError("not measured: the result's order is the library's own affair")
+            raise NotImplementedError("the order of its rows is not promised")
         wrap = self.torch.from_numpy
         parts = [wrap(x) for x in (a.offsets, a.indices, a.values)]
         csr = self.torch.sparse_csr_tensor(*parts, size=(a.rows, a.cols))
@@ -589,7 +589,7 @@ class Session:
         columns, order = message.get("columns", 1), message.get("sorted", False)
         semiring = message.get("semiring", "plus-times")
         if semiring not in getattr(self.peer, "semirings", ("plus-times",)):
-            raise RuntimeError(f"it has no products over {semiring}")
+            raise NotImplementedError(f"it has no products over {semiring}")
 
         def ready(a, b, pool):
             if semiring == "min-plus":
@@ -699,6 +699,8 @@ def main():
             return
         try:
             answer(getattr(session, message["do"])(message))
+        except NotImplementedError as error:
+            answer({"error": str(error), "unsupported": True})
         except Exception as error:
             answer({"error": f"{type(error).__name__}: {error}"})
 

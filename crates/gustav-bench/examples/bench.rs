@@ -3,10 +3,11 @@
 
 use std::process::ExitCode;
 
-use gustav_bench::{BenchArgs, read_records, run, summary};
+use gustav_bench::{BenchArgs, read_records, run, summary, with_huge_pages};
 use gustav_core::Result;
 
 fn main() -> ExitCode {
+    with_huge_pages();
     match bench(&std::env::args().skip(1).collect::<Vec<_>>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -41,6 +41,7 @@ mod tune;
 mod value;
 mod workload;
 
+pub use allocator::with_huge_pages;
 pub use args::{BenchArgs, Forecast, Outcome, Part};
 pub use case::{Case, Filter};
 pub use change::{Change, ChangeArgs, Changes, Verdict, changes};

@@ -144,8 +144,12 @@ impl<'a, T: Value> Entry<'a, T> {
                 record.features_ms = features_ms;
                 Some(engine)
             }
-            // A dense A that does not fit is no fault of cuBLAS's.
-            Err(e @ Error::OutOfMemory { .. }) if name == CUBLAS => {
+            // What is not offered has not failed, and a dense A that does not fit is no fault of
+            // cuBLAS's.
+            Err(e)
+                if matches!(e, Error::Unsupported { .. })
+                    || name == CUBLAS && matches!(e, Error::OutOfMemory { .. }) =>
+            {
                 record.status = Status::Skipped;
                 record.message = Some(e.to_string());
                 None

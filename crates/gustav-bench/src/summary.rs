@@ -230,7 +230,9 @@ fn tables(out: &mut String, comparisons: &[Comparison<'_>]) {
         };
         line(out, &format!("{operation} {dtype}{detail}"), &ratios, failed, &note);
     }
-    for (name, _) in CRATE_BARS.iter().chain(&[("nalgebra-sparse", 0.0), ("scipy", 0.0)]) {
+    for (name, _) in
+        CRATE_BARS.iter().chain(&[("nalgebra-sparse", 0.0), ("scipy", 0.0), ("torch", 0.0)])
+    {
         let mut by_operation = BTreeMap::<_, Vec<f64>>::new();
         for c in comparisons {
             by_operation.entry(&c.ours.case.operation).or_default().extend(c.against(&[name]));

@@ -22,6 +22,7 @@ for line in sys.stdin:
     elif do == "matrix": a = floats(m["values"]); say()
     elif do == "dense": b = floats(m["values"]); say()
     elif do == "prepare" and name == "scipy": sys.exit("fell over")
+    elif do == "prepare" and name == "young": say(error="not yet", unsupported=True)
     elif do == "prepare" and name == "mkl": n = m["columns"]; say(prepare_ms=2.0, copy=m["copy"])
     elif do == "prepare": n = m["columns"]; say(prepare_ms=2.0)
     elif do == "run": say(ms=[9.0 if m.get("copy") else 4.0] * m["repeats"])
@@ -65,7 +66,7 @@ fn right_wrong_failing_and_missing_peers_are_told_apart() {
     }
     let folder = tempfile::tempdir().unwrap();
     let python = interpreter(folder.path());
-    let args = args(folder.path(), python, &["mkl", "graphblas", "scipy", "torch"]);
+    let args = args(folder.path(), python, &["mkl", "graphblas", "scipy", "torch", "young"]);
     let outcome = run(&args).unwrap();
     assert_eq!((outcome.measured, outcome.wrong, outcome.failed), (1, 1, 1));
     assert_eq!(outcome.notes.len(), 1);
@@ -88,6 +89,9 @@ fn right_wrong_failing_and_missing_peers_are_told_apart() {
     let failed = of("scipy");
     assert_eq!(failed.status, Status::Failed);
     assert!(failed.message.as_ref().unwrap().contains("fell over"), "{failed:?}");
+    let skipped = of("young");
+    assert_eq!(skipped.status, Status::Skipped);
+    assert!(skipped.message.as_ref().unwrap().contains("not yet"), "{skipped:?}");
 
     let again = run(&args).unwrap();
     assert_eq!((again.measured, again.resumed), (0, 1));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::PEERS;
+use super::{PEERS, PROCESSES};
 use crate::summary::{Ratios, compare};
 use crate::threshold::thresholds;
 use crate::{Comparison, Record};
@@ -38,6 +38,7 @@ pub(crate) fn summary(records: &[Record]) -> String {
         );
     }
     against_vendor(&mut out, &auto);
+    against_processes(&mut out, &auto);
     algorithms(&mut out, records);
     super::orders::orders(&mut out, records);
     limits(&mut out, &auto);
@@ -87,6 +88,20 @@ fn against_vendor(out: &mut String, auto: &[Comparison<'_>]) {
         let worst = if found.worst < never_below { "NOT MET" } else { "met" };
         let note = format!("  at least {at_least}: {word}; worst {never_below}: {worst}");
         line(out, &title, &ratios, &note);
+    }
+}
+
+/// Beside libraries that are called from Python.
+fn against_processes(out: &mut String, auto: &[Comparison<'_>]) {
+    if !auto.iter().any(|c| c.against(&PROCESSES).is_some()) {
+        return;
+    }
+    header(out, "Time of libraries called from Python over auto, cold caches");
+    for ((operation, dtype, n), own) in groups(auto) {
+        for name in PROCESSES {
+            let ratios: Vec<_> = own.iter().filter_map(|c| c.against(&[name])).collect();
+            line(out, &format!("{operation} {dtype} n={n} {name}"), &ratios, "");
+        }
     }
 }
 
@@ -228,6 +243,7 @@ mod tests {
             on_gpu("gustav", "row-split", 4.0),
             on_gpu("cusparse-default", "default", 3.0),
             on_gpu("cusparse-alg3", "default", 2.0),
+            on_gpu("cupy", "default", 5.0),
         ];
         let text = summary(&records);
         assert!(text.contains("a GPU") && text.contains("2.00 TB/s"), "{text}");
@@ -236,6 +252,7 @@ mod tests {
             line[title.len()..].split_whitespace().nth(1).map(str::to_owned).expect("a geomean")
         };
         assert_eq!(of("spmm f32 n=8  "), "2.00");
+        assert_eq!(of("spmm f32 n=8 cupy"), "5.00");
         assert_eq!(of("row-split"), "0.50");
         assert_eq!(of("spmm f32 n=8 floor  "), "0.25");
         assert_eq!(of("spmm f32 n=8 floor, hot"), "0.50");

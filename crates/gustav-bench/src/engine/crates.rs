@@ -15,7 +15,7 @@ use sprs::CsMatViewI;
 use sprs::prod::{csr_mulacc_dense_rowmaj, mul_acc_mat_vec_csr};
 use sprs::smmp::mul_csr_csr;
 
-use super::absent;
+use super::failed;
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
 use crate::allocator::give_back_freed_memory;
 use crate::peers::CRATE_NAMES;
@@ -148,7 +148,7 @@ impl<T: Scalar> Kept<T> {
 }
 
 fn refuse(name: &str, why: impl std::fmt::Display) -> Error {
-    absent(name, why.to_string())
+    failed(name, why)
 }
 
 fn no_product(name: &str) -> Error {

@@ -6,8 +6,8 @@ use std::path::Path;
 use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
 use serde_json::{Value, json};
 
-use super::absent;
 use super::{Engine, Outcome, PeerProcess, Prepared, Task};
+use super::{failed, lacks};
 use crate::Layouts;
 use crate::timing::Runner;
 
@@ -32,7 +32,7 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         b_is_a: bool,
     ) -> Result<Self> {
         if task.layouts != Layouts::RowMajor {
-            return Err(absent(process.name(), "it is asked for row-major products only".into()));
+            return Err(lacks(process.name(), "it is asked for row-major products only".into()));
         }
         let b = match (task.operation, b_is_a) {
             (Operation::Spgemm, true) => json!("a"),
@@ -57,7 +57,7 @@ impl<T: Scalar> PeerEngine<'_, T> {
         let answer = self.process.ask(request)?;
         let times = answer.get("ms").cloned().unwrap_or_default();
         serde_json::from_value(times)
-            .map_err(|e| absent(self.process.name(), format!("no times in {answer}: {e}")))
+            .map_err(|e| failed(self.process.name(), format!("no times in {answer}: {e}")))
     }
 }
 

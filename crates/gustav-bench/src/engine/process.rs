@@ -60,14 +60,25 @@ pub(crate) struct PeerProcess {
     versions: BTreeMap<String, String>,
 }
 
-/// A peer that cannot take part.
+/// A peer that is not there.
 pub(crate) fn absent(name: &str, reason: String) -> Error {
-    Error::Unsupported {
-        problem: "this run".into(),
-        backend: format!("peer {name}"),
-        reason,
-        nearest: "a Python that has it (--python, GUSTAV_PYTHON), or the other peers".into(),
-    }
+    let nearest = "a Python that has it (--python, GUSTAV_PYTHON), or the other peers";
+    unsupported(name, "this run", reason, nearest)
+}
+
+/// A product that a peer does not have.
+pub(crate) fn lacks(name: &str, reason: String) -> Error {
+    unsupported(name, "this product", reason, "the other peers")
+}
+
+fn unsupported(name: &str, problem: &str, reason: String, nearest: &str) -> Error {
+    let (problem, backend) = (problem.into(), format!("peer {name}"));
+    Error::Unsupported { problem, backend, reason, nearest: nearest.into() }
+}
+
+/// A peer that is there and fails.
+pub(crate) fn failed(name: &str, reason: impl std::fmt::Display) -> Error {
+    Error::Device { action: "multiplying with a peer", reason: format!("{name}: {reason}") }
 }
 
 impl PeerProcess {
@@ -132,7 +143,10 @@ impl PeerProcess {
         let name = name.to_owned();
         let mut peer =
             PeerProcess { name, child, input, answers, folder, errors, versions: BTreeMap::new() };
-        peer.receive()?;
+        peer.receive().map_err(|e| match e {
+            Error::Device { reason, .. } => absent(&peer.name, reason),
+            e => e,
+        })?;
         let hello = peer.ask(&json!({ "do": "hello" }))?;
         let versions = hello.get("versions").cloned().unwrap_or_default();
         peer.versions = serde_json::from_value(versions).unwrap_or_default();
@@ -179,14 +193,16 @@ impl PeerProcess {
         };
         let value: Value = serde_json::from_str(&line)
             .map_err(|e| self.failure(format!("an answer that is not JSON: {line:?} ({e})")))?;
+        let lacking = value.get("unsupported").and_then(Value::as_bool).unwrap_or(false);
         match value.get("error").and_then(Value::as_str) {
+            Some(words) if lacking => Err(lacks(&self.name, words.to_owned())),
             Some(words) => Err(self.failure(words.to_owned())),
             None => Ok(value),
         }
     }
 
     fn failure(&self, reason: String) -> Error {
-        absent(&self.name, reason)
+        failed(&self.name, reason)
     }
 
     /// The last words of a peer that is gone.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::engine::Engine;
 use super::program::Program;
-use crate::engine::{Matrix, PeerProcess, absent};
+use crate::engine::{Matrix, PeerProcess, failed};
 
 /// A peer that was given A. B and C pass through files, which is no part of the program: a product
 /// takes what the peer says that it took.
@@ -49,7 +49,7 @@ impl Engine for Child<'_> {
         std::fs::write(&from, bytemuck::cast_slice(b.data())).map_err(io(&from, "write"))?;
         let answer = self.process.ask(&json!({ "do": "multiply", "b": from, "c": to }))?;
         let bytes = std::fs::read(&to).map_err(io(&to, "read"))?;
-        let words = |what: String| absent(self.process.name(), what);
+        let words = |what: String| failed(self.process.name(), what);
         let ms = answer.get("ms").and_then(Value::as_f64).filter(|ms| *ms >= 0.0);
         let ms = ms.ok_or_else(|| words(format!("no time in {answer}")))?;
         let out: &mut [u8] = bytemuck::cast_slice_mut(c.data_mut());

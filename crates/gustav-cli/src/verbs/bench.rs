@@ -80,6 +80,7 @@ struct Told {
 
 /// Measures, records and sums up; or says what it would do.
 pub fn run(args: &Args) -> Result {
+    gustav_bench::with_huge_pages();
     let described = |t: &String| t.strip_prefix("gen:").unwrap_or(t).to_string();
     // `--peers=` means none.
     let names = |list: &Vec<String>| list.iter().filter(|n| !n.is_empty()).cloned().collect();

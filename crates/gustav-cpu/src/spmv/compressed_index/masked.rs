@@ -193,6 +193,10 @@ unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, c
         let mut sums = [V::zero(); R];
         let mut k = 0;
         while k + V::N <= len {
+            columns.fetch::<V>(start + k);
+            for r in 0..R {
+                V::fetch(values.wrapping_add(k * R + r * V::N).wrapping_byte_add(AHEAD));
+            }
             let x = columns.gather::<V>(start + k);
             for (r, sum) in sums.iter_mut().enumerate() {
                 *sum = V::load(values.add(r * len + k)).mul_add(x, *sum);
@@ -200,6 +204,10 @@ unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, c
             k += V::N;
         }
         if k < len {
+            columns.fetch::<V>(start + k);
+            for r in 0..R {
+                V::fetch(values.wrapping_add(k * R + r * (len - k)).wrapping_byte_add(AHEAD));
+            }
             let x = columns.gather_first::<V>(start + k, len - k);
             for (r, sum) in sums.iter_mut().enumerate() {
                 *sum = V::load_first(values.add(r * len + k), len - k).mul_add(x, *sum);
