@@ -112,7 +112,7 @@ impl Kernels {
     }
 
     /// Calls `launch` with every bin, the largest rows first, and a stream for it; `main` waits for
-    /// all of them.
+    /// all of them, after an error too, since it frees what they use.
     pub(super) fn on_streams(
         &self,
         main: &Stream,
@@ -125,18 +125,19 @@ impl Kernels {
         if !side.is_empty() {
             main.mark(&self.begun)?;
         }
-        for (turn, bin) in filled.into_iter().enumerate() {
+        let launched = filled.into_iter().enumerate().try_for_each(|(turn, bin)| {
             // The first bin waits for nothing.
             let on = (turn % (side.len() + 1)).checked_sub(1).map_or(main, |place| &side[place]);
             if (1..=side.len()).contains(&turn) {
                 on.wait(&self.begun)?;
             }
-            launch(bin, on)?;
-        }
-        side.iter().zip(&self.ended).try_for_each(|(stream, ended)| {
+            launch(bin, on)
+        });
+        let joined = side.iter().zip(&self.ended).try_for_each(|(stream, ended)| {
             stream.mark(ended)?;
             main.wait(ended)
-        })
+        });
+        launched.and(joined)
     }
 
     /// Analyses A's rows, and B's order where rows of B are taken for ordered, and queues listing A's

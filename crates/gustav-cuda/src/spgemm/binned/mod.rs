@@ -40,13 +40,33 @@ pub struct Config {
     /// For those with a sum for every column.
     pub dense: u32,
     /// Most bytes of workspace. Rows for which it does not suffice are taken part by part, and every
-    /// execution then counts them anew.
+    /// execution then counts them anew. A promised order of summation takes 16 bytes a row beside it.
     pub workspace: Option<usize>,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Config { wide: 256, huge: 512, dense: 256, workspace: None }
+    }
+}
+
+impl Config {
+    /// # Errors
+    /// [`Error::Argument`] for CTAs that the kernels are not made for.
+    fn check(&self) -> Result<()> {
+        let power = |threads: u32| threads.is_power_of_two() && (128..=1024).contains(&threads);
+        let warps = self.dense.is_multiple_of(32) && (32..=1024).contains(&self.dense);
+        if power(self.wide) && power(self.huge) && warps {
+            return Ok(());
+        }
+        let Config { wide, huge, dense, .. } = self;
+        let expected =
+            "wide and huge a power of two from 128 to 1024, dense whole warps up to 1024";
+        Err(Error::Argument {
+            name: "config",
+            found: format!("wide {wide}, huge {huge}, dense {dense}"),
+            expected: expected.into(),
+        })
     }
 }
 
@@ -58,6 +78,9 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
     }
     if problem.output_rows().max(problem.columns) >= u32::MAX as usize {
         return refuse("it counts rows and columns in 32 bits", "gustavson on the device cpu");
+    }
+    if problem.deterministic && problem.inner() >= u32::MAX as usize {
+        return refuse("it keeps the order of rows of B in 32 bits", "gustavson on the device cpu");
     }
     Ok(())
 }
@@ -109,6 +132,7 @@ impl Prepared {
         config: Config,
         full: Option<FullRows>,
     ) -> Result<Self> {
+        config.check()?;
         let Problem { dtype, output, index_type, offset_type, semiring, .. } = problem;
         let types = (dtype, output, index_type, offset_type, semiring);
         let workspace = config.workspace;
@@ -131,9 +155,32 @@ impl Prepared {
         loop {
             match prepared.count(device, o, step) {
                 Err(Error::OutOfMemory { .. }) if step > 1 => step = step.div_ceil(2),
-                done => return done.map(|()| prepared),
+                done => break done?,
             }
         }
+        if prepared.in_order.is_some() {
+            prepared.order(device, o)?;
+        }
+        Ok(prepared)
+    }
+
+    /// Takes room for the order of summation, whatever the parts; without it, beside parts of half
+    /// the rows in place of all.
+    fn order(&mut self, device: &Device, o: &Operands) -> Result<()> {
+        let (rows, whole) = (o.a.rows, matches!(self.rows, Rows::Whole(_)));
+        match self.take_order(device, rows) {
+            Err(Error::OutOfMemory { .. }) if whole && rows > 1 => {
+                self.count(device, o, rows.div_ceil(2))?;
+                self.take_order(device, rows)
+            }
+            done => done,
+        }
+    }
+
+    fn take_order(&mut self, device: &Device, rows: usize) -> Result<()> {
+        let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
+        let Some(in_order) = &mut self.in_order else { return Ok(()) };
+        in_order.prepare(device, rows, nnz)
     }
 
     /// Counts C's entries, `step` rows at a time.
@@ -173,10 +220,6 @@ impl Prepared {
                 need: u128::from(self.nnz),
                 index_type: o.offset_type,
             });
-        }
-        if let Some(in_order) = &mut self.in_order {
-            let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
-            in_order.prepare(device, o.a.rows, nnz)?;
         }
         Ok(())
     }
@@ -358,6 +401,27 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
             Some(in_order) => unsafe { in_order.fill(device.stream(), o, c, true) },
             // SAFETY: the caller's promise.
             None => unsafe { self.fill(device, o, c, None) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctas_that_the_kernels_are_not_made_for_are_refused() {
+        let own = Config::default();
+        assert!(own.check().is_ok());
+        for config in [
+            Config { wide: 64, ..own },
+            Config { wide: 384, ..own },
+            Config { huge: 2048, ..own },
+            Config { dense: 48, ..own },
+            Config { dense: 0, ..own },
+        ] {
+            let words = config.check().unwrap_err().to_string();
+            assert!(words.contains("power of two"), "{words}");
         }
     }
 }

@@ -5,6 +5,7 @@ use gustav_core::Result;
 use super::arguments::Arguments;
 use super::bins::Counters;
 use super::request::Limits;
+use crate::kernel::GRID_Y;
 use crate::{Device, DeviceBuffer};
 
 // CTAs for every multiprocessor.
@@ -30,7 +31,8 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// For the rows of bin `bin`, CTAs of `threads` and a C of so many columns; none where that takes
-    /// more than `most` bytes. What is found is not cleared.
+    /// more than `most` bytes, a CTA's sums more than its shared memory, or a grid has not as many
+    /// rows. What is found is not cleared.
     pub(super) fn new(
         device: &Device,
         symbolic: &Counters,
@@ -50,7 +52,8 @@ impl Pieces {
         let found = DeviceBuffer::queued(device, 0, "")?;
         let mut pieces = Pieces { of_a_row, words, columns, copies, sum, rows, found };
         let words = pieces.sums_at() + (rows * columns * sum).div_ceil(8);
-        if most.is_some_and(|most| 8 * words > most) {
+        let fits = most.is_none_or(|most| 8 * words <= most);
+        if !fits || pieces.bytes_of_sums() > limits.shared || rows as u64 > GRID_Y {
             return Ok(None);
         }
         pieces.found = DeviceBuffer::queued(device, words, "sums of rows in pieces")?;
