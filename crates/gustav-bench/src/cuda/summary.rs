@@ -44,6 +44,7 @@ pub(crate) fn summary(records: &[Record]) -> String {
     limits(&mut out, &auto);
     memory(&mut out, records, &auto);
     plans(&mut out, records, &auto);
+    reuse(&mut out, &auto);
     chosen(&mut out, records, &auto);
     threshold(&mut out, records);
     losses(&mut out, &auto);
@@ -179,6 +180,19 @@ fn plans(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
     }
 }
 
+/// What keeping the symbolic work of an SpGEMM saves.
+fn reuse(out: &mut String, auto: &[Comparison<'_>]) {
+    let saved = |c: &&Comparison<'_>| Some(c.ours.execute_ms? / c.ours.reuse_ms?);
+    if auto.iter().all(|c| saved(&c).is_none()) {
+        return;
+    }
+    header(out, "Time of one call over that of new values under its pattern, auto");
+    for ((operation, dtype, n), own) in groups(auto) {
+        let ratios: Vec<_> = own.iter().filter_map(|c| saved(c)).collect();
+        line(out, &format!("{operation} {dtype} n={n}"), &ratios, "");
+    }
+}
+
 /// What the choice of auto costs against the best of our algorithms that were measured beside it.
 fn chosen(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
     header(out, "Time of our best algorithm over auto");
@@ -258,6 +272,15 @@ mod tests {
         assert_eq!(of("spmm f32 n=8 floor, hot"), "0.50");
         assert!(text.contains("at least 1.6: met; worst 0.95: met"), "{text}");
         assert!(text.contains("Losses of auto: 0 of 1"), "{text}");
+    }
+
+    #[test]
+    fn what_reuse_saves_is_told_where_it_was_measured() {
+        let once = on_gpu("gustav", "auto", 3.0);
+        assert!(!summary(std::slice::from_ref(&once)).contains("new values"));
+        let text = summary(&[Record { reuse_ms: Some(2.0), ..once }]);
+        let rest = text.split("new values under its pattern").nth(1).expect("a table");
+        assert_eq!(rest.split_whitespace().find(|word| *word == "1.50"), Some("1.50"), "{text}");
     }
 
     #[test]
