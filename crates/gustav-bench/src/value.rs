@@ -111,5 +111,5 @@ fn compiled_in<'a, T: Scalar>(
     _copy: Option<Task<'a, T>>,
     _threads: usize,
 ) -> Result<Box<dyn Engine<T> + 'a>> {
-    Err(crate::engine::absent(name, "built without `peers`".into()))
+    Err(crate::engine::lacks(name, "built without `peers`".into()))
 }

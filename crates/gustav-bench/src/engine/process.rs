@@ -61,7 +61,7 @@ pub(crate) struct PeerProcess {
 }
 
 /// A peer that is not there.
-pub(crate) fn absent(name: &str, reason: String) -> Error {
+fn absent(name: &str, reason: String) -> Error {
     let nearest = "a Python that has it (--python, GUSTAV_PYTHON), or the other peers";
     unsupported(name, "this run", reason, nearest)
 }
