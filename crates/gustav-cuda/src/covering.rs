@@ -138,8 +138,10 @@ fn binned(file: Source, dtype: DType, semiring: SemiringKind, turn: usize) -> Re
     ][turn / 2 % 2];
     let limits = Limits { shared: [47 << 10, 226 << 10][turn % 2], sum: dtype.bytes().max(4) };
     let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
-    let values = (dtype, [dtype, sums][turn % 2]);
-    spgemm::binned::request(file, values, (index(0), index(1)), semiring, config, limits)
+    let out = [dtype, sums][turn % 2];
+    let (index, offset) = (index(0), index(1));
+    let types = spgemm::types::Types { dtype, out, index, offset, semiring };
+    spgemm::binned::request(file, types, config, limits)
 }
 
 /// Kernels of formats with padding, each with its turn.
@@ -297,8 +299,9 @@ fn requests() -> Vec<(usize, Request)> {
                 let config = spgemm::dense_output::Config::default();
                 let wide = [IndexType::U32, IndexType::U64];
                 let types = (wide[i % 2], wide[j % 2]);
-                let request = spgemm::dense_output::request(dtype, types, semiring, config);
-                requests.push((i + j + 1, request));
+                let (index, offset) = types;
+                let same = spgemm::types::Types { dtype, out: dtype, index, offset, semiring };
+                requests.push((i + j + 1, spgemm::dense_output::request(same, config)));
                 requests.push((i + j + 2, spgemm::add::request(dtype, types, semiring)));
                 let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
                 let places = spgemm::masked::Types {

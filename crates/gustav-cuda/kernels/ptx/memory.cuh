@@ -111,25 +111,6 @@ __device__ __forceinline__ unsigned arrive(unsigned *counter, unsigned last) {
     return before;
 }
 
-// A word of shared memory by which a thread lets others of its CTA know: what it did to memory before
-// `tell`, and was told of by a barrier, is done for those who then see the word with `hear`.
-__device__ __forceinline__ void tell(unsigned *word, unsigned value) {
-    const unsigned shared = (unsigned)__cvta_generic_to_shared(word);
-    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared), "r"(value) : "memory");
-}
-// As `tell`, but of reads alone whose values have been used, here and by lanes that this one has met
-// since: they are done, and a fence, which waits for all that is under way, is not needed.
-__device__ __forceinline__ void tell_of_reads(unsigned *word, unsigned value) {
-    const unsigned shared = (unsigned)__cvta_generic_to_shared(word);
-    asm volatile("st.relaxed.cta.shared.u32 [%0], %1;" ::"r"(shared), "r"(value) : "memory");
-}
-__device__ __forceinline__ unsigned hear(const unsigned *word) {
-    const unsigned shared = (unsigned)__cvta_generic_to_shared(word);
-    unsigned value;
-    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared) : "memory");
-    return value;
-}
-
 // Adds neighbours to memory, one by one but where the chip has wider reductions.
 template <class T, int N>
 __device__ __forceinline__ void reduce_add(T *to, const T (&from)[N]) {

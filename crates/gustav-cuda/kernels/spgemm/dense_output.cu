@@ -7,18 +7,17 @@
 //
 //   CTA -> a tile of columns of as many rows of C as it has warps, then the next; CTAs have the same
 //          tile at a time
-//   ring   chunks of packed B: two more warps fill it and tell how far it is filled; a warp that is
-//          ahead waits until it is, one that is behind keeps what it still needs from being
-//          overwritten
+//   ring   chunks of packed B: one more warp fills it; a warp that is ahead waits for the next chunk,
+//          one that is behind keeps what it still needs from being overwritten
 //
 // Where there is no copy engine, and for nonzeros of A that are not in order, warps read packed B
 // from memory.
 //
 // Each sum of a column is added in the order of A's nonzeros: they are the same in every run.
 //
-// Full rows are known to be, or they are taken for full and found out: `full` has a list of rows;
-// `all` computes all rows and their offsets, and marks sums that nothing was added to
-// (common/absent.cuh).
+// Rows are known to be full, or they are taken for full and found out: their offsets are then written
+// as well, and sums that nothing was added to are marked (common/absent.cuh). Where there is no list,
+// all rows are full. Columns of C are written unless they are there already.
 //
 // GUSTAV_SEMIRING   the two operations
 // GUSTAV_MARKS      whether sums have such a mark, that is, are floating-point sums of products
@@ -26,6 +25,7 @@
 // GUSTAV_WARPS      warps of a CTA that have a row
 // GUSTAV_DOUBLED    lines of 32 columns that have two sums each
 // GUSTAV_AHEAD      pairs of groups that are read at once
+// GUSTAV_CHUNK      pairs of a chunk
 // GUSTAV_CHUNKS     chunks of the ring
 // GUSTAV_ROUNDS     rounds of balancing banks when B is packed
 // GUSTAV_SHARED, GUSTAV_SHARED_WITHOUT_RING   bytes of shared memory
@@ -39,7 +39,7 @@ constexpr u32 CHUNKS = ptx::HAS_BULK_COPY ? GUSTAV_CHUNKS : 0;
 // Pairs of the ring. Those that a warp may read past its end are there once more.
 constexpr u32 RING = CHUNKS * CHUNK, MORE = CHUNKS > 0 ? AHEAD - 1 : 0;
 constexpr u32 ROUND = CHUNKS > 0 ? CHUNKS : 1;
-static_assert(CHUNKS <= 32 && MORE <= CHUNK, "a lane has a chunk, and the first is whole");
+static_assert(MORE <= CHUNK, "the first chunk has them");
 static_assert(CHUNKS == 0 || CHUNKS > 1 + ((LINES + 1) / 2 + CHUNK - 2) / CHUNK,
               "a segment fits in the ring");
 
@@ -61,10 +61,8 @@ struct Shared {
     Pair ring[RING + MORE + AHEAD];
     Sum sums[WARPS][SUMS];
     Nonzero nonzeros[WARPS][32];
-    u64 full[CHUNKS + 1];
-    // Of every warp the first chunk that it needs, and chunks that have come: read by `ptx::hear`,
-    // written by one thread after its warp has met.
-    u32 needed[32], come;
+    // Barriers of chunks: whether one has come, and whether all warps are done with it.
+    u64 full[CHUNKS + 1], empty[CHUNKS + 1];
 };
 constexpr u32 EMPTY = RING + MORE;
 static_assert(sizeof(Shared) == (CHUNKS > 0 ? GUSTAV_SHARED : GUSTAV_SHARED_WITHOUT_RING),
@@ -88,65 +86,21 @@ __device__ __forceinline__ u32 chunks_of(const Packed &p, u64 tile) {
     return p.chunks[tile + 1] - p.chunks[tile];
 }
 
-// Lets others have shared memory for a while.
-__device__ __forceinline__ void rest(u32 nanoseconds) {
-    __nanosleep(nanoseconds);
-    __syncwarp();
-}
-
-#if __CUDA_ARCH__ >= 900
-// Fills the ring, a lane a chunk, as far as warps let it.
-__device__ __forceinline__ void fill(const Packed &p, Shared &s, u32 lane) {
-    u32 asked = 0, begin = 0;
+// Fills the ring, chunk after chunk as all warps are done with what was there, by one thread.
+__device__ __forceinline__ void fill(const Packed &p, Shared &s) {
+    u32 chunk = 0;
     each_item(p, [&](Item item) {
-        const u32 end = begin + chunks_of(p, item.tile);
-        const Pair *pairs = p.pairs + (u64)p.chunks[item.tile] * CHUNK;
-        while (asked < end) {
-            // Chunks that nobody needs any more may still be on their way.
-            const u32 known = min(ptx::hear(s.needed + lane), ptx::hear(&s.come));
-            const u32 free = __reduce_min_sync(0xffffffffu, known);
-            // What one lane was told is told to all.
-            __syncwarp();
-            const u32 until = min(free + CHUNKS, end), chunk = asked + lane;
-            if (chunk < until) {
-                const u32 place = chunk % CHUNKS, again = place == 0 ? MORE : 0;
-                const Pair *const from = pairs + (u64)(chunk - begin) * CHUNK;
-                u64 *const full = s.full + place;
-                ptx::expect_copies(full, (CHUNK + again) * sizeof(Pair));
-                ptx::copy_bulk(s.ring + place * CHUNK, from, CHUNK * sizeof(Pair), full);
-                if (again > 0) ptx::copy_bulk(s.ring + RING, from, again * sizeof(Pair), full);
-            }
-            __syncwarp();
-            if (until == asked) rest(60);
-            asked = until;
+        const Pair *from = p.pairs + (u64)p.chunks[item.tile] * CHUNK;
+        for (u32 n = chunks_of(p, item.tile); n > 0; --n, ++chunk, from += CHUNK) {
+            const u32 place = chunk % ROUND, again = place == 0 ? MORE : 0;
+            if (chunk >= ROUND) ptx::wait(s.empty + place, chunk / ROUND - 1);
+            u64 *const full = s.full + place;
+            ptx::expect_copies(full, (CHUNK + again) * sizeof(Pair));
+            ptx::copy_bulk(s.ring + place * CHUNK, from, CHUNK * sizeof(Pair), full);
+            if (again > 0) ptx::copy_bulk(s.ring + RING, from, again * sizeof(Pair), full);
         }
-        begin = end;
     });
 }
-
-// Tells how far the ring is filled, a lane a chunk.
-__device__ __forceinline__ void tell(const Packed &p, Shared &s, u32 lane) {
-    u32 all = 0, come = 0;
-    each_item(p, [&](Item item) { all += chunks_of(p, item.tile); });
-    while (come < all) {
-        const u32 chunk = come + lane;
-        const bool here = lane < CHUNKS && chunk < all &&
-                          ptx::have_come(s.full + chunk % CHUNKS, chunk / CHUNKS);
-        const u32 missing = ~__ballot_sync(0xffffffffu, here);
-        const u32 more = missing == 0 ? 32 : __ffs(missing) - 1;
-        come += more;
-        __syncwarp();
-        if (more == 0)
-            rest(60);
-        else if (lane == 0)
-            ptx::tell(&s.come, come);
-    }
-}
-#endif
-
-struct alignas(2 * sizeof(Sum)) Two {
-    Sum first, second;
-};
 
 // A lane's entries of some pairs, and the factor they are multiplied by.
 template <u32 PAIRS>
@@ -253,46 +207,47 @@ struct Walk {
     Shared &s;
     Sum *sums;
     Nonzero *nonzeros;
-    u32 warp, lane;
-    // Chunks before those of the item, those that have come, and the first that is kept.
-    u32 begin, come, kept;
+    u32 lane;
+    // Chunks before those of the item, those that were waited for, those that were left, and the first
+    // that is kept.
+    u32 begin, come, left, kept;
 
-    // What lanes read of chunks before `first` has been used, and they have met since.
-    __device__ __forceinline__ void keep(u32 first) {
-        if (lane == 0) ptx::tell_of_reads(s.needed + warp, first);
+    // Leaves the chunks before `first`, and waits for those before `until`: for one after the other, as
+    // only what has come can be left.
+    __device__ __forceinline__ void go(u32 first, u32 until) {
+        __syncwarp();
+        for (; left < min(first, come); ++left) leave(left);
+        for (; come < until; ++come) {
+            ptx::wait(s.full + come % ROUND, come / ROUND);
+            __syncwarp();
+            if (left < first) leave(left++);
+        }
     }
+    // By every lane, for what it has read.
+    __device__ __forceinline__ void leave(u32 chunk) { ptx::arrive(s.empty + chunk % ROUND); }
 
     // Adds the products of `now`, while what `later` gets is on its way.
     __device__ __forceinline__ void visit(const Batch<AHEAD> &now, Batch<AHEAD> &later, Nonzero &a,
                                           const Own &own, u32 n) {
         const Nonzero next = a;
-        if (next.until > come) {
+        const bool goes = next.until > come;
+        if (goes && next.until & LONG) {
             add(sums, now);
-            keep(next.first);
-            const u32 until = next.until & ~LONG;
-            while (come < until) {
-                // The same in all lanes; what the first was told is told to all.
-                come = __shfl_sync(0xffffffffu, ptx::hear(&s.come), 0);
-                if (come < until) rest(20);
-            }
-            __syncwarp();
-            if (next.until & LONG) {
-                const u32 rest = __shfl_sync(0xffffffffu, own.segment, n) % 64 - AHEAD;
-                const u32 first = next.pair + AHEAD;
-                add_pairs(sums, s.ring, first, rest, RING, lane, next.factor);
-            }
+            go(next.first, next.until & ~LONG);
+            const u32 rest = __shfl_sync(0xffffffffu, own.segment, n) % 64 - AHEAD;
+            add_pairs(sums, s.ring, next.pair + AHEAD, rest, RING, lane, next.factor);
             read(later, s.ring + next.pair, lane, next.factor);
             a = nonzeros[(n + 1) % 32];
             __syncwarp();
-        } else {
-            Sum sum[2 * AHEAD];
-            read_sums(sums, now, sum);
-            read(later, s.ring + next.pair, lane, next.factor);
-            a = nonzeros[(n + 1) % 32];
-            write_sums(sums, now, sum);
-            __syncwarp();
-            keep(next.first);
+            return;
         }
+        Sum sum[2 * AHEAD];
+        read_sums(sums, now, sum);
+        if (goes) go(next.first, next.until);
+        read(later, s.ring + next.pair, lane, next.factor);
+        a = nonzeros[(n + 1) % 32];
+        write_sums(sums, now, sum);
+        __syncwarp();
     }
 
     // A row of C in a tile of so many chunks, packed from `pairs` on.
@@ -333,35 +288,55 @@ struct Walk {
     }
 };
 
-// Before anything is added, and whether that is still so.
-template <bool ALL>
-__device__ __forceinline__ Sum nothing() {
-    if constexpr (ALL)
-        return absent<Sum>();
-    else
-        return S::zero();
+// A sum before anything is added, which tells so in rows that are taken for full.
+template <class T>
+__device__ __forceinline__ T nothing(bool taken) {
+    if constexpr (GUSTAV_MARKS)
+        if (taken) return absent<T>();
+    return S::zero();
 }
-template <bool ALL, class T>
+template <class T>
 __device__ __forceinline__ bool is_nothing(T sum) {
-    if constexpr (ALL)
+    if constexpr (GUSTAV_MARKS)
         return is_absent(sum);
     else
         return false;
 }
 
-// The rows of a warp: of the list, or all of them.
-template <bool ALL>
-__device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u32 lane) {
+// Writes a row's finished sums of a tile, and whether there is none among them.
+__device__ __forceinline__ bool write(const Packed &p, const Sum *sums, u64 tile, u64 row, u32 lane) {
     const Arguments &g = p.g;
     const Sum alpha = from_bits<Sum>(g.alpha);
+    const bool all = g.list == nullptr;
+    const u64 first = tile * COLUMNS;
+    const u64 to = first + (all ? g.first + row * g.columns : (u64)g.c_offsets[row]);
+    const u32 width = (u32)min(g.columns - first, (u64)COLUMNS);
+    if (p.wrong != nullptr && first == 0 && lane < 2)
+        g.c_offsets[row + lane] = (Offset)((row + lane) * g.columns);
+    bool hole = false;
+    for (u32 n = lane; n < width; n += 32) {
+        const bool doubled = n < 32 * DOUBLED;
+        const Sum sum = doubled ? S::add(sums[n], sums[second_place(n)]) : sums[n];
+        if (g.c_indices != nullptr) g.c_indices[to + n] = (Index)(first + n);
+        g.c_values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
+        hole |= is_nothing(sum);
+    }
+    return hole;
+}
+
+// The rows of a warp.
+__device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u32 lane) {
+    const Arguments &g = p.g;
     Sum *const sums = s.sums[warp];
-    Walk walk = {s, sums, s.nonzeros[warp], warp, lane, 0, 0, 0};
+    Walk walk = {s, sums, s.nonzeros[warp], lane, 0, 0, 0, 0};
+    bool hole = false;
     each_item(p, [&](Item item) {
         const u64 i = item.panel * WARPS + warp;
         const u32 chunks = chunks_of(p, item.tile);
-        const u32 row = i >= g.count ? 0 : ALL ? (u32)i : row_of(g, i);
+        const u32 row = i >= g.count ? 0 : g.list == nullptr ? (u32)i : row_of(g, i);
         if (i < g.count) {
-            for (u32 n = lane; n < SUMS; n += 32) sums[n] = nothing<ALL>();
+            const Sum begin = nothing<Sum>(p.wrong != nullptr);
+            for (u32 n = lane; n < SUMS; n += 32) sums[n] = begin;
             __syncwarp();
             if constexpr (RING > 0)
                 walk.row(p, item.tile, chunks, row);
@@ -373,57 +348,35 @@ __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u
         }
         walk.begin += chunks;
         walk.kept = walk.begin;
-        walk.keep(walk.begin);
+        if constexpr (RING > 0) walk.go(walk.begin, walk.begin);
         if (i >= g.count) return;
-        const u64 first = item.tile * COLUMNS;
-        const u64 to = first + (ALL ? row * g.columns : (u64)g.c_offsets[row]);
-        const u32 width = (u32)min(g.columns - first, (u64)COLUMNS);
-        if (ALL && first == 0 && lane < 2) g.c_offsets[row + lane] = (Offset)((row + lane) * g.columns);
-        bool hole = false;
-        for (u32 n = lane; n < width; n += 32) {
-            const bool doubled = n < 32 * DOUBLED;
-            const Sum sum = doubled ? S::add(sums[n], sums[second_place(n)]) : sums[n];
-            g.c_indices[to + n] = (Index)(first + n);
-            g.c_values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
-            hole |= is_nothing<ALL>(sum);
-        }
-        if (hole) *p.wrong = 1;
+        hole |= write(p, sums, item.tile, row, lane);
         __syncwarp();
     });
-}
-
-template <bool ALL>
-__device__ __forceinline__ void compute(const Packed &p) {
-    extern __shared__ __align__(128) unsigned char shared_memory[];
-    Shared &s = *(Shared *)shared_memory;
-    // The same in all lanes, and known to be.
-    const u32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    for (u32 n = threadIdx.x; n < 64 * AHEAD; n += blockDim.x) {
-        s.ring[EMPTY + n / 64].values[n % 64] = Sum();
-        s.ring[EMPTY + n / 64].places[n % 64] = (u16)((PLACES + n / 2 % 32) * sizeof(Sum));
-    }
-    if (threadIdx.x < 32) {
-        s.needed[lane] = lane < WARPS ? 0 : NONE;
-#if __CUDA_ARCH__ >= 900
-        if (lane < CHUNKS) ptx::begin_copies(s.full + lane);
-#endif
-        if (lane == 0) s.come = 0;
-    }
-    __syncthreads();
-    if (warp < WARPS) sum_rows<ALL>(p, s, warp, lane);
-#if __CUDA_ARCH__ >= 900
-    if (warp == WARPS) fill(p, s, lane);
-    if (warp == WARPS + 1) tell(p, s, lane);
-#endif
+    if (p.wrong != nullptr && hole) *p.wrong = 1;
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2)) full(const Packed p) {
-    compute<false>(p);
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + 1)) full(const Packed p) {
+    extern __shared__ __align__(128) unsigned char shared_memory[];
+    Shared &s = *(Shared *)shared_memory;
+    // The same in all lanes, and known to be.
+    const u32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+    if (is_empty(p)) {
+        if (p.wrong != nullptr) *p.wrong = 1;
+        return;
+    }
+    for (u32 n = threadIdx.x; n < 64 * AHEAD; n += blockDim.x) {
+        s.ring[EMPTY + n / 64].values[n % 64] = Sum();
+        s.ring[EMPTY + n / 64].places[n % 64] = (u16)((PLACES + n / 2 % 32) * sizeof(Sum));
+    }
+    if (threadIdx.x < CHUNKS) {
+        ptx::begin_phases(s.full + threadIdx.x, 1);
+        ptx::begin_phases(s.empty + threadIdx.x, 32 * WARPS);
+    }
+    __syncthreads();
+    if (warp < WARPS) sum_rows(p, s, warp, lane);
+    if constexpr (RING > 0)
+        if (warp == WARPS && lane == 0) fill(p, s);
 }
-#if GUSTAV_MARKS
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2)) all(const Packed p) {
-    compute<true>(p);
-}
-#endif

@@ -21,7 +21,7 @@ constexpr u32 DOUBLED = GUSTAV_DOUBLED;
 // Lanes without an entry add to places behind those of the tile.
 constexpr u32 PLACES = COLUMNS + 32 * DOUBLED, SUMS = PLACES + 32;
 static_assert(DOUBLED <= LINES, "columns that there are");
-constexpr u32 CHUNK = 16;
+constexpr u32 CHUNK = GUSTAV_CHUNK;
 // Pairs that a warp reads at once.
 constexpr u32 AHEAD = GUSTAV_AHEAD;
 static_assert((LINES + 1) / 2 <= 63 && AHEAD <= 63, "pairs of a segment have 6 bits");
@@ -32,21 +32,35 @@ struct Pair {
     u16 places[64];
 };
 
+struct alignas(2 * sizeof(Sum)) Two {
+    Sum first, second;
+};
+
 struct Packed {
     Arguments g;
+    Pair *pairs;
+    // Of every value of a pair the entry of B, counted from where its row enters the tile, or
+    // NO_SOURCE: where B is packed for values to come.
+    u16 *sources;
     // Row k of B in tile t begins at bounds[t * rows_b + k], of `tiles` + 1 tiles, and is the pairs
     // from segments[t * rows_b + k] >> 6 of the tile on, as many as the low bits say.
     u32 *bounds;
     u32 *segments;
     // Of tile t: the first of its chunks, of all those there are.
     u32 *chunks;
-    Pair *pairs;
-    // Set where rows are not what they were taken for.
+    // Memory of the host, set where rows are not full that are taken for it; null where they are
+    // known to be.
     u32 *wrong;
     u64 tiles;
     // CTAs of the kernel that sums.
     u32 ctas;
 };
+
+constexpr u32 NO_SOURCE = 0xffff;
+static_assert(COLUMNS < NO_SOURCE, "entries of a row in a tile");
+
+// Whether nothing is packed: B has no entries, or columns of a row do not increase.
+__device__ __forceinline__ bool is_empty(const Packed &p) { return p.chunks[p.tiles] == 0; }
 
 // By how much the second places of a line are turned.
 __device__ __forceinline__ u32 turn_of(u32 line) { return 1 + line * 7 % 31; }

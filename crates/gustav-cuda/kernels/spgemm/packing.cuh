@@ -5,13 +5,16 @@
 // a bank gives one entry at most and is given one. Which entry goes where depends on the pattern
 // alone.
 #pragma once
-#include "common/search.cuh"
 #include "schedule/look_back.cuh"
 #include "spgemm/packed.cuh"
 
 namespace packing {
 
 constexpr u32 WARPS = 4;
+// Columns that a lane reads at once, and rows of a thread that counts pairs.
+constexpr u32 BATCH = 4, ROWS = 8;
+// Chunks of a tile that cannot be packed.
+constexpr u32 NONE = 0xffffffffu;
 // Rounds over those lines, after which banks stay as they are.
 constexpr u32 ROUNDS = GUSTAV_ROUNDS;
 // Lines between looks at whether there is anything left to do.
@@ -67,54 +70,89 @@ __device__ __forceinline__ void balance(Bank &bank, u32 most) {
     }
 }
 
+// The value of an entry of a row in a tile, or of none.
+__device__ __forceinline__ Sum value_of(const Value *row, u32 source) {
+    return source == NO_SOURCE ? Sum() : widen(row[source]);
+}
+
 }  // namespace packing
 
-// Whether columns of B's rows increase, a warp a row.
-extern "C" __global__ void __launch_bounds__(128) rises(const Packed p) {
+// Where rows of B enter tiles, a warp a row. Rows whose columns do not increase get bounds that do not
+// either.
+extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) bounds(const Packed p) {
     const Arguments &g = p.g;
-    const u64 row = (u64)blockIdx.x * 4 + threadIdx.x / 32;
-    if (row >= g.rows_b) return;
-    const u64 end = g.b_offsets[row + 1];
+    const u64 k = (u64)blockIdx.x * packing::WARPS + threadIdx.x / 32;
+    if (k >= g.rows_b) return;
+    const u32 lane = threadIdx.x % 32;
+    const u64 begin = g.b_offsets[k], end = g.b_offsets[k + 1];
     bool falls = false;
-#pragma unroll 4
-    for (u64 at = g.b_offsets[row] + threadIdx.x % 32; at + 1 < end; at += 32)
-        falls |= g.b_indices[at] >= g.b_indices[at + 1];
-    if (falls) *p.wrong = 1;
+    for (u64 first = begin; first <= end; first += 32 * packing::BATCH) {
+        u64 before[packing::BATCH], here[packing::BATCH];
+#pragma unroll
+        for (u32 n = 0; n < packing::BATCH; ++n) {
+            const u64 at = first + n * 32 + lane;
+            before[n] = at > begin && at <= end ? (u64)__ldg(g.b_indices + at - 1) : 0;
+            here[n] = at < end ? (u64)__ldg(g.b_indices + at) : p.tiles * COLUMNS;
+        }
+#pragma unroll
+        for (u32 n = 0; n < packing::BATCH; ++n) {
+            const u64 at = first + n * 32 + lane;
+            if (at > end) break;
+            falls |= at > begin && before[n] >= here[n];
+            // The tiles that begin behind the entry before and not behind this one.
+            const u32 next = at > begin ? (u32)before[n] / COLUMNS + 1 : 0;
+            for (u32 tile = next; tile <= (u32)(here[n] / COLUMNS); ++tile)
+                p.bounds[tile * g.rows_b + k] = (u32)at;
+        }
+    }
+    if (!__any_sync(0xffffffffu, falls)) return;
+    __syncwarp();
+    for (u64 tile = lane; tile <= p.tiles; tile += 32) p.bounds[tile * g.rows_b + k] = tile == 0;
 }
 
-// Where rows of B enter a tile, a thread each.
-extern "C" __global__ void __launch_bounds__(128) bounds(const Packed p) {
-    const Arguments &g = p.g;
-    const u64 i = (u64)blockIdx.x * 128 + threadIdx.x;
-    if (i >= g.rows_b * (p.tiles + 1)) return;
-    const u64 k = i % g.rows_b, column = i / g.rows_b * COLUMNS;
-    p.bounds[i] = (u32)lower_bound(g.b_indices, g.b_offsets[k], g.b_offsets[k + 1], column);
-}
-
-// Where rows of B are among the pairs of a tile, by a CTA, and how many chunks the tile has.
+// Where rows of B are among the pairs of a tile, by a CTA, and how many chunks the tile has: NONE where
+// the columns of a row do not increase.
 extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
     const u64 rows = p.g.rows_b;
     for (u64 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+        const u32 *const from = p.bounds + tile * rows, *const to = from + rows;
         u32 before = 0;
-        for (u64 first = 0; first < rows; first += 1024) {
-            const u64 k = first + threadIdx.x, at = tile * rows + k;
-            const u32 entries = k < rows ? p.bounds[at + rows] - p.bounds[at] : 0;
-            const u32 pairs = entries == 0 ? 0 : max((entries + 63) / 64, AHEAD);
+        bool falls = false;
+        for (u64 first = 0; first < rows; first += 1024 * packing::ROWS) {
+            const u64 own = first + threadIdx.x * packing::ROWS;
+            u32 pairs[packing::ROWS], sum = 0;
+#pragma unroll
+            for (u32 n = 0; n < packing::ROWS; ++n) {
+                const u32 begin = own + n < rows ? from[own + n] : 0;
+                const u32 end = own + n < rows ? to[own + n] : 0;
+                falls |= begin > end;
+                pairs[n] = begin >= end ? 0 : max((end - begin + 63) / 64, AHEAD);
+            }
+#pragma unroll
+            for (u32 n = 0; n < packing::ROWS; ++n) sum += pairs[n];
             u64 total;
-            const u32 start = (u32)look_back::within<1024>(pairs, total);
-            if (k < rows) p.segments[at] = (before + start) << 6 | pairs;
+            u32 start = before + (u32)look_back::within<1024>(sum, total);
+#pragma unroll
+            for (u32 n = 0; n < packing::ROWS; ++n) {
+                if (own + n < rows) p.segments[tile * rows + own + n] = start << 6 | pairs[n];
+                start += pairs[n];
+            }
             before += (u32)total;
             __syncthreads();
         }
-        if (threadIdx.x == 0) p.chunks[tile] = (before + CHUNK - 1) / CHUNK;
+        const bool none = __syncthreads_or(falls);
+        if (threadIdx.x == 0) p.chunks[tile] = none ? packing::NONE : (before + CHUNK - 1) / CHUNK;
     }
 }
 
-// The first chunk of every tile from how many chunks tiles have, by one warp.
+// The first chunk of every tile from how many chunks tiles have, by one warp: all are zero where rows
+// do not increase, which the first tile tells.
 extern "C" __global__ void __launch_bounds__(32) first_chunks(const Packed p) {
+    const bool none = p.chunks[0] == packing::NONE;
+    __syncwarp();
     u32 before = 0;
     for (u64 at = threadIdx.x; at - threadIdx.x <= p.tiles; at += 32) {
-        const u32 own = at < p.tiles ? p.chunks[at] : 0;
+        const u32 own = at < p.tiles && !none ? p.chunks[at] : 0;
         u32 scan = own;
         for (u32 step = 1; step < 32; step *= 2) {
             const u32 other = __shfl_up_sync(0xffffffffu, scan, step);
@@ -125,6 +163,7 @@ extern "C" __global__ void __launch_bounds__(32) first_chunks(const Packed p) {
     }
 }
 
+// Packs B: its values, or where they come from.
 extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Packed p) {
     using packing::Bits;
     // Of the entries that are the n-th of their bank, where there are too many for all to have a
@@ -134,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
     const Arguments &g = p.g;
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const u64 k = blockIdx.x;
+    if (is_empty(p)) return;
     for (u64 tile = (u64)blockIdx.y * packing::WARPS + warp; tile < p.tiles;
          tile += (u64)gridDim.y * packing::WARPS) {
         const u64 at_segment = tile * g.rows_b + k;
@@ -141,13 +181,16 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
         const u32 entries = to - from, groups = (entries + 31) / 32;
         if (entries == 0) continue;
         const u32 segment = p.segments[at_segment], slots = segment % 64 * 64;
-        Pair *pairs = p.pairs + (u64)p.chunks[tile] * CHUNK + (segment >> 6);
+        const u64 first = (u64)p.chunks[tile] * CHUNK + (segment >> 6);
         const auto column_of = [&](u32 at) { return (u32)(g.b_indices[at] - tile * COLUMNS); };
-        const auto put = [&](u32 slot, u32 place, Sum value) {
-            Pair &pair = pairs[slot / 64];
+        const auto put = [&](u32 slot, u32 place, u32 source) {
+            const u64 pair = first + slot / 64;
             const u32 at = slot % 32 * 2 + slot / 32 % 2;
-            pair.values[at] = value;
-            pair.places[at] = (u16)(place * sizeof(Sum));
+            p.pairs[pair].places[at] = (u16)(place * sizeof(Sum));
+            if (p.sources != nullptr)
+                p.sources[pair * 64 + at] = (u16)source;
+            else
+                p.pairs[pair].values[at] = packing::value_of(g.b_values + from, source);
         };
         firsts[warp][lane] = 0;
         __syncwarp();
@@ -166,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
         if (even) {
             // A lane is a bank.
             for (u32 n = bank.load; n < slots / 32; ++n)
-                put(n * 32 + lane, PLACES + lane, Sum());
+                put(n * 32 + lane, PLACES + lane, NO_SOURCE);
         } else {
             // What all banks have comes first. Then much and little in turn, as they fill a group.
             u32 sum = 0;
@@ -179,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
                 sum += __popc(mask);
             }
             for (u32 slot = entries + lane; slot < slots; slot += 32)
-                put(slot, PLACES + slot % 32, Sum());
+                put(slot, PLACES + slot % 32, NO_SOURCE);
         }
         __syncwarp();
         for (u32 at = from + lane; at < to; at += 32) {
@@ -193,8 +236,26 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
                                 : packing::count(firsts[warp][own] & below);
             const u32 slot = even ? n * 32 + own
                                   : before[warp][n] + __popc(banks[warp][n] & ((1u << own) - 1));
-            put(slot, moved ? second_place(column) : column, widen(g.b_values[at]));
+            put(slot, moved ? second_place(column) : column, at - from);
         }
         __syncwarp();
+    }
+}
+
+// Puts B's values to where they are packed, a warp a row in a tile.
+extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) values(const Packed p) {
+    const Arguments &g = p.g;
+    const u32 lane = threadIdx.x % 32;
+    const u64 k = blockIdx.x;
+    for (u64 tile = (u64)blockIdx.y * packing::WARPS + threadIdx.x / 32; tile < p.tiles;
+         tile += (u64)gridDim.y * packing::WARPS) {
+        const u32 segment = p.segments[tile * g.rows_b + k];
+        const u64 first = (u64)p.chunks[tile] * CHUNK + (segment >> 6);
+        const Value *const row = g.b_values + p.bounds[tile * g.rows_b + k];
+        for (u64 pair = first; pair < first + segment % 64; ++pair) {
+            const u32 both = ((const u32 *)p.sources)[pair * 32 + lane];
+            ((Two *)p.pairs[pair].values)[lane] = {packing::value_of(row, both & 0xffff),
+                                                   packing::value_of(row, both >> 16)};
+        }
     }
 }

@@ -38,12 +38,12 @@ pub(super) unsafe fn multiply<T: Scalar, I: Index, O: Index>(
     {
         return Ok(None);
     }
-    let mut full = FullRows::new(device, problem, config)?;
+    let full = FullRows::new(device, problem, config)?;
     if !full.marks() || full.least(o) == 0 {
         return Ok(None);
     }
     // SAFETY: the caller's promise.
-    match unsafe { compute(device, o, &mut full, nnz) } {
+    match unsafe { compute(device, o, full, nnz) } {
         Err(Error::OutOfMemory { .. }) => Ok(None),
         other => other,
     }
@@ -52,33 +52,21 @@ pub(super) unsafe fn multiply<T: Scalar, I: Index, O: Index>(
 unsafe fn compute<T: Scalar, I: Index, O: Index>(
     device: &Device,
     o: &Operands,
-    full: &mut FullRows,
+    mut full: FullRows,
     nnz: usize,
 ) -> Result<Option<DeviceCsr<T, I, O>>> {
-    let (stream, mut arguments) = (device.stream(), Arguments::of(o));
-    let mut wrong = DeviceBuffer::<u32>::queued(device, 1, "whether C is full")?;
-    wrong.fill(0, stream)?;
-    let is_wrong = |wrong: &DeviceBuffer<u32>| {
-        let mut word = [0];
-        wrong.read(&mut word).map(|()| word[0] != 0)
-    };
+    let mut arguments = Arguments::of(o);
     // SAFETY: the operands are the caller's promise; C has room for all entries.
     unsafe {
-        full.look(stream, &arguments, wrong.address())?;
-        // Harmless for rows that do not increase, which are then not packed.
-        full.prepare(device, o, arguments)?;
-        if is_wrong(&wrong)? {
-            return Ok(None);
-        }
-        full.pack(stream, o)?;
+        full.pack(device, o, arguments, false)?;
+        // While B is packed.
         let what = "row offsets of C on the device";
         let offsets = DeviceBuffer::<O>::queued(device, o.a.rows + 1, what)?;
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
         let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
         (arguments.c_offsets, arguments.c_indices) = (offsets.address(), indices.address());
         arguments.c_values = values.address();
-        full.launch_all(stream, &arguments, wrong.address())?;
-        if is_wrong(&wrong)? {
+        if !full.launch_taken(device, &arguments)? {
             return Ok(None);
         }
         DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values).map(Some)

@@ -20,6 +20,7 @@ pub mod pipeline;
 mod plan;
 pub mod shared_row;
 pub mod tiled;
+pub(crate) mod types;
 pub mod vendor;
 
 pub use catalog::{Config, catalog};

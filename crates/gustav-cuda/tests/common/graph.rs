@@ -31,6 +31,21 @@ impl Graph {
         use sys::CUgraphNodeType_enum::{
             CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE,
         };
+        let kinds = self.kinds();
+        assert!(!kinds.is_empty(), "nothing was captured");
+        kinds
+            .iter()
+            .any(|kind| [CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE].contains(kind))
+    }
+
+    /// Kernels.
+    #[allow(dead_code, reason = "not all tests that capture count them")]
+    pub fn kernels(&self) -> usize {
+        let kernel = sys::CUgraphNodeType_enum::CU_GRAPH_NODE_TYPE_KERNEL;
+        self.kinds().into_iter().filter(|kind| *kind == kernel).count()
+    }
+
+    fn kinds(&self) -> Vec<sys::CUgraphNodeType> {
         let mut count = 0;
         // SAFETY: without room for nodes, their number is written.
         let counted = unsafe { sys::cuGraphGetNodes(self.raw, std::ptr::null_mut(), &mut count) };
@@ -39,13 +54,13 @@ impl Graph {
         // SAFETY: there is room for so many nodes.
         let listed = unsafe { sys::cuGraphGetNodes(self.raw, nodes.as_mut_ptr(), &mut count) };
         listed.result().expect("the nodes");
-        assert!(count > 0, "nothing was captured");
-        nodes.into_iter().any(|node| {
-            let mut kind = CU_GRAPH_NODE_TYPE_MEM_FREE;
+        let kind = |node| {
+            let mut kind = sys::CUgraphNodeType_enum::CU_GRAPH_NODE_TYPE_EMPTY;
             // SAFETY: the node is one of a graph that is alive.
             unsafe { sys::cuGraphNodeGetType(node, &mut kind) }.result().expect("a type");
-            [CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE].contains(&kind)
-        })
+            kind
+        };
+        nodes.into_iter().map(kind).collect()
     }
 
     /// Runs it on `stream` and waits.

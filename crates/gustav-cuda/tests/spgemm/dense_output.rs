@@ -171,12 +171,15 @@ fn products_of_minus_zero_are_entries() {
 fn rows_of_b_in_any_order_are_not_taken_for_full() {
     let a = random_rows::<f32, u32, u32>(150, 700, 12, |_| 400);
     let b = random_rows::<f32, u32, u32>(700, 1100, 13, |_| 500);
-    let (offsets, mut indices, mut values) =
-        (b.offsets().to_vec(), b.indices().to_vec(), b.values().to_vec());
-    indices.reverse();
-    values.reverse();
-    let b = Csr::new(700, 1100, offsets, indices, values).expect("B");
-    assert_eq!(check_at_once(&a, &b).nnz(), 150 * 1100);
+    // All rows, or two entries of the last.
+    for first in [0, b.nnz() - 2] {
+        let (offsets, mut indices, mut values) =
+            (b.offsets().to_vec(), b.indices().to_vec(), b.values().to_vec());
+        indices[first..].reverse();
+        values[first..].reverse();
+        let b = Csr::new(700, 1100, offsets, indices, values).expect("B");
+        assert_eq!(check_at_once(&a, &b).nnz(), 150 * 1100);
+    }
 }
 
 #[test]
@@ -184,13 +187,16 @@ fn rows_of_b_in_any_order_are_not_taken_for_full() {
 fn other_tiles() {
     let a = random_rows::<f32, u32, u32>(150, 700, 6, |_| 300);
     let b = random_rows::<f32, u32, u32>(700, 3000, 7, |row| 300 + row % 90);
-    for (columns, warps, ahead, chunks) in [(64, 30, 4, 3), (1024, 5, 1, 32), (1984, 3, 2, 5)] {
+    let rings = [(3, 16), (32, 16), (5, 16), (6, 32), (12, 4)];
+    let tiles = [(64, 30, 4), (1024, 5, 1), (1984, 3, 2), (544, 17, 3), (1024, 16, 2)];
+    for ((columns, warps, ahead), ring) in tiles.into_iter().zip(rings) {
+        let columns = Some(columns);
         let (ahead, balance) = (Some(ahead), Some((ahead * 2, ahead - 1)));
-        let config = dense_output::Config { columns, warps, ahead, chunks: Some(chunks), balance };
+        let config = dense_output::Config { columns, warps, ahead, ring: Some(ring), balance };
         let config = Some(Config::DenseOutput(config));
         check(&a, &b, &Options { config, ..Options::default() }, true);
     }
-    let config = dense_output::Config { columns: 100, ..dense_output::Config::default() };
+    let config = dense_output::Config { columns: Some(100), ..dense_output::Config::default() };
     let options = Options { config: Some(Config::DenseOutput(config)), ..Options::default() };
     let a = DeviceCsr::upload(&device(), &a.view()).expect("A");
     let b = DeviceCsr::upload(a.device(), &b.view()).expect("B");

@@ -12,9 +12,13 @@ mod dense_output;
 mod masked;
 mod pipeline;
 mod properties;
+mod reuse;
 mod shared_row;
 mod tiled;
 mod vendor;
+
+#[path = "../common/graph.rs"]
+mod graph;
 
 /// The first device; these tests are ignored where there is none.
 fn device() -> Device {

@@ -42,7 +42,7 @@ pub(in crate::spgemm) struct Arguments {
     pub c_values: u64,
     ranges: u64,
     costs: u64,
-    list: u64,
+    pub list: u64,
     pub counters: u64,
     pub told: u64,
     tiles: u64,

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use gustav_core::{Problem, Result};
+use gustav_core::Result;
 
 use super::Config;
 use super::arguments::Arguments;
@@ -14,6 +14,7 @@ use super::told::Told;
 use crate::Device;
 use crate::kernel::{Kernel, Module};
 use crate::spgemm::operands::Operands;
+use crate::spgemm::types::Types;
 use crate::stream::{Event, Stream};
 
 // Nonzeros of a mean row that a lane of the analysis counts.
@@ -81,15 +82,11 @@ impl Phase {
 const GIANT: Bin = Bin { kernel: c"giant", team: Team::Giant, accumulator: Accumulator::Mask };
 
 impl Kernels {
-    pub(super) fn new(device: &Device, problem: &Problem, config: Config) -> Result<Self> {
+    pub(super) fn new(device: &Device, types: Types, config: Config) -> Result<Self> {
         let profile = device.profile();
-        let sum = problem.dtype.bytes().max(4);
-        let limits = Limits { shared: profile.shared_bytes_per_cta - DECLARED, sum };
-        let module = |file| {
-            let values = (problem.dtype, problem.output);
-            let indices = (problem.index_type, problem.offset_type);
-            device.module(&request(file, values, indices, problem.semiring, config, limits))
-        };
+        let shared = profile.shared_bytes_per_cta - DECLARED;
+        let limits = Limits { shared, sum: types.sum() };
+        let module = |file| device.module(&request(file, types, config, limits));
         let (symbolic, shared) = (module(Source::Symbolic)?, limits.shared);
         let (analysis, numeric) = (module(Source::Analysis)?, module(Source::Numeric)?);
         Ok(Kernels {

@@ -19,6 +19,7 @@ use super::dense_output::FullRows;
 use super::masked::{Places, unordered};
 use super::operands::{Operands, Sparse};
 use super::tiled::Progress;
+use super::types::Types;
 use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
 pub(super) use arguments::Arguments;
@@ -26,7 +27,7 @@ use arguments::Layout;
 use kernels::Kernels;
 use part::Part;
 
-pub(super) use request::types;
+pub(super) use request::typed;
 #[cfg(test)]
 pub(crate) use request::{Limits, Source, request};
 
@@ -133,11 +134,10 @@ impl Prepared {
         full: Option<FullRows>,
     ) -> Result<Self> {
         config.check()?;
-        let Problem { dtype, output, index_type, offset_type, semiring, .. } = problem;
-        let types = (dtype, output, index_type, offset_type, semiring);
+        let types = Types::of(problem);
         let workspace = config.workspace;
         let config = Config { workspace: None, ..config };
-        let make = || Kernels::new(device, problem, config);
+        let make = || Kernels::new(device, types, config);
         let kernels = device.kept(&format!("{types:?} {config:?}"), make)?;
         let bytes = |rows: usize| Layout::new(rows).bytes() + (rows + 1) * o.offset_type.bytes();
         let fits = |rows: usize| workspace.is_none_or(|most| bytes(rows) <= most);
@@ -202,7 +202,8 @@ impl Prepared {
             }
         }
         if let (Some(full), Some(arguments)) = (&mut self.full, full_rows) {
-            match full.prepare(device, o, arguments) {
+            // SAFETY: the operands are the caller's promise.
+            match unsafe { full.pack(device, o, arguments, true) } {
                 // Without room for a packed B, full rows are computed as others.
                 Err(Error::OutOfMemory { .. }) => {
                     self.full = None;
@@ -262,7 +263,7 @@ impl Prepared {
         // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
         unsafe {
             let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
-            self.fill(device, o, &mut c, watch)?;
+            self.fill(device, o, &mut c, false, watch)?;
             if self.in_order.is_some() {
                 self.refill(device, o, &mut c)?;
             }
@@ -270,7 +271,8 @@ impl Prepared {
         }
     }
 
-    /// Queues columns and values of C, whose offsets are there.
+    /// Queues columns and values of C, whose offsets are there. Columns of full rows are not written
+    /// where they are `known`.
     ///
     /// # Safety
     /// As [`Method::refill`].
@@ -279,17 +281,18 @@ impl Prepared {
         device: &Device,
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
+        known: bool,
         mut watch: Option<Watch<'_>>,
     ) -> Result<()> {
         let full = self.full.as_ref();
         if let Some(full) = full {
             // SAFETY: the caller's promise.
-            unsafe { full.pack(device.stream(), o)? };
+            unsafe { full.refresh(device.stream(), o)? };
         }
         let step = match &self.rows {
             Rows::Whole(part) => {
                 // SAFETY: the caller's promise; C has as many entries as the offsets say.
-                unsafe { part.fill(device, &self.kernels, full, o, c)? };
+                unsafe { part.fill(device, &self.kernels, full, o, c, known)? };
                 return match watch {
                     Some(watch) => report(device, watch, Progress { done: 1, tiles: 1 }),
                     None => Ok(()),
@@ -303,7 +306,7 @@ impl Prepared {
             let part = self.part(device, o, rows, Some((place, first)))?;
             first += part.entries();
             // SAFETY: as above; the operands that the part was made for are these.
-            unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c)? };
+            unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c, known)? };
             if let Some(watch) = &mut watch {
                 report(device, &mut **watch, Progress { done: number + 1, tiles })?;
             }
@@ -400,7 +403,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
             // SAFETY: the caller's promise; the rows of B and of C increase.
             Some(in_order) => unsafe { in_order.fill(device.stream(), o, c, true) },
             // SAFETY: the caller's promise.
-            None => unsafe { self.fill(device, o, c, None) },
+            None => unsafe { self.fill(device, o, c, true, None) },
         }
     }
 }

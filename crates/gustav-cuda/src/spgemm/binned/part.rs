@@ -122,7 +122,7 @@ impl Part {
     }
 
     /// Queues the numeric phase into C's arrays, for other operands of the same patterns. `full` has
-    /// B packed if there are full rows apart.
+    /// B packed if there are full rows apart, whose columns are not written where C's are `known`.
     ///
     /// # Safety
     /// As [`Part::new`], and C has the entries that the offsets say.
@@ -133,12 +133,13 @@ impl Part {
         full: Option<&FullRows>,
         o: &Operands,
         c: &DeviceCsr<T, I, O>,
+        known: bool,
     ) -> Result<()> {
         let mut arguments = self.arguments;
         arguments.set_operands(o);
         arguments.alpha = o.alpha;
         // SAFETY: the caller's promise.
-        unsafe { self.launch(device, kernels, full, arguments, c) }
+        unsafe { self.launch(device, kernels, full, arguments, c, known) }
     }
 
     /// The same for the operands that the part was made for.
@@ -152,11 +153,12 @@ impl Part {
         full: Option<&FullRows>,
         alpha: u64,
         c: &DeviceCsr<T, I, O>,
+        known: bool,
     ) -> Result<()> {
         let mut arguments = self.arguments;
         arguments.alpha = alpha;
         // SAFETY: the caller's promise.
-        unsafe { self.launch(device, kernels, full, arguments, c) }
+        unsafe { self.launch(device, kernels, full, arguments, c, known) }
     }
 
     unsafe fn launch<T: Scalar, I: Index, O: Index>(
@@ -166,6 +168,7 @@ impl Part {
         full: Option<&FullRows>,
         mut arguments: Arguments,
         c: &DeviceCsr<T, I, O>,
+        known: bool,
     ) -> Result<()> {
         arguments.c_indices = c.indices().address();
         arguments.c_values = c.values().address();
@@ -174,6 +177,14 @@ impl Part {
             unsafe {
                 if let (FULL, Some(full)) = (number, full) {
                     let (begin, count) = (self.numeric.begin(number), self.numeric.rows(number));
+                    let mut arguments = arguments;
+                    // All rows need no list, and columns of full rows are those of any other.
+                    if u64::from(count) == arguments.rows {
+                        arguments.list = 0;
+                    }
+                    if known {
+                        arguments.c_indices = 0;
+                    }
                     return full.launch(stream, &arguments, begin, count);
                 }
                 kernels.sum(stream, &arguments, &self.numeric, number, self.pieces.as_ref())

@@ -1,11 +1,12 @@
 //! The files of kernels, and their parameters.
 
-use gustav_core::{DType, IndexType, SemiringKind};
+use gustav_core::DType;
 
 use super::Config;
 use super::bins::{BINS, BLOCK, GIANT_TEAM, MEDIUM_ENTRIES, SMALL, SMALL_ENTRIES, TINY, TINY_TEAM};
 use crate::jit::Request;
 use crate::source;
+use crate::spgemm::types::Types;
 
 /// Threads of the analysis' CTAs, usually and for long rows; of the scan's and of those that list
 /// rows, where a thread has so many rows.
@@ -54,41 +55,13 @@ pub(crate) enum Source {
     Numeric,
 }
 
-/// The parameters of `kernels/spgemm/arguments.cuh`, with C in the type of A and B.
-pub(in crate::spgemm) fn types(
-    request: Request,
-    dtype: DType,
-    index: IndexType,
-    offset: IndexType,
-) -> Request {
-    typed(request, (dtype, dtype), (index, offset))
+/// `request` with the parameters of `kernels/spgemm/arguments.cuh`.
+pub(in crate::spgemm) fn typed(request: Request, types: Types) -> Request {
+    types.of_arrays(request).with("BINS", BINS).with("NARROW", NARROW).with("CUT_WIDTH", CUT_WIDTH)
 }
 
-fn typed(
-    request: Request,
-    (dtype, out): (DType, DType),
-    (index, offset): (IndexType, IndexType),
-) -> Request {
-    request
-        .with("INDEX", index)
-        .with("OFFSET", offset)
-        .with("VALUE", dtype)
-        .with("OUT", out)
-        .with("BINS", BINS)
-        .with("NARROW", NARROW)
-        .with("CUT_WIDTH", CUT_WIDTH)
-}
-
-/// A file with its parameters: the types of values of A and B and of C, and of their indices and
-/// offsets.
-pub(crate) fn request(
-    file: Source,
-    values: (DType, DType),
-    indices: (IndexType, IndexType),
-    semiring: SemiringKind,
-    config: Config,
-    limits: Limits,
-) -> Request {
+/// A file with its parameters.
+pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits) -> Request {
     let request = match file {
         Source::Analysis => {
             let text = include_str!("../../../kernels/spgemm/analysis.cu");
@@ -112,8 +85,11 @@ pub(crate) fn request(
         }
     };
     // Only the numeric phase knows values.
-    let values = if file == Source::Numeric { values } else { (DType::F32, DType::F32) };
-    let request = typed(request, values, indices).with("TINY", TINY);
+    let (dtype, out) = match file {
+        Source::Numeric => (types.dtype, types.out),
+        _ => (DType::F32, DType::F32),
+    };
+    let request = typed(request, Types { dtype, out, ..types }).with("TINY", TINY);
     // A sum and a bit, rounded up.
     let bytes = limits.sum as u32 + 1;
     match file {
@@ -148,7 +124,7 @@ pub(crate) fn request(
             .with("DENSE", DENSE_BYTES / bytes)
             .with("VAST", limits.shared as u32 / bytes / 32 * 32),
         Source::Numeric => request
-            .with("SEMIRING", source::semiring(semiring))
+            .with("SEMIRING", source::semiring(types.semiring))
             .with("BLOCK", BLOCK)
             .with("TINY_TEAM", TINY_TEAM)
             .with("TINY_LOG", (2 * TINY).ilog2())

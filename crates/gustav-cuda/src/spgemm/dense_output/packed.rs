@@ -1,0 +1,85 @@
+//! B packed for full rows of C, see `kernels/spgemm/packed.cuh`.
+
+use gustav_core::Result;
+
+use super::super::binned::Arguments;
+use super::super::operands::Operands;
+use super::{Config, PAIR, pair};
+use crate::{Device, DeviceBuffer};
+
+// Bytes that everything is aligned to.
+const ALIGNED: usize = 128;
+
+/// The parameter of the kernels.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct Packed {
+    pub arguments: Arguments,
+    pairs: u64,
+    sources: u64,
+    bounds: u64,
+    segments: u64,
+    chunks: u64,
+    pub wrong: u64,
+    pub tiles: u64,
+    pub ctas: u32,
+}
+
+/// B packed: where its rows are, and room for its entries.
+pub(super) struct PackedB {
+    memory: DeviceBuffer<u64>,
+    pub parameter: Packed,
+}
+
+impl PackedB {
+    /// Room for B of `o` in tiles for sums of `sum` bytes; `kept` for values to come as well. The
+    /// kernel that sums has so many CTAs.
+    pub(super) fn new(
+        device: &Device,
+        o: &Operands,
+        (config, sum, ctas): (Config, usize, u32),
+        mut arguments: Arguments,
+        kept: bool,
+    ) -> Result<Self> {
+        arguments.set_operands(o);
+        let tiles = arguments.columns.div_ceil(u64::from(config.columns(sum)));
+        let of_tiles = tiles as usize;
+        let segments = of_tiles.saturating_mul(o.b.rows);
+        // A row of a tile fills its pairs but for the last, or takes as many as are read at once.
+        let filled = segments.min(o.b.nnz).saturating_mul(config.ahead() as usize);
+        let pairs = (o.b.nnz / PAIR)
+            .saturating_add(filled)
+            .saturating_add(config.chunk(sum) as usize * of_tiles);
+        let mut bytes = 0usize;
+        let mut place = |len: usize, each: usize| {
+            let at = bytes;
+            bytes = bytes.saturating_add(len.saturating_mul(each).saturating_add(ALIGNED - 1));
+            bytes -= bytes % ALIGNED;
+            at as u64
+        };
+        let at_pairs = place(pairs, pair(sum));
+        let at_sources = kept.then(|| place(pairs, 2 * PAIR));
+        let at_bounds = place(segments.saturating_add(o.b.rows), 4);
+        let at_segments = place(segments, 4);
+        let at_chunks = place(of_tiles + 1, 4);
+        let memory = DeviceBuffer::queued(device, bytes / 8, "packed B")?;
+        let begin = memory.address();
+        let parameter = Packed {
+            arguments,
+            pairs: begin + at_pairs,
+            sources: at_sources.map_or(0, |at| begin + at),
+            bounds: begin + at_bounds,
+            segments: begin + at_segments,
+            chunks: begin + at_chunks,
+            wrong: 0,
+            tiles,
+            ctas,
+        };
+        Ok(PackedB { memory, parameter })
+    }
+
+    /// Bytes on the device.
+    pub(super) fn bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+}
