@@ -9,7 +9,8 @@ __device__ __forceinline__ float widen_f16(unsigned short bits) {
     return value;
 }
 
-// The lower and the upper of two neighbours in a word.
+// The lower and the upper of two neighbours in a word, taken apart in PTX: a shift ahead of the
+// conversion is not folded into it everywhere.
 __device__ __forceinline__ float widen_f16_lower(unsigned word) {
     float value;
     asm("{ .reg .b16 lower, upper; mov.b32 {lower, upper}, %1; cvt.f32.f16 %0, lower; }"
