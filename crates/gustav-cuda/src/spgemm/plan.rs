@@ -385,23 +385,14 @@ pub(super) fn choose(
         let reason = "it multiplies two sparse matrices";
         return Err(unsupported(problem, "SpGEMM on CUDA", reason, "Problem::spgemm"));
     }
-    let (algorithm, why) = match (options.config, options.chooser) {
-        (Some(config), Chooser::Named(a)) if a != config.algorithm() => {
-            return Err(Error::Argument {
-                name: "config",
-                found: format!("one of {}", config.algorithm()),
-                expected: format!("one of {a}"),
-            });
-        }
-        (Some(config), _) => (config.algorithm(), "configured by the caller"),
-        (None, Chooser::Named(algorithm)) => (algorithm, "named by the caller"),
+    let configured = options.config.map(|c| c.algorithm());
+    let named = crate::catalog::named(problem, options.chooser, configured)?;
+    let (algorithm, why) = match named {
+        Some(algorithm) if configured.is_some() => (algorithm, "configured by the caller"),
+        Some(algorithm) => (algorithm, "named by the caller"),
         // A bound on the workspace is kept by one algorithm.
-        (None, Chooser::Auto) if options.workspace.is_some() => (Algorithm::Binned, CHOSEN),
-        (None, Chooser::Auto) => (cuda_spgemm::choose(problem, profile), CHOSEN),
-        (None, chooser) => {
-            let reason = format!("the chooser {chooser} does not choose among its algorithms");
-            return Err(unsupported(problem, "the CUDA backend", &reason, "auto or a name"));
-        }
+        None if options.workspace.is_some() => (Algorithm::Binned, CHOSEN),
+        None => (cuda_spgemm::choose(problem, profile), CHOSEN),
     };
     catalog::check(problem, algorithm)?;
     let own = Config::candidates(algorithm, problem).into_iter().next();
