@@ -109,6 +109,19 @@ fn samples_come_near_and_know_their_error() {
 }
 
 #[test]
+fn samples_are_not_misled_by_rows_that_repeat() {
+    // Every 64th group of neighbours is full: a sample at even distances sees it always or never.
+    let a =
+        random_rows::<f32, u32, u32>(65_536, 3000, 5, |r| if r / 32 % 64 == 0 { 90 } else { 2 });
+    let shape = WarpShape::default();
+    let exact = Features::new(&a.view(), shape).expect("features").nnz_blocks_per_row.mean;
+    let sampled = SampledFeatures::new(&a.view(), shape, 1024).expect("features");
+    assert_eq!(sampled.rows, 1024);
+    let found = sampled.features.nnz_blocks_per_row.mean;
+    assert!((0.4..3.0).contains(&(found / exact)), "{found} for {exact}");
+}
+
+#[test]
 fn nothing_to_sample_is_an_error() {
     let a = random_rows::<f32, u32, u32>(9, 9, 1, |_| 2);
     let e = SampledFeatures::new(&a.view(), WarpShape::default(), 0).expect_err("no rows");

@@ -4,6 +4,7 @@ use gustav_core::{CsrView, Error, Index, Result, Scalar};
 
 use super::count::{Counts, lengths};
 use super::{Features, Summary};
+use crate::mix::mix;
 use crate::orders::WarpShape;
 
 /// Features estimated from some of the rows.
@@ -21,8 +22,8 @@ pub struct SampledFeatures {
 }
 
 impl SampledFeatures {
-    /// The features of `a` from about `rows` rows, in groups of Nw neighbours at even distances;
-    /// all rows, exactly, when that is half of them or more.
+    /// The features of `a` from about `rows` rows: a group of Nw neighbours somewhere in each of even
+    /// stretches, the same ones every time; all rows, exactly, when that is half of them or more.
     ///
     /// # Errors
     /// [`Error::Argument`] for 0 rows or a shape with a 0, [`Error::OutOfMemory`].
@@ -50,8 +51,13 @@ impl SampledFeatures {
                 rows: a.nrows(),
             });
         }
-        // Group k of the sample: the halves take turns.
-        let start = |k: usize| (groups as u128 * k as u128 / taken as u128) as usize * warps;
+        // Group k of the sample: the halves take turns. Rows at even distances would be of one kind
+        // where a matrix repeats itself.
+        let stretch = |k: usize| (groups as u128 * k as u128 / taken as u128) as usize;
+        let start = |k: usize| {
+            let (first, end) = (stretch(k), stretch(k + 1));
+            (first + (mix(k as u64, 0) % (end - first) as u64) as usize) * warps
+        };
         let half = |which: usize| {
             Counts::new(a, shape, taken / 2 * warps, |k| start(2 * (k / warps) + which) + k % warps)
         };
