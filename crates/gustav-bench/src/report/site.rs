@@ -14,7 +14,7 @@ pub(crate) struct Product {
     pub operation: String,
     /// Name of the type of the values.
     pub dtype: String,
-    /// Columns of B.
+    /// Columns of B; 0 for as many as A has.
     pub columns: usize,
     /// Whether rows come out sorted.
     pub sorted: bool,
@@ -39,6 +39,12 @@ impl Product {
         }
     }
 
+    /// The same, where products with as many columns as A has are one, whatever A.
+    pub fn of_any_width(r: &Record) -> Self {
+        let columns = if r.case.columns == r.cols { 0 } else { r.case.columns };
+        Product { columns, ..Product::of(&r.case) }
+    }
+
     /// The operation in prose.
     pub fn name(&self) -> &str {
         OPERATIONS.get(self.rank).map_or(&self.operation, |o| o.1)
@@ -46,9 +52,13 @@ impl Product {
 
     /// What tells it from others of the same operation and type.
     pub fn detail(&self) -> String {
+        let columns = match self.columns {
+            0 => "columns of A".into(),
+            n => n.to_string(),
+        };
         match self.operation.as_str() {
-            "spmm" if self.layout == Layouts::default().name() => format!("n = {}", self.columns),
-            "spmm" => format!("n = {}, {}", self.columns, self.layout),
+            "spmm" if self.layout == Layouts::default().name() => format!("n = {columns}"),
+            "spmm" => format!("n = {columns}, {}", self.layout),
             "spgemm" if self.sorted => "sorted".into(),
             "spgemm" => "unsorted".into(),
             _ => String::new(),

@@ -151,4 +151,18 @@ mod tests {
         assert!(figures[0].caption.contains("1 of 2"), "{}", figures[0].caption);
         assert!(all(&Site::all(&records[3..])).is_empty());
     }
+
+    #[test]
+    fn products_as_wide_as_their_matrices_are_one_study() {
+        let of = |matrix: &str, algorithm: &str, columns| {
+            let mut r = record(matrix, "gustav", algorithm);
+            (r.case.columns, r.cols) = (columns, columns);
+            r
+        };
+        let matrices = [("a", 30), ("b", 40)];
+        let all = matrices.map(|(m, n)| [of(m, "segmented", n), of(m, "segmented@lpt", n)]);
+        let table = table(&Site::all(&all.concat()));
+        assert_eq!(table.rows.len(), 2);
+        assert!(table.rows.iter().all(|row| row[1] == "f32 n = columns of A"), "{:?}", table.rows);
+    }
 }

@@ -55,7 +55,7 @@ impl<'a> Study<'a> {
         for site in sites {
             let mut groups = BTreeMap::<(Product, &str), Vec<Matrix<'_>>>::new();
             let ordered = |round: &[&Record]| round.iter().any(|r| r.algorithm.contains('@'));
-            for (case, round) in site.rounds_with(ordered) {
+            for (_, round) in site.rounds_with(ordered) {
                 for own in round.iter().filter(|r| r.engine == "gustav") {
                     if own.algorithm.contains('@') || CHOOSERS.contains(&own.algorithm.as_str()) {
                         continue;
@@ -67,7 +67,7 @@ impl<'a> Study<'a> {
                     let gains = orders.iter().map(|(k, r)| (*k, time(own) / time(r))).collect();
                     let peers = round.iter().filter(|r| site.rivals.contains(&r.engine)).copied();
                     let peer = peers.min_by(|a, b| time(a).total_cmp(&time(b)));
-                    let key = (Product::of(case), own.algorithm.as_str());
+                    let key = (Product::of_any_width(own), own.algorithm.as_str());
                     groups.entry(key).or_default().push(Matrix { own, orders, gains, peer });
                 }
             }
