@@ -58,4 +58,4 @@ pub use schedule::forecast;
 pub use suite::{Engines, Products, Source, Suite};
 pub use summary::{Comparison, Ratios, VENDORS, caches, compare, summary};
 pub use timing::Timing;
-pub use tune::{TuneArgs, TuneReport, Tuned, read_tuning, tune};
+pub use tune::{Folded, Told, TuneArgs, TuneReport, Tuned, read_tuning, tune};

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
 
 use gustav_core::{Error, Result};
 use gustav_plan::Features;
@@ -30,6 +31,9 @@ pub struct TuneArgs {
     pub training: Training,
     /// Train networks of other sizes too, to see what size buys.
     pub topologies: bool,
+    /// Train and test on five folds of the sources in turn, so that every matrix is tested on, and take
+    /// the network that loses least over all.
+    pub folds: bool,
 }
 
 impl TuneArgs {
@@ -40,8 +44,9 @@ impl TuneArgs {
     pub fn networks(&self) -> Result<usize> {
         let (_, candidates) = self.candidates()?;
         let sizes = if self.topologies { TOPOLOGIES.len() } else { 0 };
+        let folds = if self.folds { Table::FOLDS } else { 0 };
         let seen = INPUTS.len() + usize::from(candidates.iter().all(simulates));
-        Ok(KINDS.len() * seen + sizes)
+        Ok(GOALS.len() * seen * (1 + folds) + sizes)
     }
 
     fn candidates(&self) -> Result<(Suite, Vec<Candidate>)> {
@@ -55,7 +60,8 @@ impl TuneArgs {
     }
 }
 
-const KINDS: [Kind; 2] = [Kind::Regression, Kind::Softmax];
+// What networks learn: times, the fastest candidate, what each candidate loses.
+const GOALS: [&str; 3] = ["regression", "softmax", "softmax of losses"];
 const INPUTS: [usize; 2] = [Features::COUNT, Features::MATRIX_ONLY];
 // Hidden layers that the study of row permutations compares (its figure 15).
 const TOPOLOGIES: [&[usize]; 8] =
@@ -74,8 +80,8 @@ pub struct TuneReport {
     pub tested_sources: Vec<String>,
     /// Matrices left out, for want of a time of every candidate.
     pub left_out: Vec<String>,
-    /// Each rival: `regression`, `softmax`, both with all features and with `matrix-only` ones,
-    /// `tree`, and `first`, which always takes the first candidate. Where costs of the candidates
+    /// Each rival: `regression`, `softmax`, `softmax of losses`, all with all features and with
+    /// `matrix-only` ones, `tree`, and `first`, which always takes the first candidate. Where costs of the candidates
     /// are simulated, networks and tree `with costs` as well, and `simulation`, which takes the
     /// candidate of the least cost.
     pub rivals: BTreeMap<String, Evaluation>,
@@ -86,8 +92,41 @@ pub struct TuneReport {
     pub classes: Vec<usize>,
     /// Mean loss of regressions by their hidden layers, when they were asked for.
     pub topologies: Vec<(String, f64)>,
-    /// The network with the smaller loss of the two that see most.
+    /// What every rival loses over five folds of the sources, when that was asked for.
+    #[serde(default)]
+    pub folds: BTreeMap<String, Folded>,
+    /// The network with the least mean loss of those that see most: over the folds, else on the matrices
+    /// that were tested on.
     pub taken: String,
+}
+
+/// A rival on every matrix, trained on sources other than the matrix's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Folded {
+    /// Matrices.
+    pub cases: usize,
+    /// Share of them for which the fastest was chosen.
+    pub right: f64,
+    /// Mean loss.
+    pub mean_loss: f64,
+    /// Largest loss.
+    pub worst_loss: f64,
+}
+
+impl Folded {
+    /// These matrices and those of another fold.
+    fn and(self, fold: &Evaluation) -> Self {
+        let cases = self.cases + fold.cases;
+        let mean = |so_far: f64, new: f64| {
+            (so_far * self.cases as f64 + new * fold.cases as f64) / cases as f64
+        };
+        Folded {
+            cases,
+            right: mean(self.right, fold.right),
+            mean_loss: mean(self.mean_loss, fold.mean_loss),
+            worst_loss: self.worst_loss.max(fold.worst_loss),
+        }
+    }
 }
 
 /// What tuning gives.
@@ -101,13 +140,16 @@ pub struct Tuned {
     pub report: TuneReport,
 }
 
+/// Hears of every pass over a training set, with the name of the network.
+pub type Told<'a> = dyn FnMut(&str, usize) + Send + 'a;
+
 /// Measures what the record file does not hold yet, trains, and evaluates on held-out sources;
 /// `told` hears of every pass over the training set, with the name of the network.
 ///
 /// # Errors
 /// As [`run`]; [`Error::Argument`] for a suite that has not one number of columns or a name that
 /// is no candidate, and when too few matrices were measured.
-pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned> {
+pub fn tune(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
     let (suite, candidates) = args.candidates()?;
     let taken = |n: &usize| args.bench.only.admits_columns(*n);
     let columns: Vec<usize> = suite.products.columns.iter().copied().filter(taken).collect();
@@ -134,26 +176,31 @@ pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned>
     let cases = timed.into_par_iter().map(|(w, ms)| case(&w, args.bench.seed, ms, &candidates));
     let table = Table::new(candidates.clone(), cases.collect::<Result<_>>()?)?;
     let all = table.inputs();
-    let (learn, test) = table.split()?;
     let seen: Vec<usize> = match all {
         Features::COUNT => INPUTS.into(),
         all => [&[all], &INPUTS[..]].concat(),
     };
+    let folds = match args.folds {
+        true => over_folds(&table, &seen, &args.training, told)?,
+        false => BTreeMap::new(),
+    };
+    let (learn, test) = table.split()?;
     let device = device.unwrap_or_default();
     let mut rivals = BTreeMap::new();
     let mut networks = Vec::new();
     let mut errors = BTreeMap::new();
-    for kind in KINDS {
+    for goal in GOALS {
         for &inputs in &seen {
-            let name = name(kind, inputs);
-            let training = Training { kind, inputs, ..args.training.clone() };
+            let name = format!("{goal}{}", suffix(inputs));
+            let training = Training { inputs, ..towards(goal, &args.training) };
             let model = train(&learn, &training, &device, columns, |pass| told(&name, pass));
             let found = Evaluation::new(&test, &model);
-            if kind == Kind::Regression {
+            if training.kind == Kind::Regression {
                 errors.insert(name.clone(), percent_errors(&test, &model));
             }
             if inputs == all {
-                networks.push((found.mean_loss, name.clone(), model));
+                let loss = folds.get(&name).map_or(found.mean_loss, |f| f.mean_loss);
+                networks.push((loss, name.clone(), model));
             }
             rivals.insert(name, found);
         }
@@ -190,6 +237,7 @@ pub fn tune(args: &TuneArgs, told: &mut dyn FnMut(&str, usize)) -> Result<Tuned>
         errors,
         classes: learn.wins(),
         topologies,
+        folds,
         taken,
     };
     Ok(Tuned { outcome, model, report })
@@ -219,12 +267,52 @@ fn percent_errors(table: &Table, model: &Model) -> Vec<f64> {
     table.cases().iter().flat_map(of).collect()
 }
 
-fn name(kind: Kind, inputs: usize) -> String {
-    let kind = match kind {
-        Kind::Regression => "regression",
-        Kind::Softmax => "softmax",
-    };
-    format!("{kind}{}", suffix(inputs))
+/// Every rival on every fold.
+fn over_folds(
+    table: &Table,
+    seen: &[usize],
+    training: &Training,
+    told: &mut Told<'_>,
+) -> Result<BTreeMap<String, Folded>> {
+    let told = Mutex::new(told);
+    let ways: Vec<(&str, usize)> =
+        GOALS.iter().flat_map(|goal| seen.iter().map(|inputs| (*goal, *inputs))).collect();
+    let mut all = BTreeMap::<String, Folded>::new();
+    for fold in 0..Table::FOLDS {
+        let (learn, test) = table.fold(fold)?;
+        let network = |&(goal, inputs): &(&str, usize)| {
+            let name = format!("{goal}{}", suffix(inputs));
+            let training = Training { inputs, ..towards(goal, training) };
+            let model = train(&learn, &training, "", 0, |pass| {
+                if let Ok(mut told) = told.lock() {
+                    told(&name, pass);
+                }
+            });
+            (name, Evaluation::new(&test, &model))
+        };
+        let mut found: Vec<_> = ways.par_iter().map(network).collect();
+        for &inputs in seen.iter().filter(|inputs| **inputs >= Features::COUNT) {
+            let tree = Tree::train(&learn, inputs);
+            found.push((format!("tree{}", suffix(inputs)), Evaluation::new(&test, &tree)));
+        }
+        if table.inputs() > Features::COUNT {
+            found.push(("simulation".into(), Evaluation::new(&test, &Simulation)));
+        }
+        found.push(("first".into(), Evaluation::new(&test, &First)));
+        for (name, evaluation) in found {
+            let so_far = all.entry(name).or_default();
+            *so_far = so_far.and(&evaluation);
+        }
+    }
+    Ok(all)
+}
+
+fn towards(goal: &str, training: &Training) -> Training {
+    match goal {
+        "regression" => Training { kind: Kind::Regression, ..training.clone() },
+        "softmax" => Training { kind: Kind::Softmax, ..training.clone() },
+        _ => training.clone().by_losses(),
+    }
 }
 
 /// What a rival's name says of how much it sees.
@@ -318,7 +406,7 @@ mod tests {
         std::fs::write(&path, text).expect("records");
         let training = Training { passes: 10, ..Training::default() };
         let bench = BenchArgs::new("tune", &path);
-        let args = TuneArgs { bench, train_only: true, training, topologies: true };
+        let args = TuneArgs { bench, train_only: true, training, topologies: true, folds: true };
         let mut passes = 0;
         let tuned = tune(&args, &mut |_, _| passes += 1).expect("a model");
         assert_eq!(passes, 10 * args.networks().expect("a suite"));
@@ -327,7 +415,14 @@ mod tests {
         assert_eq!(left_out.len(), all.len() - (generated.len() - 1));
         assert_eq!(matrices.0 + matrices.1, generated.len() - 1);
         // Networks of three views, trees of two, the simulation and the first candidate.
-        assert_eq!(rivals.len(), 6 + 2 + 2);
+        assert_eq!(rivals.len(), 9 + 2 + 2);
+        let folds = &tuned.report.folds;
+        assert!(folds.keys().eq(rivals.keys()));
+        assert!(folds.values().all(|f| f.cases == matrices.0 + matrices.1));
+        let least = |name: &&String| name.starts_with("regression") || name.starts_with("softmax");
+        let seeing = folds.keys().filter(least).filter(|name| name.ends_with("with costs"));
+        let best = seeing.min_by(|a, b| folds[*a].mean_loss.total_cmp(&folds[*b].mean_loss));
+        assert_eq!(best, Some(&tuned.report.taken));
         assert!(tuned.model.sees_costs());
         let TuneReport { errors, classes, topologies, .. } = &tuned.report;
         assert_eq!(classes.iter().sum::<usize>(), matrices.0);

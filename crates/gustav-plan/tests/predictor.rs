@@ -84,6 +84,21 @@ fn training_is_the_same_every_time_and_tells_its_passes() {
 }
 
 #[test]
+fn a_network_of_losses_takes_what_is_never_bad() {
+    // One look for all: the first is the fastest most often, the second is always near.
+    let ms =
+        |k: usize| if k % 5 < 3 { vec![1.0, 1.01, 2.0, 9.0] } else { vec![3.0, 1.01, 1.0, 9.0] };
+    let cases = (0..100).map(|k| Case { ms: ms(k), ..case(1) }).collect();
+    let table = Table::new(Candidate::OF_THE_SOURCE.to_vec(), cases).expect("a table");
+    let by_fastest = Training { kind: Kind::Softmax, weighted: false, ..Training::default() };
+    let chosen = |training: Training| {
+        let training = Training { passes: 60, rate: 1e-2, ..training };
+        train(&table, &training, "a GPU", 64, |_| {}).choose(&case(1).inputs)
+    };
+    assert_eq!((chosen(by_fastest.clone()), chosen(by_fastest.by_losses())), (0, 1));
+}
+
+#[test]
 fn a_model_comes_back_as_it_was_written() {
     let model = trained(&table(40), Kind::Softmax, Features::MATRIX_ONLY);
     let back = Model::from_text(&model.to_text().expect("text")).expect("the model");

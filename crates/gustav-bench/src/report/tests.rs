@@ -118,6 +118,7 @@ fn tuning() -> TuneReport {
         errors: BTreeMap::from([("regression".into(), vec![1.0, 20.0, 5.0])]),
         classes: vec![7, 5],
         topologies: vec![("64, 32".into(), 0.1), ("16".into(), 0.2)],
+        folds: BTreeMap::new(),
         taken: "regression".into(),
     }
 }

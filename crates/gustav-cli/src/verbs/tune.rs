@@ -42,6 +42,10 @@ pub struct Args {
     /// Train networks of other sizes too, and tell what each loses
     #[arg(long)]
     topologies: bool,
+    /// Train and test on five folds of the sources in turn as well, tell what each rival loses over all,
+    /// and take the network that loses least
+    #[arg(long)]
+    folds: bool,
     /// Passes over the training set
     #[arg(long, value_name = "K", default_value_t = Training::default().passes)]
     passes: usize,
@@ -79,8 +83,8 @@ pub fn run(args: &Args) -> Result {
         ..BenchArgs::new(&args.suite, &args.record)
     };
     let training = Training { passes: args.passes, seed: args.seed, ..Training::default() };
-    let tune =
-        TuneArgs { bench, train_only: args.train_only, training, topologies: args.topologies };
+    let Args { train_only, topologies, folds, .. } = *args;
+    let tune = TuneArgs { bench, train_only, training, topologies, folds };
     let bar = progress((tune.networks()? * args.passes) as u64, args.telling.quiet);
     let tuned = gustav_bench::tune(&tune, &mut |network, _| {
         bar.set_message(network.to_owned());
@@ -149,6 +153,13 @@ fn words(r: &Report) -> String {
     );
     for (name, evaluation) in &t.rivals {
         text += &format!("\n{name}\n{evaluation}");
+    }
+    if !t.folds.is_empty() {
+        text += "\nmean and worst loss of every matrix, trained on other sources\n";
+    }
+    for (name, folded) in &t.folds {
+        let (mean, worst) = (100.0 * folded.mean_loss, 100.0 * folded.worst_loss);
+        text += &format!("{name:<36}{mean:>7.1}% {worst:>7.1}%\n");
     }
     text += &format!("\ntaken: {}\n", t.taken);
     for (what, path) in [("written to", &r.model), ("installed as", &r.installed)] {

@@ -94,21 +94,32 @@ impl Table {
         wins
     }
 
-    /// A table to train on, and one with every fifth source to test on, in the order of a hash of
-    /// their names.
+    /// Parts of the sources that can be tested on.
+    pub const FOLDS: usize = 5;
+
+    /// The first fold.
     ///
     /// # Errors
-    /// [`Error::Argument`] when all matrices have one source.
-    pub fn split(self) -> Result<(Table, Table)> {
+    /// As [`Table::fold`].
+    pub fn split(&self) -> Result<(Table, Table)> {
+        self.fold(0)
+    }
+
+    /// A table to train on, and one to test on with every fifth source from number `fold` on, in the
+    /// order of a hash of their names: every matrix is in one of the five folds.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when one of the two would be empty, for all matrices have one source.
+    pub fn fold(&self, fold: usize) -> Result<(Table, Table)> {
         let mut sources: Vec<&str> = self.cases.iter().map(|c| c.source.as_str()).collect();
         sources.sort_unstable();
         sources.dedup();
         sources.sort_by_key(|s| fnv(s));
-        let tested: Vec<String> = sources.iter().step_by(5).map(|s| (*s).into()).collect();
-        let candidates = self.candidates;
+        let tested: Vec<&str> = sources.into_iter().skip(fold).step_by(Self::FOLDS).collect();
         let (test, train): (Vec<_>, Vec<_>) =
-            self.cases.into_iter().partition(|c| tested.contains(&c.source));
-        Ok((Table::new(candidates.clone(), train)?, Table::new(candidates, test)?))
+            self.cases.iter().cloned().partition(|c| tested.contains(&c.source.as_str()));
+        let candidates = || self.candidates.clone();
+        Ok((Table::new(candidates(), train)?, Table::new(candidates(), test)?))
     }
 }
 

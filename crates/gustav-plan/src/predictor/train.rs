@@ -38,6 +38,10 @@ pub struct Training {
     pub l2: f64,
     /// Whether classes weigh inverse to how often they are the fastest.
     pub weighted: bool,
+    /// How a softmax network takes candidates that are nearly as fast as the fastest: each should be as
+    /// probable as e to the power of −(what it loses of the fastest's speed ÷ this); 0 for the fastest
+    /// alone, as in the source.
+    pub tolerance: f64,
     /// Where the weights begin and in which order matrices come.
     pub seed: u64,
 }
@@ -52,8 +56,18 @@ impl Default for Training {
             rate: 1e-3,
             l2: 1e-4,
             weighted: true,
+            tolerance: 0.0,
             seed: 1,
         }
+    }
+}
+
+impl Training {
+    /// A softmax network that learns what each candidate loses, not the fastest one alone: where many
+    /// candidates are near to each other, which of them is the fastest is chance.
+    #[must_use]
+    pub fn by_losses(self) -> Self {
+        Training { kind: Kind::Softmax, l2: 1e-3, weighted: false, tolerance: 0.1, ..self }
     }
 }
 
@@ -117,8 +131,8 @@ fn round(model: &mut Model) {
 /// What the network sees of a matrix and should say.
 struct Row {
     inputs: Vec<f64>,
-    log_ms: Vec<f64>,
-    fastest: usize,
+    /// Natural logarithms of milliseconds, or the probabilities of a softmax.
+    goal: Vec<f64>,
     weight: f64,
 }
 
@@ -130,12 +144,27 @@ fn rows(table: &Table, training: &Training, model: &Model) -> Vec<Row> {
         let fastest = case.oracle();
         Row {
             inputs: model.standardised(&case.inputs),
-            log_ms: case.ms.iter().map(|ms| ms.ln()).collect(),
-            fastest,
+            goal: match training.kind {
+                Kind::Regression => case.ms.iter().map(|ms| ms.ln()).collect(),
+                Kind::Softmax => probabilities(&case.ms, fastest, training.tolerance),
+            },
             weight: if training.weighted { even / wins[fastest] as f64 } else { 1.0 },
         }
     };
     table.cases().iter().map(row).collect()
+}
+
+/// How probable each candidate should be.
+fn probabilities(ms: &[f64], fastest: usize, tolerance: f64) -> Vec<f64> {
+    let losses = ms.iter().map(|time| 1.0 - ms[fastest] / time);
+    let mut goal: Vec<f64> = match tolerance > 0.0 {
+        true => losses.map(|loss| -loss / tolerance).collect(),
+        false => {
+            (0..ms.len()).map(|k| if k == fastest { 0.0 } else { f64::NEG_INFINITY }).collect()
+        }
+    };
+    softmax(&mut goal);
+    goal
 }
 
 /// Mean and deviation of the inputs; inputs that do not vary are left out by a deviation of 1.
@@ -195,13 +224,12 @@ fn back(layers: &[Layer], row: &Row, kind: Kind, gradient: &mut [Layer]) {
                 let ratio = (out - log_ms).clamp(-FAR, FAR).exp();
                 row.weight * ratio * (ratio - 1.0).signum() / last.len() as f64
             };
-            last.iter().zip(&row.log_ms).map(slope).collect()
+            last.iter().zip(&row.goal).map(slope).collect()
         }
         Kind::Softmax => {
             let mut delta = last.clone();
             softmax(&mut delta);
-            delta[row.fastest] -= 1.0;
-            delta.iter_mut().for_each(|d| *d *= row.weight);
+            delta.iter_mut().zip(&row.goal).for_each(|(d, goal)| *d = (*d - goal) * row.weight);
             delta
         }
     };

@@ -133,14 +133,22 @@ fn losses(t: &TuneReport) -> Figure {
 }
 
 fn rivals(t: &TuneReport) -> Figure {
-    let caption = "Mean loss against the fastest candidate of every matrix, on sources that no \
-                   rival was trained on. Matrix-only networks see shape, density and row lengths \
-                   alone."
-        .into();
-    let x = Axis::names("rival", t.rivals.keys().cloned().collect());
+    let over = match t.folds.values().next() {
+        Some(folded) => format!("all {} matrices, in five folds of their sources", folded.cases),
+        None => format!("{} matrices of every fifth source", t.matrices.1),
+    };
+    let caption = format!(
+        "Mean loss against the fastest candidate of every matrix, on sources that no rival was trained \
+         on: {over}. Matrix-only networks see shape, density and row lengths alone."
+    );
+    let losses: Vec<(&String, f64)> = match t.folds.is_empty() {
+        true => t.rivals.iter().map(|(name, e)| (name, e.mean_loss)).collect(),
+        false => t.folds.iter().map(|(name, f)| (name, f.mean_loss)).collect(),
+    };
+    let x = Axis::names("rival", losses.iter().map(|(name, _)| (*name).clone()).collect());
     let y = Axis::linear("mean loss (%)");
     Figure {
-        series: bars(t.rivals.values().map(|e| 100.0 * e.mean_loss)),
+        series: bars(losses.iter().map(|(_, loss)| 100.0 * loss)),
         ..figure(t, "rivals", "Rivals", caption, x, y)
     }
 }
