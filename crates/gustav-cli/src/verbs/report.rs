@@ -20,11 +20,11 @@ pub struct Args {
     #[arg(required = true, value_name = "RECORDS.jsonl")]
     records: Vec<PathBuf>,
     /// What gustav tune --json printed: the figures of its predictors are drawn too
-    #[arg(long, value_name = "TUNING.json")]
+    #[arg(long, value_name = "TUNING.json", num_args = 1..)]
     tuning: Vec<PathBuf>,
     /// What hardware counters said, as bench/paper_a_ncu.py writes it: occupancy, warp efficiency and
     /// instructions per cycle are drawn too
-    #[arg(long, value_name = "COUNTERS.csv")]
+    #[arg(long, value_name = "COUNTERS.csv", num_args = 1..)]
     counters: Vec<PathBuf>,
     /// The page
     #[arg(short, long, value_name = "REPORT.html", default_value = "report.html")]

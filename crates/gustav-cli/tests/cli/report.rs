@@ -17,6 +17,10 @@ fn records_become_a_page_with_its_files() {
     let number = |key: &str| told[key].as_u64().expect("a number");
     assert_eq!(files, number("tables") + 2 * number("figures"));
     assert!(number("figures") > 0, "{told}");
+    // A shell writes all files of a pattern behind one option.
+    folder.write("t.json", "{}");
+    let message = folder.error("report r.jsonl --tuning t.json none.json");
+    assert!(message.contains("t.json"), "{message}");
 }
 
 #[test]
