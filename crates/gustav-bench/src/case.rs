@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use gustav_core::{DType, Error, Operation, Result};
 
-use crate::Layouts;
+use crate::{Layouts, Mask};
 
 /// One product on one matrix: what the engines take turns on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -23,6 +23,9 @@ pub struct Case {
     /// Name of the layouts of B and C (SpMM).
     #[serde(default = "row_major", skip_serializing_if = "is_row_major")]
     pub layout: String,
+    /// Name of the mask under which C is computed (SpGEMM); empty for all of C.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mask: String,
 }
 
 fn row_major() -> String {
@@ -43,6 +46,7 @@ impl Case {
             dtype: dtype.name().into(),
             sorted: false,
             layout: row_major(),
+            mask: String::new(),
         }
     }
 
@@ -50,6 +54,12 @@ impl Case {
     #[must_use]
     pub fn sorted(self, sorted: bool) -> Self {
         Case { sorted, ..self }
+    }
+
+    /// The same under `mask`.
+    #[must_use]
+    pub fn mask(self, mask: Mask) -> Self {
+        Case { mask: mask.name().into(), ..self }
     }
 
     /// The same with B and C in `layouts`.
@@ -67,7 +77,10 @@ impl Display for Case {
                 write!(f, " n={} {}", self.columns, self.layout)
             }
             "spmm" => write!(f, " n={}", self.columns),
-            "spgemm" => f.write_str(if self.sorted { " sorted" } else { " unsorted" }),
+            "spgemm" => {
+                f.write_str(if self.sorted { " sorted" } else { " unsorted" })?;
+                if self.mask.is_empty() { Ok(()) } else { write!(f, " mask={}", self.mask) }
+            }
             _ => Ok(()),
         }
     }

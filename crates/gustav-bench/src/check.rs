@@ -68,7 +68,12 @@ pub(crate) fn check<T: Scalar>(
         Outcome::Sparse(c) => {
             debug_assert_eq!(task.operation, Operation::Spgemm);
             let reference = oracle::Spgemm::new(a, task.b.unwrap_or(task.a));
-            oracle::Spgemm { sorted: task.sorted, ..reference }.verify(c.view())
+            let mask = match (task.mask, rows) {
+                (Some(mask), Some(rows)) => Some(take_rows(mask, rows)?),
+                _ => None,
+            };
+            let mask = mask.as_ref().map(|part| part.view()).or(task.mask);
+            oracle::Spgemm { sorted: task.sorted, mask, ..reference }.verify(c.view())
         }
     }
 }
@@ -85,6 +90,7 @@ mod tests {
             b: None,
             columns: 2,
             sorted: false,
+            mask: None,
             layouts: crate::Layouts::RowMajor,
             pool,
         }

@@ -104,7 +104,7 @@ impl<T: Scalar> Copies<T> {
     /// `task` on the copies.
     pub fn task<'c>(&'c self, task: &Task<'_, T>) -> Task<'c, T> {
         let b = task.b.map(|_| self.b.as_ref().unwrap_or(&self.a).view());
-        Task { a: self.a.view(), b, pool: &self.pool, ..*task }
+        Task { a: self.a.view(), b, mask: None, pool: &self.pool, ..*task }
     }
 }
 
@@ -155,6 +155,7 @@ mod tests {
             b: None,
             columns: 2,
             sorted: false,
+            mask: None,
             layouts: crate::Layouts::RowMajor,
             pool: &pool,
         };

@@ -62,6 +62,9 @@ pub struct Record {
     pub products: Option<u64>,
     /// Stored entries of C of an SpGEMM.
     pub nnz_c: Option<u64>,
+    /// Stored entries of the mask of an SpGEMM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nnz_mask: Option<u64>,
     /// Who computed: `gustav`, or the name of a peer.
     pub engine: String,
     /// What was asked of the engine: an algorithm, `auto`, or `default`.
@@ -162,6 +165,7 @@ impl Record {
             max_row_length: 0,
             products: None,
             nnz_c: None,
+            nnz_mask: None,
             engine: String::new(),
             algorithm: String::new(),
             chosen: None,
@@ -406,6 +410,7 @@ pub(crate) mod tests {
             max_row_length: 3,
             products: None,
             nnz_c: None,
+            nnz_mask: None,
             engine: engine.into(),
             algorithm: algorithm.into(),
             chosen: Some("row-split".into()),

@@ -218,7 +218,14 @@ impl Session<'_> {
             } else {
                 None
             };
-            if let Some(reason) = too_large {
+            let mask = typed.mask.filter(|_| too_large.is_none());
+            let mask =
+                mask.map(|mask| with_fresh_values::<T>(&mask.of(pattern, self.threads)?, seed));
+            let (mask, unfit) = match mask.transpose() {
+                Ok(mask) => (mask, None),
+                Err(e) => (None, Some(e.to_string())),
+            };
+            if let Some(reason) = too_large.or(unfit) {
                 let skip = |engine: String, algorithm: &str| Record {
                     engine,
                     algorithm: algorithm.into(),
@@ -240,11 +247,14 @@ impl Session<'_> {
                 b: spgemm.then(|| factor.view()),
                 columns: case.columns,
                 sorted: case.sorted,
+                mask: mask.as_ref().map(|mask| mask.view()),
                 layouts: typed.layouts,
                 pool: &pool,
             };
             let work = if spgemm { products } else { (a.nnz() * case.columns) as u64 };
-            let blank = Record { products: spgemm.then_some(products), ..blank };
+            let products = spgemm.then_some(products);
+            let nnz_mask = mask.as_ref().map(|mask| mask.nnz() as u64);
+            let blank = Record { products, nnz_mask, ..blank };
             let setting = Setting {
                 ours: &typed.ours,
                 peers: &typed.peers,

@@ -9,7 +9,7 @@ use gustav_plan::{Algorithm, Chooser};
 use crate::listing;
 use crate::record::{self, Held};
 use crate::workload::Workload;
-use crate::{BenchArgs, Case, Forecast, Layouts, Suite, cuda, read_records};
+use crate::{BenchArgs, Case, Forecast, Layouts, Mask, Suite, cuda, read_records};
 
 /// The suite of `args` with other engines, device and folder where it names them. Of the suite's
 /// own peers, those of the device stay.
@@ -59,7 +59,7 @@ fn known(names: &[String]) -> Result<()> {
     // `NAME#K` is a configuration, `NAME@ORDER` a row order.
     let plain = |name: &String| name.split(['#', '@']).next().unwrap_or_default().to_owned();
     for name in names.iter().map(plain) {
-        if !["once", "all"].contains(&name.as_str()) {
+        if !["once", cuda::WHOLE, "all"].contains(&name.as_str()) {
             name.parse::<Chooser>()?;
         }
     }
@@ -73,6 +73,7 @@ pub(crate) struct Typed {
     pub layouts: Layouts,
     pub operation: Operation,
     pub dtype: DType,
+    pub mask: Option<Mask>,
     /// Our algorithms.
     pub ours: Vec<String>,
     /// The peers that were asked for, whether they are there or not.
@@ -201,9 +202,9 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
         {
             let shape = |columns| Case::new(&workload.name, operation, columns, dtype);
             let ours = algorithms(named, suite.device.is_some(), operation);
-            let mut add = |case: Case, layouts| {
+            let mut add = |case: Case, layouts, mask| {
                 let (case, ours, peers) = (case.layout(layouts), ours.clone(), peers.clone());
-                found.push(Typed { case, layouts, operation, dtype, ours, peers });
+                found.push(Typed { case, layouts, operation, dtype, mask, ours, peers });
             };
             match operation {
                 Operation::Spmm => {
@@ -214,13 +215,19 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
                         let own = workload.shape.map(|(_, n)| n);
                         let own = own.filter(|n| *n <= most && !columns.contains(n));
                         let all = columns.iter().copied().chain(own);
-                        all.for_each(|n| add(shape(n), layouts));
+                        all.for_each(|n| add(shape(n), layouts, None));
                     }
                 }
-                Operation::Spmv => add(shape(1), Layouts::RowMajor),
+                Operation::Spmv => add(shape(1), Layouts::RowMajor, None),
                 Operation::Spgemm => {
                     for &sorted in &suite.products.sorted {
-                        add(shape(0).sorted(sorted), Layouts::RowMajor);
+                        let case = shape(0).sorted(sorted);
+                        for &mask in &suite.products.masks {
+                            add(case.clone().mask(mask), Layouts::RowMajor, Some(mask));
+                        }
+                        if suite.products.masks.is_empty() {
+                            add(case, Layouts::RowMajor, None);
+                        }
                     }
                 }
             }

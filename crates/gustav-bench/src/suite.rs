@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::derived::Derived;
 use crate::timing::Timing;
-use crate::{Layouts, Solve};
+use crate::{Layouts, Mask, Solve};
 
 /// Suites that come with the program.
 const SHIPPED: &[(&str, &str)] = &[
@@ -17,6 +17,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),
     ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
+    ("gpu-masks", include_str!("../../../bench/suites/gpu-masks.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
     ("n8192", include_str!("../../../bench/suites/n8192.toml")),
@@ -135,6 +136,9 @@ pub struct Products {
     /// Whether rows of an SpGEMM's product come out sorted: `false`, `true` or both.
     #[serde(default)]
     pub sorted: Vec<bool>,
+    /// Masks under which an SpGEMM is computed on a GPU, `own` and `most`; all of C when there are none.
+    #[serde(default)]
+    pub masks: Vec<Mask>,
     /// SpGEMM with more intermediate products than this is passed over.
     #[serde(default = "default_products")]
     pub max_products: u64,
@@ -178,6 +182,9 @@ impl Suite {
             own.chain([&suite.products.layouts]).flatten().all(|l| *l == Layouts::RowMajor);
         if suite.device.is_none() && !row_major {
             return Err(refuse("column-major products are measured on a GPU only".into()));
+        }
+        if suite.device.is_none() && !suite.products.masks.is_empty() {
+            return Err(refuse("products under a mask are measured on a GPU only".into()));
         }
         for source in &suite.matrices {
             if source.generate.is_empty() == source.path.is_none() {
@@ -320,6 +327,19 @@ mod tests {
         let own = suite.matrices[0].layouts.as_deref();
         assert_eq!(own, Some(&[Layouts::RowToColumnMajor][..]));
         assert!(on("").unwrap_err().to_string().contains("GPU"));
+    }
+
+    #[test]
+    fn masks_need_a_gpu() {
+        let on = |device: &str| {
+            Suite::parse(&format!(
+                "name='x'\ndescription=''\n{device}\n[[matrices]]\ngenerate='diagonal:3'\n\
+                 [products]\noperations=['spgemm']\ndtypes=['f32']\nmasks=['own']\n\
+                 [engines]\nours=['auto']"
+            ))
+        };
+        assert_eq!(on("device='cuda:0'").unwrap().products.masks, [Mask::Own]);
+        assert!(on("").unwrap_err().to_string().contains("mask"));
     }
 
     #[test]

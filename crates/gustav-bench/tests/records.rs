@@ -19,6 +19,8 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
     record.timeline = vec![stage];
     record.spy = vec!["9".into()];
     record.case.layout = "column-major".into();
+    record.case.mask = "own".into();
+    record.nnz_mask = Some(1);
     let value = serde_json::to_value(&record).expect("JSON");
     let written: BTreeSet<String> = value.as_object().expect("an object").keys().cloned().collect();
     assert_eq!(documented, written);

@@ -8,9 +8,11 @@ use gustav::{
     Algorithm, Chooser, Csr, CsrView, Dense, DenseView, Device, Explanation, Index, Operation,
     Problem, Scalar,
 };
+use indicatif::ProgressBar;
 
 use crate::args::Telling;
 use crate::failure::{Failure, Result};
+use crate::interrupt::Interrupt;
 use crate::measure::{self, Timing};
 use crate::output;
 
@@ -121,8 +123,8 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
     }
 }
 
-/// Multiplies matrices in host memory in as many tiles as the memory of `device` asks for, telling
-/// how far it is. Moving tiles there and back is part of an execution.
+/// Multiplies matrices in host memory in as many tiles as `memory` bytes of `device` ask for, all that
+/// is free unless given, telling how far it is. Ctrl-C stops it after a tile. Moving tiles there and back is part of an execution.
 ///
 /// # Errors
 /// When the algorithm refuses `problem`, not even one row times one column fits, or the GPU fails.
@@ -130,7 +132,7 @@ pub fn in_tiles<T: Scalar, I: Index, O: Index>(
     device: &Device,
     (a, alpha, b): (&Csr<T, I, O>, T::Accum, &Csr<T, I, O>),
     problem: &Problem,
-    repeat: Option<usize>,
+    (memory, repeat): (Option<usize>, Option<usize>),
     telling: Telling,
 ) -> Result<(Run, Csr<T, I, O>)> {
     let device = device.clone().choose(Chooser::Named(Algorithm::Tiled));
@@ -138,24 +140,32 @@ pub fn in_tiles<T: Scalar, I: Index, O: Index>(
     device.cuda_device()?.stream().synchronize()?;
     let (plan, plan_ms) = measure::once(|| Ok(device.plan_spgemm(a, b, problem)?))?;
     let mut product = None;
+    let interrupt = Interrupt::new();
     let timing = measure::repeat(repeat, &mut || {
         // The product before this one gives its memory back first.
         product = None;
         let bar = output::bar(telling, "multiplying tiles");
-        let mut told = |progress: Progress| {
-            bar.set_length(progress.tiles as u64);
-            bar.set_position(progress.done as u64);
-            ControlFlow::Continue(())
-        };
-        let tiling = Tiling { progress: Some(&mut told), ..Tiling::default() };
+        let mut told = |progress| tell(&bar, &interrupt, progress);
+        let tiling = Tiling { memory, progress: Some(&mut told) };
         let run = || Ok(device.spgemm_tiled(a, alpha, b, problem, tiling)?);
-        let (c, ms) = measure::once(run)?;
+        let done = measure::once(run);
         bar.finish_and_clear();
+        let (c, ms) = done?;
+        if interrupt.is_asked() {
+            return Err(Failure::Interrupted);
+        }
         product = Some(c);
         Ok(ms)
     })?;
     let c = product.ok_or_else(|| Failure::Request("no product was computed".into()))?;
     Ok((Run { explanation: plan.explain().clone(), plan_ms, transfer_ms: 0.0, timing }, c))
+}
+
+/// Draws how far a product is; it stops where Ctrl-C asked for that.
+fn tell(bar: &ProgressBar, interrupt: &Interrupt, progress: Progress) -> ControlFlow<()> {
+    bar.set_length(progress.tiles as u64);
+    bar.set_position(progress.done as u64);
+    if interrupt.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// Two sparse operands in a GPU's memory.
@@ -186,7 +196,8 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
         Ok(Pair { a, b, mask, stream, upload_ms })
     }
 
-    /// Plans as `device` chooses, multiplies, and brings C back.
+    /// Plans as `device` chooses, multiplies, and brings C back. Where C comes in parts it tells how far it
+    /// is, and Ctrl-C stops it after one.
     ///
     /// # Errors
     /// When the algorithm refuses `problem` or the GPU fails.
@@ -196,6 +207,7 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
         problem: &Problem,
         alpha: T::Accum,
         repeat: Option<usize>,
+        telling: Telling,
     ) -> Result<(Run, Csr<T, I, O>)> {
         let Pair { a, b, mask, stream, upload_ms } = self;
         let plan = || {
@@ -208,15 +220,23 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
         drop(plan()?);
         let (mut plan, plan_ms) = measure::once(plan)?;
         let mut product = None;
+        let interrupt = Interrupt::new();
         let timing = measure::repeat(repeat, &mut || {
             // The product before this one gives its memory back first.
             product = None;
             stream.synchronize()?;
-            let (c, ms) = measure::once(|| {
-                let c = plan.execute(a, alpha, b, stream)?;
+            let bar = output::bar(telling, "multiplying in parts");
+            let mut told = |progress| tell(&bar, &interrupt, progress);
+            let done = measure::once(|| {
+                let c = plan.execute_watched(a, alpha, b, stream, &mut told)?;
                 stream.synchronize()?;
                 Ok(c)
-            })?;
+            });
+            bar.finish_and_clear();
+            let (c, ms) = done?;
+            if interrupt.is_asked() {
+                return Err(Failure::Interrupted);
+            }
             product = Some(c);
             Ok(ms)
         })?;

@@ -1,4 +1,4 @@
-//! How a command ends: exit status 0 done, 1 a check failed, 2 error.
+//! How a command ends: exit status 0 done, 1 a check failed, 2 error, 130 stopped by Ctrl-C.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use gustav::Error;
 
 use crate::output::printable;
+
+const INTERRUPTED: u8 = 130;
 
 /// How a command ended when nothing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub enum Failure {
     Request(String),
     /// Standard output could not be written.
     Output(std::io::Error),
+    /// Ctrl-C, between two executions.
+    Interrupted,
 }
 
 /// What a verb returns.
@@ -56,6 +60,17 @@ impl Failure {
             Failure::Library(e) => Some(e.to_string()),
             Failure::Request(words) => Some(words.clone()),
             Failure::Output(e) => Some(format!("cannot write to standard output: {e}")),
+            Failure::Interrupted => Some("interrupted".into()),
+        }
+    }
+
+    /// The exit status: what shells give a process that an interrupt ended, where one did.
+    fn status(&self) -> u8 {
+        match self {
+            Failure::ClosedPipe => 0,
+            Failure::Interrupted => INTERRUPTED,
+            Failure::Library(e) if matches!(e.kind(), Error::Cancelled { .. }) => INTERRUPTED,
+            _ => 2,
         }
     }
 }
@@ -65,13 +80,12 @@ pub fn finish(result: Result) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::from(1),
-        Err(failure) => match failure.message() {
-            None => ExitCode::SUCCESS,
-            Some(message) => {
+        Err(failure) => {
+            if let Some(message) = failure.message() {
                 // Nothing is left to be told when standard error is gone too.
                 let _ = writeln!(std::io::stderr(), "gustav: {}", printable(&message));
-                ExitCode::from(2)
             }
-        },
+            ExitCode::from(failure.status())
+        }
     }
 }

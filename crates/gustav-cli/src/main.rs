@@ -3,6 +3,7 @@
 mod args;
 mod cuda;
 mod failure;
+mod interrupt;
 mod limits;
 mod measure;
 mod output;

@@ -304,13 +304,7 @@ fn requests() -> Vec<(usize, Request)> {
                 requests.push((i + j + 1, spgemm::dense_output::request(same, config)));
                 requests.push((i + j + 2, spgemm::add::request(dtype, types, semiring)));
                 let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
-                let places = spgemm::masked::Types {
-                    dtype,
-                    out: [dtype, sums][j % 2],
-                    index: types.0,
-                    offset: types.1,
-                    semiring,
-                };
+                let places = spgemm::types::Types { out: [dtype, sums][j % 2], ..same };
                 requests.push((i + j + 3, spgemm::masked::request(places)));
             }
         }

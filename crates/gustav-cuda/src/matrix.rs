@@ -94,6 +94,18 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
         &mut self.values
     }
 
+    /// Lets the device's own stream wait for work that was queued on the matrix on other streams.
+    pub(crate) fn join(&self) -> Result<()> {
+        self.join_pattern()?;
+        self.values.join().map(drop)
+    }
+
+    /// The same for offsets and columns.
+    pub(crate) fn join_pattern(&self) -> Result<()> {
+        self.offsets.join()?;
+        self.indices.join().map(drop)
+    }
+
     /// A copy on the host.
     ///
     /// # Errors

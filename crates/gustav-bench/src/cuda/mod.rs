@@ -28,6 +28,9 @@ pub(crate) const PEERS: [&str; 4] =
 /// cuBLAS as a peer: its product of dense matrices, over A with its zeros written out beforehand.
 pub(crate) const CUBLAS: &str = "cublas";
 
+/// `auto` without the mask of the others.
+pub(crate) const WHOLE: &str = "whole";
+
 /// Names of libraries that multiply on a GPU in a process of their own.
 pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
 

@@ -1,24 +1,28 @@
 //! SpGEMM on a GPU: from CSR there to CSR there, with everything that takes.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::time::Instant;
 
 use gustav_core::{Error, Problem, Result, Scalar};
+use gustav_cuda::spgemm::masked::{self, MaskedPlan};
 use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, multiply, vendor};
 use gustav_cuda::{DeviceCsr, Stream};
+use gustav_plan::Algorithm;
 
-use super::{PEERS, Started};
+use super::{PEERS, Started, WHOLE};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::timing::{Runner, quantile};
 use crate::value::Value;
 
 const REUSES: usize = 15;
 
-/// A and B in a GPU's memory.
+/// A and B in a GPU's memory, and a mask.
 pub(crate) struct Pair<T> {
     a: DeviceCsr<T>,
     // Where it is another matrix than A.
     b: Option<DeviceCsr<T>>,
+    mask: Option<DeviceCsr<T>>,
     /// Milliseconds that they took to get there.
     pub transfer_ms: f64,
 }
@@ -34,16 +38,12 @@ impl<T: Value> Pair<T> {
         let other = task.b.filter(|b| !std::ptr::eq(b.indices(), task.a.indices()));
         let b = other.map(|b| DeviceCsr::upload(&gpu.device, &b)).transpose()?;
         let transfer_ms = start.elapsed().as_secs_f64() * 1e3;
-        Ok(Pair { a, b, transfer_ms })
+        let mask = task.mask.map(|mask| DeviceCsr::upload(&gpu.device, &mask)).transpose()?;
+        Ok(Pair { a, b, mask, transfer_ms })
     }
 
     fn b(&self) -> &DeviceCsr<T> {
         self.b.as_ref().unwrap_or(&self.a)
-    }
-
-    fn multiply(&self, problem: &Problem, options: &Options, on: &Stream) -> Result<DeviceCsr<T>> {
-        let one = <T as Scalar>::one().to_accum();
-        multiply(&self.a, one, self.b(), problem, options, on)
     }
 }
 
@@ -51,6 +51,8 @@ impl<T: Value> Pair<T> {
 pub(crate) struct SpgemmEngine<'a, T: Value> {
     gpu: &'a Started,
     on: &'a Pair<T>,
+    /// None for all of C.
+    mask: Option<&'a DeviceCsr<T>>,
     problem: Problem,
     options: Options,
     prepared: Prepared,
@@ -65,6 +67,8 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
     /// The library's own.
     pub fn ours(gpu: &'a Started, on: &'a Pair<T>, task: Task<'a, T>, name: &str) -> Result<Self> {
         let problem = on.a.spgemm(on.b()).sorted(task.sorted);
+        let mask = on.mask.as_ref().filter(|_| name != WHOLE);
+        let name = if name == WHOLE { "auto" } else { name };
         let options = match name.split_once('#') {
             None => Options { chooser: name.parse()?, ..Options::default() },
             Some((algorithm, place)) => {
@@ -79,7 +83,7 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
             }
         };
         let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
-        Self::prepare(gpu, on, problem, options, versions)
+        Self::prepare(gpu, (on, mask), problem, options, versions)
     }
 
     /// One of the vendor's algorithms.
@@ -96,29 +100,40 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
         let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let problem = on.a.spgemm(on.b()).sorted(task.sorted);
         let config = Some(Config::Vendor(vendor::Config::ALL[place]));
-        Self::prepare(gpu, on, problem, Options { config, ..Options::default() }, versions)
+        let options = Options { config, ..Options::default() };
+        Self::prepare(gpu, (on, on.mask.as_ref()), problem, options, versions)
     }
 
     fn prepare(
         gpu: &'a Started,
-        on: &'a Pair<T>,
+        (on, mask): (&'a Pair<T>, Option<&'a DeviceCsr<T>>),
         problem: Problem,
         options: Options,
         versions: BTreeMap<String, String>,
     ) -> Result<Self> {
         // Kernels are compiled once per machine, which is no part of a product.
-        let plan = SpgemmPlan::new(&on.a, on.b(), &problem, &options)?;
-        let choice = plan.choice();
-        let prepared = Prepared {
+        let told = |algorithm: Algorithm, reason: &str, config: &dyn Debug| Prepared {
             plan_ms: None,
-            chosen: Some(choice.algorithm.name().into()),
-            reason: Some(format!("{}: {:?}", choice.reason, choice.config)),
-            products: plan.products(),
+            chosen: Some(algorithm.name().into()),
+            reason: Some(format!("{reason}: {config:?}")),
+            products: None,
             features_ms: None,
         };
-        drop(plan);
+        let prepared = match mask {
+            None => {
+                let plan = SpgemmPlan::new(&on.a, on.b(), &problem, &options)?;
+                let choice = plan.choice();
+                let told = told(choice.algorithm, &choice.reason, &choice.config);
+                Prepared { products: plan.products(), ..told }
+            }
+            Some(mask) => {
+                let plan = MaskedPlan::new(&on.a, on.b(), mask, &problem, &options)?;
+                let choice = plan.choice();
+                told(choice.algorithm, &choice.reason, &choice.config)
+            }
+        };
         gpu.device.stream().synchronize()?;
-        Ok(SpgemmEngine { gpu, on, problem, options, prepared, versions })
+        Ok(SpgemmEngine { gpu, on, mask, problem, options, prepared, versions })
     }
 
     fn stream(&self) -> &Stream {
@@ -129,12 +144,23 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
     fn execute(&self) -> Result<(f64, DeviceCsr<T>)> {
         self.stream().synchronize()?;
         let (ms, c) = crate::engine::timed(|| {
-            let c = self.on.multiply(&self.problem, &self.options, self.stream())?;
+            let (a, b, one) = (&self.on.a, self.on.b(), <T as Scalar>::one().to_accum());
+            let (problem, options, stream) = (&self.problem, &self.options, self.stream());
+            let c = match self.mask {
+                None => multiply(a, one, b, problem, options, stream)?,
+                Some(mask) => masked::multiply(a, one, b, mask, problem, options, stream)?,
+            };
             self.stream().synchronize()?;
             Ok::<_, Error>(c)
         });
         Ok((ms, c?))
     }
+}
+
+/// A plan whose symbolic work is reused.
+enum Plan<T: Scalar> {
+    Whole(Box<SpgemmPlan<T>>),
+    Masked(Box<MaskedPlan<T>>),
 }
 
 impl<T: Value> Runner for SpgemmEngine<'_, T> {
@@ -158,13 +184,25 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
     fn reuse_ms(&mut self) -> Result<Option<f64>> {
         let (a, b, stream) = (&self.on.a, self.on.b(), self.stream());
         let one = <T as Scalar>::one().to_accum();
-        let mut plan = SpgemmPlan::new(a, b, &self.problem, &self.options)?;
-        let mut c = plan.execute(a, one, b, stream)?;
+        let mut plan = match self.mask {
+            None => Plan::Whole(Box::new(SpgemmPlan::new(a, b, &self.problem, &self.options)?)),
+            Some(mask) => {
+                let problem = self.problem.clone().calls(REUSES as u64);
+                Plan::Masked(Box::new(MaskedPlan::new(a, b, mask, &problem, &self.options)?))
+            }
+        };
+        let mut c = match &mut plan {
+            Plan::Whole(plan) => plan.execute(a, one, b, stream)?,
+            Plan::Masked(plan) => plan.execute(a, one, b, stream)?,
+        };
         let mut times = Vec::new();
         for _ in 0..REUSES {
             stream.synchronize()?;
             let (ms, done) = crate::engine::timed(|| {
-                plan.execute_into(a, one, b, &mut c, stream)?;
+                match &mut plan {
+                    Plan::Whole(plan) => plan.execute_into(a, one, b, &mut c, stream)?,
+                    Plan::Masked(plan) => plan.execute_into(a, one, b, &mut c, stream)?,
+                }
                 stream.synchronize()
             });
             done?;
@@ -177,7 +215,8 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
         let bytes = |m: &DeviceCsr<T>| {
             (m.offsets().bytes() + m.indices().bytes() + m.values().bytes()) as u64
         };
-        let operands = bytes(&self.on.a) + self.on.b.as_ref().map_or(0, bytes);
+        let others = [self.on.b.as_ref(), self.mask].into_iter().flatten().map(bytes);
+        let operands = bytes(&self.on.a) + others.sum::<u64>();
         let device = &self.gpu.device;
         // What other engines hold meanwhile is none of this one's.
         let before = device.reset_peak_memory()?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{PEERS, PROCESSES};
+use super::{PEERS, PROCESSES, WHOLE};
 use crate::summary::{Ratios, compare};
 use crate::threshold::thresholds;
 use crate::{Comparison, Record};
@@ -41,6 +41,7 @@ pub(crate) fn summary(records: &[Record]) -> String {
     against_processes(&mut out, &auto);
     algorithms(&mut out, records);
     super::orders::orders(&mut out, records);
+    masks(&mut out, records);
     limits(&mut out, &auto);
     memory(&mut out, records, &auto);
     plans(&mut out, records, &auto);
@@ -130,6 +131,29 @@ fn limits(out: &mut String, auto: &[Comparison<'_>]) {
     }
 }
 
+/// Products under a mask beside all of C.
+fn masks(out: &mut String, records: &[Record]) {
+    let whole: BTreeMap<_, _> = records
+        .iter()
+        .filter(|r| r.algorithm == WHOLE)
+        .filter_map(|r| Some(((r.group, &r.case), r.execute_ms?)))
+        .collect();
+    let mut ratios = BTreeMap::<_, Vec<_>>::new();
+    for r in records.iter().filter(|r| r.algorithm != WHOLE) {
+        if let Some(ratio) = whole.get(&(r.group, &r.case)).zip(r.execute_ms) {
+            let key = (&r.case.mask, &r.case.dtype, r.engine_name());
+            ratios.entry(key).or_default().push(ratio.0 / ratio.1);
+        }
+    }
+    if ratios.is_empty() {
+        return;
+    }
+    header(out, "Time of all of C over a product under a mask");
+    for ((mask, dtype, engine), own) in ratios {
+        line(out, &format!("{mask} {dtype} {engine}"), &own, "");
+    }
+}
+
 /// Peak memory over what an SpGEMM is allowed, of auto and of the peers; the worst is the largest.
 fn memory(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
     let part = |r: &Record| Some(r.peak_memory? as f64 / r.memory_bar? as f64);
@@ -188,7 +212,7 @@ fn reuse(out: &mut String, auto: &[Comparison<'_>]) {
     }
     header(out, "Time of one call over that of new values under its pattern, auto");
     for ((operation, dtype, n), own) in groups(auto) {
-        let ratios: Vec<_> = own.iter().filter_map(|c| saved(c)).collect();
+        let ratios: Vec<_> = own.iter().filter_map(saved).collect();
         line(out, &format!("{operation} {dtype} n={n}"), &ratios, "");
     }
 }
@@ -198,7 +222,9 @@ fn chosen(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
     header(out, "Time of our best algorithm over auto");
     for ((operation, dtype, n), own) in groups(auto) {
         let ratio = |c: &&Comparison<'_>| {
-            let ours = records.iter().filter(|r| r.engine == "gustav" && r.algorithm != "once");
+            let ours = records
+                .iter()
+                .filter(|r| r.engine == "gustav" && !["once", WHOLE].contains(&&*r.algorithm));
             let times = ours.filter(|r| r.group == c.ours.group).filter_map(|r| r.execute_ms);
             Some(times.fold(f64::INFINITY, f64::min) / c.ours.execute_ms?)
         };
@@ -324,6 +350,20 @@ mod tests {
         let peer = text.lines().find(|l| l.contains("4.00")).expect("the peer's line");
         assert!(peer.starts_with("cusparse-alg1") && peer.contains("100%"), "{text}");
         assert!(!summary(&[on_gpu("gustav", "auto", 1.0)]).contains("Peak memory"));
+    }
+
+    #[test]
+    fn masks_are_set_beside_all_of_c() {
+        let of = |algorithm: &str, mask: &str, ms: f64| {
+            let record = on_gpu("gustav", algorithm, ms);
+            let case = crate::Case { mask: mask.into(), ..record.case };
+            Record { case, ..record }
+        };
+        let records = [of("auto", "own", 2.0), of("whole", "own", 3.0), of("auto", "most", 1.0)];
+        let text = summary(&records);
+        let line = text.lines().find(|l| l.starts_with("own f32 gustav:auto")).expect("a line");
+        assert!(line.contains("1.50"), "{text}");
+        assert!(!text.contains("most f32"), "{text}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::failure::Result;
 /// compressed with gzip or zstd, told by its content; or gen: and the description of a
 /// generated matrix, such as gen:grid5:1000x1000 (see gustav generate --help).
 ///
-/// Exit status: 0 done, 1 a check or a comparison failed, 2 error.
+/// Exit status: 0 done, 1 a check or a comparison failed, 2 error, 130 stopped by Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(name = "gustav", version, arg_required_else_help = true)]
 pub struct Cli {

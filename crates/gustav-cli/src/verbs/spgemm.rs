@@ -31,6 +31,9 @@ pub struct Args {
     /// Compute only the entries of C at places where this matrix has one
     #[arg(long, value_name = "FILE")]
     mask: Option<Source>,
+    /// Compute C on a GPU tile by tile, in so many bytes of its memory, such as 500M
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory: Option<usize>,
     /// Let the columns of a row of C come in any order, which can be faster
     #[arg(long)]
     unsorted: bool,
@@ -54,12 +57,36 @@ pub fn run(args: &Args) -> Result {
         ));
     }
     let device = args.choice.device()?;
+    if args.memory.is_some() {
+        let whole = matches!(device.chooser(), Chooser::Auto | Chooser::Named(Algorithm::Tiled));
+        let words = match (device.is_cuda(), &args.mask) {
+            (false, _) => "has no meaning on the CPU, use --device cuda",
+            (true, Some(_)) => "is not valid with --mask, whose product is not computed in tiles",
+            (true, None) if !whole => "computes C in tiles, use --algorithm auto or tiled",
+            (true, None) => "",
+        };
+        if !words.is_empty() {
+            return Err(Failure::Request(format!("memory: it {words}")));
+        }
+    }
     with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
         let operands = device.threads().run(|| Operands::<T, I, O>::read(args))?;
         operands.multiply(Over::new(s), args, &device, &|plan, a, alpha, b| {
             plan.execute_with(s, a, alpha, b)
         })
     })
+}
+
+/// A number of bytes, with K, M or G for 1024 of the unit before.
+fn bytes(text: &str) -> std::result::Result<usize, String> {
+    let (digits, power) = match text.chars().last() {
+        Some('K') => (&text[..text.len() - 1], 1),
+        Some('M') => (&text[..text.len() - 1], 2),
+        Some('G') => (&text[..text.len() - 1], 3),
+        _ => (text, 0),
+    };
+    let count = digits.parse::<usize>().ok().and_then(|n| n.checked_mul(1024usize.pow(power)));
+    count.ok_or_else(|| "expected a number of bytes, such as 65536, 500M or 2G".into())
 }
 
 /// A, and B where it is another matrix than A.
@@ -149,7 +176,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             .calls(running.calls());
         let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
 
-        let mut resident = self.resident(device, args.telling)?;
+        let mut resident = self.resident(device, args)?;
         let mut product: Option<(Csr<T, I, O>, u64)> = None;
         let mut trial = |device: &Device| -> Result<Trial> {
             let mut run = if device.is_cuda() {
@@ -222,14 +249,15 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     }
 
     /// The operands in the memory of a GPU, unless they are multiplied in tiles.
-    fn resident(&self, device: &Device, telling: Telling) -> Result<Option<Pair<T, I, O>>> {
-        let tiled = device.chooser() == Chooser::Named(Algorithm::Tiled) && self.mask.is_none();
-        if tiled || !device.is_cuda() {
+    fn resident(&self, device: &Device, args: &Args) -> Result<Option<Pair<T, I, O>>> {
+        let named = device.chooser() == Chooser::Named(Algorithm::Tiled) && self.mask.is_none();
+        if args.memory.is_some() || named || !device.is_cuda() {
             return Ok(None);
         }
         match Pair::new(device, &self.a, self.b(), self.mask.as_ref()) {
             Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
-                output::note(telling, &format!("no room on {device} for {what}: in tiles"));
+                let why = format!("no room on {device} for {what}: in tiles");
+                output::note(args.telling, &why);
                 Ok(None)
             }
             other => other.map(Some),
@@ -253,7 +281,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     ) -> Result<(Run, Csr<T, I, O>)> {
         let repeat = args.running.repeat;
         if let Some(pair) = resident {
-            match pair.run(device, problem, alpha, repeat) {
+            match pair.run(device, problem, alpha, repeat, args.telling) {
                 Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
                     let why = format!("no room on {device} for {what}: in tiles");
                     output::note(args.telling, &why);
@@ -262,6 +290,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 other => return other,
             }
         }
-        in_tiles(device, (&self.a, alpha, self.b()), problem, repeat, args.telling)
+        let limits = (args.memory, repeat);
+        in_tiles(device, (&self.a, alpha, self.b()), problem, limits, args.telling)
     }
 }

@@ -1,6 +1,6 @@
 //! Products on a GPU from the command line.
 
-use crate::support::Folder;
+use crate::support::{Folder, Run};
 
 #[test]
 #[ignore = "needs a CUDA device"]
@@ -89,4 +89,25 @@ fn measured_candidates_hold_row_orders() {
     let measured: Vec<_> = candidates.iter().filter(|c| c["measured_ms"].is_f64()).collect();
     assert!(measured.iter().filter(|c| ordered(c)).count() >= 3, "{report}");
     assert!(measured.iter().filter(|c| !ordered(c)).count() >= 6, "{report}");
+}
+
+#[cfg(unix)]
+#[test]
+#[ignore = "needs a CUDA device"]
+fn ctrl_c_stops_a_product_between_tiles() {
+    use std::process::Stdio;
+    let folder = Folder::new();
+    let line = "spgemm gen:uniform:200000x200000,16 --device cuda:0 --memory 20M";
+    // Many times, so that the signal comes while tiles are multiplied.
+    let mut child = folder.command(&format!("{line} --repeat 1000 -o c.mtx"));
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("gustav starts");
+    std::thread::sleep(std::time::Duration::from_secs(12));
+    // SAFETY: the process is ours, and has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    let run = Run::of(child.wait_with_output().expect("an end"));
+    assert_eq!((run.status, run.stdout.as_str()), (130, ""), "{run:?}");
+    assert!(run.stderr.contains("tile") || run.stderr.contains("interrupted"), "{run:?}");
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+    let report = folder.json("spgemm gen:rmat:9,8 --device cuda:0 --memory 64K --verify --json");
+    assert_eq!((&report["verified"], &report["algorithm"]), (&true.into(), &"tiled".into()));
 }

@@ -203,6 +203,13 @@ fn spgemm_under_a_mask() {
         assert_eq!(run.status, 2, "{run:?}");
         assert!(run.stderr.contains(word), "{run:?}");
     }
+    let run = folder.run("spgemm s.mtx --memory 1M");
+    assert_eq!(run.status, 2, "{run:?}");
+    assert!(run.stderr.contains("memory: it has no meaning on the CPU"), "{run:?}");
+    for wrong in ["1X", "M", "99999999999G"] {
+        let run = folder.run(&format!("spgemm s.mtx --memory {wrong}"));
+        assert!(run.stderr.contains("number of bytes"), "{run:?}");
+    }
     let run = folder.run("spgemm s.mtx --algorithm masked");
     assert_eq!(run.status, 2, "{run:?}");
     assert!(run.stderr.contains("--mask FILE"), "{run:?}");

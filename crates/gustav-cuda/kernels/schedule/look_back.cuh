@@ -2,7 +2,7 @@
 // finds one whose whole sum is known (decoupled look-back, Merrill & Garland 2016). Tiles are taken
 // in order, and their words begin at zero.
 #pragma once
-#include "common/types.cuh"
+#include "common/warp.cuh"
 
 namespace look_back {
 
@@ -23,9 +23,7 @@ __device__ __forceinline__ u64 before(volatile u64 *tiles, u32 tile, u64 total) 
         // Lanes up to the nearest tile whose whole sum is known count.
         const u32 known = __ballot_sync(0xffffffffu, word >= ALL);
         const u32 nearest = known == 0 ? 31 : __ffs(known) - 1;
-        u64 part = lane <= nearest ? word & SUM : 0;
-        for (u32 step = 16; step > 0; step /= 2) part += __shfl_xor_sync(0xffffffffu, part, step);
-        sum += part;
+        sum += warp::sum(lane <= nearest ? word & SUM : 0);
         if (known != 0) break;
     }
     if (lane == 0) tiles[tile] = ALL | (sum + total);
@@ -36,12 +34,8 @@ __device__ __forceinline__ u64 before(volatile u64 *tiles, u32 tile, u64 total) 
 template <u32 THREADS>
 __device__ __forceinline__ u64 within(u64 mine, u64 &total) {
     __shared__ u64 warps[THREADS / 32];
-    u64 scan = mine;
-    for (u32 step = 1; step < 32; step *= 2) {
-        const u64 other = __shfl_up_sync(0xffffffffu, scan, step);
-        if (threadIdx.x % 32 >= step) scan += other;
-    }
-    if (threadIdx.x % 32 == 31) warps[threadIdx.x / 32] = scan;
+    const u64 up_to = warp::sum_up_to(mine);
+    if (threadIdx.x % 32 == 31) warps[threadIdx.x / 32] = up_to;
     __syncthreads();
     u64 start = 0;
     total = 0;
@@ -49,7 +43,7 @@ __device__ __forceinline__ u64 within(u64 mine, u64 &total) {
         if (w == threadIdx.x / 32) start = total;
         total += warps[w];
     }
-    return start + scan - mine;
+    return start + up_to - mine;
 }
 
 }  // namespace look_back

@@ -11,6 +11,7 @@
 // GUSTAV_BLOCK, GUSTAV_LONG_BLOCK   threads of a CTA
 // GUSTAV_RANGED   rows with more products get their range
 // GUSTAV_TINY, GUSTAV_SMALL, GUSTAV_NARROW   bins
+#include "common/warp.cuh"
 #include "csr/descents.cuh"
 #include "spgemm/counting.cuh"
 #include "spgemm/merge.cuh"
@@ -169,7 +170,7 @@ __device__ __forceinline__ void count_rows(const Arguments &g) {
         if (sum == 0 || copied) put_size(g, row, size);
     }
     bins.add(bin, width, size);
-    for (u32 step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    sum = warp::sum(sum);
     if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(&all_products, sum);
     __syncthreads();
     bins.end(g);

@@ -1,29 +1,12 @@
 // What every kernel of `binned` is told, and the layout of what they share.
 //
-// GUSTAV_INDEX, GUSTAV_OFFSET    types of column indices and of row offsets
-// GUSTAV_VALUE, GUSTAV_OUT       types of values of A and B, and of C
 // GUSTAV_BINS                    bins of a phase
 // GUSTAV_NARROW                  columns of rows that a warp has a mask for at most
 // GUSTAV_CUT_WIDTH               columns of rows cut into pieces at most
 #pragma once
-#include "common/types.cuh"
+#include "spgemm/operands.cuh"
 
-typedef GUSTAV_INDEX Index;
-typedef GUSTAV_OFFSET Offset;
-typedef GUSTAV_VALUE Value;
-typedef GUSTAV_OUT Out;
-typedef typename Accumulator<Value>::Type Sum;
-
-struct Arguments {
-    const Offset *a_offsets;
-    const Index *a_indices;
-    const Value *a_values;
-    const Offset *b_offsets;
-    const Index *b_indices;
-    const Value *b_values;
-    Offset *c_offsets;
-    Index *c_indices;
-    Out *c_values;
+struct Arguments : Matrices {
     // Of every row: its columns, see `Range`, and its products and bin, see `Cost`. Its entries are in
     // `c_offsets`, one place on, until these are offsets.
     u32 *ranges;

@@ -5,7 +5,7 @@
 //   least     4               given out, with the products of the rows that have it
 //   heads     8  9  7  6
 #pragma once
-#include "spgemm/arguments.cuh"
+#include "spgemm/operands.cuh"
 
 namespace merge {
 
@@ -16,6 +16,7 @@ constexpr u32 NONE = 0xffffffffu;
 constexpr u32 FEW = 8, MANY = 16;
 
 // The bin of a row among those of FEW and MANY nonzeros, from `first` on, or `none`.
+template <class Arguments>
 __device__ __forceinline__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 products, u32 first,
                                       u32 none) {
     if (!g.ordered || nonzeros > MANY) return none;
@@ -28,7 +29,7 @@ __device__ __forceinline__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 prod
 // `column(c)` after every column, NONE for threads that have no more. Nothing waits for what a list
 // reads but the next column, so that all lists read at once.
 template <u32 LISTS, bool VALUES, class Product, class Column>
-__device__ __forceinline__ void columns(const Arguments &g, u64 begin, u32 count, Product product,
+__device__ __forceinline__ void columns(const Matrices &g, u64 begin, u32 count, Product product,
                                         Column column) {
     u32 heads[LISTS];
     Value values[LISTS];

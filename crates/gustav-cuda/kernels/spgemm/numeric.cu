@@ -47,14 +47,10 @@ __device__ __forceinline__ void scan(u32 *counts, u32 thread) {
     u32 own[MANY], mine = 0;
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n) mine += own[n] = counts[thread * MANY + n];
-    u32 sum = mine;
-    for (u32 step = 1; step < 32; step *= 2) {
-        const u32 other = __shfl_up_sync(0xffffffffu, sum, step);
-        if (thread % 32 >= step) sum += other;
-    }
-    u32 before = sum - mine;
+    const u32 up_to = warp::sum_up_to(mine);
+    u32 before = up_to - mine;
     if constexpr (WARPS > 1) {
-        if (thread % 32 == 31) sums[thread / 32] = sum;
+        if (thread % 32 == 31) sums[thread / 32] = up_to;
         __syncthreads();
         for (u32 w = 0; w < thread / 32; ++w) before += sums[w];
     }
@@ -248,7 +244,7 @@ __device__ u32 rank(Bits *bits, u32 words, u32 thread, Index first, Index *to) {
         __shared__ u32 sums[WARPS];
         u32 mine = 0;
         for (u32 at = begin + lane; at < end; at += 32) mine += __popc(bits[at].mask);
-        for (u32 step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, step);
+        mine = warp::sum(mine);
         if (lane == 0) sums[warp] = mine;
         __syncthreads();
         for (u32 w = 0; w < WARPS; ++w) {
@@ -260,16 +256,12 @@ __device__ u32 rank(Bits *bits, u32 words, u32 thread, Index first, Index *to) {
         u32 mask = at + lane < end ? bits[at + lane].mask : 0;
         if (__ballot_sync(0xffffffffu, mask != 0) == 0) continue;
         const u32 own = __popc(mask);
-        u32 scan = own;
-        for (u32 step = 1; step < 32; step *= 2) {
-            const u32 other = __shfl_up_sync(0xffffffffu, scan, step);
-            if (lane >= step) scan += other;
-        }
-        u32 place = before + scan - own;
+        const u32 up_to = warp::sum_up_to(own);
+        u32 place = before + up_to - own;
         if (at + lane < end) bits[at + lane].before = place;
         const Index column = first + (at + lane) * 32;
         for (; mask != 0; mask &= mask - 1) to[place++] = column + (__ffs(mask) - 1);
-        before += __shfl_sync(0xffffffffu, scan, 31);
+        before += __shfl_sync(0xffffffffu, up_to, 31);
     }
     return WARPS > 1 ? total : before;
 }
@@ -475,7 +467,7 @@ __device__ void sum_densely(const Arguments &g) {
     const u32 from = min(warp * share, width), to = min(from + share, width);
     u32 mine = 0;
     for (u32 at = from / 32 + lane; at < (to + 31) / 32; at += 32) mine += __popc(taken[at]);
-    for (u32 step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, step);
+    mine = warp::sum(mine);
     if (lane == 0) shares[warp] = mine;
     __syncthreads();
     u64 place = base;

@@ -1,4 +1,5 @@
 // Puts the rows of a phase into its list, bin after bin; their bins have been counted.
+#include "common/warp.cuh"
 #include "spgemm/arguments.cuh"
 
 constexpr u32 BLOCK = GUSTAV_BLOCK, ITEMS = GUSTAV_ITEMS;
@@ -19,18 +20,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) place(const Arguments g) {
         const u32 alike = __match_any_sync(0xffffffffu, bin[i]), leader = __ffs(alike) - 1;
         place[i] = 0;
         if (bin[i] < BINS && lane == leader) place[i] = atomicAdd(&count[bin[i]], (u32)__popc(alike));
-        place[i] = __shfl_sync(0xffffffffu, place[i], leader) + __popc(alike & ((1u << lane) - 1));
+        place[i] = __shfl_sync(0xffffffffu, place[i], leader) + __popc(alike & warp::lanes_before());
     }
     __syncthreads();
     if (threadIdx.x < 32) {
         const u64 rows = lane < BINS ? g.counters[COUNT + lane] : 0;
-        u64 scan = rows;
-        for (u32 step = 1; step < 32; step *= 2) {
-            const u64 other = __shfl_up_sync(0xffffffffu, scan, step);
-            if (lane >= step) scan += other;
-        }
+        const u64 up_to = warp::sum_up_to(rows);
         if (lane < BINS && count[lane] > 0)
-            base[lane] = scan - rows + atomicAdd(&g.counters[PLACED + lane], (u64)count[lane]);
+            base[lane] = up_to - rows + atomicAdd(&g.counters[PLACED + lane], (u64)count[lane]);
     }
     __syncthreads();
 #pragma unroll

@@ -7,19 +7,11 @@
 // them to its groups by shuffles. The first entries of the next row of B are on their way while one
 // is worked on. The warps of a CTA take nonzeros in turn.
 #pragma once
+#include "common/warp.cuh"
 #include "spgemm/arguments.cuh"
 
 // Base-2 logarithm of a power of two.
 __host__ __device__ constexpr u32 log2_of(u32 power) { return power <= 1 ? 0 : 1 + log2_of(power / 2); }
-
-// All threads of the team are here, and see what the others wrote. Teams of a warp go together.
-template <int TEAM>
-__device__ __forceinline__ void meet() {
-    if constexpr (TEAM > 32)
-        __syncthreads();
-    else
-        __syncwarp();
-}
 
 // The largest value of the warp's teams.
 template <int TEAM>

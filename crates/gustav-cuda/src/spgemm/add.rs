@@ -4,8 +4,8 @@
 use gustav_core::{DType, Error, Index, IndexType, Result, Scalar, SemiringKind};
 
 use super::canonical::canonical;
-use super::operands::Sparse;
-use super::plan::{SpgemmPlan, check_like_c, check_result, end};
+use super::operands::{Arrays, Sparse};
+use super::plan::SpgemmPlan;
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::scan::Scan;
@@ -29,20 +29,6 @@ pub(crate) fn request(
         .with("VALUE", dtype)
         .with("SEMIRING", source::semiring(semiring))
         .with("BLOCK", BLOCK)
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arrays {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-}
-
-impl From<Sparse> for Arrays {
-    fn from(m: Sparse) -> Self {
-        Arrays { offsets: m.offsets, indices: m.indices, values: m.values }
-    }
 }
 
 #[repr(C)]
@@ -151,8 +137,8 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         d: &DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<DeviceCsr<U, I, O>> {
-        check_like_c(&self.device, &self.problem, "D", d)?;
-        let made = || Union::new(&self.device, self.problem.semiring);
+        self.patterns.check_like_c("D", d)?;
+        let made = || Union::new(&self.patterns.device, self.patterns.problem.semiring);
         let mut union = self.union.take().map_or_else(made, Ok)?;
         let done = self.united(&mut union, (a, alpha, b), (beta, d), stream);
         self.union = Some(union);
@@ -169,16 +155,16 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         // Its memory is wanted for the next.
         union.product = None;
         let product = self.execute(a, alpha, b, stream)?;
-        if beta == self.problem.semiring.zero() {
+        if beta == self.patterns.problem.semiring.zero() {
             return Ok(product);
         }
-        let semiring = self.problem.semiring;
+        let semiring = self.patterns.problem.semiring;
         let sorted = [canonical(&product, semiring)?, canonical(d, semiring)?];
-        let keeps = self.problem.calls > 1 && sorted[0].is_none();
+        let keeps = self.patterns.problem.calls > 1 && sorted[0].is_none();
         let [p, summand] =
             [sorted[0].as_ref().unwrap_or(&product), sorted[1].as_ref().unwrap_or(d)];
-        let c = union.unite(&self.device, p, bits(beta), summand)?;
-        end(&self.device, stream)?;
+        let c = union.unite(&self.patterns.device, p, bits(beta), summand)?;
+        self.patterns.end(stream)?;
         (union.nnz, union.product) = (Some((c.nnz(), d.nnz())), keeps.then_some(product));
         Ok(c)
     }
@@ -203,8 +189,8 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c: &mut DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        check_like_c(&self.device, &self.problem, "D", d)?;
-        if beta == self.problem.semiring.zero() {
+        self.patterns.check_like_c("D", d)?;
+        if beta == self.patterns.problem.semiring.zero() {
             return Err(Error::Argument {
                 name: "beta",
                 found: "the semiring's zero".into(),
@@ -212,7 +198,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
             });
         }
         let Some(mut union) = self.union.take() else {
-            return check_result(&self.problem, c, None);
+            return self.patterns.check_result(c, None);
         };
         let done = self.united_into(&mut union, (a, alpha, b), (beta, d), c, stream);
         self.union = Some(union);
@@ -227,14 +213,14 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c: &DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        check_result(&self.problem, c, union.nnz.map(|(c, _)| c))?;
+        self.patterns.check_result(c, union.nnz.map(|(c, _)| c))?;
         if let Some((_, then)) = union.nnz.filter(|(_, then)| *then != d.nnz()) {
             return Err(Error::Pattern {
                 expected: format!("D with {then} nonzeros"),
                 found: format!("D with {}", d.nnz()),
             });
         }
-        let (device, semiring) = (self.device.clone(), self.problem.semiring);
+        let semiring = self.patterns.problem.semiring;
         let kept = match union.product.take() {
             Some(mut p) => match self.execute_into(a, alpha, b, &mut p, stream) {
                 Err(Error::Unsupported { .. }) => None,
@@ -247,11 +233,9 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let sorted = if keeps { None } else { canonical(&product, semiring)? };
         let other = canonical(d, semiring)?;
         let [p, d] = [sorted.as_ref().unwrap_or(&product), other.as_ref().unwrap_or(d)];
-        c.offsets().join()?;
-        c.indices().join()?;
-        c.values().join()?;
-        union.refill(&device, p, bits(beta), d, c)?;
+        c.join()?;
+        union.refill(&self.patterns.device, p, bits(beta), d, c)?;
         union.product = keeps.then_some(product);
-        end(&device, stream)
+        self.patterns.end(stream)
     }
 }

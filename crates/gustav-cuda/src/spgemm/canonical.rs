@@ -8,25 +8,26 @@ use super::plan::{Options, multiply};
 use crate::columns::Columns;
 use crate::{Device, DeviceBuffer, DeviceCsr};
 
-/// Whether the columns of every row of `m` increase. Waits for the device's own stream.
-pub(super) fn increases<T: Scalar, I: Index, O: Index>(m: &DeviceCsr<T, I, O>) -> Result<bool> {
-    m.offsets().join()?;
-    m.indices().join()?;
-    m.values().join()?;
-    let columns = Columns::new(m.device(), I::TYPE, O::TYPE)?;
-    // SAFETY: the matrix is alive, and the stream is waited for.
-    unsafe { columns.increase(&Sparse::of(m)) }
-}
-
 /// `m` with increasing columns in every row, entries of the same place added over `semiring`; `None`
 /// when `m` is so itself.
 pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
     m: &DeviceCsr<T, I, O>,
     semiring: SemiringKind,
 ) -> Result<Option<DeviceCsr<T, I, O>>> {
-    if increases(m)? {
-        return Ok(None);
+    m.join()?;
+    let columns = Columns::new(m.device(), I::TYPE, O::TYPE)?;
+    // SAFETY: the matrix is alive, and the stream is waited for.
+    match unsafe { columns.increase(&Sparse::of(m))? } {
+        true => Ok(None),
+        false => in_order(m, semiring).map(Some),
     }
+}
+
+/// `m` so, whether it is so itself or not.
+pub(super) fn in_order<T: Scalar, I: Index, O: Index>(
+    m: &DeviceCsr<T, I, O>,
+    semiring: SemiringKind,
+) -> Result<DeviceCsr<T, I, O>> {
     let device = m.device();
     let one = semiring.one::<T::Accum>();
     let product = |a: &DeviceCsr<T, I, O>, b: &DeviceCsr<T, I, O>| {
@@ -38,7 +39,6 @@ pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
         SemiringKind::PlusFirst => product(m, &identity(device, m.ncols(), one)?),
         _ => product(&identity(device, m.nrows(), one)?, m),
     }
-    .map(Some)
 }
 
 fn identity<T: Scalar, I: Index, O: Index>(

@@ -22,6 +22,11 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         None
     }
 
+    /// Entries of C, where it has counted them.
+    fn entries(&self) -> Option<u64> {
+        None
+    }
+
     /// Queues C = scale(α, A·B) as a new matrix on the device's own stream.
     ///
     /// # Safety

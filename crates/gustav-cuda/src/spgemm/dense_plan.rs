@@ -7,7 +7,8 @@ use super::catalog::Config;
 use super::dense_naive::DenseNaive;
 use super::dense_rows::DenseRows;
 use super::operands::{Operands, Sparse};
-use super::plan::{Options, check, choose, end};
+use super::patterns::{begin, check, end};
+use super::plan::{Options, choose};
 use super::shared_row::SharedRow;
 use crate::spmm::{bits, unsupported};
 use crate::stream::Stream;
@@ -45,10 +46,8 @@ impl DensePlan {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
         let (config, reason) = choose(problem, options, &device.planner_profile())?;
-        for m in [a, b] {
-            m.offsets().join()?;
-            m.indices().join()?;
-        }
+        a.join_pattern()?;
+        b.join_pattern()?;
         let o = Operands::new(problem, Sparse::of(a), Sparse::of(b), 0);
         let rows = match config {
             Config::SharedRow(c) => {
@@ -102,18 +101,8 @@ impl DensePlan {
                 found: format!("a {} one of {} x {}", c.layout(), c.nrows(), c.ncols()),
             });
         }
-        check(&self.device, &self.problem, a, b)?;
-        let own = self.device.stream();
-        self.device.bind()?;
-        if stream.handle() != own.handle() {
-            own.wait(&stream.record()?)?;
-        }
-        for matrix in [a, b] {
-            matrix.offsets().join()?;
-            matrix.indices().join()?;
-            matrix.values().join()?;
-        }
-        c.data().join()?;
+        begin(&self.device, &self.problem, a, b, stream)?;
+        let own = c.data().join()?;
         let o = Operands::new(&self.problem, Sparse::of(a), Sparse::of(b), bits(alpha));
         let (to, ldc) = (c.data().address(), c.leading_dimension());
         // SAFETY: shapes and numbers of entries are the plan's, the patterns by the caller's word;

@@ -16,6 +16,7 @@ pub(crate) mod dense_rows;
 pub mod masked;
 pub(crate) mod operands;
 mod papers;
+mod patterns;
 pub mod pipeline;
 mod plan;
 pub mod shared_row;

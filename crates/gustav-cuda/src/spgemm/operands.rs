@@ -35,6 +35,37 @@ impl Sparse {
     }
 }
 
+/// The arrays of a sparse matrix, as kernels are told of them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrays {
+    pub offsets: u64,
+    pub indices: u64,
+    pub values: u64,
+}
+
+impl From<Sparse> for Arrays {
+    fn from(m: Sparse) -> Self {
+        Arrays { offsets: m.offsets, indices: m.indices, values: m.values }
+    }
+}
+
+/// `Matrices` of `kernels/spgemm/operands.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Matrices {
+    pub a: Arrays,
+    pub b: Arrays,
+    pub c: Arrays,
+}
+
+impl Matrices {
+    /// A and B, with a C that has no arrays yet.
+    pub(crate) fn of(o: &Operands) -> Self {
+        Matrices { a: o.a.into(), b: o.b.into(), c: Arrays::default() }
+    }
+}
+
 /// op(A), B and α.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {

@@ -9,14 +9,12 @@ use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
 use super::add::Union;
 use super::at_once;
 use super::binned;
-
 use super::catalog::{self, Config, Method};
-use super::operands::{Operands, Sparse};
+use super::patterns::{Patterns, check};
 use super::tiled::Progress;
-use crate::spmm::{bits, checks, unsupported};
+use crate::DeviceCsr;
+use crate::spmm::unsupported;
 use crate::stream::Stream;
-use crate::transposed::Transposed;
-use crate::{Device, DeviceCsr};
 
 // By the rules, which then say why.
 const CHOSEN: &str = "auto";
@@ -39,11 +37,9 @@ pub struct Options {
 /// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] asks for it. Its
 /// values are of type `U`, that of A and B or of their sums.
 pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32, U: Scalar = T> {
-    pub(super) device: Device,
-    pub(super) problem: Problem,
+    pub(super) patterns: Patterns<T, I, O>,
     choice: Choice<Config>,
     method: Box<dyn Method<U, I, O>>,
-    transposed: Option<Transposed<T, I, O>>,
     /// Entries of the last C.
     nnz: Option<usize>,
     pub(super) union: Option<Union<U, I, O>>,
@@ -64,11 +60,13 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
     let device = a.device();
     check(device, problem, a, b)?;
     let (config, _) = choose(problem, options, &device.planner_profile())?;
-    if matches!(config, Config::DenseOutput(_)) && problem.output == T::DTYPE {
-        let operands = begin(device, problem, None, (a, alpha, b), stream)?;
+    let tries = matches!(config, Config::DenseOutput(_)) && problem.output == T::DTYPE;
+    if tries && !problem.transpose_a {
+        let patterns = Patterns::new(a, b, problem)?;
+        let operands = patterns.begin(a, alpha, b, stream)?;
         // SAFETY: the operands are checked, and their buffers wait for the stream when they are freed.
         if let Some(c) = unsafe { at_once::multiply(device, &operands, problem, config)? } {
-            end(device, stream)?;
+            patterns.end(stream)?;
             return Ok(c);
         }
     }
@@ -106,28 +104,21 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         problem: &Problem,
         options: &Options,
     ) -> Result<Self> {
-        let device = a.device().clone();
-        check(&device, problem, a, b)?;
+        let patterns = Patterns::new(a, b, problem)?;
         if problem.output != U::DTYPE {
             let name = |dtype| format!("a product with values of {dtype}");
             let (expected, found) = (name(problem.output), name(U::DTYPE));
             return Err(Error::Pattern { expected, found });
         }
+        let device = &patterns.device;
         let (config, why) = choose(problem, options, &device.planner_profile())?;
-        for m in [a, b] {
-            m.offsets().join()?;
-            m.indices().join()?;
-        }
-        let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
-        let operands = Operands::new(problem, left(a, transposed.as_ref()), Sparse::of(b), 0);
-        let method = config.prepare(&device, &operands, problem)?;
+        let method = config.prepare(device, &patterns.operands(a, b), problem)?;
         let reason = match why {
             CHOSEN => cuda_spgemm::reason(problem, config.algorithm(), method.products()),
             why => why.into(),
         };
         let choice = Choice { algorithm: config.algorithm(), config, reason };
-        let problem = problem.clone();
-        Ok(SpgemmPlan { device, problem, choice, method, transposed, nnz: None, union: None })
+        Ok(SpgemmPlan { patterns, choice, method, nnz: None, union: None })
     }
 
     /// What was chosen, and why.
@@ -139,13 +130,18 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// [`SpgemmPlan::execute_add`] those of a product that it keeps as well.
     pub fn workspace_bytes(&self) -> usize {
         let kept = self.union.as_ref().map_or(0, Union::bytes);
-        self.method.bytes() + self.transposed.as_ref().map_or(0, Transposed::bytes) + kept
+        self.method.bytes() + self.patterns.bytes() + kept
     }
 
     /// Intermediate products: multiplications that the patterns call for, where the algorithm
     /// counts them.
     pub fn products(&self) -> Option<u64> {
         self.method.products()
+    }
+
+    /// Entries of C, where the algorithm has counted them.
+    pub(super) fn entries(&self) -> Option<u64> {
+        self.method.entries()
     }
 
     /// Computes C = α·op(A)·B as a new matrix, after the work queued on `stream`, which then waits
@@ -162,12 +158,12 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         b: &DeviceCsr<T, I, O>,
         stream: &Stream,
     ) -> Result<DeviceCsr<U, I, O>> {
-        let (device, operands) = self.begin(a, alpha, b, stream)?;
+        let operands = self.patterns.begin(a, alpha, b, stream)?;
         // SAFETY: shapes and numbers of entries are the plan's, the patterns by the caller's word
         // and the invariants of `DeviceCsr`; the buffers wait for the stream when they are freed.
-        let c = unsafe { self.method.execute(&device, &operands)? };
+        let c = unsafe { self.method.execute(&self.patterns.device, &operands)? };
         self.nnz = Some(c.nnz());
-        end(&device, stream)?;
+        self.patterns.end(stream)?;
         Ok(c)
     }
 
@@ -186,11 +182,11 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         stream: &Stream,
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<DeviceCsr<U, I, O>> {
-        let (device, operands) = self.begin(a, alpha, b, stream)?;
+        let operands = self.patterns.begin(a, alpha, b, stream)?;
         // SAFETY: as in `execute`.
-        let c = unsafe { self.method.execute_watched(&device, &operands, watch)? };
+        let c = unsafe { self.method.execute_watched(&self.patterns.device, &operands, watch)? };
         self.nnz = Some(c.nnz());
-        end(&device, stream)?;
+        self.patterns.end(stream)?;
         Ok(c)
     }
 
@@ -200,16 +196,16 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// # Errors
     /// As there.
     pub fn finish(
-        mut self,
+        self,
         a: &DeviceCsr<T, I, O>,
         alpha: T::Accum,
         b: &DeviceCsr<T, I, O>,
         stream: &Stream,
     ) -> Result<DeviceCsr<U, I, O>> {
-        let (device, operands) = self.begin(a, alpha, b, stream)?;
+        let operands = self.patterns.begin(a, alpha, b, stream)?;
         // SAFETY: as in `execute`.
-        let c = unsafe { self.method.finish(&device, &operands)? };
-        end(&device, stream)?;
+        let c = unsafe { self.method.finish(&self.patterns.device, &operands)? };
+        self.patterns.end(stream)?;
         Ok(c)
     }
 
@@ -229,150 +225,14 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c: &mut DeviceCsr<U, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        check_result(&self.problem, c, self.nnz)?;
-        let (device, operands) = self.begin(a, alpha, b, stream)?;
-        c.offsets().join()?;
-        c.indices().join()?;
-        c.values().join()?;
+        self.patterns.check_result(c, self.nnz)?;
+        let operands = self.patterns.begin(a, alpha, b, stream)?;
+        c.join()?;
         // SAFETY: as in `execute`; `c` has the shape and number of entries of the product, its
         // pattern by the caller's word.
-        unsafe { self.method.refill(&device, &operands, c)? };
-        end(&device, stream)
+        unsafe { self.method.refill(&self.patterns.device, &operands, c)? };
+        self.patterns.end(stream)
     }
-
-    /// The checked operands, on the device's stream after the work queued on `stream`.
-    fn begin(
-        &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
-    ) -> Result<(Device, Operands)> {
-        let transposed = self.transposed.as_ref();
-        let operands = begin(&self.device, &self.problem, transposed, (a, alpha, b), stream)?;
-        Ok((self.device.clone(), operands))
-    }
-}
-
-/// `c` has C's shape and `nnz` entries, those of an earlier result.
-pub(super) fn check_result<U: Scalar, I: Index, O: Index>(
-    problem: &Problem,
-    c: &DeviceCsr<U, I, O>,
-    nnz: Option<usize>,
-) -> Result<()> {
-    let shape = (problem.output_rows(), problem.columns);
-    if (c.nrows(), c.ncols()) == shape && nnz == Some(c.nnz()) {
-        return Ok(());
-    }
-    let name = |(rows, cols), nnz: Option<usize>| match nnz {
-        Some(nnz) => format!("C {rows} x {cols} with {nnz} nonzeros"),
-        None => format!("C {rows} x {cols} that this plan has computed"),
-    };
-    Err(Error::Pattern {
-        expected: name(shape, nnz),
-        found: name((c.nrows(), c.ncols()), Some(c.nnz())),
-    })
-}
-
-/// The checked operands of an execution, on the device's stream after the work queued on `stream`.
-pub(super) fn begin<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    problem: &Problem,
-    transposed: Option<&Transposed<T, I, O>>,
-    (a, alpha, b): (&DeviceCsr<T, I, O>, T::Accum, &DeviceCsr<T, I, O>),
-    stream: &Stream,
-) -> Result<Operands> {
-    check(device, problem, a, b)?;
-    device.bind()?;
-    if stream.handle() != device.stream().handle() {
-        device.stream().wait(&stream.record()?)?;
-    }
-    for m in [a, b] {
-        m.offsets().join()?;
-        m.indices().join()?;
-        m.values().join()?;
-    }
-    if let Some(transposed) = transposed {
-        transposed.refresh(device.stream(), a)?;
-    }
-    Ok(Operands::new(problem, left(a, transposed), Sparse::of(b), bits(alpha)))
-}
-
-/// Lets `stream` wait for the work on the device's stream.
-pub(super) fn end(device: &Device, stream: &Stream) -> Result<()> {
-    if stream.handle() != device.stream().handle() {
-        stream.wait(&device.stream().record()?)?;
-    }
-    Ok(())
-}
-
-/// op(A).
-fn left<T: Scalar, I: Index, O: Index>(
-    a: &DeviceCsr<T, I, O>,
-    transposed: Option<&Transposed<T, I, O>>,
-) -> Sparse {
-    match transposed {
-        None => Sparse::of(a),
-        Some(t) => Sparse::over(a.ncols(), a.nrows(), &t.offsets, &t.indices, &t.values),
-    }
-}
-
-/// The operands are those of `problem`, on `device`.
-pub(super) fn check<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    problem: &Problem,
-    a: &DeviceCsr<T, I, O>,
-    b: &DeviceCsr<T, I, O>,
-) -> Result<()> {
-    checks::types::<T, I, O>(problem)?;
-    if problem.inner() != b.nrows() && (problem.rows, problem.cols) == (a.nrows(), a.ncols()) {
-        return Err(Error::Shape {
-            op: "spgemm",
-            expected: format!("B with {} rows", problem.inner()),
-            found: format!("{} x {}", b.nrows(), b.ncols()),
-        });
-    }
-    let name = |(rows, cols, nnz), (columns, nnz_b)| {
-        format!("A {rows} x {cols} with {nnz} nonzeros, B {columns} columns with {nnz_b}")
-    };
-    let expected = (
-        (problem.rows, problem.cols, problem.nnz),
-        (problem.columns, problem.nnz_b.unwrap_or(b.nnz())),
-    );
-    let found = ((a.nrows(), a.ncols(), a.nnz()), (b.ncols(), b.nnz()));
-    if expected != found {
-        let (expected, found) = (name(expected.0, expected.1), name(found.0, found.1));
-        return Err(Error::Pattern { expected, found });
-    }
-    on(device, "operand", a)?;
-    on(device, "operand", b)
-}
-
-/// `what` has C's shape and is on `device`.
-pub(super) fn check_like_c<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    problem: &Problem,
-    what: &'static str,
-    m: &DeviceCsr<T, I, O>,
-) -> Result<()> {
-    problem.check_like_c(what, (m.nrows(), m.ncols()))?;
-    on(device, what, m)
-}
-
-/// `m` is on `device`.
-fn on<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    name: &'static str,
-    m: &DeviceCsr<T, I, O>,
-) -> Result<()> {
-    if m.device() == device {
-        return Ok(());
-    }
-    Err(Error::Argument {
-        name,
-        found: "one on another device".into(),
-        expected: format!("all operands on {}", device.profile().name),
-    })
 }
 
 /// The configuration, checked against the problem, and who chose it.

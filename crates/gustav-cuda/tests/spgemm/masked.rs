@@ -1,12 +1,13 @@
 //! `masked` on the battery: the entries of the whole product at the mask's places, to the bit.
 
 use gustav_core::{
-    Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
+    Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Scalar,
     Semiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::masked::{self, MaskedPlan};
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
+use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::{Settings, check_spgemm};
 use gustav_testkit::oracle;
@@ -31,6 +32,13 @@ fn kept<T: Scalar, I: Index, O: Index>(c: &Csr<T, I, O>, mask: &Csr<T, I, O>) ->
     Csr::new(c.nrows(), c.ncols(), offsets, indices, values).expect("entries of C")
 }
 
+/// The places alone, and found in all of C, which is kept for later calls or not.
+fn ways() -> [(Options, u64); 3] {
+    let named = |a| Options { chooser: Chooser::Named(a), ..Options::default() };
+    let whole = named(Algorithm::Binned);
+    [(named(Algorithm::Masked), 1), (whole, 1), (whole, 3)]
+}
+
 /// The whole product in A's order, and its entries under several masks.
 fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
     let device = device();
@@ -51,19 +59,26 @@ fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
             Csr::empty(m, n)?,
         ];
         for mask in masks {
-            let on_device = DeviceCsr::upload(&device, &mask.view())?;
-            let mut plan = MaskedPlan::new(&a, &b, &on_device, &problem)?;
-            drop(on_device);
-            let mut c = plan.execute(&a, S::one(), &b, &stream)?;
             let expected = kept(&whole, &mask);
             let exact = ordered || T::DTYPE.is_integer();
-            for _ in 0..2 {
-                let found = c.download()?;
+            let check = |found: Csr<T, I, O>| {
                 assert_eq!(found.offsets(), expected.offsets());
                 assert_eq!(found.indices(), expected.indices());
                 assert!(!exact || same(&found, &expected), "{}", case.name);
-                c.values_mut().fill(0xff, &stream)?;
-                plan.execute_into(&a, S::one(), &b, &mut c, &stream)?;
+            };
+            let on_device = DeviceCsr::upload(&device, &mask.view())?;
+            for (options, calls) in ways() {
+                let problem = problem.clone().calls(calls);
+                let c = masked::multiply(&a, S::one(), &b, &on_device, &problem, &options, &stream);
+                check(c?.download()?);
+                let mut plan = MaskedPlan::new(&a, &b, &on_device, &problem, &options)?;
+                let mut c = plan.execute(&a, S::one(), &b, &stream)?;
+                for _ in 0..2 {
+                    check(c.download()?);
+                    c.values_mut().fill(0xff, &stream)?;
+                    plan.execute_into(&a, S::one(), &b, &mut c, &stream)?;
+                }
+                check(c.download()?);
             }
         }
         Ok(whole)
@@ -98,13 +113,15 @@ fn rows_of_many_places_are_taken_in_parts() {
     let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan");
     let stream = device.stream();
     let whole = plan.execute(&on_a, 2.0, &on_b, stream).expect("C").download().expect("C");
-    let c = masked::multiply(&on_a, 2.0, &on_b, &on_m, &problem, stream).expect("C");
+    let c = masked::multiply(&on_a, 2.0, &on_b, &on_m, &problem, &options, stream).expect("C");
     assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
     // Aᵀ under a mask.
     let at = DeviceCsr::upload(&device, &a.view().transpose().expect("Aᵀ").view()).expect("room");
     let problem = at.spgemm(&on_b).transpose_a(true).deterministic(true);
-    let c = masked::multiply(&at, 2.0, &on_b, &on_m, &problem, stream).expect("C");
-    assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
+    for (options, _) in ways() {
+        let c = masked::multiply(&at, 2.0, &on_b, &on_m, &problem, &options, stream).expect("C");
+        assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
+    }
 }
 
 /// Rows that are searched by 8 lanes and by 32, that a warp takes and that are cut, also by searching
@@ -124,13 +141,15 @@ fn rows_of_every_kind() {
         for mask in &masks {
             let [on_a, on_b, on_m] =
                 [&a, &b, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-            for deterministic in [false, true] {
+            for (deterministic, (options, calls)) in
+                [false, true].into_iter().flat_map(|d| ways().map(|way| (d, way)))
+            {
                 if deterministic && !b.view().is_canonical() {
                     continue;
                 }
-                let problem = on_a.spgemm(&on_b).deterministic(deterministic);
-                let mut plan = MaskedPlan::new(&on_a, &on_b, &on_m, &problem).expect("a plan");
-                let stream = device.stream();
+                let problem = on_a.spgemm(&on_b).deterministic(deterministic).calls(calls);
+                let plan = MaskedPlan::new(&on_a, &on_b, &on_m, &problem, &options);
+                let (mut plan, stream) = (plan.expect("a plan"), device.stream());
                 let mut c = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
                 for _ in 0..2 {
                     let found = c.download().expect("C");
@@ -146,6 +165,67 @@ fn rows_of_every_kind() {
     }
 }
 
+/// As many short rows as a thread each merges the rows of B of.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn short_rows_that_fill_the_device() {
+    let device = device();
+    let a = random_rows::<f64, u32, u32>(150_000, 9000, 1, |row| row % 18);
+    let b = random_rows::<f64, u32, u32>(9000, 300, 2, |row| row % 7);
+    let mask = random_rows::<f64, u32, u32>(150_000, 300, 3, |row| [5, 0, 40, 1, 300][row % 5]);
+    let [on_a, on_b, on_m] =
+        [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let (problem, stream) = (on_a.spgemm(&on_b).deterministic(true), device.stream());
+    let plan = SpgemmPlan::new(&on_a, &on_b, &problem, &Options::default());
+    let whole = plan.expect("a plan").execute(&on_a, 2.0, &on_b, stream).expect("C");
+    let expected = kept(&whole.download().expect("C"), &mask);
+    for (options, _) in ways() {
+        let c = masked::multiply(&on_a, 2.0, &on_b, &on_m, &problem, &options, stream);
+        assert!(same(&c.expect("C").download().expect("C"), &expected));
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_choice_is_told_and_keeps_to_a_bound() {
+    let device = device();
+    // Few rows of many products, whose places are one task each.
+    let a = random_rows::<f32, u32, u32>(20, 40_000, 1, |_| 20_000);
+    let b = random_rows::<f32, u32, u32>(40_000, 20, 2, |_| 10);
+    let none = Csr::<f32>::empty(20, 20).expect("a mask");
+    let [on_a, on_b, none] =
+        [&a, &b, &none].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let (problem, options, stream) = (on_a.spgemm(&on_b), Options::default(), device.stream());
+    let mut whole = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan");
+    let all = whole.execute(&on_a, 1.0, &on_b, stream).expect("C");
+    let chosen = |mask, problem: &Problem, options: &Options| {
+        let plan = MaskedPlan::new(&on_a, &on_b, mask, problem, options).expect("a plan");
+        (plan.choice().algorithm, plan.choice().reason.clone())
+    };
+    let (algorithm, why) = chosen(&none, &problem, &options);
+    assert_eq!(algorithm, Algorithm::Masked, "{why}");
+    assert!(why.starts_with("0 places"), "{why}");
+    let (algorithm, why) = chosen(&all, &problem, &options);
+    assert_eq!(algorithm, Algorithm::Binned, "{why}");
+    assert!(why.starts_with("all of C"), "{why}");
+    let c = masked::multiply(&on_a, 1.0, &on_b, &all, &problem, &options, stream).expect("C");
+    let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(c.download().expect("C").view());
+    assert!(verdict.expect("shapes fit").ok);
+    // All of C does not fit within the bound, and takes longer where its sums have an order.
+    let bound = Options { workspace: Some(1000), ..options };
+    assert_eq!(chosen(&all, &problem, &bound).0, Algorithm::Masked);
+    let roomy = Options { workspace: Some(1 << 32), ..options };
+    assert_eq!(chosen(&all, &problem, &roomy).0, Algorithm::Binned);
+    let ordered = problem.clone().deterministic(true);
+    assert_eq!(chosen(&all, &ordered, &options).0, Algorithm::Masked);
+    let named = Options { chooser: Chooser::Named(Algorithm::Binned), ..bound };
+    let refused = MaskedPlan::new(&on_a, &on_b, &all, &problem, &named).err();
+    assert!(matches!(refused, Some(Error::OutOfMemory { .. })), "{refused:?}");
+    let tuned = Options { chooser: Chooser::Autotune, ..options };
+    let refused = MaskedPlan::new(&on_a, &on_b, &all, &problem, &tuned).err();
+    assert!(matches!(refused, Some(Error::Unsupported { .. })), "{refused:?}");
+}
+
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_mask_of_another_shape_is_refused() {
@@ -153,6 +233,7 @@ fn a_mask_of_another_shape_is_refused() {
     let a = random_rows::<f64, u32, u32>(9, 9, 1, |_| 3);
     let mask = random_rows::<f64, u32, u32>(9, 8, 1, |_| 3);
     let [a, mask] = [a, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let refused = masked::multiply(&a, 1.0, &a, &mask, &a.spgemm(&a), device.stream());
+    let refused =
+        masked::multiply(&a, 1.0, &a, &mask, &a.spgemm(&a), &Options::default(), device.stream());
     assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
 }

@@ -4,24 +4,45 @@ use std::ops::ControlFlow;
 
 use gustav_core::{Csr, CsrView, Error, Scalar, bf16};
 use gustav_cuda::spgemm::tiled::Progress;
-use gustav_cuda::spgemm::{Options, SpgemmPlan};
+use gustav_cuda::spgemm::{Options, SpgemmPlan, catalog};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr};
-use gustav_testkit::battery::matrices::random_rows;
+use gustav_plan::{Algorithm, Chooser};
+use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::oracle;
 
 use crate::device;
 
-/// A·B with the algorithm that is chosen, checked against the oracle.
-fn product<T: Scalar>(device: &Device, a: CsrView<'_, T>, b: CsrView<'_, T>) -> Csr<T> {
+/// A·B by `algorithm`, or the one that is chosen, checked against the oracle; nothing where it refuses.
+fn product_by<T: Scalar>(
+    device: &Device,
+    algorithm: Option<Algorithm>,
+    a: CsrView<'_, T>,
+    b: CsrView<'_, T>,
+) -> Option<Csr<T>> {
     let (on_a, on_b) = (DeviceCsr::upload(device, &a), DeviceCsr::upload(device, &b));
     let (on_a, on_b) = (on_a.expect("A"), on_b.expect("B"));
-    let options = Options::default();
-    let mut plan = SpgemmPlan::new(&on_a, &on_b, &on_a.spgemm(&on_b), &options).expect("a plan");
+    let chooser = algorithm.map_or(Chooser::Auto, Chooser::Named);
+    let options = Options { chooser, ..Options::default() };
+    let mut plan = match SpgemmPlan::new(&on_a, &on_b, &on_a.spgemm(&on_b), &options) {
+        Err(Error::Unsupported { .. }) if algorithm.is_some() => return None,
+        other => other.expect("a plan"),
+    };
     let one = T::one().to_accum();
     let c = plan.execute(&on_a, one, &on_b, device.stream()).expect("C").download().expect("C");
     let verdict = oracle::Spgemm::new(a, b).verify(c.view()).expect("shapes fit");
-    assert!(verdict.ok, "{verdict}");
-    c
+    assert!(verdict.ok, "{algorithm:?}: {verdict}");
+    Some(c)
+}
+
+/// A·B with the algorithm that is chosen, checked against the oracle.
+fn product<T: Scalar>(device: &Device, a: CsrView<'_, T>, b: CsrView<'_, T>) -> Csr<T> {
+    product_by(device, None, a, b).expect("a product")
+}
+
+/// Every algorithm of ours, and the choice among them.
+fn algorithms() -> impl Iterator<Item = Option<Algorithm>> {
+    let ours = catalog().iter().map(|entry| entry.algorithm);
+    [None].into_iter().chain(ours.filter(|a| *a != Algorithm::Vendor).map(Some))
 }
 
 /// Rows of mixed lengths, every hundredth of them long.
@@ -44,24 +65,80 @@ fn eye(n: usize) -> Csr<f64> {
 fn the_identity_changes_nothing() {
     let device = device();
     let a = mixed(3000, 2000, 1);
-    assert_eq!(product(&device, a.view(), eye(2000).view()), a);
-    assert_eq!(product(&device, eye(3000).view(), a.view()), a);
+    for algorithm in algorithms() {
+        let right = product_by(&device, algorithm, a.view(), eye(2000).view());
+        let left = product_by(&device, algorithm, eye(3000).view(), a.view());
+        for c in [right, left] {
+            assert!(c.is_none_or(|c| c == a), "{algorithm:?}");
+        }
+    }
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn products_associate() {
     let device = device();
-    // Small integers: sums are exact in any order.
-    let whole = |mut m: Csr<f64>| {
-        m.values_mut().iter_mut().for_each(|v| *v = (*v * 4.0).round());
-        m
-    };
     let (a, b, c) = (mixed(900, 800, 2), mixed(800, 700, 3), mixed(700, 600, 4));
-    let (a, b, c) = (whole(a), whole(b), whole(c));
-    let left = product(&device, product(&device, a.view(), b.view()).view(), c.view());
-    let right = product(&device, a.view(), product(&device, b.view(), c.view()).view());
-    assert_eq!(left, right);
+    // Small integers: sums are exact in any order.
+    let whole = |m: &Csr<f64>| with(m, |v| (v * 4.0).round());
+    // What the magnitudes of all terms add up to.
+    let sizes = [&a, &b, &c].map(|m| with(m, f64::abs));
+    let bound = product(&device, sizes[0].view(), sizes[1].view());
+    let bound = product(&device, bound.view(), sizes[2].view());
+    for algorithm in algorithms() {
+        let both = |a: &Csr<f64>, b: &Csr<f64>, c: &Csr<f64>| {
+            let times =
+                |a: &Csr<f64>, b: &Csr<f64>| product_by(&device, algorithm, a.view(), b.view());
+            Some([times(&times(a, b)?, c)?, times(a, &times(b, c)?)?])
+        };
+        if let Some([left, right]) = both(&whole(&a), &whole(&b), &whole(&c)) {
+            assert_eq!(left, right, "{algorithm:?}");
+        }
+        let Some([left, right]) = both(&a, &b, &c) else { continue };
+        assert_eq!((left.offsets(), left.indices()), (right.offsets(), right.indices()));
+        // Each side rounds a term at most once for every other of its two sums.
+        let terms = (800 + 700) as f64;
+        for ((l, r), most) in left.values().iter().zip(right.values()).zip(bound.values()) {
+            let allowed = 2.0 * terms * f64::EPSILON * most;
+            assert!((l - r).abs() <= allowed, "{algorithm:?}: {l} {r}");
+        }
+    }
+}
+
+/// The matrix with other values.
+fn with(m: &Csr<f64>, value: impl Fn(f64) -> f64) -> Csr<f64> {
+    let mut m = m.clone();
+    m.values_mut().iter_mut().for_each(|v| *v = value(*v));
+    m
+}
+
+/// Long rows and columns, an empty factor, and columns out of order and repeated.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn shapes_at_the_edge_by_every_algorithm() {
+    let device = device();
+    let n = 2500;
+    let hub = random_rows::<f64, u32, u32>(n, n, 5, |row| if row % 800 == 7 { 2000 } else { 2 });
+    let offsets = (0..=n as u32).collect::<Vec<_>>();
+    let column = Csr::new(n, n, offsets, vec![7; n], vec![0.5f64; n]).expect("a matrix");
+    let (none, loose) = (Csr::empty(n, n).expect("a matrix"), unsorted::<f64, u32, u32>(n, n, 6));
+    let mut ran = 0;
+    for algorithm in algorithms() {
+        let pairs = [
+            (&hub, &hub),
+            (&column, &hub),
+            (&hub, &column),
+            (&none, &hub),
+            (&hub, &none),
+            (&none, &none),
+            (&loose, &hub),
+            (&hub, &loose),
+        ];
+        for (a, b) in pairs {
+            ran += usize::from(product_by(&device, algorithm, a.view(), b.view()).is_some());
+        }
+    }
+    assert!(ran >= 24, "{ran} products ran");
 }
 
 #[test]
@@ -84,8 +161,11 @@ fn hub_times_hub_and_one_column() {
 fn what_cancels_stays_as_zero() {
     let a = Csr::new(1, 2, vec![0u32, 2], vec![0, 1], vec![1.0f64, -1.0]).expect("a matrix");
     let b = Csr::new(2, 1, vec![0u32, 1, 2], vec![0, 0], vec![3.0, 3.0]).expect("a matrix");
-    let c = product(&device(), a.view(), b.view());
-    assert_eq!((c.nnz(), c.values()[0]), (1, 0.0));
+    let device = device();
+    for algorithm in algorithms() {
+        let Some(c) = product_by(&device, algorithm, a.view(), b.view()) else { continue };
+        assert_eq!((c.nnz(), c.values()[0]), (1, 0.0), "{algorithm:?}");
+    }
 }
 
 #[test]

@@ -6,4 +6,5 @@ pub mod cpu_spmv;
 pub mod cuda_spgemm;
 pub mod cuda_spmm;
 pub mod cuda_spmv;
+pub mod masked;
 pub mod mean_row_length;

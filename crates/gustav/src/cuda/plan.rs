@@ -1,13 +1,16 @@
 //! Plans with every operand in a GPU's memory.
 
+use std::ops::ControlFlow;
+
 use gustav_core::{Error, Index, Problem, Result, Scalar};
+use gustav_cuda::spgemm::tiled::Progress;
 use gustav_cuda::{spgemm, spmm, spmv};
-use gustav_plan::Chooser;
+use gustav_plan::{Choice, Chooser};
 
 use super::{DeviceBuffer, DeviceCsr, DeviceDense, Stream, order, predict, tune};
 use crate::Device;
 use crate::explain::{Config, Explanation};
-use crate::plan::{PlanSpgemm, PlanSpmm, PlanSpmv, accessors, masked_choice, no_sum};
+use crate::plan::{PlanSpgemm, PlanSpmm, PlanSpmv, accessors, no_sum};
 
 /// A plan for sparse × dense products with one pattern of A on a GPU, made by
 /// [`Device::plan_spmm`] of a matrix there.
@@ -176,8 +179,38 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     ) -> Result<DeviceCsr<T, I, O>> {
         match &mut self.inner {
             Spgemm::Whole(plan) => plan.execute(a, alpha, b, stream),
-            Spgemm::Masked(plan, _) => plan.execute(a, alpha, b, stream),
+            Spgemm::Masked(plan, _) => {
+                let c = plan.execute(a, alpha, b, stream)?;
+                // All of C may not have fitted.
+                if plan.choice().algorithm != self.explanation.choice.algorithm {
+                    self.explanation.choice = told(plan.choice());
+                }
+                Ok(c)
+            }
         }
+    }
+
+    /// The same, `watch` being told after every part of C, of which there are several where memory does
+    /// not suffice for all at once; [`ControlFlow::Break`] stops the rest. Waits for what it tells of.
+    ///
+    /// # Errors
+    /// As [`gustav_cuda::SpgemmPlan::execute_watched`].
+    pub fn execute_watched(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        if let Spgemm::Whole(plan) = &mut self.inner {
+            return plan.execute_watched(a, alpha, b, stream, watch);
+        }
+        let c = self.execute(a, alpha, b, stream)?;
+        stream.synchronize()?;
+        // After the only part it is too late to stop.
+        let _ = watch(Progress { done: 1, tiles: 1 });
+        Ok(c)
     }
 
     /// A new C = α·op(A)·B ⊕ β·D with a sparse `d` of C's shape: C holds the union of both patterns,
@@ -268,12 +301,20 @@ impl<T: Scalar, I: Index, O: Index> PlanSpgemm for &DeviceCsr<T, I, O> {
         problem: &Problem,
     ) -> Result<Self::Plan> {
         check(device, self, problem)?;
-        device.offers_masks(problem)?;
-        let plan = spgemm::masked::MaskedPlan::new(self, b, mask, problem)?;
-        let (choice, bytes) = (masked_choice(mask.nnz()), plan.workspace_bytes());
+        let options = spgemm::Options { chooser: device.chooser(), ..spgemm::Options::default() };
+        let plan = spgemm::masked::MaskedPlan::new(self, b, mask, problem, &options)?;
+        let (choice, bytes) = (told(plan.choice()), plan.workspace_bytes());
         let explanation = Explanation::new(problem, device, None, choice, bytes);
         Ok(SpgemmPlan { inner: Spgemm::Masked(Box::new(plan), problem.clone()), explanation })
     }
+}
+
+/// A choice under a mask.
+fn told(choice: &Choice<spgemm::masked::Config>) -> Choice<Config> {
+    choice.clone().map(|config| match config {
+        spgemm::masked::Config::Places => Config::Masked,
+        spgemm::masked::Config::Whole(config) => Config::CudaSpgemm(config),
+    })
 }
 
 /// `a` is on `device`, which offers what was named.

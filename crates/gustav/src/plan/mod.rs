@@ -5,7 +5,7 @@ mod spmm;
 mod spmv;
 
 pub use spgemm::{PlanSpgemm, SpgemmPlan};
-pub(crate) use spgemm::{masked_choice, no_sum, tune as tune_spgemm};
+pub(crate) use spgemm::{no_sum, tune as tune_spgemm};
 pub use spmm::{PlanSpmm, SpmmPlan};
 pub use spmv::{PlanSpmv, SpmvPlan};
 

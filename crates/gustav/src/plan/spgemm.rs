@@ -4,6 +4,7 @@ use gustav_core::{
     Csr, CsrView, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind,
 };
 use gustav_cpu::spgemm::masked;
+use gustav_plan::heuristics::masked::reason_for_places;
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::{accessors, autotuned, explained, median_seconds, options};
@@ -159,7 +160,8 @@ impl Device {
     ///
     /// # Errors
     /// As [`Device::plan_spmm`], [`gustav_core::Error::Shape`] when the mask has another shape, and
-    /// [`gustav_core::Error::Unsupported`] when another algorithm than `masked` is named.
+    /// [`gustav_core::Error::Unsupported`] on the CPU when another algorithm than `masked` is named; on a
+    /// GPU all of C is then computed by that, and the mask's places are found there.
     pub fn plan_spgemm_masked<M: PlanSpgemm>(
         &self,
         a: M,
@@ -184,7 +186,7 @@ impl Device {
         })
     }
 
-    /// The chooser leaves products under a mask to the algorithm that computes them.
+    /// The chooser leaves products under a mask to the CPU's algorithm for them.
     pub(crate) fn offers_masks(&self, problem: &Problem) -> Result<()> {
         let chooser = self.chooser();
         if matches!(chooser, Chooser::Auto | Chooser::Named(Algorithm::Masked)) {
@@ -192,7 +194,7 @@ impl Device {
         }
         Err(Error::Unsupported {
             problem: problem.to_string(),
-            backend: format!("{chooser} under a mask"),
+            backend: format!("{chooser} under a mask on the CPU"),
             reason: "one algorithm computes the places of a mask alone".into(),
             nearest: format!("auto or {}", Algorithm::Masked),
         })
@@ -243,13 +245,13 @@ impl<T: Scalar, I: Index, O: Index> PlanSpgemm for CsrView<'_, T, I, O> {
         device: &Device,
         problem: &Problem,
     ) -> Result<Self::Plan> {
-        device.offers_masks(problem)?;
         let facts = facts(device, &self);
         if device.gpu().is_some() {
             let plan = HostSpgemm::masked(device, &self, &b, &mask, problem)?;
             let explanation = Explanation { facts, ..plan.explain().clone() };
             return Ok(SpgemmPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
         }
+        device.offers_masks(problem)?;
         let options = device.options().clone();
         masked::check(&self, &b, &mask, problem)?;
         let choice = masked_choice(mask.nnz());
@@ -262,9 +264,9 @@ impl<T: Scalar, I: Index, O: Index> PlanSpgemm for CsrView<'_, T, I, O> {
     }
 }
 
-/// The one way to multiply under a mask of so many places.
-pub(crate) fn masked_choice(places: usize) -> Choice<Config> {
-    let reason = format!("{places} places of the mask, other products are left");
+/// The one way to multiply on a CPU under a mask of so many places.
+fn masked_choice(places: usize) -> Choice<Config> {
+    let reason = reason_for_places(places);
     Choice { algorithm: Algorithm::Masked, config: Config::Masked, reason }
 }
 

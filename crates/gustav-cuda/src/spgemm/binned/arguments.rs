@@ -5,7 +5,7 @@ use gustav_core::Problem;
 use super::bins::WORDS;
 use super::request::{ITEMS, SCAN};
 use crate::Device;
-use crate::spgemm::operands::Operands;
+use crate::spgemm::operands::{Arrays, Matrices, Operands};
 
 // Rows of a multiprocessor with which a CTA or a warp for each leaves it busy, and a thread for some
 // and for all.
@@ -27,19 +27,18 @@ const CUT_FEW: usize = 256;
 const GRANULES: u64 = 1 << 16;
 const LEAST_GRANULE: u32 = 5;
 
+/// Products that a thread merges at most, of few rows of B and of many, where there are so many rows.
+pub(in crate::spgemm) fn merged(rows: usize, multiprocessors: usize) -> [u32; 2] {
+    let fills = |most: usize| usize::from(rows >= most * multiprocessors);
+    let threads = fills(FULL_OF_SOME) + fills(FULL_OF_THREADS);
+    [MERGED_FEW[threads], MERGED_MANY[threads]]
+}
+
 /// The parameter of every kernel, see `kernels/spgemm/arguments.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::spgemm) struct Arguments {
-    pub a_offsets: u64,
-    pub a_indices: u64,
-    pub a_values: u64,
-    pub b_offsets: u64,
-    pub b_indices: u64,
-    pub b_values: u64,
-    pub c_offsets: u64,
-    pub c_indices: u64,
-    pub c_values: u64,
+    pub matrices: Matrices,
     ranges: u64,
     costs: u64,
     pub list: u64,
@@ -80,7 +79,8 @@ pub(in crate::spgemm) struct Arguments {
 impl Arguments {
     /// Of operands alone, whose rows of B increase; all rows of A are counted.
     pub(in crate::spgemm) fn of(o: &Operands) -> Self {
-        let mut arguments = Arguments {
+        Arguments {
+            matrices: Matrices::of(o),
             rows: o.a.rows as u64,
             rows_b: o.b.rows as u64,
             columns: o.b.cols as u64,
@@ -89,15 +89,12 @@ impl Arguments {
             count: u32::try_from(o.a.rows).unwrap_or(u32::MAX),
             ordered: 1,
             ..Arguments::default()
-        };
-        arguments.set_operands(o);
-        arguments
+        }
     }
 
     /// Another A and B of the same patterns.
     pub(in crate::spgemm) fn set_operands(&mut self, o: &Operands) {
-        (self.a_offsets, self.a_indices, self.a_values) = (o.a.offsets, o.a.indices, o.a.values);
-        (self.b_offsets, self.b_indices, self.b_values) = (o.b.offsets, o.b.indices, o.b.values);
+        self.matrices = Matrices { c: self.matrices.c, ..Matrices::of(o) };
     }
 }
 
@@ -147,12 +144,13 @@ impl Layout {
         let granules = |log: u32| (o.b.cols as u64).div_ceil(1 << log);
         let log_granule = (LEAST_GRANULE..).find(|log| granules(*log) <= GRANULES);
         let multiprocessors = device.profile().multiprocessors;
-        let fills = |rows: usize| usize::from(self.rows >= rows * multiprocessors);
-        let (warps, threads) = (fills(FULL_OF_WARPS), fills(FULL_OF_SOME) + fills(FULL_OF_THREADS));
+        let warps = usize::from(self.rows >= FULL_OF_WARPS * multiprocessors);
+        let [merged_few, merged_many] = merged(self.rows, multiprocessors);
         let few = self.rows < multiprocessors;
         let cut = if few { CUT_FEW } else { o.a.nnz.div_ceil(CUT_PARTS).max(CUT) };
+        let c = Arrays { offsets, ..Arrays::default() };
         Arguments {
-            c_offsets: offsets,
+            matrices: Matrices { c, ..Matrices::of(o) },
             counters,
             tiles: numeric + 8 * WORDS as u64,
             ranges,
@@ -160,8 +158,8 @@ impl Layout {
             list,
             log_granule: log_granule.unwrap_or(LEAST_GRANULE),
             sorted: u32::from(problem.sorted),
-            merged_few: MERGED_FEW[threads],
-            merged_many: MERGED_MANY[threads],
+            merged_few,
+            merged_many,
             narrow: NARROW[warps],
             wide: WIDE[warps],
             cut: u32::try_from(cut).unwrap_or(u32::MAX),

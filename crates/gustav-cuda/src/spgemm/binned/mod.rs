@@ -22,8 +22,8 @@ use super::tiled::Progress;
 use super::types::Types;
 use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
-pub(super) use arguments::Arguments;
 use arguments::Layout;
+pub(super) use arguments::{Arguments, merged};
 use kernels::Kernels;
 use part::Part;
 
@@ -355,6 +355,10 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
 
     fn products(&self) -> Option<u64> {
         Some(self.products)
+    }
+
+    fn entries(&self) -> Option<u64> {
+        Some(self.nnz)
     }
 
     unsafe fn execute(&mut self, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {

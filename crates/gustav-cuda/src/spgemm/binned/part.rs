@@ -113,7 +113,7 @@ impl Part {
 
     /// Where the offsets of the rows are.
     pub(super) fn offsets(&self) -> u64 {
-        self.arguments.c_offsets
+        self.arguments.matrices.c.offsets
     }
 
     /// Entries of the rows.
@@ -170,8 +170,8 @@ impl Part {
         c: &DeviceCsr<T, I, O>,
         known: bool,
     ) -> Result<()> {
-        arguments.c_indices = c.indices().address();
-        arguments.c_values = c.values().address();
+        arguments.matrices.c.indices = c.indices().address();
+        arguments.matrices.c.values = c.values().address();
         kernels.on_streams(device.stream(), &self.numeric, FULL + 1, |number, stream| {
             // SAFETY: the caller's promise.
             unsafe {
@@ -183,7 +183,7 @@ impl Part {
                         arguments.list = 0;
                     }
                     if known {
-                        arguments.c_indices = 0;
+                        arguments.matrices.c.indices = 0;
                     }
                     return full.launch(stream, &arguments, begin, count);
                 }

@@ -2,138 +2,189 @@
 
 use std::sync::Arc;
 
-use gustav_core::{DType, Index, IndexType, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Error, Index, Problem, Result, Scalar};
+use gustav_plan::heuristics::masked::Work;
 
-use super::super::operands::Operands;
 use crate::jit::Request;
 use crate::kernel::Kernel;
-use crate::stream::Stream;
+use crate::spgemm::binned::merged;
+use crate::spgemm::operands::{Matrices, Operands};
+use crate::spgemm::types::Types;
+use crate::stream::{Event, Stream};
 use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
 // Threads of a CTA, and of one that shares a task or weighs rows, as in the kernels.
 const BLOCK: u32 = 128;
 const SHARING: u32 = 256;
-// Rows that such a CTA weighs at once.
-const WEIGHED: u64 = 32;
 // Places of the smallest tasks, as a power of two.
 const LEAST: u32 = 6;
 // CTAs for every multiprocessor, before they take more rows each.
 const CTAS: u64 = 32;
+// Places that a warp finds in all of C, as in the kernel.
+const FOUND: u64 = 256;
 // CTAs for every multiprocessor that take tasks one after another, and warps.
 const RESIDENT: u64 = 8;
 const WARPS: u64 = 32;
 // Rows for every multiprocessor, below which a warp takes fewer products of a row alone.
 const ROWS: u64 = 64;
 const ALONE: [u32; 2] = [1024, 4096];
-// Words of counters, and the one of tasks that are taken.
-const COUNTERS: usize = 7;
-const TAKEN: u64 = 6;
-
-/// What the kernels are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Types {
-    pub dtype: DType,
-    /// Of the values of C.
-    pub out: DType,
-    pub index: IndexType,
-    pub offset: IndexType,
-    pub semiring: SemiringKind,
-}
+// Words of counters, and some of them, see `masked/arguments.cuh`.
+const COUNTERS: usize = 17;
+const CUT: usize = 5;
+const TASKS: usize = 6;
+const TAKEN: u64 = 7;
+const PRODUCTS: usize = 8;
+// Entries that a thread looks at for descents.
+const LOOKS: u64 = 8;
+// Mean places of a row up to which 8 lanes move them to C.
+const SHORT: u64 = 16;
 
 /// The source with its parameters.
 pub(crate) fn request(types: Types) -> Request {
-    Request::new("spgemm/masked.cu", include_str!("../../../kernels/spgemm/masked.cu"))
-        .with("INDEX", types.index)
-        .with("OFFSET", types.offset)
-        .with("VALUE", types.dtype)
-        .with("OUT", types.out)
+    let text = include_str!("../../../kernels/spgemm/masked.cu");
+    types
+        .of_arrays(Request::new("spgemm/masked.cu", text))
         .with("SEMIRING", source::semiring(types.semiring))
         .with("LEAST", LEAST)
 }
 
+/// The parameter of every kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Arguments {
-    a_offsets: u64,
-    a_indices: u64,
-    a_values: u64,
-    b_offsets: u64,
-    b_indices: u64,
-    b_values: u64,
+    pub matrices: Matrices,
     places_offsets: u64,
     places: u64,
     pub values: u64,
     pub met: u64,
-    pub c_offsets: u64,
-    pub c_indices: u64,
-    pub c_values: u64,
     rows: u64,
+    rows_b: u64,
+    nnz_b: u64,
+    count: u64,
     alpha: u64,
-    near: u64,
-    far: u64,
+    lists: u64,
     tasks: u64,
     counters: u64,
+    weighing: u32,
     alone: u32,
     busy: u32,
-    pub ordered: u32,
+    merged_few: u32,
+    merged_many: u32,
+    ordered: u32,
     in_order: u32,
+}
+
+impl Arguments {
+    /// Matrices with so many rows, and the places of a pattern.
+    pub(super) fn at<I, O>(
+        matrices: Matrices,
+        rows: usize,
+        offsets: &DeviceBuffer<O>,
+        places: &DeviceBuffer<I>,
+    ) -> Self {
+        Arguments {
+            matrices,
+            places_offsets: offsets.address(),
+            places: places.address(),
+            rows: rows as u64,
+            count: places.len() as u64,
+            ..Arguments::default()
+        }
+    }
 }
 
 /// The kernels, and what they know of a pattern.
 pub(in crate::spgemm) struct Places {
-    kernels: Kernels,
-    /// Streams beside the device's own, so that kernels for different rows run at once.
-    side: Arc<[Stream; 2]>,
+    kernels: Arc<Kernels>,
     multiprocessors: u64,
     in_order: bool,
-    /// Rows by what suits them, two lists in an array each.
-    near: DeviceBuffer<u32>,
-    far: DeviceBuffer<u32>,
-    /// How many there are of everything, and the tasks.
-    tasks: DeviceBuffer<u64>,
-    /// Whether the lists are there.
-    listed: bool,
+    /// How many there are of everything, the tasks, and rows by what suits them: two lists in each of three
+    /// arrays.
+    room: DeviceBuffer<u64>,
+    tasks: usize,
+    listed: Listed,
+    /// Whether rows are cut into tasks.
+    cut: bool,
 }
 
+/// Whether the lists are there.
+#[derive(Clone, Copy)]
+enum Listed {
+    No,
+    Queued,
+    /// And what was counted.
+    Counted([u64; COUNTERS]),
+}
+
+/// The compiled kernels, and streams beside the device's own, so that kernels for different rows run at
+/// once.
 struct Kernels {
     weigh: Kernel,
     cut: Kernel,
-    search_8: Kernel,
-    search_32: Kernel,
-    few: Kernel,
-    tasks: Kernel,
-    keep: Kernel,
+    /// Those that sum, the slowest first.
+    sums: [Sums; 6],
+    keep: [Kernel; 2],
+    find: Kernel,
+    side: [Stream; 2],
+    begun: Event,
+    ended: [Event; 2],
+}
+
+/// A kernel that sums at the places of rows or tasks.
+struct Sums {
+    kernel: Kernel,
+    threads: u32,
+    /// The counter of what it has, and how many a CTA has at once.
+    of: usize,
+    each: u64,
+}
+
+// Lists whose kernels write places that are met and no others.
+const MERGED: [usize; 2] = [0, 1];
+
+impl Kernels {
+    fn new(device: &Device, types: Types, in_order: bool) -> Result<Self> {
+        let module = device.module(&request(types))?;
+        let sums = |name, threads, of, each| {
+            Ok::<_, Error>(Sums { kernel: module.kernel(name)?, threads, of, each })
+        };
+        let [merged_few, merged_many] = MERGED;
+        Ok(Kernels {
+            weigh: module.kernel(c"weigh")?,
+            cut: module.kernel(c"cut")?,
+            sums: [
+                match in_order {
+                    true => sums(c"many", BLOCK, TASKS, 1)?,
+                    false => sums(c"shared", SHARING, TASKS, 1)?,
+                },
+                sums(c"few", BLOCK, 3, 4)?,
+                sums(c"search_32", BLOCK, 4, 4)?,
+                sums(c"search_8", BLOCK, 2, 16)?,
+                sums(c"merged_many", BLOCK, merged_many, 128)?,
+                sums(c"merged_few", BLOCK, merged_few, 128)?,
+            ],
+            keep: [module.kernel(c"keep_8")?, module.kernel(c"keep_32")?],
+            find: module.kernel(c"find")?,
+            side: [device.new_stream()?, device.new_stream()?],
+            begun: Event::untimed(device)?,
+            ended: [Event::untimed(device)?, Event::untimed(device)?],
+        })
+    }
 }
 
 impl Places {
     /// Compiled for the types of `problem`; sums are in A's order where it is promised.
     pub(in crate::spgemm) fn new(device: &Device, problem: &Problem) -> Result<Self> {
-        let module = device.module(&request(Types {
-            dtype: problem.dtype,
-            out: problem.output,
-            index: problem.index_type,
-            offset: problem.offset_type,
-            semiring: problem.semiring,
-        }))?;
-        let in_order = problem.deterministic;
-        let kernels = Kernels {
-            weigh: module.kernel(c"weigh")?,
-            cut: module.kernel(c"cut")?,
-            search_8: module.kernel(c"search_8")?,
-            search_32: module.kernel(c"search_32")?,
-            few: module.kernel(c"few")?,
-            tasks: module.kernel(if in_order { c"many" } else { c"shared" })?,
-            keep: module.kernel(c"keep")?,
-        };
+        let (types, in_order) = (Types::of(problem), problem.deterministic);
+        let key = format!("{types:?} {in_order}");
         Ok(Places {
-            kernels,
-            side: device.kept("masked", || Ok([device.new_stream()?, device.new_stream()?]))?,
+            kernels: device.kept(&key, || Kernels::new(device, types, in_order))?,
             multiprocessors: device.profile().multiprocessors as u64,
             in_order,
-            near: DeviceBuffer::queued(device, 0, "")?,
-            far: DeviceBuffer::queued(device, 0, "")?,
-            tasks: DeviceBuffer::queued(device, 0, "")?,
-            listed: false,
+            room: DeviceBuffer::queued(device, 0, "")?,
+            tasks: 0,
+            listed: Listed::No,
+            cut: false,
         })
     }
 
@@ -144,19 +195,17 @@ impl Places {
         rows: usize,
         count: usize,
     ) -> Result<()> {
-        let what = "rows of a product at given places";
-        self.near = DeviceBuffer::queued(device, rows, what)?;
-        self.far = DeviceBuffer::queued(device, rows, what)?;
         // Every row may waste most of its last task.
-        let most = COUNTERS + rows.min(count) + (count >> LEAST);
-        self.tasks = DeviceBuffer::queued(device, most, "tasks of a product at given places")?;
-        self.listed = false;
+        self.tasks = rows.min(count) + (count >> LEAST);
+        let words = COUNTERS + self.tasks + (3 * rows).div_ceil(2);
+        self.room = DeviceBuffer::queued(device, words, "rows of a product at given places")?;
+        (self.listed, self.cut) = (Listed::No, false);
         Ok(())
     }
 
     /// Bytes on the device.
     pub(in crate::spgemm) fn bytes(&self) -> usize {
-        self.near.bytes() + self.far.bytes() + self.tasks.bytes()
+        self.room.bytes()
     }
 
     /// Queues the values at all places of `c`, whose rows increase: every sum in A's order where those
@@ -172,68 +221,131 @@ impl Places {
         c: &DeviceCsr<T, I, O>,
         ordered: bool,
     ) -> Result<()> {
-        let arguments = Arguments {
-            values: c.values().address(),
-            ordered: u32::from(ordered),
-            ..of(o, c.offsets(), c.indices())
-        };
+        let arguments =
+            Arguments { values: c.values().address(), ..of(o, c.offsets(), c.indices(), ordered) };
         // SAFETY: the caller's promise; the values are as many as the places.
         unsafe { self.sum(stream, &arguments) }
     }
 
+    /// Queues listing the rows, by the patterns alone, and where `looks` says so a look whether columns of B
+    /// and of the mask increase.
+    ///
+    /// # Safety
+    /// As [`Places::sum`].
+    pub(super) unsafe fn list(
+        &mut self,
+        stream: &Stream,
+        arguments: &Arguments,
+        looks: bool,
+    ) -> Result<()> {
+        let weighing = self.grid(arguments.rows, u64::from(SHARING)).0;
+        let longer = (arguments.nnz_b + arguments.rows_b).max(arguments.count + arguments.rows);
+        let looking = if looks { longer.div_ceil(LOOKS * u64::from(SHARING)) } else { 0 };
+        let looking = looking.min(RESIDENT * self.multiprocessors);
+        let arguments = Arguments { weighing: weighing as u32, ..self.complete(arguments) };
+        // SAFETY: the words are the first of the room; `Arguments` is the kernel's parameter.
+        unsafe {
+            DeviceBuffer::<u64>::borrowed(self.room.device(), arguments.counters, COUNTERS)
+                .fill(0, stream)?;
+            self.kernels.weigh.launch(stream, (weighing + looking, 1), SHARING, &arguments)?;
+        }
+        (self.listed, self.cut) = (Listed::Queued, false);
+        Ok(())
+    }
+
+    /// What was counted of the lists, and whether columns of B and of the mask increase. Waits for that.
+    pub(super) fn counted(&mut self) -> Result<(Work, [bool; 2])> {
+        let mut counters = [0; COUNTERS];
+        self.room.read_at(0, &mut counters)?;
+        self.listed = Listed::Counted(counters);
+        let [.., few, many, searched_8, table, searched_32, cut, of_b, of_mask] = counters;
+        let work = Work {
+            products: counters[PRODUCTS],
+            merged: few + many,
+            searched: searched_8 + searched_32,
+            table,
+            cut,
+            cut_rows: counters[CUT],
+        };
+        Ok((work, [of_b == 0, of_mask == 0]))
+    }
+
     /// Queues the sums at all places, of the first pattern or of places of it. Where places are
-    /// counted, `c_offsets` begins with zeros.
+    /// counted, C's offsets begin with zeros.
     ///
     /// # Safety
     /// What the arguments name is valid until the stream has done the work, and there are not more
     /// places than were prepared for.
     pub(super) unsafe fn sum(&mut self, stream: &Stream, arguments: &Arguments) -> Result<()> {
-        let counters = self.tasks.address();
-        let resident = RESIDENT * self.multiprocessors;
-        let busy = if self.in_order { WARPS * self.multiprocessors } else { resident };
-        let arguments = Arguments {
-            near: self.near.address(),
-            far: self.far.address(),
-            tasks: counters + 8 * COUNTERS as u64,
-            counters,
-            alone: ALONE[usize::from(arguments.rows >= ROWS * self.multiprocessors)],
-            busy: busy as u32,
-            in_order: u32::from(self.in_order),
-            ..*arguments
-        };
-        let rows = arguments.rows;
-        let (k, [first, second]) = (&self.kernels, &*self.side);
-        let (zero, zeros) = match self.listed {
-            true => (TAKEN, 1),
-            false => (0, COUNTERS),
-        };
-        // SAFETY: the words are the first of the tasks, which have room for all; `Arguments` is the
-        // kernels' parameter.
-        unsafe {
-            DeviceBuffer::<u64>::borrowed(self.tasks.device(), counters + 8 * zero, zeros)
-                .fill(0, stream)?;
-            if !self.listed {
-                k.weigh.launch(stream, self.grid(rows, WEIGHED), SHARING, &arguments)?;
-                k.cut.launch(stream, self.grid(rows, u64::from(BLOCK / 32)), BLOCK, &arguments)?;
-            }
-            let begun = stream.record()?;
-            first.wait(&begun)?;
-            second.wait(&begun)?;
-            let threads = if self.in_order { BLOCK } else { SHARING };
-            let most = (self.tasks.len() as u64).saturating_sub(COUNTERS as u64).min(resident);
-            k.tasks.launch(stream, (most, 1), threads, &arguments)?;
-            k.few.launch(first, self.grid(rows, u64::from(BLOCK / 32)), BLOCK, &arguments)?;
-            k.search_32.launch(
-                second,
-                self.grid(rows, u64::from(BLOCK / 32)),
-                BLOCK,
-                &arguments,
-            )?;
-            k.search_8.launch(second, self.grid(rows, u64::from(BLOCK / 8)), BLOCK, &arguments)?;
+        if let Listed::No = self.listed {
+            // SAFETY: the caller's promise.
+            unsafe { self.list(stream, arguments, false)? };
         }
-        self.listed = true;
-        stream.wait(&first.record()?)?;
-        stream.wait(&second.record()?)
+        let arguments = self.complete(arguments);
+        let most = |of| match &self.listed {
+            Listed::Counted(counters) if of != TASKS => counters[of],
+            Listed::Counted(counters) if counters[CUT] == 0 => 0,
+            _ if of == TASKS => self.tasks as u64,
+            _ => arguments.rows,
+        };
+        let cut = match self.cut {
+            false => most(CUT),
+            true => 0,
+        };
+        // SAFETY: the words are counters; `Arguments` is the kernels' parameter.
+        unsafe {
+            if self.cut {
+                let taken = arguments.counters + 8 * TAKEN;
+                DeviceBuffer::<u64>::borrowed(self.room.device(), taken, 1).fill(0, stream)?;
+            } else if cut > 0 {
+                let grid = self.grid(cut, u64::from(BLOCK / 32));
+                self.kernels.cut.launch(stream, grid, BLOCK, &arguments)?;
+            }
+            let merged = MERGED.into_iter().any(|of| most(of) > 0);
+            if merged && arguments.met != 0 {
+                DeviceBuffer::<u8>::borrowed(
+                    self.room.device(),
+                    arguments.met,
+                    arguments.count as usize,
+                )
+                .fill(0, stream)?;
+            }
+        }
+        let k = &self.kernels;
+        let filled: Vec<_> = k.sums.iter().filter(|sums| most(sums.of) > 0).collect();
+        let side = &k.side[..filled.len().saturating_sub(1).min(k.side.len())];
+        if !side.is_empty() {
+            stream.mark(&k.begun)?;
+            side.iter().try_for_each(|side| side.wait(&k.begun))?;
+        }
+        let streams = [stream].into_iter().chain(side).cycle();
+        let launched = filled.into_iter().zip(streams).try_for_each(|(sums, on)| {
+            let grid = match sums.of {
+                TASKS => (most(TASKS).min(RESIDENT * self.multiprocessors), 1),
+                of => self.grid(most(of), sums.each),
+            };
+            // SAFETY: as above.
+            unsafe { sums.kernel.launch(on, grid, sums.threads, &arguments) }
+        });
+        // After an error too: the device's own stream frees what they use.
+        let joined = side.iter().zip(&k.ended).try_for_each(|(side, ended)| {
+            side.mark(ended)?;
+            stream.wait(ended)
+        });
+        self.cut = true;
+        launched.and(joined)
+    }
+
+    /// Queues looking up the places in all of C, which the arguments have in place of B.
+    ///
+    /// # Safety
+    /// As [`Places::sum`].
+    pub(super) unsafe fn find(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
+        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        unsafe {
+            let grid = self.grid(arguments.count, u64::from(BLOCK / 32) * FOUND);
+            self.kernels.find.launch(stream, grid, BLOCK, arguments)
+        }
     }
 
     /// Queues moving the places that were met to C.
@@ -243,8 +355,31 @@ impl Places {
     pub(super) unsafe fn keep(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
         // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
         unsafe {
-            let grid = self.grid(arguments.rows, u64::from(BLOCK / 32));
-            self.kernels.keep.launch(stream, grid, BLOCK, arguments)
+            let short = arguments.count <= SHORT * arguments.rows;
+            let ([eight, warp], lanes) = (&self.kernels.keep, if short { 8 } else { 32 });
+            let grid = self.grid(arguments.rows, u64::from(BLOCK / lanes));
+            let kernel = if short { eight } else { warp };
+            kernel.launch(stream, grid, BLOCK, arguments)
+        }
+    }
+
+    /// The arguments with what is the same for all patterns.
+    fn complete(&self, arguments: &Arguments) -> Arguments {
+        let counters = self.room.address();
+        let tasks = counters + 8 * COUNTERS as u64;
+        let (rows, multiprocessors) = (arguments.rows, self.multiprocessors);
+        let each = if self.in_order { WARPS } else { RESIDENT };
+        let [merged_few, merged_many] = merged(rows as usize, multiprocessors as usize);
+        Arguments {
+            lists: tasks + 8 * self.tasks as u64,
+            tasks,
+            counters,
+            alone: ALONE[usize::from(rows >= ROWS * multiprocessors)],
+            busy: (each * multiprocessors) as u32,
+            merged_few,
+            merged_many,
+            in_order: u32::from(self.in_order),
+            ..*arguments
         }
     }
 
@@ -254,23 +389,14 @@ impl Places {
     }
 }
 
-/// The operands, and the places of a pattern.
+/// The operands, of which B may have increasing rows, and the places of a pattern.
 pub(super) fn of<I, O>(
     o: &Operands,
     offsets: &DeviceBuffer<O>,
     places: &DeviceBuffer<I>,
+    ordered: bool,
 ) -> Arguments {
-    Arguments {
-        a_offsets: o.a.offsets,
-        a_indices: o.a.indices,
-        a_values: o.a.values,
-        b_offsets: o.b.offsets,
-        b_indices: o.b.indices,
-        b_values: o.b.values,
-        places_offsets: offsets.address(),
-        places: places.address(),
-        rows: o.a.rows as u64,
-        alpha: o.alpha,
-        ..Arguments::default()
-    }
+    let at = Arguments::at(Matrices::of(o), o.a.rows, offsets, places);
+    let (rows_b, nnz_b) = (o.b.rows as u64, o.b.nnz as u64);
+    Arguments { rows_b, nnz_b, alpha: o.alpha, ordered: u32::from(ordered), ..at }
 }

@@ -1,23 +1,40 @@
-//! `masked`: the entries of C = α·op(A)·B at the places of a given pattern, summed in A's order. See
+//! `masked`: the entries of C = α·op(A)·B at the places of a given pattern. See
 //! `kernels/spgemm/masked.cu`.
 
 mod kernels;
+mod whole;
+
+use std::sync::Arc;
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
+use gustav_plan::heuristics::masked::{Expected, Work, reason_for_places, reason_for_whole};
+use gustav_plan::{Algorithm, Choice, Chooser};
 
 pub(super) use self::kernels::Places;
 #[cfg(test)]
-pub(crate) use self::kernels::{Types, request};
+pub(crate) use self::kernels::request;
 
-use self::kernels::of;
-use super::canonical::{canonical, increases};
+use self::kernels::{Arguments, of};
+use self::whole::Whole;
+use super::canonical::in_order;
+use super::catalog;
 use super::operands::Operands;
-use super::plan::{begin, check, check_like_c, check_result, end};
+use super::patterns::Patterns;
+use super::plan::Options;
 use crate::scan::Scan;
 use crate::spmm::unsupported;
 use crate::stream::Stream;
-use crate::transposed::Transposed;
 use crate::{Device, DeviceBuffer, DeviceCsr};
+
+/// How C comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Config {
+    /// Sums at the places of the mask alone.
+    Places,
+    /// All of C, of which what is at places of the mask stays.
+    Whole(catalog::Config),
+}
 
 /// Any product of two sparse matrices whose rows and columns are counted in 32 bits.
 ///
@@ -39,18 +56,24 @@ pub fn supports(problem: &Problem) -> Result<()> {
 /// product's entries those at the places where the mask has one. A place that no product meets has no
 /// entry in C. Rows come out sorted.
 ///
+/// The places are computed alone, or found in all of C where that is expected to take less; with
+/// [`Algorithm::Masked`] in [`Options`] always alone, with another algorithm's name always found in the C
+/// of that. Under a bound on the workspace all of C has to fit there; where memory does not
+/// suffice for it, the places are computed alone after all.
+///
 /// Where [`Problem::deterministic`] asks for it, every sum is in A's order, the same in every run.
 pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
-    device: Device,
-    problem: Problem,
-    kernels: Places,
-    scan: Scan,
-    transposed: Option<Transposed<T, I, O>>,
+    patterns: Patterns<T, I, O>,
     /// The mask, rows increasing.
     offsets: DeviceBuffer<O>,
     places: DeviceBuffer<I>,
+    kernels: Places,
+    scan: Arc<Scan>,
     /// Whether rows of B increase.
     ordered: bool,
+    /// What computes all of C, where that was chosen.
+    whole: Option<Whole<T, I, O>>,
+    choice: Choice<Config>,
     /// Entries of the last C.
     nnz: Option<usize>,
 }
@@ -65,9 +88,10 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
     b: &DeviceCsr<T, I, O>,
     mask: &DeviceCsr<T, I, O>,
     problem: &Problem,
+    options: &Options,
     stream: &Stream,
 ) -> Result<DeviceCsr<T, I, O>> {
-    MaskedPlan::new(a, b, mask, problem)?.execute(a, alpha, b, stream)
+    MaskedPlan::prepare(a, b, mask, problem, options, true)?.execute(a, alpha, b, stream)
 }
 
 impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
@@ -77,54 +101,93 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
     ///
     /// # Errors
     /// [`Error::Shape`] when A and B do not fit together or the mask is not of C's shape,
-    /// [`Error::Pattern`] when `problem` was made for others, [`Error::Unsupported`] by [`supports`]
-    /// and for a promised order of summation where B's rows do not increase, [`Error::Argument`] when
-    /// the operands are on two devices, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time
-    /// compiler is missing, [`Error::Device`].
+    /// [`Error::Pattern`] when `problem` was made for others, [`Error::Unsupported`] by [`supports`], by
+    /// an algorithm that `options` name, for a configuration there, and for a promised order of summation
+    /// where B's rows do not increase, [`Error::Argument`] when the operands are on two devices,
+    /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
+    /// [`Error::Device`].
     pub fn new(
         a: &DeviceCsr<T, I, O>,
         b: &DeviceCsr<T, I, O>,
         mask: &DeviceCsr<T, I, O>,
         problem: &Problem,
+        options: &Options,
     ) -> Result<Self> {
-        let device = a.device().clone();
-        check(&device, problem, a, b)?;
+        Self::prepare(a, b, mask, problem, options, false)
+    }
+
+    /// The same, for one call where `once` says so: nothing is kept that the call can do without, and
+    /// the mask stays the caller's.
+    fn prepare(
+        a: &DeviceCsr<T, I, O>,
+        b: &DeviceCsr<T, I, O>,
+        mask: &DeviceCsr<T, I, O>,
+        problem: &Problem,
+        options: &Options,
+        once: bool,
+    ) -> Result<Self> {
+        let patterns = Patterns::new(a, b, problem)?;
         supports(problem)?;
-        check_like_c(&device, problem, "a mask", mask)?;
-        let ordered = increases(b)?;
+        patterns.check_like_c("a mask", mask)?;
+        let device = patterns.device.clone();
+        let mut kernels = Places::new(&device, problem)?;
+        kernels.prepare(&device, mask.nrows(), mask.nnz())?;
+        let o = patterns.operands(a, b);
+        let list = |kernels: &mut Places, mask: &DeviceCsr<T, I, O>, ordered: bool| {
+            let arguments = of(&o, mask.offsets(), mask.indices(), ordered);
+            // SAFETY: the patterns are alive, and wait for the stream when they are freed.
+            unsafe { kernels.list(device.stream(), &arguments, true) }
+        };
+        // Rows are taken for increasing until it is known, so that the host waits once.
+        mask.join_pattern()?;
+        list(&mut kernels, mask, true)?;
+        let (mut work, [ordered, sorted]) = kernels.counted()?;
         if problem.deterministic && !ordered {
             return Err(unordered(problem, "masked on CUDA"));
         }
-        let sorted = canonical(mask, problem.semiring)?;
-        let mask = sorted.as_ref().unwrap_or(mask);
-        let what = "the places of a mask on the device";
-        let mut offsets = DeviceBuffer::queued(&device, mask.nrows() + 1, what)?;
-        let mut places = DeviceBuffer::queued(&device, mask.nnz(), what)?;
-        offsets.copy_from(mask.offsets(), device.stream())?;
-        places.copy_from(mask.indices(), device.stream())?;
-        a.offsets().join()?;
-        a.indices().join()?;
-        let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
-        let mut kernels = Places::new(&device, problem)?;
-        kernels.prepare(&device, mask.nrows(), mask.nnz())?;
-        Ok(MaskedPlan {
-            kernels,
-            scan: Scan::new(&device, O::TYPE)?,
-            problem: problem.clone(),
-            device,
-            transposed,
-            offsets,
-            places,
-            ordered,
-            nnz: None,
-        })
+        let canonical = (!sorted).then(|| in_order(mask, problem.semiring)).transpose()?;
+        let own = canonical.as_ref().unwrap_or(mask);
+        if !(ordered && sorted) {
+            kernels.prepare(&device, own.nrows(), own.nnz())?;
+            list(&mut kernels, own, ordered)?;
+            work = kernels.counted()?.0;
+        }
+        let (whole, choice) = choose(a, b, own.nnz(), problem, options, &work, once)?;
+        let (offsets, places) = match once && sorted {
+            // SAFETY: the caller's mask outlives the call.
+            true => unsafe {
+                let borrow = (own.offsets().address(), own.indices().address());
+                (
+                    DeviceBuffer::borrowed(&device, borrow.0, own.nrows() + 1),
+                    DeviceBuffer::borrowed(&device, borrow.1, own.nnz()),
+                )
+            },
+            false => {
+                let what = "the places of a mask on the device";
+                let mut offsets = DeviceBuffer::queued(&device, own.nrows() + 1, what)?;
+                let mut places = DeviceBuffer::queued(&device, own.nnz(), what)?;
+                offsets.copy_from(own.offsets(), device.stream())?;
+                places.copy_from(own.indices(), device.stream())?;
+                (offsets, places)
+            }
+        };
+        let scan = device.kept(&format!("{:?}", O::TYPE), || Scan::new(&device, O::TYPE))?;
+        let nnz = None;
+        Ok(MaskedPlan { patterns, offsets, places, kernels, scan, ordered, whole, choice, nnz })
+    }
+
+    /// What was chosen, and why.
+    pub fn choice(&self) -> &Choice<Config> {
+        &self.choice
     }
 
     /// Bytes that the plan holds on the device beside the caller's arrays. An execution takes a value
-    /// and a byte for every place of the mask beside C until C is there.
+    /// and a byte for every place of the mask beside C until C is there, and all of C where that is
+    /// computed.
     pub fn workspace_bytes(&self) -> usize {
-        let transposed = self.transposed.as_ref().map_or(0, Transposed::bytes);
-        self.offsets.bytes() + self.places.bytes() + self.kernels.bytes() + transposed
+        let mask = self.offsets.bytes() + self.places.bytes();
+        let whole = self.whole.as_ref().map_or(0, Whole::bytes);
+        mask + self.kernels.bytes() + self.patterns.bytes() + whole
     }
 
     /// Computes C as a new matrix, after the work queued on `stream`, which then waits for it. `a` and
@@ -140,47 +203,106 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         b: &DeviceCsr<T, I, O>,
         stream: &Stream,
     ) -> Result<DeviceCsr<T, I, O>> {
-        let o = self.begin(a, alpha, b, stream)?;
-        let (device, rows) = (&self.device, self.problem.output_rows());
-        let count = self.places.len();
-        let sums = DeviceBuffer::<T>::queued(device, count, "values at the places of a mask")?;
-        let met = DeviceBuffer::<u8>::queued(device, count.max(1), "met places of a mask")?;
-        let mut offsets =
-            DeviceBuffer::<O>::queued(device, rows + 1, "row offsets of C on the device")?;
-        offsets.fill(0, device.stream())?;
-        let mut arguments = of(&o, &self.offsets, &self.places);
-        arguments.ordered = u32::from(self.ordered);
-        (arguments.values, arguments.met) = (sums.address(), met.address());
-        arguments.c_offsets = offsets.address();
+        match self.whole.take() {
+            None => self.sum(a, alpha, b, stream),
+            Some(mut whole) => match self.find(&mut whole, a, alpha, b, stream) {
+                Err(Error::OutOfMemory { what, .. }) if !whole.is_named() => {
+                    drop(whole);
+                    let reason = format!("there is no room for {what} beside all of C");
+                    self.choice = places_alone(reason);
+                    self.sum(a, alpha, b, stream)
+                }
+                done => {
+                    self.whole = Some(whole);
+                    done
+                }
+            },
+        }
+    }
+
+    /// C from the sums at its places.
+    fn sum(
+        &mut self,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let o = self.patterns.begin(a, alpha, b, stream)?;
+        let found =
+            Found::new(&self.patterns.device, self.patterns.problem.output_rows(), &self.places)?;
+        let arguments = found.told(self.arguments(&o));
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
-        unsafe { self.kernels.sum(device.stream(), &arguments)? };
+        unsafe { self.kernels.sum(self.patterns.device.stream(), &arguments)? };
+        let c = self.collect(found, arguments)?;
+        self.patterns.end(stream)?;
+        Ok(c)
+    }
+
+    /// C from all of it.
+    fn find(
+        &mut self,
+        whole: &mut Whole<T, I, O>,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let all = whole.multiply(&self.patterns.problem, a, alpha, b, stream)?;
+        let device = &self.patterns.device;
+        let found = Found::new(device, self.patterns.problem.output_rows(), &self.places)?;
+        let arguments = found.told(whole::among(&all, &self.offsets, &self.places));
+        // SAFETY: as in `sum`; rows of C increase.
+        unsafe { self.kernels.find(device.stream(), &arguments)? };
+        let c = self.collect(found, arguments)?;
+        if self.patterns.problem.calls > 1 {
+            whole.keep(all);
+        }
+        self.patterns.end(stream)?;
+        Ok(c)
+    }
+
+    /// The operands and the mask's places.
+    fn arguments(&self, o: &Operands) -> Arguments {
+        of(o, &self.offsets, &self.places, self.ordered)
+    }
+
+    /// C from what was found at the places.
+    fn collect(
+        &mut self,
+        found: Found<T, O>,
+        mut arguments: Arguments,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let Patterns { device, problem, .. } = &self.patterns;
+        let Found { values: sums, met, offsets } = found;
         let nnz = self.scan.sum(device, &offsets)?;
         let what = "column indices of C on the device";
         let mut indices = DeviceBuffer::<I>::queued(device, nnz, what)?;
-        let values = if nnz == count {
+        let values = if nnz == self.places.len() {
             indices.copy_from(&self.places, device.stream())?;
             sums
         } else {
             let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-            (arguments.c_indices, arguments.c_values) = (indices.address(), values.address());
-            // SAFETY: as above; C has as many entries as places were met.
+            let c = &mut arguments.matrices.c;
+            (c.indices, c.values) = (indices.address(), values.address());
+            // SAFETY: what the arguments name is alive; C has as many entries as places were met.
             unsafe { self.kernels.keep(device.stream(), &arguments)? };
             values
         };
-        // SAFETY: the offsets rise to the number of entries, which are at places of the mask.
-        let c =
-            unsafe { DeviceCsr::from_parts(rows, self.problem.columns, offsets, indices, values)? };
+        drop(met);
         self.nnz = Some(nnz);
-        end(device, stream)?;
-        Ok(c)
+        let (rows, columns) = (problem.output_rows(), problem.columns);
+        // SAFETY: the offsets rise to the number of entries, which are at places of the mask.
+        unsafe { DeviceCsr::from_parts(rows, columns, offsets, indices, values) }
     }
 
     /// Computes the values into `c`, a matrix that an earlier [`MaskedPlan::execute`] returned: nothing
-    /// symbolic is done and no memory is taken. Otherwise as there.
+    /// symbolic is done and no memory is taken, but for all of C where that is computed and
+    /// [`Problem::calls`] did not say that it should be kept. Otherwise as there.
     ///
     /// # Errors
     /// [`Error::Pattern`] when `a`, `b` or `c` has another shape or number of entries or nothing was
-    /// computed before, [`Error::Device`].
+    /// computed before, [`Error::OutOfMemory`], [`Error::Device`].
     pub fn execute_into(
         &mut self,
         a: &DeviceCsr<T, I, O>,
@@ -189,27 +311,96 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         c: &mut DeviceCsr<T, I, O>,
         stream: &Stream,
     ) -> Result<()> {
-        check_result(&self.problem, c, self.nnz)?;
-        let o = self.begin(a, alpha, b, stream)?;
-        c.offsets().join()?;
-        c.indices().join()?;
-        c.values().join()?;
-        // SAFETY: the operands and C are alive and wait for the stream when freed; C's own places are
-        // those of the mask that products meet.
-        unsafe { self.kernels.fill(self.device.stream(), &o, c, self.ordered)? };
-        end(&self.device, stream)
+        self.patterns.check_result(c, self.nnz)?;
+        let device = self.patterns.device.clone();
+        // C's own places are those of the mask that products meet.
+        match &mut self.whole {
+            Some(whole) => {
+                let all = whole.refill(&self.patterns.problem, a, alpha, b, stream)?;
+                c.join()?;
+                let mut arguments = whole::among(&all, c.offsets(), c.indices());
+                arguments.values = c.values().address();
+                // SAFETY: the matrices are alive and wait for the stream when freed.
+                unsafe { self.kernels.find(device.stream(), &arguments)? };
+                if self.patterns.problem.calls > 1 {
+                    whole.keep(all);
+                }
+            }
+            None => {
+                let o = self.patterns.begin(a, alpha, b, stream)?;
+                c.join()?;
+                // SAFETY: as above.
+                unsafe { self.kernels.fill(device.stream(), &o, c, self.ordered)? };
+            }
+        }
+        self.patterns.end(stream)
+    }
+}
+
+/// What is found at the places of a mask.
+struct Found<T, O> {
+    values: DeviceBuffer<T>,
+    /// Whether a product meets a place.
+    met: DeviceBuffer<u8>,
+    /// Such places of every row, then C's offsets.
+    offsets: DeviceBuffer<O>,
+}
+
+impl<T: Scalar, O: Index> Found<T, O> {
+    /// Room for what is found at `places` in so many rows.
+    fn new<I>(device: &Device, rows: usize, places: &DeviceBuffer<I>) -> Result<Self> {
+        let count = places.len();
+        let what = "row offsets of C on the device";
+        let mut offsets = DeviceBuffer::<O>::queued(device, rows + 1, what)?;
+        offsets.fill(0, device.stream())?;
+        Ok(Found {
+            values: DeviceBuffer::queued(device, count, "values at the places of a mask")?,
+            met: DeviceBuffer::queued(device, count.max(1), "met places of a mask")?,
+            offsets,
+        })
     }
 
-    /// The checked operands, on the device's stream after the work queued on `stream`.
-    fn begin(
-        &self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
-    ) -> Result<Operands> {
-        begin(&self.device, &self.problem, self.transposed.as_ref(), (a, alpha, b), stream)
+    /// The arguments with this.
+    fn told(&self, mut arguments: Arguments) -> Arguments {
+        (arguments.values, arguments.met) = (self.values.address(), self.met.address());
+        arguments.matrices.c.offsets = self.offsets.address();
+        arguments
     }
+}
+
+/// How C comes about under a mask of so many places, and why.
+fn choose<T: Scalar, I: Index, O: Index>(
+    a: &DeviceCsr<T, I, O>,
+    b: &DeviceCsr<T, I, O>,
+    places: usize,
+    problem: &Problem,
+    options: &Options,
+    work: &Work,
+    once: bool,
+) -> Result<(Option<Whole<T, I, O>>, Choice<Config>)> {
+    let alone = || (None, places_alone(reason_for_places(places)));
+    let named = match (options.config, options.chooser) {
+        (None, Chooser::Named(Algorithm::Masked)) => return Ok(alone()),
+        (None, Chooser::Auto) => false,
+        _ => true,
+    };
+    if !named && !Expected::new(problem, places, work).prefers_whole() {
+        return Ok(alone());
+    }
+    let (whole, config) = match Whole::new(a, b, problem, options, named, once) {
+        Err(Error::OutOfMemory { .. }) if !named => return Ok(alone()),
+        other => other?,
+    };
+    let reason = match named {
+        true => format!("named by the caller: {places} places of the mask are found in all of C"),
+        false => reason_for_whole(places, work),
+    };
+    let choice = Choice { algorithm: config.algorithm(), config: Config::Whole(config), reason };
+    Ok((Some(whole), choice))
+}
+
+fn places_alone(reason: String) -> Choice<Config> {
+    Choice { algorithm: Algorithm::Masked, config: Config::Places, reason }
 }
 
 /// A refusal to promise an order of summation for rows of B that do not increase.

@@ -1,0 +1,45 @@
+// What the lanes of a warp work out together; all of them take part.
+#pragma once
+#include "common/types.cuh"
+
+namespace warp {
+
+constexpr u32 ALL = 0xffffffffu;
+
+// The sum of all lanes, in every lane.
+template <class T>
+__device__ __forceinline__ T sum(T mine) {
+    for (u32 step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(ALL, mine, step);
+    return mine;
+}
+
+// The largest of all lanes, in every lane.
+__device__ __forceinline__ u32 largest(u32 mine) {
+    for (u32 step = 16; step > 0; step /= 2) mine = max(mine, __shfl_xor_sync(ALL, mine, step));
+    return mine;
+}
+
+// The sum of the lanes up to this one, itself counted.
+template <class T>
+__device__ __forceinline__ T sum_up_to(T mine) {
+    const u32 lane = threadIdx.x % 32;
+    for (u32 step = 1; step < 32; step *= 2) {
+        const T other = __shfl_up_sync(ALL, mine, step);
+        if (lane >= step) mine += other;
+    }
+    return mine;
+}
+
+// Bits of the lanes before this one.
+__device__ __forceinline__ u32 lanes_before() { return (1u << threadIdx.x % 32) - 1; }
+
+}  // namespace warp
+
+// All threads of the team are here, and see what the others wrote. Teams of a warp go together.
+template <int TEAM>
+__device__ __forceinline__ void meet() {
+    if constexpr (TEAM > 32)
+        __syncthreads();
+    else
+        __syncwarp();
+}

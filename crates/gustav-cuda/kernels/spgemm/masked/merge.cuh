@@ -1,0 +1,72 @@
+// Sums at the places of a short row, by a thread that merges the rows of B: places and columns of
+// products both come out in order.
+#pragma once
+#include "spgemm/masked/arguments.cuh"
+#include "spgemm/merge.cuh"
+
+namespace merged {
+
+// Sums leave through shared memory, so that half a warp writes neighbouring places of one row. Only
+// places that are met are written.
+template <u32 ROWS>
+__device__ void rows(const Arguments &g, List list) {
+    constexpr u32 STAGED = 16, STRIDE = STAGED + 1;
+    __shared__ u32 staged_places[WARPS][32 * STRIDE];
+    __shared__ Out staged_values[WARPS][32 * STRIDE];
+    const u32 lane = threadIdx.x % 32;
+    u32 *places = staged_places[threadIdx.x / 32];
+    Out *values = staged_values[threadIdx.x / 32];
+    const u64 count = g.counters[list], step = (u64)gridDim.x * BLOCK;
+    const Sum alpha = from_bits<Sum>(g.alpha);
+    // Threads of a warp stay together.
+    for (u64 base = (u64)blockIdx.x * BLOCK; base < count; base += step) {
+        const u64 i = base + threadIdx.x;
+        const bool here = i < count;
+        const u64 row = here ? *g.listed(list, i) : 0;
+        const u64 begin = g.a_offsets[row];
+        const u32 nonzeros = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+        const u64 first = g.places_offsets[row];
+        const u64 end = here ? (u64)g.places_offsets[row + 1] : first;
+        u64 place = first;
+        Sum factors[ROWS];
+#pragma unroll
+        for (u32 n = 0; n < ROWS; ++n)
+            factors[n] = n < nonzeros ? widen(g.a_values[begin + n]) : Sum();
+        const auto next_place = [&] { return place < end ? (u32)g.places[place] : merge::NONE; };
+        u32 next = next_place(), met = 0, filled = 0, steps = 0;
+        const auto leave = [&] {
+            __syncwarp();
+            for (u32 pair = 0; pair < 32; pair += 2) {
+                const u32 from = pair + lane / STAGED, n = lane % STAGED;
+                const u32 many = __shfl_sync(warp::ALL, filled, from);
+                const u64 start = __shfl_sync(warp::ALL, first, from);
+                if (n >= many) continue;
+                const u64 to = start + places[from * STRIDE + n];
+                g.values[to] = values[from * STRIDE + n];
+                if (g.met != nullptr) g.met[to] = 1;
+            }
+            __syncwarp();
+            met += filled;
+            filled = 0;
+        };
+        Sum sum = S::zero();
+        merge::columns<ROWS, true>(
+            g, begin, nonzeros, [&](u32 n, Value b) { sum = S::mul_add(factors[n], widen(b), sum); },
+            [&](u32 column) {
+                if (column != merge::NONE) {
+                    while (next < column) ++place, next = next_place();
+                    if (next == column) {
+                        places[lane * STRIDE + filled] = (u32)(place - first);
+                        values[lane * STRIDE + filled] = Narrow<Out>::from(S::scale(alpha, sum));
+                        ++filled;
+                    }
+                    sum = S::zero();
+                }
+                if (++steps % STAGED == 0) leave();
+            });
+        leave();
+        if (here && g.met != nullptr) g.c_offsets[row + 1] = (Offset)met;
+    }
+}
+
+}  // namespace merged

@@ -1,0 +1,84 @@
+// Sums at all places of a row, LANES lanes of a warp for each of its rows: a lane has a place, and
+// searches for it in the rows of B.
+#pragma once
+#include "spgemm/masked/arguments.cuh"
+
+namespace search {
+
+template <u32 LANES>
+__device__ void rows(const Arguments &g, List list) {
+    constexpr u32 TEAMS = BLOCK / LANES;
+    const u64 count = g.counters[list];
+    const u32 lane = threadIdx.x % LANES;
+    const Sum alpha = from_bits<Sum>(g.alpha);
+    const u64 step = (u64)gridDim.x * TEAMS, first_team = (u64)blockIdx.x * TEAMS;
+    // Teams of a warp stay together.
+    for (u64 team = first_team; team < count; team += step) {
+        const u64 i = team + threadIdx.x / LANES, row = i < count ? *g.listed(list, i) : 0;
+        const u64 a_begin = g.a_offsets[row], from = g.places_offsets[row];
+        const u64 a_end = i < count ? (u64)g.a_offsets[row + 1] : a_begin;
+        const u64 to = i < count ? (u64)g.places_offsets[row + 1] : from;
+        const u32 nonzeros = warp::largest((u32)(a_end - a_begin));
+        const u32 places = warp::largest((u32)(to - from));
+        u32 mine = 0;
+        for (u32 base = 0; base < places; base += LANES) {
+            const u64 place = from + base + lane;
+            const bool here = place < to;
+            const Index column = here ? g.places[place] : 0;
+            Sum sum = S::zero();
+            u8 met = 0;
+            for (u32 first = 0; first < nonzeros; first += LANES) {
+                const u64 at = a_begin + first + lane;
+                Offset start = 0;
+                u32 length = 0;
+                Sum factor = Sum();
+                if (at < a_end) {
+                    const Index k = g.a_indices[at];
+                    start = g.b_offsets[k];
+                    length = (u32)(g.b_offsets[k + 1] - start);
+                    factor = widen(g.a_values[at]);
+                }
+                const u32 bits = 32 - __clz(warp::largest(length));
+                for (u32 j = 0; j < min(LANES, nonzeros - first); j += AHEAD) {
+                    // Entries before the place, of AHEAD rows of B.
+                    Offset begin[AHEAD];
+                    u32 below[AHEAD], size[AHEAD];
+#pragma unroll
+                    for (u32 n = 0; n < AHEAD; ++n) {
+                        begin[n] = __shfl_sync(warp::ALL, start, j + n, LANES);
+                        size[n] = __shfl_sync(warp::ALL, length, j + n, LANES);
+                        below[n] = 0;
+                        if (!here) size[n] = 0;
+                    }
+                    for (u32 bit = bits; bit-- > 0;) {
+                        const u32 more = 1u << bit;
+#pragma unroll
+                        for (u32 n = 0; n < AHEAD; ++n)
+                            if (below[n] + more <= size[n] &&
+                                g.b_indices[begin[n] + below[n] + more - 1] < column)
+                                below[n] += more;
+                    }
+#pragma unroll
+                    for (u32 n = 0; n < AHEAD; ++n) {
+                        const Sum a = __shfl_sync(warp::ALL, factor, j + n, LANES);
+                        const Offset entry = begin[n] + below[n];
+                        if (below[n] < size[n] && g.b_indices[entry] == column) {
+                            sum = S::mul_add(a, widen(g.b_values[entry]), sum);
+                            met = 1;
+                        }
+                    }
+                }
+            }
+            if (here) {
+                g.values[place] = Narrow<Out>::from(S::scale(alpha, sum));
+                if (g.met != nullptr) g.met[place] = met;
+                mine += met;
+            }
+        }
+        for (u32 distance = LANES / 2; distance > 0; distance /= 2)
+            mine += __shfl_xor_sync(warp::ALL, mine, distance);
+        if (g.met != nullptr && lane == 0 && i < count) g.c_offsets[row + 1] = (Offset)mine;
+    }
+}
+
+}  // namespace search

@@ -1,0 +1,270 @@
+// Sums at places in shared memory. Where places, increasing columns, are not far apart, each has a bit,
+// and its sum is at the number of bits before its own. Else they half fill a hash table, and a sum lies
+// where its column does; before it is looked up there, a column has to pass a filter, a bit for each hash
+// of a place: most that are no places end there.
+//
+//   rows of B that A names   |5 9|2 5 7 9 11|4|..    end to end, empty ones left out
+//   lanes of a warp           0 1 2 3 4 5  6 7       a product each, of whatever row
+//
+// For sums in A's order columns of B's rows have to increase: lanes of one warp that meet in a place
+// are then of different rows of B, and add one after another. Other sums are added atomically.
+#pragma once
+#include "ptx/warp.cuh"
+#include "schedule/look_back.cuh"
+#include "spgemm/combine.cuh"
+#include "spgemm/masked/places.cuh"
+#include "spgemm/table.cuh"
+
+namespace tasks {
+
+// Places among 32 columns, and how many are before these.
+struct Bits {
+    u32 mask, before;
+};
+
+// What TEAM threads have in shared memory.
+template <u32 TEAM, u32 LOG>
+struct Memory {
+    // Columns that places may be apart to be found by rank.
+    static constexpr u32 WIDTH = (3u << LOG) / 4 * 32;
+
+    union {
+        struct {
+            u32 keys[1u << LOG];
+            u32 filter[1u << (LOG - 1)];
+        };
+        Bits bits[WIDTH / 32];
+    };
+    Sum sums[1u << LOG];
+    // Rows of B under way: where their products end among all, where they begin less the products
+    // before, what they are multiplied by, their number if they are searched.
+    u64 ends[TEAM];
+    Offset starts[TEAM];
+    Sum factors[TEAM];
+    u32 searched[TEAM];
+    u8 met[1u << LOG];
+};
+
+// Where `column` is among `1 << log` keys, or EMPTY.
+__device__ __forceinline__ u32 look_up(const u32 *keys, u32 log, u32 column) {
+    for (u32 at = table::hash(column, log);; at = (at + 1) & ((1u << log) - 1)) {
+        const u32 key = keys[at];
+        if (key == column) return at;
+        if (key == table::EMPTY) return table::EMPTY;
+    }
+}
+
+// Sums at places, by TEAM threads with tables of at most 2^LOG slots.
+template <u32 TEAM, u32 LOG>
+struct Sums {
+    static constexpr u32 TEAM_WARPS = TEAM / 32;
+    // Filters have so many bits for every slot, as a power of two.
+    static constexpr u32 BITS = 4;
+    // Rows of B that take turns one after another, whether they meet or not.
+    static constexpr u32 TURNS = 4;
+
+    const Arguments &g;
+    Memory<TEAM, LOG> &t;
+    const Places &p;
+    u32 thread, log;
+    // The first place and the columns up to the last, where these are few.
+    u32 low, width;
+    bool ranked;
+
+    // The bit of `column` in the filter: its word, and its place in the word.
+    __device__ __forceinline__ u32 bit_of(u32 column) const {
+        return column * 0x85ebca6bu >> (32 - BITS - log);
+    }
+
+    __device__ void clear() {
+        low = (u32)g.places[p.from], width = (u32)g.places[p.from + p.count - 1] - low + 1;
+        ranked = width <= Memory<TEAM, LOG>::WIDTH;
+        if (ranked) return rank();
+        log = 5;
+        while (1u << log < 2 * p.count) ++log;
+        for (u32 at = thread; at < 1u << log; at += TEAM) {
+            t.keys[at] = table::EMPTY;
+            t.sums[at] = S::zero();
+            t.met[at] = 0;
+        }
+        for (u32 at = thread; at < 1u << (log + BITS - 5); at += TEAM) t.filter[at] = 0;
+        meet<TEAM>();
+        for (u32 i = thread; i < p.count; i += TEAM) {
+            const u32 column = (u32)g.places[p.from + i], bit = bit_of(column);
+            bool added;
+            table::find(t.keys, log, column, added);
+            atomicOr(t.filter + bit / 32, 1u << bit % 32);
+        }
+        meet<TEAM>();
+    }
+
+    __device__ void rank() {
+        for (u32 at = thread; at < p.count; at += TEAM) t.sums[at] = S::zero(), t.met[at] = 0;
+        for (u32 at = thread; at < (width + 31) / 32; at += TEAM) t.bits[at].mask = 0;
+        meet<TEAM>();
+        for (u32 i = thread; i < p.count; i += TEAM) {
+            const u32 at = (u32)g.places[p.from + i] - low;
+            atomicOr(&t.bits[at / 32].mask, 1u << at % 32);
+            const bool first = i == 0 || ((u32)g.places[p.from + i - 1] - low) / 32 != at / 32;
+            if (first) t.bits[at / 32].before = i;
+        }
+        meet<TEAM>();
+    }
+
+    // The number of the place of `column`, or EMPTY.
+    __device__ __forceinline__ u32 rank_of(u32 column) const {
+        const u32 at = column - low;
+        if (at >= width) return table::EMPTY;
+        const Bits word = t.bits[at / 32];
+        const u32 bit = 1u << at % 32;
+        return (word.mask & bit) == 0 ? table::EMPTY
+                                      : word.before + __popc(word.mask & (bit - 1));
+    }
+
+    __device__ __forceinline__ void add_at(u32 place, Sum a, Sum b) const {
+        if (TEAM == 32 && g.in_order)
+            t.sums[place] = S::mul_add(a, b, t.sums[place]);
+        else
+            combine::into<S>(t.sums + place, S::mul_add(a, b, S::zero()));
+        t.met[place] = 1;
+    }
+
+    // Puts the rows of B of up to TEAM nonzeros, from `at` to `end`, end to end, empty ones left out;
+    // returns how many there are, and how many products.
+    __device__ u32 lay_out(u64 at, u64 end, u64 &products) const {
+        Nonzero own = {0, 0, 0, false};
+        Sum factor = Sum();
+        if (at + thread < end) {
+            own = p.nonzero(g, at + thread);
+            factor = widen(g.a_values[at + thread]);
+        }
+        const u32 some = __ballot_sync(warp::ALL, own.length > 0);
+        u32 place = __popc(some & warp::lanes_before()), rows = __popc(some);
+        u64 before;
+        if constexpr (TEAM > 32) {
+            // Rows above products: the latter are fewer than 2^32 a row.
+            const u64 mine = (own.length > 0 ? 1ull << 48 : 0) | own.length;
+            u64 total;
+            const u64 start = look_back::within<TEAM>(mine, total);
+            place = (u32)(start >> 48), before = start & ((1ull << 48) - 1);
+            rows = (u32)(total >> 48), products = total & ((1ull << 48) - 1);
+        } else {
+            const u64 up_to = warp::sum_up_to(own.length);
+            before = up_to - own.length;
+            products = __shfl_sync(warp::ALL, up_to, 31);
+        }
+        if (own.length > 0) {
+            t.ends[place] = before + own.length;
+            t.starts[place] = own.start - (Offset)before;
+            t.factors[place] = factor;
+            t.searched[place] = own.searched ? own.k : table::EMPTY;
+        }
+        meet<TEAM>();
+        return rows;
+    }
+
+    // The column of a product of row `row` of those laid out, and where it is in B; EMPTY where B has
+    // no entry at a place that is searched for.
+    __device__ __forceinline__ u32 column_of(u32 row, u64 product, Offset &at) const {
+        const u32 k = t.searched[row];
+        if (k == table::EMPTY) {
+            at = t.starts[row] + (Offset)product;
+            return (u32)g.b_indices[at];
+        }
+        const u64 place = product - (row == 0 ? 0 : t.ends[row - 1]);
+        const Index column = g.places[p.from + place];
+        const Offset stop = g.b_offsets[k + 1];
+        at = lower_bound(g.b_indices, (Offset)g.b_offsets[k], stop, column);
+        return at < stop && g.b_indices[at] == column ? (u32)column : table::EMPTY;
+    }
+
+    // Adds the products [from, to) of `rows` rows that are laid out, by a warp.
+    __device__ void add(u32 rows, u64 from, u64 to) const {
+        const u32 lane = threadIdx.x % 32;
+        // The first row that ends after the products before.
+        u32 row = TEAM_WARPS == 1 ? 0 : (u32)lower_bound(t.ends, 0u, rows, from + 1);
+        for (u64 base = from; base < to; base += 32 * AHEAD) {
+            u32 columns[AHEAD], owners[AHEAD];
+            Offset at[AHEAD];
+            Value values[AHEAD];
+            // Rows that the lanes' products are of, but for the first.
+            u32 others[AHEAD];
+#pragma unroll
+            for (u32 n = 0; n < AHEAD; ++n) {
+                const u64 first = base + 32 * n, product = first + lane;
+                columns[n] = table::EMPTY, owners[n] = 0, at[n] = 0, others[n] = 0;
+                if (first >= to) continue;
+                owners[n] = row;
+                const u64 end = t.ends[row];
+                if (end >= first + 32 || end >= to) {
+                    row += end == first + 32;
+                } else {
+                    // Rows that end before a lane's product are before its own.
+                    const u64 left = row + lane < rows ? t.ends[row + lane] - first : 33;
+                    const u32 ends = ptx::or_over_warp(left < 32 ? 1u << left : 0);
+                    owners[n] += __popc(ends & ((2u << lane) - 1));
+                    others[n] = __popc(ends);
+                    row += others[n] + (__any_sync(warp::ALL, left == 32) ? 1 : 0);
+                }
+                if (product < to) columns[n] = column_of(owners[n], product, at[n]);
+                if (columns[n] != table::EMPTY) values[n] = g.b_values[at[n]];
+            }
+            u32 places[AHEAD];
+            if (ranked) {
+#pragma unroll
+                for (u32 n = 0; n < AHEAD; ++n)
+                    places[n] = columns[n] == table::EMPTY ? table::EMPTY : rank_of(columns[n]);
+            } else {
+#pragma unroll
+                for (u32 n = 0; n < AHEAD; ++n) {
+                    if (columns[n] == table::EMPTY) continue;
+                    const u32 bit = bit_of(columns[n]);
+                    if ((t.filter[bit / 32] >> bit % 32 & 1) == 0) columns[n] = table::EMPTY;
+                }
+#pragma unroll
+                for (u32 n = 0; n < AHEAD; ++n) {
+                    places[n] = table::EMPTY;
+                    if (columns[n] != table::EMPTY) places[n] = look_up(t.keys, log, columns[n]);
+                }
+            }
+#pragma unroll
+            for (u32 n = 0; n < AHEAD; ++n) {
+                const bool hit = places[n] != table::EMPTY;
+                const Sum a = hit ? t.factors[owners[n]] : Sum();
+                if (TEAM > 32 || !g.in_order) {
+                    if (hit) add_at(places[n], a, widen(values[n]));
+                    continue;
+                }
+                const u32 hits = __ballot_sync(warp::ALL, hit);
+                if (hits == 0) continue;
+                u32 turn = 0;
+                if (others[n] != 0 && others[n] < TURNS) {
+                    turn = owners[n] - __shfl_sync(warp::ALL, owners[n], 0);
+                } else if (others[n] != 0 && (hits & (hits - 1)) != 0) {
+                    const u32 same = __match_any_sync(warp::ALL, hit ? places[n] : ~lane);
+                    turn = __popc(same & warp::lanes_before());
+                }
+                for (u32 now = 0; __any_sync(warp::ALL, hit && turn >= now); ++now) {
+                    if (hit && turn == now) add_at(places[n], a, widen(values[n]));
+                    __syncwarp();
+                }
+            }
+        }
+    }
+
+    // Writes the values; returns how many places of the thread's a product met.
+    __device__ u32 finish() const {
+        const Sum alpha = from_bits<Sum>(g.alpha);
+        u32 mine = 0;
+        for (u32 i = thread; i < p.count; i += TEAM) {
+            const u32 place = ranked ? i : look_up(t.keys, log, (u32)g.places[p.from + i]);
+            const u8 met = t.met[place];
+            mine += met;
+            g.values[p.from + i] = Narrow<Out>::from(S::scale(alpha, t.sums[place]));
+            if (g.met != nullptr) g.met[p.from + i] = met;
+        }
+        return mine;
+    }
+};
+
+}  // namespace tasks

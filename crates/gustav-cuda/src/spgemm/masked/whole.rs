@@ -1,0 +1,132 @@
+//! All of C, among whose entries the places of a mask are found.
+
+use gustav_core::{Error, Index, Problem, Result, Scalar};
+
+use super::kernels::Arguments;
+use crate::spgemm::catalog::Config;
+use crate::spgemm::operands::{Matrices, Sparse};
+use crate::spgemm::plan::{Options, SpgemmPlan, choose, multiply};
+use crate::stream::Stream;
+use crate::{DeviceBuffer, DeviceCsr};
+
+/// What computes all of C, rows sorted.
+pub(super) struct Whole<T: Scalar, I: Index, O: Index> {
+    options: Options,
+    /// None for a single call.
+    plan: Option<SpgemmPlan<T, I, O>>,
+    /// All of C, for later values.
+    kept: Option<DeviceCsr<T, I, O>>,
+    named: bool,
+}
+
+impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
+    /// By the algorithm that `options` ask for, which the caller has `named` or not.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::new`], and [`Error::OutOfMemory`] where all of C is more than the bound on the
+    /// workspace.
+    pub(super) fn new(
+        a: &DeviceCsr<T, I, O>,
+        b: &DeviceCsr<T, I, O>,
+        problem: &Problem,
+        options: &Options,
+        named: bool,
+        once: bool,
+    ) -> Result<(Self, Config)> {
+        let sorted = sorted(problem);
+        let (config, _) = choose(&sorted, options, &a.device().planner_profile())?;
+        let mut whole = Whole { options: *options, plan: None, kept: None, named };
+        if once && options.workspace.is_none() {
+            return Ok((whole, config));
+        }
+        let plan = SpgemmPlan::new(a, b, &sorted, options)?;
+        if let Some(most) = options.workspace {
+            let entry = (T::DTYPE.bytes() + I::TYPE.bytes()) as u128;
+            let full = problem.output_rows() as u128 * problem.columns as u128;
+            let entries = plan.entries().map_or(full, u128::from);
+            let offsets = (problem.output_rows() as u128 + 1) * O::TYPE.bytes() as u128;
+            let needed = plan.workspace_bytes() as u128 + entries * entry + offsets;
+            if needed > most as u128 {
+                let what = "all of C within the bound on the workspace";
+                return Err(Error::OutOfMemory { what, needed, available: Some(most as u64) });
+            }
+        }
+        whole.plan = Some(plan);
+        Ok((whole, config))
+    }
+
+    /// Whether the caller named the algorithm.
+    pub(super) fn is_named(&self) -> bool {
+        self.named
+    }
+
+    /// Bytes on the device.
+    pub(super) fn bytes(&self) -> usize {
+        let plan = self.plan.as_ref().map_or(0, SpgemmPlan::workspace_bytes);
+        let bytes =
+            |m: &DeviceCsr<T, I, O>| m.offsets().bytes() + m.indices().bytes() + m.values().bytes();
+        plan + self.kept.as_ref().map_or(0, bytes)
+    }
+
+    /// Keeps `all` of C for [`Whole::refill`].
+    pub(super) fn keep(&mut self, all: DeviceCsr<T, I, O>) {
+        self.kept = Some(all);
+    }
+
+    /// All of C.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute`].
+    pub(super) fn multiply(
+        &mut self,
+        problem: &Problem,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        // Its memory is wanted for the next.
+        self.kept = None;
+        match &mut self.plan {
+            Some(plan) => plan.execute(a, alpha, b, stream),
+            None => multiply(a, alpha, b, &sorted(problem), &self.options, stream),
+        }
+    }
+
+    /// All of C with other values, in what was kept where there is such.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute_into`].
+    pub(super) fn refill(
+        &mut self,
+        problem: &Problem,
+        a: &DeviceCsr<T, I, O>,
+        alpha: T::Accum,
+        b: &DeviceCsr<T, I, O>,
+        stream: &Stream,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        if let (Some(mut all), Some(plan)) = (self.kept.take(), &mut self.plan) {
+            match plan.execute_into(a, alpha, b, &mut all, stream) {
+                // The algorithm finds C anew.
+                Err(Error::Unsupported { .. }) => {}
+                other => return other.map(|()| all),
+            }
+        }
+        self.multiply(problem, a, alpha, b, stream)
+    }
+}
+
+/// The problem of all of C, whose rows are looked through in order.
+fn sorted(problem: &Problem) -> Problem {
+    problem.clone().sorted(true)
+}
+
+/// Places among the entries of `all`, which stands in B's place.
+pub(super) fn among<T: Scalar, I: Index, O: Index>(
+    all: &DeviceCsr<T, I, O>,
+    offsets: &DeviceBuffer<O>,
+    places: &DeviceBuffer<I>,
+) -> Arguments {
+    let matrices = Matrices { b: Sparse::of(all).into(), ..Matrices::default() };
+    Arguments::at(matrices, all.nrows(), offsets, places)
+}
