@@ -94,16 +94,22 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
         &mut self.values
     }
 
-    /// Lets the device's own stream wait for work that was queued on the matrix on other streams.
-    pub(crate) fn join(&self) -> Result<()> {
-        self.join_pattern()?;
-        self.values.join().map(drop)
+    /// Whether all arrays are freed with the matrix.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.offsets.is_owned() && self.indices.is_owned() && self.values.is_owned()
+    }
+
+    /// Lets the own stream of `device`, a handle of the same GPU, wait for work that was queued on the
+    /// matrix on other streams.
+    pub(crate) fn join(&self, device: &Device) -> Result<()> {
+        self.join_pattern(device)?;
+        self.values.join_on(device.stream())
     }
 
     /// The same for offsets and columns.
-    pub(crate) fn join_pattern(&self) -> Result<()> {
-        self.offsets.join()?;
-        self.indices.join().map(drop)
+    pub(crate) fn join_pattern(&self, device: &Device) -> Result<()> {
+        self.offsets.join_on(device.stream())?;
+        self.indices.join_on(device.stream())
     }
 
     /// A copy on the host.

@@ -247,6 +247,22 @@ impl<T> DeviceBuffer<T> {
         }
         Ok(self.device.stream())
     }
+
+    /// Whether the memory is freed with the buffer.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.owned
+    }
+
+    /// Lets `stream`, on the same GPU, wait for all work on the buffer, which waits for that stream
+    /// when it is freed: another handle of the GPU has another stream of its own.
+    pub(crate) fn join_on(&self, stream: &Stream) -> Result<()> {
+        let own = self.join()?;
+        if own.handle() != stream.handle() {
+            stream.wait(&own.record()?)?;
+            self.used_on(stream);
+        }
+        Ok(())
+    }
 }
 
 impl<T> Drop for DeviceBuffer<T> {

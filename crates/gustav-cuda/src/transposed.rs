@@ -68,8 +68,7 @@ impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
             source: DeviceBuffer::queued(device, a.nnz(), "positions of the transpose")?,
             gather: Gather::new(device, T::DTYPE, O::TYPE, false)?,
         };
-        a.offsets().join()?;
-        a.indices().join()?;
+        a.join_pattern(device)?;
         made.sort(device, a)?;
         Ok(made)
     }

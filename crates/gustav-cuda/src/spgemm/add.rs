@@ -9,7 +9,7 @@ use super::plan::SpgemmPlan;
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::scan::Scan;
-use crate::spmm::bits;
+use crate::spmm::{bits, unsupported};
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
@@ -145,6 +145,23 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         done
     }
 
+    /// D with increasing columns, where it has them not.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where the sum of entries of one place would not be what is promised.
+    fn in_order(&self, d: &DeviceCsr<U, I, O>) -> Result<Option<DeviceCsr<U, I, O>>> {
+        let problem = &self.patterns.problem;
+        let found = canonical(d, problem.semiring)?;
+        let repeats = found.as_ref().is_some_and(|m| m.nnz() != d.nnz());
+        let reason = match U::DTYPE {
+            _ if !repeats => return Ok(found),
+            DType::F16 | DType::Bf16 => "D's entries of one place would be rounded before β",
+            _ if problem.deterministic => "D's entries of one place are added in any order",
+            _ => return Ok(found),
+        };
+        Err(unsupported(problem, "α·A·B + β·D on CUDA", reason, "Csr::canonicalize of D first"))
+    }
+
     fn united(
         &mut self,
         union: &mut Union<U, I, O>,
@@ -158,11 +175,12 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         if beta == self.patterns.problem.semiring.zero() {
             return Ok(product);
         }
-        let semiring = self.patterns.problem.semiring;
-        let sorted = [canonical(&product, semiring)?, canonical(d, semiring)?];
+        let sorted = [canonical(&product, self.patterns.problem.semiring)?, self.in_order(d)?];
         let keeps = self.patterns.problem.calls > 1 && sorted[0].is_none();
         let [p, summand] =
             [sorted[0].as_ref().unwrap_or(&product), sorted[1].as_ref().unwrap_or(d)];
+        p.join(&self.patterns.device)?;
+        summand.join(&self.patterns.device)?;
         let c = union.unite(&self.patterns.device, p, bits(beta), summand)?;
         self.patterns.end(stream)?;
         (union.nnz, union.product) = (Some((c.nnz(), d.nnz())), keeps.then_some(product));
@@ -220,7 +238,6 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
                 found: format!("D with {}", d.nnz()),
             });
         }
-        let semiring = self.patterns.problem.semiring;
         let kept = match union.product.take() {
             Some(mut p) => match self.execute_into(a, alpha, b, &mut p, stream) {
                 Err(Error::Unsupported { .. }) => None,
@@ -230,10 +247,13 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         };
         let keeps = kept.is_some();
         let product = kept.map_or_else(|| self.execute(a, alpha, b, stream), Ok)?;
+        let semiring = self.patterns.problem.semiring;
         let sorted = if keeps { None } else { canonical(&product, semiring)? };
-        let other = canonical(d, semiring)?;
+        let other = self.in_order(d)?;
         let [p, d] = [sorted.as_ref().unwrap_or(&product), other.as_ref().unwrap_or(d)];
-        c.join()?;
+        p.join(&self.patterns.device)?;
+        d.join(&self.patterns.device)?;
+        c.join(&self.patterns.device)?;
         union.refill(&self.patterns.device, p, bits(beta), d, c)?;
         union.product = keeps.then_some(product);
         self.patterns.end(stream)

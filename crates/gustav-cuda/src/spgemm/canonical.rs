@@ -14,7 +14,7 @@ pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
     m: &DeviceCsr<T, I, O>,
     semiring: SemiringKind,
 ) -> Result<Option<DeviceCsr<T, I, O>>> {
-    m.join()?;
+    m.join(m.device())?;
     let columns = Columns::new(m.device(), I::TYPE, O::TYPE)?;
     // SAFETY: the matrix is alive, and the stream is waited for.
     match unsafe { columns.increase(&Sparse::of(m))? } {

@@ -46,8 +46,8 @@ impl DensePlan {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
         let (config, reason) = choose(problem, options, &device.planner_profile())?;
-        a.join_pattern()?;
-        b.join_pattern()?;
+        a.join_pattern(&device)?;
+        b.join_pattern(&device)?;
         let o = Operands::new(problem, Sparse::of(a), Sparse::of(b), 0);
         let rows = match config {
             Config::SharedRow(c) => {

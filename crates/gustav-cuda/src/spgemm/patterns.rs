@@ -27,8 +27,8 @@ impl<T: Scalar, I: Index, O: Index> Patterns<T, I, O> {
     ) -> Result<Self> {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
-        a.join_pattern()?;
-        b.join_pattern()?;
+        a.join_pattern(&device)?;
+        b.join_pattern(&device)?;
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
         Ok(Patterns { device, problem: problem.clone(), transposed })
     }
@@ -132,8 +132,8 @@ pub(super) fn begin<T: Scalar, I: Index, O: Index>(
     if stream.handle() != own.handle() {
         own.wait(&stream.record()?)?;
     }
-    a.join()?;
-    b.join()
+    a.join(device)?;
+    b.join(device)
 }
 
 /// Lets `stream` wait for the work on the device's stream.

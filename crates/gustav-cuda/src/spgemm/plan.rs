@@ -113,6 +113,10 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let device = &patterns.device;
         let (config, why) = choose(problem, options, &device.planner_profile())?;
         let method = config.prepare(device, &patterns.operands(a, b), problem)?;
+        // What is still read of somebody else's arrays is not waited for when they are freed.
+        if !(a.is_owned() && b.is_owned()) {
+            device.stream().synchronize()?;
+        }
         let reason = match why {
             CHOSEN => cuda_spgemm::reason(problem, config.algorithm(), method.products()),
             why => why.into(),
@@ -161,10 +165,11 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let operands = self.patterns.begin(a, alpha, b, stream)?;
         // SAFETY: shapes and numbers of entries are the plan's, the patterns by the caller's word
         // and the invariants of `DeviceCsr`; the buffers wait for the stream when they are freed.
-        let c = unsafe { self.method.execute(&self.patterns.device, &operands)? };
-        self.nnz = Some(c.nnz());
+        let c = unsafe { self.method.execute(&self.patterns.device, &operands) };
+        // After an error too: parts of C may be under way.
         self.patterns.end(stream)?;
-        Ok(c)
+        self.nnz = c.as_ref().ok().map(DeviceCsr::nnz).or(self.nnz);
+        c
     }
 
     /// The same, `watch` being told after every part of C: where the workspace is bounded or memory
@@ -184,10 +189,10 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     ) -> Result<DeviceCsr<U, I, O>> {
         let operands = self.patterns.begin(a, alpha, b, stream)?;
         // SAFETY: as in `execute`.
-        let c = unsafe { self.method.execute_watched(&self.patterns.device, &operands, watch)? };
-        self.nnz = Some(c.nnz());
+        let c = unsafe { self.method.execute_watched(&self.patterns.device, &operands, watch) };
         self.patterns.end(stream)?;
-        Ok(c)
+        self.nnz = c.as_ref().ok().map(DeviceCsr::nnz).or(self.nnz);
+        c
     }
 
     /// As [`SpgemmPlan::execute`], for the last time: C takes over what of the plan's memory it can,
@@ -204,9 +209,9 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     ) -> Result<DeviceCsr<U, I, O>> {
         let operands = self.patterns.begin(a, alpha, b, stream)?;
         // SAFETY: as in `execute`.
-        let c = unsafe { self.method.finish(&self.patterns.device, &operands)? };
+        let c = unsafe { self.method.finish(&self.patterns.device, &operands) };
         self.patterns.end(stream)?;
-        Ok(c)
+        c
     }
 
     /// Computes the values of C = α·op(A)·B into `c`, a matrix that an earlier
@@ -227,11 +232,12 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     ) -> Result<()> {
         self.patterns.check_result(c, self.nnz)?;
         let operands = self.patterns.begin(a, alpha, b, stream)?;
-        c.join()?;
+        c.join(&self.patterns.device)?;
         // SAFETY: as in `execute`; `c` has the shape and number of entries of the product, its
         // pattern by the caller's word.
-        unsafe { self.method.refill(&self.patterns.device, &operands, c)? };
-        self.patterns.end(stream)
+        let done = unsafe { self.method.refill(&self.patterns.device, &operands, c) };
+        self.patterns.end(stream)?;
+        done
     }
 }
 

@@ -6,8 +6,8 @@ use gustav_core::{
     Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
     Semiring, bf16, f16,
 };
-use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
+use gustav_cuda::{Device, DeviceCsr};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::{Settings, check_spgemm};
 
@@ -152,4 +152,58 @@ fn what_does_not_fit_is_refused() {
     let mut c = plan.execute_add(&a, 1.0, &a, 1.0, &a, stream).expect("C");
     let zero = plan.execute_add_into(&a, 1.0, &a, 0.0, &a, &mut c, stream);
     assert!(matches!(zero, Err(Error::Argument { .. })), "{zero:?}");
+}
+
+/// Entries of one place whose sum would not be what is promised.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn repeated_entries_of_d_are_refused_where_their_sum_is_not_exact() {
+    fn refused<T: Scalar>(device: &Device, deterministic: bool, one: T::Accum) -> Option<Error> {
+        let a = random_rows::<T, u32, u32>(300, 300, 1, |_| 3);
+        let repeated = unsorted::<T, u32, u32>(300, 300, 2);
+        let [a, d] = [&a, &repeated].map(|m| DeviceCsr::upload(device, &m.view()).expect("room"));
+        let problem = a.spgemm(&a).deterministic(deterministic);
+        let mut plan = SpgemmPlan::new(&a, &a, &problem, &Options::default()).expect("a plan");
+        plan.execute_add(&a, one, &a, one, &d, device.stream()).err()
+    }
+    let device = device();
+    for error in [refused::<f16>(&device, false, 1.0), refused::<f32>(&device, true, 1.0)] {
+        let error = error.expect("a refusal");
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("canonicalize"), "{error}");
+    }
+    assert!(refused::<f32>(&device, false, 1.0).is_none());
+}
+
+/// Two handles of one GPU have a stream each.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn operands_of_another_handle_are_waited_for() {
+    let devices = [device(), Device::cuda(0).expect("the same device")];
+    let host = random_rows::<f64, u32, u32>(3000, 3000, 5, |row| 20 + row % 30);
+    let [a, b] = [&devices[0], &devices[1]]
+        .map(|device| DeviceCsr::upload(device, &host.view()).expect("room"));
+    let problem = a.spgemm(&a).deterministic(true);
+    let mut plan = SpgemmPlan::new(&a, &a, &problem, &Options::default()).expect("a plan");
+    let expected = plan.execute(&a, 1.0, &a, devices[0].stream()).expect("C").download();
+    let expected = expected.expect("C");
+    for _ in 0..10 {
+        let product = b.spgemm(&b).deterministic(true);
+        let mut there = SpgemmPlan::new(&b, &b, &product, &Options::default()).expect("a plan");
+        // Queued on the other handle's stream, and freed while it may still be read.
+        let square = there.execute(&b, 1.0, &b, devices[1].stream()).expect("C");
+        let problem = a.spgemm(&square).deterministic(true);
+        let mut plan = SpgemmPlan::new(&a, &square, &problem, &Options::default()).expect("a plan");
+        let cube = plan.execute(&a, 1.0, &square, devices[0].stream()).expect("C");
+        drop(square);
+        let poison = DeviceCsr::upload(&devices[1], &expected.view()).expect("room");
+        let on_host = DeviceCsr::upload(&devices[0], &expected.view()).expect("room");
+        let problem = a.spgemm(&on_host).deterministic(true);
+        let mut plan =
+            SpgemmPlan::new(&a, &on_host, &problem, &Options::default()).expect("a plan");
+        let again = plan.execute(&a, 1.0, &on_host, devices[0].stream()).expect("C");
+        let [cube, again] = [cube, again].map(|c| c.download().expect("C"));
+        assert!(same(&cube, &again));
+        drop(poison);
+    }
 }

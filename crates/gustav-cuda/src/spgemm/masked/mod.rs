@@ -46,7 +46,7 @@ pub fn supports(problem: &Problem) -> Result<()> {
         return refuse("it multiplies two sparse matrices", "Problem::spgemm");
     }
     problem.without_output("masked on CUDA")?;
-    if problem.output_rows().max(problem.columns) >= u32::MAX as usize {
+    if problem.output_rows().max(problem.columns).max(problem.inner()) >= u32::MAX as usize {
         return refuse("it counts rows and columns in 32 bits", "masked on the device cpu");
     }
     Ok(())
@@ -139,7 +139,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             unsafe { kernels.list(device.stream(), &arguments, true) }
         };
         // Rows are taken for increasing until it is known, so that the host waits once.
-        mask.join_pattern()?;
+        mask.join_pattern(&device)?;
         list(&mut kernels, mask, true)?;
         let (mut work, [ordered, sorted]) = kernels.counted()?;
         if problem.deterministic && !ordered {
@@ -171,6 +171,10 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
                 (offsets, places)
             }
         };
+        if !once {
+            // The mask is the caller's again, and arrays of A and B may be somebody else's.
+            device.stream().synchronize()?;
+        }
         let scan = device.kept(&format!("{:?}", O::TYPE), || Scan::new(&device, O::TYPE))?;
         let nnz = None;
         Ok(MaskedPlan { patterns, offsets, places, kernels, scan, ordered, whole, choice, nnz })
@@ -233,10 +237,11 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             Found::new(&self.patterns.device, self.patterns.problem.output_rows(), &self.places)?;
         let arguments = found.told(self.arguments(&o));
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
-        unsafe { self.kernels.sum(self.patterns.device.stream(), &arguments)? };
-        let c = self.collect(found, arguments)?;
+        let summed = unsafe { self.kernels.sum(self.patterns.device.stream(), &arguments) };
+        let c = summed.and_then(|()| self.collect(found, arguments));
+        // After an error too: sums may be under way.
         self.patterns.end(stream)?;
-        Ok(c)
+        c
     }
 
     /// C from all of it.
@@ -317,7 +322,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         match &mut self.whole {
             Some(whole) => {
                 let all = whole.refill(&self.patterns.problem, a, alpha, b, stream)?;
-                c.join()?;
+                c.join(&device)?;
                 let mut arguments = whole::among(&all, c.offsets(), c.indices());
                 arguments.values = c.values().address();
                 // SAFETY: the matrices are alive and wait for the stream when freed.
@@ -328,7 +333,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             }
             None => {
                 let o = self.patterns.begin(a, alpha, b, stream)?;
-                c.join()?;
+                c.join(&device)?;
                 // SAFETY: as above.
                 unsafe { self.kernels.fill(device.stream(), &o, c, self.ordered)? };
             }
