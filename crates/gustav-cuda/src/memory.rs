@@ -45,6 +45,8 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
         let mut address = 0;
         if bytes > 0 {
+            #[cfg(test)]
+            ledger::allow(what, needed)?;
             device.bind()?;
             // SAFETY: the stream is alive and belongs to the bound device.
             let allocated =
@@ -61,6 +63,8 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
                     reason: crate::driver::describe(e),
                 },
             })?;
+            #[cfg(test)]
+            ledger::take(address, bytes);
         }
         Ok(Self::at(device, address, len, true))
     }
@@ -270,10 +274,85 @@ impl<T> Drop for DeviceBuffer<T> {
         if !self.owned || self.address == 0 {
             return;
         }
+        #[cfg(test)]
+        ledger::free(self.address);
         // Memory whose users cannot be waited for is left to the end of the process.
         if let Ok(stream) = self.join() {
             // SAFETY: allocated on this stream by us, freed once, after all work on it.
             let _ = unsafe { result::free_async(self.address, stream.raw().cu_stream()) };
         }
+    }
+}
+
+/// What the buffers of a test's thread take, and a bound on it in place of a full device.
+#[cfg(test)]
+pub(crate) mod ledger {
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+
+    use gustav_core::{Error, Result};
+
+    #[derive(Default)]
+    struct Ledger {
+        held: HashMap<u64, usize>,
+        most: Option<usize>,
+        peak: usize,
+        taken: usize,
+    }
+
+    impl Ledger {
+        fn bytes(&self) -> usize {
+            self.held.values().sum()
+        }
+    }
+
+    thread_local! {
+        static LEDGER: RefCell<Ledger> = RefCell::default();
+    }
+
+    fn with<R>(work: impl FnOnce(&mut Ledger) -> R) -> R {
+        LEDGER.with_borrow_mut(work)
+    }
+
+    pub(super) fn allow(what: &'static str, needed: u128) -> Result<()> {
+        let room = with(|l| l.most.map(|most| most.saturating_sub(l.bytes()) as u64));
+        match room {
+            Some(room) if needed > u128::from(room) => {
+                Err(Error::OutOfMemory { what, needed, available: Some(room) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn take(address: u64, bytes: usize) {
+        with(|l| {
+            l.held.insert(address, bytes);
+            l.taken += 1;
+            l.peak = l.peak.max(l.bytes());
+        });
+    }
+
+    pub(super) fn free(address: u64) {
+        with(|l| l.held.remove(&address));
+    }
+
+    /// Does `work` on a device that has only so many bytes left.
+    pub(crate) fn with_room<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+        with(|l| l.most = Some(l.bytes() + bytes));
+        let result = work();
+        with(|l| l.most = None);
+        result
+    }
+
+    /// Bytes of all buffers.
+    pub(crate) fn held() -> usize {
+        with(|l| l.bytes())
+    }
+
+    /// What `work` returns, how many buffers it took, and the bytes of all buffers at once at most.
+    pub(crate) fn watched<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
+        with(|l| (l.taken, l.peak) = (0, l.bytes()));
+        let result = work();
+        with(|l| (result, l.taken, l.peak))
     }
 }

@@ -60,17 +60,22 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
         self.ptr.as_ptr() as u64
     }
 
-    /// Queues copying the first `count` values to `to` on a device.
+    /// Queues copying the values in `range` to `to` on a device.
     ///
     /// # Safety
     /// `to` has the room, and neither side is written or freed before the stream has done it.
-    pub(crate) unsafe fn upload(&self, count: usize, to: u64, stream: &Stream) -> Result<()> {
-        if count == 0 {
+    pub(crate) unsafe fn upload(
+        &self,
+        range: Range<usize>,
+        to: u64,
+        stream: &Stream,
+    ) -> Result<()> {
+        if range.is_empty() {
             return Ok(());
         }
         self.bind()?;
         // SAFETY: the caller's promise.
-        unsafe { result::memcpy_htod_async(to, &self[..count], stream.raw().cu_stream()) }
+        unsafe { result::memcpy_htod_async(to, &self[range], stream.raw().cu_stream()) }
             .during("copying to the device")
     }
 

@@ -17,8 +17,11 @@ use crate::{Record, Stage};
 const RUNS: usize = 15;
 const LONG_RUNS: usize = 5;
 const LONG_MS: f64 = 20.0;
-// Timed products from dense matrices.
-const PIPELINES: usize = 7;
+// Turns that products from dense matrices are timed in, and what they may take together before they
+// are as few as the least.
+const LEAST_TURNS: usize = 15;
+const MOST_TURNS: usize = 61;
+const TURNS_MS: f64 = 400.0;
 
 fn one<T: Scalar>() -> T::Accum {
     T::one().to_accum()
@@ -177,15 +180,27 @@ pub(super) fn from_dense<T: Value>(
     let mut records = Vec::new();
     for down in [false, true] {
         let mut times = vec![Vec::new(); engines.len()];
+        let (mut turn, mut turns) = (0, LEAST_TURNS);
         // The first two turns warm up.
-        for turn in 0..PIPELINES + 2 {
-            for ((_, pipeline), times) in engines.iter_mut().zip(&mut times) {
+        while turn < turns + 2 {
+            let mut each = |(engine, times): (&mut (Record, Pipeline<T>), &mut Vec<f64>)| {
                 let host = down.then_some(&mut host);
-                let (ms, ()) = clocked(|| run(pipeline, threads, dense, &mut c, host))?;
+                let (ms, ()) = clocked(|| run(&mut engine.1, threads, dense, &mut c, host))?;
                 if turn >= 2 {
                     times.push(ms);
                 }
+                Ok::<_, gustav_core::Error>(ms)
+            };
+            // There and back, so that none always follows the same one.
+            let both = engines.iter_mut().zip(&mut times);
+            let all: f64 = match turn % 2 {
+                0 => both.map(&mut each).sum::<Result<f64>>()?,
+                _ => both.rev().map(&mut each).sum::<Result<f64>>()?,
+            };
+            if turn == 1 {
+                turns = ((TURNS_MS / all) as usize).clamp(LEAST_TURNS, MOST_TURNS);
             }
+            turn += 1;
         }
         for ((record, pipeline), times) in engines.iter_mut().zip(&times) {
             let mut record = record.clone();

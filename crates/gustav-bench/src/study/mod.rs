@@ -3,7 +3,7 @@
 //!
 //! Per matrix: `dense-naive` and every configuration of `shared-row` with a dense C on the GPU;
 //! `shared-row+csr` with C in CSR form, allocation included; `shared-row+transfers`, which starts
-//! and ends in host memory; and for 4, 8, 16 and 32 threads, as far as there are cores, `pipeline`
+//! and ends in host memory; `dense-naive` on a thread of the CPU; and for 4, 8, 16 and 32 threads, as far as there are cores, `pipeline`
 //! and `convert-then-multiply` from dense matrices on the host, `hash-rows` and `gustavson`.
 
 mod device;
@@ -17,6 +17,7 @@ use gustav_cpu::Threads;
 use gustav_plan::Algorithm;
 use gustav_testkit::oracle;
 
+use crate::affinity::Pinned;
 use crate::check::take_rows;
 use crate::cuda::Started;
 use crate::listing;
@@ -106,7 +107,10 @@ impl Study<'_> {
         };
         let mut records = device::dense_c(self.gpu, a, &blank)?;
         records.extend(device::csr_c(self.gpu, a, &blank)?);
+        records.push(host::dense_naive(a, &Record { gpu: None, ..blank.clone() }));
         let dense = a.view().to_dense(gustav_core::Layout::RowMajor)?;
+        // The threads leave the first core to this one, which works as one of them.
+        let _pinned = Pinned::to_first_core();
         for threads in self.threads {
             let blank = Record { threads: threads.count(), ..blank.clone() };
             records.extend(device::from_dense(self.gpu, threads, a, &dense, &blank)?);

@@ -20,6 +20,8 @@ mod patterns;
 pub mod pipeline;
 mod plan;
 pub mod shared_row;
+#[cfg(test)]
+mod tests;
 pub mod tiled;
 pub(crate) mod types;
 pub mod vendor;

@@ -24,8 +24,9 @@ use crate::{Device, DeviceBuffer, DeviceDense};
 /// How the operands are cut, and what may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Config {
-    /// Rows of a block; none: as many as make blocks of some millions of elements, up to eight of
-    /// A and four of B, which is less in a hurry.
+    /// Rows of a block; none: as many as make blocks of some millions of elements, up to nine of A
+    /// and five of B, which is less in a hurry. The first of several and the last are half as long:
+    /// the GPU has nothing to do during the one, the CPU after the other.
     pub block_rows: Option<usize>,
     /// Whether conversion, copies and multiplication overlap. If not, all of B, then all of A is
     /// one block, and every stage waits for the one before: convert, then multiply.
@@ -40,19 +41,29 @@ impl Default for Config {
     }
 }
 
-// Elements of a block that are worth queueing it, and the most blocks of A and of B.
+// Elements of a block that are worth queueing it, and the most blocks of A and of B, two halves
+// counted as one.
 const ELEMENTS: usize = 4 << 20;
 const BLOCKS_A: usize = 8;
 const BLOCKS_B: usize = 4;
 
 impl Config {
-    /// Rows of a block of an operand of `rows` × `cols`, of which there are `most` blocks.
-    fn rows(self, rows: usize, cols: usize, most: usize) -> usize {
-        if !self.overlapped {
-            return rows.max(1);
-        }
-        let own = || rows.div_ceil((rows * cols / ELEMENTS).clamp(1, most));
-        self.block_rows.unwrap_or_else(own).clamp(1, rows.max(1))
+    /// The blocks of an operand of `rows` × `cols`, of which there are about `most`.
+    fn blocks(self, rows: usize, cols: usize, most: usize) -> Vec<Range<usize>> {
+        let ends: Vec<usize> = match self.block_rows {
+            _ if !self.overlapped => vec![rows],
+            Some(block) => (block.max(1)..rows).step_by(block.max(1)).chain([rows]).collect(),
+            None => match rows.saturating_mul(cols) / ELEMENTS {
+                0 | 1 => vec![rows],
+                blocks => {
+                    let halves = 2 * blocks.min(most);
+                    let end = |half| (rows as u128 * half as u128 / halves as u128) as usize;
+                    (1..halves).step_by(2).map(end).chain([rows]).collect()
+                }
+            },
+        };
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        starts.zip(&ends).map(|(start, end)| start..*end).filter(|rows| !rows.is_empty()).collect()
     }
 }
 
@@ -93,8 +104,8 @@ pub struct Pipeline<T> {
     device: Device,
     shape: [usize; 3],
     overlapped: bool,
-    /// Rows of a block of A and of B.
-    rows: [usize; 2],
+    blocks_a: Vec<Range<usize>>,
+    blocks_b: Vec<Range<usize>>,
     slots: Vec<Slot<T>>,
     b: Resident<T>,
     copy: Stream,
@@ -201,9 +212,9 @@ impl<T: Scalar> Slot<T> {
         let at = |base: u64, k: usize, size: usize| base + (k * size) as u64;
         // SAFETY: the caller's promise.
         unsafe {
-            self.offsets.upload(rows + 1, at(to.offsets.address(), row, 4), stream)?;
-            self.indices.upload(nnz, at(to.indices.address(), first, 4), stream)?;
-            self.values.upload(nnz, at(to.values.address(), first, size_of::<T>()), stream)
+            self.offsets.upload(0..rows + 1, at(to.offsets.address(), row, 4), stream)?;
+            self.indices.upload(0..nnz, at(to.indices.address(), first, 4), stream)?;
+            self.values.upload(0..nnz, at(to.values.address(), first, size_of::<T>()), stream)
         }
     }
 }
@@ -237,8 +248,9 @@ impl<T: Scalar> Pipeline<T> {
             let (what, index_type) = ("elements of B", IndexType::U32);
             return Err(Error::Overflow { what, need: elements, index_type });
         }
-        let (rows_a, rows_b) = (config.rows(m, k, BLOCKS_A), config.rows(k, n, BLOCKS_B));
-        let (block_a, block_b) = (rows_a.min(m), rows_b.min(k));
+        let (blocks_a, blocks_b) = (config.blocks(m, k, BLOCKS_A), config.blocks(k, n, BLOCKS_B));
+        let longest = |blocks: &[Range<usize>]| blocks.iter().map(Range::len).max().unwrap_or(0);
+        let (block_a, block_b) = (longest(&blocks_a), longest(&blocks_b));
         let room = (block_a.max(block_b), (block_a * k).max(block_b * n));
         let count = if config.overlapped { 2 } else { 1 };
         let slot = || {
@@ -251,12 +263,11 @@ impl<T: Scalar> Pipeline<T> {
             let (start, end) = (Event::new(device)?, Event::new(device)?);
             Ok::<_, Error>(Span { lane, name, start, end, used: false })
         };
-        let (blocks_a, blocks_b) = (m.div_ceil(rows_a), k.div_ceil(rows_b));
         let mut spans = Vec::new();
-        for _ in 0..blocks_b {
+        for _ in &blocks_b {
             spans.push(span("copy", "copy B")?);
         }
-        for _ in 0..blocks_a {
+        for _ in &blocks_a {
             spans.push(span("copy", "copy A")?);
             spans.push(span("multiply", "multiply")?);
             spans.push(span("download", "copy C")?);
@@ -265,14 +276,15 @@ impl<T: Scalar> Pipeline<T> {
             device: device.clone(),
             shape: [m, k, n],
             overlapped: config.overlapped,
-            rows: [rows_a, rows_b],
             slots: (0..count).map(|_| slot()).collect::<Result<_>>()?,
             b: Resident::new(device, k, elements as usize)?,
             copy: device.new_stream()?,
             download: device.new_stream()?,
             origin: Event::new(device)?,
-            stages: Vec::with_capacity(spans.len() + blocks_a + blocks_b),
+            stages: Vec::with_capacity(spans.len() + blocks_a.len() + blocks_b.len()),
             spans,
+            blocks_a,
+            blocks_b,
         })
     }
 
@@ -342,9 +354,8 @@ impl<T: Scalar> Pipeline<T> {
         c: &DeviceDense<T>,
         mut host: Option<&mut PinnedBuffer<T>>,
     ) -> Result<()> {
-        let [m, k, n] = self.shape;
-        let [rows_a, rows_b] = self.rows;
-        let Self { device, slots, b, copy, download, spans, stages, .. } = self;
+        let [_, k, n] = self.shape;
+        let Self { device, slots, blocks_a, blocks_b, b, copy, download, spans, stages, .. } = self;
         let overlapped = self.overlapped;
         let wait = |stream: &Stream| if overlapped { Ok(()) } else { stream.synchronize() };
         device.bind()?;
@@ -367,15 +378,15 @@ impl<T: Scalar> Pipeline<T> {
         let mut spans = spans.iter_mut();
         let mut nnz_b = 0;
         let count = slots.len();
-        for (t, row) in (0..k).step_by(rows_b).enumerate() {
-            let (slot, block) = (&mut slots[t % count], row..k.min(row + rows_b));
+        for (t, block) in blocks_b.iter().enumerate() {
+            let slot = &mut slots[t % count];
             slot.copied.synchronize()?;
             let (start_ms, first) = (ms(), nnz_b as u32);
             let nnz = slot.convert(block.clone(), first, convert_b)?;
             stages.push(Stage { lane: "CPU", name: "convert B", start_ms, end_ms: ms() });
             // SAFETY: B has room for every element; the slot waits for the copy.
             on(spans.next(), copy, || unsafe {
-                slot.upload((block.len(), nnz), (row, nnz_b), b, copy)
+                slot.upload((block.len(), nnz), (block.start, nnz_b), b, copy)
             })?;
             copy.mark(&slot.copied)?;
             wait(copy)?;
@@ -388,8 +399,9 @@ impl<T: Scalar> Pipeline<T> {
             // SAFETY: B is there when the stream comes to it, with columns that increase.
             unsafe { slot.kernel.cut(&slot.multiply, &b)? };
         }
-        for (t, row) in (0..m).step_by(rows_a).enumerate() {
-            let (slot, block) = (&mut slots[t % count], row..m.min(row + rows_a));
+        // The slots take turns from B to A too: the last block of B is copied meanwhile.
+        for (t, block) in (blocks_b.len()..).zip(blocks_a.iter()) {
+            let slot = &mut slots[t % count];
             slot.copied.synchronize()?;
             let start_ms = ms();
             let nnz = slot.convert(block.clone(), 0, convert_a)?;
@@ -404,7 +416,7 @@ impl<T: Scalar> Pipeline<T> {
             slot.multiply.wait(&slot.copied)?;
             let a = slot.a.sparse(block.len(), k, nnz);
             let o = operands::<T>(a, b, bits(alpha));
-            let to = c.data().address() + (row * n * size_of::<T>()) as u64;
+            let to = c.data().address() + (block.start * n * size_of::<T>()) as u64;
             let (kernel, multiply) = (&mut slot.kernel, &slot.multiply);
             // SAFETY: A and B are there when the stream comes to them, and C has the rows.
             on(spans.next(), multiply, || unsafe {
@@ -417,7 +429,7 @@ impl<T: Scalar> Pipeline<T> {
                 download.wait(&slot.multiplied)?;
                 // SAFETY: C has the rows, and nobody reads the values before the run is over.
                 on(span, download, || unsafe {
-                    host.download(row * n..block.end * n, to, download)
+                    host.download(block.start * n..block.end * n, to, download)
                 })?;
             }
         }
@@ -443,5 +455,30 @@ fn operands<T: Scalar>(a: Sparse, b: Sparse, alpha: u64) -> Operands {
         dtype: T::DTYPE,
         index_type: IndexType::U32,
         offset_type: IndexType::U32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cover_all_rows_and_the_outer_ones_are_half() {
+        let own = Config::default();
+        let blocks = own.blocks(8192, 8192, BLOCKS_A);
+        let lengths: Vec<_> = blocks.iter().map(Range::len).collect();
+        assert_eq!(lengths, [512, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 512]);
+        assert_eq!(own.blocks(2000, 2000, BLOCKS_A).len(), 1);
+        assert_eq!(own.blocks(3, 4 << 20, BLOCKS_A), [0..1, 1..2, 2..3]);
+        assert_eq!(own.blocks(0, 9, BLOCKS_A), []);
+        let seven = Config { block_rows: Some(7), ..own };
+        assert_eq!(seven.blocks(15, 2, BLOCKS_A), [0..7, 7..14, 14..15]);
+        let sequential = Config { overlapped: false, ..seven };
+        assert_eq!(sequential.blocks(15, 2, BLOCKS_A).len(), 1);
+        for (rows, cols) in [(1, 1 << 40), (5000, 5000), (1 << 20, 100)] {
+            let blocks = own.blocks(rows, cols, BLOCKS_B);
+            assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert_eq!((blocks[0].start, blocks[blocks.len() - 1].end), (0, rows));
+        }
     }
 }

@@ -26,8 +26,10 @@ pub struct Options {
     pub chooser: Chooser,
     /// The configuration, in place of the algorithm's own choice.
     pub config: Option<Config>,
-    /// Most bytes of workspace beside the operands and C; `binned` then takes as many rows at a
-    /// time as these suffice for, one at least.
+    /// Most bytes of workspace on the device beside the operands and C, a transposed A and room for a
+    /// promised order of summation included; `binned` then takes as many rows at a time as these
+    /// suffice for, one at least. What the first execution counts of the parts is kept in page-locked
+    /// memory of the host, ten bytes a row and C's offsets, from where later ones copy it part by part.
     pub workspace: Option<usize>,
 }
 
@@ -112,7 +114,8 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         }
         let device = &patterns.device;
         let (config, why) = choose(problem, options, &device.planner_profile())?;
-        let method = config.prepare(device, &patterns.operands(a, b), problem)?;
+        let within = beside(config, patterns.bytes());
+        let method = within.prepare(device, &patterns.operands(a, b), problem)?;
         // What is still read of somebody else's arrays is not waited for when they are freed.
         if !(a.is_owned() && b.is_owned()) {
             device.stream().synchronize()?;
@@ -238,6 +241,17 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let done = unsafe { self.method.refill(&self.patterns.device, &operands, c) };
         self.patterns.end(stream)?;
         done
+    }
+}
+
+/// The configuration with the bound on its workspace less what the plan holds beside it.
+fn beside(config: Config, held: usize) -> Config {
+    match config {
+        Config::Binned(own) => {
+            let workspace = own.workspace.map(|most| most.saturating_sub(held));
+            Config::Binned(binned::Config { workspace, ..own })
+        }
+        other => other,
     }
 }
 

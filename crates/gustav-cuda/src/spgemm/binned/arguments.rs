@@ -1,5 +1,7 @@
 //! What kernels are told, and where things are in the workspace.
 
+use std::ops::Range;
+
 use gustav_core::Problem;
 
 use super::bins::WORDS;
@@ -113,7 +115,7 @@ impl Layout {
     pub(super) fn new(rows: usize) -> Self {
         // One tile even of no rows: its CTA writes the first offset.
         let zeroed = 2 * WORDS + rows.div_ceil((SCAN * ITEMS) as usize).max(1);
-        // A range and a place in the list, and a cost of half the size.
+        // A place in the list and a range, and a cost of half the size.
         let words = zeroed + (rows * (4 + 4 + 2)).div_ceil(8);
         Layout { words, zeroed, rows }
     }
@@ -121,6 +123,16 @@ impl Layout {
     /// Bytes of the workspace.
     pub(super) fn bytes(&self) -> usize {
         8 * self.words
+    }
+
+    /// The words behind those: the list, then columns and products of every row.
+    pub(super) fn found(&self) -> Range<usize> {
+        self.zeroed..self.words
+    }
+
+    /// Those of a list of so many rows alone.
+    pub(super) fn listed(&self, rows: usize) -> Range<usize> {
+        self.zeroed..self.zeroed + rows.div_ceil(2)
     }
 
     /// Where the counters of both phases are in a workspace at `at`.
@@ -137,10 +149,6 @@ impl Layout {
         o: &Operands,
         problem: &Problem,
     ) -> Arguments {
-        let [counters, numeric] = self.counters(at);
-        let ranges = counters + 8 * self.zeroed as u64;
-        let list = ranges + 4 * self.rows as u64;
-        let costs = list + 4 * self.rows as u64;
         let granules = |log: u32| (o.b.cols as u64).div_ceil(1 << log);
         let log_granule = (LEAST_GRANULE..).find(|log| granules(*log) <= GRANULES);
         let multiprocessors = device.profile().multiprocessors;
@@ -149,13 +157,8 @@ impl Layout {
         let few = self.rows < multiprocessors;
         let cut = if few { CUT_FEW } else { o.a.nnz.div_ceil(CUT_PARTS).max(CUT) };
         let c = Arrays { offsets, ..Arrays::default() };
-        Arguments {
+        let mut arguments = Arguments {
             matrices: Matrices { c, ..Matrices::of(o) },
-            counters,
-            tiles: numeric + 8 * WORDS as u64,
-            ranges,
-            costs,
-            list,
             log_granule: log_granule.unwrap_or(LEAST_GRANULE),
             sorted: u32::from(problem.sorted),
             merged_few,
@@ -164,6 +167,18 @@ impl Layout {
             wide: WIDE[warps],
             cut: u32::try_from(cut).unwrap_or(u32::MAX),
             ..Arguments::of(o)
-        }
+        };
+        self.place(at, &mut arguments);
+        arguments
+    }
+
+    /// Tells kernels of a workspace at `at`.
+    pub(super) fn place(&self, at: u64, arguments: &mut Arguments) {
+        let [counters, numeric] = self.counters(at);
+        arguments.counters = counters;
+        arguments.tiles = numeric + 8 * WORDS as u64;
+        arguments.list = at + 8 * self.zeroed as u64;
+        arguments.ranges = arguments.list + 4 * self.rows as u64;
+        arguments.costs = arguments.ranges + 4 * self.rows as u64;
     }
 }

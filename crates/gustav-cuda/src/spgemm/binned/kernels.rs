@@ -271,6 +271,13 @@ impl Kernels {
         bins.iter().find(holds).unwrap_or(own)
     }
 
+    /// Whether the numeric phase needs nothing of its rows but how they are listed.
+    pub(super) fn needs_list_alone(&self, numeric: &Counters, pieces: Option<&Pieces>) -> bool {
+        let filled = (0..NUMERIC.len()).filter(|number| numeric.rows(*number) > 0);
+        let way = |number| self.way(&NUMERIC, numeric, number, pieces).accumulator;
+        filled.map(way).all(|accumulator| accumulator == Accumulator::None)
+    }
+
     /// Queues the symbolic phase of one bin.
     ///
     /// # Safety

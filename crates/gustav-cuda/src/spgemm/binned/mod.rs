@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bins;
+mod kept;
 mod kernels;
 mod part;
 mod pieces;
@@ -24,6 +25,7 @@ use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
 use arguments::Layout;
 pub(super) use arguments::{Arguments, merged};
+use kept::Kept;
 use kernels::Kernels;
 use part::Part;
 
@@ -40,8 +42,8 @@ pub struct Config {
     pub huge: u32,
     /// For those with a sum for every column.
     pub dense: u32,
-    /// Most bytes of workspace. Rows for which it does not suffice are taken part by part, and every
-    /// execution then counts them anew. A promised order of summation takes 16 bytes a row beside it.
+    /// Most bytes of workspace. Rows for which it does not suffice are taken part by part, one at
+    /// least: see [`Options::workspace`](super::Options::workspace).
     pub workspace: Option<usize>,
 }
 
@@ -106,11 +108,24 @@ pub(super) struct Prepared {
 
 enum Rows {
     Whole(Box<Part>),
-    /// So many at a time, of which the largest part has such a workspace.
-    Parts {
-        step: usize,
-        bytes: usize,
-    },
+    Parts(Parts),
+}
+
+/// Rows taken `step` at a time.
+struct Parts {
+    step: usize,
+    /// Bytes of workspace, and entries, of the largest part.
+    bytes: usize,
+    entries: u64,
+    /// What the first execution found, for those that follow; none before, nor where the host has no
+    /// memory for it. Then every execution counts anew.
+    kept: Option<Box<Kept>>,
+}
+
+impl Parts {
+    fn of(step: usize) -> Self {
+        Parts { step, bytes: 0, entries: 0, kept: None }
+    }
 }
 
 impl Prepared {
@@ -139,54 +154,55 @@ impl Prepared {
         let config = Config { workspace: None, ..config };
         let make = || Kernels::new(device, types, config);
         let kernels = device.kept(&format!("{types:?} {config:?}"), make)?;
-        let bytes = |rows: usize| Layout::new(rows).bytes() + (rows + 1) * o.offset_type.bytes();
+        let in_order = problem.deterministic.then(|| Places::new(device, problem)).transpose()?;
+        let bytes = |rows: usize| {
+            let order = if in_order.is_some() { Places::bytes_of(rows, rows) } else { 0 };
+            Layout::new(rows).bytes() + (rows + 1) * o.offset_type.bytes() + order
+        };
         let fits = |rows: usize| workspace.is_none_or(|most| bytes(rows) <= most);
         let mut step = o.a.rows;
         while step > 1 && !fits(step) {
             step = step.div_ceil(2);
         }
-        let in_order = problem.deterministic.then(|| Places::new(device, problem)).transpose()?;
         // The order is that of columns of C as well.
         let sorted = problem.sorted || problem.deterministic;
         let problem = Problem { sorted, ..problem.clone() };
-        let rows = Rows::Parts { step, bytes: 0 };
+        let rows = Rows::Parts(Parts::of(step));
         let mut prepared =
             Prepared { kernels, problem, rows, workspace, full, in_order, products: 0, nnz: 0 };
         loop {
-            match prepared.count(device, o, step) {
+            let counted = prepared.count(device, o, step);
+            match counted.and_then(|()| prepared.take_order(device, o.a.rows)) {
                 Err(Error::OutOfMemory { .. }) if step > 1 => step = step.div_ceil(2),
                 done => break done?,
             }
         }
-        if prepared.in_order.is_some() {
-            prepared.order(device, o)?;
-        }
         Ok(prepared)
     }
 
-    /// Takes room for the order of summation, whatever the parts; without it, beside parts of half
-    /// the rows in place of all.
-    fn order(&mut self, device: &Device, o: &Operands) -> Result<()> {
-        let (rows, whole) = (o.a.rows, matches!(self.rows, Rows::Whole(_)));
-        match self.take_order(device, rows) {
-            Err(Error::OutOfMemory { .. }) if whole && rows > 1 => {
-                self.count(device, o, rows.div_ceil(2))?;
-                self.take_order(device, rows)
-            }
-            done => done,
-        }
-    }
-
+    /// Takes room for the order of summation of all of `rows`, or of the largest part.
     fn take_order(&mut self, device: &Device, rows: usize) -> Result<()> {
-        let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
         let Some(in_order) = &mut self.in_order else { return Ok(()) };
-        in_order.prepare(device, rows, nnz)
+        let (rows, entries, held) = match &self.rows {
+            Rows::Whole(part) => (rows, self.nnz, part.bytes()),
+            Rows::Parts(parts) => (parts.step.min(rows), parts.entries, parts.bytes),
+        };
+        let entries = usize::try_from(entries).unwrap_or(usize::MAX);
+        let needed = held.saturating_add(Places::bytes_of(rows, entries));
+        match self.workspace.filter(|most| needed > *most && rows > 1) {
+            Some(most) => Err(Error::OutOfMemory {
+                what: "sums in order within the bound on the workspace",
+                needed: needed as u128,
+                available: Some(most as u64),
+            }),
+            None => in_order.prepare(device, rows, entries),
+        }
     }
 
     /// Counts C's entries, `step` rows at a time.
     fn count(&mut self, device: &Device, o: &Operands, step: usize) -> Result<()> {
-        let (mut largest, mut full_rows) = (0, None);
-        (self.products, self.nnz, self.rows) = (0, 0, Rows::Parts { step, bytes: 0 });
+        let (mut all, mut full_rows) = (Parts::of(step), None);
+        (self.products, self.nnz, self.rows) = (0, 0, Rows::Parts(Parts::of(step)));
         for rows in parts(o.a.rows, step) {
             let whole = rows.len() == o.a.rows;
             let part = self.part(device, o, rows, None)?;
@@ -195,7 +211,8 @@ impl Prepared {
             }
             self.products += part.products;
             self.nnz += part.entries();
-            largest = largest.max(part.bytes());
+            all.bytes = all.bytes.max(part.bytes());
+            all.entries = all.entries.max(part.entries());
             full_rows = full_rows.or(part.full_rows().copied());
             if whole {
                 self.rows = Rows::Whole(Box::new(part));
@@ -212,8 +229,8 @@ impl Prepared {
                 other => other?,
             }
         }
-        if let Rows::Parts { bytes, .. } = &mut self.rows {
-            *bytes = largest;
+        if let Rows::Parts(parts) = &mut self.rows {
+            *parts = all;
         }
         if o.offset_type == gustav_core::IndexType::U32 && self.nnz > u64::from(u32::MAX) {
             return Err(Error::Overflow {
@@ -234,19 +251,16 @@ impl Prepared {
         rows: Range<usize>,
         offsets: Option<(u64, u64)>,
     ) -> Result<Part> {
-        let place = o.a.offsets + (rows.start * o.offset_type.bytes()) as u64;
-        // As many nonzeros as rows of mean length have; kernels read where rows end.
-        let nnz = (o.a.nnz as u128 * rows.len() as u128 / o.a.rows.max(1) as u128) as usize;
-        let a = Sparse { rows: rows.len(), nnz, offsets: place, ..o.a };
-        let o = Operands { a, ..*o };
+        let o = of_rows(o, &rows);
         let full = self.full.as_ref().map_or(0, |full| full.least(&o));
+        let order = self.in_order.as_ref().map_or(0, Places::bytes);
+        let most = self.workspace.map(|most| most.saturating_sub(order));
         // SAFETY: the operands are the caller's promise, and rows of them are as valid.
-        unsafe {
-            Part::new(device, &self.kernels, &o, &self.problem, offsets, self.workspace, full)
-        }
+        unsafe { Part::new(device, &self.kernels, &o, &self.problem, offsets, most, full) }
     }
 
-    /// Queues C, whose offsets are these, or find their place there where rows are taken in parts.
+    /// Queues C, whose offsets are these, or find their place there where rows are taken in parts; what
+    /// is counted then is kept if there are executions to come.
     ///
     /// # Safety
     /// As [`Method::execute`].
@@ -256,6 +270,7 @@ impl Prepared {
         o: &Operands,
         offsets: DeviceBuffer<O>,
         watch: Option<Watch<'_>>,
+        keeps: bool,
     ) -> Result<DeviceCsr<T, I, O>> {
         let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
@@ -263,7 +278,7 @@ impl Prepared {
         // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
         unsafe {
             let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
-            self.fill(device, o, &mut c, false, watch)?;
+            self.fill(device, o, &mut c, Way { known: false, keeps }, watch)?;
             if self.in_order.is_some() {
                 self.refill(device, o, &mut c)?;
             }
@@ -271,17 +286,16 @@ impl Prepared {
         }
     }
 
-    /// Queues columns and values of C, whose offsets are there. Columns of full rows are not written
-    /// where they are `known`.
+    /// Queues columns and values of C, whose offsets are there or come to be with those of parts.
     ///
     /// # Safety
     /// As [`Method::refill`].
     unsafe fn fill<T: Scalar, I: Index, O: Index>(
-        &self,
+        &mut self,
         device: &Device,
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
-        known: bool,
+        Way { known, keeps }: Way,
         mut watch: Option<Watch<'_>>,
     ) -> Result<()> {
         let full = self.full.as_ref();
@@ -289,7 +303,8 @@ impl Prepared {
             // SAFETY: the caller's promise.
             unsafe { full.refresh(device.stream(), o)? };
         }
-        let step = match &self.rows {
+        let (offsets, bytes) = (c.offsets().address(), o.offset_type.bytes());
+        let step = match &mut self.rows {
             Rows::Whole(part) => {
                 // SAFETY: the caller's promise; C has as many entries as the offsets say.
                 unsafe { part.fill(device, &self.kernels, full, o, c, known)? };
@@ -298,18 +313,53 @@ impl Prepared {
                     None => Ok(()),
                 };
             }
-            Rows::Parts { step, .. } => *step,
+            Rows::Parts(Parts { kept: Some(kept), .. }) => {
+                let tiles = kept.len();
+                for number in 0..tiles {
+                    let (rows, part) = kept.load(device, number, offsets, bytes)?;
+                    // SAFETY: as above.
+                    unsafe {
+                        let o = of_rows(o, &rows);
+                        part.fill(device, &self.kernels, full, &o, c, known)?;
+                    }
+                    if let Some(watch) = &mut watch {
+                        report(device, &mut **watch, Progress { done: number + 1, tiles })?;
+                    }
+                }
+                return Ok(());
+            }
+            Rows::Parts(parts) => parts.step,
         };
+        let keep = || match Kept::new(device, parts(o.a.rows, step), bytes) {
+            Err(Error::OutOfMemory { .. }) => Ok(None),
+            other => other.map(Some),
+        };
+        let mut kept = if keeps { keep()? } else { None };
         let (mut first, tiles) = (0, parts(o.a.rows, step).count());
         for (number, rows) in parts(o.a.rows, step).enumerate() {
-            let place = c.offsets().address() + (rows.start * o.offset_type.bytes()) as u64;
-            let part = self.part(device, o, rows, Some((place, first)))?;
+            let place = offsets + (rows.start * bytes) as u64;
+            let part = self.part(device, o, rows.clone(), Some((place, first)))?;
             first += part.entries();
             // SAFETY: as above; the operands that the part was made for are these.
             unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c, known)? };
+            if let Some(all) = &mut kept {
+                match all.save(device, &self.kernels, rows, part) {
+                    Err(Error::OutOfMemory { .. }) => kept = None,
+                    other => other?,
+                }
+            }
             if let Some(watch) = &mut watch {
                 report(device, &mut **watch, Progress { done: number + 1, tiles })?;
             }
+        }
+        if let Some(all) = &mut kept {
+            match all.complete(device, offsets) {
+                Err(Error::OutOfMemory { .. }) => kept = None,
+                other => other?,
+            }
+        }
+        if let Rows::Parts(parts) = &mut self.rows {
+            parts.kept = kept.map(Box::new);
         }
         Ok(())
     }
@@ -323,17 +373,41 @@ impl Prepared {
         device: &Device,
         o: &Operands,
         watch: Option<Watch<'_>>,
+        keeps: bool,
     ) -> Result<DeviceCsr<T, I, O>> {
         let len = o.a.rows + 1;
         let mut offsets = DeviceBuffer::<O>::queued(device, len, "row offsets of C on the device")?;
-        if let Rows::Whole(part) = &self.rows {
-            // SAFETY: the offsets of all rows are the part's.
-            let own = unsafe { DeviceBuffer::<O>::borrowed(device, part.offsets(), len) };
-            offsets.copy_from(&own, device.stream())?;
+        // SAFETY: the offsets of all rows are the part's, or were kept of all parts.
+        unsafe {
+            match &self.rows {
+                Rows::Whole(part) => {
+                    let own = DeviceBuffer::<O>::borrowed(device, part.offsets(), len);
+                    offsets.copy_from(&own, device.stream())?;
+                }
+                Rows::Parts(Parts { kept: Some(kept), .. }) => {
+                    kept.put_offsets(device, offsets.address())?;
+                }
+                Rows::Parts(_) => {}
+            }
         }
         // SAFETY: the caller's promise, and the offsets are C's.
-        unsafe { self.compute(device, o, offsets, watch) }
+        unsafe { self.compute(device, o, offsets, watch, keeps) }
     }
+}
+
+/// How C is filled: whether columns of full rows are there, and whether what is counted is kept.
+#[derive(Clone, Copy)]
+struct Way {
+    known: bool,
+    keeps: bool,
+}
+
+/// The operands of these rows of C.
+fn of_rows(o: &Operands, rows: &Range<usize>) -> Operands {
+    let offsets = o.a.offsets + (rows.start * o.offset_type.bytes()) as u64;
+    // As many nonzeros as rows of mean length have; kernels read where rows end.
+    let nnz = (o.a.nnz as u128 * rows.len() as u128 / o.a.rows.max(1) as u128) as usize;
+    Operands { a: Sparse { rows: rows.len(), nnz, offsets, ..o.a }, ..*o }
 }
 
 /// Rows `step` at a time; once where there are none.
@@ -349,7 +423,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
             + self.in_order.as_ref().map_or(0, Places::bytes)
             + match &self.rows {
                 Rows::Whole(part) => part.bytes(),
-                Rows::Parts { bytes, .. } => *bytes,
+                Rows::Parts(parts) => parts.bytes,
             }
     }
 
@@ -363,7 +437,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
 
     unsafe fn execute(&mut self, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {
         // SAFETY: the caller's promise.
-        unsafe { self.make(device, o, None) }
+        unsafe { self.make(device, o, None, true) }
     }
 
     unsafe fn execute_watched(
@@ -373,7 +447,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         watch: Watch<'_>,
     ) -> Result<DeviceCsr<T, I, O>> {
         // SAFETY: the caller's promise.
-        unsafe { self.make(device, o, Some(watch)) }
+        unsafe { self.make(device, o, Some(watch), true) }
     }
 
     unsafe fn finish(
@@ -383,16 +457,16 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     ) -> Result<DeviceCsr<T, I, O>> {
         let given = match &mut self.rows {
             Rows::Whole(part) => part.give_offsets().and_then(|mut own| own.give_away()),
-            Rows::Parts { .. } => None,
+            Rows::Parts(_) => None,
         };
         // SAFETY: the caller's promise; what was given is as many offsets, which nobody else owns.
         unsafe {
             match given {
                 Some((at, _)) => {
                     let offsets = DeviceBuffer::<O>::owned(device, at, o.a.rows + 1);
-                    self.compute(device, o, offsets, None)
+                    self.compute(device, o, offsets, None, false)
                 }
-                None => self.make(device, o, None),
+                None => self.make(device, o, None, false),
             }
         }
     }
@@ -403,12 +477,24 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
     ) -> Result<()> {
-        match &mut self.in_order {
-            // SAFETY: the caller's promise; the rows of B and of C increase.
-            Some(in_order) => unsafe { in_order.fill(device.stream(), o, c, true) },
+        let Some(in_order) = &mut self.in_order else {
             // SAFETY: the caller's promise.
-            None => unsafe { self.fill(device, o, c, true, None) },
+            return unsafe { self.fill(device, o, c, Way { known: true, keeps: false }, None) };
+        };
+        let step = match &self.rows {
+            Rows::Whole(_) => o.a.rows,
+            Rows::Parts(parts) => parts.step,
+        };
+        for rows in parts(o.a.rows, step) {
+            if let Rows::Parts(_) = &self.rows {
+                in_order.forget();
+            }
+            // SAFETY: the caller's promise; the rows of B and of C increase.
+            unsafe {
+                in_order.fill(device.stream(), &of_rows(o, &rows), c, rows.start, true)?;
+            }
         }
+        Ok(())
     }
 }
 

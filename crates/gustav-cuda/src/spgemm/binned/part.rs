@@ -1,5 +1,7 @@
 //! Some rows of C from their analysis to their values.
 
+use std::ops::Range;
+
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
 use super::arguments::{Arguments, Layout};
@@ -93,6 +95,40 @@ impl Part {
             let products = symbolic.products();
             Ok(Part { workspace, offsets: own, arguments, pieces, numeric, products })
         }
+    }
+
+    /// The words of the workspace that the numeric phase needs.
+    pub(super) fn found(&self, kernels: &Kernels) -> Range<usize> {
+        let layout = self.layout();
+        match kernels.needs_list_alone(&self.numeric, self.pieces.as_ref()) {
+            true => layout.listed(self.numeric.begin(FULL + 1) as usize),
+            false => layout.found(),
+        }
+    }
+
+    /// The workspace, and what is found of rows in pieces.
+    pub(super) fn memory(&self) -> (&DeviceBuffer<u64>, Option<&DeviceBuffer<u64>>) {
+        (&self.workspace, self.pieces.as_ref().map(Pieces::found))
+    }
+
+    /// Gives up the part's own memory for that at two addresses, with C's offsets at a third.
+    ///
+    /// # Safety
+    /// There is as much, with the same in it, whenever the part is computed, and until that is done.
+    pub(super) unsafe fn place(&mut self, device: &Device, [at, pieces_at, offsets]: [u64; 3]) {
+        // SAFETY: the caller's promise.
+        let there = |at, len| unsafe { DeviceBuffer::borrowed(device, at, len) };
+        self.workspace = there(at, self.workspace.len());
+        if let Some(pieces) = &mut self.pieces {
+            let words = pieces.found().len();
+            pieces.set_found(there(pieces_at, words));
+        }
+        self.layout().place(at, &mut self.arguments);
+        self.arguments.matrices.c.offsets = offsets;
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::new(self.arguments.rows as usize)
     }
 
     /// Bytes of workspace.

@@ -79,6 +79,16 @@ impl Pieces {
         self.of_a_row
     }
 
+    /// What is found, to be kept: as it is after a launch, it is right for the next.
+    pub(super) fn found(&self) -> &DeviceBuffer<u64> {
+        &self.found
+    }
+
+    /// The same in other memory.
+    pub(super) fn set_found(&mut self, found: DeviceBuffer<u64>) {
+        self.found = found;
+    }
+
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         self.found.bytes()

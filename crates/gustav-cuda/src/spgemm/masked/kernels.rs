@@ -195,12 +195,21 @@ impl Places {
         rows: usize,
         count: usize,
     ) -> Result<()> {
-        // Every row may waste most of its last task.
-        self.tasks = rows.min(count) + (count >> LEAST);
-        let words = COUNTERS + self.tasks + (3 * rows).div_ceil(2);
+        self.tasks = tasks_of(rows, count);
+        let words = words_of(rows, count);
         self.room = DeviceBuffer::queued(device, words, "rows of a product at given places")?;
-        (self.listed, self.cut) = (Listed::No, false);
+        self.forget();
         Ok(())
+    }
+
+    /// Bytes on the device for a pattern of so many places in so many rows.
+    pub(in crate::spgemm) fn bytes_of(rows: usize, count: usize) -> usize {
+        8 * words_of(rows, count)
+    }
+
+    /// Makes ready for another pattern of no more rows and places.
+    pub(in crate::spgemm) fn forget(&mut self) {
+        (self.listed, self.cut) = (Listed::No, false);
     }
 
     /// Bytes on the device.
@@ -208,8 +217,8 @@ impl Places {
         self.room.bytes()
     }
 
-    /// Queues the values at all places of `c`, whose rows increase: every sum in A's order where those
-    /// of B do, which `ordered` says.
+    /// Queues the values at all places of rows of `c` from `first` on, as many as `o` has and
+    /// increasing: every sum in A's order where rows of B increase, which `ordered` says.
     ///
     /// # Safety
     /// The operands and `c` are valid until the stream has done the work, and of one product with not
@@ -219,10 +228,12 @@ impl Places {
         stream: &Stream,
         o: &Operands,
         c: &DeviceCsr<T, I, O>,
+        first: usize,
         ordered: bool,
     ) -> Result<()> {
-        let arguments =
-            Arguments { values: c.values().address(), ..of(o, c.offsets(), c.indices(), ordered) };
+        let places_offsets = c.offsets().address() + (first * size_of::<O>()) as u64;
+        let arguments = of(o, c.offsets(), c.indices(), ordered);
+        let arguments = Arguments { values: c.values().address(), places_offsets, ..arguments };
         // SAFETY: the caller's promise; the values are as many as the places.
         unsafe { self.sum(stream, &arguments) }
     }
@@ -387,6 +398,16 @@ impl Places {
     fn grid(&self, rows: u64, each: u64) -> (u64, u64) {
         (rows.div_ceil(each).min(CTAS * self.multiprocessors), 1)
     }
+}
+
+/// Tasks of so many places at most: every row may waste most of its last one.
+fn tasks_of(rows: usize, count: usize) -> usize {
+    rows.min(count) + (count >> LEAST)
+}
+
+/// Words of counters, tasks and lists.
+fn words_of(rows: usize, count: usize) -> usize {
+    COUNTERS + tasks_of(rows, count) + (3 * rows).div_ceil(2)
 }
 
 /// The operands, of which B may have increasing rows, and the places of a pattern.

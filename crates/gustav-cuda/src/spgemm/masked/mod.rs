@@ -335,7 +335,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
                 let o = self.patterns.begin(a, alpha, b, stream)?;
                 c.join(&device)?;
                 // SAFETY: as above.
-                unsafe { self.kernels.fill(device.stream(), &o, c, self.ordered)? };
+                unsafe { self.kernels.fill(device.stream(), &o, c, 0, self.ordered)? };
             }
         }
         self.patterns.end(stream)

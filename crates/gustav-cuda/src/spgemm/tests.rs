@@ -1,0 +1,147 @@
+//! What products take of a device's memory, and what they do where it does not suffice.
+
+use gustav_core::{Csr, Error, Problem, Result};
+use gustav_plan::{Algorithm, Chooser};
+use gustav_testkit::battery::matrices::random_rows;
+use gustav_testkit::oracle;
+
+use super::masked::{Config, MaskedPlan};
+use super::{Options, SpgemmPlan};
+use crate::memory::ledger::{held, watched, with_room};
+use crate::{Device, DeviceCsr};
+
+fn device() -> Device {
+    Device::cuda(0).expect("a CUDA device")
+}
+
+/// Rows of all kinds, of which the longest are cut into pieces.
+fn operands() -> (Csr<f32>, Csr<f32>) {
+    let nonzeros = |row: usize| if row % 997 == 7 { 9000 } else { [0, 1, 3, 20, 90][row % 5] };
+    let a = random_rows(6000, 12_000, 1, nonzeros);
+    let b = random_rows(12_000, 300, 2, |row| [1, 5, 0, 9][row % 4]);
+    (a, b)
+}
+
+fn bytes_of(c: &DeviceCsr<f32>) -> usize {
+    c.offsets().bytes() + c.indices().bytes() + c.values().bytes()
+}
+
+fn is_product(c: &DeviceCsr<f32>, a: &Csr<f32>, b: &Csr<f32>) -> bool {
+    let c = c.download().expect("C");
+    oracle::Spgemm::new(a.view(), b.view()).verify(c.view()).expect("shapes fit").ok
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
+    let device = device();
+    let (a, b) = operands();
+    let transposed = a.view().transpose().expect("a transposed A");
+    let [on_a, on_b, on_t] =
+        [&a, &b, &transposed].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let stream = device.stream();
+    for (deterministic, transpose_a, most) in [
+        (false, false, 60_000),
+        (false, false, 20_000),
+        (true, false, 60_000),
+        (true, false, 20_000),
+        (false, true, 60_000 + 12 * a.nnz()),
+    ] {
+        let left = if transpose_a { &on_t } else { &on_a };
+        let problem = left.spgemm(&on_b).transpose_a(transpose_a).deterministic(deterministic);
+        let options = Options { workspace: Some(most), ..Options::default() };
+        let before = held();
+        let (made, _, peak) = watched(|| SpgemmPlan::new(left, &on_b, &problem, &options));
+        let mut plan = made.expect("a plan");
+        let case = format!("{deterministic} {transpose_a} {most}");
+        // A is transposed with more than is kept.
+        assert!(peak - before <= most || transpose_a, "{} to plan, {case}", peak - before);
+        let told = plan.workspace_bytes();
+        assert!(told <= most && held() - before <= told, "{case}");
+        for turn in 0..3 {
+            let (c, taken, peak) = watched(|| plan.execute(left, 1.0, &on_b, stream));
+            let c = c.expect("C");
+            let beside = peak - before - bytes_of(&c);
+            assert!(beside <= told, "{beside} of {told} in turn {turn}, {case}");
+            assert!(turn == 0 || taken == 3, "{taken} buffers in turn {turn}, {case}");
+            assert!(is_product(&c, &a, &b), "turn {turn}, {case}");
+        }
+        let mut c = plan.execute(left, 1.0, &on_b, stream).expect("C");
+        c.values_mut().fill(0xff, stream).expect("poison");
+        let (done, taken, _) = watched(|| plan.execute_into(left, 1.0, &on_b, &mut c, stream));
+        done.expect("new values");
+        assert_eq!(taken, 0, "{case}");
+        assert!(is_product(&c, &a, &b), "new values, {case}");
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn without_room_for_all_rows_they_are_taken_in_parts() {
+    let device = device();
+    let (a, b) = operands();
+    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let stream = device.stream();
+    for deterministic in [false, true] {
+        let problem = on_a.spgemm(&on_b).deterministic(deterministic);
+        let plan = || SpgemmPlan::new(&on_a, &on_b, &problem, &Options::default());
+        let whole = plan().expect("a plan").workspace_bytes();
+        let mut plan = with_room(whole / 2, plan).expect("a plan in parts");
+        assert!(plan.workspace_bytes() < whole);
+        for _ in 0..2 {
+            let c = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
+            assert!(is_product(&c, &a, &b), "{deterministic}");
+        }
+    }
+}
+
+/// Few rows of very many products, under a mask of few places.
+fn crowded() -> [Csr<f32>; 3] {
+    let a = random_rows(20, 40_000, 1, |_| 20_000);
+    let b = random_rows(40_000, 20_000, 2, |_| 10);
+    let mask = random_rows(20, 20_000, 3, |_| 50);
+    [a, b, mask]
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn without_room_for_all_of_c_the_places_are_computed_alone() {
+    let device = device();
+    let [a, b, mask] = crowded();
+    let [on_a, on_b, on_m] =
+        [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
+    let plan = |problem: &Problem, options: &Options| -> Result<MaskedPlan<f32>> {
+        MaskedPlan::new(&on_a, &on_b, &on_m, problem, options)
+    };
+    let checked = |c: &DeviceCsr<f32>| {
+        let reference = oracle::Spgemm::new(a.view(), b.view());
+        let reference = oracle::Spgemm { mask: Some(mask.view()), ..reference };
+        let verdict = reference.verify(c.download().expect("C").view()).expect("shapes fit");
+        assert!(verdict.ok, "{verdict}");
+    };
+    // All of C has some hundred thousand entries.
+    let (little, usual) = (1 << 20, Options::default());
+    for calls in [1, 2] {
+        let problem = problem.clone().calls(calls);
+        let mut plan = plan(&problem, &usual).expect("a plan");
+        assert!(matches!(plan.choice().config, Config::Whole(_)), "{:?}", plan.choice());
+        let c = with_room(little, || plan.execute(&on_a, 1.0, &on_b, stream));
+        let mut c = c.expect("C at its places alone");
+        checked(&c);
+        let choice = plan.choice();
+        assert_eq!((choice.algorithm, choice.config), (Algorithm::Masked, Config::Places));
+        assert!(choice.reason.contains("no room"), "{choice:?}");
+        c.values_mut().fill(0xff, stream).expect("poison");
+        plan.execute_into(&on_a, 1.0, &on_b, &mut c, stream).expect("new values");
+        checked(&c);
+    }
+    let once = || super::masked::multiply(&on_a, 1.0, &on_b, &on_m, &problem, &usual, stream);
+    checked(&with_room(little, once).expect("C at its places alone"));
+    // By name there is no other way, and the plan stays usable.
+    let named = Options { chooser: Chooser::Named(Algorithm::Binned), ..Options::default() };
+    let mut plan = plan(&problem, &named).expect("a plan");
+    let refused = with_room(little, || plan.execute(&on_a, 1.0, &on_b, stream));
+    assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{refused:?}");
+    checked(&plan.execute(&on_a, 1.0, &on_b, stream).expect("C"));
+}
