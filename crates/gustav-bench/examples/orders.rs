@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use gustav_core::{Csr, Error, Result};
+use gustav_core::{Csr, Error, Result, parallel};
 use gustav_io::{ReadOptions, read_csr};
 use gustav_plan::facts::{CacheLines, SampledFeatures};
 use gustav_plan::orders::{Order, Search, WarpShape};
@@ -19,16 +19,19 @@ const EXACT_ROWS: usize = 30_000;
 // Rows of a sample.
 const SAMPLE: usize = 4096;
 // Passes and countings of which the median is told.
-const TIMES: usize = 5;
+const TIMES: usize = 15;
 
-/// The features of a matrix.
+/// How long the features of a matrix take.
 #[derive(Serialize)]
 struct Counted<'a> {
     matrix: &'a str,
     rows: usize,
     nnz: usize,
-    /// One pass over the column indices on one thread, the 24 features, and the same from a sample.
+    /// A pass over the column indices; one that counts each in its cache line; that one row by row; the
+    /// 24 features; the same from a sample. All on all threads.
     pass_ms: f64,
+    touches_ms: f64,
+    rows_ms: f64,
     features_ms: f64,
     sample_ms: f64,
     /// Rows that the sample saw.
@@ -83,8 +86,9 @@ fn measure(out: &Path, file: &Path) -> Result<()> {
     let (view, shape) = (a.view(), WarpShape::default());
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     let matrix = name.split('.').next().unwrap_or_default();
-    let pass = || Ok(std::hint::black_box(a.indices().iter().map(|c| u64::from(*c)).sum::<u64>()));
-    let (pass_ms, _) = median(pass)?;
+    let (pass_ms, _) = median(|| Ok(pass(&a)))?;
+    let (touches_ms, _) = median(|| Ok(touches(&a, shape.line, false)))?;
+    let (rows_ms, _) = median(|| Ok(touches(&a, shape.line, true)))?;
     let (features_ms, features) = median(|| Features::new(&view, shape))?;
     let (sample_ms, sampled) = median(|| SampledFeatures::new(&view, shape, SAMPLE))?;
     let (sample_error, sample_told) = missed(&features, &sampled);
@@ -93,14 +97,23 @@ fn measure(out: &Path, file: &Path) -> Result<()> {
         rows: a.nrows(),
         nnz: a.nnz(),
         pass_ms,
+        touches_ms,
+        rows_ms,
         features_ms,
         sample_ms,
         sample_rows: sampled.rows,
         sample_error,
         sample_told,
-        threads: gustav_core::parallel::threads(),
+        threads: parallel::threads(),
     };
     write(out, &counted)?;
+    let over = |ms: f64| features_ms / ms;
+    println!(
+        "{matrix}: features in {features_ms:.3} ms, {:.1} passes, {:.1} with a count each, {:.1} row by row",
+        over(pass_ms),
+        over(touches_ms),
+        over(rows_ms),
+    );
     let lines = CacheLines::new(&view, shape.line)?;
     for &order in Order::ALL {
         // Those that search nothing are the same under every search.
@@ -120,12 +133,40 @@ fn measure(out: &Path, file: &Path) -> Result<()> {
                 order_ms,
                 warp_distance: apart(&lines, &made, shape.warps),
                 cta_distance: apart(&lines, &made, 1),
-                threads: gustav_core::parallel::threads(),
+                threads: parallel::threads(),
             };
             write(out, &line)?;
         }
     }
     Ok(())
+}
+
+/// Sums of the column indices, of a part for each thread.
+fn pass(a: &Csr<f32>) -> Vec<u64> {
+    let (nnz, parts) = (a.nnz(), parallel::threads());
+    parallel::map(parts, |k| {
+        let part = &a.indices()[nnz * k / parts..nnz * (k + 1) / parts];
+        part.iter().map(|column| u64::from(*column)).sum()
+    })
+}
+
+/// How many entries each line of `width` columns has, of a part for each thread; what a walk over the
+/// entries cannot do without, where it is to know lines.
+fn touches(a: &Csr<f32>, width: usize, by_rows: bool) -> Vec<Vec<u32>> {
+    let (bits, lines) = (width.ilog2(), a.ncols().div_ceil(width));
+    let (rows, nnz, parts) = (a.nrows(), a.nnz(), parallel::threads());
+    let count = |counts: &mut [u32], columns: &[u32]| {
+        columns.iter().for_each(|column| counts[(column >> bits) as usize] += 1);
+    };
+    parallel::map(parts, |k| {
+        let mut counts = vec![0; lines];
+        match by_rows {
+            true => (rows * k / parts..rows * (k + 1) / parts)
+                .for_each(|row| count(&mut counts, a.view().row(row).0)),
+            false => count(&mut counts, &a.indices()[nnz * k / parts..nnz * (k + 1) / parts]),
+        }
+        counts
+    })
 }
 
 /// The median time of some turns, and what the last returned.

@@ -221,8 +221,13 @@ pub fn tune(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
         let model = train(&learn, &training, &device, columns, |pass| told(&name, pass));
         topologies.push((name, Evaluation::new(&test, &model).mean_loss));
     }
+    let regression = networks.iter().position(|(.., model)| model.kind == Kind::Regression);
+    let regression = regression.map(|place| networks[place].2.clone());
     networks.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (_, taken, model) = networks.swap_remove(0);
+    let (_, taken, mut model) = networks.swap_remove(0);
+    if let (Kind::Softmax, Some(regression)) = (model.kind, &regression) {
+        model = model.with_times(regression)?;
+    }
     let mut tested_sources: Vec<_> = test.cases().iter().map(|c| c.source.clone()).collect();
     tested_sources.sort();
     tested_sources.dedup();

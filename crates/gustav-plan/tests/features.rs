@@ -60,13 +60,24 @@ fn check(name: &str, a: &Csr<f32, u32, u32>, shape: WarpShape) {
 #[test]
 fn features_are_those_of_the_table() {
     let shape = |warps, lanes, line| WarpShape { warps, lanes, line };
-    for shape in [shape(32, 32, 32), shape(4, 3, 8), shape(7, 2, 5)] {
+    for shape in [shape(32, 32, 32), shape(4, 3, 8), shape(7, 2, 5), shape(70, 32, 16)] {
         for m in matrices::<f32, u32, u32>() {
             check(m.name, &m.csr, shape);
         }
         check("hub", &random_rows(700, 900, 1, |r| if r == 99 { 800 } else { r % 5 }), shape);
         check("unsorted", &unsorted(300, 700, 2), shape);
     }
+}
+
+#[test]
+fn parts_of_a_large_matrix_add_up() {
+    let shape = WarpShape::default();
+    // Rows with and without runs in the same line, which are walked over in two ways.
+    let mixed = |r: usize| if (r / 700).is_multiple_of(2) { 130 } else { r % 6 };
+    let unlike = |r: usize| if r < 9 { 9000 } else { r * 7 % 23 };
+    check("mixed", &random_rows(3000, 400, 1, mixed), shape);
+    check("long and short", &random_rows(5000, 20_000, 2, unlike), shape);
+    check("other lines", &random_rows(3000, 400, 1, mixed), WarpShape { line: 16, ..shape });
 }
 
 #[test]

@@ -112,17 +112,15 @@ pub fn run(args: &Args) -> Result {
 /// The plan on a device for so many calls.
 type Explain<'a> = &'a dyn Fn(&Device, u64) -> Result<Explanation>;
 
-// Calls that repay whatever making a candidate takes: what is measured is the product.
+// Calls that repay whatever making a candidate takes, where the product is measured.
 const MANY: u64 = 1_000_000_000;
 
-/// What the plan on `device` says and the milliseconds of making it; with `--measure`, what the
-/// candidates took beside what the predictor expects.
+/// What the plan on `device` says and the milliseconds of making it; what the predictor of the device
+/// expects of the candidates and, with `--measure`, what they took.
 fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Explanation, f64)> {
     let (mut explanation, plan_ms) = measure::once(|| explain(device, args.calls))?;
-    if !args.measure {
-        return Ok((explanation, plan_ms));
-    }
-    let by = |chooser| Ok(explain(&device.clone().choose(chooser), MANY)?.considered);
+    let calls = if args.measure { MANY } else { args.calls };
+    let by = |chooser| Ok(explain(&device.clone().choose(chooser), calls)?.considered);
     let predicted = match by(Chooser::Predictor) {
         Err(Failure::Library(Error::Unsupported { .. })) => Vec::new(),
         Err(Failure::Library(e)) => {
@@ -131,6 +129,13 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
         }
         other => other?,
     };
+    if !args.measure {
+        // A chooser that went by them has told them in its order.
+        if explanation.considered.is_empty() {
+            explanation.considered = predicted;
+        }
+        return Ok((explanation, plan_ms));
+    }
     let mut all = by(Chooser::Autotune)?;
     for one in predicted {
         match all.iter_mut().find(|c| c.candidate == one.candidate) {

@@ -42,8 +42,10 @@ impl Line {
     }
 
     /// How many lines `columns` columns have.
+    #[inline(always)]
     pub fn count(self, columns: usize) -> usize {
-        columns.div_ceil(self.width)
+        let full = self.of(columns);
+        full + usize::from(full * self.width < columns)
     }
 
     /// The distinct lines of a row's columns, rising. `scratch` is for rows that are not sorted.

@@ -41,6 +41,9 @@ pub struct Model {
     /// Of the same.
     pub(super) deviation: Vec<f64>,
     pub(super) layers: Vec<Layer>,
+    /// Of a softmax, a network on the same inputs that tells times as a regression does; none where
+    /// this is empty.
+    pub(super) times: Vec<Layer>,
 }
 
 /// The file as it is written.
@@ -57,14 +60,18 @@ struct File {
     mean: Vec<f64>,
     deviation: Vec<f64>,
     layers: Vec<Layer>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    times: Vec<Layer>,
 }
 
 /// What a model says of a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// One number for each candidate: predicted milliseconds, or the probability of being the
-    /// fastest.
+    /// One number for each candidate: predicted milliseconds, or shares that add up to 1, the largest
+    /// for what is expected to lose least.
     pub scores: Vec<f64>,
+    /// Predicted milliseconds of each candidate, where the model tells them.
+    pub ms: Option<Vec<f64>>,
     /// Place of the chosen candidate.
     pub best: usize,
 }
@@ -105,16 +112,42 @@ impl Model {
     /// What the model says of a matrix of which this is known; costs that it looks at and that are
     /// not there count as level with the first candidate's.
     pub fn predict(&self, inputs: &Inputs) -> Prediction {
-        let outputs = network::forward(&self.layers, &self.standardised(inputs)).pop();
-        let mut scores = outputs.unwrap_or_default();
-        match self.kind {
-            Kind::Regression => scores.iter_mut().for_each(|s| *s = s.exp()),
-            Kind::Softmax => softmax(&mut scores),
-        }
+        let seen = self.standardised(inputs);
+        let outputs = |layers: &[Layer]| network::forward(layers, &seen).pop().unwrap_or_default();
+        let ms = |layers: &[Layer]| outputs(layers).into_iter().map(f64::exp).collect::<Vec<f64>>();
+        let (scores, ms) = match self.kind {
+            Kind::Regression => {
+                let ms = ms(&self.layers);
+                (ms.clone(), Some(ms))
+            }
+            Kind::Softmax => {
+                let mut shares = outputs(&self.layers);
+                softmax(&mut shares);
+                (shares, (!self.times.is_empty()).then(|| ms(&self.times)))
+            }
+        };
         let towards = |s: f64| if self.kind == Kind::Regression { -s } else { s };
         let best = (0..scores.len()).rev();
         let best = best.max_by(|a, b| towards(scores[*a]).total_cmp(&towards(scores[*b])));
-        Prediction { best: best.unwrap_or(0), scores }
+        Prediction { best: best.unwrap_or(0), scores, ms }
+    }
+
+    /// The same, with the times that `regression` tells: one that was trained on the same table with the
+    /// same inputs.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for one that sees other inputs, tells no times, or is itself of other candidates.
+    pub fn with_times(self, regression: &Model) -> Result<Self> {
+        let same = self.mean == regression.mean && self.deviation == regression.deviation;
+        if !same || self.candidates != regression.candidates || regression.kind != Kind::Regression
+        {
+            return Err(Error::Argument {
+                name: "regression beside a model",
+                found: format!("{:?} of {} inputs", regression.kind, regression.inputs),
+                expected: "one that was trained on the same table with the same inputs".into(),
+            });
+        }
+        Ok(Model { times: regression.layers.clone(), ..self })
     }
 
     pub(super) fn standardised(&self, inputs: &Inputs) -> Vec<f64> {
@@ -125,7 +158,7 @@ impl Model {
     }
 }
 
-/// Logits to probabilities.
+/// Logits to shares of 1.
 pub(super) fn softmax(logits: &mut [f64]) {
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     logits.iter_mut().for_each(|x| *x = (*x - largest).exp());
@@ -151,6 +184,7 @@ impl From<Model> for File {
             mean: m.mean,
             deviation: m.deviation,
             layers: m.layers,
+            times: m.times,
         }
     }
 }
@@ -188,27 +222,14 @@ impl TryFrom<File> for Model {
                 f.deviation[k]
             ));
         }
-        let mut width = inputs;
-        for (k, layer) in f.layers.iter().enumerate() {
-            let rows = layer.weights.len();
-            if rows != layer.bias.len() || rows == 0 {
-                let bias = layer.bias.len();
-                return Err(format!("layer {k}: {rows} rows of weights and {bias} of bias"));
-            }
-            if let Some(row) = layer.weights.iter().find(|row| row.len() != width) {
-                return Err(format!(
-                    "layer {k}: expected {width} weights a row, found {}",
-                    row.len()
-                ));
-            }
-            width = rows;
-        }
-        if f.layers.is_empty() || width != candidates.len() {
-            return Err(format!("layers: {width} outputs for {} candidates", candidates.len()));
+        fits("layers", &f.layers, inputs, candidates.len())?;
+        if !f.times.is_empty() {
+            fits("times", &f.times, inputs, candidates.len())?;
         }
         let Some(true) = f
             .layers
             .iter()
+            .chain(&f.times)
             .flat_map(|l| l.weights.iter().flatten().chain(&l.bias))
             .chain(&f.mean)
             .chain(&f.deviation)
@@ -226,6 +247,30 @@ impl TryFrom<File> for Model {
             mean: f.mean,
             deviation: f.deviation,
             layers: f.layers,
+            times: f.times,
         })
+    }
+}
+
+/// Whether `layers` lead from so many inputs to so many outputs.
+fn fits(name: &str, layers: &[Layer], inputs: usize, outputs: usize) -> Result<(), String> {
+    let mut width = inputs;
+    for (k, layer) in layers.iter().enumerate() {
+        let rows = layer.weights.len();
+        if rows != layer.bias.len() || rows == 0 {
+            let bias = layer.bias.len();
+            return Err(format!("{name}, {k}: {rows} rows of weights and {bias} of bias"));
+        }
+        if let Some(row) = layer.weights.iter().find(|row| row.len() != width) {
+            return Err(format!(
+                "{name}, {k}: expected {width} weights a row, found {}",
+                row.len()
+            ));
+        }
+        width = rows;
+    }
+    match layers.is_empty() || width != outputs {
+        true => Err(format!("{name}: {width} outputs for {outputs} candidates")),
+        false => Ok(()),
     }
 }

@@ -38,9 +38,9 @@ pub struct Training {
     pub l2: f64,
     /// Whether classes weigh inverse to how often they are the fastest.
     pub weighted: bool,
-    /// How a softmax network takes candidates that are nearly as fast as the fastest: each should be as
-    /// probable as e to the power of −(what it loses of the fastest's speed ÷ this); 0 for the fastest
-    /// alone, as in the source.
+    /// How a softmax network takes candidates that are nearly as fast as the fastest: each should have a
+    /// share in proportion to e to the power of −(what it loses of the fastest's speed ÷ this); 0 for the
+    /// fastest alone, as in the source.
     pub tolerance: f64,
     /// Where the weights begin and in which order matrices come.
     pub seed: u64,
@@ -98,6 +98,7 @@ pub fn train(
         mean: vec![0.0; inputs],
         deviation: vec![1.0; inputs],
         layers: Vec::new(),
+        times: Vec::new(),
     };
     standardise(&mut model, table);
     model.layers = beginning(table, training, inputs);
@@ -131,7 +132,7 @@ fn round(model: &mut Model) {
 /// What the network sees of a matrix and should say.
 struct Row {
     inputs: Vec<f64>,
-    /// Natural logarithms of milliseconds, or the probabilities of a softmax.
+    /// Natural logarithms of milliseconds, or the shares of a softmax.
     goal: Vec<f64>,
     weight: f64,
 }
@@ -146,7 +147,7 @@ fn rows(table: &Table, training: &Training, model: &Model) -> Vec<Row> {
             inputs: model.standardised(&case.inputs),
             goal: match training.kind {
                 Kind::Regression => case.ms.iter().map(|ms| ms.ln()).collect(),
-                Kind::Softmax => probabilities(&case.ms, fastest, training.tolerance),
+                Kind::Softmax => shares(&case.ms, fastest, training.tolerance),
             },
             weight: if training.weighted { even / wins[fastest] as f64 } else { 1.0 },
         }
@@ -154,8 +155,8 @@ fn rows(table: &Table, training: &Training, model: &Model) -> Vec<Row> {
     table.cases().iter().map(row).collect()
 }
 
-/// How probable each candidate should be.
-fn probabilities(ms: &[f64], fastest: usize, tolerance: f64) -> Vec<f64> {
+/// The share that each candidate should have.
+fn shares(ms: &[f64], fastest: usize, tolerance: f64) -> Vec<f64> {
     let losses = ms.iter().map(|time| 1.0 - ms[fastest] / time);
     let mut goal: Vec<f64> = match tolerance > 0.0 {
         true => losses.map(|loss| -loss / tolerance).collect(),

@@ -1,9 +1,9 @@
 //! Choosing by prediction: the model for this GPU, the features of the matrix.
 
-use gustav_core::{Error, Index, Problem, Result, Scalar};
+use gustav_core::{DType, Error, Index, Problem, Result, Scalar};
 use gustav_cuda::spmm;
 use gustav_plan::orders::WarpShape;
-use gustav_plan::predictor::{Candidate, Inputs, Kind, Model};
+use gustav_plan::predictor::{Candidate, Inputs, Kind, Model, Prediction};
 use gustav_plan::{DeviceProfile, Features, Order};
 
 use super::DeviceCsr;
@@ -26,7 +26,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         true => Inputs::with_costs(&host.view(), &model.candidates)?,
         false => Features::new(&host.view(), WarpShape::default())?.into(),
     };
-    let scores = model.predict(&inputs).scores;
+    let Prediction { scores, ms, .. } = model.predict(&inputs);
     let mut ranked: Vec<(f64, Candidate)> =
         scores.into_iter().zip(model.candidates.iter().copied()).collect();
     let regression = model.kind == Kind::Regression;
@@ -50,17 +50,21 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let mut reason = match model.kind {
         Kind::Regression => format!("predicted for {columns} columns: {chosen}, {score:.4} ms"),
         Kind::Softmax => {
+            let count = model.candidates.len();
             format!(
-                "predicted for {columns} columns: {chosen}, the fastest with probability {score:.2}"
+                "predicted for {columns} columns: {chosen}, a share of {score:.2} among {count} candidates"
             )
         }
     };
     if let Some((candidate, calls)) = declined {
         reason += &format!("; {candidate} declined: about {calls:.0} calls would repay its order");
     }
-    let considered = |(score, candidate): &(f64, Candidate)| Considered {
+    // Times are those of what was measured.
+    let ms = ms.filter(|_| problem.columns == columns && problem.dtype == DType::F32);
+    let place = |candidate: &Candidate| model.candidates.iter().position(|c| c == candidate);
+    let considered = |(_, candidate): &(f64, Candidate)| Considered {
         candidate: candidate.to_string(),
-        predicted_ms: regression.then_some(*score),
+        predicted_ms: ms.as_ref().zip(place(candidate)).map(|(ms, place)| ms[place]),
         measured_ms: None,
     };
     Ok((chosen, Told { reason, considered: ranked.iter().map(considered).collect() }))

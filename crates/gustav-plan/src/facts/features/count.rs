@@ -1,64 +1,106 @@
-//! What the features are counted from: whole numbers, so that parts add up in any order.
+//! What the features are counted from, in one walk over the rows.
+
+use std::ops::Range;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{CsrView, Index, Result, Scalar, parallel};
 
+use super::marks::{Marks, Requested, counted};
+use super::tally::Tally;
 use super::{Features, Summary};
-use crate::facts::cache_lines::{Line, distance};
+use crate::facts::cache_lines::Line;
 use crate::orders::WarpShape;
 
-/// Count, sum, smallest and largest.
-#[derive(Clone, Copy)]
-pub(super) struct Tally {
-    count: u64,
-    sum: u64,
-    min: u64,
-    max: u64,
+// Nonzeros that are worth a thread.
+const LEAST: usize = 1 << 14;
+// Rows whose requests are summed up at once.
+const BATCH: usize = 256;
+const ROWS: &str = "rows whose features are counted, twice";
+
+/// Row lengths, and the warp loads that they add up to.
+pub(super) struct Lengths {
+    rows: Tally,
+    /// Of each warp.
+    loads: Vec<u64>,
+    lanes: Line,
 }
 
-impl Tally {
-    pub const NONE: Tally = Tally { count: 0, sum: 0, min: u64::MAX, max: 0 };
-
-    fn add(&mut self, value: u64) {
-        *self = self.with(Tally { count: 1, sum: value, min: value, max: value });
-    }
-
-    fn with(self, other: Tally) -> Tally {
-        Tally {
-            count: self.count + other.count,
-            sum: self.sum + other.sum,
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
-        }
-    }
-
-    fn of(values: &[u64]) -> Tally {
-        values.iter().fold(Tally::NONE, |mut all, value| {
-            all.add(*value);
-            all
+impl Lengths {
+    fn none(shape: WarpShape) -> Result<Self> {
+        Ok(Lengths {
+            rows: Tally::NONE,
+            loads: zeros(shape.warps)?,
+            lanes: Line::new(shape.lanes)?,
         })
     }
 
-    fn summary(self, scale: f64) -> Summary {
-        if self.count == 0 {
-            return Summary::default();
+    /// Of all rows of `a`, from the row offsets alone.
+    pub fn new<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        shape: WarpShape,
+    ) -> Result<Self> {
+        let rows = a.nrows();
+        let parts = (rows / LEAST).clamp(1, parallel::threads());
+        let cut = |k: usize| (rows as u128 * k as u128 / parts as u128) as usize;
+        let counted = parallel::map(parts, |k| {
+            let mut lengths = Self::none(shape)?;
+            lengths.count(a, cut(k)..cut(k + 1));
+            Ok(lengths)
+        });
+        let mut all = Self::none(shape)?;
+        for part in counted {
+            let part: Result<Self> = part;
+            all.add(&part?);
         }
-        let mean = self.sum as f64 / self.count as f64;
-        Summary { min: self.min as f64 * scale, mean: mean * scale, max: self.max as f64 * scale }
+        Ok(all)
+    }
+
+    fn count<T: Scalar, I: Index, O: Index>(
+        &mut self,
+        a: &CsrView<'_, T, I, O>,
+        rows: Range<usize>,
+    ) {
+        let lengths = a.offsets()[rows.start..=rows.end]
+            .windows(2)
+            .map(|ends| ends[1].to_usize() - ends[0].to_usize());
+        let lanes = self.lanes;
+        let mut warp = rows.start % self.loads.len();
+        for length in lengths {
+            self.rows.add(length as u64);
+            self.loads[warp] += lanes.count(length) as u64;
+            warp = if warp + 1 == self.loads.len() { 0 } else { warp + 1 };
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.rows = self.rows.with(other.rows);
+        sum(&mut self.loads, &other.loads);
+    }
+
+    /// Across rows, and across warps.
+    pub fn summaries(&self) -> (Summary, Summary) {
+        let loads = Tally::of(self.loads.iter().copied());
+        (self.rows.summary(1.0), loads.summary(1.0))
     }
 }
 
 /// Counts over some rows.
 pub(super) struct Counts {
     pub rows: usize,
-    blocks: Tally,
+    pub lengths: Lengths,
+    marks: Marks,
+    /// Lines of a row, and lines that one of two neighbours requests alone.
+    lines: Tally,
     adjacent: Tally,
-    /// Requests of each line.
-    requests: Vec<u64>,
     /// Requests of each warp.
     per_warp: Vec<u64>,
-    /// Lines that a warp requests, a bit each.
-    distinct: Vec<u64>,
+    /// Of blocks of Nw columns, where those are not the lines.
+    blocks: Option<(Marks, Tally)>,
+}
+
+/// Lines that one of two neighbours requests alone.
+fn apart(before: Requested, row: Requested) -> u32 {
+    before.lines + row.lines - 2 * row.both
 }
 
 fn zeros(len: usize) -> Result<Vec<u64>> {
@@ -67,158 +109,177 @@ fn zeros(len: usize) -> Result<Vec<u64>> {
     Ok(zeros)
 }
 
+fn sum(all: &mut [u64], part: &[u64]) {
+    all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
+}
+
 impl Counts {
-    fn none(lines: usize, warps: usize) -> Result<Self> {
+    fn none(columns: usize, shape: WarpShape) -> Result<Self> {
+        let blocks = match shape.warps == shape.line {
+            true => None,
+            false => Some((Marks::new(columns, shape.warps, 1)?, Tally::NONE)),
+        };
         Ok(Counts {
             rows: 0,
-            blocks: Tally::NONE,
+            lengths: Lengths::none(shape)?,
+            marks: Marks::new(columns, shape.line, shape.warps)?,
+            lines: Tally::NONE,
             adjacent: Tally::NONE,
-            requests: zeros(lines)?,
-            per_warp: zeros(warps)?,
-            distinct: zeros(warps.saturating_mul(lines.div_ceil(64)))?,
+            per_warp: zeros(shape.warps)?,
+            blocks,
         })
     }
 
-    /// Counts over the rows `row(0)`, …, `row(count - 1)`, which rise.
+    /// Counts over all rows.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::Overflow`] for 2³¹ rows or lines, [`gustav_core::Error::OutOfMemory`].
     pub fn new<T: Scalar, I: Index, O: Index>(
         a: &CsrView<'_, T, I, O>,
         shape: WarpShape,
-        count: usize,
-        row: impl Fn(usize) -> usize + Sync,
     ) -> Result<Self> {
-        let lines = Line::new(shape.line)?.count(a.ncols());
-        // Every part has counts of its own, which are to cost less than the pass itself.
-        let affordable = a.nnz() / lines.max(1);
-        let parts = affordable.min(2 * parallel::threads()).clamp(1, count.max(1));
-        let cut = |k: usize| (count as u128 * k as u128 / parts as u128) as usize;
-        let counted =
-            parallel::map(parts, |k| Self::part(a, shape, (cut(k)..cut(k + 1)).map(&row)));
-        let mut all = Self::none(lines, shape.warps)?;
-        for part in counted {
-            all.add(&part?);
-        }
+        let parts = Self::parts(a, shape, a.nnz());
+        // As many rows and nonzeros each.
+        let work = |row: usize| a.offsets()[row].to_usize() as u128 + row as u128;
+        let cut = |k: usize| {
+            let (mut low, mut high) = (0, a.nrows());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                match work(middle) * (parts as u128) < work(a.nrows()) * k as u128 {
+                    true => low = middle + 1,
+                    false => high = middle,
+                }
+            }
+            low
+        };
+        counted(ROWS, a.nrows() + 2 * parts)?;
+        Self::over(a, shape, parts, |k| std::iter::once(cut(k)..cut(k + 1)))
+    }
+
+    /// Counts over `groups` groups of Nw rows, `group(0)`, …, which rise.
+    ///
+    /// # Errors
+    /// As [`Counts::new`].
+    pub fn of_groups<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        shape: WarpShape,
+        groups: usize,
+        group: impl Fn(usize) -> Range<usize> + Sync,
+    ) -> Result<Self> {
+        counted(ROWS, groups.saturating_mul(shape.warps + 2))?;
+        let share = groups as f64 * shape.warps as f64 / a.nrows() as f64;
+        let parts = Self::parts(a, shape, (share * a.nnz() as f64) as usize).min(groups);
+        let cut = |k: usize| (groups as u128 * k as u128 / parts as u128) as usize;
+        Self::over(a, shape, parts, |k| (cut(k)..cut(k + 1)).map(&group))
+    }
+
+    /// Every part has counts of its own, which are to cost less than the walk itself.
+    fn parts<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        shape: WarpShape,
+        nonzeros: usize,
+    ) -> usize {
+        let lines = a.ncols() / shape.line.min(shape.warps);
+        (nonzeros / (4 * lines).max(LEAST)).clamp(1, parallel::threads())
+    }
+
+    fn over<T: Scalar, I: Index, O: Index, R: Iterator<Item = Range<usize>>>(
+        a: &CsrView<'_, T, I, O>,
+        shape: WarpShape,
+        parts: usize,
+        ranges: impl Fn(usize) -> R + Sync,
+    ) -> Result<Self> {
+        let counted = parallel::map(parts, |k| {
+            let mut counts = Self::none(a.ncols(), shape)?;
+            ranges(k).for_each(|rows| counts.walk(a, shape, rows));
+            Ok(counts)
+        });
+        let mut counted = counted.into_iter().collect::<Result<Vec<Self>>>()?;
+        let mut all = counted.swap_remove(0);
+        all.add(&counted);
         Ok(all)
     }
 
-    fn part<T: Scalar, I: Index, O: Index>(
+    /// Counts `rows`, which are not the ones after the last that were counted.
+    fn walk<T: Scalar, I: Index, O: Index>(
+        &mut self,
         a: &CsrView<'_, T, I, O>,
         shape: WarpShape,
-        rows: impl Iterator<Item = usize>,
-    ) -> Result<Self> {
-        let (line, block) = (Line::new(shape.line)?, Line::new(shape.warps)?);
-        let lines = line.count(a.ncols());
-        let words = lines.div_ceil(64);
-        let mut counts = Self::none(lines, shape.warps)?;
-        let (mut scratch, mut own, mut next) = (Vec::new(), Vec::new(), Vec::new());
-        // The row whose lines are in `next`.
-        let mut known = None;
-        for row in rows {
-            if known != Some(row) {
-                collect(line, a.row(row).0, &mut scratch, &mut next);
+        rows: Range<usize>,
+    ) {
+        self.rows += rows.len();
+        self.marks.skip();
+        // The row before, then those at hand.
+        let mut found = [Requested::default(); 1 + BATCH];
+        for start in rows.clone().step_by(BATCH) {
+            let end = rows.end.min(start + BATCH);
+            let batch = &mut found[..=end - start];
+            self.marks.request(a, start..end, &mut batch[1..]);
+            let pairs = &batch[usize::from(start == rows.start)..];
+            self.adjacent.add_all(pairs.windows(2).map(|pair| apart(pair[0], pair[1])));
+            self.lines.add_all(batch[1..].iter().map(|row| row.lines));
+            self.lengths.count(a, start..end);
+            let mut warp = start % shape.warps;
+            for found in &batch[1..] {
+                self.per_warp[warp] += u64::from(found.lines);
+                warp = if warp + 1 == shape.warps { 0 } else { warp + 1 };
             }
-            std::mem::swap(&mut own, &mut next);
-            let warp = row % shape.warps;
-            let mask = &mut counts.distinct[warp * words..(warp + 1) * words];
-            for line in &own {
-                counts.requests[*line] += 1;
-                mask[line / 64] |= 1 << (line % 64);
+            batch[0] = batch[end - start];
+            if let Some((marks, tally)) = &mut self.blocks {
+                let blocks = (start..end).map(|row| marks.pass(a.row(row).0).lines);
+                blocks.for_each(|blocks| tally.add(u64::from(blocks)));
             }
-            counts.per_warp[warp] += own.len() as u64;
-            let mut blocks = own.len() as u64;
-            if shape.warps != shape.line {
-                blocks = 0;
-                block.each(a.row(row).0, &mut scratch, |_| blocks += 1);
-            }
-            counts.blocks.add(blocks);
-            if row + 1 < a.nrows() {
-                collect(line, a.row(row + 1).0, &mut scratch, &mut next);
-                known = Some(row + 1);
-                counts.adjacent.add(distance(&own, &next) as u64);
-            }
-            counts.rows += 1;
         }
-        Ok(counts)
+        if !rows.is_empty() && rows.end < a.nrows() {
+            let next = self.marks.pass(a.row(rows.end).0);
+            self.adjacent.add(u64::from(apart(found[0], next)));
+        }
     }
 
-    /// Adds what another part has counted.
-    pub fn add(&mut self, other: &Counts) {
-        self.rows += other.rows;
-        self.blocks = self.blocks.with(other.blocks);
-        self.adjacent = self.adjacent.with(other.adjacent);
-        let sums = [(&mut self.requests, &other.requests), (&mut self.per_warp, &other.per_warp)];
-        for (all, part) in sums {
-            all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
+    /// Adds what has been counted of other rows.
+    pub fn add(&mut self, others: &[Counts]) {
+        for other in others {
+            self.rows += other.rows;
+            self.lengths.add(&other.lengths);
+            self.lines = self.lines.with(other.lines);
+            self.adjacent = self.adjacent.with(other.adjacent);
+            sum(&mut self.per_warp, &other.per_warp);
+            if let (Some((_, all)), Some((_, part))) = (&mut self.blocks, &other.blocks) {
+                *all = all.with(*part);
+            }
         }
-        self.distinct.iter_mut().zip(&other.distinct).for_each(|(all, part)| *all |= part);
+        let marks: Vec<&Marks> = others.iter().map(|other| &other.marks).collect();
+        self.marks.add(&marks);
     }
 
-    /// The features, where these rows stand for `scale` times as many.
+    /// The features, where these rows stand for `scale` times as many; those of row lengths and warp
+    /// loads are those of `lengths`.
     pub fn features<T: Scalar, I: Index, O: Index>(
         &self,
         a: &CsrView<'_, T, I, O>,
         scale: f64,
+        lengths: &Lengths,
     ) -> Features {
         let (nrow, ncol) = (a.nrows() as f64, a.ncols() as f64);
         let cells = nrow * ncol;
+        let (nnz_per_row, warp_load) = lengths.summaries();
+        let blocks = self.blocks.as_ref().map_or(self.lines, |(_, tally)| *tally);
         Features {
             nrow,
             ncol,
             density: if cells > 0.0 { a.nnz() as f64 / cells } else { 0.0 },
-            nnz_blocks_per_row: self.blocks.summary(1.0),
-            same_cache_lines: Tally::of(&self.requests).summary(scale),
-            distinct_cache_lines_per_warp: self.distinct().summary(1.0),
-            total_cache_lines_per_warp: Tally::of(&self.per_warp).summary(scale),
+            nnz_per_row,
+            nnz_blocks_per_row: blocks.summary(1.0),
+            warp_load,
+            same_cache_lines: self.marks.requests().summary(scale),
+            distinct_cache_lines_per_warp: self.marks.lines_of_warps().summary(1.0),
+            total_cache_lines_per_warp: Tally::of(self.per_warp.iter().copied()).summary(scale),
             adjacent_vector_distance: self.adjacent.summary(1.0),
-            ..Features::default()
         }
-    }
-
-    /// Distinct lines of each warp.
-    fn distinct(&self) -> Tally {
-        let words = self.requests.len().div_ceil(64);
-        let ones = |warp: usize| {
-            let mask = &self.distinct[warp * words..(warp + 1) * words];
-            mask.iter().map(|word| u64::from(word.count_ones())).sum()
-        };
-        (0..self.per_warp.len()).map(ones).fold(Tally::NONE, |mut all, count| {
-            all.add(count);
-            all
-        })
     }
 
     /// Number of lines.
-    pub fn lines(&self) -> usize {
-        self.requests.len()
+    pub fn cache_lines(&self) -> usize {
+        self.marks.lines()
     }
-}
-
-fn collect<I: Index>(line: Line, cols: &[I], scratch: &mut Vec<usize>, into: &mut Vec<usize>) {
-    into.clear();
-    line.each(cols, scratch, |found| into.push(found));
-}
-
-/// Row lengths and warp loads, which need the row offsets alone.
-pub(super) fn lengths<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
-    shape: WarpShape,
-) -> Result<(Summary, Summary)> {
-    let rows = a.nrows();
-    let parts = (rows >> 14).clamp(1, 2 * parallel::threads());
-    let cut = |k: usize| (rows as u128 * k as u128 / parts as u128) as usize;
-    let counted = parallel::map(parts, |k| {
-        let (mut lengths, mut loads) = (Tally::NONE, zeros(shape.warps)?);
-        for row in cut(k)..cut(k + 1) {
-            let length = a.row_len(row);
-            lengths.add(length as u64);
-            loads[row % shape.warps] += shape.load(length);
-        }
-        Ok((lengths, loads))
-    });
-    let (mut lengths, mut loads) = (Tally::NONE, zeros(shape.warps)?);
-    for part in counted {
-        let (l, w): (Tally, Vec<u64>) = part?;
-        lengths = lengths.with(l);
-        loads.iter_mut().zip(w).for_each(|(all, part)| *all += part);
-    }
-    Ok((lengths.summary(1.0), Tally::of(&loads).summary(1.0)))
 }

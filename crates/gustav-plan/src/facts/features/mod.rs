@@ -2,7 +2,9 @@
 //! one pass over the matrix or from a sample of it.
 
 mod count;
+mod marks;
 mod sample;
+mod tally;
 
 pub use sample::SampledFeatures;
 
@@ -93,9 +95,8 @@ impl Features {
         a: &CsrView<'_, T, I, O>,
         shape: WarpShape,
     ) -> Result<Self> {
-        let counts = Counts::new(a, shape.check()?, a.nrows(), |k| k)?;
-        let (nnz_per_row, warp_load) = count::lengths(a, shape)?;
-        Ok(Features { nnz_per_row, warp_load, ..counts.features(a, 1.0) })
+        let counts = Counts::new(a, shape.check()?)?;
+        Ok(counts.features(a, 1.0, &counts.lengths))
     }
 
     /// The numbers in the order of [`Features::NAMES`].

@@ -2,7 +2,7 @@
 
 use gustav_core::{CsrView, Error, Index, Result, Scalar};
 
-use super::count::{Counts, lengths};
+use super::count::{Counts, Lengths};
 use super::{Features, Summary};
 use crate::mix::mix;
 use crate::orders::WarpShape;
@@ -59,13 +59,16 @@ impl SampledFeatures {
             (first + (mix(k as u64, 0) % (end - first) as u64) as usize) * warps
         };
         let half = |which: usize| {
-            Counts::new(a, shape, taken / 2 * warps, |k| start(2 * (k / warps) + which) + k % warps)
+            Counts::of_groups(a, shape, taken / 2, |k| {
+                let first = start(2 * k + which);
+                first..first + warps
+            })
         };
         let (mut first, second) = (half(0)?, half(1)?);
-        let exact = lengths(a, shape)?;
-        let of = |counts: &Counts| estimate(a, counts, exact);
+        let exact = Lengths::new(a, shape)?;
+        let of = |counts: &Counts| estimate(a, counts, &exact);
         let (one, other) = (of(&first).values(), of(&second).values());
-        first.add(&second);
+        first.add(&[second]);
         Ok(SampledFeatures {
             features: of(&first),
             errors: std::array::from_fn(|k| (one[k] - other[k]).abs() / 2.0),
@@ -77,13 +80,13 @@ impl SampledFeatures {
 fn estimate<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
     counts: &Counts,
-    (nnz_per_row, warp_load): (Summary, Summary),
+    lengths: &Lengths,
 ) -> Features {
     let scale = a.nrows() as f64 / counts.rows as f64;
-    let found = Features { nnz_per_row, warp_load, ..counts.features(a, scale) };
+    let found = counts.features(a, scale, lengths);
     // Lines that q requests meet when they fall anywhere; what the sample has seen of that holds
     // for all rows. Requests of neighbours meet more often, favoured lines less.
-    let lines = counts.lines() as f64;
+    let lines = counts.cache_lines() as f64;
     let met = |requests: f64| lines * (1.0 - (-requests / lines.max(1.0)).exp());
     let (total, distinct) = (found.total_cache_lines_per_warp, found.distinct_cache_lines_per_warp);
     let grown = |total: f64, distinct: f64| {
