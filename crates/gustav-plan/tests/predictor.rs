@@ -109,6 +109,32 @@ fn a_model_comes_back_as_it_was_written() {
 }
 
 #[test]
+fn a_network_of_shares_tells_times_by_a_regression() {
+    let table = table(300);
+    let shares = trained(&table, Kind::Softmax, Features::COUNT);
+    assert_eq!(shares.predict(&case(7).inputs).ms, None);
+    let times = trained(&table, Kind::Regression, Features::COUNT);
+    let both = shares.clone().with_times(&times).expect("a model");
+    let back = Model::from_text(&both.to_text().expect("text")).expect("the model");
+    assert_eq!(back, both);
+    let [alone, found, expected] = [&shares, &both, &times].map(|m| m.predict(&case(7).inputs));
+    assert_eq!((found.best, &found.scores), (alone.best, &alone.scores));
+    assert_eq!(found.ms.as_ref(), Some(&expected.scores));
+    assert_eq!(expected.ms, found.ms);
+    // Not of a network that sees other inputs, or tells no times.
+    let blind = trained(&table, Kind::Regression, Features::MATRIX_ONLY);
+    for other in [&blind, &shares] {
+        assert!(matches!(shares.clone().with_times(other), Err(Error::Argument { .. })));
+    }
+    let text = both
+        .to_text()
+        .expect("text")
+        .replace("\"times\":[{", "\"times\":[{\"bias\":[],\"weights\":[]},{");
+    let e = Model::from_text(&text).expect_err("an empty layer");
+    assert!(e.to_string().contains("times: layer 0"), "{e}");
+}
+
+#[test]
 fn a_small_model_works_as_computed_by_hand() {
     // ln(1 + 0) and ln(1 + e − 1), standardised to −1 and 1; hidden 0 and 3; outputs 3.5 and 2.
     let text = r#"{"format": "gustav-predictor", "version": 1, "device": "d", "columns": 8,

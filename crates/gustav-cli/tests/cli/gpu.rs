@@ -91,6 +91,32 @@ fn measured_candidates_hold_row_orders() {
     assert!(measured.iter().filter(|c| !ordered(c)).count() >= 6, "{report}");
 }
 
+#[test]
+#[ignore = "needs a CUDA device"]
+fn predicted_times_are_told() {
+    let folder = Folder::new();
+    let told = |line: &str| {
+        let report = folder.json(line);
+        let candidates = report["candidates"].as_array().expect("a list").clone();
+        (candidates.iter().filter(|c| c["predicted_ms"].is_f64()).count(), candidates.len(), report)
+    };
+    let gpu = &folder.json("devices --json")["devices"][1]["gpu"];
+    let line = "plan gen:rmat:9,8 --columns 64 --device cuda:0 --json";
+    let (times, all, report) = told(line);
+    // Models are shipped for some devices.
+    if gpu["name"].as_str().is_some_and(|name| name.contains("H200")) {
+        assert!(all >= 20 && times == all, "{report}");
+        let (_, all, report) = told(&format!("{line} --choose predictor"));
+        let reason = report["reason"].as_str().expect("a reason");
+        assert!(all >= 20 && reason.contains("a share of 0."), "{report}");
+    }
+    // What was measured was f32 at 64 columns.
+    for other in ["--columns 65", "--columns 64 --dtype f64"] {
+        let (times, ..) = told(&line.replace("--columns 64", other));
+        assert_eq!(times, 0, "{other}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 #[ignore = "needs a CUDA device"]

@@ -259,11 +259,11 @@ fn fits(name: &str, layers: &[Layer], inputs: usize, outputs: usize) -> Result<(
         let rows = layer.weights.len();
         if rows != layer.bias.len() || rows == 0 {
             let bias = layer.bias.len();
-            return Err(format!("{name}, {k}: {rows} rows of weights and {bias} of bias"));
+            return Err(format!("{name}: layer {k}: {rows} rows of weights and {bias} of bias"));
         }
         if let Some(row) = layer.weights.iter().find(|row| row.len() != width) {
             return Err(format!(
-                "{name}, {k}: expected {width} weights a row, found {}",
+                "{name}: layer {k}: expected {width} weights a row, found {}",
                 row.len()
             ));
         }
