@@ -66,7 +66,14 @@ fn main() -> ExitCode {
         eprintln!("usage: orders OUT.jsonl FILES");
         return ExitCode::from(2);
     };
-    match files.iter().try_for_each(|file| measure(Path::new(out), Path::new(file))) {
+    let all = |work: fn(&Path, &str, &Csr<f32>) -> Result<()>| {
+        files.iter().try_for_each(|file| {
+            let a = read_csr(file, &ReadOptions::default())?;
+            let name = Path::new(file).file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            work(Path::new(out), name.split('.').next().unwrap_or_default(), &a)
+        })
+    };
+    match all(features).and_then(|()| all(orders)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("{e}");
@@ -81,14 +88,11 @@ fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
     (start.elapsed().as_secs_f64() * 1e3, result)
 }
 
-fn measure(out: &Path, file: &Path) -> Result<()> {
-    let a: Csr<f32> = read_csr(file, &ReadOptions::default())?;
+fn features(out: &Path, matrix: &str, a: &Csr<f32>) -> Result<()> {
     let (view, shape) = (a.view(), WarpShape::default());
-    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-    let matrix = name.split('.').next().unwrap_or_default();
-    let (pass_ms, _) = median(|| Ok(pass(&a)))?;
-    let (touches_ms, _) = median(|| Ok(touches(&a, shape.line, false)))?;
-    let (rows_ms, _) = median(|| Ok(touches(&a, shape.line, true)))?;
+    let (pass_ms, _) = median(|| Ok(pass(a)))?;
+    let (touches_ms, _) = median(|| Ok(touches(a, shape.line, false)))?;
+    let (rows_ms, _) = median(|| Ok(touches(a, shape.line, true)))?;
     let (features_ms, features) = median(|| Features::new(&view, shape))?;
     let (sample_ms, sampled) = median(|| SampledFeatures::new(&view, shape, SAMPLE))?;
     let (sample_error, sample_told) = missed(&features, &sampled);
@@ -114,6 +118,11 @@ fn measure(out: &Path, file: &Path) -> Result<()> {
         over(touches_ms),
         over(rows_ms),
     );
+    Ok(())
+}
+
+fn orders(out: &Path, matrix: &str, a: &Csr<f32>) -> Result<()> {
+    let (view, shape) = (a.view(), WarpShape::default());
     let lines = CacheLines::new(&view, shape.line)?;
     for &order in Order::ALL {
         // Those that search nothing are the same under every search.

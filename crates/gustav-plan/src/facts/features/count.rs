@@ -173,14 +173,15 @@ impl Counts {
         Self::over(a, shape, parts, |k| (cut(k)..cut(k + 1)).map(&group))
     }
 
-    /// Every part has counts of its own, which are to cost less than the walk itself.
+    /// Every part has marks of its own, which are added up: as many parts as make both together least.
     fn parts<T: Scalar, I: Index, O: Index>(
         a: &CsrView<'_, T, I, O>,
         shape: WarpShape,
         nonzeros: usize,
     ) -> usize {
-        let lines = a.ncols() / shape.line.min(shape.warps);
-        (nonzeros / (4 * lines).max(LEAST)).clamp(1, parallel::threads())
+        let lines = a.ncols() / shape.line.min(shape.warps) + 1;
+        let least = (nonzeros / (2 * lines)).isqrt();
+        least.min(nonzeros / LEAST).clamp(1, parallel::threads())
     }
 
     fn over<T: Scalar, I: Index, O: Index, R: Iterator<Item = Range<usize>>>(

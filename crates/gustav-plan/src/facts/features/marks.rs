@@ -146,7 +146,7 @@ impl Marks {
 
     /// Adds what the marks of other rows have seen.
     pub fn add(&mut self, others: &[&Marks]) {
-        parallel::each_mut(&mut self.marks, 1 << 12, |line, mark| {
+        parallel::each_mut(&mut self.marks, 1 << 10, |line, mark| {
             for other in others.iter().map(|other| other.marks[line]) {
                 mark.requests += other.requests;
                 mark.warps |= other.warps;
