@@ -120,6 +120,35 @@ fn samples_come_near_and_know_their_error() {
 }
 
 #[test]
+fn samples_know_that_favoured_lines_are_met_again() {
+    // Most entries in few lines, the others all over: what looks saturated is not.
+    let (rows, cols, per_row) = (60_000, 120_000, 6);
+    let mut state = 1u64;
+    let mut column = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let u = (state >> 11) as f64 / (1u64 << 53) as f64;
+        (u.powi(6) * f64::from(cols)) as u32
+    };
+    let indices: Vec<u32> = (0..rows * per_row).map(|_| column()).collect();
+    let offsets: Vec<u32> = (0..=rows).map(|row| row * per_row).collect();
+    let values = vec![1.0; indices.len()];
+    let a =
+        Csr::<f32>::new(rows as usize, cols as usize, offsets, indices, values).expect("a matrix");
+    let shape = WarpShape::default();
+    let exact = Features::new(&a.view(), shape).expect("features").values();
+    let sampled = SampledFeatures::new(&a.view(), shape, 1024).expect("features");
+    let place = Features::NAMES.iter().position(|n| *n == "distinct-cache-lines-per-warp-mean");
+    let k = place.expect("a feature");
+    let (off, error) = ((sampled.features.values()[k] - exact[k]).abs(), sampled.errors[k]);
+    assert!(
+        off <= 2.0 * error && error < 0.6 * exact[k],
+        "off by {off}, told {error} of {}",
+        exact[k]
+    );
+}
+
+#[test]
 fn samples_are_not_misled_by_rows_that_repeat() {
     // Every 64th group of neighbours is full: a sample at even distances sees it always or never.
     let a =

@@ -14,8 +14,11 @@ pub struct SampledFeatures {
     /// alone; the smallest and largest of the others are those of the sample.
     pub features: Features,
     /// For each value in the order of [`Features::NAMES`], half of the difference between two
-    /// estimates from one half of the sample each: one standard error of a mean. What a sample
-    /// cannot see, such as a single row unlike all others, is not in it.
+    /// estimates from one half of the sample each: one standard error of a mean. Distinct lines do not
+    /// grow with the rows in proportion: what the halves foresee of the whole sample, amiss by so much
+    /// for each doubling of the rows up to all of them, where that is more. What a sample cannot see,
+    /// such as a single row unlike all others or lines that only rows near each other share, is not in
+    /// it.
     pub errors: [f64; Features::COUNT],
     /// Rows looked at.
     pub rows: usize,
@@ -68,12 +71,21 @@ impl SampledFeatures {
         let exact = Lengths::new(a, shape)?;
         let of = |counts: &Counts| estimate(a, counts, &exact);
         let (one, other) = (of(&first).values(), of(&second).values());
+        let halves = [Met::new(a, &first, &exact), Met::new(a, &second, &exact)];
         first.add(&[second]);
-        Ok(SampledFeatures {
-            features: of(&first),
-            errors: std::array::from_fn(|k| (one[k] - other[k]).abs() / 2.0),
-            rows: first.rows,
-        })
+        let features = of(&first);
+        let seen = Met::new(a, &first, &exact).distinct.mean;
+        let foreseen = halves.map(|half| half.among(2.0).mean / seen.max(1.0) - 1.0);
+        let doublings = (a.nrows() as f64 / first.rows as f64).log2();
+        let growth = doublings * (foreseen[0].abs() + foreseen[1].abs()) / 2.0;
+        let error = |k: usize| {
+            let of_mean = (one[k] - other[k]).abs() / 2.0;
+            match Features::NAMES[k].starts_with("distinct") {
+                true => of_mean.max(growth * features.values()[k]),
+                false => of_mean,
+            }
+        };
+        Ok(SampledFeatures { features, errors: std::array::from_fn(error), rows: first.rows })
     }
 }
 
@@ -83,22 +95,45 @@ fn estimate<T: Scalar, I: Index, O: Index>(
     lengths: &Lengths,
 ) -> Features {
     let scale = a.nrows() as f64 / counts.rows as f64;
-    let found = counts.features(a, scale, lengths);
-    // Lines that q requests meet when they fall anywhere; what the sample has seen of that holds
-    // for all rows. Requests of neighbours meet more often, favoured lines less.
-    let lines = counts.cache_lines() as f64;
-    let met = |requests: f64| lines * (1.0 - (-requests / lines.max(1.0)).exp());
-    let (total, distinct) = (found.total_cache_lines_per_warp, found.distinct_cache_lines_per_warp);
-    let grown = |total: f64, distinct: f64| {
-        let anywhere = met(total / scale);
-        if anywhere == 0.0 { 0.0 } else { (met(total) * distinct / anywhere).min(lines) }
-    };
-    Features {
-        distinct_cache_lines_per_warp: Summary {
-            min: grown(total.min, distinct.min),
-            mean: grown(total.mean, distinct.mean),
-            max: grown(total.max, distinct.max),
-        },
-        ..found
+    let distinct_cache_lines_per_warp = Met::new(a, counts, lengths).among(scale);
+    Features { distinct_cache_lines_per_warp, ..counts.features(a, scale, lengths) }
+}
+
+/// How many lines the requests of a warp have met.
+struct Met {
+    lines: f64,
+    total: Summary,
+    distinct: Summary,
+}
+
+impl Met {
+    fn new<T: Scalar, I: Index, O: Index>(
+        a: &CsrView<'_, T, I, O>,
+        counts: &Counts,
+        lengths: &Lengths,
+    ) -> Self {
+        let found = counts.features(a, 1.0, lengths);
+        Met {
+            lines: counts.cache_lines() as f64,
+            total: found.total_cache_lines_per_warp,
+            distinct: found.distinct_cache_lines_per_warp,
+        }
+    }
+
+    /// How many lines `scale` times as many requests meet. What these have seen of how often requests
+    /// meet that could fall anywhere holds for all: those of neighbours meet more often, favoured
+    /// lines less.
+    fn among(&self, scale: f64) -> Summary {
+        let lines = self.lines;
+        let anywhere = |requests: f64| lines * (1.0 - (-requests / lines.max(1.0)).exp());
+        let grown = |total: f64, distinct: f64| match anywhere(total) {
+            0.0 => 0.0,
+            met => (anywhere(scale * total) * distinct / met).min(lines),
+        };
+        Summary {
+            min: grown(self.total.min, self.distinct.min),
+            mean: grown(self.total.mean, self.distinct.mean),
+            max: grown(self.total.max, self.distinct.max),
+        }
     }
 }
