@@ -28,8 +28,9 @@ pub struct Options {
     pub config: Option<Config>,
     /// Most bytes of workspace on the device beside the operands and C, a transposed A and room for a
     /// promised order of summation included; `binned` then takes as many rows at a time as these
-    /// suffice for, one at least. What the first execution counts of the parts is kept in page-locked
-    /// memory of the host, ten bytes a row and C's offsets, from where later ones copy it part by part.
+    /// suffice for, one at least. What is counted of the parts is kept in page-locked memory of the
+    /// host, up to ten bytes a row and C's offsets, by the first execution of a plan for several calls
+    /// ([`Problem::calls`]), else by the second; later ones copy it part by part and count nothing.
     pub workspace: Option<usize>,
 }
 
@@ -219,7 +220,8 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
 
     /// Computes the values of C = α·op(A)·B into `c`, a matrix that an earlier
     /// [`SpgemmPlan::execute`] of this plan returned: nothing symbolic is done and no memory is
-    /// taken. Otherwise as there.
+    /// taken, but by the second execution of a plan for a single call under a bound on its workspace
+    /// (see [`Options::workspace`]). Otherwise as there.
     ///
     /// # Errors
     /// [`Error::Pattern`] when `a`, `b` or `c` has another shape or number of entries or nothing

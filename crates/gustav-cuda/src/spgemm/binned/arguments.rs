@@ -125,14 +125,16 @@ impl Layout {
         8 * self.words
     }
 
-    /// The words behind those: the list, then columns and products of every row.
-    pub(super) fn found(&self) -> Range<usize> {
-        self.zeroed..self.words
+    /// The bytes of a list of so many rows.
+    pub(super) fn list(&self, rows: usize) -> Range<usize> {
+        let begin = 8 * self.zeroed;
+        begin..begin + 4 * rows
     }
 
-    /// Those of a list of so many rows alone.
-    pub(super) fn listed(&self, rows: usize) -> Range<usize> {
-        self.zeroed..self.zeroed + rows.div_ceil(2)
+    /// Those of columns and products of every row, which are behind a list of all rows.
+    pub(super) fn ranges_and_costs(&self) -> Range<usize> {
+        let begin = self.list(self.rows).end;
+        begin..begin + (4 + 2) * self.rows
     }
 
     /// Where the counters of both phases are in a workspace at `at`.

@@ -1,60 +1,84 @@
 //! What counting found of C's parts, in page-locked memory of the host: executions to come copy it to
 //! the device, a part at a time, and count nothing.
+//!
+//! ```text
+//! copy       0 1   2   3          room t mod 2
+//! numeric      0   1   2   3
+//! ```
 
 use std::ops::Range;
 
-use gustav_core::Result;
+use gustav_core::{Error, Result};
 
-use super::arguments::Layout;
 use super::kernels::Kernels;
 use super::part::Part;
+use crate::stream::{Event, Stream};
 use crate::{Device, DeviceBuffer, PinnedBuffer};
 
 const WHAT: &str = "what was counted of a product in parts";
 
-/// Parts of C from top to bottom, and room for one of them on the device.
+/// Parts of C from top to bottom, and room for one or two of them on the device.
 pub(super) struct Kept {
-    /// Lists, columns and products of the rows, part after part.
-    words: PinnedBuffer<u64>,
+    /// What the numeric phase needs, part after part.
+    needed: PinnedBuffer<u8>,
     /// C's offsets, in halves of a word.
     offsets: PinnedBuffer<u32>,
     parts: Vec<Saved>,
-    workspace: DeviceBuffer<u64>,
-    pieces: DeviceBuffer<u64>,
+    rooms: Vec<Room>,
+    copy: Stream,
+    begun: Event,
 }
 
 /// A part without memory of its own.
 struct Saved {
     rows: Range<usize>,
     part: Part,
-    /// Its words on the host, and where they go in the workspace.
-    words: Range<usize>,
-    place: usize,
-    pieces: Option<PinnedBuffer<u64>>,
+    /// Bytes on the host, and where they go in the part's memory.
+    needed: Vec<(Range<usize>, usize)>,
+}
+
+// Bytes on the host that everything is aligned to.
+const ALIGNED: usize = 64;
+
+/// Bytes on the host of what is kept of a part.
+pub(super) fn bytes_of(part: &Part, kernels: &Kernels) -> usize {
+    part.needed(kernels).map(|(_, bytes)| bytes.len().next_multiple_of(ALIGNED)).sum()
+}
+
+/// Memory for a part, when it has been filled, and when it is free again.
+struct Room {
+    memory: DeviceBuffer<u8>,
+    filled: Event,
+    free: Event,
+}
+
+/// C's offsets on the device.
+#[derive(Clone, Copy)]
+pub(super) struct Offsets {
+    pub address: u64,
+    /// Bytes of one.
+    pub bytes: usize,
+    /// Whether they are there.
+    pub known: bool,
 }
 
 impl Kept {
-    /// Room on the host for parts of these rows and C's offsets of so many bytes.
-    pub(super) fn new(
-        device: &Device,
-        parts: impl Iterator<Item = Range<usize>>,
-        offset_bytes: usize,
-    ) -> Result<Self> {
-        let (mut words, mut rows) = (0, 0);
-        for part in parts {
-            words += Layout::new(part.len()).found().len();
-            rows = part.end;
-        }
+    /// Room on the host for so many bytes of parts, and for C's offsets, of so many bytes together.
+    pub(super) fn new(device: &Device, parts: usize, offsets: usize) -> Result<Self> {
         Ok(Kept {
-            words: PinnedBuffer::zeroed(device, words, WHAT)?,
-            offsets: PinnedBuffer::zeroed(device, (rows + 1) * offset_bytes / 4, WHAT)?,
+            needed: PinnedBuffer::zeroed(device, parts, WHAT)?,
+            offsets: PinnedBuffer::zeroed(device, offsets / 4, WHAT)?,
             parts: Vec::new(),
-            workspace: DeviceBuffer::queued(device, 0, WHAT)?,
-            pieces: DeviceBuffer::queued(device, 0, WHAT)?,
+            rooms: Vec::new(),
+            copy: device.new_stream()?,
+            begun: Event::untimed(device)?,
         })
     }
 
     /// Queues copying what was found of the next part, whose memory is then free.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] when there is no room for it, [`Error::Device`].
     pub(super) fn save(
         &mut self,
         device: &Device,
@@ -62,78 +86,100 @@ impl Kept {
         rows: Range<usize>,
         mut part: Part,
     ) -> Result<()> {
-        let (found, stream) = (part.found(kernels), device.stream());
-        let begin = self.parts.last().map_or(0, |last| last.words.end);
-        let words = begin..begin + found.len();
-        let (workspace, of_pieces) = part.memory();
-        let mut pieces = None;
-        // SAFETY: both sides have the words; nobody reads them on the host. What the device has is
-        // freed on the stream.
-        unsafe {
-            let from = workspace.address() + 8 * found.start as u64;
-            self.words.download(words.clone(), from, stream)?;
-            if let Some(found) = of_pieces {
-                let mut host = PinnedBuffer::zeroed(device, found.len(), WHAT)?;
-                host.download(0..found.len(), found.address(), stream)?;
-                pieces = Some(host);
+        let last = self.parts.last().and_then(|saved| saved.needed.last());
+        let mut end = last.map_or(0, |(bytes, _)| bytes.end);
+        let mut needed = Vec::new();
+        for (from, place) in part.needed(kernels) {
+            let begin = end.next_multiple_of(ALIGNED);
+            end = begin + place.len();
+            if end > self.needed.len() {
+                let (needed, available) = (end as u128, Some(self.needed.len() as u64));
+                return Err(Error::OutOfMemory { what: WHAT, needed, available });
             }
-            // Nothing is computed before `load` gives it memory.
-            part.place(device, [0; 3]);
+            // SAFETY: both sides have the bytes; nobody reads them on the host. What the device has
+            // is freed on the stream.
+            unsafe { self.needed.download(begin..end, from, device.stream())? };
+            needed.push((begin..end, place.start));
         }
-        self.parts.push(Saved { rows, part, words, place: found.start, pieces });
+        // SAFETY: nothing is computed before `load` gives it memory.
+        unsafe { part.place(device, 0, 0) };
+        self.parts.push(Saved { rows, part, needed });
         Ok(())
     }
 
-    /// Queues copying C's offsets from `offsets`, and takes room for the largest part.
-    pub(super) fn complete(&mut self, device: &Device, offsets: u64) -> Result<()> {
+    /// Queues copying C's offsets, and takes room for so many parts at once, or for one if there is not
+    /// more.
+    pub(super) fn complete(&mut self, device: &Device, offsets: u64, rooms: usize) -> Result<()> {
         // SAFETY: both sides have the offsets; nobody reads them on the host.
         unsafe { self.offsets.download(0..self.offsets.len(), offsets, device.stream())? };
-        let sizes = |s: &Saved| {
-            let (workspace, pieces) = s.part.memory();
-            (workspace.len(), pieces.map_or(0, DeviceBuffer::len))
-        };
-        let most = self.parts.iter().map(sizes);
-        let (workspace, pieces) = most.fold((0, 0), |l, r| (l.0.max(r.0), l.1.max(r.1)));
-        self.workspace = DeviceBuffer::queued(device, workspace, "workspace of an SpGEMM")?;
-        self.pieces = DeviceBuffer::queued(device, pieces, "sums of rows in pieces")?;
+        let most = self.parts.iter().map(|saved| saved.part.held()).max().unwrap_or(0);
+        for _ in 0..rooms {
+            match Room::new(device, most) {
+                Err(Error::OutOfMemory { .. }) if !self.rooms.is_empty() => break,
+                room => self.rooms.push(room?),
+            }
+        }
         Ok(())
     }
 
-    /// Queues copying C's offsets to `to`.
-    ///
-    /// # Safety
-    /// There is room for them until the device's stream has done it.
-    pub(super) unsafe fn put_offsets(&self, device: &Device, to: u64) -> Result<()> {
-        // SAFETY: the caller's promise; nobody writes the host's.
-        unsafe { self.offsets.upload(0..self.offsets.len(), to, device.stream()) }
-    }
-
-    /// Parts.
-    pub(super) fn len(&self) -> usize {
-        self.parts.len()
-    }
-
-    /// Queues bringing part `number` to the device, where C's offsets are at `offsets`; its rows. It is
-    /// to be computed before the next is loaded.
-    pub(super) fn load(
+    /// Queues `compute` with every part in turn, its rows and its number, while the next one comes to
+    /// the device.
+    pub(super) fn each(
         &mut self,
         device: &Device,
-        number: usize,
-        offsets: u64,
-        offset_bytes: usize,
-    ) -> Result<(Range<usize>, &Part)> {
-        let Saved { rows, part, words, place, pieces } = &mut self.parts[number];
-        let (workspace, of_pieces) = (self.workspace.address(), self.pieces.address());
-        // SAFETY: there is room for the largest part, which lives as long as this; the stream has
-        // done the part before.
-        unsafe {
-            self.words.upload(words.clone(), workspace + 8 * *place as u64, device.stream())?;
-            if let Some(pieces) = pieces {
-                pieces.upload(0..pieces.len(), of_pieces, device.stream())?;
-            }
-            let offsets = offsets + (rows.start * offset_bytes) as u64;
-            part.place(device, [workspace, of_pieces, offsets]);
+        offsets: Offsets,
+        mut compute: impl FnMut(&Part, &Range<usize>, usize) -> Result<()>,
+    ) -> Result<()> {
+        let main = device.stream();
+        main.mark(&self.begun)?;
+        self.copy.wait(&self.begun)?;
+        let done = (0..self.parts.len()).try_for_each(|number| {
+            self.load(device, number, offsets)?;
+            let (saved, room) = (&self.parts[number], &self.rooms[number % self.rooms.len()]);
+            main.wait(&room.filled)?;
+            compute(&saved.part, &saved.rows, number)?;
+            main.mark(&room.free)
+        });
+        // After an error too: C is freed on the device's own stream.
+        self.rooms.iter().try_for_each(|room| main.wait(&room.filled))?;
+        done
+    }
+
+    /// Queues bringing a part to its room, after what was computed there before.
+    fn load(&mut self, device: &Device, number: usize, offsets: Offsets) -> Result<()> {
+        let count = self.rooms.len();
+        let (room, copy) = (&self.rooms[number % count], &self.copy);
+        let Saved { rows, part, needed } = &mut self.parts[number];
+        if number >= count {
+            copy.wait(&room.free)?;
         }
-        Ok((rows.clone(), part))
+        let memory = room.memory.address();
+        let at = |row: usize| offsets.address + (row * offsets.bytes) as u64;
+        // SAFETY: there is room for the largest part, which lives as long as this; what was computed
+        // there is done.
+        unsafe {
+            for (bytes, place) in needed.iter() {
+                self.needed.upload(bytes.clone(), memory + *place as u64, copy)?;
+            }
+            if !offsets.known {
+                // The first of them came with the part before.
+                let first = if number == 0 { 0 } else { rows.start + 1 };
+                let halves = offsets.bytes / 4;
+                let own = halves * first..halves * (rows.end + 1);
+                self.offsets.upload(own, at(first), copy)?;
+            }
+            part.place(device, memory, at(rows.start));
+        }
+        copy.mark(&room.filled)
+    }
+}
+
+impl Room {
+    fn new(device: &Device, bytes: usize) -> Result<Self> {
+        Ok(Room {
+            memory: DeviceBuffer::queued(device, bytes, "workspace of an SpGEMM")?,
+            filled: Event::untimed(device)?,
+            free: Event::untimed(device)?,
+        })
     }
 }

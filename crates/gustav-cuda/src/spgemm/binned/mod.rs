@@ -25,7 +25,7 @@ use crate::spmm::unsupported;
 use crate::{Device, DeviceBuffer, DeviceCsr};
 use arguments::Layout;
 pub(super) use arguments::{Arguments, merged};
-use kept::Kept;
+use kept::{Kept, Offsets};
 use kernels::Kernels;
 use part::Part;
 
@@ -104,6 +104,8 @@ pub(super) struct Prepared {
     in_order: Option<Places>,
     products: u64,
     nnz: u64,
+    /// Whether there was an execution.
+    executed: bool,
 }
 
 enum Rows {
@@ -114,18 +116,39 @@ enum Rows {
 /// Rows taken `step` at a time.
 struct Parts {
     step: usize,
-    /// Bytes of workspace, and entries, of the largest part.
+    /// Bytes of workspace, entries, and bytes of what is kept, of the largest part.
     bytes: usize,
     entries: u64,
-    /// What the first execution found, for those that follow; none before, nor where the host has no
-    /// memory for it. Then every execution counts anew.
+    room: usize,
+    /// Parts that are on the device at once, of what is kept.
+    rooms: usize,
+    /// Bytes on the host of what is kept of all parts.
+    host: usize,
+    /// What an execution found, for those that follow; none before, nor where the host has no memory
+    /// for it. Then every execution counts anew.
     kept: Option<Box<Kept>>,
 }
 
+// Parts that are on the device at once where the bound allows it: one is computed, one comes.
+const ROOMS: usize = 2;
+
 impl Parts {
     fn of(step: usize) -> Self {
-        Parts { step, bytes: 0, entries: 0, kept: None }
+        Parts { step, bytes: 0, entries: 0, room: 0, rooms: 1, host: 0, kept: None }
     }
+}
+
+/// The most of `rows` rows that fit, one at least, in parts of like many.
+fn step_of(rows: usize, fits: impl Fn(usize) -> bool) -> usize {
+    if rows <= 1 || fits(rows) {
+        return rows;
+    }
+    let (mut most, mut too_many) = (1, rows);
+    while too_many - most > 1 {
+        let middle = most + (too_many - most) / 2;
+        if fits(middle) { most = middle } else { too_many = middle }
+    }
+    rows.div_ceil(rows.div_ceil(most))
 }
 
 impl Prepared {
@@ -157,19 +180,18 @@ impl Prepared {
         let in_order = problem.deterministic.then(|| Places::new(device, problem)).transpose()?;
         let bytes = |rows: usize| {
             let order = if in_order.is_some() { Places::bytes_of(rows, rows) } else { 0 };
-            Layout::new(rows).bytes() + (rows + 1) * o.offset_type.bytes() + order
+            let (own, offsets) = (Layout::new(rows).bytes(), (rows + 1) * o.offset_type.bytes());
+            let kept = if rows < o.a.rows { ROOMS * own } else { 0 };
+            kept.max(own + offsets) + order
         };
-        let fits = |rows: usize| workspace.is_none_or(|most| bytes(rows) <= most);
-        let mut step = o.a.rows;
-        while step > 1 && !fits(step) {
-            step = step.div_ceil(2);
-        }
+        let mut step = step_of(o.a.rows, |rows| workspace.is_none_or(|most| bytes(rows) <= most));
         // The order is that of columns of C as well.
         let sorted = problem.sorted || problem.deterministic;
         let problem = Problem { sorted, ..problem.clone() };
         let rows = Rows::Parts(Parts::of(step));
+        let (products, nnz, executed) = (0, 0, false);
         let mut prepared =
-            Prepared { kernels, problem, rows, workspace, full, in_order, products: 0, nnz: 0 };
+            Prepared { kernels, problem, rows, workspace, full, in_order, products, nnz, executed };
         loop {
             let counted = prepared.count(device, o, step);
             match counted.and_then(|()| prepared.take_order(device, o.a.rows)) {
@@ -177,7 +199,19 @@ impl Prepared {
                 done => break done?,
             }
         }
+        let left = prepared.bound();
+        if let Rows::Parts(parts) = &mut prepared.rows {
+            let fits = |rooms: &usize| left.is_none_or(|left| rooms * parts.room <= left);
+            parts.rooms = Some(ROOMS).filter(fits).unwrap_or(1);
+            parts.bytes = parts.bytes.max(parts.rooms * parts.room);
+        }
         Ok(prepared)
+    }
+
+    /// Most bytes beside what is held for the order of summation.
+    fn bound(&self) -> Option<usize> {
+        let order = self.in_order.as_ref().map_or(0, Places::bytes);
+        self.workspace.map(|most| most.saturating_sub(order))
     }
 
     /// Takes room for the order of summation of all of `rows`, or of the largest part.
@@ -213,6 +247,8 @@ impl Prepared {
             self.nnz += part.entries();
             all.bytes = all.bytes.max(part.bytes());
             all.entries = all.entries.max(part.entries());
+            all.room = all.room.max(part.held());
+            all.host += kept::bytes_of(&part, &self.kernels);
             full_rows = full_rows.or(part.full_rows().copied());
             if whole {
                 self.rows = Rows::Whole(Box::new(part));
@@ -253,10 +289,14 @@ impl Prepared {
     ) -> Result<Part> {
         let o = of_rows(o, &rows);
         let full = self.full.as_ref().map_or(0, |full| full.least(&o));
-        let order = self.in_order.as_ref().map_or(0, Places::bytes);
-        let most = self.workspace.map(|most| most.saturating_sub(order));
+        let most = self.bound();
         // SAFETY: the operands are the caller's promise, and rows of them are as valid.
         unsafe { Part::new(device, &self.kernels, &o, &self.problem, offsets, most, full) }
+    }
+
+    /// Whether what is counted will be wanted again.
+    fn is_for_several(&self) -> bool {
+        self.executed || self.problem.calls > 1
     }
 
     /// Queues C, whose offsets are these, or find their place there where rows are taken in parts; what
@@ -279,6 +319,7 @@ impl Prepared {
         unsafe {
             let mut c = DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)?;
             self.fill(device, o, &mut c, Way { known: false, keeps }, watch)?;
+            self.executed = true;
             if self.in_order.is_some() {
                 self.refill(device, o, &mut c)?;
             }
@@ -303,8 +344,8 @@ impl Prepared {
             // SAFETY: the caller's promise.
             unsafe { full.refresh(device.stream(), o)? };
         }
-        let (offsets, bytes) = (c.offsets().address(), o.offset_type.bytes());
-        let step = match &mut self.rows {
+        let (address, bytes) = (c.offsets().address(), o.offset_type.bytes());
+        let (step, host, rooms) = match &mut self.rows {
             Rows::Whole(part) => {
                 // SAFETY: the caller's promise; C has as many entries as the offsets say.
                 unsafe { part.fill(device, &self.kernels, full, o, c, known)? };
@@ -313,31 +354,34 @@ impl Prepared {
                     None => Ok(()),
                 };
             }
-            Rows::Parts(Parts { kept: Some(kept), .. }) => {
-                let tiles = kept.len();
-                for number in 0..tiles {
-                    let (rows, part) = kept.load(device, number, offsets, bytes)?;
-                    // SAFETY: as above.
-                    unsafe {
-                        let o = of_rows(o, &rows);
-                        part.fill(device, &self.kernels, full, &o, c, known)?;
-                    }
-                    if let Some(watch) = &mut watch {
-                        report(device, &mut **watch, Progress { done: number + 1, tiles })?;
-                    }
-                }
-                return Ok(());
+            Rows::Parts(Parts { kept: Some(kept), step, .. }) => {
+                let tiles = parts(o.a.rows, *step).count();
+                return kept.each(
+                    device,
+                    Offsets { address, bytes, known },
+                    |part, rows, number| {
+                        let o = of_rows(o, rows);
+                        // SAFETY: as above.
+                        unsafe { part.fill(device, &self.kernels, full, &o, c, known)? };
+                        match &mut watch {
+                            Some(watch) => {
+                                report(device, &mut **watch, Progress { done: number + 1, tiles })
+                            }
+                            None => Ok(()),
+                        }
+                    },
+                );
             }
-            Rows::Parts(parts) => parts.step,
+            Rows::Parts(parts) => (parts.step, parts.host, parts.rooms),
         };
-        let keep = || match Kept::new(device, parts(o.a.rows, step), bytes) {
+        let keep = || match Kept::new(device, host, (o.a.rows + 1) * bytes) {
             Err(Error::OutOfMemory { .. }) => Ok(None),
             other => other.map(Some),
         };
         let mut kept = if keeps { keep()? } else { None };
         let (mut first, tiles) = (0, parts(o.a.rows, step).count());
         for (number, rows) in parts(o.a.rows, step).enumerate() {
-            let place = offsets + (rows.start * bytes) as u64;
+            let place = address + (rows.start * bytes) as u64;
             let part = self.part(device, o, rows.clone(), Some((place, first)))?;
             first += part.entries();
             // SAFETY: as above; the operands that the part was made for are these.
@@ -353,7 +397,7 @@ impl Prepared {
             }
         }
         if let Some(all) = &mut kept {
-            match all.complete(device, offsets) {
+            match all.complete(device, address, rooms) {
                 Err(Error::OutOfMemory { .. }) => kept = None,
                 other => other?,
             }
@@ -377,25 +421,18 @@ impl Prepared {
     ) -> Result<DeviceCsr<T, I, O>> {
         let len = o.a.rows + 1;
         let mut offsets = DeviceBuffer::<O>::queued(device, len, "row offsets of C on the device")?;
-        // SAFETY: the offsets of all rows are the part's, or were kept of all parts.
-        unsafe {
-            match &self.rows {
-                Rows::Whole(part) => {
-                    let own = DeviceBuffer::<O>::borrowed(device, part.offsets(), len);
-                    offsets.copy_from(&own, device.stream())?;
-                }
-                Rows::Parts(Parts { kept: Some(kept), .. }) => {
-                    kept.put_offsets(device, offsets.address())?;
-                }
-                Rows::Parts(_) => {}
-            }
+        if let Rows::Whole(part) = &self.rows {
+            // SAFETY: the offsets of all rows are the part's.
+            let own = unsafe { DeviceBuffer::<O>::borrowed(device, part.offsets(), len) };
+            offsets.copy_from(&own, device.stream())?;
         }
         // SAFETY: the caller's promise, and the offsets are C's.
         unsafe { self.compute(device, o, offsets, watch, keeps) }
     }
 }
 
-/// How C is filled: whether columns of full rows are there, and whether what is counted is kept.
+/// How C is filled: whether its offsets and the columns of full rows are there, and whether what is
+/// counted is kept.
 #[derive(Clone, Copy)]
 struct Way {
     known: bool,
@@ -437,7 +474,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
 
     unsafe fn execute(&mut self, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {
         // SAFETY: the caller's promise.
-        unsafe { self.make(device, o, None, true) }
+        unsafe { self.make(device, o, None, self.is_for_several()) }
     }
 
     unsafe fn execute_watched(
@@ -447,7 +484,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         watch: Watch<'_>,
     ) -> Result<DeviceCsr<T, I, O>> {
         // SAFETY: the caller's promise.
-        unsafe { self.make(device, o, Some(watch), true) }
+        unsafe { self.make(device, o, Some(watch), self.is_for_several()) }
     }
 
     unsafe fn finish(
@@ -479,7 +516,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     ) -> Result<()> {
         let Some(in_order) = &mut self.in_order else {
             // SAFETY: the caller's promise.
-            return unsafe { self.fill(device, o, c, Way { known: true, keeps: false }, None) };
+            return unsafe { self.fill(device, o, c, Way { known: true, keeps: true }, None) };
         };
         let step = match &self.rows {
             Rows::Whole(_) => o.a.rows,
@@ -501,6 +538,14 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_are_as_few_as_fit_and_alike() {
+        let step = |rows, most| step_of(rows, |rows| rows <= most);
+        assert_eq!([step(100, 100), step(100, 99), step(100, 30), step(100, 0)], [100, 50, 25, 1]);
+        assert_eq!([step(1, 0), step(101, 33)], [1, 26]);
+        assert_eq!(step_of(0, |_| false), 0);
+    }
 
     #[test]
     fn ctas_that_the_kernels_are_not_made_for_are_refused() {

@@ -97,31 +97,42 @@ impl Part {
         }
     }
 
-    /// The words of the workspace that the numeric phase needs.
-    pub(super) fn found(&self, kernels: &Kernels) -> Range<usize> {
-        let layout = self.layout();
-        match kernels.needs_list_alone(&self.numeric, self.pieces.as_ref()) {
-            true => layout.listed(self.numeric.begin(FULL + 1) as usize),
-            false => layout.found(),
-        }
+    /// What the numeric phase needs: where it is, and at which bytes of the part's memory, what is
+    /// found of rows in pieces being behind the workspace.
+    pub(super) fn needed(&self, kernels: &Kernels) -> impl Iterator<Item = (u64, Range<usize>)> {
+        let (layout, pieces) = (self.layout(), self.pieces.as_ref());
+        let list = layout.list(self.numeric.begin(FULL + 1) as usize);
+        let more = !kernels.needs_list_alone(&self.numeric, pieces);
+        let own = [Some(list), more.then(|| layout.ranges_and_costs())];
+        let (at, behind) = (self.workspace.address(), self.workspace.bytes());
+        let own = own.into_iter().flatten().map(move |bytes| (at + bytes.start as u64, bytes));
+        let found = pieces.into_iter().flat_map(move |pieces| {
+            let at = pieces.found().address();
+            let placed = move |bytes: Range<usize>| {
+                (at + bytes.start as u64, behind + bytes.start..behind + bytes.end)
+            };
+            pieces.written().map(placed)
+        });
+        own.chain(found)
     }
 
-    /// The workspace, and what is found of rows in pieces.
-    pub(super) fn memory(&self) -> (&DeviceBuffer<u64>, Option<&DeviceBuffer<u64>>) {
-        (&self.workspace, self.pieces.as_ref().map(Pieces::found))
+    /// Bytes of the workspace and of what is found of rows in pieces.
+    pub(super) fn held(&self) -> usize {
+        self.workspace.bytes() + self.pieces.as_ref().map_or(0, Pieces::bytes)
     }
 
-    /// Gives up the part's own memory for that at two addresses, with C's offsets at a third.
+    /// Gives up the part's own memory for that at an address, both one behind the other, with C's
+    /// offsets at another.
     ///
     /// # Safety
     /// There is as much, with the same in it, whenever the part is computed, and until that is done.
-    pub(super) unsafe fn place(&mut self, device: &Device, [at, pieces_at, offsets]: [u64; 3]) {
+    pub(super) unsafe fn place(&mut self, device: &Device, at: u64, offsets: u64) {
         // SAFETY: the caller's promise.
         let there = |at, len| unsafe { DeviceBuffer::borrowed(device, at, len) };
         self.workspace = there(at, self.workspace.len());
         if let Some(pieces) = &mut self.pieces {
-            let words = pieces.found().len();
-            pieces.set_found(there(pieces_at, words));
+            let (words, behind) = (pieces.found().len(), self.workspace.bytes() as u64);
+            pieces.set_found(there(at + behind, words));
         }
         self.layout().place(at, &mut self.arguments);
         self.arguments.matrices.c.offsets = offsets;

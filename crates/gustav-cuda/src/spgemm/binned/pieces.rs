@@ -1,5 +1,7 @@
 //! Rows of A with so many nonzeros that several CTAs share them, see `kernels/spgemm/pieces.cuh`.
 
+use std::ops::Range;
+
 use gustav_core::Result;
 
 use super::arguments::Arguments;
@@ -79,9 +81,15 @@ impl Pieces {
         self.of_a_row
     }
 
-    /// What is found, to be kept: as it is after a launch, it is right for the next.
+    /// What is found.
     pub(super) fn found(&self) -> &DeviceBuffer<u64> {
         &self.found
+    }
+
+    /// The bytes of it that mean something: as they are after a launch, they are right for the next.
+    pub(super) fn written(&self) -> [Range<usize>; 2] {
+        let (bits, sums) = (8 * self.bits_at(), 8 * self.sums_at());
+        [0..bits + 4 * self.rows * self.words, sums..sums + self.rows * self.columns * self.sum]
     }
 
     /// The same in other memory.
