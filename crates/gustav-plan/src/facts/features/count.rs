@@ -180,7 +180,7 @@ impl Counts {
         nonzeros: usize,
     ) -> usize {
         let lines = a.ncols() / shape.line.min(shape.warps) + 1;
-        let least = (nonzeros / (2 * lines)).isqrt();
+        let least = (2 * nonzeros / lines).isqrt();
         least.min(nonzeros / LEAST).clamp(1, parallel::threads())
     }
 
