@@ -60,16 +60,15 @@ impl Lengths {
         a: &CsrView<'_, T, I, O>,
         rows: Range<usize>,
     ) {
-        let lengths = a.offsets()[rows.start..=rows.end]
-            .windows(2)
-            .map(|ends| ends[1].to_usize() - ends[0].to_usize());
+        let ends = &a.offsets()[rows.start..=rows.end];
+        let lengths = || ends.windows(2).map(|ends| ends[1].to_usize() - ends[0].to_usize());
         let lanes = self.lanes;
-        let mut warp = rows.start % self.loads.len();
-        for length in lengths {
-            self.rows.add(length as u64);
-            self.loads[warp] += lanes.count(length) as u64;
-            warp = if warp + 1 == self.loads.len() { 0 } else { warp + 1 };
-        }
+        self.rows = self.rows.with(Tally::of(lengths().map(|length| length as u64)));
+        add_by_warp(
+            &mut self.loads,
+            rows.start,
+            lengths().map(|length| lanes.count(length) as u64),
+        );
     }
 
     fn add(&mut self, other: &Self) {
@@ -107,6 +106,17 @@ fn zeros(len: usize) -> Result<Vec<u64>> {
     let mut zeros = try_vec(len, "counts of features")?;
     zeros.resize(len, 0);
     Ok(zeros)
+}
+
+/// Adds one value of each row from `first` on to its warp's sum.
+fn add_by_warp(sums: &mut [u64], first: usize, mut values: impl ExactSizeIterator<Item = u64>) {
+    let mut warp = first % sums.len();
+    while values.len() > 0 {
+        for (sum, value) in sums[warp..].iter_mut().zip(&mut values) {
+            *sum += value;
+        }
+        warp = 0;
+    }
 }
 
 fn sum(all: &mut [u64], part: &[u64]) {
@@ -220,11 +230,8 @@ impl Counts {
             self.adjacent.add_all(pairs.windows(2).map(|pair| apart(pair[0], pair[1])));
             self.lines.add_all(batch[1..].iter().map(|row| row.lines));
             self.lengths.count(a, start..end);
-            let mut warp = start % shape.warps;
-            for found in &batch[1..] {
-                self.per_warp[warp] += u64::from(found.lines);
-                warp = if warp + 1 == shape.warps { 0 } else { warp + 1 };
-            }
+            let lines = batch[1..].iter().map(|found| u64::from(found.lines));
+            add_by_warp(&mut self.per_warp, start, lines);
             batch[0] = batch[end - start];
             if let Some((marks, tally)) = &mut self.blocks {
                 let blocks = (start..end).map(|row| marks.pass(a.row(row).0).lines);
