@@ -202,7 +202,7 @@ impl Counts {
     ) -> Result<Self> {
         let counted = parallel::map(parts, |k| {
             let mut counts = Self::none(a.ncols(), shape)?;
-            ranges(k).for_each(|rows| counts.walk(a, shape, rows));
+            ranges(k).for_each(|rows| counts.walk(a, rows));
             Ok(counts)
         });
         let mut counted = counted.into_iter().collect::<Result<Vec<Self>>>()?;
@@ -215,7 +215,6 @@ impl Counts {
     fn walk<T: Scalar, I: Index, O: Index>(
         &mut self,
         a: &CsrView<'_, T, I, O>,
-        shape: WarpShape,
         rows: Range<usize>,
     ) {
         self.rows += rows.len();
