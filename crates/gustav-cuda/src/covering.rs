@@ -85,11 +85,42 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
             share,
             chunk: [4, 8, 2][turn % 3],
             ahead: [0, 2, 0, 1][turn % 4],
+            run: 1,
+            fetch: false,
             early: bit(0),
             longest: bit(1).then_some(64),
+            window: 1024,
             reduction: if atomic && bit(2) { Reduction::Atomic } else { Reduction::FixUp },
             block: 128,
             resident: 384,
+        },
+        types: types(dtype, semiring, tiles, turn),
+        ordered: !bit(1) && bit(0),
+    }
+    .request()
+}
+
+fn runs(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+    let bit = |k: usize| turn >> k & 1 == 1;
+    let widths = [16 / dtype.bytes() as u32, 1, 2];
+    let (lanes, tiles) = [(16, 2), (32, 1), (8, 2), (1, 3), (4, 1)][turn % 5];
+    let atomic = semiring == SemiringKind::PlusTimes && matches!(dtype, DType::F32 | DType::F64);
+    Variant {
+        config: Config {
+            vector: widths[turn % 3],
+            lanes,
+            tiles,
+            share: 1,
+            chunk: [4, 3, 2][turn % 3],
+            run: [4, 2][turn % 2],
+            fetch: bit(0),
+            ahead: 0,
+            early: false,
+            longest: bit(1).then_some(64),
+            window: 64,
+            reduction: if atomic && bit(2) { Reduction::Atomic } else { Reduction::FixUp },
+            block: 128,
+            resident: 768,
         },
         types: types(dtype, semiring, tiles, turn),
         ordered: !bit(1) && bit(0),
@@ -192,6 +223,7 @@ fn requests() -> Vec<(usize, Request)> {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
             // The third round flips what the first two chose by their turn.
             requests.push((i + j, segmented(dtype, semiring, 5 * i + 7 * j)));
+            requests.push((i + j + 1, runs(dtype, semiring, 3 * i + 4 * j)));
             requests.push((i + j + 1, even_shares(dtype, semiring, 5 * i + 7 * j)));
             for request in row_block(dtype, semiring, 5 * i + 7 * j) {
                 requests.push((i + j + 1, request));
@@ -269,7 +301,7 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((i + 3, path(dtype, shares)));
     }
     for (turn, wide) in [(0, IndexType::U32), (1, IndexType::U64)] {
-        requests.push((turn + 3, Segments::request(wide)));
+        requests.push((turn + 3, Segments::request(wide, [1024, 32][turn % 2])));
         requests.push((turn + 4, lengths::lengths_request(wide)));
         requests.push((turn, lengths::similarity_request(IndexType::U32, wide)));
         requests.push((turn + 1, transposed::request(wide, IndexType::U64)));

@@ -7,6 +7,7 @@
 //   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
 //   sub-group s takes chunks s, s + SHARE, ... of CHUNK nonzeros; sums meet by shuffles
 //   group, sub-groups, lanes and chunks: see spmm/group.cuh
+//   with RUNS a group takes one segment after another: see spmm/run.cuh
 //
 // A part of a row either writes its sums to its slot, where the last to come adds the slots in their
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
@@ -16,10 +17,12 @@
 // the addresses of B and C; C does not overlap A or B.
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
+#include "spmm/run.cuh"
 
 constexpr int AHEAD = GUSTAV_AHEAD;  // chunks of B rows on their way through shared memory
 constexpr bool EARLY = GUSTAV_EARLY;  // a segment's part of A is asked for at once
 constexpr bool LIST = GUSTAV_LIST;
+constexpr bool RUNS = GUSTAV_RUNS;  // whether a group takes one segment after another
 constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
 
 using Segment = schedule::Segment<Position>;
@@ -38,6 +41,9 @@ struct Arguments {
     const u64 *cut_rows;   // row, first slot, number of slots
     const u32 *slot_rows;  // place in cut_rows of each slot
     u64 count;             // segments, or rows without a list
+    u32 run;               // segments of a group one after another
+    u32 single;            // the first CTAs, whose groups take one
+    u64 panel;             // the first of this launch
 };
 
 __device__ __forceinline__ Segment segment(const Arguments &args, u64 i) {
@@ -175,13 +181,28 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
+    if constexpr (RUNS) {
+        // The first segments are parts of cut rows and long rows: a group has one of them.
+        if (blockIdx.x >= args.single) {
+            const Position before = args.single + (blockIdx.x - args.single) * args.run;
+            take_run(args.operands, before * (BLOCK / GROUP), args.run, args.panel + blockIdx.y,
+                     [&](Position i) { return segment(args, i); });
+            return;
+        }
+    }
     __shared__ Stage stage[STAGED ? DEPTH * CHUNK * TILES * BLOCK : 1];
     const Segment s = segment(args, (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP);
     if (EARLY && blockIdx.y == 0) prefetch_run(args.operands, s.first, s.last);
     const int sub = threadIdx.x % GROUP / LANES;
     const u64 lane = threadIdx.x % LANES * VECTOR;
-    for (u64 panel = blockIdx.y; panel * PANEL < args.operands.columns; panel += gridDim.y)
+    const auto take = [&](u64 panel) {
         multiply(args, s, panel, panel * PANEL + lane, sub, stage + (STAGED ? threadIdx.x : 0));
+    };
+    if constexpr (RUNS)
+        take(args.panel + blockIdx.y);
+    else
+        for (u64 panel = blockIdx.y; panel * PANEL < args.operands.columns; panel += gridDim.y)
+            take(panel);
 }
 
 // Scales the cut rows of C by beta before their parts are added. One CTA a row.

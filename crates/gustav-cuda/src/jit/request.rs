@@ -105,6 +105,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "spmm/flattened.cuh",
     "spmm/padded.cuh",
     "spmm/group.cuh",
+    "spmm/run.cuh",
     "spmm/stationary.cuh",
     "spmv/flattened.cuh",
     "tile/pack.cuh",

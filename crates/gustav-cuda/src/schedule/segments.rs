@@ -14,7 +14,6 @@ use crate::stream::Stream;
 // Bits of a segment's length in `kernels/schedule/segments.cuh`; asserted in segment_list.cu.
 pub(super) const LENGTH_BITS: u32 = 23;
 const BLOCK: u32 = 256;
-const WINDOW: usize = 1024;
 // The longest row that is sorted inside its window may be shorter than this.
 const MOST_EARLY: u32 = 128;
 
@@ -37,6 +36,8 @@ pub(crate) struct Segments {
     pub slot_rows: DeviceBuffer<u32>,
     /// Segments, with the places that stay free.
     pub count: usize,
+    /// Those that come first: parts of cut rows, and long whole rows.
+    pub long: usize,
 }
 
 #[repr(C)]
@@ -57,13 +58,13 @@ struct Arguments {
 
 impl Segments {
     /// The source with its parameters.
-    pub(crate) fn request(offset: IndexType) -> Request {
+    pub(crate) fn request(offset: IndexType, window: u32) -> Request {
         let source = include_str!("../../kernels/schedule/segment_list.cu");
         with_bins(Request::new("schedule/segment_list.cu", source))
             .with("LENGTH_BITS", LENGTH_BITS)
             .with("OFFSET", offset)
-            .with("BLOCK", BLOCK)
-            .with("WINDOW", WINDOW)
+            .with("BLOCK", BLOCK.min(window))
+            .with("WINDOW", window)
             .with("MOST_EARLY", MOST_EARLY)
     }
 
@@ -86,14 +87,16 @@ impl Segments {
     }
 
     /// Queues the list on the device's stream, to be waited for by the caller: rows with at least `longest`
-    /// nonzeros are cut, those with at least an eighth of it come before the others.
+    /// nonzeros are cut, those with at least an eighth of it come before the others, which go by length
+    /// in windows of `window` rows.
     pub(crate) fn new(
         p: &Pattern<'_>,
         problem: &Problem,
-        lengths: &RowLengths,
         longest: u32,
+        window: u32,
         target: Target,
     ) -> Result<Self> {
+        let lengths = p.lengths()?;
         let (device, rows) = (p.device(), problem.output_rows());
         Self::check_rows(rows)?;
         let longest_bits = longest.ilog2();
@@ -107,19 +110,21 @@ impl Segments {
             cursors[2 + bin] = place;
             place += lengths.bins()[bin];
         }
-        let windows = rows.div_ceil(WINDOW);
-        let count = place as usize + windows * WINDOW;
+        let windows = rows.div_ceil(window as usize);
+        let count = place as usize + windows * window as usize;
         let mut made = Segments {
             list: DeviceBuffer::queued(device, 2 * count, "segments")?,
             cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
             slot_rows: DeviceBuffer::queued(device, parts, "parts of cut rows")?,
             count,
+            long: place as usize,
         };
         made.list.fill(0, device.stream())?;
         let mut places = DeviceBuffer::queued(device, cursors.len(), "places of segments")?;
         places.write(&cursors)?;
         let order = p.order().map(|order| ordered::sequence(device, order)).transpose()?;
-        let kernel = device.module(&Self::request(problem.offset_type))?.kernel(c"segment_list")?;
+        let kernel =
+            device.module(&Self::request(problem.offset_type, window))?.kernel(c"segment_list")?;
         let arguments = Arguments {
             offsets: p.offsets,
             list: made.list.address(),
@@ -135,7 +140,9 @@ impl Segments {
         };
         // SAFETY: `Arguments` is the kernel's parameter; the counts of `lengths` are those of the
         // same offsets, so that every place is inside its array; freed buffers wait for the stream.
-        unsafe { kernel.launch(device.stream(), (windows as u64, 1), BLOCK, &arguments)? };
+        unsafe {
+            kernel.launch(device.stream(), (windows as u64, 1), BLOCK.min(window), &arguments)?
+        };
         Ok(made)
     }
 
@@ -157,14 +164,13 @@ pub(super) mod tests {
     use crate::{Device, DeviceCsr};
     use gustav_core::Csr;
 
-    fn check_coverage(device: &Device, offsets: &[u32], longest: u32, target: Target) {
+    fn check_coverage(device: &Device, offsets: &[u32], longest: u32, window: u32, target: Target) {
         let (rows, nnz) = (offsets.len() - 1, *offsets.last().expect("offsets") as usize);
         let a = Csr::<f32>::new(rows, 1, offsets.to_vec(), vec![0u32; nnz], vec![1.0; nnz])
             .expect("a matrix");
         let a = DeviceCsr::upload(device, &a.view()).expect("A");
         let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
-        let lengths = pattern.lengths().expect("lengths");
-        let s = Segments::new(&pattern, &a.spmm(), lengths, longest, target).expect("segments");
+        let s = Segments::new(&pattern, &a.spmm(), longest, window, target).expect("segments");
         check_list(&s, offsets, longest, target);
     }
 
@@ -217,8 +223,10 @@ pub(super) mod tests {
         let even: Vec<u32> = (0..3000u32).map(|r| r * 64).collect();
         for offsets in [&hub[..], &ragged[..], &even[..], &[0], &[0, 0], &[0, 64, 128]] {
             for longest in [32, 64, 256, 1024, 4096] {
-                for target in [Target::Slot, Target::Row] {
-                    check_coverage(&device, offsets, longest, target);
+                for (window, target) in
+                    [(1024, Target::Slot), (1024, Target::Row), (32, Target::Slot)]
+                {
+                    check_coverage(&device, offsets, longest, window, target);
                 }
             }
         }

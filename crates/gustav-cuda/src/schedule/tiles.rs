@@ -83,6 +83,7 @@ pub(crate) fn segments(p: &Pattern<'_>, problem: &Problem, tile: u64) -> Result<
         cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
         slot_rows: DeviceBuffer::queued(device, slots, "parts of cut rows")?,
         count: count as usize,
+        long: count as usize,
     };
     arguments.list = made.list.address();
     arguments.cut_rows = made.cut_rows.address();

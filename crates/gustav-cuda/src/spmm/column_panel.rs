@@ -45,17 +45,11 @@ impl Config {
             false => (room / (columns * bytes)).max(1) as u64,
         };
         let way = Way {
-            algorithm: Algorithm::Segmented,
-            height: 1,
             share,
             chunk: 2,
-            ahead: 0,
-            early: false,
             longest: Some(1024),
-            lanes: 32,
-            tiles: 2,
             threads: if problem.dtype.bytes() == 8 { 768 } else { 1024 },
-            reason: String::new(),
+            ..Way::of(Algorithm::Segmented)
         };
         let segment = segmented::Config::new(&problem.clone().columns(columns), &way);
         Config { columns, rows, segment }

@@ -22,6 +22,9 @@ use crate::{Device, DeviceBuffer};
 
 pub use config::{Config, Reduction};
 
+// Panels of a grid.
+const MOST_PANELS: u64 = 65_535;
+
 /// What `segmented` supports: everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     if problem.operation == Operation::Spmm {
@@ -40,7 +43,14 @@ pub(super) const ANY_LAYOUT: bool = false;
 /// From the lengths of the rows.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let profile = pattern.device().planner_profile();
-    let way = cuda_spmm::segmented(problem, pattern.lengths()?, &profile);
+    let lengths = pattern.lengths()?;
+    let way = match pattern.order() {
+        Some(order) => {
+            let grown = order.order().has_blocks();
+            cuda_spmm::segmented_in_order(problem, lengths, &profile, grown)
+        }
+        None => cuda_spmm::segmented(problem, lengths, &profile),
+    };
     Ok((Config::new(problem, &way), way.reason))
 }
 
@@ -82,6 +92,9 @@ struct Arguments {
     cut_rows: u64,
     slot_rows: u64,
     count: u64,
+    run: u32,
+    single: u32,
+    panel: u64,
 }
 
 impl Variant {
@@ -97,7 +110,10 @@ impl Variant {
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
             .with("SHARE", c.share)
-            .with("CHUNK", c.chunk)
+            .with("CHUNK", c.chunk.next_power_of_two())
+            .with("RUNS", c.run > 1)
+            .with("FLIGHT", c.chunk)
+            .with("FETCH", c.fetch)
             .with("AHEAD", c.ahead)
             .with("EARLY", c.early)
             .with("LIST", c.longest.is_some())
@@ -114,7 +130,7 @@ impl Prepared {
             Reduction::FixUp => Target::Slot,
             Reduction::Atomic => Target::Row,
         };
-        let list = |longest| Segments::new(pattern, problem, pattern.lengths()?, longest, target);
+        let list = |longest| Segments::new(pattern, problem, longest, config.window, target);
         let segments = config.longest.map(list).transpose()?;
         let order = pattern.order().filter(|_| segments.is_none());
         let order = order.map(|order| ordered::sequence(pattern.device(), order)).transpose()?;
@@ -186,29 +202,48 @@ impl Method for Prepared {
             order.used_on(stream);
         }
         // Without a list, nothing of it is read.
-        let (list, cut_rows, slot_rows, cut, count) = match &self.segments {
+        let (list, cut_rows, slot_rows, cut, count, long) = match &self.segments {
             Some(s) => {
                 s.used_on(stream);
                 let cut = s.cut_rows.len() as u64 / 3;
                 let (cuts, slots) = (s.cut_rows.address(), s.slot_rows.address());
-                (s.list.address(), cuts, slots, cut, s.count)
+                (s.list.address(), cuts, slots, cut, s.count, s.long)
             }
-            None => (0, 0, 0, 0, self.rows),
+            None => (0, 0, 0, 0, self.rows, 0),
         };
         let operands = self.meeting.arguments(o);
         let (segments, count) = (list, count as u64);
         let order = self.order.as_ref().map_or(0, DeviceBuffer::address);
-        let arguments = Arguments { operands, segments, order, cut_rows, slot_rows, count };
         let groups = u64::from(config.block / config.group());
         let panels = (o.columns as u64).div_ceil(config.panel());
-        let grid = (count.div_ceil(groups), panels);
+        let ctas = count.div_ceil(groups);
+        let (run, single) = (config.run, long.div_ceil(groups as usize) as u64);
+        let single = single.min(ctas);
+        let ctas = single + (ctas - single).div_ceil(run.into());
+        let mut arguments = Arguments {
+            operands,
+            segments,
+            order,
+            cut_rows,
+            slot_rows,
+            count,
+            run,
+            single: single as u32,
+            panel: 0,
+        };
         // SAFETY: `Arguments` is the parameter of both kernels; the schedule covers the
         // matrix, and the operands are the caller's promise.
         unsafe {
             if config.reduction == Reduction::Atomic {
                 kernels.prepare.launch(stream, (cut, 1), config.block, &arguments)?;
             }
-            kernels.segmented.launch(stream, grid, config.block, &arguments)?;
+            // Without runs, a CTA goes on to the panels that a grid has no room for.
+            let strip = if run > 1 { MOST_PANELS } else { panels };
+            while arguments.panel < panels {
+                let grid = (ctas, strip.min(panels - arguments.panel));
+                kernels.segmented.launch(stream, grid, config.block, &arguments)?;
+                arguments.panel += strip;
+            }
         }
         Ok(())
     }

@@ -198,6 +198,9 @@ fn of_rows_in_an_order() {
         let config = Config { longest: None, ..segmented_config() };
         let config = Some(gustav_cuda::Config::Segmented(config));
         check::<f32>(&Way { options: Options { config, ..options }, ..segmented });
+        let config = Config { share: 1, run: 4, fetch: true, window: 64, ..segmented_config() };
+        let config = Some(gustav_cuda::Config::Segmented(config));
+        check::<f32>(&Way { options: Options { config, ..options }, ..segmented });
     }
 }
 
@@ -209,9 +212,12 @@ fn segmented_config() -> Config {
         tiles: 2,
         share: 2,
         chunk: 2,
+        run: 1,
+        fetch: false,
         ahead: 0,
         early: false,
         longest: Some(1024),
+        window: 1024,
         reduction: Reduction::FixUp,
         block: 64,
         resident: 384,

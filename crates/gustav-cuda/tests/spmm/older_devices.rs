@@ -59,9 +59,12 @@ fn segmented(refine: impl Fn(Config) -> Config) -> Options<'static> {
         tiles: 1,
         share: 2,
         chunk: 4,
+        run: 1,
+        fetch: false,
         ahead: 0,
         early: true,
         longest: Some(32),
+        window: 1024,
         reduction: Reduction::FixUp,
         block: 128,
         resident: 384,
@@ -89,6 +92,14 @@ macro_rules! targets {
             fn rows_of_b_through_shared_memory() {
                 check::<f32>(TARGET, &segmented(|c| Config { ahead: 2, ..c }));
                 check::<bf16>(TARGET, &segmented(|c| Config { vector: 8, ahead: 2, chunk: 2, ..c }));
+            }
+
+            #[test]
+            #[ignore = "needs a CUDA device"]
+            fn runs_of_segments() {
+                let run = |c| Config { share: 1, early: false, run: 4, fetch: true, window: 32, ..c };
+                check::<f32>(TARGET, &segmented(run));
+                check::<f16>(TARGET, &segmented(|c| Config { vector: 8, ..run(c) }));
             }
 
             #[test]

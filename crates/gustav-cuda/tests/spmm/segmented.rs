@@ -54,9 +54,12 @@ fn config(vector: u32, lanes: u32, tiles: u32, share: u32) -> Config {
         tiles,
         share,
         chunk: 4,
+        run: 1,
+        fetch: false,
         ahead: 0,
         early: false,
         longest: Some(32),
+        window: 1024,
         reduction: Reduction::FixUp,
         block: 128,
         resident: 384,
@@ -115,6 +118,20 @@ fn rows_of_b_through_shared_memory() {
     configured::<f32>(Config { ahead: 3, chunk: 2, longest: None, ..config(4, 4, 2, 4) });
     configured::<f64>(Config { ahead: 1, ..config(2, 16, 1, 2) });
     configured::<f16>(Config { ahead: 4, chunk: 2, ..config(8, 8, 1, 1) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn runs_of_segments() {
+    let run =
+        |vector, lanes, tiles| Config { run: 4, window: 32, ..config(vector, lanes, tiles, 1) };
+    configured::<f32>(run(4, 16, 2));
+    configured::<f32>(Config { chunk: 3, fetch: true, ..run(4, 32, 1) });
+    configured::<f32>(Config { run: 3, chunk: 8, longest: None, ..run(2, 8, 1) });
+    configured::<f32>(Config { reduction: Reduction::Atomic, fetch: true, ..run(4, 8, 2) });
+    configured::<f64>(Config { chunk: 5, fetch: true, ..run(2, 4, 2) });
+    configured::<f16>(Config { window: 1024, ..run(8, 8, 1) });
+    configured::<bf16>(Config { run: 2, longest: None, ..run(1, 1, 5) });
 }
 
 #[test]

@@ -13,7 +13,7 @@ use gustav_core::{Problem, Result};
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
 
 pub use row_block::height;
-pub use segmented::segmented;
+pub use segmented::{segmented, segmented_in_order};
 
 /// Threads of a multiprocessor that a full chip counts with.
 const THREADS: f64 = 1024.0;
@@ -36,8 +36,12 @@ pub struct Way {
     pub height: u32,
     /// Sub-groups of lanes that share a segment or block.
     pub share: u32,
-    /// Nonzeros of A loaded at once.
+    /// Nonzeros of A loaded at once; in a run, those whose rows of B are.
     pub chunk: u32,
+    /// Segments that a group of lanes takes one after another, with A of the next on its way.
+    pub run: u32,
+    /// In a run, whether the row of B of the next segment's last nonzero is asked for in L2.
+    pub fetch: bool,
     /// Chunks of rows of B on their way to shared memory.
     pub ahead: u32,
     /// Whether a segment's part of A is asked for in L2 before any of it is used.
@@ -45,14 +49,41 @@ pub struct Way {
     /// Rows with as many nonzeros are cut; none takes whole rows in their order. Of `even-shares`,
     /// the row starts and nonzeros of a share.
     pub longest: Option<u32>,
+    /// Rows of a window, of which the longest come first.
+    pub window: u32,
     /// Lanes at most that share a row of B; fewer make narrower panels.
     pub lanes: u32,
     /// Vectors of a row of B that a lane holds, by preference.
     pub tiles: u32,
     /// Threads of a multiprocessor that registers must allow: fewer registers, more threads.
     pub threads: u32,
+    /// Threads of a CTA of `segmented`.
+    pub block: u32,
     /// Why, in one sentence.
     pub reason: String,
+}
+
+impl Way {
+    /// Whole rows in their order, each by lanes of its own, with nothing said for it.
+    pub fn of(algorithm: Algorithm) -> Self {
+        Way {
+            algorithm,
+            height: 1,
+            share: 1,
+            chunk: 4,
+            run: 1,
+            fetch: false,
+            ahead: 0,
+            early: false,
+            longest: None,
+            window: 1024,
+            lanes: 32,
+            tiles: 2,
+            threads: 1024,
+            block: 64,
+            reason: String::new(),
+        }
+    }
 }
 
 /// The way for `problem` on a device with `profile`, among `segmented`, `row-block`, `even-shares` and,
@@ -117,20 +148,14 @@ pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> Way {
     let work = nearest_power(items / groups * SHARES).clamp(32, 128);
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
     Way {
-        algorithm: Algorithm::EvenShares,
-        height: 1,
-        share: 1,
-        chunk: 4,
-        ahead: 0,
-        early: false,
         longest: Some(work),
-        lanes: 32,
         tiles,
         threads: if problem.dtype.bytes() == 8 { 384 } else { 640 },
         reason: format!(
             "rows of {mean:.1} nonzeros on average{}: shares of {work} row starts and nonzeros",
             if looks(problem, profile) { String::new() } else { unseen(problem.calls) }
         ),
+        ..Way::of(Algorithm::EvenShares)
     }
 }
 
@@ -206,6 +231,50 @@ mod tests {
         let graph = way(&[1, 2, 3, 3, 4, 9, 70, 900], 20_000, 128, 1.0);
         assert_eq!(graph.algorithm, Algorithm::Segmented);
         assert!(graph.longest.is_some());
+    }
+
+    #[test]
+    fn uneven_rows_of_wide_products_go_in_runs() {
+        let graph = |dtype, columns| {
+            let lone = RowSimilarity { distinct: [1.0; 4] };
+            let way = way_of(dtype, &[1, 2, 3, 3, 4, 9, 30, 90], 20_000, columns, lone);
+            (way.run, way.ahead, way.block)
+        };
+        assert_eq!(graph(DType::F32, 128), (2, 0, 128));
+        assert_eq!(graph(DType::F16, 128), (2, 0, 128));
+        // Too narrow, not whole vectors, too wide values.
+        for (dtype, columns) in [(DType::F32, 32), (DType::F32, 127), (DType::F64, 128)] {
+            assert_eq!(graph(dtype, columns).0, 1, "{dtype}, {columns} columns");
+        }
+        assert_eq!(way(&[5], 1_000_000, 128, 1.0).run, 1, "rows alike, in order");
+        let far = way(&[1, 2, 3, 3, 4, 9, 30, 90], 200_000, 128, 1.0);
+        assert_eq!((far.run, far.ahead), (1, 2), "B comes from memory");
+    }
+
+    #[test]
+    fn rows_in_an_order_go_in_longer_runs() {
+        let counts = |lengths: &[usize]| {
+            let mut counts = vec![0; COUNTS];
+            for &length in lengths {
+                counts[RowLengths::bin(length as u64)] += 100_000;
+            }
+            counts[COUNTS - 1] = lengths.iter().copied().max().unwrap_or(0) as u64;
+            let nnz = lengths.iter().sum::<usize>() * 100_000;
+            RowLengths::new(lengths.len() * 100_000, nnz, counts).expect("counts")
+        };
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let of = |lengths: &[usize], grown| {
+            let rows = counts(lengths);
+            let nnz = lengths.iter().sum::<usize>() * 100_000;
+            let problem = Problem::spmm(&eye.view()).columns(128);
+            let problem = Problem { rows: rows.rows(), nnz, calls: 100, ..problem };
+            segmented_in_order(&problem, &rows, &device(), grown)
+        };
+        let grid = of(&[5, 5, 5], true);
+        assert_eq!((grid.longest, grid.run, grid.fetch, grid.ahead), (None, 4, true, 0));
+        let graph = [1, 2, 3, 3, 4, 9, 30];
+        let run = |way: Way| (way.run, way.window);
+        assert_eq!([run(of(&graph, true)), run(of(&graph, false))], [(4, 32), (2, 1024)]);
     }
 
     #[test]
@@ -312,7 +381,7 @@ mod tests {
             let way = way_of(dtype, &circuit, times, 128, lone);
             (way.algorithm, way.share, way.threads, way.longest)
         };
-        assert_eq!(cut(DType::F32, 2_000), (Algorithm::Segmented, 1, 640, Some(32)));
+        assert_eq!(cut(DType::F32, 2_000), (Algorithm::Segmented, 1, 768, Some(32)));
         assert_eq!(cut(DType::F16, 2_000), (Algorithm::Segmented, 2, 1024, Some(32)));
         assert_eq!(cut(DType::F32, 4_000).3, Some(64));
     }

@@ -83,11 +83,21 @@ orders! {
         label_propagation::arrange;
     /// Blocks of rows that read the same rows of B, grown one row at a time.
     GraphGrowing = "graph-growing", "ours, after Karypis, Kumar 1998", graph_growing::arrange;
+    /// Such blocks, each begun at the first row left as stored.
+    GraphGrowingStored = "graph-growing-stored", "ours, after Karypis, Kumar 1998",
+        graph_growing::stored;
+    /// Such blocks, each begun at the first row left of reverse Cuthill–McKee.
+    GraphGrowingRcm = "graph-growing-rcm", "ours, after Karypis, Kumar 1998", graph_growing::rcm;
     /// By min-hashes of the column sets, so that rows which share columns meet.
     MinHash = "min-hash", "ours, after Broder 1997", min_hash::arrange;
 }
 
 impl Order {
+    /// Whether it is made of blocks of rows that read the same rows of B.
+    pub const fn has_blocks(self) -> bool {
+        matches!(self, Order::GraphGrowing | Order::GraphGrowingStored | Order::GraphGrowingRcm)
+    }
+
     /// The order of `a`'s rows for CTAs of `shape`. Greedy orders look for the next row as
     /// `search` says; the others do not use it.
     ///

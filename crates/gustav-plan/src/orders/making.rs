@@ -25,6 +25,8 @@ impl Order {
         Order::ReverseCuthillMckee,
         Order::LabelPropagation,
         Order::GraphGrowing,
+        Order::GraphGrowingStored,
+        Order::GraphGrowingRcm,
         Order::MinHash,
     ];
 
@@ -33,7 +35,11 @@ impl Order {
         let nanoseconds = match self {
             Order::Plain | Order::Flipped | Order::Lpt | Order::Dcsr => SORTING,
             Order::MinHash => HASHING,
-            Order::ReverseCuthillMckee | Order::LabelPropagation | Order::GraphGrowing => FOLLOWING,
+            Order::ReverseCuthillMckee
+            | Order::LabelPropagation
+            | Order::GraphGrowing
+            | Order::GraphGrowingStored
+            | Order::GraphGrowingRcm => FOLLOWING,
             Order::WarpAware
             | Order::CtaAware
             | Order::Hybrid1Plain

@@ -15,6 +15,13 @@ const SEARCHES: usize = 8;
 pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
     view: &RowView<'_, '_, T, I, O>,
 ) -> Result<Arrangement> {
+    Ok(Arrangement::striped(rows(view)?))
+}
+
+/// The rows one after another.
+pub(super) fn rows<T: Scalar, I: Index, O: Index>(
+    view: &RowView<'_, '_, T, I, O>,
+) -> Result<Vec<u32>> {
     let graph = Graph::new(view.a)?;
     let mut walk = Walk::new(&graph)?;
     let mut order: Vec<u32> = try_vec(graph.len(), "an order of vertices")?;
@@ -32,7 +39,7 @@ pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
     }
     order.reverse();
     order.retain(|v| (*v as usize) < view.a.nrows());
-    Ok(Arrangement::striped(order))
+    Ok(order)
 }
 
 /// A breadth-first walk through one component.

@@ -144,6 +144,12 @@ fn blocks_of_a_grid_are_compact() {
     // Blocks as stored are lines, which read three lines of B each, but at the rims two.
     let stored = read(&(0..1024).collect::<Vec<_>>());
     assert_eq!(stored, 30 * 96 + 2 * 64);
-    let grown = read(&slots(Order::GraphGrowing, &rows, 1024, WarpShape::default()));
-    assert!(grown < stored * 3 / 4, "{grown} of {stored}");
+    for order in [Order::GraphGrowing, Order::GraphGrowingStored, Order::GraphGrowingRcm] {
+        let grown = read(&slots(order, &rows, 1024, WarpShape::default()));
+        assert!(grown < stored * 3 / 4, "{order}: {grown} of {stored}");
+    }
+    // Blocks that begin where rows are left follow one another as the rows do.
+    let grown = slots(Order::GraphGrowingStored, &rows, 1024, WarpShape::default());
+    let first = |block: usize| grown[block * 32];
+    assert!((1..32).all(|block| first(block - 1) < first(block)));
 }

@@ -126,6 +126,8 @@ fn of_the_source() -> impl Iterator<Item = Order> {
         Order::ReverseCuthillMckee,
         Order::LabelPropagation,
         Order::GraphGrowing,
+        Order::GraphGrowingStored,
+        Order::GraphGrowingRcm,
         Order::MinHash,
     ];
     Order::ALL.iter().copied().filter(move |o| !ours.contains(o))

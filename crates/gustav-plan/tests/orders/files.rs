@@ -9,9 +9,11 @@ fn crate_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
 }
 
-/// What a name's file is called: the three bases of hybrid-1 share one.
+/// What a name's file is called: the three bases of hybrid-1 share one, and those of graph-growing.
 fn stem(order: Order) -> &'static str {
-    if order.name().starts_with("hybrid-1-") { "hybrid-1" } else { order.name() }
+    let families = ["hybrid-1", "graph-growing"];
+    let family = families.into_iter().find(|f| order.name().starts_with(f));
+    family.unwrap_or(order.name())
 }
 
 #[test]

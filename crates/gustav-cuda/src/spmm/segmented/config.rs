@@ -31,8 +31,12 @@ pub struct Config {
     pub tiles: u32,
     /// Sub-groups of lanes that share a segment.
     pub share: u32,
-    /// Nonzeros of A loaded at once.
+    /// Nonzeros of A loaded at once; in a run, those whose rows of B are.
     pub chunk: u32,
+    /// Segments that a group takes one after another, with A of the next on its way; 1 ends with one.
+    pub run: u32,
+    /// In a run, whether the row of B of the next segment's last nonzero is asked for in L2.
+    pub fetch: bool,
     /// Chunks of rows of B on their way to shared memory; 0 loads them to registers.
     pub ahead: u32,
     /// Whether a segment's part of A is asked for in L2 before any of it is used.
@@ -40,6 +44,8 @@ pub struct Config {
     /// Rows with as many nonzeros are cut, a power of two from 32 to 4096; rows with an eighth of
     /// it come first, the others by length in windows. `None` takes whole rows, in their order.
     pub longest: Option<u32>,
+    /// Rows of a window, of which the longest come first; a power of two from 32 to 1024.
+    pub window: u32,
     /// How the parts of a cut row meet.
     pub reduction: Reduction,
     /// Threads of a CTA.
@@ -50,6 +56,8 @@ pub struct Config {
 
 // Vectors of a row of B that a lane has registers for.
 const MOST_TILES: u32 = 10;
+// Segments of a run.
+const MOST_RUN: u32 = 64;
 // Shared memory that any device grants a CTA.
 const SHARED_BYTES: u32 = 48 << 10;
 
@@ -63,11 +71,14 @@ impl Config {
             tiles: 0,
             share: way.share,
             chunk: way.chunk,
+            run: way.run,
+            fetch: way.fetch,
             ahead: way.ahead,
             early: way.early,
             longest: way.longest,
+            window: way.window,
             reduction: Reduction::FixUp,
-            block: 64,
+            block: way.block,
             resident: way.threads,
         };
         config.tiled(problem.dtype, vector, problem.columns, way.lanes, way.tiles)
@@ -81,9 +92,12 @@ impl Config {
             tiles: 1,
             share: lanes,
             chunk: if problem.dtype.bytes() == 8 && lanes == 32 { 2 } else { 4 },
+            run: 1,
+            fetch: false,
             ahead: 0,
             early: false,
             longest: Some(longest),
+            window: 1024,
             reduction: Reduction::FixUp,
             block: 128,
             resident: 1024,
@@ -92,27 +106,31 @@ impl Config {
 
     /// Those that are worth timing for `problem`.
     pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
+        let ways = [1, 2, 4].into_iter().flat_map(|share| {
+            let loads = [(4, 0, 384), (4, 0, 640), (2, 0, 1024), (2, 2, 1024)];
+            loads.map(|(chunk, ahead, threads)| Way {
+                share,
+                chunk,
+                ahead,
+                early: share > 1,
+                threads,
+                ..Way::of(Algorithm::Segmented)
+            })
+        });
+        let runs =
+            [(4, false, 768), (2, true, 1024)].into_iter().flat_map(|(chunk, fetch, threads)| {
+                [2, 4].map(|run| Way {
+                    run,
+                    block: 128,
+                    ..Way { chunk, fetch, threads, ..Way::of(Algorithm::Segmented) }
+                })
+            });
         let mut candidates = Vec::new();
-        for share in [1, 2, 4] {
-            for (chunk, ahead, threads) in [(4, 0, 384), (4, 0, 640), (2, 0, 1024), (2, 2, 1024)] {
-                for longest in [None, Some(64), Some(256), Some(1024)] {
-                    let way = Way {
-                        algorithm: Algorithm::Segmented,
-                        height: 1,
-                        share,
-                        chunk,
-                        ahead,
-                        early: share > 1,
-                        longest,
-                        lanes: 32,
-                        tiles: 2,
-                        threads,
-                        reason: String::new(),
-                    };
-                    let config = Config::new(problem, &way);
-                    if !candidates.contains(&config) {
-                        candidates.push(config);
-                    }
+        for way in ways.chain(runs) {
+            for longest in [None, Some(64), Some(256), Some(1024)] {
+                let config = Config::new(problem, &Way { longest, ..way.clone() });
+                if !candidates.contains(&config) {
+                    candidates.push(config);
                 }
             }
         }
@@ -189,16 +207,25 @@ impl Config {
         })
     }
 
+    /// Whether nonzeros come in aligned chunks, or run by run without sharing a segment or a stage.
+    fn loads_fit(&self) -> bool {
+        let chunks = self.chunk.is_power_of_two() && !self.fetch;
+        let runs = self.share == 1 && self.ahead == 0 && !self.early;
+        (1..=8).contains(&self.chunk)
+            && (1..=MOST_RUN).contains(&self.run)
+            && (if self.run == 1 { chunks } else { runs })
+    }
+
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
-        let powers = [self.vector, self.lanes, self.share, self.chunk];
+        let powers = [self.vector, self.lanes, self.share, self.window / 32];
         let bytes = problem.dtype.bytes() as u32;
         // Small enough for the products below.
         let fits = powers.iter().all(|p| p.is_power_of_two() && *p <= 32)
+            && self.loads_fit()
             && self.ahead <= 64
             && self.vector * bytes <= 16
             && self.group() <= 32
             && (1..=MOST_TILES).contains(&self.tiles)
-            && self.chunk <= 8
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
             && self.stages(problem)
@@ -211,7 +238,8 @@ impl Config {
             name: "config of segmented",
             found: format!("{self:?}"),
             expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
-                       most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, cuts at 32 to 4096, \
+                       most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, runs of at most 64 \
+                       unshared segments that neither stage B nor ask for A, cuts at 32 to 4096, windows of 32 to 1024, \
                        whole warps of at most 1024 threads, and reduction by fix-up but for plus-times \
                        in f32 and f64 in no promised order, without an epilogue"
                 .into(),

@@ -64,15 +64,8 @@ pub(super) fn way(
         _ => bytes < 8 && threads < PAIRS.0 * full,
     };
     Some(Way {
-        algorithm: Algorithm::RowBlock,
         height,
         share: if paired { 2 } else { 1 },
-        chunk: 4,
-        ahead: 0,
-        early: false,
-        longest: None,
-        lanes: 32,
-        tiles: 2,
         threads: match bytes {
             8 if !narrow => 512,
             _ if narrow => 768,
@@ -82,5 +75,6 @@ pub(super) fn way(
             "{height} neighbouring rows have {distinct:.2} distinct columns per nonzero: they \
              share loads of B"
         ),
+        ..Way::of(Algorithm::RowBlock)
     })
 }

@@ -78,6 +78,12 @@ const HUB_CUT: u32 = 64;
 const RAGGED: (usize, usize) = (80, 48);
 /// Long rows of 16-bit values that two sub-groups would share are cut at this, for four of them.
 const SHARED_CUT: u32 = 256;
+/// Rows of B of fewer vectors are too little for runs; of as many, long rows go in runs as well.
+const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
+/// Lanes of a group with runs: it has so many nonzeros of A at hand.
+const RUN_LANES: u32 = 16;
+/// Threads of a CTA with runs.
+const RUN_BLOCK: u32 = 128;
 
 /// How rows become segments.
 #[derive(Clone, Copy, PartialEq)]
@@ -308,6 +314,18 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Whether a group takes two listed segments one after another, so that it does not wait for A.
+    fn runs(&self, share: u32) -> bool {
+        let listed = matches!(self.cut, Cut::Mild | Cut::Timed);
+        let least = if self.long { RUN_WIDTH.1 } else { RUN_WIDTH.0 };
+        listed && share == 1 && self.may_run() && self.vectors >= least
+    }
+
+    /// Whether rows of B are whole vectors of values that leave registers for what is on its way.
+    fn may_run(&self) -> bool {
+        !self.wide && self.vectors >= RUN_WIDTH.0 && self.vectors.fract() == 0.0
+    }
+
     /// The length of segments at most: a small part of the product's time, while ordinary rows stay
     /// whole.
     fn longest(&self, share: u32, flights: bool) -> u32 {
@@ -370,31 +388,36 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     // A whole line at once: what L1 has, it gives by the line.
     let lines =
         facts.narrow() && share > 1 && facts.filled(share) && facts.warps >= FILLED.1 * facts.full;
+    let far = size_of_b(problem) > FAR * profile.l2_bytes as f64;
     let staged = match in_order {
         true => STAGED.0,
-        false if size_of_b(problem) > FAR * profile.l2_bytes as f64 => STAGED.2,
+        false if far => STAGED.2,
         false => STAGED.1,
     };
     let stages = !flights && !facts.uneven() && vectors >= 16.0 && facts.mean < staged;
-    let ahead = if stages { 2 } else { 0 };
+    // What comes from memory is better asked for by copies, of which more are on their way.
+    let runs = facts.runs(share) && !(stages && far);
+    let ahead = if stages && !runs { 2 } else { 0 };
     let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
     let lengths = format!("rows of {:.1} nonzeros on average, {} at most", rows.mean(), rows.max());
     let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
     Way {
-        algorithm: Algorithm::Segmented,
-        height: 1,
         share: if lines { 4 } else { share },
         chunk: match (flights, lines) {
+            _ if runs => 4,
             (true, _) => facts.in_flight(share),
             (false, true) => 4,
             _ => 2,
         },
+        run: if runs { 2 } else { 1 },
         ahead,
         early: flights && share > 2 && vectors <= 16.0 && (in_order || facts.slow_sums),
         longest: (!in_order).then_some(longest),
-        lanes: facts.most_lanes(share, flights),
+        lanes: if runs { RUN_LANES } else { facts.most_lanes(share, flights) },
         tiles: if lines { 1 } else { 2 },
+        block: if runs { RUN_BLOCK } else { 64 },
         threads: match (flights, wide) {
+            _ if runs => 768,
             // Sub-groups of few lanes hold many tiles, and wide values fill registers.
             (true, _) if facts.shared_by_warps(share) || facts.short_flights(share) => 1024,
             (true, _) if wide || crowded => 384,
@@ -407,8 +430,40 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         reason: match cut {
             Cut::InOrder => format!("{lengths}: taken whole and in order{few}"),
             Cut::Whole => format!("{lengths}: taken whole, long ones first{few}"),
+            _ if runs => {
+                format!("{lengths}: cut at {longest}, long ones first, the others in runs")
+            }
             _ => format!("{lengths}: cut at {longest}, long ones first{few}"),
         },
+        ..Way::of(Algorithm::Segmented)
+    }
+}
+
+/// The way of `segmented` for rows that are taken in an order; `grown` says that the order has blocks
+/// of rows that read the same rows of B, which a CTA with runs meets in L1.
+pub fn segmented_in_order(
+    problem: &Problem,
+    rows: &RowLengths,
+    profile: &DeviceProfile,
+    grown: bool,
+) -> Way {
+    let way = segmented(problem, rows, profile);
+    let facts = Facts::new(problem, rows, profile);
+    match (way.run, way.longest) {
+        (1, None) if way.share == 1 && facts.may_run() => Way {
+            chunk: if facts.slow_sums { 2 } else { 3 },
+            run: 4,
+            fetch: true,
+            ahead: 0,
+            early: false,
+            lanes: RUN_LANES,
+            tiles: 2,
+            threads: 1024,
+            block: RUN_BLOCK,
+            ..way
+        },
+        (2.., Some(_)) if grown => Way { run: 4, window: 32, ..way },
+        _ => way,
     }
 }
 

@@ -60,13 +60,9 @@ pub(super) fn way(
         return None;
     }
     Some(Way {
-        algorithm: Algorithm::Tensor,
         height: ROWS as u32,
         share,
         chunk: CHUNK as u32,
-        ahead: 0,
-        early: false,
-        longest: None,
         lanes: 8,
         tiles: 1,
         threads: if problem.columns > 64 { 512 } else { 768 },
@@ -74,5 +70,6 @@ pub(super) fn way(
             "8 neighbouring rows have {distinct:.2} distinct columns per nonzero: tensor cores \
              take them together"
         ),
+        ..Way::of(Algorithm::Tensor)
     })
 }
