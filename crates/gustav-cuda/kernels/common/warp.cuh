@@ -14,15 +14,10 @@ __device__ __forceinline__ T sum(T mine) {
 }
 
 // The largest of all lanes, in every lane.
-template <class T>
-__device__ __forceinline__ T largest(T mine) {
+__device__ __forceinline__ u32 largest(u32 mine) {
     for (u32 step = 16; step > 0; step /= 2) mine = max(mine, __shfl_xor_sync(ALL, mine, step));
     return mine;
 }
-#if __CUDA_ARCH__ >= 800
-// One instruction, after which the compiler knows that it is the same for all.
-__device__ __forceinline__ u32 largest(u32 mine) { return __reduce_max_sync(ALL, mine); }
-#endif
 
 // The sum of the lanes up to this one, itself counted.
 template <class T>

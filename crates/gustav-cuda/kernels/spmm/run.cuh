@@ -8,7 +8,6 @@
 //
 // Lanes pass their nonzeros on by shuffles. The groups of a warp go together, at the pace of the longest.
 #pragma once
-#include "common/warp.cuh"
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
 
@@ -42,11 +41,23 @@ __device__ __forceinline__ void fetch_last(const Operands &args, const Held &hel
     ptx::prefetch(from, (left < PANEL ? left : PANEL) * sizeof(Value), 0, 1);
 }
 
+// The longest of a warp. One instruction has it for 32 bits, after which the compiler knows that it is the
+// same for all lanes.
+template <class T>
+__device__ __forceinline__ T longest(T mine) {
+#if __CUDA_ARCH__ >= 800
+    if constexpr (sizeof(T) == 4) return __reduce_max_sync(~0u, mine);
+#endif
+    for (int distance = LANES; distance < 32; distance *= 2)
+        mine = max(mine, __shfl_xor_sync(~0u, mine, distance));
+    return mine;
+}
+
 // Sums the nonzeros from `first` to `last`, of which every lane holds one of the first LANES.
 __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, const Span &span,
                                          Position first, Position last, Held held,
                                          Accum (&sum)[TILES][VECTOR]) {
-    const Position count = last - first, most = warp::largest(count);
+    const Position count = last - first, most = longest(count);
     const Position mine = first + threadIdx.x % LANES;
     for (Position done = 0; done < most; done += BATCH) {
         const Held next = hold(args, mine + done + BATCH, last);

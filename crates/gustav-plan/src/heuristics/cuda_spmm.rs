@@ -247,8 +247,6 @@ mod tests {
             assert_eq!(graph(dtype, columns).0, 1, "{dtype}, {columns} columns");
         }
         assert_eq!(way(&[5], 1_000_000, 128, 1.0).run, 1, "rows alike, in order");
-        let far = way(&[1, 2, 3, 3, 4, 9, 30, 90], 200_000, 128, 1.0);
-        assert_eq!((far.run, far.ahead), (1, 2), "B comes from memory");
     }
 
     #[test]
@@ -263,18 +261,23 @@ mod tests {
             RowLengths::new(lengths.len() * 100_000, nnz, counts).expect("counts")
         };
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
-        let of = |lengths: &[usize], grown| {
+        let of = |lengths: &[usize], inner: usize, grown| {
             let rows = counts(lengths);
             let nnz = lengths.iter().sum::<usize>() * 100_000;
             let problem = Problem::spmm(&eye.view()).columns(128);
-            let problem = Problem { rows: rows.rows(), nnz, calls: 100, ..problem };
+            let problem = Problem { rows: rows.rows(), cols: inner, nnz, calls: 100, ..problem };
             segmented_in_order(&problem, &rows, &device(), grown)
         };
-        let grid = of(&[5, 5, 5], true);
+        let near = 100_000;
+        let grid = of(&[5, 5, 5], near, true);
         assert_eq!((grid.longest, grid.run, grid.fetch, grid.ahead), (None, 4, true, 0));
         let graph = [1, 2, 3, 3, 4, 9, 30];
         let run = |way: Way| (way.run, way.window);
-        assert_eq!([run(of(&graph, true)), run(of(&graph, false))], [(4, 32), (2, 1024)]);
+        let found = [true, false].map(|grown| run(of(&graph, near, grown)));
+        assert_eq!(found, [(4, 32), (2, 1024)]);
+        // A B from memory passes through shared memory.
+        let far = of(&graph, 10 * near, false);
+        assert_eq!((far.run, far.ahead), (1, 2));
     }
 
     #[test]
