@@ -54,6 +54,25 @@ impl Config {
         let segment = segmented::Config::new(&problem.clone().columns(columns), &way);
         Config { columns, rows, segment }
     }
+
+    /// What a panel of `problem` multiplies.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a configuration that the kernel is not made for.
+    fn panel(&self, problem: &Problem) -> Result<Problem> {
+        let Config { columns, segment, .. } = self;
+        let by_fix_up = segment.reduction == segmented::Reduction::FixUp;
+        if *columns == 0 || segment.longest.is_none() || !by_fix_up {
+            return Err(Error::Argument {
+                name: "config of column-panel",
+                found: format!("{self:?}"),
+                expected: "at least one column, and segments of a list that meet by fix-up".into(),
+            });
+        }
+        let panel = problem.clone().columns((*columns).min(problem.columns.max(1)));
+        segment.check(&panel)?;
+        Ok(panel)
+    }
 }
 
 /// Everything that SpMM asks for.
@@ -88,17 +107,9 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Cuts the rows at the tiles, on the device.
     pub(super) fn new(p: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
-        let Config { columns, rows, segment } = config;
-        if columns == 0 || segment.reduction != segmented::Reduction::FixUp {
-            return Err(Error::Argument {
-                name: "config of column-panel",
-                found: format!("{config:?}"),
-                expected: "at least one column, and segments that meet by fix-up".into(),
-            });
-        }
-        let columns = columns.min(problem.columns.max(1));
-        let panel = problem.clone().columns(columns);
-        segment.check(&panel)?;
+        let Config { rows, segment, .. } = config;
+        let panel = config.panel(problem)?;
+        let columns = panel.columns;
         let segments = tiles::segments(p, problem, rows)?;
         let panel = segmented::Prepared::over(p.device(), &panel, segment, Some(segments))?;
         Ok(Prepared { columns, panel })
@@ -133,5 +144,29 @@ impl Method for Prepared {
             unsafe { self.panel.launch(device, stream, &panel)? };
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::CsrView;
+
+    use super::*;
+
+    #[test]
+    fn pieces_of_rows_are_a_list_that_meets_by_fix_up() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        let problem = Problem::spmm(&a).columns(128);
+        let own = configs(&problem)[0];
+        assert_eq!(own.panel(&problem).expect("a panel").columns, own.columns);
+        let atomic = segmented::Reduction::Atomic;
+        for refused in [
+            Config { columns: 0, ..own },
+            Config { segment: segmented::Config { longest: None, ..own.segment }, ..own },
+            Config { segment: segmented::Config { reduction: atomic, ..own.segment }, ..own },
+        ] {
+            let error = refused.panel(&problem).expect_err("rows would be read as pieces");
+            assert!(error.to_string().contains("column-panel"), "{error}");
+        }
     }
 }

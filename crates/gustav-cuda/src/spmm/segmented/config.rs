@@ -228,6 +228,7 @@ impl Config {
             && (1..=MOST_TILES).contains(&self.tiles)
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
+            && self.window.is_multiple_of(32)
             && self.stages(problem)
             && self.longest.is_none_or(Segments::cuts_at)
             && (self.reduction == Reduction::FixUp || may_reduce(problem));
@@ -260,6 +261,42 @@ mod tests {
     use gustav_core::{CsrView, Epilogue};
 
     use super::*;
+
+    #[test]
+    fn windows_are_whole_warps_of_rows() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        let problem = Problem::spmm(&a).columns(128);
+        let own = Config::candidates(&problem)[0];
+        for (window, fits) in [(32, true), (1024, true), (0, false), (33, false), (96, false)]
+            .into_iter()
+            .chain([(1040, false), (2048, false)])
+        {
+            assert_eq!(Config { window, ..own }.check(&problem).is_ok(), fits, "{window} rows");
+        }
+    }
+
+    #[test]
+    fn runs_neither_share_nor_stage() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        let problem = Problem::spmm(&a).columns(128);
+        let mut candidates = Config::candidates(&problem).into_iter();
+        let run = candidates.find(|c| c.run > 1).expect("a candidate in runs");
+        for chunk in 1..=8 {
+            assert!(Config { chunk, ..run }.check(&problem).is_ok(), "{chunk} at once");
+        }
+        for refused in [
+            Config { chunk: 9, ..run },
+            Config { run: 0, ..run },
+            Config { run: MOST_RUN + 1, ..run },
+            Config { lanes: 8, share: 2, ..run },
+            Config { ahead: 1, ..run },
+            Config { early: true, ..run },
+            Config { run: 1, chunk: 3, fetch: false, ..run },
+            Config { run: 1, fetch: true, ..run },
+        ] {
+            assert!(refused.check(&problem).is_err(), "{refused:?}");
+        }
+    }
 
     #[test]
     fn atomic_reductions_are_refused_where_they_would_not_do() {
