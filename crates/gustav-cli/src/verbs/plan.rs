@@ -121,21 +121,22 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
     let (mut explanation, plan_ms) = measure::once(|| explain(device, args.calls))?;
     let calls = if args.measure { MANY } else { args.calls };
     let by = |chooser| Ok(explain(&device.clone().choose(chooser), calls)?.considered);
-    let predicted = match by(Chooser::Predictor) {
-        Err(Failure::Library(Error::Unsupported { .. })) => Vec::new(),
+    let predicted = || match by(Chooser::Predictor) {
+        Err(Failure::Library(Error::Unsupported { .. })) => Ok(Vec::new()),
         Err(Failure::Library(e)) => {
             output::note(args.telling, &format!("nothing is predicted: {e}"));
-            Vec::new()
+            Ok(Vec::new())
         }
-        other => other?,
+        other => other,
     };
     if !args.measure {
-        // A chooser that went by them has told them in its order.
-        if explanation.considered.is_empty() {
-            explanation.considered = predicted;
+        // A chooser that went by them has told them in its order; they have row orders of their own.
+        if explanation.considered.is_empty() && args.choice.order.is_none() {
+            explanation.considered = predicted()?;
         }
         return Ok((explanation, plan_ms));
     }
+    let predicted = predicted()?;
     let mut all = by(Chooser::Autotune)?;
     for one in predicted {
         match all.iter_mut().find(|c| c.candidate == one.candidate) {
@@ -194,4 +195,48 @@ fn report(args: &Args, e: &Explanation, plan_ms: f64) -> Result<Report> {
         config: output::value(&choice.config)?,
         facts: output::value(&e.facts)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use clap::Parser;
+    use gustav::Csr;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// How many plans a command line makes where the first is chosen among so many candidates, and how
+    /// many candidates are told.
+    fn plans(line: &str, among: usize) -> (usize, usize) {
+        let args =
+            Line::parse_from(format!("plan gen:grid5:3x3 --columns 4 {line}").split(' ')).args;
+        let a = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let (device, made) = (Device::cpu(), Cell::new(0));
+        let explain = |_: &Device, _| {
+            let plan = device.plan_spmm(&a, &Problem::spmm(&a.view()).columns(4))?;
+            made.set(made.get() + 1);
+            let (predicted_ms, measured_ms) = (Some(1.0), None);
+            let one =
+                |k| Considered { candidate: format!("row-split#{k}"), predicted_ms, measured_ms };
+            // The predictor knows three.
+            let count = if made.get() == 1 { among } else { 3 };
+            Ok(Explanation { considered: (0..count).map(one).collect(), ..plan.explain().clone() })
+        };
+        let (explanation, _) = explained(&args, &device, &explain).expect("a plan");
+        (made.get(), explanation.considered.len())
+    }
+
+    #[test]
+    fn what_the_predictor_knows_is_asked_for_where_it_is_told() {
+        assert_eq!(plans("--calls 9", 0), (2, 3));
+        assert_eq!(plans("--calls 9", 5), (1, 5), "the chooser went by candidates");
+        assert_eq!(plans("--order dcsr", 0), (1, 0), "the order would be made twice");
+    }
 }
