@@ -90,7 +90,8 @@ impl Features {
     /// same for any number of threads.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Argument`] for a shape with a 0, [`gustav_core::Error::OutOfMemory`].
+    /// [`gustav_core::Error::Argument`] for a shape with a 0, [`gustav_core::Error::Overflow`] for 2³¹
+    /// rows or cache lines, [`gustav_core::Error::OutOfMemory`].
     pub fn new<T: Scalar, I: Index, O: Index>(
         a: &CsrView<'_, T, I, O>,
         shape: WarpShape,

@@ -29,7 +29,8 @@ impl SampledFeatures {
     /// stretches, the same ones every time; all rows, exactly, when that is half of them or more.
     ///
     /// # Errors
-    /// [`Error::Argument`] for 0 rows or a shape with a 0, [`Error::OutOfMemory`].
+    /// [`Error::Argument`] for 0 rows or a shape with a 0, [`Error::Overflow`] as [`Features::new`],
+    /// [`Error::OutOfMemory`].
     pub fn new<T: Scalar, I: Index, O: Index>(
         a: &CsrView<'_, T, I, O>,
         shape: WarpShape,
