@@ -72,60 +72,62 @@ fn even_shares(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
 }
 
 fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
-    let bit = |k: usize| turn >> k & 1 == 1;
-    let widths = [16 / dtype.bytes() as u32, 1, 2];
     let (lanes, tiles, share) =
         [(8, 1, 1), (32, 2, 1), (4, 3, 4), (1, 1, 32), (16, 4, 2)][turn % 5];
-    let atomic = semiring == SemiringKind::PlusTimes && matches!(dtype, DType::F32 | DType::F64);
-    Variant {
-        config: Config {
-            vector: widths[turn % 3],
-            lanes,
-            tiles,
-            share,
-            chunk: [4, 8, 2][turn % 3],
-            ahead: [0, 2, 0, 1][turn % 4],
-            run: 1,
-            fetch: false,
-            early: bit(0),
-            longest: bit(1).then_some(64),
-            window: 1024,
-            reduction: if atomic && bit(2) { Reduction::Atomic } else { Reduction::FixUp },
-            block: 128,
-            resident: 384,
-        },
-        types: types(dtype, semiring, tiles, turn),
-        ordered: !bit(1) && bit(0),
-    }
-    .request()
+    let config = of_segments(dtype, semiring, turn);
+    let config = Config {
+        lanes,
+        tiles,
+        share,
+        chunk: [4, 8, 2][turn % 3],
+        ahead: [0, 2, 0, 1][turn % 4],
+        early: turn & 1 == 1,
+        ..config
+    };
+    segments(dtype, semiring, turn, config)
 }
 
 fn runs(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
-    let bit = |k: usize| turn >> k & 1 == 1;
-    let widths = [16 / dtype.bytes() as u32, 1, 2];
     let (lanes, tiles) = [(16, 2), (32, 1), (8, 2), (1, 3), (4, 1)][turn % 5];
+    let config = of_segments(dtype, semiring, turn);
+    let config = Config {
+        lanes,
+        tiles,
+        chunk: [4, 3, 2][turn % 3],
+        run: [4, 2][turn % 2],
+        fetch: turn & 1 == 1,
+        window: 64,
+        resident: 768,
+        ..config
+    };
+    segments(dtype, semiring, turn, config)
+}
+
+/// What kernels of segments have in common, with and without runs.
+fn of_segments(dtype: DType, semiring: SemiringKind, turn: usize) -> Config {
+    let bit = |k: usize| turn >> k & 1 == 1;
     let atomic = semiring == SemiringKind::PlusTimes && matches!(dtype, DType::F32 | DType::F64);
-    Variant {
-        config: Config {
-            vector: widths[turn % 3],
-            lanes,
-            tiles,
-            share: 1,
-            chunk: [4, 3, 2][turn % 3],
-            run: [4, 2][turn % 2],
-            fetch: bit(0),
-            ahead: 0,
-            early: false,
-            longest: bit(1).then_some(64),
-            window: 64,
-            reduction: if atomic && bit(2) { Reduction::Atomic } else { Reduction::FixUp },
-            block: 128,
-            resident: 768,
-        },
-        types: types(dtype, semiring, tiles, turn),
-        ordered: !bit(1) && bit(0),
+    Config {
+        vector: [16 / dtype.bytes() as u32, 1, 2][turn % 3],
+        lanes: 1,
+        tiles: 1,
+        share: 1,
+        chunk: 4,
+        run: 1,
+        fetch: false,
+        ahead: 0,
+        early: false,
+        longest: bit(1).then_some(64),
+        window: 1024,
+        reduction: if atomic && bit(2) { Reduction::Atomic } else { Reduction::FixUp },
+        block: 128,
+        resident: 384,
     }
-    .request()
+}
+
+fn segments(dtype: DType, semiring: SemiringKind, turn: usize, config: Config) -> Request {
+    let ordered = config.longest.is_none() && turn & 1 == 1;
+    Variant { config, types: types(dtype, semiring, config.tiles, turn), ordered }.request()
 }
 
 fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] {
