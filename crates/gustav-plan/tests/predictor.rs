@@ -126,6 +126,11 @@ fn a_network_of_shares_tells_times_by_a_regression() {
     for other in [&blind, &shares] {
         assert!(matches!(shares.clone().with_times(other), Err(Error::Argument { .. })));
     }
+    // Nor of one that tells times itself.
+    assert!(matches!(times.clone().with_times(&times), Err(Error::Argument { .. })));
+    let text = both.to_text().expect("text").replace("softmax", "regression");
+    let e = Model::from_text(&text).expect_err("times beside times");
+    assert!(e.to_string().contains("times: a regression"), "{e}");
     let text = both
         .to_text()
         .expect("text")

@@ -136,11 +136,12 @@ impl Model {
     /// same inputs.
     ///
     /// # Errors
-    /// [`Error::Argument`] for one that sees other inputs, tells no times, or is itself of other candidates.
+    /// [`Error::Argument`] for one that sees other inputs, tells no times, or is itself of other candidates,
+    /// and where this one tells times already.
     pub fn with_times(self, regression: &Model) -> Result<Self> {
         let same = self.mean == regression.mean && self.deviation == regression.deviation;
-        if !same || self.candidates != regression.candidates || regression.kind != Kind::Regression
-        {
+        let kinds = (self.kind, regression.kind) == (Kind::Softmax, Kind::Regression);
+        if !same || self.candidates != regression.candidates || !kinds {
             return Err(Error::Argument {
                 name: "regression beside a model",
                 found: format!("{:?} of {} inputs", regression.kind, regression.inputs),
@@ -224,6 +225,9 @@ impl TryFrom<File> for Model {
         }
         fits("layers", &f.layers, inputs, candidates.len())?;
         if !f.times.is_empty() {
+            if f.kind == Kind::Regression {
+                return Err("times: a regression tells them by its layers, expected none".into());
+            }
             fits("times", &f.times, inputs, candidates.len())?;
         }
         let Some(true) = f

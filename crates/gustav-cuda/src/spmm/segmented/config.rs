@@ -62,7 +62,7 @@ const MOST_RUN: u32 = 64;
 const SHARED_BYTES: u32 = 48 << 10;
 
 impl Config {
-    /// What the rules say, for the columns of `problem`.
+    /// What the rules say, for the columns of `problem`; without runs where they could not be counted.
     pub(in crate::spmm) fn new(problem: &Problem, way: &Way) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         let config = Config {
@@ -81,7 +81,13 @@ impl Config {
             block: way.block,
             resident: way.threads,
         };
-        config.tiled(problem.dtype, vector, problem.columns, way.lanes, way.tiles)
+        let config = config.tiled(problem.dtype, vector, problem.columns, way.lanes, way.tiles);
+        match config.counts(problem) {
+            true => config,
+            false => {
+                Config { run: 1, chunk: config.chunk.next_power_of_two(), fetch: false, ..config }
+            }
+        }
     }
 
     /// For a vector: `lanes` of them share a segment, of at most `longest` nonzeros.
@@ -125,8 +131,11 @@ impl Config {
                     ..Way { chunk, fetch, threads, ..Way::of(Algorithm::Segmented) }
                 })
             });
+        // As the rules have them, where more lanes would fit. Behind all others, whose places are names.
+        let panels =
+            Way { run: 2, lanes: 16, threads: 768, block: 128, ..Way::of(Algorithm::Segmented) };
         let mut candidates = Vec::new();
-        for way in ways.chain(runs) {
+        for way in ways.chain(runs).chain([panels]) {
             for longest in [None, Some(64), Some(256), Some(1024)] {
                 let config = Config::new(problem, &Way { longest, ..way.clone() });
                 if !candidates.contains(&config) {
@@ -216,6 +225,19 @@ impl Config {
             && (if self.run == 1 { chunks } else { runs })
     }
 
+    /// Whether 32 bits count the places of a list with runs, as `run.cuh` does.
+    fn counts(&self, problem: &Problem) -> bool {
+        // Rows in windows; of a list, the parts of cut rows, which begin and end anywhere, and long rows.
+        let windows = problem.output_rows() as u128 + u128::from(self.window);
+        let first = self.longest.map_or(0, |longest| {
+            let nnz = problem.nnz as u128;
+            3 * nnz / u128::from(longest) + nnz / 32
+        });
+        // The last CTAs, with and without runs, have free places.
+        let free = u128::from(self.block / self.group() * (self.run + 2));
+        self.run == 1 || windows + first + free <= u128::from(u32::MAX)
+    }
+
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
         let powers = [self.vector, self.lanes, self.share, self.window / 32];
         let bytes = problem.dtype.bytes() as u32;
@@ -230,6 +252,7 @@ impl Config {
             && self.block.is_multiple_of(32)
             && self.window.is_multiple_of(32)
             && self.stages(problem)
+            && self.counts(problem)
             && self.longest.is_none_or(Segments::cuts_at)
             && (self.reduction == Reduction::FixUp || may_reduce(problem));
         if fits {
@@ -240,7 +263,7 @@ impl Config {
             found: format!("{self:?}"),
             expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
                        most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, runs of at most 64 \
-                       unshared segments that neither stage B nor ask for A, cuts at 32 to 4096, windows of 32 to 1024, \
+                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, cuts at 32 to 4096, windows of 32 to 1024, \
                        whole warps of at most 1024 threads, and reduction by fix-up but for plus-times \
                        in f32 and f64 in no promised order, without an epilogue"
                 .into(),
@@ -295,6 +318,62 @@ mod tests {
             Config { run: 1, fetch: true, ..run },
         ] {
             assert!(refused.check(&problem).is_err(), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn runs_are_left_where_32_bits_do_not_count_them() {
+        let a = CsrView::<f32, u32, u64>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        let problem = Problem::spmm(&a).columns(128);
+        let of = |rows, nnz| Problem { rows, nnz, ..problem.clone() };
+        let way = |longest| Way {
+            chunk: 3,
+            run: 4,
+            fetch: true,
+            longest,
+            ..Way::of(Algorithm::Segmented)
+        };
+        let run = |longest, rows, nnz| {
+            let large = of(rows, nnz);
+            let config = Config::new(&large, &way(longest));
+            assert!(config.check(&large).is_ok(), "{config:?}");
+            let small = Config::new(&problem, &way(longest));
+            assert_eq!(small.run, 4);
+            assert_eq!(small.check(&large).is_ok(), config.run == 4, "{rows} rows, {nnz} nonzeros");
+            config.run
+        };
+        let most = u32::MAX as usize;
+        assert_eq!([most - 2000, most - 1000].map(|rows| run(None, rows, 0)), [4, 1]);
+        let some = |nnz| run(Some(32), 1 << 31, nnz);
+        assert_eq!([some(1 << 33), some(1 << 34)], [4, 1]);
+        let refused = Config::new(&problem, &way(None)).check(&of(1 << 33, 0));
+        let error = refused.expect_err("segments that wrap around").to_string();
+        assert!(error.contains("fewer than 2^32"), "{error}");
+        let listed = Config::candidates(&of(1 << 33, 0));
+        assert!(listed.iter().all(|c| c.run == 1), "autotuning tries what is refused");
+    }
+
+    /// Models and suites name candidates by place: what comes to be known is listed last.
+    #[test]
+    fn candidates_end_with_the_tile_that_the_rules_give_runs() {
+        for (dtype, columns, ending, count) in [
+            (DType::F32, 64, (8, 2), 64),
+            (DType::F32, 128, (16, 2), 64),
+            (DType::F32, 256, (16, 2), 68),
+            (DType::F16, 512, (16, 2), 68),
+        ] {
+            let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+            let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
+            let listed = Config::candidates(&problem);
+            assert_eq!(listed.len(), count, "{dtype}, {columns} columns");
+            let first = listed.iter().position(|c| c.run > 1);
+            assert_eq!(first, Some(48), "{dtype}, {columns} columns");
+            let by_rules = |c: &&Config| {
+                (c.run, c.chunk, c.fetch, c.resident, c.block) == (2, 4, false, 768, 128)
+                    && (c.lanes, c.tiles) == ending
+            };
+            let cuts: Vec<_> = listed.iter().filter(by_rules).map(|c| c.longest).collect();
+            assert_eq!(cuts, [None, Some(64), Some(256), Some(1024)], "{dtype}, {columns} columns");
         }
     }
 

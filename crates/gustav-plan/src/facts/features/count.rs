@@ -290,3 +290,20 @@ impl Counts {
         self.marks.lines()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_neighbours_are_counted_up_to_the_limit() {
+        // All lines that there can be, in rows with and without them.
+        let most = i32::MAX as u32;
+        let row = |lines, both| Requested { lines, both };
+        let half = most / 2;
+        assert_eq!(apart(row(most, 0), row(most, most)), 0);
+        assert_eq!(apart(row(most, 0), row(0, 0)), most);
+        assert_eq!(apart(row(half, 0), row(most - half, 0)), most);
+        assert!(counted(ROWS, most as usize).is_ok() && counted(ROWS, 1 << 31).is_err());
+    }
+}

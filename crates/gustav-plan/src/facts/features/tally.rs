@@ -60,3 +60,19 @@ impl Tally {
         Summary { min: self.min as f64 * scale, mean: mean * scale, max: self.max as f64 * scale }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_counts_add_up() {
+        let most = i32::MAX as u32;
+        let mut tally = Tally::NONE;
+        tally.add_all([most; 9].into_iter());
+        tally.add_all([1].into_iter());
+        let Summary { min, mean, max } = tally.summary(1.0);
+        assert_eq!((min, max), (1.0, f64::from(most)));
+        assert_eq!(mean, (9.0 * f64::from(most) + 1.0) / 10.0);
+    }
+}
