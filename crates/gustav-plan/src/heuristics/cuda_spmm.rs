@@ -19,8 +19,11 @@ pub use segmented::{segmented, segmented_in_order};
 const THREADS: f64 = 1024.0;
 /// Nonzeros see rows this many times the mean where few rows hold most of the matrix.
 const SKEWED: f64 = 15.0;
-/// Such a matrix of shorter rows than this, on average, is dealt in even shares.
+/// Such a matrix of shorter rows than this, on average, is dealt in even shares where one is longer than
+/// `HUGE` and the product takes `LASTING` microseconds; the second of rows of B of 64 vectors.
 const SHORT: (f64, f64) = (4.0, 7.2);
+const HUGE: usize = 4096;
+const LASTING: f64 = 25.0;
 /// Shares of `even-shares` for every lane group of a full chip.
 const SHARES: f64 = 2.2;
 /// What looking at the rows costs, and what every execution of a product without work gains by it, both
@@ -117,8 +120,11 @@ pub fn choose<'r>(
     }
     let vectors = vectors(problem);
     let short = if vectors < 64.0 { SHORT.0 } else { SHORT.1 };
-    let few_hold_much = mean < short && rows.mean_of_nonzeros() > SKEWED * mean;
-    if vectors > 8.0 && few_hold_much && !segmented::is_quick(problem, profile) {
+    let few_hold_much =
+        mean < short && rows.mean_of_nonzeros() > SKEWED * mean && rows.max() > HUGE;
+    let lasts = segmented::microseconds(problem, profile) >= LASTING
+        && !segmented::is_quick(problem, profile);
+    if vectors > 8.0 && few_hold_much && lasts {
         let reason = format!(
             "rows of {:.1} nonzeros on average, {} at most: even shares, for few rows hold much",
             rows.mean(),

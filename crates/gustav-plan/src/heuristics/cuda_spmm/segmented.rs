@@ -15,10 +15,21 @@ const BRIEF: f64 = 49.4;
 const BRIEF_WIDTH: f64 = -0.25;
 /// Rows may vary this much around their mean and still be taken in order.
 const EVEN: f64 = 0.106;
-/// Short rows are taken in order when none is longer than this.
-const EVEN_SHORT: (f64, usize) = (8.06, 54);
-/// Lane groups of a full chip, that many times, have no need of long flights.
-const PLENTY: f64 = 4.0;
+/// Short rows are taken in order when none is longer than the second, however they vary when none is
+/// longer than the third.
+const EVEN_SHORT: (f64, usize, usize) = (8.06, 54, 8);
+/// Lane groups of a full chip, that many times, have no need of long flights; the second of short rows, none
+/// of which is longer than `FLIGHT`.
+const PLENTY: (f64, f64) = (4.0, 0.7);
+const FLIGHT: usize = 16;
+/// Rows none of which takes a sub-group longer than this many nonzeros stay whole and in order where all of
+/// them are on the chip at once: a list of them would be one more thing to wait for.
+const BRIEF_ROW: usize = 44;
+/// Parts of a full chip that such rows take at most: one sub-group a row, several, and several of lanes that
+/// hold more than two vectors of a row of B.
+const BRIEF_FILL: (f64, f64, f64) = (0.6, 0.8, 0.4);
+/// Rows that none of is longer than this have no need of several.
+const SHORTEST_SHARED: usize = 5;
 /// Long rows need no cutting when none is longer than this many times the mean: the second where
 /// each can have a warp, all at once.
 const WHOLE: (f64, f64) = (1.85, 3.5);
@@ -47,12 +58,19 @@ const HUGE_ROWS: u32 = 128;
 const FILL: (f64, f64) = (1.42, 1.45);
 const FILL_WIDTH: f64 = -0.5;
 /// Whole long rows whose sub-groups take this part of a chip have no need of long flights: the second
-/// for 16-bit values, whose products are instructions more than loads.
-const FILLED: (f64, f64) = (1.0, 1.4);
-/// Rows that cannot fill this part of a chip with a warp each, of so many nonzeros on average, are cut.
-const STARVED: (f64, f64) = (0.25, 1024.0);
-/// The shortest such cut; the second of 16-bit values.
-const STARVED_CUT: (f64, f64) = (512.0, 256.0);
+/// for 16-bit values, whose products are instructions more than loads; the third and fourth where registers for
+/// fewer loads let all of them be there at once, which those for long flights do not.
+const FILLED: (f64, f64, f64, f64) = (1.8, 1.4, 0.85, 1.0);
+/// Parts of a full chip that eight sub-groups a row take at most.
+const EIGHT: f64 = 0.625;
+/// Warps of whole rows in parts of a full chip from which a lane reads a whole line.
+const LINES: f64 = 1.4;
+/// Rows that cannot fill this part of a chip with a warp each, of so many nonzeros on average, are cut; the
+/// second pair, that leave it nearly empty.
+const STARVED: [(f64, f64); 2] = [(0.25, 1024.0), (0.05, 256.0)];
+/// The shortest such cut; the second of 16-bit values. Shorter where that gives every multiprocessor the third
+/// number of segments.
+const STARVED_CUT: (f64, f64, f64) = (512.0, 256.0, 4.0);
 /// Parts of a row at most, where rows are cut to fill the chip: one group adds them up.
 const PARTS: f64 = 512.0;
 /// Nonzeros of a segment for each sub-group, and where all segments are on the chip at once.
@@ -66,6 +84,16 @@ const PLAIN: f64 = 15.0;
 const STAGED: (f64, f64, f64) = (5.8, 13.0, 24.0);
 /// So many times L2 is a B whose rows come from memory.
 const FAR: f64 = 3.0;
+/// Listed rows of values of 8 bytes of fewer nonzeros on average pass through shared memory where B is this
+/// part of L2 at least.
+const STAGED_WIDE: (f64, f64) = (28.0, 0.4);
+/// Nonzeros on average below which, and microseconds of a product from which such rows have no need of long
+/// flights; the part of the usual length at which they are cut then, and vectors of a panel, whose time
+/// counts.
+const WIDE_FLIGHTS: (f64, f64) = (5.0, 16.0);
+const WIDE_CUT: (f64, f64) = (0.5, 64.0);
+/// Vectors of such rows of B up to which two sub-groups share a long row.
+const WIDE_SHARED: f64 = 32.0;
 /// 16-bit values whose nonzeros, seen from one of them, lie in rows of more than this, in rows of fewer
 /// than this on average: a few rows are long, and many threads are worth more than long flights.
 const UNEVEN: (f64, f64) = (15.0, 4.0);
@@ -80,6 +108,8 @@ const RAGGED: (usize, usize) = (80, 48);
 const SHARED_CUT: u32 = 256;
 /// Rows of B of fewer vectors are too little for runs; of as many, long rows go in runs as well.
 const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
+/// Microseconds of a product from which short rows of half as many vectors go in runs.
+const LASTING: f64 = 65.0;
 /// Lanes of a group with runs: it has so many nonzeros of A at hand.
 const RUN_LANES: u32 = 16;
 /// Threads of a CTA with runs.
@@ -110,6 +140,8 @@ struct Facts<'a> {
     /// Threads of a full chip, and those of a warp a row.
     full: f64,
     warps: f64,
+    /// Rows, empty ones included, which have a place in the list as well.
+    listed: f64,
     /// The time that gathering takes, roughly.
     microseconds: f64,
     /// Vectors of 16 bytes in a row of B, and lanes that hold two each.
@@ -136,6 +168,7 @@ impl<'a> Facts<'a> {
             mean,
             full,
             warps: rows.filled() as f64 * 32.0,
+            listed: rows.rows() as f64,
             microseconds,
             vectors,
             lanes: (vectors / 2.0).clamp(1.0, 32.0),
@@ -152,10 +185,12 @@ impl<'a> Facts<'a> {
     fn choose_cut(&self) -> Cut {
         let (rows, mean) = (self.rows, self.mean);
         let longest = rows.max() as f64 / mean.max(1.0);
-        let short = mean < EVEN_SHORT.0 && rows.variation() < 1.0 && rows.max() <= EVEN_SHORT.1;
-        if mean >= STARVED.1 && self.warps < STARVED.0 * self.full {
+        let short = mean < EVEN_SHORT.0 && rows.variation() < 1.0 && rows.max() <= EVEN_SHORT.1
+            || rows.max() <= EVEN_SHORT.2;
+        let starved = |(part, least): (f64, f64)| mean >= least && self.warps < part * self.full;
+        if STARVED.into_iter().any(starved) {
             Cut::Starved
-        } else if rows.variation() < EVEN || short || self.at_once() {
+        } else if self.alike() || short || self.at_once() || self.brief_rows().is_some() {
             Cut::InOrder
         } else if self.long && longest <= WHOLE.0 {
             // Beside a few columns of B, A is most of what is read: best as it is stored.
@@ -173,6 +208,28 @@ impl<'a> Facts<'a> {
         self.long && self.vectors <= 16.0 && alike && self.warps <= AT_ONCE * self.full
     }
 
+    /// Whether rows have about one length.
+    fn alike(&self) -> bool {
+        self.rows.variation() < EVEN
+    }
+
+    /// Sub-groups of a row, where all of them are on the chip at once and none takes long.
+    fn brief_rows(&self) -> Option<u32> {
+        let most = if self.rows.max() > SHORTEST_SHARED { 4 } else { 1 };
+        [4, 2, 1].into_iter().find(|&share| {
+            let room = match share {
+                1 => BRIEF_FILL.0,
+                _ if self.vectors < 32.0 => BRIEF_FILL.1,
+                _ => BRIEF_FILL.2,
+            };
+            let group = self.lanes * f64::from(share);
+            share <= most
+                && group <= 32.0
+                && self.listed * group <= room * self.full
+                && self.rows.max() <= BRIEF_ROW * share as usize
+        })
+    }
+
     /// Whether a row of B is a line of the caches.
     fn narrow(&self) -> bool {
         self.vectors <= 8.0
@@ -187,7 +244,8 @@ impl<'a> Facts<'a> {
         let cut = match self.cut {
             Cut::Starved => {
                 let least = if self.slow_sums { STARVED_CUT.1 } else { STARVED_CUT.0 };
-                nearest_power((self.mean / PARTS).max(least)).clamp(64, 4096)
+                let even = self.problem.nnz as f64 / (STARVED_CUT.2 * self.profile.units as f64);
+                nearest_power((self.mean / PARTS).max(least.min(even))).clamp(64, 4096)
             }
             _ => nearest_power(self.microseconds * CUT).clamp(64, 1024),
         };
@@ -196,12 +254,11 @@ impl<'a> Facts<'a> {
 
     /// Segments, and nonzeros of those that hold most.
     fn segments(&self) -> (f64, f64) {
-        let filled = self.rows.filled() as f64;
         if self.whole() {
-            return (filled, self.mean);
+            return (self.listed, self.mean);
         }
         let first = self.first_cut();
-        (filled + self.problem.nnz as f64 / first, self.rows.mean_of_nonzeros().min(first))
+        (self.listed + self.problem.nnz as f64 / first, self.rows.mean_of_nonzeros().min(first))
     }
 
     /// Sub-groups of a segment: more where there are too few segments to fill the chip.
@@ -216,17 +273,29 @@ impl<'a> Facts<'a> {
             Cut::Mild => return if self.narrow() { 2 } else { 1 },
             _ => {}
         }
+        if let (Cut::InOrder, Some(share)) = (self.cut, self.brief_rows())
+            && !(self.long && (self.alike() || self.at_once()))
+        {
+            return share;
+        }
         let (segments, length) = self.segments();
         let part = if self.long && self.whole() { FILL.1 } else { FILL.0 };
         let fill = part * self.full * (self.vectors / 16.0).powf(FILL_WIDTH);
         let fill = if self.vectors >= 64.0 { 1.2 * fill } else { fill };
         let least = if self.at_once() { LENGTH.1 } else { LENGTH.0 };
         let mut share = 1;
+        // Eight that are not all on the chip at once wait for each other.
+        let fits =
+            |share: u32| share < 8 || segments * self.lanes * f64::from(share) <= EIGHT * self.full;
         while share < most
             && segments * self.lanes * f64::from(share) < fill
             && length >= least * f64::from(share)
+            && (!self.whole() || fits(2 * share))
         {
             share *= 2;
+        }
+        if self.cut == Cut::Timed && self.wide && self.long && self.vectors <= WIDE_SHARED {
+            return share.max(2);
         }
         if self.cut != Cut::Timed || !self.slow_sums || self.vectors < 16.0 {
             return share;
@@ -270,9 +339,22 @@ impl<'a> Facts<'a> {
         single && self.cut == Cut::InOrder && self.mean < EVEN_SHORT.0
     }
 
+    /// Whether a sub-group takes a listed row of a few values of 8 bytes in short flights: many threads ask
+    /// for as much.
+    fn wide_list(&self, share: u32) -> bool {
+        let lasts = self.mean < WIDE_FLIGHTS.0 || self.microseconds >= WIDE_FLIGHTS.1;
+        self.wide && self.cut == Cut::Timed && share == 1 && !self.long && lasts
+    }
+
+    /// Whether rows of 8-byte values are short or shared, so that lanes have no need of long flights.
+    fn wide_light(&self, share: u32) -> bool {
+        self.wide && (self.wide_list(share) || share > 1 || self.cut == Cut::InOrder)
+    }
+
     /// Whether long 16-bit rows are shared by many sub-groups, a warp each.
     fn shared_by_warps(&self, share: u32) -> bool {
-        self.slow_sums && self.long && self.cut == Cut::Timed && share > 2 && self.vectors <= 16.0
+        let long = self.slow_sums && self.long && self.cut == Cut::Timed;
+        long && share > 2 && self.vectors == 16.0
     }
 
     /// Nonzeros of A at once where many loads are under way: fewer of 16-bit values, which fill registers
@@ -296,20 +378,29 @@ impl<'a> Facts<'a> {
     fn filled(&self, share: u32) -> bool {
         let part = if self.slow_sums { FILLED.1 } else { FILLED.0 };
         let group = (self.lanes * f64::from(share)).min(32.0);
-        let together = (share > 1 || self.vectors >= 64.0)
-            && self.rows.filled() as f64 * group >= part * self.full;
-        self.whole() && self.long && (self.wide || together)
+        let filled = self.rows.filled() as f64 * group / self.full;
+        let together = (share > 1 || self.vectors >= 64.0) && filled >= part;
+        self.whole() && self.long && (self.wide || together || self.one_wave(share))
+    }
+
+    /// Whether whole long rows are on the chip at once with registers for short flights alone.
+    fn one_wave(&self, share: u32) -> bool {
+        let filled = self.rows.filled() as f64 * self.lanes * f64::from(share) / self.full;
+        let waits = self.whole() && self.long && share > 1 && self.vectors <= 16.0;
+        !self.slow_sums && waits && filled > FILLED.2 && filled <= FILLED.3
     }
 
     /// Whether a lane has many loads under way.
     fn flights(&self, share: u32) -> bool {
         // Rows enough to fill the chip need none of that.
-        let plenty = self.cut == Cut::InOrder
-            && self.rows.filled() as f64 * self.lanes >= PLENTY * self.full;
+        let short = self.mean < EVEN_SHORT.0 && self.rows.max() <= FLIGHT;
+        let part = if short { PLENTY.1 } else { PLENTY.0 };
+        let plenty = self.cut == Cut::InOrder && self.listed * self.lanes >= part * self.full;
         match self.cut {
             Cut::Starved => true,
             Cut::Mild => false,
             _ if self.filled(share) || self.uneven() || self.is_plain(share) => false,
+            _ if self.wide_light(share) => false,
             _ => share > 1 || !plenty && (self.brief || self.long && !self.wide && !self.slow_sums),
         }
     }
@@ -317,13 +408,17 @@ impl<'a> Facts<'a> {
     /// Whether a group takes two listed segments one after another, so that it does not wait for A.
     fn runs(&self, share: u32) -> bool {
         let listed = matches!(self.cut, Cut::Mild | Cut::Timed);
-        let least = if self.long { RUN_WIDTH.1 } else { RUN_WIDTH.0 };
+        let least = match self.long {
+            true => RUN_WIDTH.1,
+            false if self.microseconds >= LASTING && !self.slow_sums => RUN_WIDTH.0 / 2.0,
+            false => RUN_WIDTH.0,
+        };
         listed && share == 1 && self.may_run() && self.vectors >= least
     }
 
     /// Whether rows of B are whole vectors of values that leave registers for what is on its way.
     fn may_run(&self) -> bool {
-        !self.wide && self.vectors >= RUN_WIDTH.0 && self.vectors.fract() == 0.0
+        !self.wide && self.vectors.fract() == 0.0
     }
 
     /// The length of segments at most: a small part of the product's time, while ordinary rows stay
@@ -342,6 +437,9 @@ impl<'a> Facts<'a> {
                 let speed = match flights {
                     true if self.long && self.short_flights(share) => 1.0,
                     true => SPEED,
+                    false if self.wide_list(share) => {
+                        WIDE_CUT.0 / (self.vectors / WIDE_CUT.1).ceil()
+                    }
                     false => 1.0,
                 } * f64::from(share);
                 let many = self.segments().0 * self.lanes > 0.2 * self.full;
@@ -368,8 +466,8 @@ impl<'a> Facts<'a> {
             && wide_rows
             && !near(self.problem, self.profile)
         {
-            8
-        } else if panels_pay(self.problem, self.profile) {
+            if self.wide { 16 } else { 8 }
+        } else if !self.wide && panels_pay(self.problem, self.profile) {
             16
         } else {
             32
@@ -387,17 +485,28 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let longest = facts.longest(share, flights);
     // A whole line at once: what L1 has, it gives by the line.
     let lines =
-        facts.narrow() && share > 1 && facts.filled(share) && facts.warps >= FILLED.1 * facts.full;
+        facts.narrow() && share > 1 && facts.filled(share) && facts.warps >= LINES * facts.full;
     let far = size_of_b(problem) > FAR * profile.l2_bytes as f64;
     let staged = match in_order {
         true => STAGED.0,
         false if far => STAGED.2,
         false => STAGED.1,
     };
+    let large = size_of_b(problem) >= STAGED_WIDE.1 * profile.l2_bytes as f64;
+    let staged = match large && facts.wide_list(share) {
+        true => staged.max(STAGED_WIDE.0),
+        false => staged,
+    };
     let stages = !flights && !facts.uneven() && vectors >= 16.0 && facts.mean < staged;
+    // Single copies of wide rows, of which the threads that this leaves room for ask for many.
+    let single = wide && in_order && stages;
     // What comes from memory is better asked for by copies, of which more are on their way.
     let runs = facts.runs(share) && !(stages && far);
-    let ahead = if stages && !runs { 2 } else { 0 };
+    let ahead = match stages && !runs {
+        true if single => 4,
+        true => 2,
+        false => 0,
+    };
     let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
     let lengths = format!("rows of {:.1} nonzeros on average, {} at most", rows.mean(), rows.max());
     let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
@@ -405,13 +514,17 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         share: if lines { 4 } else { share },
         chunk: match (flights, lines) {
             _ if runs => 4,
+            _ if single => 1,
             (true, _) => facts.in_flight(share),
             (false, true) => 4,
             _ => 2,
         },
         run: if runs { 2 } else { 1 },
         ahead,
-        early: flights && share > 2 && vectors <= 16.0 && (in_order || facts.slow_sums),
+        early: match flights || facts.one_wave(share) {
+            true => share > 2 && vectors <= 16.0 && (in_order || facts.slow_sums),
+            false => wide && share > 1,
+        },
         longest: (!in_order).then_some(longest),
         lanes: if runs { RUN_LANES } else { facts.most_lanes(share, flights) },
         tiles: if lines { 1 } else { 2 },
@@ -422,8 +535,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
             (true, _) if facts.shared_by_warps(share) || facts.short_flights(share) => 1024,
             (true, _) if wide || crowded => 384,
             (true, _) => 640,
-            // Wide values need more registers, but where a warp is all there is of a row.
-            (false, true) if !facts.long => 768,
+            (false, true) if single => 1536,
             (false, false) if facts.ragged() => 1536,
             (false, _) => 1024,
         },
@@ -450,7 +562,7 @@ pub fn segmented_in_order(
     let way = segmented(problem, rows, profile);
     let facts = Facts::new(problem, rows, profile);
     match (way.run, way.longest) {
-        (1, None) if way.share == 1 && facts.may_run() => Way {
+        (1, None) if way.share == 1 && facts.may_run() && facts.vectors >= RUN_WIDTH.0 => Way {
             chunk: if facts.slow_sums { 2 } else { 3 },
             run: 4,
             fetch: true,
@@ -473,7 +585,7 @@ pub(super) fn is_quick(problem: &Problem, profile: &DeviceProfile) -> bool {
 }
 
 /// The time that gathering takes, roughly.
-fn microseconds(problem: &Problem, profile: &DeviceProfile) -> f64 {
+pub(super) fn microseconds(problem: &Problem, profile: &DeviceProfile) -> f64 {
     let bytes = problem.nnz as f64 * (problem.columns * problem.dtype.bytes()) as f64;
     bytes / (profile.units as f64 * GATHERED) * 1e6
 }
