@@ -247,15 +247,25 @@ impl Running {
     /// Fails before any work when the request cannot end well, C being `content` of `dtype`.
     ///
     /// # Errors
-    /// For `--repeat 0` and an output file that cannot be written.
+    /// For numbers of executions that are 0 and an output file that cannot be written.
     pub fn check(&self, content: Content, dtype: DType) -> Result<()> {
-        if self.repeat == Some(0) {
-            return Err(Failure::Request("repeat: 0 is not valid, expected at least 1".into()));
-        }
+        at_least_one("repeat", self.repeat.unwrap_or(1) as u64)?;
+        at_least_one("calls", self.calls())?;
         match &self.output {
             Some(path) => output::check(path, content, dtype).map(drop),
             None => Ok(()),
         }
+    }
+}
+
+/// Refuses 0 for an option.
+///
+/// # Errors
+/// [`Failure::Request`].
+pub fn at_least_one(option: &str, number: u64) -> Result<()> {
+    match number {
+        0 => Err(Failure::Request(format!("{option}: 0 is not valid, expected at least 1"))),
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use gustav::Error;
+use gustav::{Error, IndexType};
 
 use crate::output::printable;
 
@@ -49,14 +49,17 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// Whether it is about a size that 64 bits hold.
+fn fits_u64(e: &Error) -> bool {
+    matches!(e.kind(), Error::Overflow { index_type: IndexType::U32, .. })
+}
+
 impl Failure {
     /// The message for standard error, with the option that helps where there is one.
     fn message(&self) -> Option<String> {
         match self {
             Failure::ClosedPipe => None,
-            Failure::Library(e) if matches!(e.kind(), Error::Overflow { .. }) => {
-                Some(format!("{e} (pass --index u64)"))
-            }
+            Failure::Library(e) if fits_u64(e) => Some(format!("{e} (pass --index u64)")),
             Failure::Library(e) => Some(e.to_string()),
             Failure::Request(words) => Some(words.clone()),
             Failure::Output(e) => Some(format!("cannot write to standard output: {e}")),

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -27,6 +27,13 @@ impl FromStr for Source {
     fn from_str(s: &str) -> gustav::Result<Self> {
         match s.strip_prefix("gen:") {
             Some(description) => description.parse().map(Source::Generated),
+            None if s.parse::<Generator>().is_ok() && !Path::new(s).exists() => {
+                Err(gustav::Error::Argument {
+                    name: "file",
+                    found: s.into(),
+                    expected: format!("a file that is there, or gen:{s} for the generated matrix"),
+                })
+            }
             None => Ok(Source::File(s.into())),
         }
     }

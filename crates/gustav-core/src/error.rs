@@ -80,7 +80,7 @@ pub enum Error {
         reason: String,
     },
     /// A size that the index type cannot hold.
-    #[error("{what}: {need} does not fit in {index_type}; use u64")]
+    #[error("{what}: {need} does not fit in {index_type}{}", wider_index(*.index_type))]
     Overflow {
         /// What was counted.
         what: &'static str,
@@ -221,13 +221,30 @@ fn place(path: &Option<PathBuf>) -> String {
     path.as_ref().map(|p| format!("{}: ", p.display())).unwrap_or_default()
 }
 
+/// The index type that would hold what `index_type` does not, where there is one.
+fn wider_index(index_type: IndexType) -> &'static str {
+    match index_type {
+        IndexType::U32 => "; use u64",
+        IndexType::U64 => ", and in no other index type",
+    }
+}
+
 /// The type that would hold `value`, where there is one.
 fn wider(value: &str, dtype: DType) -> &'static str {
     let float = matches!(dtype, DType::F16 | DType::Bf16 | DType::F32);
+    // What is read as infinite is too large, unless it says so; integers are not rounded.
+    let number = value.trim_start_matches(['+', '-']);
+    let held = |x: f64| match number.bytes().filter(u8::is_ascii_digit).count() {
+        0 => true,
+        digits if digits == number.len() && !float => {
+            value.parse::<i128>().is_ok_and(|i| i == x as i128)
+        }
+        _ => x.is_finite(),
+    };
     match (value.parse::<i64>(), value.parse::<f64>()) {
         (Ok(i), _) if float && i.unsigned_abs() <= 1 << 53 => "; use f64",
         (Ok(_), _) if dtype != DType::I64 => "; use i64",
-        (Err(_), Ok(x)) if dtype != DType::F64 && x.is_finite() => "; use f64",
+        (Err(_), Ok(x)) if dtype != DType::F64 && held(x) => "; use f64",
         _ => "; no type here does",
     }
 }

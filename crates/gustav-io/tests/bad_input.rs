@@ -236,6 +236,11 @@ fn integers_are_exact_or_refused() {
         as_i32("2147483648").unwrap_err(),
         "line 3, column 5: 2147483648 cannot be held in i32 without loss; use i64"
     );
+    let as_i64 = parse_csr::<i64, u32, u32>(
+        file("123456789012345678901").as_bytes(),
+        &ReadOptions::default(),
+    );
+    assert!(as_i64.unwrap_err().to_string().ends_with("no type here does"));
     let as_f32 = parse_csr::<f32, u32, u32>(file("16777217").as_bytes(), &ReadOptions::default());
     assert_eq!(
         as_f32.unwrap_err().to_string(),
@@ -255,10 +260,11 @@ fn reals_never_become_infinite() {
     let f32s =
         parse_csr::<f32, u32, u32>(real("1 1 1\n1 1 1e39\n").as_bytes(), &ReadOptions::default());
     assert!(f32s.unwrap_err().to_string().contains("1e39 cannot be held in f32"));
-    for text in ["0.5", "nan", "1e30"] {
+    for text in ["0.5", "nan", "1e30", "-inf"] {
         let file = real(&format!("1 1 1\n1 1 {text}\n"));
         let i64s = parse_csr::<i64, u32, u32>(file.as_bytes(), &ReadOptions::default());
-        assert!(i64s.unwrap_err().to_string().contains("cannot be held in i64"), "{text}");
+        let words = format!("{text} cannot be held in i64 without loss; use f64");
+        assert!(i64s.unwrap_err().to_string().ends_with(&words), "{text}");
     }
 }
 
@@ -384,6 +390,14 @@ fn unknown_content_lists_what_is_read() {
         let header = parse_header(bytes).unwrap_err().to_string();
         assert!(header.contains(found), "{header}");
     }
+}
+
+/// A device may have no end.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_not_recognised_is_not_read_to_its_end() {
+    let message = read_header("/dev/zero").unwrap_err().to_string();
+    assert!(message.starts_with("/dev/zero: matrix file: not recognised"), "{message}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use gustav::{Chooser, Considered, Device, Error, Explanation, Operation, Order, 
 use serde::Serialize;
 
 use super::spgemm::Operands;
-use crate::args::{AlgorithmArg, Choice, DenseLayout, Telling, Types};
+use crate::args::{AlgorithmArg, Choice, DenseLayout, Telling, Types, at_least_one};
 use crate::failure::{Failure, Outcome, Result};
 use crate::measure;
 use crate::output::{self, Number};
@@ -66,6 +66,7 @@ struct Report {
 /// Plans and explains.
 pub fn run(args: &Args) -> Result {
     check(args)?;
+    at_least_one("calls", args.calls)?;
     let device = args.choice.device()?;
     let (explanation, plan_ms) = with_types!(&args.types, |T, I, O| {
         let Args { choice, telling, seed, .. } = args;

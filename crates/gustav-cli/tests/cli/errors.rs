@@ -96,6 +96,12 @@ fn numbers_out_of_range_are_refused() {
     for (line, message) in [
         ("spmv a.mtx --threads 0", "threads: 0 is not valid, expected at least 1"),
         ("spmv a.mtx --repeat 0", "repeat: 0 is not valid, expected at least 1"),
+        ("spgemm a.mtx --calls 0", "calls: 0 is not valid, expected at least 1"),
+        ("plan a.mtx --columns 3 --calls 0", "calls: 0 is not valid, expected at least 1"),
+        (
+            "generate grid5:4294967296x4294967296 -o b.mtx --index u64",
+            "grid points: 18446744073709551616 does not fit in u64, and in no other index type",
+        ),
         (
             "spmv a.mtx --dtype i32 --alpha 0.5",
             "alpha: 0.5 cannot be held in i32 without loss; use f64",
@@ -164,6 +170,8 @@ fn a_missing_gpu_is_one_line() {
 #[test]
 fn unknown_generators_list_the_known_ones() {
     let folder = Folder::new();
+    let error = folder.run("info grid5:3x3").stderr;
+    assert!(error.contains("a file that is there, or gen:grid5:3x3"), "{error}");
     let run = folder.run("info gen:lattice:3");
     assert_eq!(run.status, 2);
     assert!(run.stderr.contains("lattice") && run.stderr.contains("grid5"), "{}", run.stderr);

@@ -37,8 +37,7 @@ fn replace(
     compression: Compression,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A link is followed, so that it still is one afterwards.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = followed(path)?;
     let existing = fs::metadata(&target).ok();
     if existing.as_ref().is_some_and(|m| m.is_dir()) {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
@@ -57,6 +56,19 @@ fn replace(
     // The new name is on disk once its folder is; not every file system can sync a folder.
     let _ = File::open(&folder).and_then(|f| f.sync_all());
     Ok(())
+}
+
+/// What `path` names; a link is followed, so that it still is one afterwards, to a file that may be
+/// yet to come.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    match (fs::canonicalize(path), fs::read_link(path)) {
+        (Ok(target), _) => Ok(target),
+        (Err(e), Ok(next)) if e.kind() == io::ErrorKind::NotFound => {
+            followed(&path.parent().unwrap_or(Path::new("")).join(next))
+        }
+        (Err(e), Ok(_)) => Err(e),
+        (Err(_), Err(_)) => Ok(path.to_path_buf()),
+    }
 }
 
 /// A file that is gone unless it is renamed.
@@ -208,6 +220,22 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_to_files_to_come_and_links_to_themselves() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let [link, next, ring] = ["link", "next", "ring"].map(|name| folder.path().join(name));
+        symlink("next", &link).unwrap();
+        symlink("file", &next).unwrap();
+        symlink("ring", &ring).unwrap();
+        write(&link, Compression::None, |to| to.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"new");
+        let refused = write(&ring, Compression::None, |to| to.write_all(b"new")).unwrap_err();
+        assert!(refused.to_string().contains("ring"), "{refused}");
+        assert!([link, next, ring].iter().all(|path| path.is_symlink()));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn read_matrix_market<T: Scalar>(path: impl AsRef<Path>) -> Result<Csr<T>> {
 /// [`Error::OutOfMemory`].
 pub fn read_bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     let path = path.as_ref();
-    let bytes = open(path)?;
+    let bytes = open(path, |_| true)?;
     match decompress(&bytes, &ReadOptions::default()).map_err(|e| e.in_file(path))? {
         Some(content) => Ok(content),
         None => {
@@ -56,8 +56,13 @@ pub fn read_csr<T: Scalar, I: Index, O: Index>(
     options: &ReadOptions<'_>,
 ) -> Result<Csr<T, I, O>> {
     let path = path.as_ref();
-    let bytes = open(path)?;
+    let bytes = open(path, is_known)?;
     parse_csr(&bytes, options).map_err(|error| error.in_file(path))
+}
+
+/// Whether a file that begins like this is read.
+fn is_known(head: &[u8]) -> bool {
+    Compression::of_content(head) != Compression::None || of_content(head).is_ok()
 }
 
 /// As [`read_csr`], from the bytes of a file.
@@ -104,7 +109,7 @@ pub fn read_dense<T: Scalar>(
     options: &ReadOptions<'_>,
 ) -> Result<Dense<T>> {
     let path = path.as_ref();
-    let bytes = open(path)?;
+    let bytes = open(path, is_known)?;
     parse_dense(&bytes, options).map_err(|error| error.in_file(path))
 }
 
@@ -145,7 +150,7 @@ pub fn parse_dense<T: Scalar>(bytes: &[u8], options: &ReadOptions<'_>) -> Result
 /// As [`read_csr`], for what stands before the entries.
 pub fn read_header(path: impl AsRef<Path>) -> Result<Header> {
     let path = path.as_ref();
-    let bytes = open(path)?;
+    let bytes = open(path, is_known)?;
     parse_header(&bytes).map_err(|error| error.in_file(path))
 }
 

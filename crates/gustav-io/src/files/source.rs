@@ -14,6 +14,8 @@ use super::options::ReadOptions;
 
 // Decompressed text grows by steps of this size at least.
 const STEP: usize = 1 << 20;
+// Bytes that tell what a file holds.
+const HEAD: u64 = 1 << 10;
 
 /// The whole content of a file.
 pub(crate) enum Bytes {
@@ -31,8 +33,9 @@ impl Deref for Bytes {
     }
 }
 
-/// Opens `path`; what cannot be mapped (a pipe, an empty file) is read.
-pub(crate) fn open(path: &Path) -> Result<Bytes> {
+/// Opens `path`; what cannot be mapped (a pipe, an empty file) is read, to its end if its first bytes
+/// are `wanted`: a device may have none.
+pub(crate) fn open(path: &Path, wanted: impl Fn(&[u8]) -> bool) -> Result<Bytes> {
     let failed = |source| Error::Io { path: path.to_path_buf(), action: "read", source };
     let mut file = File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
@@ -48,10 +51,16 @@ pub(crate) fn open(path: &Path) -> Result<Bytes> {
         }
     }
     let mut bytes = Vec::new();
-    read_all(&mut file, &mut bytes, u64::MAX).map_err(|e| match e {
-        Stop::Io(source) => failed(source),
-        Stop::Memory(error) => error,
-    })?;
+    let mut read = |limit| -> Result<bool> {
+        read_all(&mut file, &mut bytes, limit).map_err(|e| match e {
+            Stop::Io(source) => failed(source),
+            Stop::Memory(error) => error,
+        })?;
+        Ok(wanted(&bytes))
+    };
+    if read(HEAD)? {
+        read(u64::MAX)?;
+    }
     Ok(Bytes::Owned(bytes))
 }
 
