@@ -247,11 +247,11 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
             Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
             Wish::Candidate(candidate, _) => {
                 let find = |place| {
-                    let known = spmv::Config::candidates(candidate.algorithm, &problem);
-                    known.into_iter().nth(place).ok_or_else(|| missing(&candidate))
+                    let known = candidate.algorithm.map(|a| spmv::Config::candidates(a, &problem));
+                    known.into_iter().flatten().nth(place).ok_or_else(|| missing(&candidate))
                 };
                 let config = candidate.config.map(find).transpose()?;
-                spmv::Options { chooser: Chooser::Named(candidate.algorithm), config }
+                spmv::Options { chooser: candidate.chooser(), config }
             }
             Wish::Vendor(place) => {
                 let config = spmv::Config::Vendor(spmv::vendor::Config::ALL[place]);
@@ -274,11 +274,11 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
         Wish::Ours(chooser) => spmm::Options { chooser, ..spmm::Options::default() },
         Wish::Candidate(candidate, _) => {
             let find = |place| {
-                let known = spmm::Config::candidates(candidate.algorithm, &problem);
-                known.into_iter().nth(place).ok_or_else(|| missing(&candidate))
+                let known = candidate.algorithm.map(|a| spmm::Config::candidates(a, &problem));
+                known.into_iter().flatten().nth(place).ok_or_else(|| missing(&candidate))
             };
             let config = candidate.config.map(find).transpose()?;
-            spmm::Options { chooser: Chooser::Named(candidate.algorithm), config, order }
+            spmm::Options { chooser: candidate.chooser(), config, order }
         }
         Wish::Vendor(place) => {
             let config = spmm::Config::Vendor(spmm::vendor::Config::ALL[place]);

@@ -240,6 +240,52 @@ mod tests {
     }
 
     #[test]
+    fn rows_all_on_the_chip_at_once_need_no_list() {
+        let brief = |times, columns| {
+            let way = way(&[1, 2, 3, 30], times, columns, 1.0);
+            (way.longest.is_some(), way.share)
+        };
+        assert_eq!(brief(1000, 32), (false, 4));
+        assert_eq!(brief(1000, 64), (false, 2));
+        assert!(brief(100_000, 32).0, "more rows than the chip has room for");
+        assert!(way(&[1, 2, 3, 300], 1000, 32, 1.0).longest.is_some(), "a row that takes long");
+        assert!(way(&[0, 0, 0, 4], 100_000, 64, 1.0).longest.is_none(), "none worth a place ahead");
+    }
+
+    #[test]
+    fn short_rows_that_fill_the_chip_have_short_flights() {
+        let chunk = |times| way(&[4], times, 64, 1.0).chunk;
+        assert_eq!((chunk(2000), chunk(40_000)), (4, 2));
+    }
+
+    #[test]
+    fn even_shares_are_for_the_longest_of_rows() {
+        let hub = |longest| {
+            let mut lengths = vec![2; 20_000];
+            lengths.push(longest);
+            way(&lengths, 50, 128, 1.0).algorithm
+        };
+        assert_eq!(hub(20_000), Algorithm::EvenShares);
+        assert_eq!(hub(2000), Algorithm::Segmented);
+    }
+
+    #[test]
+    fn wide_values_have_whole_panels_and_short_flights() {
+        let lone = RowSimilarity { distinct: [1.0; 4] };
+        let wide = |lengths: &[usize], columns| way_of(DType::F64, lengths, 200_000, columns, lone);
+        let graph = wide(&[1, 2, 3, 3, 4, 9, 30, 90], 256);
+        assert_eq!((graph.lanes, graph.chunk, graph.threads), (32, 2, 1024));
+        let grid = wide(&[5], 128);
+        assert_eq!((grid.chunk, grid.ahead, grid.threads), (1, 4, 1536));
+    }
+
+    #[test]
+    fn eight_share_a_row_where_all_are_on_the_chip_at_once() {
+        let share = |times| way(&[500, 520], times, 32, 1.0).share;
+        assert_eq!((share(1000), share(2000)), (8, 4));
+    }
+
+    #[test]
     fn uneven_rows_of_wide_products_go_in_runs() {
         let graph = |dtype, columns| {
             let lone = RowSimilarity { distinct: [1.0; 4] };
@@ -248,11 +294,13 @@ mod tests {
         };
         assert_eq!(graph(DType::F32, 128), (2, 0, 128));
         assert_eq!(graph(DType::F16, 128), (2, 0, 128));
-        // Too narrow, not whole vectors, too wide values.
+        // Too narrow for so short a product, not whole vectors, too wide values.
         for (dtype, columns) in [(DType::F32, 32), (DType::F32, 127), (DType::F64, 128)] {
             assert_eq!(graph(dtype, columns).0, 1, "{dtype}, {columns} columns");
         }
         assert_eq!(way(&[5], 1_000_000, 128, 1.0).run, 1, "rows alike, in order");
+        let lasting = way(&[1, 2, 3, 3, 4, 9, 30, 90], 100_000, 32, 1.0);
+        assert_eq!((lasting.run, lasting.lanes), (2, 16));
     }
 
     #[test]

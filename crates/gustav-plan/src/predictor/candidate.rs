@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use gustav_core::Error;
 
-use crate::{Algorithm, Order};
+use crate::{Algorithm, Chooser, Order};
 
-/// An algorithm with its configuration and the order in which it takes rows; written `ALGORITHM`,
-/// `ALGORITHM#K`, `ALGORITHM@ORDER` or `ALGORITHM#K@ORDER`.
+/// An algorithm with its configuration and the order in which it takes rows, or what the default rules
+/// choose; written `ALGORITHM`, `ALGORITHM#K`, `ALGORITHM@ORDER` or `ALGORITHM#K@ORDER`, or `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Candidate {
-    /// The algorithm.
-    pub algorithm: Algorithm,
+    /// The algorithm; `None` for `auto`, with rows as stored.
+    pub algorithm: Option<Algorithm>,
     /// The place of its configuration among those that autotuning tries; `None` for its own
     /// choice.
     pub config: Option<usize>,
@@ -29,15 +29,23 @@ impl Candidate {
         Candidate::new(Algorithm::OutputStationary, Some(Order::WarpAware)),
     ];
 
+    /// What the default rules choose.
+    pub const AUTO: Candidate = Candidate { algorithm: None, config: None, order: None };
+
     /// `algorithm` in its own choice of configuration.
     pub const fn new(algorithm: Algorithm, order: Option<Order>) -> Self {
-        Candidate { algorithm, config: None, order }
+        Candidate { algorithm: Some(algorithm), config: None, order }
+    }
+
+    /// What chooses it in a plan's options.
+    pub fn chooser(&self) -> Chooser {
+        self.algorithm.map_or(Chooser::Auto, Chooser::Named)
     }
 }
 
 impl Display for Candidate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut text = self.algorithm.name().to_owned();
+        let mut text = self.chooser().to_string();
         if let Some(place) = self.config {
             text += &format!("#{place}");
         }
@@ -51,6 +59,9 @@ impl Display for Candidate {
 impl FromStr for Candidate {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self, Error> {
+        if s == Candidate::AUTO.to_string() {
+            return Ok(Candidate::AUTO);
+        }
         let (s, order) = match s.split_once('@') {
             None => (s, None),
             Some((s, order)) => (s, Some(order.parse()?)),
@@ -67,7 +78,7 @@ impl FromStr for Candidate {
                 (algorithm, Some(place))
             }
         };
-        Ok(Candidate { algorithm: algorithm.parse()?, config, order })
+        Ok(Candidate { algorithm: Some(algorithm.parse()?), config, order })
     }
 }
 
@@ -77,11 +88,13 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for name in ["segmented", "segmented#7", "segmented@min-hash", "segmented#12@min-hash"] {
+        let ordered = ["segmented@min-hash", "segmented#12@min-hash"];
+        for name in ["auto", "segmented", "segmented#7"].into_iter().chain(ordered) {
             let candidate: Candidate = name.parse().unwrap();
             assert_eq!(candidate.to_string(), name);
         }
-        for wrong in ["segmented#", "segmented#x", "segmented@min-hash#1", "none#1", "segmented@"] {
+        let halves = ["segmented#", "segmented#x", "segmented@", "segmented@min-hash#1"];
+        for wrong in ["none#1", "auto#1", "auto@min-hash"].into_iter().chain(halves) {
             assert!(wrong.parse::<Candidate>().is_err(), "{wrong}");
         }
     }

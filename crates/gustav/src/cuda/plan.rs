@@ -73,7 +73,7 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
             }
             Chooser::Predictor => {
                 let (best, reason) = predict::spmm(self, problem)?;
-                (chooser, told) = (Chooser::Named(best.algorithm), Some(reason));
+                (chooser, told) = (best.chooser(), Some(reason));
                 config = predict::config(&best, problem)?;
                 order = order.or(best.order);
             }

@@ -33,8 +33,9 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let towards = |score: f64| if regression { score } else { -score };
     ranked.sort_by(|a, b| towards(a.0).total_cmp(&towards(b.0)));
     let computes = |c: &Candidate| {
-        let entry = spmm::catalog().iter().find(|e| e.algorithm == c.algorithm);
-        entry.is_some_and(|e| (e.supports)(problem).is_ok()) && config(c, problem).is_ok()
+        let entry = |algorithm| spmm::catalog().iter().find(|e| e.algorithm == algorithm);
+        let able = |algorithm| entry(algorithm).is_some_and(|e| (e.supports)(problem).is_ok());
+        c.algorithm.is_none_or(able) && config(c, problem).is_ok()
     };
     let able: Vec<(f64, Candidate)> = ranked.iter().filter(|(_, c)| computes(c)).copied().collect();
     let profile = a.device().planner_profile();
@@ -105,8 +106,10 @@ fn taken(
 /// # Errors
 /// [`Error::Argument`] when there are not so many.
 pub(super) fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<spmm::Config>> {
-    let Some(place) = candidate.config else { return Ok(None) };
-    let known = spmm::Config::candidates(candidate.algorithm, problem);
+    let (Some(algorithm), Some(place)) = (candidate.algorithm, candidate.config) else {
+        return Ok(None);
+    };
+    let known = spmm::Config::candidates(algorithm, problem);
     let count = known.len();
     let found = known.into_iter().nth(place).ok_or_else(|| Error::Argument {
         name: "configuration",

@@ -55,7 +55,7 @@ impl<C: Copy> Trial<C> {
 impl<C> Display for Trial<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let config = self.config.as_ref().map(|(place, _)| *place);
-        Candidate { algorithm: self.algorithm, config, order: self.order }.fmt(f)
+        Candidate { algorithm: Some(self.algorithm), config, order: self.order }.fmt(f)
     }
 }
 

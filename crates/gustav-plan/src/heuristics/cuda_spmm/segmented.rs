@@ -499,7 +499,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     };
     let stages = !flights && !facts.uneven() && vectors >= 16.0 && facts.mean < staged;
     // Single copies of wide rows, of which the threads that this leaves room for ask for many.
-    let single = wide && in_order && stages;
+    let single = wide && in_order && stages && facts.listed * facts.lanes >= PLENTY.0 * facts.full;
     // What comes from memory is better asked for by copies, of which more are on their way.
     let runs = facts.runs(share) && !(stages && far);
     let ahead = match stages && !runs {

@@ -21,8 +21,8 @@ use crate::{Algorithm, RowOrder};
 pub fn simulates(candidate: &Candidate) -> bool {
     let Candidate { algorithm, config, order } = candidate;
     match algorithm {
-        Algorithm::OutputStationary => config.is_none(),
-        Algorithm::Dcsr => config.is_none() && order.is_none(),
+        Some(Algorithm::OutputStationary) => config.is_none(),
+        Some(Algorithm::Dcsr) => config.is_none() && order.is_none(),
         _ => false,
     }
 }
@@ -38,7 +38,7 @@ pub(super) fn cycles<T: Scalar, I: Index, O: Index>(
 ) -> Result<f64> {
     let dealt = match candidate.order {
         Some(order) => Dealt::Ordered(order.of(a, WarpShape::default(), Search::Auto)?),
-        None if candidate.algorithm == Algorithm::Dcsr => {
+        None if candidate.algorithm == Some(Algorithm::Dcsr) => {
             let mut filled = try_vec::<u32>(a.nrows(), "rows that hold nonzeros")?;
             filled.extend((0..a.nrows() as u32).filter(|row| a.row_len(*row as usize) > 0));
             Dealt::Filled(filled)
