@@ -60,4 +60,7 @@ pub use schedule::forecast;
 pub use suite::{Engines, Products, Source, Suite};
 pub use summary::{Comparison, Ratios, VENDORS, caches, compare, summary};
 pub use timing::Timing;
-pub use tune::{Folded, Told, TuneArgs, TuneReport, Tuned, read_tuning, tune};
+pub use tune::{
+    Folded, Told, TuneArgs, TuneReport, Tuned, can_train, measure_candidates, read_tuning,
+    train_predictor,
+};

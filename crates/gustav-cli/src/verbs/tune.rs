@@ -1,9 +1,10 @@
 //! `gustav tune`: measure candidates on this GPU, train a predictor, install it.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use gustav::predictor::{Model, Training};
-use gustav_bench::{BenchArgs, Filter, Folded, TuneArgs, TuneReport};
+use gustav_bench::{BenchArgs, Filter, Folded, Outcome as Measured, TuneArgs, TuneReport};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -14,7 +15,8 @@ use crate::output;
 /// Measure candidates on this GPU, train a predictor on the times, and say how good it is
 ///
 /// Records are written as they come: a record file that exists is continued, what it holds is not
-/// measured again. Matrices of one source are either trained on or tested on.
+/// measured again. Matrices of one source are either trained on or tested on. Training needs a build
+/// with --features train; another one measures, and says so.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A suite (its name or .toml file) whose engines are the candidates
@@ -56,21 +58,55 @@ pub struct Args {
     telling: Telling,
 }
 
+impl Args {
+    /// Whether measuring alone is not what was asked for.
+    fn needs_training(&self) -> bool {
+        let Args { train_only, install, topologies, folds, ref output, .. } = *self;
+        train_only || install || topologies || folds || output.is_some()
+    }
+}
+
 #[derive(Serialize)]
 struct Report {
-    record: String,
-    measured: usize,
-    resumed: usize,
-    wrong: usize,
-    failed: usize,
+    #[serde(flatten)]
+    counts: Counts,
     model: Option<String>,
     installed: Option<String>,
     #[serde(flatten)]
     training: TuneReport,
 }
 
+/// What was measured.
+#[derive(Serialize)]
+struct Counts {
+    record: String,
+    measured: usize,
+    resumed: usize,
+    wrong: usize,
+    failed: usize,
+}
+
+impl Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Counts { record, measured, resumed, wrong, failed } = self;
+        write!(
+            f,
+            "{measured} cases measured, {resumed} resumed, {wrong} wrong results, {failed} failed \
+             engines; records in {record}"
+        )
+    }
+}
+
 /// Measures, trains and tells.
 pub fn run(args: &Args) -> Result {
+    let trains = match gustav_bench::can_train() {
+        Err(e) if args.needs_training() => return Err(e.into()),
+        Err(e) => {
+            output::note(args.telling, &e.to_string());
+            false
+        }
+        Ok(()) => true,
+    };
     for path in [&args.record].into_iter().chain(&args.output) {
         output::writable(path)?;
     }
@@ -83,35 +119,41 @@ pub fn run(args: &Args) -> Result {
         ..BenchArgs::new(&args.suite, &args.record)
     };
     let training = Training { passes: args.passes, seed: args.seed, ..Training::default() };
-    let Args { train_only, topologies, folds, .. } = *args;
-    let tune = TuneArgs { bench, train_only, training, topologies, folds };
-    let bar = progress((tune.networks()? * args.passes) as u64, args.telling.quiet);
-    let tuned = gustav_bench::tune(&tune, &mut |network, _| {
-        bar.set_message(network.to_owned());
-        bar.inc(1);
-    })?;
-    bar.finish_and_clear();
-    for note in &tuned.outcome.notes {
+    let Args { topologies, folds, .. } = *args;
+    let tune = TuneArgs { bench, training, topologies, folds };
+    let measured = match args.train_only {
+        true => Measured::default(),
+        false => gustav_bench::measure_candidates(&tune)?,
+    };
+    for note in &measured.notes {
         output::note(args.telling, note);
     }
+    let Measured { measured, resumed, wrong, failed, .. } = measured;
+    let show = |path: &PathBuf| path.display().to_string();
+    let counts = Counts { record: show(&args.record), measured, resumed, wrong, failed };
+    if !trains {
+        output::note(args.telling, &counts.to_string());
+    }
+    let bar = progress(args.telling.quiet);
+    let tuned = gustav_bench::train_predictor(&tune, &mut |network, done, of| {
+        bar.set_message(network.to_owned());
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    })?;
+    bar.finish_and_clear();
     let text = tuned.model.to_text()?;
     if let Some(path) = &args.output {
         gustav::io::write_bytes(path, text.as_bytes())?;
     }
     let installed = args.install.then(|| install(&tuned.model, &text)).transpose()?;
-    let show = |path: &PathBuf| path.display().to_string();
     let report = Report {
-        record: show(&args.record),
-        measured: tuned.outcome.measured,
-        resumed: tuned.outcome.resumed,
-        wrong: tuned.outcome.wrong,
-        failed: tuned.outcome.failed,
+        counts,
         model: args.output.as_ref().map(show),
         installed: installed.as_ref().map(show),
         training: tuned.report,
     };
     output::tell(args.telling, &report, &words(&report))?;
-    Ok(if report.wrong == 0 { Outcome::Done } else { Outcome::Failed })
+    Ok(if report.counts.wrong == 0 { Outcome::Done } else { Outcome::Failed })
 }
 
 /// Puts a model where plans on that device look for it.
@@ -126,24 +168,20 @@ fn install(model: &Model, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn progress(total: u64, quiet: bool) -> ProgressBar {
+fn progress(quiet: bool) -> ProgressBar {
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style = ProgressStyle::with_template("training {bar:30} {pos}/{len} {msg}, {eta} left");
-    ProgressBar::with_draw_target(Some(total), target)
+    ProgressBar::with_draw_target(None, target)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn words(r: &Report) -> String {
     let t = &r.training;
     let mut text = format!(
-        "{} cases measured, {} resumed, {} wrong results, {} failed engines; records in {}\n\
+        "{}\n\
          {} with {} columns: trained on {} matrices, tested on {} of other sources ({}), {} left \
          out\n",
-        r.measured,
-        r.resumed,
-        r.wrong,
-        r.failed,
-        r.record,
+        r.counts,
         t.device,
         t.columns,
         t.matrices.0,

@@ -8,7 +8,7 @@ use crate::support::{Folder, SMALL};
 
 /// Keys of the tables under the heading that names `verb`, up to the next heading; tables
 /// introduced by a line with `adds` only when that line holds one of `with`.
-fn documented(page: &str, verb: &str, with: &[&str]) -> BTreeSet<String> {
+pub fn documented(page: &str, verb: &str, with: &[&str]) -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
     let (mut inside, mut counted) = (false, false);
     for line in page.lines() {
@@ -24,14 +24,19 @@ fn documented(page: &str, verb: &str, with: &[&str]) -> BTreeSet<String> {
     keys
 }
 
-fn printed(value: &Value) -> BTreeSet<String> {
+/// The keys of an object.
+pub fn printed(value: &Value) -> BTreeSet<String> {
     value.as_object().expect("an object").keys().cloned().collect()
+}
+
+pub fn page() -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+    std::fs::read_to_string(page).expect("docs/json.md")
 }
 
 #[test]
 fn every_key_is_documented_and_every_documented_key_is_there() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
-    let page = std::fs::read_to_string(page).expect("docs/json.md");
+    let page = page();
     let folder = Folder::new();
     folder.write("a.mtx", SMALL);
     for (line, verb, with) in [

@@ -13,3 +13,4 @@ mod products;
 mod report;
 mod support;
 mod terminal;
+mod tune;

@@ -1,7 +1,9 @@
 //! The predictor: which candidate is fastest, from the features of a matrix (the study of row
-//! permutations for SpMM on GPUs, §V).
+//! permutations for SpMM on GPUs, §V). Networks are trained with the feature `train`; what they
+//! say, and everything else here, needs nothing beyond the default build.
 
 mod candidate;
+mod chooses;
 mod cost;
 mod evaluation;
 mod inputs;
@@ -9,15 +11,20 @@ mod installed;
 mod model;
 mod network;
 mod table;
+#[cfg(feature = "train")]
 mod train;
+mod training;
 mod tree;
 
 pub use candidate::Candidate;
+pub use chooses::Chooses;
 pub use cost::simulates;
 pub use evaluation::Evaluation;
 pub use inputs::Inputs;
 pub use model::{Kind, Model, Prediction};
 pub use network::Layer;
 pub use table::{Case, Table};
-pub use train::{Chooses, Training, train};
+#[cfg(feature = "train")]
+pub use train::train;
+pub use training::Training;
 pub use tree::Tree;

@@ -113,7 +113,7 @@ impl Model {
     /// not there count as level with the first candidate's.
     pub fn predict(&self, inputs: &Inputs) -> Prediction {
         let seen = self.standardised(inputs);
-        let outputs = |layers: &[Layer]| network::forward(layers, &seen).pop().unwrap_or_default();
+        let outputs = |layers: &[Layer]| network::forward(layers, &seen);
         let ms = |layers: &[Layer]| outputs(layers).into_iter().map(f64::exp).collect::<Vec<f64>>();
         let (scores, ms) = match self.kind {
             Kind::Regression => {

@@ -13,17 +13,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Number of inputs; 0 for a layer without outputs.
-    pub fn inputs(&self) -> usize {
-        self.weights.first().map_or(0, Vec::len)
-    }
-
-    /// Number of outputs.
-    pub fn outputs(&self) -> usize {
-        self.bias.len()
-    }
-
-    pub(super) fn forward(&self, inputs: &[f64]) -> Vec<f64> {
+    fn forward(&self, inputs: &[f64]) -> Vec<f64> {
         let sum = |(row, bias): (&Vec<f64>, &f64)| {
             bias + row.iter().zip(inputs).map(|(w, x)| w * x).sum::<f64>()
         };
@@ -31,15 +21,11 @@ impl Layer {
     }
 }
 
-/// What every layer puts out, the last one last; between layers, what is negative becomes 0.
-pub(super) fn forward(layers: &[Layer], inputs: &[f64]) -> Vec<Vec<f64>> {
-    let mut outputs: Vec<Vec<f64>> = Vec::with_capacity(layers.len());
-    for (k, layer) in layers.iter().enumerate() {
-        let mut out = layer.forward(outputs.last().map_or(inputs, Vec::as_slice));
-        if k + 1 < layers.len() {
-            out.iter_mut().for_each(|x| *x = x.max(0.0));
-        }
-        outputs.push(out);
-    }
-    outputs
+/// What the last layer puts out; between layers, what is negative becomes 0.
+pub(super) fn forward(layers: &[Layer], inputs: &[f64]) -> Vec<f64> {
+    let Some((last, hidden)) = layers.split_last() else { return Vec::new() };
+    let cut = |inputs: Vec<f64>, layer: &Layer| -> Vec<f64> {
+        layer.forward(&inputs).into_iter().map(|x| x.max(0.0)).collect()
+    };
+    last.forward(&hidden.iter().fold(inputs.to_vec(), cut))
 }

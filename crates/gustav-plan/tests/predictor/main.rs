@@ -1,11 +1,14 @@
-//! The predictor: its file, its gradient's work, its choices.
+//! The predictor: its file, its training, its choices.
+
+#[cfg(feature = "train")]
+mod training;
 
 use gustav_core::{Csr, Error};
 use gustav_plan::Features;
 use gustav_plan::predictor::{
-    Candidate, Case, Chooses, Evaluation, Inputs, Kind, Model, Table, Training, Tree, simulates,
-    train,
+    Candidate, Case, Chooses, Evaluation, Inputs, Kind, Model, Table, Tree, simulates,
 };
+use serde_json::json;
 
 /// Features with three numbers that vary.
 fn features(nrow: f64, longest: f64, apart: f64) -> Features {
@@ -33,74 +36,55 @@ fn table(cases: usize) -> Table {
     Table::new(Candidate::OF_THE_SOURCE.to_vec(), (0..cases).map(case).collect()).expect("a table")
 }
 
-fn trained(table: &Table, kind: Kind, inputs: usize) -> Model {
-    let training = Training { kind, inputs, passes: 40, rate: 1e-2, ..Training::default() };
-    train(table, &training, "a GPU", 64, |_| {})
+/// A table of which the costs say all and the features nothing.
+fn costly() -> Table {
+    let case = |k: usize| {
+        let costs = [3, 5, 7].map(|p| ((k * p) % 11) as f64 / 5.0 - 1.0);
+        let ms = std::iter::once(1.0).chain(costs.map(f64::exp)).collect();
+        let inputs = Inputs { features: features(9.0, 3.0, 1.0), costs: costs.into() };
+        Case { inputs, ms, ..case(k) }
+    };
+    let cases = (0..300).map(case).collect();
+    Table::new(Candidate::OF_THE_SOURCE.to_vec(), cases).expect("a table")
+}
+
+/// A model with so many inputs and weights from a formula.
+fn stored(kind: Kind, inputs: usize) -> Model {
+    let candidates = Candidate::OF_THE_SOURCE;
+    let weight = |k: usize| ((k * 37 + 11) % 101) as f64 / 101.0 - 0.5;
+    let layer = |outputs: usize, inputs: usize| {
+        let row = |j| (0..inputs).map(|i| weight(j * inputs + i) / inputs as f64).collect();
+        let rows: Vec<Vec<f64>> = (0..outputs).map(row).collect();
+        json!({ "weights": rows, "bias": (0..outputs).map(weight).collect::<Vec<f64>>() })
+    };
+    let file = json!({
+        "format": "gustav-predictor", "version": 1, "device": "a GPU", "columns": 64,
+        "kind": kind, "candidates": candidates.map(|c| c.to_string()),
+        "inputs": Inputs::names(&candidates)[..inputs],
+        "mean": vec![0.5; inputs], "deviation": vec![1.5; inputs],
+        "layers": [layer(5, inputs), layer(candidates.len(), 5)],
+    });
+    Model::from_text(&file.to_string()).expect("a model")
 }
 
 #[test]
-fn networks_and_trees_learn_what_can_be_learnt() {
+fn trees_learn_what_can_be_learnt() {
     let (learn, test) = table(600).split().expect("two tables");
     assert!(test.cases().len() > 60 && learn.cases().len() > 400);
     assert!(test.cases().iter().all(|t| learn.cases().iter().all(|l| l.source != t.source)));
-    for kind in [Kind::Regression, Kind::Softmax] {
-        let model = trained(&learn, kind, Features::COUNT);
-        let found = Evaluation::new(&test, &model);
-        assert!(found.right > 0.9 && found.oracle_share > 0.97, "{kind:?}: {found}");
-        assert!(found.right > found.commonest + 0.2, "{found}");
-        // What only locality shows cannot be seen by the first nine.
-        let blind = Evaluation::new(&test, &trained(&learn, kind, Features::MATRIX_ONLY));
-        assert!(blind.right < found.right, "{blind}");
-    }
     let tree = Tree::train(&learn, Features::COUNT);
     assert!((2..64).contains(&tree.questions()));
     let found = Evaluation::new(&test, &tree);
     assert!(found.right > 0.95, "{found}");
-}
-
-#[test]
-fn predicted_times_come_near() {
-    let table = table(300);
-    let model = trained(&table, Kind::Regression, Features::COUNT);
-    let off = |case: &Case| {
-        let scores = model.predict(&case.inputs).scores;
-        let each = scores.iter().zip(&case.ms).map(|(found, ms)| (found - ms).abs() / ms);
-        each.sum::<f64>() / case.ms.len() as f64
-    };
-    let mean = table.cases().iter().map(off).sum::<f64>() / 300.0;
-    assert!(mean < 0.1, "mean absolute percentage error {mean}");
-}
-
-#[test]
-fn training_is_the_same_every_time_and_tells_its_passes() {
-    let table = table(40);
-    let training = Training { passes: 5, ..Training::default() };
-    let mut told = Vec::new();
-    let first = train(&table, &training, "a GPU", 64, |pass| told.push(pass));
-    assert_eq!(told, [1, 2, 3, 4, 5]);
-    assert_eq!(first, train(&table, &training, "a GPU", 64, |_| {}));
-    let other = Training { seed: 2, ..training };
-    assert_ne!(first, train(&table, &other, "a GPU", 64, |_| {}));
-}
-
-#[test]
-fn a_network_of_losses_takes_what_is_never_bad() {
-    // One look for all: the first is the fastest most often, the second is always near.
-    let ms =
-        |k: usize| if k % 5 < 3 { vec![1.0, 1.01, 2.0, 9.0] } else { vec![3.0, 1.01, 1.0, 9.0] };
-    let cases = (0..100).map(|k| Case { ms: ms(k), ..case(1) }).collect();
-    let table = Table::new(Candidate::OF_THE_SOURCE.to_vec(), cases).expect("a table");
-    let by_fastest = Training { kind: Kind::Softmax, weighted: false, ..Training::default() };
-    let chosen = |training: Training| {
-        let training = Training { passes: 60, rate: 1e-2, ..training };
-        train(&table, &training, "a GPU", 64, |_| {}).choose(&case(1).inputs)
-    };
-    assert_eq!((chosen(by_fastest.clone()), chosen(by_fastest.by_losses())), (0, 1));
+    let table = costly();
+    let all = Inputs::count(table.candidates());
+    assert_eq!((table.inputs(), all), (27, 27));
+    assert!(Evaluation::new(&table, &Tree::train(&table, all)).right > 0.9);
 }
 
 #[test]
 fn a_model_comes_back_as_it_was_written() {
-    let model = trained(&table(40), Kind::Softmax, Features::MATRIX_ONLY);
+    let model = stored(Kind::Softmax, Features::MATRIX_ONLY);
     let back = Model::from_text(&model.to_text().expect("text")).expect("the model");
     assert_eq!(back, model);
     let prediction = back.predict(&case(7).inputs);
@@ -110,10 +94,9 @@ fn a_model_comes_back_as_it_was_written() {
 
 #[test]
 fn a_network_of_shares_tells_times_by_a_regression() {
-    let table = table(300);
-    let shares = trained(&table, Kind::Softmax, Features::COUNT);
+    let shares = stored(Kind::Softmax, Features::COUNT);
     assert_eq!(shares.predict(&case(7).inputs).ms, None);
-    let times = trained(&table, Kind::Regression, Features::COUNT);
+    let times = stored(Kind::Regression, Features::COUNT);
     let both = shares.clone().with_times(&times).expect("a model");
     let back = Model::from_text(&both.to_text().expect("text")).expect("the model");
     assert_eq!(back, both);
@@ -122,7 +105,7 @@ fn a_network_of_shares_tells_times_by_a_regression() {
     assert_eq!(found.ms.as_ref(), Some(&expected.scores));
     assert_eq!(expected.ms, found.ms);
     // Not of a network that sees other inputs, or tells no times.
-    let blind = trained(&table, Kind::Regression, Features::MATRIX_ONLY);
+    let blind = stored(Kind::Regression, Features::MATRIX_ONLY);
     for other in [&blind, &shares] {
         assert!(matches!(shares.clone().with_times(other), Err(Error::Argument { .. })));
     }
@@ -159,7 +142,7 @@ fn a_small_model_works_as_computed_by_hand() {
 
 #[test]
 fn damaged_models_are_refused_with_the_place() {
-    let text = trained(&table(40), Kind::Regression, Features::COUNT).to_text().expect("text");
+    let text = stored(Kind::Regression, Features::COUNT).to_text().expect("text");
     let damaged = |from: &str, to: &str| {
         let other = text.replacen(from, to, 1);
         assert_ne!(other, text, "{from} is not in the file");
@@ -246,25 +229,10 @@ fn costs_are_of_the_kernel_of_the_source() {
 }
 
 #[test]
-fn networks_and_trees_learn_from_costs() {
-    // The features say nothing, the costs say all.
-    let case = |k: usize| {
-        let costs = [3, 5, 7].map(|p| ((k * p) % 11) as f64 / 5.0 - 1.0);
-        let ms = std::iter::once(1.0).chain(costs.map(f64::exp)).collect();
-        let inputs = Inputs { features: features(9.0, 3.0, 1.0), costs: costs.into() };
-        Case { inputs, ms, ..case(k) }
-    };
-    let cases = (0..300).map(case).collect();
-    let table = Table::new(Candidate::OF_THE_SOURCE.to_vec(), cases).expect("a table");
-    let all = Inputs::count(table.candidates());
-    assert_eq!((table.inputs(), all), (27, 27));
-    let model = trained(&table, Kind::Softmax, all);
-    assert!(model.sees_costs());
-    let found = Evaluation::new(&table, &model);
-    assert!(found.right > 0.95, "{found}");
-    assert!(Evaluation::new(&table, &Tree::train(&table, all)).right > 0.9);
-    let blind = trained(&table, Kind::Softmax, Features::COUNT);
-    assert!(!blind.sees_costs() && Evaluation::new(&table, &blind).right < 0.6);
+fn a_model_names_the_costs_that_it_sees() {
+    let all = Inputs::count(&Candidate::OF_THE_SOURCE);
+    let model = stored(Kind::Softmax, all);
+    assert!(model.sees_costs() && !stored(Kind::Softmax, Features::COUNT).sees_costs());
     let text = model.to_text().expect("text");
     assert!(text.contains("cost-of-output-stationary@lpt"), "{text}");
     assert_eq!(Model::from_text(&text).expect("the model"), model);

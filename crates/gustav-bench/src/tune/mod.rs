@@ -1,0 +1,111 @@
+//! Tuning: candidates are measured over matrices, and a predictor is trained on what was measured.
+
+mod report;
+#[cfg(feature = "train")]
+mod train;
+
+use gustav_core::{Error, Result};
+use gustav_plan::predictor::{Candidate, Model, Training};
+
+pub use self::report::{Folded, TuneReport, read_tuning};
+use crate::{BenchArgs, Outcome, Suite, run};
+
+/// What to tune with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuneArgs {
+    /// What is measured, and where records go: a suite whose engines are the candidates, with one
+    /// number of columns or a filter that takes one. What the record file holds already is not
+    /// measured again.
+    pub bench: BenchArgs,
+    /// How the networks are trained.
+    pub training: Training,
+    /// Train networks of other sizes too, to see what size buys.
+    pub topologies: bool,
+    /// Train and test on five folds of the sources in turn, so that every matrix is tested on, and take
+    /// the network that loses least over all.
+    pub folds: bool,
+}
+
+impl TuneArgs {
+    /// The suite, the candidates that it measures, and columns of B.
+    fn asked(&self) -> Result<(Suite, Vec<Candidate>, usize)> {
+        let mut suite = Suite::of_targets(&self.bench.targets)?;
+        if let Some(folder) = &self.bench.corpus {
+            suite.use_corpus(folder);
+        }
+        let names = self.bench.ours.as_ref().unwrap_or(&suite.engines.ours);
+        let candidates = names.iter().map(|n| n.parse()).collect::<Result<_>>()?;
+        let taken = |n: &usize| self.bench.only.admits_columns(*n);
+        let columns: Vec<usize> = suite.products.columns.iter().copied().filter(taken).collect();
+        let &[columns] = columns.as_slice() else {
+            return Err(Error::Argument {
+                name: "suite to tune with",
+                found: format!("{} numbers of columns", columns.len()),
+                expected: "one, which --only n=K takes of several".into(),
+            });
+        };
+        Ok((suite, candidates, columns))
+    }
+}
+
+/// What training gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// The network that was taken.
+    pub model: Model,
+    /// How good it is, beside its rivals.
+    pub report: TuneReport,
+}
+
+/// Hears of every pass over a training set: the name of the network, passes of all networks that are
+/// done, and passes in all.
+pub type Told<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
+
+/// Measures what the record file does not hold yet.
+///
+/// # Errors
+/// As [`run`]; [`Error::Argument`] for a suite that has not one number of columns or a name that
+/// is no candidate.
+pub fn measure_candidates(args: &TuneArgs) -> Result<Outcome> {
+    args.asked()?;
+    run(&args.bench)
+}
+
+/// Trains on what the record file holds, and evaluates on held-out sources; `told` hears of every
+/// pass over a training set.
+///
+/// # Errors
+/// As [`can_train`]; [`Error::Argument`] as [`measure_candidates`], and when too few matrices were
+/// measured; for a record file that cannot be read.
+pub fn train_predictor(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
+    train::rivals(args, told)
+}
+
+/// Training in a build that cannot.
+#[cfg(not(feature = "train"))]
+mod train {
+    use super::{Result, Told, TuneArgs, Tuned, untrained};
+
+    pub(super) fn rivals(_: &TuneArgs, _: &mut Told<'_>) -> Result<Tuned> {
+        Err(untrained())
+    }
+}
+
+/// Whether this build trains.
+///
+/// # Errors
+/// [`Error::Unsupported`] with what to do, in one without the feature `train`.
+pub fn can_train() -> Result<()> {
+    if cfg!(feature = "train") { Ok(()) } else { Err(untrained()) }
+}
+
+fn untrained() -> Error {
+    Error::Unsupported {
+        problem: "training a predictor".into(),
+        backend: "this build".into(),
+        reason: "it was made without the feature train".into(),
+        nearest: "to measure here, and to train on the records with --train-only in a build of \
+                  cargo build --release --features train"
+            .into(),
+    }
+}

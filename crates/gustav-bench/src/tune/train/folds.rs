@@ -1,0 +1,83 @@
+//! Every rival on five folds of the sources.
+
+use std::collections::BTreeMap;
+
+use gustav_core::Result;
+use gustav_plan::Features;
+use gustav_plan::predictor::{Case, Chooses, Evaluation, Table, Training, Tree, train};
+use rayon::prelude::*;
+
+use super::Progress;
+use super::rivals::{First, GOALS, Simulation, suffix, towards};
+use crate::Folded;
+
+/// Every rival on every fold; networks see so many values each.
+pub(super) fn over(
+    table: &Table,
+    seen: &[usize],
+    training: &Training,
+    progress: &Progress<'_, '_>,
+) -> Result<BTreeMap<String, Folded>> {
+    let ways: Vec<(&str, usize)> =
+        GOALS.iter().flat_map(|goal| seen.iter().map(|inputs| (*goal, *inputs))).collect();
+    let mut all = BTreeMap::<String, Folded>::new();
+    for fold in 0..Table::FOLDS {
+        let (learn, test) = table.fold(fold)?;
+        let network = |&(goal, inputs): &(&str, usize)| {
+            let name = format!("{goal}{}", suffix(inputs));
+            let training = Training { inputs, ..towards(goal, training) };
+            let model = train(&learn, &training, "", 0, |_| progress.pass(&name))?;
+            Ok((name, Folded::new(&test, &model)))
+        };
+        let mut found: Vec<_> = ways.par_iter().map(network).collect::<Result<_>>()?;
+        for &inputs in seen.iter().filter(|inputs| **inputs >= Features::COUNT) {
+            let tree = Tree::train(&learn, inputs);
+            found.push((format!("tree{}", suffix(inputs)), Folded::new(&test, &tree)));
+        }
+        if table.inputs() > Features::COUNT {
+            found.push(("simulation".into(), Folded::new(&test, &Simulation)));
+        }
+        found.push(("first".into(), Folded::new(&test, &First)));
+        for (name, folded) in found {
+            let so_far = all.entry(name).or_default();
+            *so_far = so_far.and(&folded);
+        }
+    }
+    Ok(all)
+}
+
+impl Folded {
+    /// What `chooser` does on `test`.
+    fn new(test: &Table, chooser: &impl Chooses) -> Self {
+        let found = Evaluation::new(test, chooser);
+        let guarded = |case: &Case| {
+            let chosen = chooser.choose(&case.inputs).min(case.ms.len() - 1);
+            1.0 - case.ms[case.oracle()] / case.ms[chosen].min(case.ms[0])
+        };
+        let guarded: Vec<f64> = test.cases().iter().map(guarded).collect();
+        Folded {
+            cases: found.cases,
+            right: found.right,
+            mean_loss: found.mean_loss,
+            worst_loss: found.worst_loss,
+            guarded_mean_loss: guarded.iter().sum::<f64>() / guarded.len() as f64,
+            guarded_worst_loss: guarded.into_iter().fold(0.0, f64::max),
+        }
+    }
+
+    /// These matrices and those of another fold.
+    fn and(self, fold: &Folded) -> Self {
+        let cases = self.cases + fold.cases;
+        let mean = |so_far: f64, new: f64| {
+            (so_far * self.cases as f64 + new * fold.cases as f64) / cases as f64
+        };
+        Folded {
+            cases,
+            right: mean(self.right, fold.right),
+            mean_loss: mean(self.mean_loss, fold.mean_loss),
+            worst_loss: self.worst_loss.max(fold.worst_loss),
+            guarded_mean_loss: mean(self.guarded_mean_loss, fold.guarded_mean_loss),
+            guarded_worst_loss: self.guarded_worst_loss.max(fold.guarded_worst_loss),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Networks and their rivals: trained on what was measured, and tested on held-out sources.
+
+mod folds;
+mod rivals;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use gustav_core::Result;
+use gustav_plan::Features;
+use gustav_plan::predictor::{
+    Candidate, Case, Evaluation, Inputs, Kind, Model, Table, Training, Tree, train,
+};
+use rayon::prelude::*;
+
+use self::rivals::{First, GOALS, INPUTS, Simulation, TOPOLOGIES, suffix, towards};
+use super::{Told, TuneArgs, TuneReport, Tuned};
+use crate::workload::Workload;
+use crate::{Record, Status, listing, read_records};
+
+/// What [`train_predictor`](super::train_predictor) does.
+pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
+    let (suite, candidates, columns) = args.asked()?;
+    let records = read_records(&args.bench.record)?;
+    let device = records.iter().rev().find_map(|r| r.gpu.as_ref()).map(|gpu| gpu.name.clone());
+    let (mut timed, mut left_out) = (Vec::new(), Vec::new());
+    for workload in listing::list(&suite)?.0 {
+        match times(&records, &workload.name, columns, &candidates) {
+            Some(ms) => timed.push((workload, ms)),
+            None => left_out.push(workload.name),
+        }
+    }
+    let cases = timed.into_par_iter().map(|(w, ms)| case(&w, args.bench.seed, ms, &candidates));
+    let table = Table::new(candidates.clone(), cases.collect::<Result<_>>()?)?;
+    let all = table.inputs();
+    let seen: Vec<usize> = match all {
+        Features::COUNT => INPUTS.into(),
+        all => [&[all], &INPUTS[..]].concat(),
+    };
+    let topologies = if args.topologies { &TOPOLOGIES[..] } else { &[] };
+    let times = if args.folds { 1 + Table::FOLDS } else { 1 };
+    let networks = GOALS.len() * seen.len() * times + topologies.len();
+    let progress = Progress::new(told, networks * args.training.passes);
+    let folds = match args.folds {
+        true => folds::over(&table, &seen, &args.training, &progress)?,
+        false => BTreeMap::new(),
+    };
+    let (learn, test) = table.split()?;
+    let device = device.unwrap_or_default();
+    let mut rivals = BTreeMap::new();
+    let mut networks = Vec::new();
+    let mut errors = BTreeMap::new();
+    for goal in GOALS {
+        for &inputs in &seen {
+            let name = format!("{goal}{}", suffix(inputs));
+            let training = Training { inputs, ..towards(goal, &args.training) };
+            let model = train(&learn, &training, &device, columns, |_| progress.pass(&name))?;
+            let found = Evaluation::new(&test, &model);
+            if training.kind == Kind::Regression {
+                errors.insert(name.clone(), percent_errors(&test, &model));
+            }
+            if inputs == all {
+                let loss = folds.get(&name).map_or(found.mean_loss, |f| f.mean_loss);
+                networks.push((loss, name.clone(), model));
+            }
+            rivals.insert(name, found);
+        }
+    }
+    for &inputs in seen.iter().filter(|inputs| **inputs >= Features::COUNT) {
+        let name = format!("tree{}", suffix(inputs));
+        rivals.insert(name, Evaluation::new(&test, &Tree::train(&learn, inputs)));
+    }
+    if all > Features::COUNT {
+        rivals.insert("simulation".into(), Evaluation::new(&test, &Simulation));
+    }
+    rivals.insert("first".into(), Evaluation::new(&test, &First));
+    let mut sizes = Vec::new();
+    for hidden in topologies {
+        let layers: Vec<String> = hidden.iter().map(ToString::to_string).collect();
+        let name = layers.join(", ");
+        let training = Training { hidden: hidden.to_vec(), ..args.training.clone() };
+        let model = train(&learn, &training, &device, columns, |_| progress.pass(&name))?;
+        sizes.push((name, Evaluation::new(&test, &model).mean_loss));
+    }
+    let regression = networks.iter().position(|(.., model)| model.kind == Kind::Regression);
+    let regression = regression.map(|place| networks[place].2.clone());
+    networks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, taken, mut model) = networks.swap_remove(0);
+    if let (Kind::Softmax, Some(regression)) = (model.kind, &regression) {
+        model = model.with_times(regression)?;
+    }
+    let mut tested_sources: Vec<_> = test.cases().iter().map(|c| c.source.clone()).collect();
+    tested_sources.sort();
+    tested_sources.dedup();
+    let matrices = (learn.cases().len(), test.cases().len());
+    let report = TuneReport {
+        device,
+        columns,
+        matrices,
+        tested_sources,
+        left_out,
+        rivals,
+        errors,
+        classes: learn.wins(),
+        topologies: sizes,
+        folds,
+        taken,
+    };
+    Ok(Tuned { model, report })
+}
+
+/// Counts passes over training sets.
+struct Progress<'t, 'a> {
+    told: Mutex<(&'t mut Told<'a>, usize)>,
+    of: usize,
+}
+
+impl<'t, 'a> Progress<'t, 'a> {
+    fn new(told: &'t mut Told<'a>, of: usize) -> Self {
+        Progress { told: Mutex::new((told, 0)), of }
+    }
+
+    /// A network has done a pass.
+    fn pass(&self, network: &str) {
+        if let Ok(mut told) = self.told.lock() {
+            let (told, done) = &mut *told;
+            *done += 1;
+            told(network, *done, self.of);
+        }
+    }
+}
+
+/// |measured − predicted| ÷ measured of every candidate of every matrix, in percent.
+fn percent_errors(table: &Table, model: &Model) -> Vec<f64> {
+    let of = |case: &Case| {
+        let predicted = model.predict(&case.inputs).scores;
+        let pairs = case.ms.iter().zip(predicted);
+        pairs.map(|(ms, p)| 100.0 * (ms - p).abs() / ms).collect::<Vec<_>>()
+    };
+    table.cases().iter().flat_map(of).collect()
+}
+
+/// The latest times of all candidates that took turns on a matrix.
+fn times(
+    records: &[Record],
+    matrix: &str,
+    columns: usize,
+    candidates: &[Candidate],
+) -> Option<Vec<f64>> {
+    let of_case = |r: &&Record| r.case.matrix == matrix && r.case.columns == columns;
+    let mut groups: Vec<u64> = records.iter().filter(of_case).map(|r| r.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let of_group = |group: u64| {
+        let time = |candidate: &Candidate| {
+            let name = candidate.to_string();
+            let own = |r: &&Record| r.group == group && r.algorithm == name;
+            let right = records.iter().filter(of_case).filter(own).find(|r| r.status == Status::Ok);
+            right.and_then(|r| r.execute_ms)
+        };
+        candidates.iter().map(time).collect::<Option<Vec<f64>>>()
+    };
+    groups.into_iter().rev().find_map(of_group)
+}
+
+fn case(workload: &Workload, seed: u64, ms: Vec<f64>, candidates: &[Candidate]) -> Result<Case> {
+    let matrix = workload.load(seed)?;
+    let inputs = Inputs::with_costs(&matrix.view(), candidates)?;
+    Ok(Case { matrix: workload.name.clone(), source: workload.source.clone(), inputs, ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::record;
+    use crate::workload::Origin;
+    use crate::{BenchArgs, Suite, train_predictor};
+
+    #[test]
+    fn a_predictor_is_trained_on_records() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tune.jsonl");
+        let suite = Suite::find("tune").expect("a suite");
+        let mut text = String::new();
+        let all = listing::list(&suite).expect("matrices").0;
+        let small = |w: &&Workload| {
+            matches!(w.origin, Origin::Generated(_)) && w.shape.is_some_and(|s| s.0 <= 5000)
+        };
+        let generated: Vec<&str> =
+            all.iter().filter(small).step_by(8).map(|w| w.name.as_str()).collect();
+        for (k, matrix) in generated.iter().enumerate() {
+            for (j, algorithm) in suite.engines.ours.iter().enumerate() {
+                let mut r = record(matrix, "gustav", algorithm);
+                // DCSR wins where many rows are empty, and misses one matrix.
+                let fast = (algorithm == "dcsr") == matrix.starts_with("empty");
+                r.execute_ms = Some(if fast { 1.0 } else { 2.0 } + j as f64 / 10.0);
+                (r.case.columns, r.group) = (64, k as u64);
+                r.gpu = Some(crate::Gpu { name: "a GPU".into(), ..crate::Gpu::default() });
+                if k > 0 || algorithm != "dcsr" {
+                    text += &(serde_json::to_string(&r).expect("a record") + "\n");
+                }
+            }
+        }
+        std::fs::write(&path, text).expect("records");
+        let training = Training { passes: 10, ..Training::default() };
+        let bench = BenchArgs::new("tune", &path);
+        let args = TuneArgs { bench, training, topologies: true, folds: true };
+        let mut told = Vec::new();
+        let mut tell = |_: &str, done: usize, of: usize| told.push((done, of));
+        let tuned = train_predictor(&args, &mut tell).expect("a model");
+        // Three goals seen in three ways, once and over five folds, and eight sizes.
+        let passes = 10 * (3 * 3 * 6 + 8);
+        assert!(told.into_iter().eq((1..=passes).map(|done| (done, passes))));
+        let TuneReport { device, columns, matrices, left_out, rivals, .. } = &tuned.report;
+        assert_eq!((device.as_str(), *columns), ("a GPU", 64));
+        assert_eq!(left_out.len(), all.len() - (generated.len() - 1));
+        assert_eq!(matrices.0 + matrices.1, generated.len() - 1);
+        // Networks of three views, trees of two, the simulation and the first candidate.
+        assert_eq!(rivals.len(), 9 + 2 + 2);
+        let folds = &tuned.report.folds;
+        assert!(folds.keys().eq(rivals.keys()));
+        assert!(folds.values().all(|f| f.cases == matrices.0 + matrices.1));
+        // A guard never loses more than either of the two it chooses between.
+        let first = &folds["first"];
+        for f in folds.values() {
+            for alone in [f, first] {
+                assert!(f.guarded_mean_loss <= alone.mean_loss + 1e-12, "{f:?}, {alone:?}");
+                assert!(f.guarded_worst_loss <= alone.worst_loss, "{f:?}, {alone:?}");
+            }
+        }
+        assert!((first.guarded_mean_loss - first.mean_loss).abs() < 1e-12);
+        let least = |name: &&String| name.starts_with("regression") || name.starts_with("softmax");
+        let seeing = folds.keys().filter(least).filter(|name| name.ends_with("with costs"));
+        let best = seeing.min_by(|a, b| folds[*a].mean_loss.total_cmp(&folds[*b].mean_loss));
+        assert_eq!(best, Some(&tuned.report.taken));
+        assert!(tuned.model.sees_costs());
+        let TuneReport { errors, classes, topologies, .. } = &tuned.report;
+        assert_eq!(classes.iter().sum::<usize>(), matrices.0);
+        assert_eq!(errors["regression"].len(), matrices.1 * suite.engines.ours.len());
+        assert_eq!(topologies.len(), TOPOLOGIES.len());
+        let text = serde_json::to_string(&tuned.report).expect("JSON");
+        assert_eq!(serde_json::from_str::<TuneReport>(&text).expect("a report"), tuned.report);
+        assert!(matrices.1 >= 5 && tuned.report.tested_sources.len() >= 2);
+        assert_eq!(tuned.model.device, "a GPU");
+        assert!(tuned.model.to_text().is_ok());
+    }
+}

@@ -1,0 +1,51 @@
+//! What a predictor is compared with, by name.
+
+use std::cmp::Ordering;
+
+use gustav_plan::Features;
+use gustav_plan::predictor::{Chooses, Inputs, Kind, Training};
+
+// What networks learn: times, the fastest candidate, what each candidate loses.
+pub(super) const GOALS: [&str; 3] = ["regression", "softmax", "softmax of losses"];
+// Values that networks see, beside all where costs are simulated.
+pub(super) const INPUTS: [usize; 2] = [Features::COUNT, Features::MATRIX_ONLY];
+// Hidden layers that the study of row permutations compares (its figure 15).
+pub(super) const TOPOLOGIES: [&[usize]; 8] =
+    [&[16], &[32], &[64], &[128], &[32, 16], &[64, 32], &[128, 64], &[64, 32, 16]];
+
+/// `training` of a network with this goal.
+pub(super) fn towards(goal: &str, training: &Training) -> Training {
+    match goal {
+        "regression" => Training { kind: Kind::Regression, ..training.clone() },
+        "softmax" => Training { kind: Kind::Softmax, ..training.clone() },
+        _ => training.clone().by_losses(),
+    }
+}
+
+/// What a rival's name says of how much it sees.
+pub(super) fn suffix(inputs: usize) -> &'static str {
+    match inputs.cmp(&Features::COUNT) {
+        Ordering::Less => ", matrix-only",
+        Ordering::Equal => "",
+        Ordering::Greater => ", with costs",
+    }
+}
+
+/// Always the first candidate.
+pub(super) struct First;
+
+impl Chooses for First {
+    fn choose(&self, _: &Inputs) -> usize {
+        0
+    }
+}
+
+/// The candidate of the least simulated cost; costs are told beside the first candidate's.
+pub(super) struct Simulation;
+
+impl Chooses for Simulation {
+    fn choose(&self, inputs: &Inputs) -> usize {
+        let costs: Vec<f64> = std::iter::once(0.0).chain(inputs.costs.iter().copied()).collect();
+        (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0)
+    }
+}
