@@ -143,6 +143,8 @@ mod tests {
         let order = || "segmented@min-hash".to_owned();
         assert_eq!(chosen(&likely, 1, false), ("row-block".into(), Some(order())));
         assert_eq!(chosen(&likely, 100_000_000, false), (order(), None));
+        let by_rules = [(0.6, "segmented@min-hash"), (0.4, "auto")];
+        assert_eq!(chosen(&by_rules, 1, false), ("auto".into(), Some(order())));
         // A regression knows what is saved: 8.8 ms of making, 0.1 ms a call.
         let times = [(0.1, "segmented@min-hash"), (0.2, "segmented")];
         assert_eq!(chosen(&times, 80, true), ("segmented".into(), Some(order())));
