@@ -27,7 +27,9 @@ impl Model {
                 problem: format!("predictions for {device}"),
                 backend: "the predictor".into(),
                 reason: "no model has been trained for this device".into(),
-                nearest: "gustav tune, which trains one, or the chooser auto".into(),
+                nearest: "gustav tune, which trains one in a build with the feature train, or the \
+                          chooser auto"
+                    .into(),
             }),
         }
     }

@@ -8,7 +8,7 @@ use gustav_plan::predictor::{Case, Chooses, Evaluation, Table, Training, Tree, t
 use rayon::prelude::*;
 
 use super::Progress;
-use super::rivals::{First, GOALS, Simulation, suffix, towards};
+use super::rivals::{First, Simulation, suffix, ways};
 use crate::Folded;
 
 /// Every rival on every fold; networks see so many values each.
@@ -18,16 +18,13 @@ pub(super) fn over(
     training: &Training,
     progress: &Progress<'_, '_>,
 ) -> Result<BTreeMap<String, Folded>> {
-    let ways: Vec<(&str, usize)> =
-        GOALS.iter().flat_map(|goal| seen.iter().map(|inputs| (*goal, *inputs))).collect();
+    let ways = ways(seen, training);
     let mut all = BTreeMap::<String, Folded>::new();
     for fold in 0..Table::FOLDS {
         let (learn, test) = table.fold(fold)?;
-        let network = |&(goal, inputs): &(&str, usize)| {
-            let name = format!("{goal}{}", suffix(inputs));
-            let training = Training { inputs, ..towards(goal, training) };
-            let model = train(&learn, &training, "", 0, |_| progress.pass(&name))?;
-            Ok((name, Folded::new(&test, &model)))
+        let network = |(name, training): &(String, Training)| {
+            let model = train(&learn, training, "", 0, |_| progress.pass(name))?;
+            Ok((name.clone(), Folded::new(&test, &model)))
         };
         let mut found: Vec<_> = ways.par_iter().map(network).collect::<Result<_>>()?;
         for &inputs in seen.iter().filter(|inputs| **inputs >= Features::COUNT) {

@@ -13,7 +13,7 @@ use gustav_plan::predictor::{
 };
 use rayon::prelude::*;
 
-use self::rivals::{First, GOALS, INPUTS, Simulation, TOPOLOGIES, suffix, towards};
+use self::rivals::{First, GOALS, INPUTS, Simulation, TOPOLOGIES, suffix, ways};
 use super::{Told, TuneArgs, TuneReport, Tuned};
 use crate::workload::Workload;
 use crate::{Record, Status, listing, read_records};
@@ -50,21 +50,22 @@ pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
     let mut rivals = BTreeMap::new();
     let mut networks = Vec::new();
     let mut errors = BTreeMap::new();
-    for goal in GOALS {
-        for &inputs in &seen {
-            let name = format!("{goal}{}", suffix(inputs));
-            let training = Training { inputs, ..towards(goal, &args.training) };
-            let model = train(&learn, &training, &device, columns, |_| progress.pass(&name))?;
-            let found = Evaluation::new(&test, &model);
-            if training.kind == Kind::Regression {
-                errors.insert(name.clone(), percent_errors(&test, &model));
-            }
-            if inputs == all {
-                let loss = folds.get(&name).map_or(found.mean_loss, |f| f.mean_loss);
-                networks.push((loss, name.clone(), model));
-            }
-            rivals.insert(name, found);
+    let network = |(name, training): (String, Training)| {
+        let model = train(&learn, &training, &device, columns, |_| progress.pass(&name))?;
+        Ok((name, training.inputs, model))
+    };
+    let trained: Vec<_> =
+        ways(&seen, &args.training).into_par_iter().map(network).collect::<Result<_>>()?;
+    for (name, inputs, model) in trained {
+        let found = Evaluation::new(&test, &model);
+        if model.kind == Kind::Regression {
+            errors.insert(name.clone(), percent_errors(&test, &model));
         }
+        if inputs == all {
+            let loss = folds.get(&name).map_or(found.mean_loss, |f| f.mean_loss);
+            networks.push((loss, name.clone(), model));
+        }
+        rivals.insert(name, found);
     }
     for &inputs in seen.iter().filter(|inputs| **inputs >= Features::COUNT) {
         let name = format!("tree{}", suffix(inputs));
@@ -74,14 +75,14 @@ pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
         rivals.insert("simulation".into(), Evaluation::new(&test, &Simulation));
     }
     rivals.insert("first".into(), Evaluation::new(&test, &First));
-    let mut sizes = Vec::new();
-    for hidden in topologies {
+    let size = |hidden: &&[usize]| {
         let layers: Vec<String> = hidden.iter().map(ToString::to_string).collect();
         let name = layers.join(", ");
         let training = Training { hidden: hidden.to_vec(), ..args.training.clone() };
         let model = train(&learn, &training, &device, columns, |_| progress.pass(&name))?;
-        sizes.push((name, Evaluation::new(&test, &model).mean_loss));
-    }
+        Ok((name, Evaluation::new(&test, &model).mean_loss))
+    };
+    let topologies: Vec<_> = topologies.par_iter().map(size).collect::<Result<_>>()?;
     let regression = networks.iter().position(|(.., model)| model.kind == Kind::Regression);
     let regression = regression.map(|place| networks[place].2.clone());
     networks.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -102,7 +103,7 @@ pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
         rivals,
         errors,
         classes: learn.wins(),
-        topologies: sizes,
+        topologies,
         folds,
         taken,
     };

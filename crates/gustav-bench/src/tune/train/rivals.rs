@@ -13,8 +13,16 @@ pub(super) const INPUTS: [usize; 2] = [Features::COUNT, Features::MATRIX_ONLY];
 pub(super) const TOPOLOGIES: [&[usize]; 8] =
     [&[16], &[32], &[64], &[128], &[32, 16], &[64, 32], &[128, 64], &[64, 32, 16]];
 
+/// Name and training of every network: each goal, seeing so many values each.
+pub(super) fn ways(seen: &[usize], training: &Training) -> Vec<(String, Training)> {
+    let way = |goal: &str, inputs: usize| {
+        (format!("{goal}{}", suffix(inputs)), Training { inputs, ..towards(goal, training) })
+    };
+    GOALS.iter().flat_map(|goal| seen.iter().map(|inputs| way(goal, *inputs))).collect()
+}
+
 /// `training` of a network with this goal.
-pub(super) fn towards(goal: &str, training: &Training) -> Training {
+fn towards(goal: &str, training: &Training) -> Training {
     match goal {
         "regression" => Training { kind: Kind::Regression, ..training.clone() },
         "softmax" => Training { kind: Kind::Softmax, ..training.clone() },
