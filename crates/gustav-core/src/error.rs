@@ -225,7 +225,7 @@ fn place(path: &Option<PathBuf>) -> String {
 fn wider_index(index_type: IndexType) -> &'static str {
     match index_type {
         IndexType::U32 => "; use u64",
-        IndexType::U64 => ", and in no other index type",
+        IndexType::U64 => "; no index type holds it",
     }
 }
 

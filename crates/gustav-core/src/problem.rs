@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use crate::buffer::available_memory;
 use crate::{
     CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar, SemiringKind,
 };
@@ -232,6 +233,32 @@ impl Problem {
     /// Rows of op(A) and of C.
     pub fn output_rows(&self) -> usize {
         if self.transpose_a { self.cols } else { self.rows }
+    }
+
+    /// A is `rows` × `cols` with `nnz` nonzeros.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when the problem was made for another.
+    pub fn check_a(&self, rows: usize, cols: usize, nnz: usize) -> Result<()> {
+        if (self.rows, self.cols, self.nnz) == (rows, cols, nnz) {
+            return Ok(());
+        }
+        let name = |rows, cols, nnz| format!("{rows} x {cols} with {nnz} nonzeros");
+        let expected = name(self.rows, self.cols, self.nnz);
+        Err(Error::Pattern { expected, found: name(rows, cols, nnz) })
+    }
+
+    /// There are addresses for B and C of an SpMM, and for a row of them where they have none.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] when there are not.
+    pub fn check_dense(&self) -> Result<()> {
+        let rows = (self.inner() as u128 + self.output_rows() as u128).max(1);
+        let needed = rows.saturating_mul(self.columns as u128 * self.dtype.bytes() as u128);
+        if self.operation != Operation::Spmm || isize::try_from(needed).is_ok() {
+            return Ok(());
+        }
+        Err(Error::OutOfMemory { what: "B and C", needed, available: available_memory() })
     }
 
     /// `what`, of `rows` × `cols`, has C's shape.

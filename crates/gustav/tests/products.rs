@@ -183,6 +183,20 @@ fn shapes_that_do_not_fit_are_errors() {
 }
 
 #[test]
+fn more_columns_than_there_are_addresses_for_are_refused_by_every_algorithm() {
+    let a = matrix("grid5:9x9");
+    let device = Device::cpu();
+    for algorithm in device.algorithms(Operation::Spmm) {
+        for columns in [1 << 50, 1 << 57, usize::MAX] {
+            let device = device.clone().choose(Chooser::Named(algorithm));
+            let plan = device.plan_spmm(&a, &Problem::spmm(&a.view()).columns(columns));
+            let refused = matches!(plan, Err(Error::OutOfMemory { .. }));
+            assert!(refused || columns < 1 << 57, "{algorithm}, {columns} columns");
+        }
+    }
+}
+
+#[test]
 fn products_under_a_mask_and_added_to() {
     let (a, mask) = (matrix("rmat:8,6"), matrix("uniform:256x256,20"));
     let reference = oracle::Spgemm::new(a.view(), a.view());

@@ -100,7 +100,7 @@ fn numbers_out_of_range_are_refused() {
         ("plan a.mtx --columns 3 --calls 0", "calls: 0 is not valid, expected at least 1"),
         (
             "generate grid5:4294967296x4294967296 -o b.mtx --index u64",
-            "grid points: 18446744073709551616 does not fit in u64, and in no other index type",
+            "grid points: 18446744073709551616 does not fit in u64; no index type holds it",
         ),
         (
             "spmv a.mtx --dtype i32 --alpha 0.5",
@@ -230,6 +230,8 @@ fn more_memory_than_there_is_is_an_error() {
     let folder = Folder::new();
     let message = folder.error("spmm gen:grid5:300x300 --columns 1000000000000 --quiet");
     assert!(message.starts_with("gustav: out of memory: "), "{message}");
+    let message = folder.error("plan gen:grid5:300x300 --columns 18446744073709551615");
+    assert!(message.contains("bytes needed for B and C"), "{message}");
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Display for Layout {
     }
 }
 
-/// Checks a leading dimension and returns how many values the matrix spans.
+/// Checks a leading dimension and returns how many values the matrix spans: more than there can be where
+/// no number counts them.
 pub(super) fn span(nrows: usize, ncols: usize, layout: Layout, ld: usize) -> Result<usize> {
     let (lines, len) = layout.lines(nrows, ncols);
     if ld < len {
@@ -56,15 +57,7 @@ pub(super) fn span(nrows: usize, ncols: usize, layout: Layout, ld: usize) -> Res
     if lines == 0 || len == 0 {
         return Ok(0);
     }
-    (lines - 1)
-        .checked_mul(ld)
-        .and_then(|s| s.checked_add(len))
-        .filter(|s| *s <= isize::MAX as usize)
-        .ok_or(Error::OutOfMemory {
-            what: "dense matrix",
-            needed: lines as u128 * ld as u128,
-            available: None,
-        })
+    Ok((lines - 1).saturating_mul(ld).saturating_add(len))
 }
 
 /// Checks that `found` values are enough for a matrix.

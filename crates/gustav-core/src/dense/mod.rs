@@ -67,13 +67,17 @@ impl<T: Scalar> Dense<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn zeros(nrows: usize, ncols: usize, layout: Layout) -> Result<Self> {
-        let ld = layout.lines(nrows, ncols).1;
-        let len = span(nrows, ncols, layout, ld).map_err(|_| Error::OutOfMemory {
-            what: "dense matrix",
-            needed: nrows as u128 * ncols as u128 * size_of::<T>() as u128,
-            available: crate::buffer::available_memory(),
-        })?;
-        Ok(Dense { nrows, ncols, layout, ld, data: Buffer::zeroed(len, "dense matrix")? })
+        let (what, ld) = ("dense matrix", layout.lines(nrows, ncols).1);
+        let elements = nrows as u128 * ncols as u128;
+        let data = match usize::try_from(elements) {
+            Ok(len) => Buffer::zeroed(len, what)?,
+            Err(_) => {
+                let needed = elements.saturating_mul(size_of::<T>() as u128);
+                let available = crate::buffer::available_memory();
+                return Err(Error::OutOfMemory { what, needed, available });
+            }
+        };
+        Ok(Dense { nrows, ncols, layout, ld, data })
     }
 
     /// A matrix whose element (i, j) is `f(i, j)`.
@@ -88,7 +92,8 @@ impl<T: Scalar> Dense<T> {
     ) -> Result<Self> {
         let mut m = Self::zeros(nrows, ncols, layout)?;
         let (lines, len) = layout.lines(nrows, ncols);
-        for line in 0..lines {
+        // Empty lines may be more than anybody counts.
+        for line in 0..if len == 0 { 0 } else { lines } {
             for k in 0..len {
                 m.data[line * m.ld + k] = match layout {
                     Layout::RowMajor => f(line, k),

@@ -1,8 +1,7 @@
 //! The SpMM plan: made once for a pattern, executed any number of times.
 
 use gustav_core::{
-    CsrView, DenseView, DenseViewMut, Error, Index, Layout, PlusTimes, Problem, Result, Scalar,
-    Semiring,
+    CsrView, DenseView, DenseViewMut, Error, Index, Layout, PlusTimes, Problem, Result, Semiring,
 };
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats, heuristics};
 
@@ -65,7 +64,8 @@ impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     /// [`Error::Argument`] for an instruction set that this machine lacks,
     /// [`Error::OutOfMemory`] for the workspace. [`Chooser::Autotune`] is unsupported here.
     pub fn new(a: CsrView<'_, T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
-        check_pattern(problem, &a)?;
+        problem.check_a(a.nrows(), a.ncols(), a.nnz())?;
+        problem.check_dense()?;
         let isa = options.isa()?;
         let device = profile(options.threads.count(), isa);
         if problem.columns == 1 && options.chooser == Chooser::Auto {
@@ -271,19 +271,6 @@ fn choose(
         Chooser::Autotune | Chooser::Predictor => Err(autotune_elsewhere(problem)),
         _ => Ok(heuristics::cpu_spmm::choose(stats, problem, device)),
     }
-}
-
-fn check_pattern<T: Scalar, I: Index, O: Index>(
-    problem: &Problem,
-    a: &CsrView<'_, T, I, O>,
-) -> Result<()> {
-    let (planned, found) =
-        ((problem.rows, problem.cols, problem.nnz), (a.nrows(), a.ncols(), a.nnz()));
-    if planned == found {
-        return Ok(());
-    }
-    let words = |(rows, cols, nnz)| format!("{rows} x {cols} with {nnz} nonzeros");
-    Err(Error::Pattern { expected: words(planned), found: words(found) })
 }
 
 fn check_dense(

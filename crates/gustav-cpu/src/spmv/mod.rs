@@ -116,7 +116,7 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
     /// the machine lacks the instruction set named there, [`Error::Pattern`] when `problem` was
     /// made for another matrix, [`Error::OutOfMemory`].
     pub fn new(a: CsrView<'_, T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
-        check_pattern(problem, &a)?;
+        problem.check_a(a.nrows(), a.ncols(), a.nnz())?;
         let isa = options.isa()?;
         let (algorithm, reason) = choose(&a, problem, options)?;
         let transposed = (problem.transpose_a && algorithm != Algorithm::Csb)
@@ -308,20 +308,6 @@ fn no_algorithm(problem: &Problem, algorithm: Algorithm) -> Error {
         reason: "it is not an algorithm for this product".into(),
         nearest: CATALOG.map(|e| e.algorithm.name()).join(", "),
     }
-}
-
-fn check_pattern<T: Scalar, I: Index, O: Index>(
-    problem: &Problem,
-    a: &CsrView<'_, T, I, O>,
-) -> Result<()> {
-    if (problem.rows, problem.cols, problem.nnz) == (a.nrows(), a.ncols(), a.nnz()) {
-        return Ok(());
-    }
-    let name = |rows, cols, nnz| format!("{rows} x {cols} with {nnz} nonzeros");
-    Err(Error::Pattern {
-        expected: name(problem.rows, problem.cols, problem.nnz),
-        found: name(a.nrows(), a.ncols(), a.nnz()),
-    })
 }
 
 fn check_length(name: &str, expected: usize, found: usize) -> Result<()> {

@@ -49,7 +49,8 @@ const MOST: u128 = 1 << 42;
 /// What the paper defines, in any shape of a size that comes to an end.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     papers::supports(problem, Algorithm::DenseNaive)?;
-    let work = problem.rows as u128 * problem.cols as u128 * problem.columns as u128;
+    let work = problem.rows as u128 * problem.cols as u128;
+    let work = work.saturating_mul(problem.columns as u128);
     if work <= MOST {
         return Ok(());
     }

@@ -11,14 +11,7 @@ pub(crate) fn pattern<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
 ) -> Result<()> {
     types::<T, I, O>(problem)?;
-    if (problem.rows, problem.cols, problem.nnz) == (a.nrows(), a.ncols(), a.nnz()) {
-        return Ok(());
-    }
-    let name = |rows, cols, nnz| format!("{rows} x {cols} with {nnz} nonzeros");
-    Err(Error::Pattern {
-        expected: name(problem.rows, problem.cols, problem.nnz),
-        found: name(a.nrows(), a.ncols(), a.nnz()),
-    })
+    problem.check_a(a.nrows(), a.ncols(), a.nnz())
 }
 
 /// `problem` was made for matrices of these types, which kernels take on its word.

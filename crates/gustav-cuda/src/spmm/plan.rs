@@ -56,6 +56,7 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
     pub fn new(a: &DeviceCsr<T, I, O>, problem: &Problem, options: &Options<'_>) -> Result<Self> {
         let device = a.device().clone();
         checks::pattern(problem, a)?;
+        problem.check_dense()?;
         let named = named(problem, options)?;
         let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
         let pattern = match &transposed {

@@ -330,5 +330,6 @@ fn check<T: Scalar, I: Index, O: Index>(
             expected: format!("one on {device}"),
         });
     }
+    problem.check_dense()?;
     device.offers(problem)
 }
