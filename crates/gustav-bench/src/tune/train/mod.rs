@@ -61,10 +61,8 @@ pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
         if model.kind == Kind::Regression {
             errors.insert(name.clone(), percent_errors(&test, &model));
         }
-        if inputs == all {
-            let loss = folds.get(&name).map_or(found.mean_loss, |f| f.mean_loss);
-            networks.push((loss, name.clone(), model));
-        }
+        let loss = folds.get(&name).map_or(found.mean_loss, |f| f.mean_loss);
+        networks.push((loss, name.clone(), inputs, model));
         rivals.insert(name, found);
     }
     for &inputs in seen.iter().filter(|inputs| **inputs >= Features::COUNT) {
@@ -83,11 +81,11 @@ pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
         Ok((name, Evaluation::new(&test, &model).mean_loss))
     };
     let topologies: Vec<_> = topologies.par_iter().map(size).collect::<Result<_>>()?;
-    let regression = networks.iter().position(|(.., model)| model.kind == Kind::Regression);
-    let regression = regression.map(|place| networks[place].2.clone());
     networks.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (_, taken, mut model) = networks.swap_remove(0);
-    if let (Kind::Softmax, Some(regression)) = (model.kind, &regression) {
+    let (_, taken, inputs, mut model) = networks.swap_remove(0);
+    let regression =
+        networks.iter().find(|(.., seen, m)| *seen == inputs && m.kind == Kind::Regression);
+    if let (Kind::Softmax, Some((.., regression))) = (model.kind, regression) {
         model = model.with_times(regression)?;
     }
     let mut tested_sources: Vec<_> = test.cases().iter().map(|c| c.source.clone()).collect();
@@ -231,10 +229,13 @@ mod tests {
         }
         assert!((first.guarded_mean_loss - first.mean_loss).abs() < 1e-12);
         let least = |name: &&String| name.starts_with("regression") || name.starts_with("softmax");
-        let seeing = folds.keys().filter(least).filter(|name| name.ends_with("with costs"));
-        let best = seeing.min_by(|a, b| folds[*a].mean_loss.total_cmp(&folds[*b].mean_loss));
-        assert_eq!(best, Some(&tuned.report.taken));
-        assert!(tuned.model.sees_costs());
+        let networks = folds.keys().filter(least);
+        let best = networks.min_by(|a, b| folds[*a].mean_loss.total_cmp(&folds[*b].mean_loss));
+        let (best, taken) = (best.expect("networks"), &tuned.report.taken);
+        assert!(folds[best].mean_loss.total_cmp(&folds[taken].mean_loss).is_eq(), "{taken}");
+        assert_eq!(tuned.model.sees_costs(), taken.ends_with("with costs"));
+        let few = taken.ends_with("matrix-only");
+        assert_eq!(tuned.model.inputs == Features::MATRIX_ONLY, few, "{taken}");
         let TuneReport { errors, classes, topologies, .. } = &tuned.report;
         assert_eq!(classes.iter().sum::<usize>(), matrices.0);
         assert_eq!(errors["regression"].len(), matrices.1 * suite.engines.ours.len());
