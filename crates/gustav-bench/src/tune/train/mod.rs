@@ -234,8 +234,6 @@ mod tests {
         let (best, taken) = (best.expect("networks"), &tuned.report.taken);
         assert!(folds[best].mean_loss.total_cmp(&folds[taken].mean_loss).is_eq(), "{taken}");
         assert_eq!(tuned.model.sees_costs(), taken.ends_with("with costs"));
-        let few = taken.ends_with("matrix-only");
-        assert_eq!(tuned.model.inputs == Features::MATRIX_ONLY, few, "{taken}");
         let TuneReport { errors, classes, topologies, .. } = &tuned.report;
         assert_eq!(classes.iter().sum::<usize>(), matrices.0);
         assert_eq!(errors["regression"].len(), matrices.1 * suite.engines.ours.len());
