@@ -43,7 +43,7 @@ impl Config {
         Config { panel, warps: share.max(4), share, resident }
     }
 
-    fn check(&self, problem: &Problem) -> Result<()> {
+    pub(super) fn check(&self, problem: &Problem) -> Result<()> {
         let most = most(problem.dtype);
         let fits = [16, 32, 64, 128].contains(&self.panel)
             && self.panel as usize <= most

@@ -83,7 +83,7 @@ impl Config {
         self.tile().panel(self.vector)
     }
 
-    pub(super) fn check(&self, problem: &Problem) -> Result<()> {
+    pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
         let powers = [self.vector, self.lanes, self.chunk, self.work];
         let fits = powers.iter().all(|p| p.is_power_of_two())
             && self.vector as usize * problem.dtype.bytes() <= 16

@@ -25,10 +25,10 @@ const FLIGHT: usize = 16;
 /// Rows none of which takes a sub-group longer than this many nonzeros stay whole and in order where all of
 /// them are on the chip at once: a list of them would be one more thing to wait for.
 const BRIEF_ROW: usize = 44;
-/// Parts of a full chip that such rows take at most: one sub-group a row, several, and several of lanes that
-/// hold more than two vectors of a row of B.
+/// Parts of a full chip that such rows take at most: one sub-group a row, several, and several where a row of B
+/// has 32 vectors.
 const BRIEF_FILL: (f64, f64, f64) = (0.6, 0.8, 0.4);
-/// Rows that none of is longer than this have no need of several.
+/// Rows none of which is longer than this have no need of several.
 const SHORTEST_SHARED: usize = 5;
 /// Long rows need no cutting when none is longer than this many times the mean: the second where
 /// each can have a warp, all at once.
@@ -61,7 +61,7 @@ const FILL_WIDTH: f64 = -0.5;
 /// for 16-bit values, whose products are instructions more than loads; the third and fourth where registers for
 /// fewer loads let all of them be there at once, which those for long flights do not.
 const FILLED: (f64, f64, f64, f64) = (1.8, 1.4, 0.85, 1.0);
-/// Parts of a full chip that eight sub-groups a row take at most.
+/// Parts of a full chip that eight sub-groups of each whole row take at most.
 const EIGHT: f64 = 0.625;
 /// Warps of whole rows in parts of a full chip from which a lane reads a whole line.
 const LINES: f64 = 1.4;
@@ -79,8 +79,8 @@ const LENGTH: (f64, f64) = (17.7, 8.8);
 /// from which one takes chunks of two.
 const QUICK: f64 = 16.0;
 const PLAIN: f64 = 15.0;
-/// Rows of fewer nonzeros on average pass through shared memory, in order and by a list; the third where
-/// rows of B come from memory.
+/// Rows of fewer nonzeros on average pass through shared memory, in order and by a list; the third by a list
+/// where rows of B come from memory.
 const STAGED: (f64, f64, f64) = (5.8, 13.0, 24.0);
 /// So many times L2 is a B whose rows come from memory.
 const FAR: f64 = 3.0;
@@ -101,14 +101,14 @@ const UNEVEN: (f64, f64) = (15.0, 4.0);
 const HUBS: f64 = 100.0;
 /// Hubs are cut at this.
 const HUB_CUT: u32 = 64;
-/// Columns of f32 that no vector of 16 bytes divides, at most, of which lanes hold so few that registers
-/// leave room for more threads: the second in pairs.
+/// Columns of 4-byte values that no vector of 16 bytes divides, at most, of which lanes hold so few that
+/// registers leave room for more threads: the second in pairs.
 const RAGGED: (usize, usize) = (80, 48);
 /// Long rows of 16-bit values that two sub-groups would share are cut at this, for four of them.
 const SHARED_CUT: u32 = 256;
 /// Rows of B of fewer vectors are too little for runs; of as many, long rows go in runs as well.
 const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
-/// Microseconds of a product from which short rows of half as many vectors go in runs.
+/// Microseconds of a product from which short rows of half as many vectors go in runs, of 4-byte values.
 const LASTING: f64 = 65.0;
 /// Lanes of a group with runs: it has so many nonzeros of A at hand.
 const RUN_LANES: u32 = 16;
@@ -346,7 +346,8 @@ impl<'a> Facts<'a> {
         self.wide && self.cut == Cut::Timed && share == 1 && !self.long && lasts
     }
 
-    /// Whether rows of 8-byte values are short or shared, so that lanes have no need of long flights.
+    /// Whether rows of 8-byte values are shared, in order or listed in short flights, so that lanes have no
+    /// need of long ones.
     fn wide_light(&self, share: u32) -> bool {
         self.wide && (self.wide_list(share) || share > 1 || self.cut == Cut::InOrder)
     }
