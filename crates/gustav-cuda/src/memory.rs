@@ -298,6 +298,8 @@ pub(crate) mod ledger {
         most: Option<usize>,
         peak: usize,
         taken: usize,
+        /// How often page-locked memory was asked for in vain, where there is none.
+        refused: Option<usize>,
     }
 
     impl Ledger {
@@ -324,6 +326,13 @@ pub(crate) mod ledger {
         }
     }
 
+    pub(crate) fn allow_locked(what: &'static str, needed: u128) -> Result<()> {
+        match with(|l| l.refused.as_mut().map(|refused| *refused += 1)) {
+            Some(()) => Err(Error::OutOfMemory { what, needed, available: Some(0) }),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn take(address: u64, bytes: usize) {
         with(|l| {
             l.held.insert(address, bytes);
@@ -342,6 +351,13 @@ pub(crate) mod ledger {
         let result = work();
         with(|l| l.most = None);
         result
+    }
+
+    /// Does `work` on a host that locks no memory; also how often it was asked to.
+    pub(crate) fn without_locked<R>(work: impl FnOnce() -> R) -> (R, usize) {
+        with(|l| l.refused = Some(0));
+        let result = work();
+        (result, with(|l| l.refused.take()).unwrap_or(0))
     }
 
     /// Bytes of all buffers.

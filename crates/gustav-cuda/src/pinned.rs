@@ -36,6 +36,8 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
         let mut ptr = NonNull::dangling();
         if bytes > 0 {
+            #[cfg(test)]
+            crate::memory::ledger::allow_locked(what, needed)?;
             device.bind()?;
             // SAFETY: the context is bound; the block is freed once, by `drop`.
             let block = unsafe { result::malloc_host(bytes, 0) }.map_err(|e| match e.0 {

@@ -7,7 +7,7 @@ use gustav_testkit::oracle;
 
 use super::masked::{Config, MaskedPlan};
 use super::{Options, SpgemmPlan};
-use crate::memory::ledger::{held, watched, with_room};
+use crate::memory::ledger::{held, watched, with_room, without_locked};
 use crate::{Device, DeviceCsr};
 
 fn device() -> Device {
@@ -95,6 +95,27 @@ fn without_room_for_all_rows_they_are_taken_in_parts() {
             let c = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
             assert!(is_product(&c, &a, &b), "{deterministic}");
         }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn memory_that_the_host_refused_is_not_asked_for_again() {
+    let device = device();
+    let (a, b) = operands();
+    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let (problem, stream) = (on_a.spgemm(&on_b).calls(3), device.stream());
+    let options = Options { workspace: Some(60_000), ..Options::default() };
+    let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan in parts");
+    for most in [1, 0, 0] {
+        let ((), refused) = without_locked(|| {
+            let mut c = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
+            assert!(is_product(&c, &a, &b));
+            c.values_mut().fill(0xff, stream).expect("poison");
+            plan.execute_into(&on_a, 1.0, &on_b, &mut c, stream).expect("new values");
+            assert!(is_product(&c, &a, &b), "new values");
+        });
+        assert_eq!(refused, most);
     }
 }
 

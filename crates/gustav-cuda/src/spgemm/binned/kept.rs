@@ -26,7 +26,8 @@ pub(super) struct Kept {
     parts: Vec<Saved>,
     rooms: Vec<Room>,
     copy: Stream,
-    begun: Event,
+    /// Where one of the two streams begins, or ends, what the other waits for.
+    turn: Event,
 }
 
 /// A part without memory of its own.
@@ -71,7 +72,7 @@ impl Kept {
             parts: Vec::new(),
             rooms: Vec::new(),
             copy: device.new_stream()?,
-            begun: Event::untimed(device)?,
+            turn: Event::untimed(device)?,
         })
     }
 
@@ -131,8 +132,8 @@ impl Kept {
         mut compute: impl FnMut(&Part, &Range<usize>, usize) -> Result<()>,
     ) -> Result<()> {
         let main = device.stream();
-        main.mark(&self.begun)?;
-        self.copy.wait(&self.begun)?;
+        main.mark(&self.turn)?;
+        self.copy.wait(&self.turn)?;
         let done = (0..self.parts.len()).try_for_each(|number| {
             self.load(device, number, offsets)?;
             let (saved, room) = (&self.parts[number], &self.rooms[number % self.rooms.len()]);
@@ -140,8 +141,9 @@ impl Kept {
             compute(&saved.part, &saved.rows, number)?;
             main.mark(&room.free)
         });
-        // After an error too: C is freed on the device's own stream.
-        self.rooms.iter().try_for_each(|room| main.wait(&room.filled))?;
+        // After an error too, and for a copy that came to no mark: C is freed on the device's own stream.
+        self.copy.mark(&self.turn)?;
+        main.wait(&self.turn)?;
         done
     }
 
@@ -181,5 +183,26 @@ impl Room {
             filled: Event::untimed(device)?,
             free: Event::untimed(device)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn copies_without_a_mark_are_waited_for() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        // Milliseconds of copying, as an error between two copies of a part leaves them.
+        let bytes = 1 << 28;
+        let mut kept = Kept::new(&device, bytes, 4).expect("room on the host");
+        let room = DeviceBuffer::<u8>::uninit(&device, bytes, "a part").expect("room");
+        // SAFETY: both sides have the bytes, and live until the end.
+        unsafe { kept.needed.upload(0..bytes, room.address(), &kept.copy) }.expect("a copy");
+        let offsets = Offsets { address: 0, bytes: 4, known: true };
+        kept.each(&device, offsets, |_, _, _| Ok(())).expect("no parts");
+        device.stream().synchronize().expect("the device's own stream");
+        assert!(kept.copy.is_done().expect("the copies"), "C may be freed under copies");
     }
 }

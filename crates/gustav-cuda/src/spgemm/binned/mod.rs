@@ -124,9 +124,10 @@ struct Parts {
     rooms: usize,
     /// Bytes on the host of what is kept of all parts.
     host: usize,
-    /// What an execution found, for those that follow; none before, nor where the host has no memory
-    /// for it. Then every execution counts anew.
+    /// What an execution found, for those that follow.
     kept: Option<Box<Kept>>,
+    /// Whether there was no memory to keep it in. Then every execution counts anew.
+    forgets: bool,
 }
 
 // Parts that are on the device at once where the bound allows it: one is computed, one comes.
@@ -134,7 +135,7 @@ const ROOMS: usize = 2;
 
 impl Parts {
     fn of(step: usize) -> Self {
-        Parts { step, bytes: 0, entries: 0, room: 0, rooms: 1, host: 0, kept: None }
+        Parts { step, bytes: 0, entries: 0, room: 0, rooms: 1, host: 0, kept: None, forgets: false }
     }
 }
 
@@ -345,7 +346,7 @@ impl Prepared {
             unsafe { full.refresh(device.stream(), o)? };
         }
         let (address, bytes) = (c.offsets().address(), o.offset_type.bytes());
-        let (step, host, rooms) = match &mut self.rows {
+        let (step, host, rooms, keeps) = match &mut self.rows {
             Rows::Whole(part) => {
                 // SAFETY: the caller's promise; C has as many entries as the offsets say.
                 unsafe { part.fill(device, &self.kernels, full, o, c, known)? };
@@ -372,7 +373,7 @@ impl Prepared {
                     },
                 );
             }
-            Rows::Parts(parts) => (parts.step, parts.host, parts.rooms),
+            Rows::Parts(parts) => (parts.step, parts.host, parts.rooms, keeps && !parts.forgets),
         };
         let keep = || match Kept::new(device, host, (o.a.rows + 1) * bytes) {
             Err(Error::OutOfMemory { .. }) => Ok(None),
@@ -403,6 +404,7 @@ impl Prepared {
             }
         }
         if let Rows::Parts(parts) = &mut self.rows {
+            parts.forgets |= keeps && kept.is_none();
             parts.kept = kept.map(Box::new);
         }
         Ok(())
