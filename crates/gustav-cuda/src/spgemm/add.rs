@@ -254,8 +254,10 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         p.join(&self.patterns.device)?;
         d.join(&self.patterns.device)?;
         c.join(&self.patterns.device)?;
-        union.refill(&self.patterns.device, p, bits(beta), d, c)?;
+        let done = union.refill(&self.patterns.device, p, bits(beta), d, c);
+        // After an error too: parts of C may be under way.
+        self.patterns.end(stream)?;
         union.product = keeps.then_some(product);
-        self.patterns.end(stream)
+        done
     }
 }

@@ -1,12 +1,31 @@
 //! The battery on the device.
 
-use gustav_core::{DenseView, Index, Problem, Result, Scalar, Semiring};
-use gustav_cuda::{Device, DeviceCsr, DeviceDense, Options, SpmmPlan};
-use gustav_testkit::battery::SpmmCase;
+use gustav_core::{DType, DenseView, Index, Problem, Result, Scalar, Semiring};
+use gustav_cuda::{Config, Device, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_plan::{Algorithm, Chooser};
+use gustav_testkit::battery::{Settings, SpmmCase, check_spmm};
 
 /// The first device; these tests are ignored where there is none.
 pub fn device() -> Device {
     Device::cuda(0).expect("a CUDA device")
+}
+
+/// The battery by the rules of `algorithm`.
+pub fn named<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(algorithm: Algorithm) {
+    let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
+    let device = device();
+    check_spmm::<T, I, O, S>(&Settings::default(), |case| {
+        run::<T, I, O, S>(&device, &options, case)
+    });
+}
+
+/// The battery by `config`, which may sum in another order than rows have.
+pub fn configured<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Config) {
+    // The oracle's own sums are f64, so that it cannot judge other orders where those overflow.
+    let settings = Settings { nonfinite: T::DTYPE != DType::F64, ..Settings::default() };
+    let options = Options { config: Some(config), ..Options::default() };
+    let device = device();
+    check_spmm::<T, I, O, S>(&settings, |case| run::<T, I, O, S>(&device, &options, case));
 }
 
 /// One case of the battery, on a stream of its own.

@@ -3,22 +3,11 @@
 use gustav_core::{
     Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring, bf16, f16,
 };
-use gustav_cuda::Options;
 use gustav_cuda::spmm::column_panel::Config;
 use gustav_cuda::spmm::segmented::{self, Reduction};
-use gustav_plan::{Algorithm, Chooser};
-use gustav_testkit::battery::{Settings, check_spmm};
+use gustav_plan::Algorithm;
 
-use crate::common::{device, run};
 use crate::papers::check_values;
-
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(options: &Options<'_>) {
-    // The oracle's own sums are f64, so that it cannot judge other orders where those overflow.
-    let nonfinite = T::DTYPE != gustav_core::DType::F64;
-    let settings = Settings { nonfinite, ..Settings::default() };
-    let device = device();
-    check_spmm::<T, I, O, S>(&settings, |case| run::<T, I, O, S>(&device, options, case));
-}
 
 /// Panels and tiles so small that the battery's matrices have many of them.
 fn small<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
@@ -39,16 +28,13 @@ fn small<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
         resident: 384,
     };
     let config = Config { columns: 24, rows: 9, segment };
-    let config = Some(gustav_cuda::Config::ColumnPanel(config));
-    check::<T, I, O, S>(&Options { config, ..Options::default() });
+    crate::common::configured::<T, I, O, S>(gustav_cuda::Config::ColumnPanel(config));
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn its_own_choice() {
-    let options =
-        Options { chooser: Chooser::Named(Algorithm::ColumnPanel), config: None, order: None };
-    check::<f32, u32, u32, PlusTimes>(&options);
+    crate::common::named::<f32, u32, u32, PlusTimes>(Algorithm::ColumnPanel);
 }
 
 macro_rules! small_tiles {

@@ -1,34 +1,12 @@
 //! `even-shares` on the device against the oracle.
 
-use super::common::{device, run};
-use gustav_core::{
-    DType, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar, Semiring,
-    bf16, f16,
-};
+use super::common::device;
+use gustav_core::{MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar, bf16, f16};
 use gustav_cuda::spmm::even_shares::Config;
 use gustav_cuda::{DeviceCsr, Options, SpmmPlan};
-use gustav_plan::{Algorithm, Chooser};
-use gustav_testkit::battery::{Settings, check_spmm};
 
-fn named<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
-    let options = Options { chooser: Chooser::Named(Algorithm::EvenShares), ..Options::default() };
-    let device = device();
-    check_spmm::<T, I, O, S>(&Settings::default(), |case| {
-        run::<T, I, O, S>(&device, &options, case)
-    });
-}
-
-macro_rules! battery_of {
-    ($($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
-        #[test]
-        #[ignore = "needs a CUDA device"]
-        fn $name() {
-            named::<$t, $i, $o, $s>();
-        }
-    )*};
-}
-
-battery_of! {
+batteries! {
+    EvenShares:
     f32_plus_times: f32, u32, u32, PlusTimes;
     f64_plus_times: f64, u32, u32, PlusTimes;
     f16_plus_times: f16, u32, u32, PlusTimes;
@@ -44,15 +22,7 @@ battery_of! {
 
 /// Shares so small that most rows lie in several.
 fn configured<T: Scalar>(config: Config) {
-    // The oracle's own sums are f64, so that it cannot judge other orders where those overflow.
-    let nonfinite = T::DTYPE != DType::F64;
-    let settings = Settings { nonfinite, ..Settings::default() };
-    let device = device();
-    let config = Some(gustav_cuda::Config::EvenShares(config));
-    let options = Options { config, ..Options::default() };
-    check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {
-        run::<T, u32, u32, PlusTimes>(&device, &options, case)
-    });
+    crate::common::configured::<T, u32, u32, PlusTimes>(gustav_cuda::Config::EvenShares(config));
 }
 
 #[test]

@@ -1,5 +1,16 @@
 //! SpMM on the device against the oracle, one file per algorithm.
 
+/// The battery by the rules of an algorithm, in a test for each name, types and semiring.
+macro_rules! batteries {
+    ($algorithm:ident: $($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
+        #[test]
+        #[ignore = "needs a CUDA device"]
+        fn $name() {
+            crate::common::named::<$t, $i, $o, $s>(gustav_plan::Algorithm::$algorithm);
+        }
+    )*};
+}
+
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../common/graph.rs"]

@@ -1,31 +1,10 @@
 //! `row-block` on the device against the oracle.
 
-use super::common::{device, run};
-use gustav_core::{Index, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring, bf16, f16};
-use gustav_cuda::Options;
+use gustav_core::{MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, bf16, f16};
 use gustav_cuda::spmm::row_block::Config;
-use gustav_plan::{Algorithm, Chooser};
-use gustav_testkit::battery::{Settings, check_spmm};
 
-fn named<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
-    let options = Options { chooser: Chooser::Named(Algorithm::RowBlock), ..Options::default() };
-    let device = device();
-    check_spmm::<T, I, O, S>(&Settings::default(), |case| {
-        run::<T, I, O, S>(&device, &options, case)
-    });
-}
-
-macro_rules! battery_of {
-    ($($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
-        #[test]
-        #[ignore = "needs a CUDA device"]
-        fn $name() {
-            named::<$t, $i, $o, $s>();
-        }
-    )*};
-}
-
-battery_of! {
+batteries! {
+    RowBlock:
     f32_plus_times: f32, u32, u32, PlusTimes;
     f64_plus_times: f64, u32, u32, PlusTimes;
     f16_plus_times: f16, u32, u32, PlusTimes;
@@ -38,15 +17,7 @@ battery_of! {
 }
 
 fn configured<T: Scalar>(config: Config) {
-    // The oracle's own sums are f64, so that it cannot judge other orders where those overflow.
-    let nonfinite = T::DTYPE != gustav_core::DType::F64;
-    let settings = Settings { nonfinite, ..Settings::default() };
-    let options =
-        Options { config: Some(gustav_cuda::Config::RowBlock(config)), ..Options::default() };
-    let device = device();
-    check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {
-        run::<T, u32, u32, PlusTimes>(&device, &options, case)
-    });
+    crate::common::configured::<T, u32, u32, PlusTimes>(gustav_cuda::Config::RowBlock(config));
 }
 
 #[test]

@@ -2,33 +2,15 @@
 
 use super::common::{device, run};
 use gustav_core::{
-    Csr, Dense, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
-    Semiring, bf16, f16,
+    Csr, Dense, Error, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar, bf16,
+    f16,
 };
 use gustav_cuda::spmm::segmented::{Config, Reduction};
 use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
-use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};
 
-fn auto<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
-    let options = Options { chooser: Chooser::Named(Algorithm::Segmented), ..Options::default() };
-    let device = device();
-    check_spmm::<T, I, O, S>(&Settings::default(), |case| {
-        run::<T, I, O, S>(&device, &options, case)
-    });
-}
-
-macro_rules! battery_of {
-    ($($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
-        #[test]
-        #[ignore = "needs a CUDA device"]
-        fn $name() {
-            auto::<$t, $i, $o, $s>();
-        }
-    )*};
-}
-
-battery_of! {
+batteries! {
+    Segmented:
     f32_plus_times: f32, u32, u32, PlusTimes;
     f64_plus_times: f64, u32, u32, PlusTimes;
     f16_plus_times: f16, u32, u32, PlusTimes;
@@ -71,13 +53,7 @@ fn options(config: Config) -> Options<'static> {
 }
 
 fn configured<T: Scalar>(config: Config) {
-    // The oracle's own sums are f64, so that it cannot judge other orders where those overflow.
-    let nonfinite = T::DTYPE != gustav_core::DType::F64;
-    let settings = Settings { nonfinite, ..Settings::default() };
-    let (device, options) = (device(), options(config));
-    check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {
-        run::<T, u32, u32, PlusTimes>(&device, &options, case)
-    });
+    crate::common::configured::<T, u32, u32, PlusTimes>(gustav_cuda::Config::Segmented(config));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! `even-shares`, which takes every type and semiring.
 
-use gustav_core::{
-    Csr, Index, MaxTimes, MinPlus, OrAnd, PlusSecond, PlusTimes, Scalar, Semiring, bf16, f16,
-};
+use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, Semiring, bf16};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::even_shares::Config as EvenShares;
 use gustav_cuda::{DeviceBuffer, DeviceCsr, SpmvPlan};
@@ -10,45 +8,33 @@ use gustav_plan::Algorithm;
 use gustav_testkit::battery::{Settings, check_spmv};
 use gustav_testkit::oracle;
 
-use crate::{device, named, run, run_refined};
+use crate::{device, named, run_refined};
 
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Option<EvenShares>) {
-    let options = named(Algorithm::EvenShares, config.map(Config::EvenShares));
-    let device = device();
-    check_spmv::<T, I, O, S>(&Settings::default(), |case| {
-        run::<T, I, O, S>(&device, &options, case)
-    });
+fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: EvenShares) {
+    crate::check::<T, I, O, S>(Algorithm::EvenShares, Some(Config::EvenShares(config)));
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn every_type() {
-    check::<f32, u32, u32, PlusTimes>(None);
-    check::<f64, u32, u64, PlusTimes>(None);
-    check::<f16, u32, u32, PlusTimes>(None);
-    check::<bf16, u64, u32, PlusTimes>(None);
-    check::<i32, u32, u32, PlusTimes>(None);
-    check::<i64, u64, u64, PlusTimes>(None);
+    crate::check_every_type(Algorithm::EvenShares);
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn every_semiring() {
-    check::<f32, u32, u32, MinPlus>(None);
-    check::<f64, u32, u32, MaxTimes>(None);
-    check::<f32, u32, u32, OrAnd>(None);
-    check::<f32, u32, u32, PlusSecond>(None);
+    crate::check_every_semiring(Algorithm::EvenShares);
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn small_and_large_shares() {
     let small = EvenShares { items: 4, threads: 32, resident: 1024 };
-    check::<f32, u32, u32, PlusTimes>(Some(small));
-    check::<f64, u64, u32, PlusTimes>(Some(small));
+    check::<f32, u32, u32, PlusTimes>(small);
+    check::<f64, u64, u32, PlusTimes>(small);
     let large = EvenShares { items: 16, threads: 256, resident: 768 };
-    check::<f64, u32, u32, PlusTimes>(Some(large));
-    check::<bf16, u32, u64, PlusTimes>(Some(large));
+    check::<f64, u32, u32, PlusTimes>(large);
+    check::<bf16, u32, u64, PlusTimes>(large);
 }
 
 /// Where shares begin is kept in the plan.

@@ -10,7 +10,10 @@ mod row_split;
 mod segmented;
 mod vendor;
 
-use gustav_core::{Csr, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring};
+use gustav_core::{
+    Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Result,
+    Scalar, Semiring, bf16, f16,
+};
 use gustav_cuda::spmv::{Config, Options};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::{Algorithm, Chooser};
@@ -51,6 +54,34 @@ fn run_refined<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     plan.execute(&a, case.alpha, &x, case.beta, &mut y, &stream)?;
     stream.synchronize()?;
     y.read(case.y)
+}
+
+/// The battery by `algorithm`, in a configuration or by its rules.
+fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    algorithm: Algorithm,
+    config: Option<Config>,
+) {
+    let (device, options) = (device(), named(algorithm, config));
+    check_spmv::<T, I, O, S>(&Settings::default(), |case| {
+        run::<T, I, O, S>(&device, &options, case)
+    });
+}
+
+fn check_every_type(algorithm: Algorithm) {
+    check::<f32, u32, u32, PlusTimes>(algorithm, None);
+    check::<f64, u32, u64, PlusTimes>(algorithm, None);
+    check::<f16, u32, u32, PlusTimes>(algorithm, None);
+    check::<bf16, u64, u32, PlusTimes>(algorithm, None);
+    check::<i32, u32, u32, PlusTimes>(algorithm, None);
+    check::<i64, u64, u64, PlusTimes>(algorithm, None);
+}
+
+fn check_every_semiring(algorithm: Algorithm) {
+    check::<f32, u32, u32, MinPlus>(algorithm, None);
+    check::<f64, u32, u32, MaxTimes>(algorithm, None);
+    check::<f32, u32, u32, OrAnd>(algorithm, None);
+    check::<f32, u32, u32, PlusFirst>(algorithm, None);
+    check::<f32, u32, u32, PlusSecond>(algorithm, None);
 }
 
 /// The battery within what the papers define.

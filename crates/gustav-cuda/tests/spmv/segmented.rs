@@ -1,53 +1,38 @@
 //! `segmented`, which takes every type and semiring.
 
-use gustav_core::{
-    Csr, Index, MaxTimes, MinPlus, OrAnd, PlusSecond, PlusTimes, Scalar, Semiring, bf16, f16,
-};
+use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, Semiring};
 use gustav_cuda::spmm::segmented::{Config as Listed, Reduction};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::segmented::{Config as Segmented, InOrder};
 use gustav_cuda::{DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::Algorithm;
-use gustav_testkit::battery::{Settings, check_spmv};
 use gustav_testkit::oracle;
 
-use crate::{device, named, run};
+use crate::{device, named};
 
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Option<Segmented>) {
-    let options = named(Algorithm::Segmented, config.map(Config::Segmented));
-    let device = device();
-    check_spmv::<T, I, O, S>(&Settings::default(), |case| {
-        run::<T, I, O, S>(&device, &options, case)
-    });
+fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Segmented) {
+    crate::check::<T, I, O, S>(Algorithm::Segmented, Some(Config::Segmented(config)));
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn every_type() {
-    check::<f32, u32, u32, PlusTimes>(None);
-    check::<f64, u32, u64, PlusTimes>(None);
-    check::<f16, u32, u32, PlusTimes>(None);
-    check::<bf16, u64, u32, PlusTimes>(None);
-    check::<i32, u32, u32, PlusTimes>(None);
-    check::<i64, u64, u64, PlusTimes>(None);
+    crate::check_every_type(Algorithm::Segmented);
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn every_semiring() {
-    check::<f32, u32, u32, MinPlus>(None);
-    check::<f64, u32, u32, MaxTimes>(None);
-    check::<f32, u32, u32, OrAnd>(None);
-    check::<f32, u32, u32, PlusSecond>(None);
+    crate::check_every_semiring(Algorithm::Segmented);
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn one_lane_and_a_whole_warp() {
     let one = InOrder { lanes: 1, ahead: 1, threads: 32, longest: 5, part: 7 };
-    check::<f32, u32, u32, PlusTimes>(Some(Segmented::InOrder(one)));
+    check::<f32, u32, u32, PlusTimes>(Segmented::InOrder(one));
     let warp = InOrder { lanes: 32, ahead: 8, threads: 256, longest: 64, part: 1024 };
-    check::<f64, u32, u32, PlusTimes>(Some(Segmented::InOrder(warp)));
+    check::<f64, u32, u32, PlusTimes>(Segmented::InOrder(warp));
 }
 
 #[test]
@@ -69,13 +54,9 @@ fn a_list_of_segments() {
         block: 128,
         resident: 1024,
     };
-    check::<f32, u32, u32, PlusTimes>(Some(Segmented::Listed(list)));
-    check::<f64, u64, u64, PlusTimes>(Some(Segmented::Listed(Listed {
-        share: 2,
-        chunk: 2,
-        ..list
-    })));
-    check::<f32, u32, u32, MinPlus>(Some(Segmented::Listed(Listed { share: 32, ..list })));
+    check::<f32, u32, u32, PlusTimes>(Segmented::Listed(list));
+    check::<f64, u64, u64, PlusTimes>(Segmented::Listed(Listed { share: 2, chunk: 2, ..list }));
+    check::<f32, u32, u32, MinPlus>(Segmented::Listed(Listed { share: 32, ..list }));
 }
 
 /// Rows of one part, of several, and of more than a warp adds at once; many runs of one plan.

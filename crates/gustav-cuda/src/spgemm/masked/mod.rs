@@ -319,26 +319,29 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         self.patterns.check_result(c, self.nnz)?;
         let device = self.patterns.device.clone();
         // C's own places are those of the mask that products meet.
-        match &mut self.whole {
+        let done = match &mut self.whole {
             Some(whole) => {
                 let all = whole.refill(&self.patterns.problem, a, alpha, b, stream)?;
                 c.join(&device)?;
                 let mut arguments = whole::among(&all, c.offsets(), c.indices());
                 arguments.values = c.values().address();
                 // SAFETY: the matrices are alive and wait for the stream when freed.
-                unsafe { self.kernels.find(device.stream(), &arguments)? };
+                let found = unsafe { self.kernels.find(device.stream(), &arguments) };
                 if self.patterns.problem.calls > 1 {
                     whole.keep(all);
                 }
+                found
             }
             None => {
                 let o = self.patterns.begin(a, alpha, b, stream)?;
                 c.join(&device)?;
                 // SAFETY: as above.
-                unsafe { self.kernels.fill(device.stream(), &o, c, 0, self.ordered)? };
+                unsafe { self.kernels.fill(device.stream(), &o, c, 0, self.ordered) }
             }
-        }
-        self.patterns.end(stream)
+        };
+        // After an error too: parts of C may be under way.
+        self.patterns.end(stream)?;
+        done
     }
 }
 
