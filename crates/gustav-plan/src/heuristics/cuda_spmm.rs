@@ -294,8 +294,10 @@ mod tests {
         };
         assert_eq!(graph(DType::F32, 128), (2, 0, 128));
         assert_eq!(graph(DType::F16, 128), (2, 0, 128));
-        // Too narrow for so short a product, not whole vectors, too wide values.
-        for (dtype, columns) in [(DType::F32, 32), (DType::F32, 127), (DType::F64, 128)] {
+        assert_eq!(graph(DType::F32, 1000), (2, 0, 128));
+        // Too narrow for so short a product, not whole vectors, a little more than a panel, too wide values.
+        let f32s = [32, 127, 132, 160].map(|columns| (DType::F32, columns));
+        for (dtype, columns) in f32s.into_iter().chain([(DType::F64, 128)]) {
             assert_eq!(graph(dtype, columns).0, 1, "{dtype}, {columns} columns");
         }
         assert_eq!(way(&[5], 1_000_000, 128, 1.0).run, 1, "rows alike, in order");

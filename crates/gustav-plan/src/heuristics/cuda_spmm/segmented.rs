@@ -112,6 +112,8 @@ const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
 const LASTING: f64 = 65.0;
 /// Lanes of a group with runs: it has so many nonzeros of A at hand.
 const RUN_LANES: u32 = 16;
+/// Vectors of a panel with runs, two a lane.
+const RUN_PANEL: f64 = 32.0;
 /// Threads of a CTA with runs.
 const RUN_BLOCK: u32 = 128;
 
@@ -419,7 +421,10 @@ impl<'a> Facts<'a> {
 
     /// Whether rows of B are whole vectors of values that leave registers for what is on its way.
     fn may_run(&self) -> bool {
-        !self.wide && self.vectors.fract() == 0.0
+        // A third vector a lane would not fit; panels of two each, mostly idle, cost more than runs gain.
+        let idle = (self.vectors / RUN_PANEL).ceil() * RUN_PANEL - self.vectors;
+        let fits = self.vectors <= RUN_PANEL || 4.0 * idle < self.vectors;
+        !self.wide && self.vectors.fract() == 0.0 && fits
     }
 
     /// The length of segments at most: a small part of the product's time, while ordinary rows stay
