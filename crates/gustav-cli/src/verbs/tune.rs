@@ -8,7 +8,7 @@ use gustav_bench::{BenchArgs, Filter, Folded, Outcome as Measured, TuneArgs, Tun
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::args::Telling;
+use crate::args::{Telling, at_least_one};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output;
 
@@ -99,6 +99,7 @@ impl Display for Counts {
 
 /// Measures, trains and tells.
 pub fn run(args: &Args) -> Result {
+    at_least_one("passes", args.passes as u64)?;
     let trains = match gustav_bench::can_train() {
         Err(e) if args.needs_training() => return Err(e.into()),
         Err(e) => {
@@ -158,6 +159,10 @@ pub fn run(args: &Args) -> Result {
 
 /// Puts a model where plans on that device look for it.
 fn install(model: &Model, text: &str) -> Result<PathBuf> {
+    if model.device.is_empty() {
+        let words = "install: the records are of no GPU, and plans ask models on GPUs alone";
+        return Err(Failure::Request(words.into()));
+    }
     let path = Model::place(&model.device, model.columns)
         .ok_or_else(|| Failure::Request("install: there is no home folder, use --output".into()))?;
     if let Some(folder) = path.parent() {

@@ -34,6 +34,15 @@ min_rounds = 1
 budget_s = 0.001
 "#;
 
+#[test]
+fn a_network_of_no_passes_is_refused_before_anything_is_measured() {
+    let folder = Folder::new();
+    folder.write("small.toml", SUITE);
+    let message = folder.error("tune small.toml --record r.jsonl --passes 0");
+    assert!(message.contains("passes: 0 is not valid, expected at least 1"), "{message}");
+    assert_eq!(folder.names(), ["small.toml"]);
+}
+
 #[cfg(not(feature = "train"))]
 #[test]
 fn a_build_that_cannot_train_measures_and_says_so() {
@@ -76,6 +85,10 @@ fn a_build_that_trains_writes_a_model() {
     let text = String::from_utf8(model.clone()).expect("UTF-8");
     assert!(text.starts_with("{\"format\":\"gustav-predictor\""), "{text}");
     assert!(text.contains("[\"row-split\",\"merge-path\"]"), "{text}");
+    // Measured on the CPU, of which nobody asks a model.
+    let refused =
+        folder.error("tune small.toml --record r.jsonl --passes 3 --train-only --install");
+    assert!(refused.contains("install: the records are of no GPU"), "{refused}");
     let record = folder.read("r.jsonl");
     let line = "tune small.toml --record r.jsonl --passes 3 -o m.json --train-only --quiet --json";
     let again = folder.json(line);
