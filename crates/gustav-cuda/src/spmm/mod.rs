@@ -36,6 +36,7 @@ pub mod vendor;
 use gustav_core::{Arith, Error, Problem};
 
 pub use catalog::{Config, catalog};
+pub use ordered::takes_orders;
 pub use plan::{Options, SpmmPlan};
 
 /// A refusal with its reason and the nearest thing that works.

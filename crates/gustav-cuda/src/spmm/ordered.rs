@@ -15,13 +15,18 @@ const _: () = assert!(NO_ROW == 0xffff_ffff);
 /// Algorithms that take rows in another order than the stored one.
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::OutputStationary, Algorithm::Segmented];
 
+/// Whether `algorithm` takes rows in another order than the stored one.
+pub fn takes_orders(algorithm: Algorithm) -> bool {
+    ALGORITHMS.contains(&algorithm)
+}
+
 /// Refuses orders of other matrices, and algorithms that take rows as stored.
 ///
 /// # Errors
 /// [`Error::Length`], [`Error::Unsupported`].
 pub(super) fn check(problem: &Problem, algorithm: Algorithm, order: &RowOrder) -> Result<()> {
     validate::length("rows of the order", problem.output_rows(), order.rows())?;
-    if ALGORITHMS.contains(&algorithm) {
+    if takes_orders(algorithm) {
         return Ok(());
     }
     let backend = format!("{algorithm} with the row order {}", order.order());

@@ -72,7 +72,7 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
                 (told, made) = (Some(timed.into()), ordered);
             }
             Chooser::Predictor => {
-                let (best, reason) = predict::spmm(self, problem)?;
+                let (best, reason) = predict::spmm(self, problem, order.is_some())?;
                 (chooser, told) = (best.chooser(), Some(reason));
                 config = predict::config(&best, problem)?;
                 order = order.or(best.order);

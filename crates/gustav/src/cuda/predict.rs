@@ -10,7 +10,8 @@ use super::DeviceCsr;
 use crate::explain::{Considered, Told};
 
 /// The candidate that the model for this GPU takes among those that compute `problem` and whose row
-/// order the calls repay, and what it says of all.
+/// order the calls repay, and what it says of all. Where the caller has `ordered` the rows, those alone
+/// are taken that leave the order to the caller.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes
@@ -18,6 +19,7 @@ use crate::explain::{Considered, Told};
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
+    ordered: bool,
 ) -> Result<(Candidate, Told)> {
     let device = &a.device().profile().name;
     let model = Model::of_device(device, problem.columns)?;
@@ -32,12 +34,8 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let regression = model.kind == Kind::Regression;
     let towards = |score: f64| if regression { score } else { -score };
     ranked.sort_by(|a, b| towards(a.0).total_cmp(&towards(b.0)));
-    let computes = |c: &Candidate| {
-        let entry = |algorithm| spmm::catalog().iter().find(|e| e.algorithm == algorithm);
-        let able = |algorithm| entry(algorithm).is_some_and(|e| (e.supports)(problem).is_ok());
-        c.algorithm.is_none_or(able) && config(c, problem).is_ok()
-    };
-    let able: Vec<(f64, Candidate)> = ranked.iter().filter(|(_, c)| computes(c)).copied().collect();
+    let able: Vec<(f64, Candidate)> =
+        ranked.iter().filter(|(_, c)| computes(c, problem, ordered)).copied().collect();
     let profile = a.device().planner_profile();
     let Some(((score, chosen), declined)) = taken(&able, problem, &profile, regression) else {
         return Err(Error::Unsupported {
@@ -69,6 +67,17 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         measured_ms: None,
     };
     Ok((chosen, Told { reason, considered: ranked.iter().map(considered).collect() }))
+}
+
+/// Whether a candidate computes `problem`, with rows that the caller has `ordered` or in its own way.
+fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
+    let entry = |algorithm| spmm::catalog().iter().find(|e| e.algorithm == algorithm);
+    let able = |algorithm| {
+        entry(algorithm).is_some_and(|e| (e.supports)(problem).is_ok())
+            && (!ordered || spmm::takes_orders(algorithm))
+    };
+    let algorithm = candidate.algorithm.is_none_or(able);
+    algorithm && !(ordered && candidate.order.is_some()) && config(candidate, problem).is_ok()
 }
 
 /// What is taken of one row of scores: a candidate with its score, and one that was passed over.
@@ -135,6 +144,23 @@ mod tests {
         let profile = DeviceProfile { name, units: 132, lanes: 32, l2_bytes, llc_bytes };
         let ((_, taken), declined) = taken(&able, &problem, &profile, regression).expect("one");
         (taken.to_string(), declined.map(|(c, _)| c.to_string()))
+    }
+
+    #[test]
+    fn an_order_of_the_caller_leaves_what_takes_rows_in_it() {
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let problem = Problem::spmm(&eye.view()).columns(128);
+        let able = |name: &str| {
+            let candidate = name.parse().expect("a name");
+            [false, true].map(|ordered| computes(&candidate, &problem, ordered))
+        };
+        for name in ["auto", "segmented", "segmented#4"] {
+            assert_eq!(able(name), [true, true], "{name}");
+        }
+        for name in ["row-block", "even-shares", "segmented@min-hash"] {
+            assert_eq!(able(name), [true, false], "{name}");
+        }
+        assert_eq!(able("segmented#4000"), [false, false]);
     }
 
     #[test]
