@@ -419,7 +419,8 @@ impl<'a> Facts<'a> {
         listed && share == 1 && self.may_run() && self.vectors >= least
     }
 
-    /// Whether rows of B are whole vectors of values that leave registers for what is on its way.
+    /// Whether rows of B are whole vectors, in panels that are mostly full, of values that leave registers for
+    /// what is on its way.
     fn may_run(&self) -> bool {
         // A third vector a lane would not fit; panels of two each, mostly idle, cost more than runs gain.
         let idle = (self.vectors / RUN_PANEL).ceil() * RUN_PANEL - self.vectors;
