@@ -152,6 +152,8 @@ fn records_that_hold_everything_leave_no_figure_out() {
     }
     let timelines: Vec<_> = ids.iter().filter(|id| id.starts_with("timeline")).collect();
     assert!(timelines.len() == 1 && timelines[0].contains("8-threads"), "{timelines:?}");
+    let rivals = report.figures().find(|f| f.id.contains("rivals")).unwrap();
+    assert!(rivals.caption.ends_with("first always takes segmented."), "{}", rivals.caption);
     assert_eq!(report.tables.len(), 12);
     let limits = report.tables.iter().find(|t| t.id == "limits").unwrap();
     let gpu = limits.rows.iter().find(|r| r[0].contains("GPU") && r[1] == "SpMM").unwrap();

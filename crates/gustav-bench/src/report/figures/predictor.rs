@@ -137,9 +137,11 @@ fn rivals(t: &TuneReport) -> Figure {
         Some(folded) => format!("all {} matrices, in five folds of their sources", folded.cases),
         None => format!("{} matrices of every fifth source", t.matrices.1),
     };
+    let first = candidates(t).into_iter().next().unwrap_or_default();
     let caption = format!(
         "Mean loss against the fastest candidate of every matrix, on sources that no rival was trained \
-         on: {over}. Matrix-only networks see shape, density and row lengths alone."
+         on: {over}. Matrix-only networks see shape, density and row lengths alone; first always takes \
+         {first}."
     );
     let losses: Vec<(&String, f64)> = match t.folds.is_empty() {
         true => t.rivals.iter().map(|(name, e)| (name, e.mean_loss)).collect(),
