@@ -14,7 +14,7 @@ use crate::Threads;
 /// misses (a pattern overwritten in place, with the samples unchanged) makes a wrong product and
 /// nothing worse. Those of SpGEMM do not, so its plans digest the whole pattern in every call.
 #[derive(Clone, Debug)]
-pub(crate) struct Fingerprint {
+pub struct Fingerprint {
     size: (usize, usize, usize),
     /// None in a plan that serves the call which made it.
     digest: Option<u64>,
@@ -24,7 +24,7 @@ pub(crate) struct Fingerprint {
 
 impl Fingerprint {
     /// That of `a`; with `one_call` only its arrays are remembered.
-    pub(crate) fn new<T: Scalar, I: Index, O: Index>(
+    pub fn new<T: Scalar, I: Index, O: Index>(
         a: &CsrView<'_, T, I, O>,
         one_call: bool,
         threads: &Threads,
@@ -43,7 +43,7 @@ impl Fingerprint {
     ///
     /// # Errors
     /// [`Error::Pattern`].
-    pub(crate) fn check<T: Scalar, I: Index, O: Index>(
+    pub fn check<T: Scalar, I: Index, O: Index>(
         &mut self,
         name: &str,
         a: &CsrView<'_, T, I, O>,

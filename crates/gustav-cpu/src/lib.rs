@@ -18,6 +18,7 @@ pub mod threads;
 
 pub use catalog::Entry;
 pub use config::{Config, Options};
+pub use fingerprint::Fingerprint;
 pub use spgemm::SpgemmPlan;
 pub use spmm::{CpuScalar, SpmmPlan};
 pub use spmv::SpmvPlan;

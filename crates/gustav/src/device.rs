@@ -133,6 +133,10 @@ impl Device {
         Device { options: Options { one_call: true, ..self.options }, ..self }
     }
 
+    pub(crate) fn is_for_one_call(&self) -> bool {
+        self.options.one_call
+    }
+
     /// The short name: `cpu` or `cuda:K`.
     pub fn name(&self) -> &str {
         self.gpu.as_ref().map_or("cpu", |g| &g.name)

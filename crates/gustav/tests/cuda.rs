@@ -183,9 +183,40 @@ fn plans_of_host_matrices_take_new_values() {
     let zero = f32::zero();
     let wrong = plan.execute_with(MinPlus, &a, zero, &b, f32::INFINITY, &mut c);
     assert!(matches!(wrong, Err(Error::Argument { name: "semiring", .. })), "{wrong:?}");
-    let other = matrix("grid5:20x21");
-    let wrong = plan.execute_with(PlusTimes, &other, 1.0, &b, 0.0, &mut c);
+    for other in [matrix("grid5:20x21"), moved(&a)] {
+        let wrong = plan.execute_with(PlusTimes, &other, 1.0, &b, 0.0, &mut c);
+        assert!(matches!(wrong, Err(Error::Pattern { .. })), "{wrong:?}");
+    }
+    let copy = a.clone();
+    plan.execute(&copy, 1.0, &b, 0.0, &mut c).expect("a copy of the pattern");
+}
+
+/// As many nonzeros in as many rows, the first of them in another column.
+fn moved(a: &Csr<f32>) -> Csr<f32> {
+    let mut indices = a.indices().to_vec();
+    indices[0] = 399;
+    Csr::new(a.nrows(), a.ncols(), a.offsets().to_vec(), indices, a.values().to_vec())
+        .expect("a matrix")
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn plans_of_host_matrices_refuse_other_patterns() {
+    let (gpu, a) = (gpu(), matrix("grid5:20x20"));
+    let other = moved(&a);
+    let x = vec![1.0f32; 400];
+    let mut plan = gpu.plan_spmv(&a, &Problem::spmv(&a.view())).expect("a plan");
+    let mut y = vec![0.0f32; 400];
+    plan.execute(&a, 1.0, &x, 0.0, &mut y).expect("y");
+    let wrong = plan.execute(&other, 1.0, &x, 0.0, &mut y);
     assert!(matches!(wrong, Err(Error::Pattern { .. })), "{wrong:?}");
+    let problem = Problem::spgemm(&a.view(), &a.view());
+    let mut plan = gpu.plan_spgemm(&a, &a, &problem).expect("a plan");
+    for (left, right) in [(&a, &other), (&other, &a)] {
+        let wrong = plan.execute(left, 1.0, right);
+        assert!(matches!(wrong, Err(Error::Pattern { .. })), "{wrong:?}");
+    }
+    plan.execute(&a, 1.0, &a).expect("C");
 }
 
 #[test]

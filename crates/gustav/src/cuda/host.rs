@@ -3,6 +3,7 @@
 use gustav_core::{
     Csr, CsrView, DenseView, DenseViewMut, Error, Index, Problem, Result, Scalar, SemiringKind,
 };
+use gustav_cpu::{Fingerprint, Threads};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
@@ -20,6 +21,7 @@ pub(crate) struct HostSpmm<T: Scalar, I: Index, O: Index> {
     b: Option<DeviceDense<T>>,
     c: Option<DeviceDense<T>>,
     plan: SpmmPlan<T, I, O>,
+    known: Known,
 }
 
 impl<T: Scalar, I: Index, O: Index> HostSpmm<T, I, O> {
@@ -28,8 +30,9 @@ impl<T: Scalar, I: Index, O: Index> HostSpmm<T, I, O> {
         let cuda = device.cuda_device()?;
         let resident = DeviceCsr::upload(cuda, a)?;
         let plan = (&resident).plan_spmm(device, problem)?;
+        let known = Known::new(device, a);
         let (device, problem) = (cuda.clone(), problem.clone());
-        Ok(HostSpmm { device, problem, a: resident, b: None, c: None, plan })
+        Ok(HostSpmm { device, problem, a: resident, b: None, c: None, plan, known })
     }
 
     /// What the plan on the GPU says.
@@ -49,7 +52,8 @@ impl<T: Scalar, I: Index, O: Index> HostSpmm<T, I, O> {
         reads_c: bool,
         c: &mut DenseViewMut<'_, T>,
     ) -> Result<()> {
-        check(kind, &self.problem, a)?;
+        check(kind, &self.problem)?;
+        self.known.check("A", a)?;
         self.a.values_mut().write(a.values())?;
         let stream = self.device.stream();
         let b_device = room(&self.device, &mut self.b, b)?;
@@ -96,6 +100,7 @@ pub(crate) struct HostSpmv<T: Scalar, I: Index, O: Index> {
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
     plan: SpmvPlan<T, I, O>,
+    known: Known,
 }
 
 impl<T: Scalar, I: Index, O: Index> HostSpmv<T, I, O> {
@@ -111,6 +116,7 @@ impl<T: Scalar, I: Index, O: Index> HostSpmv<T, I, O> {
             x: DeviceBuffer::uninit(cuda, problem.inner(), "x on the device")?,
             y: DeviceBuffer::uninit(cuda, problem.output_rows(), "y on the device")?,
             plan,
+            known: Known::new(device, a),
         })
     }
 
@@ -131,7 +137,8 @@ impl<T: Scalar, I: Index, O: Index> HostSpmv<T, I, O> {
         reads_y: bool,
         y: &mut [T],
     ) -> Result<()> {
-        check(kind, &self.problem, a)?;
+        check(kind, &self.problem)?;
+        self.known.check("A", a)?;
         self.a.values_mut().write(a.values())?;
         self.x.write(x)?;
         if reads_y {
@@ -161,6 +168,18 @@ struct Resident<T: Scalar, I: Index, O: Index> {
     a: DeviceCsr<T, I, O>,
     b: DeviceCsr<T, I, O>,
     plan: SpgemmPlan<T, I, O>,
+    known: [Known; 2],
+}
+
+impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
+    /// Moves the values of `a` and `b` to the GPU.
+    fn take(&mut self, a: &CsrView<'_, T, I, O>, b: &CsrView<'_, T, I, O>) -> Result<()> {
+        let [of_a, of_b] = &mut self.known;
+        of_a.check("A", a)?;
+        of_b.check("B", b)?;
+        self.a.values_mut().write(a.values())?;
+        self.b.values_mut().write(b.values())
+    }
 }
 
 impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
@@ -209,6 +228,7 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
         problem: &Problem,
     ) -> Result<Place<T, I, O>> {
         let cuda = device.cuda_device()?;
+        let known = [a, b].map(|m| Known::new(device, m));
         let (a, b) = (DeviceCsr::upload(cuda, a)?, DeviceCsr::upload(cuda, b)?);
         let plan = match mask {
             None => (&a).plan_spgemm(&b, device, problem)?,
@@ -217,7 +237,7 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
                 (&a).plan_spgemm_masked(&b, &mask, device, problem)?
             }
         };
-        Ok(Place::Resident(Box::new(Resident { device: cuda.clone(), a, b, plan })))
+        Ok(Place::Resident(Box::new(Resident { device: cuda.clone(), a, b, plan, known })))
     }
 
     fn tiled(device: &Device, problem: &Problem, reason: &str) -> Result<Place<T, I, O>> {
@@ -249,14 +269,14 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
         alpha: T::Accum,
         b: &CsrView<'_, T, I, O>,
     ) -> Result<Csr<T, I, O>> {
-        check(kind, &self.problem, a)?;
+        check(kind, &self.problem)?;
         match &mut self.place {
             Place::Resident(on) => {
-                on.a.values_mut().write(a.values())?;
-                on.b.values_mut().write(b.values())?;
+                on.take(a, b)?;
                 on.plan.execute(&on.a, alpha, &on.b, on.device.stream())?.download()
             }
             Place::Tiled(on) => {
+                self.problem.check_a(a.nrows(), a.ncols(), a.nnz())?;
                 on.0.spgemm_tiled(*a, alpha, *b, &self.problem, spgemm::tiled::Tiling::default())
             }
         }
@@ -272,11 +292,10 @@ impl<T: Scalar, I: Index, O: Index> HostSpgemm<T, I, O> {
         beta: T::Accum,
         d: &CsrView<'_, T, I, O>,
     ) -> Result<Csr<T, I, O>> {
-        check(kind, &self.problem, a)?;
+        check(kind, &self.problem)?;
         match &mut self.place {
             Place::Resident(on) => {
-                on.a.values_mut().write(a.values())?;
-                on.b.values_mut().write(b.values())?;
+                on.take(a, b)?;
                 let d = DeviceCsr::upload(&on.device, d)?;
                 let stream = on.device.stream();
                 on.plan.execute_add(&on.a, alpha, &on.b, beta, &d, stream)?.download()
@@ -320,25 +339,36 @@ pub fn intermediate_products<T: Scalar, I: Index, O: Index>(
     }
 }
 
-/// The semiring and the matrix are those of the plan.
-fn check<T: Scalar, I: Index, O: Index>(
-    kind: SemiringKind,
-    problem: &Problem,
-    a: &CsrView<'_, T, I, O>,
-) -> Result<()> {
-    if kind != problem.semiring {
-        return Err(Error::Argument {
-            name: "semiring",
-            found: kind.to_string(),
-            expected: format!("{}, which the plan's kernel was compiled for", problem.semiring),
-        });
+/// A pattern that is on the GPU.
+struct Known {
+    pattern: Fingerprint,
+    threads: Threads,
+}
+
+impl Known {
+    fn new<T: Scalar, I: Index, O: Index>(device: &Device, a: &CsrView<'_, T, I, O>) -> Self {
+        let threads = device.threads().clone();
+        Known { pattern: Fingerprint::new(a, device.is_for_one_call(), &threads), threads }
     }
-    if (a.nrows(), a.ncols(), a.nnz()) != (problem.rows, problem.cols, problem.nnz) {
-        let name = |r, c, n| format!("{r} x {c} with {n} nonzeros");
-        return Err(Error::Pattern {
-            expected: name(problem.rows, problem.cols, problem.nnz),
-            found: name(a.nrows(), a.ncols(), a.nnz()),
-        });
+
+    /// `a`, called `name`, has it.
+    fn check<T: Scalar, I: Index, O: Index>(
+        &mut self,
+        name: &str,
+        a: &CsrView<'_, T, I, O>,
+    ) -> Result<()> {
+        self.pattern.check(name, a, &self.threads)
     }
-    Ok(())
+}
+
+/// The semiring is that of the plan.
+fn check(kind: SemiringKind, problem: &Problem) -> Result<()> {
+    if kind == problem.semiring {
+        return Ok(());
+    }
+    Err(Error::Argument {
+        name: "semiring",
+        found: kind.to_string(),
+        expected: format!("{}, which the plan's kernel was compiled for", problem.semiring),
+    })
 }
