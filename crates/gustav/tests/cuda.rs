@@ -255,6 +255,18 @@ fn trials_hold_the_row_orders_that_calls_may_repay() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
+fn trials_keep_to_the_row_order_that_was_asked_for() {
+    let gpu = gpu().choose(Chooser::Autotune).with_order(Order::MinHash);
+    let a = gpu.upload(&matrix("rmat:10,8")).expect("A");
+    let plan = gpu.plan_spmm(&a, &a.spmm().columns(64)).expect("a plan");
+    let explanation = plan.explain();
+    assert_eq!(explanation.order.map(|o| o.order), Some(Order::MinHash));
+    let asked = |c: &gustav::Considered| c.candidate.ends_with("@min-hash");
+    assert!(!explanation.considered.is_empty() && explanation.considered.iter().all(asked));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
 fn what_a_gpu_lacks_is_refused_with_what_works() {
     let (gpu, a) = (gpu(), matrix("banded:50,1"));
     let dropping = Spgemm::new(&a, &a).drop_zeros(true).device(gpu.clone());

@@ -4,7 +4,7 @@ mod report;
 #[cfg(feature = "train")]
 mod train;
 
-use gustav_core::{Error, Result};
+use gustav_core::{Error, Operation, Result};
 use gustav_plan::predictor::{Candidate, Model, Training};
 
 pub use self::report::{Folded, TuneReport, read_tuning};
@@ -34,15 +34,29 @@ impl TuneArgs {
             suite.use_corpus(folder);
         }
         let names = self.bench.ours.as_ref().unwrap_or(&suite.engines.ours);
-        let candidates = names.iter().map(|n| n.parse()).collect::<Result<_>>()?;
+        let candidates: Vec<Candidate> = names.iter().map(|n| n.parse()).collect::<Result<_>>()?;
+        let wrong = |found: String, expected: &str| {
+            Err(Error::Argument { name: "suite to tune with", found, expected: expected.into() })
+        };
+        if let Some(twice) =
+            (1..candidates.len()).find(|k| candidates[..*k].contains(&candidates[*k]))
+        {
+            return wrong(format!("candidate {} twice", candidates[twice]), "each once");
+        }
+        if candidates.len() < 2 {
+            return wrong(format!("{} candidates", candidates.len()), "at least 2 to choose among");
+        }
+        if suite.products.operations != [Operation::Spmm] {
+            return wrong(
+                "other products than spmm".into(),
+                "operations = [\"spmm\"], for which models choose",
+            );
+        }
         let taken = |n: &usize| self.bench.only.admits_columns(*n);
         let columns: Vec<usize> = suite.products.columns.iter().copied().filter(taken).collect();
         let &[columns] = columns.as_slice() else {
-            return Err(Error::Argument {
-                name: "suite to tune with",
-                found: format!("{} numbers of columns", columns.len()),
-                expected: "one, which --only n=K takes of several".into(),
-            });
+            let found = format!("{} numbers of columns", columns.len());
+            return wrong(found, "one, which --only n=K takes of several");
         };
         Ok((suite, candidates, columns))
     }
@@ -64,8 +78,8 @@ pub type Told<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
 /// Measures what the record file does not hold yet.
 ///
 /// # Errors
-/// As [`run`]; [`Error::Argument`] for a suite that has not one number of columns or a name that
-/// is no candidate.
+/// As [`run`]; [`Error::Argument`] for a suite that has not one number of columns, two candidates or more,
+/// each once, and SpMM alone, or has a name that is no candidate.
 pub fn measure_candidates(args: &TuneArgs) -> Result<Outcome> {
     args.asked()?;
     run(&args.bench)
@@ -107,5 +121,38 @@ fn untrained() -> Error {
         nearest: "to measure here, and to train on the records with --train-only in a build of \
                   cargo build --release --features train"
             .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(products: &str, ours: &str) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let suite = folder.path().join("s.toml");
+        let text = format!(
+            "name='s'\ndescription='d'\n[[matrices]]\ngenerate='grid5:4x4'\n[products]\n{products}\n\
+             [engines]\nours={ours}"
+        );
+        std::fs::write(&suite, text).expect("a suite");
+        let bench = BenchArgs::new(suite.to_str().expect("a path"), folder.path().join("r.jsonl"));
+        let training = Training::default();
+        let args = TuneArgs { bench, training, topologies: false, folds: false };
+        let error = measure_candidates(&args).expect_err("refused").to_string();
+        assert!(!folder.path().join("r.jsonl").exists(), "nothing is measured: {error}");
+        error
+    }
+
+    #[test]
+    fn what_no_model_could_choose_from_is_refused_before_it_is_measured() {
+        let spmm = "operations=['spmm']\ncolumns=[8]\ndtypes=['f32']";
+        let two = "['row-split', 'nonzero-split']";
+        assert!(refused(spmm, "['row-split']").contains("at least 2"));
+        assert!(refused(spmm, "['row-split', 'row-split']").contains("row-split twice"));
+        let spmv = "operations=['spmv']\ncolumns=[8]\ndtypes=['f32']";
+        assert!(refused(spmv, two).contains("other products than spmm"));
+        let wide = "operations=['spmm']\ncolumns=[8, 16]\ndtypes=['f32']";
+        assert!(refused(wide, two).contains("2 numbers of columns"));
     }
 }

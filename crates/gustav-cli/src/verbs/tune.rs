@@ -187,7 +187,7 @@ fn words(r: &Report) -> String {
          {} with {} columns: trained on {} matrices, tested on {} of other sources ({}), {} left \
          out\n",
         r.counts,
-        t.device,
+        if t.device.is_empty() { "the CPU" } else { &t.device },
         t.columns,
         t.matrices.0,
         t.matrices.1,

@@ -126,8 +126,8 @@ pub fn choose<'r>(
         && !segmented::is_quick(problem, profile);
     if vectors > 8.0 && few_hold_much && lasts {
         let reason = format!(
-            "rows of {:.1} nonzeros on average, {} at most: even shares, for few rows hold much",
-            rows.mean(),
+            "rows of {mean:.1} nonzeros on average but for empty ones, {} at most: even shares, for few \
+             rows hold much",
             rows.max()
         );
         return Ok(Way { reason, ..even_shares(problem, profile) });

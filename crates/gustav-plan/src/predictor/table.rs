@@ -109,13 +109,24 @@ impl Table {
     /// order of a hash of their names: every matrix is in one of the five folds.
     ///
     /// # Errors
-    /// [`Error::Argument`] when one of the two would be empty, for all matrices have one source.
+    /// [`Error::Argument`] when one of the two would be empty, for there are too few sources.
     pub fn fold(&self, fold: usize) -> Result<(Table, Table)> {
         let mut sources: Vec<&str> = self.cases.iter().map(|c| c.source.as_str()).collect();
         sources.sort_unstable();
         sources.dedup();
         sources.sort_by_key(|s| fnv(s));
+        let known = sources.len();
         let tested: Vec<&str> = sources.into_iter().skip(fold).step_by(Self::FOLDS).collect();
+        if tested.is_empty() || tested.len() == known {
+            return Err(Error::Argument {
+                name: "training set",
+                found: format!("matrices of {known} sources"),
+                expected: format!(
+                    "at least {}: every fifth source is tested on, the others are trained on",
+                    (fold + 1).max(2)
+                ),
+            });
+        }
         let (test, train): (Vec<_>, Vec<_>) =
             self.cases.iter().cloned().partition(|c| tested.contains(&c.source.as_str()));
         let candidates = || self.candidates.clone();

@@ -181,7 +181,8 @@ fn tables_that_cannot_be_learnt_from_are_refused() {
     assert!(of(all, vec![Case { inputs: costs(3), ..case(1) }, case(2)]).is_err());
     // One source cannot be parted.
     let alike = (0..9).map(|k| Case { source: "one".into(), ..case(k) }).collect();
-    assert!(of(all, alike).expect("a table").split().is_err());
+    let error = of(all, alike).expect("a table").split().expect_err("one source").to_string();
+    assert!(error.contains("1 sources") && error.contains("at least 2"), "{error}");
 }
 
 /// The costs of the source's candidates for the pattern of `rows`.

@@ -59,9 +59,9 @@ impl<C> Display for Trial<C> {
     }
 }
 
-/// Times every algorithm of the backend on operands of the problem's shape, over plus-times, and
-/// `segmented` with rows in orders where no order was asked of `on`; the fastest first, with its order
-/// where it has one.
+/// Times every algorithm of the backend on operands of the problem's shape, over plus-times: with rows in the
+/// order that was asked of `on`, by those that take one; else as stored, and `segmented` in other orders as
+/// well. The fastest first, with its order where it has one.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     on: &Device,
     a: &DeviceCsr<T, I, O>,
@@ -84,12 +84,18 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         let product = || plan.execute_with_bias(a, one, &b, zero, bias.as_ref(), &mut c, stream);
         median_seconds(stream, product)
     };
-    let stored = fastest(spmm::catalog(), configs, |trial| time(trial, None))?;
+    if let Some(asked) = on.order() {
+        let made = order::of(on, asked, a, &problem)?;
+        let time = |trial: &Trial<_>| time(trial, Some(&made.0));
+        let timed = fastest(spmm::catalog(), Some(asked), configs, time)?;
+        return Ok((timed, Some(made)));
+    }
+    let stored = fastest(spmm::catalog(), None, configs, |trial| time(trial, None))?;
     let least_ms = stored.iter().next().map_or(0.0, |(_, seconds)| seconds * 1e3);
     let calls = problem.calls as f64;
     let may_pay = |o: &Order| calls * MOST_SAVED * least_ms >= o.making_ms(&problem);
     let orders: Vec<_> = Order::NEAR_LINEAR.iter().copied().filter(may_pay).collect();
-    if orders.is_empty() || on.order().is_some() || problem.transpose_a {
+    if orders.is_empty() || problem.transpose_a {
         return Ok((stored, None));
     }
     let host = a.download()?;
@@ -139,7 +145,7 @@ pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
     let mut y = DeviceBuffer::<T>::uninit(device, problem.output_rows(), "y on the device")?;
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
     let configs = |algorithm| spmv::Config::candidates(algorithm, &problem);
-    fastest(spmv::catalog(), configs, |trial| {
+    fastest(spmv::catalog(), None, configs, |trial| {
         let options = spmv::Options { chooser: trial.chooser(), config: trial.config() };
         let mut plan = spmv::SpmvPlan::new(a, &problem, &options)?;
         median_seconds(stream, || plan.execute(a, one, &x, zero, &mut y, stream))
@@ -163,12 +169,15 @@ pub(super) fn spgemm<T: Scalar, I: Index, O: Index>(
     })
 }
 
+/// Every algorithm of `catalog` with rows in `order`, and the other configurations of those that come near the
+/// fastest.
 fn fastest<C: Copy>(
     catalog: &[Entry],
+    order: Option<Order>,
     configs: impl Fn(Algorithm) -> Vec<C>,
     mut time: impl FnMut(&Trial<C>) -> Result<f64>,
 ) -> Result<Timed<Trial<C>>> {
-    let own = catalog.iter().map(|e| Trial::by_rules(e.algorithm, None));
+    let own = catalog.iter().map(|e| Trial::by_rules(e.algorithm, order));
     let by_rules = autotune::timed(own, &mut time)?;
     let least = by_rules.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
     let near = by_rules.iter().filter(|(_, seconds)| *seconds <= NEAR * least);
@@ -176,7 +185,7 @@ fn fastest<C: Copy>(
         .flat_map(|(trial, _)| {
             let algorithm = trial.algorithm;
             let configs = configs(algorithm).into_iter().enumerate();
-            configs.map(move |config| Trial { algorithm, config: Some(config), order: None })
+            configs.map(move |config| Trial { algorithm, config: Some(config), order })
         })
         .collect();
     if others.is_empty() {
