@@ -91,6 +91,9 @@ pub(crate) fn of_content(head: &[u8]) -> Result<Format> {
     }
     let found = match head {
         [] => "the file is empty".to_string(),
+        [0xef, 0xbb, 0xbf, ..] => {
+            "it begins with a byte order mark, without which it must be saved".into()
+        }
         _ => format!("it begins with \"{}\"", head[..head.len().min(16)].escape_ascii()),
     };
     Err(Error::Format {
@@ -129,4 +132,16 @@ pub fn of_name(path: &Path) -> Result<(Format, Compression)> {
         }
     };
     Ok((format, compression))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_named() {
+        let e = of_content(b"\xef\xbb\xbf%%MatrixMarket matrix").expect_err("no known beginning");
+        assert!(e.to_string().contains("byte order mark"), "{e}");
+        assert!(of_content(b"%%MatrixMarket matrix").is_ok());
+    }
 }

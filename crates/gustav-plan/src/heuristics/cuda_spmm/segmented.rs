@@ -54,8 +54,8 @@ const ORDINARY: f64 = 0.81;
 /// Rows of thousands of nonzeros are cut at this.
 const HUGE_ROWS: u32 = 128;
 /// Threads in parts of a full chip below which sub-groups share segments, and long whole rows; at 64
-/// columns in f32, going with this power of the width.
-const FILL: (f64, f64) = (1.42, 1.45);
+/// columns in f32, going with this power of the width; so many times as many for rows of B of 64 vectors.
+const FILL: (f64, f64, f64) = (1.42, 1.45, 1.2);
 const FILL_WIDTH: f64 = -0.5;
 /// Whole long rows whose sub-groups take this part of a chip have no need of long flights: the second
 /// for 16-bit values, whose products are instructions more than loads; the third and fourth where registers for
@@ -84,9 +84,9 @@ const PLAIN: f64 = 15.0;
 const STAGED: (f64, f64, f64) = (5.8, 13.0, 24.0);
 /// So many times L2 is a B whose rows come from memory.
 const FAR: f64 = 3.0;
-/// Listed rows of values of 8 bytes of fewer nonzeros on average pass through shared memory where B is this
-/// part of L2 at least.
-const STAGED_WIDE: (f64, f64) = (28.0, 0.4);
+/// Listed rows of a few values of 8 bytes pass through shared memory as well where B is this part of L2 at
+/// least.
+const STAGED_WIDE: f64 = 0.4;
 /// Nonzeros on average below which, and microseconds of a product from which such rows have no need of long
 /// flights; the part of the usual length at which they are cut then, and vectors of a panel, whose time
 /// counts.
@@ -283,7 +283,7 @@ impl<'a> Facts<'a> {
         let (segments, length) = self.segments();
         let part = if self.long && self.whole() { FILL.1 } else { FILL.0 };
         let fill = part * self.full * (self.vectors / 16.0).powf(FILL_WIDTH);
-        let fill = if self.vectors >= 64.0 { 1.2 * fill } else { fill };
+        let fill = if self.vectors >= 64.0 { FILL.2 * fill } else { fill };
         let least = if self.at_once() { LENGTH.1 } else { LENGTH.0 };
         let mut share = 1;
         // Eight that are not all on the chip at once wait for each other.
@@ -499,12 +499,9 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         false if far => STAGED.2,
         false => STAGED.1,
     };
-    let large = size_of_b(problem) >= STAGED_WIDE.1 * profile.l2_bytes as f64;
-    let staged = match large && facts.wide_list(share) {
-        true => staged.max(STAGED_WIDE.0),
-        false => staged,
-    };
-    let stages = !flights && !facts.uneven() && vectors >= 16.0 && facts.mean < staged;
+    let large = size_of_b(problem) >= STAGED_WIDE * profile.l2_bytes as f64;
+    let short = facts.mean < staged || large && facts.wide_list(share);
+    let stages = !flights && !facts.uneven() && vectors >= 16.0 && short;
     // Single copies of wide rows, of which the threads that this leaves room for ask for many.
     let single = wide && in_order && stages && facts.listed * facts.lanes >= PLENTY.0 * facts.full;
     // What comes from memory is better asked for by copies, of which more are on their way.
