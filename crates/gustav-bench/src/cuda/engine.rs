@@ -23,8 +23,9 @@ const HOT_MS: f64 = 300.0;
 const PLANS: usize = 9;
 const FEWEST_PLANS: usize = 3;
 const PLANS_MS: f64 = 30.0;
-// Calls that a plan is told to expect; `once` is told of one.
+// Calls that a plan is told to expect; `once` is told of one, `predictor` of as many as repay any order.
 const CALLS: u64 = 1000;
+const MANY: u64 = 1_000_000_000;
 // Elements of a column-major C that are on the host at once.
 const PANEL: usize = 1 << 21;
 
@@ -42,6 +43,7 @@ pub(crate) struct CudaEngine<'a, T: Value> {
 
 enum Plan<T: Value> {
     Spmm(SpmmPlan<T, u32, u32>),
+    Predicted(gustav::cuda::SpmmPlan<T>),
     Spmv(SpmvPlan<T, u32, u32>),
 }
 
@@ -57,7 +59,8 @@ enum Wish {
 
 impl<'a, T: Value> CudaEngine<'a, T> {
     /// Ours: a chooser by name, a candidate of predictors (`NAME#K@ORDER`, its order followed by
-    /// `:exact` or `:K` for a search of its own), or `once`, which is `auto` for a single call.
+    /// `:exact` or `:K` for a search of its own), or `once`, which is `auto` for a single call. The predictor
+    /// plans for as many calls as repay any row order.
     ///
     /// # Errors
     /// The library's own.
@@ -67,7 +70,11 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         task: Task<'a, T>,
         name: &str,
     ) -> Result<Self> {
-        let (name, calls) = if name == "once" { ("auto", 1) } else { (name, CALLS) };
+        let (name, calls) = match name {
+            "once" => ("auto", 1),
+            "predictor" => (name, MANY),
+            _ => (name, CALLS),
+        };
         let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
         let wish = match name.contains(['#', '@']) {
             true => {
@@ -95,7 +102,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         // Its inspection is part of its first execution.
         let mut firsts = Vec::new();
         while more_plans(&firsts) {
-            engine.plan = plan(on, &engine.task, Wish::Vendor(place), CALLS)?;
+            engine.plan = plan(gpu, on, &engine.task, Wish::Vendor(place), CALLS)?;
             engine.wait()?;
             let (first, done) =
                 crate::engine::timed(|| engine.execute().and_then(|()| engine.wait()));
@@ -145,7 +152,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         versions: BTreeMap<String, String>,
     ) -> Result<Self> {
         // Kernels are compiled once per machine, which is no part of planning.
-        let mut made = plan(on, &task, wish, calls)?;
+        let mut made = plan(gpu, on, &task, wish, calls)?;
         gpu.device.stream().synchronize()?;
         let mut times = Vec::new();
         while more_plans(&times) {
@@ -153,7 +160,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             drop(made);
             gpu.device.stream().synchronize()?;
             let (ms, next) = crate::engine::timed(|| {
-                let plan = plan(on, &task, wish, calls)?;
+                let plan = plan(gpu, on, &task, wish, calls)?;
                 gpu.device.stream().synchronize()?;
                 Ok::<_, Error>(plan)
             });
@@ -173,6 +180,10 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             Plan::Spmm(p) => {
                 let c = p.choice();
                 (c.algorithm, format!("{}: {:?}", c.reason, c.config))
+            }
+            Plan::Predicted(p) => {
+                let c = &p.explain().choice;
+                (c.algorithm, format!("{}: {}", c.reason, c.config))
             }
             Plan::Spmv(p) => {
                 let c = p.choice();
@@ -198,6 +209,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
                 plan.execute_converted(a, one, b, zero, &mut c, stream)
             }
             Plan::Spmm(plan) => plan.execute(a, one, b, zero, &mut c, stream),
+            Plan::Predicted(plan) => plan.execute(a, one, b, zero, &mut c, stream),
             Plan::Spmv(plan) => plan.execute(a, one, b.data(), zero, c.data_mut(), stream),
         }
     }
@@ -235,7 +247,13 @@ fn more_plans(ms: &[f64]) -> bool {
     ms.len() < FEWEST_PLANS || ms.len() < PLANS && ms.iter().sum::<f64>() < PLANS_MS
 }
 
-fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) -> Result<Plan<T>> {
+fn plan<T: Value>(
+    gpu: &Started,
+    on: &Resident<T>,
+    task: &Task<'_, T>,
+    wish: Wish,
+    calls: u64,
+) -> Result<Plan<T>> {
     let missing = |candidate: &Candidate| Error::Argument {
         name: "configuration",
         found: candidate.to_string(),
@@ -263,6 +281,10 @@ fn plan<T: Value>(on: &Resident<T>, task: &Task<'_, T>, wish: Wish, calls: u64) 
     // The benchmark's own values are finite.
     let (b, c) = (task.layouts.b(), task.layouts.c());
     let problem = on.a.spmm().columns(task.columns).calls(calls).layouts(b, c).finite(true);
+    if let Wish::Ours(Chooser::Predictor) = wish {
+        let device = gpu.whole.clone().choose(Chooser::Predictor);
+        return Ok(Plan::Predicted(device.plan_spmm(&on.a, &problem)?));
+    }
     let order = match wish {
         Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
             Some(on.order(order, search, &task.a)?)

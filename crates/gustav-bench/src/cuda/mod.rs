@@ -74,6 +74,8 @@ pub fn gather_ms(nnz: usize, row: usize, l2_bandwidth: f64) -> f64 {
 /// A GPU that was started for a run.
 pub(crate) struct Started {
     pub device: Device,
+    /// The same, as the library offers it.
+    pub whole: gustav::Device,
     pub probe: Probe,
     pub about: Gpu,
     /// Peers that take part.
@@ -92,7 +94,8 @@ impl Started {
             found: name.into(),
             expected: "cpu, or cuda:K with K counted from 0".into(),
         })?;
-        let device = Device::cuda(ordinal)?;
+        let whole = gustav::Device::cuda(ordinal)?;
+        let device = whole.cuda_device()?.clone();
         let probe = Probe::new(&device)?;
         let p = device.profile();
         let (major, minor) = p.compute_capability;
@@ -117,7 +120,7 @@ impl Started {
             })
         });
         let peers = named.collect::<Result<_>>()?;
-        Ok(Started { device, probe, about, peers })
+        Ok(Started { device, whole, probe, about, peers })
     }
 
     /// Peers that compute `operation`.

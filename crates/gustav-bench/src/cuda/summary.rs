@@ -222,9 +222,9 @@ fn chosen(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
     header(out, "Time of our best algorithm over auto");
     for ((operation, dtype, n), own) in groups(auto) {
         let ratio = |c: &&Comparison<'_>| {
-            let ours = records
-                .iter()
-                .filter(|r| r.engine == "gustav" && !["once", WHOLE].contains(&&*r.algorithm));
+            let ours = records.iter().filter(|r| {
+                r.engine == "gustav" && !["once", "predictor", WHOLE].contains(&&*r.algorithm)
+            });
             let times = ours.filter(|r| r.group == c.ours.group).filter_map(|r| r.execute_ms);
             Some(times.fold(f64::INFINITY, f64::min) / c.ours.execute_ms?)
         };

@@ -214,7 +214,7 @@ pub(crate) fn threads_are_idle(record: &Record) -> bool {
 }
 
 /// What is asked of gustav where it chooses the algorithm itself.
-pub(crate) const CHOOSERS: [&str; 2] = ["auto", "once"];
+pub(crate) const CHOOSERS: [&str; 3] = ["auto", "once", "predictor"];
 
 fn rivals(records: &[Record]) -> Vec<String> {
     let peers: BTreeSet<_> =

@@ -199,13 +199,15 @@ fn words(r: &Report) -> String {
     }
     if !t.folds.is_empty() {
         text += "\nmean and worst loss of every matrix, trained on other sources; the same under a guard \
-                 that takes the first candidate wherever that is faster\n";
+                 that takes the first candidate wherever that is faster; row orders chosen, and those that \
+                 are slower than rows as stored by more than 2 %\n";
     }
     for (name, folded) in &t.folds {
         let Folded { mean_loss, worst_loss, guarded_mean_loss, guarded_worst_loss, .. } = folded;
         let losses = [mean_loss, worst_loss, guarded_mean_loss, guarded_worst_loss];
         let losses = losses.map(|loss| format!(" {:>7.1}%", 100.0 * loss));
-        text += &format!("{name:<36}{}\n", losses.concat());
+        let orders = format!(" {:>5} {:>5}", folded.ordered, folded.ordered_slower);
+        text += &format!("{name:<36}{}{orders}\n", losses.concat());
     }
     text += &format!("\ntaken: {}\n", t.taken);
     for (what, path) in [("written to", &r.model), ("installed as", &r.installed)] {

@@ -117,6 +117,45 @@ fn predicted_times_are_told() {
     }
 }
 
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_predicted_order_is_tried_before_it_is_kept() {
+    use serde_json::{Value, json};
+    let folder = Folder::new();
+    let gpu = folder.json("devices --json")["devices"][1]["gpu"]["name"].clone();
+    let gpu = gpu.as_str().expect("a name");
+    // A network of no weights that is all for an order.
+    let shipped = include_str!("../../../gustav-plan/models/nvidia-h200-64.json");
+    let mut model: Value = serde_json::from_str(shipped).expect("a model");
+    let inputs = model["inputs"].as_array().expect("names").len();
+    let zeros = vec![0.0; inputs];
+    let bias = [("weights", json!([zeros, zeros])), ("bias", json!([3.0, 1.0]))];
+    model["layers"] = json!([bias.into_iter().collect::<std::collections::BTreeMap<_, _>>()]);
+    model["candidates"] = json!(["segmented@lpt", "segmented"]);
+    model["device"] = json!(gpu);
+    model.as_object_mut().expect("an object").remove("times");
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = gpu.chars().map(plain).collect();
+    std::fs::create_dir_all(folder.path("gustav/predictor")).expect("a folder");
+    folder.write(&format!("gustav/predictor/{name}-64.json"), model.to_string());
+    let told = |line: &str| {
+        let mut command = folder.command(&format!("{line} --choose predictor --device cuda:0"));
+        let output = command.env("XDG_CONFIG_HOME", folder.path("")).output().expect("gustav");
+        let run = Run::of(output);
+        assert_eq!(run.status, 0, "{run:?}");
+        let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let reason = report["reason"].as_str().expect("a reason").to_owned();
+        (report["order"].is_null(), reason, report)
+    };
+    let line = "plan gen:rmat:12,8 --columns 64 --json";
+    let (stored, reason, report) = told(&format!("{line} --calls 1000000000"));
+    assert!(reason.contains("tried, ") && stored == reason.contains("declined"), "{report}");
+    let (stored, reason, report) = told(&format!("{line} --calls 10"));
+    assert!(stored && reason.contains("calls would repay"), "{report}");
+    let (stored, reason, report) = told(&format!("{line} --calls 1000000000 --transpose"));
+    assert!(stored && reason.contains("segmented, a share"), "{report}");
+}
+
 #[cfg(unix)]
 #[test]
 #[ignore = "needs a CUDA device"]

@@ -280,6 +280,30 @@ mod tests {
     }
 
     #[test]
+    fn wide_values_that_leave_room_have_long_flights() {
+        let few = |columns| {
+            let lone = RowSimilarity { distinct: [1.0; 4] };
+            let way = way_of(DType::F64, &[500, 520], 1024, columns, lone);
+            (way.share, way.chunk, way.threads)
+        };
+        assert_eq!((few(32), few(64).1), ((4, 4, 640), 2));
+    }
+
+    #[test]
+    fn blocks_of_wide_values_fill_the_chip_by_what_they_share() {
+        let half_full = RowSimilarity { distinct: [0.75, 0.583, 0.469, 0.25] };
+        let blocks = |lengths: &[usize], times, columns, similarity| {
+            let way = way_of(DType::F64, lengths, times, columns, similarity);
+            (way.algorithm, way.height, way.share, way.threads)
+        };
+        assert_eq!(blocks(&[512], 2048, 64, half_full).0, Algorithm::Segmented);
+        assert_eq!(blocks(&[512], 2048, 128, half_full), (Algorithm::RowBlock, 2, 2, 512));
+        let mesh = RowSimilarity { distinct: [0.58, 0.34, 0.33, 0.22] };
+        assert_eq!(blocks(&[60], 4884, 32, mesh), (Algorithm::RowBlock, 3, 2, 768));
+        assert_eq!(blocks(&[60], 4884, 256, mesh), (Algorithm::RowBlock, 3, 1, 512));
+    }
+
+    #[test]
     fn eight_share_a_row_where_all_are_on_the_chip_at_once() {
         let share = |times| way(&[500, 520], times, 32, 1.0).share;
         assert_eq!((share(1000), share(2000)), (8, 4));
@@ -296,7 +320,7 @@ mod tests {
         assert_eq!(graph(DType::F16, 128), (2, 0, 128));
         assert_eq!(graph(DType::F32, 1000), (2, 0, 128));
         // Too narrow for so short a product, not whole vectors, a little more than a panel, too wide values.
-        let f32s = [32, 127, 132, 160].map(|columns| (DType::F32, columns));
+        let f32s = [32, 96, 127, 132, 160].map(|columns| (DType::F32, columns));
         for (dtype, columns) in f32s.into_iter().chain([(DType::F64, 128)]) {
             assert_eq!(graph(dtype, columns).0, 1, "{dtype}, {columns} columns");
         }

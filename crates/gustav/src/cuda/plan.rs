@@ -63,8 +63,8 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
 
     fn plan_spmm(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
         check(device, self, problem)?;
-        let (mut chooser, mut order, mut told) = (device.chooser(), device.order(), None);
-        let (mut config, mut made) = (None, None);
+        let mut chooser = device.chooser();
+        let (mut config, mut made, mut told) = (None, None, None);
         match chooser {
             Chooser::Autotune => {
                 let (timed, ordered) = tune::spmm(device, self, problem)?;
@@ -72,14 +72,13 @@ impl<T: Scalar, I: Index, O: Index> PlanSpmm for &DeviceCsr<T, I, O> {
                 (told, made) = (Some(timed.into()), ordered);
             }
             Chooser::Predictor => {
-                let (best, reason) = predict::spmm(self, problem, order.is_some())?;
-                (chooser, told) = (best.chooser(), Some(reason));
-                config = predict::config(&best, problem)?;
-                order = order.or(best.order);
+                let predicted = predict::spmm(device, self, problem)?;
+                (chooser, config) = (predicted.chooser(), predicted.config);
+                (told, made) = (Some(predicted.told), predicted.order);
             }
             _ => {}
         }
-        if let (None, Some(order)) = (&made, order) {
+        if let (None, Some(order)) = (&made, device.order()) {
             made = Some(order::of(device, order, self, problem)?);
         }
         let order = made.as_ref().map(|(order, _)| order);

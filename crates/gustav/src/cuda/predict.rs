@@ -1,27 +1,46 @@
-//! Choosing by prediction: the model for this GPU, the features of the matrix.
+//! Choosing by prediction: the model for this GPU, the features of the matrix; a row order after a trial.
 
 use gustav_core::{DType, Error, Index, Problem, Result, Scalar};
 use gustav_cuda::spmm;
 use gustav_plan::orders::WarpShape;
 use gustav_plan::predictor::{Candidate, Inputs, Kind, Model, Prediction};
-use gustav_plan::{DeviceProfile, Features, Order};
+use gustav_plan::{Chooser, DeviceProfile, Features, Order, RowOrder};
 
-use super::DeviceCsr;
-use crate::explain::{Considered, Told};
+use super::tune::Trials;
+use super::{DeviceCsr, order};
+use crate::Device;
+use crate::explain::{Considered, OrderFacts, Told};
+
+/// What the model for this GPU takes.
+pub(super) struct Predicted {
+    candidate: Candidate,
+    pub config: Option<spmm::Config>,
+    /// The order of its rows, where it has one.
+    pub order: Option<(RowOrder, OrderFacts)>,
+    pub told: Told,
+}
+
+impl Predicted {
+    /// What names the algorithm in a plan's options.
+    pub(super) fn chooser(&self) -> Chooser {
+        self.candidate.chooser()
+    }
+}
 
 /// The candidate that the model for this GPU takes among those that compute `problem` and whose row
-/// order the calls repay, and what it says of all. Where the caller has `ordered` the rows, those alone
-/// are taken that leave the order to the caller.
+/// order the calls repay, and what it says of all. An order is kept where a trial finds it no slower than
+/// the candidate that comes next with rows as stored. Where the caller has ordered the rows of `on`, those
+/// alone are taken that leave the order to the caller.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes
-/// `problem`; what reading the model and the pattern runs into.
+/// `problem`; what reading the model and the pattern, making the order and trying it run into.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
+    on: &Device,
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
-    ordered: bool,
-) -> Result<(Candidate, Told)> {
-    let device = &a.device().profile().name;
+) -> Result<Predicted> {
+    let (device, ordered) = (&a.device().profile().name, on.order().is_some());
     let model = Model::of_device(device, problem.columns)?;
     let host = a.download()?;
     let inputs = match model.sees_costs() {
@@ -66,7 +85,64 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         predicted_ms: ms.as_ref().zip(place(candidate)).map(|(ms, place)| ms[place]),
         measured_ms: None,
     };
-    Ok((chosen, Told { reason, considered: ranked.iter().map(considered).collect() }))
+    let considered = ranked.iter().map(considered).collect();
+    let config_of = |candidate: &Candidate| config(candidate, problem);
+    let stored = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
+    let (candidate, order) = match chosen.order {
+        None => (chosen, None),
+        Some(order) => {
+            let made = order::made(on, order, &host.view())?;
+            match stored {
+                None => (chosen, Some(made)),
+                Some(stored) => match time_saved(a, problem, (&chosen, &made.0), &stored)? {
+                    Some(saved) if saved >= 0.0 => {
+                        reason += &format!("; tried, {:.1} % faster than {stored}", saved * 100.0);
+                        (chosen, Some(made))
+                    }
+                    tried => {
+                        let why = tried.map_or("no memory to try it".into(), |saved| {
+                            format!("tried, {:.1} % slower", -saved * 100.0)
+                        });
+                        reason = format!(
+                            "predicted for {columns} columns: {stored}; {chosen} declined: {why}"
+                        );
+                        (stored, None)
+                    }
+                },
+            }
+        }
+    };
+    Ok(Predicted {
+        config: config_of(&candidate)?,
+        candidate,
+        order,
+        told: Told { reason, considered },
+    })
+}
+
+/// The part of the time of `stored` that `ordered` saves; `None` where there is no memory to try them.
+///
+/// # Errors
+/// Those of their plans and products.
+fn time_saved<T: Scalar, I: Index, O: Index>(
+    a: &DeviceCsr<T, I, O>,
+    problem: &Problem,
+    (ordered, order): (&Candidate, &RowOrder),
+    stored: &Candidate,
+) -> Result<Option<f64>> {
+    let seconds = || {
+        let mut trials = Trials::new(a, problem)?;
+        let mut seconds = |candidate: &Candidate, order| {
+            let (chooser, config) = (candidate.chooser(), config(candidate, problem)?);
+            trials.seconds(&spmm::Options { chooser, config, order })
+        };
+        Ok((seconds(ordered, Some(order))?, seconds(stored, None)?))
+    };
+    match seconds() {
+        Ok((ordered, stored)) => Ok(Some(1.0 - ordered / stored)),
+        Err(Error::OutOfMemory { .. }) => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 /// Whether a candidate computes `problem`, with rows that the caller has `ordered` or in its own way.
@@ -77,7 +153,9 @@ fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
             && (!ordered || spmm::takes_orders(algorithm))
     };
     let algorithm = candidate.algorithm.is_none_or(able);
-    algorithm && !(ordered && candidate.order.is_some()) && config(candidate, problem).is_ok()
+    // Orders are made of the rows of A as stored.
+    let taken = candidate.order.is_some() && (ordered || problem.transpose_a);
+    algorithm && !taken && config(candidate, problem).is_ok()
 }
 
 /// What is taken of one row of scores: a candidate with its score, and one that was passed over.
@@ -114,7 +192,7 @@ fn taken(
 ///
 /// # Errors
 /// [`Error::Argument`] when there are not so many.
-pub(super) fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<spmm::Config>> {
+fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<spmm::Config>> {
     let (Some(algorithm), Some(place)) = (candidate.algorithm, candidate.config) else {
         return Ok(None);
     };
@@ -160,6 +238,9 @@ mod tests {
         for name in ["row-block", "even-shares", "segmented@min-hash"] {
             assert_eq!(able(name), [true, false], "{name}");
         }
+        let problem = problem.clone().transpose_a(true);
+        let ordered = "segmented@min-hash".parse().expect("a name");
+        assert!(!computes(&ordered, &problem, false), "columns of A in an order");
         assert_eq!(able("segmented#4000"), [false, false]);
     }
 

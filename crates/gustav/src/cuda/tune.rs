@@ -59,6 +59,46 @@ impl<C> Display for Trial<C> {
     }
 }
 
+/// Operands of a problem's shape, over plus-times, to time plans on.
+pub(super) struct Trials<'a, T: Scalar, I: Index, O: Index> {
+    a: &'a DeviceCsr<T, I, O>,
+    problem: Problem,
+    b: DeviceDense<T>,
+    c: DeviceDense<T>,
+    bias: Option<DeviceBuffer<T::Accum>>,
+}
+
+impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
+    /// With B full of zeros.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; what the driver refuses.
+    pub(super) fn new(a: &'a DeviceCsr<T, I, O>, problem: &Problem) -> Result<Self> {
+        let (device, problem) = (a.device(), problem.clone().semiring(SemiringKind::PlusTimes));
+        let n = problem.columns;
+        let mut b = DeviceDense::<T>::uninit(device, problem.inner(), n, problem.layout_b)?;
+        b.data_mut().fill(0, device.stream())?;
+        let c = DeviceDense::<T>::uninit(device, problem.output_rows(), n, problem.layout_c)?;
+        let bias = problem.epilogue.bias.then(|| vec![T::zero().to_accum(); n]);
+        let bias =
+            bias.map(|zeros| DeviceBuffer::from_slice(device, &zeros, "bias")).transpose()?;
+        Ok(Trials { a, problem, b, c, bias })
+    }
+
+    /// Median seconds of a product by the plan that `options` ask for.
+    ///
+    /// # Errors
+    /// Those of the plan and of its products.
+    pub(super) fn seconds(&mut self, options: &spmm::Options<'_>) -> Result<f64> {
+        let Trials { a, problem, b, c, bias } = self;
+        let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+        let stream = a.device().stream();
+        let mut plan = spmm::SpmmPlan::new(a, problem, options)?;
+        let product = || plan.execute_with_bias(a, one, b, zero, bias.as_ref(), c, stream);
+        median_seconds(stream, product)
+    }
+}
+
 /// Times every algorithm of the backend on operands of the problem's shape, over plus-times: with rows in the
 /// order that was asked of `on`, by those that take one; else as stored, and `segmented` in other orders as
 /// well. The fastest first, with its order where it has one.
@@ -67,22 +107,12 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
 ) -> Result<(Timed<Trial<spmm::Config>>, Option<(RowOrder, OrderFacts)>)> {
-    let (device, stream) = (a.device(), a.device().stream());
-    let problem = problem.clone().semiring(SemiringKind::PlusTimes);
-    let n = problem.columns;
-    let mut b = DeviceDense::<T>::uninit(device, problem.inner(), n, problem.layout_b)?;
-    b.data_mut().fill(0, stream)?;
-    let mut c = DeviceDense::<T>::uninit(device, problem.output_rows(), n, problem.layout_c)?;
-    let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
-    let bias = problem.epilogue.bias.then(|| vec![zero; problem.columns]);
-    let bias = bias.map(|zeros| DeviceBuffer::from_slice(device, &zeros, "bias")).transpose()?;
+    let mut trials = Trials::new(a, problem)?;
+    let problem = trials.problem.clone();
     let configs = |algorithm| spmm::Config::candidates(algorithm, &problem);
     let mut time = |trial: &Trial<spmm::Config>, order: Option<&RowOrder>| {
         let (chooser, config) = (trial.chooser(), trial.config());
-        let options = spmm::Options { chooser, config, order };
-        let mut plan = spmm::SpmmPlan::new(a, &problem, &options)?;
-        let product = || plan.execute_with_bias(a, one, &b, zero, bias.as_ref(), &mut c, stream);
-        median_seconds(stream, product)
+        trials.seconds(&spmm::Options { chooser, config, order })
     };
     if let Some(asked) = on.order() {
         let made = order::of(on, asked, a, &problem)?;

@@ -30,12 +30,15 @@ impl Config {
     pub(in crate::spmm) fn new(problem: &Problem, rows: u32, share: u32, threads: u32) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         // Tall blocks fill the registers with sums.
-        let tiles = if problem.columns * problem.dtype.bytes() < 512 || rows == 4 { 1 } else { 2 };
+        let bytes = problem.columns * problem.dtype.bytes();
+        let tiles = if bytes < 512 || rows == 4 { 1 } else { 2 };
         let most_double = if threads > 512 { 3 } else { 5 };
+        // A third vector a lane takes registers, but saves a second panel that would be mostly idle.
+        let third = problem.dtype.bytes() == 4 && rows < 4 && (512..=768).contains(&bytes);
         let limit = Limit {
             lanes: 32 / share,
             tiles,
-            most_tiles: 2,
+            most_tiles: if third { 3 } else { 2 },
             most_double,
             most_single: 8,
             alone: 0,
@@ -49,7 +52,7 @@ impl Config {
             share,
             unroll: 4.min(lanes),
             block: 64,
-            resident: threads,
+            resident: if third && tiles == 3 && vector == 4 { 512 } else { threads },
         }
     }
 
@@ -92,5 +95,27 @@ impl Config {
                        at most 1024 threads"
                 .into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::{Csr, DType};
+
+    use super::*;
+
+    #[test]
+    fn a_third_vector_a_lane_saves_a_panel() {
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let of = |dtype, columns, rows| {
+            let problem = Problem { dtype, ..Problem::spmm(&eye.view()).columns(columns) };
+            let c = Config::new(&problem, rows, 1, 384);
+            (c.lanes, c.tiles, c.resident)
+        };
+        assert_eq!(of(DType::F32, 128, 3), (16, 2, 384));
+        assert_eq!(of(DType::F32, 132, 3), (16, 3, 512));
+        assert_eq!(of(DType::F32, 132, 4).1, 2);
+        assert_eq!(of(DType::F64, 66, 3).1, 2);
+        assert_eq!(of(DType::F32, 1000, 3), (32, 2, 384));
     }
 }

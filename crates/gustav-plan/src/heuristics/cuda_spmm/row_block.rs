@@ -7,16 +7,18 @@ use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
 
 /// Blocks of rows: the longest row in means, and the least mean.
 const ALIKE: (f64, f64) = (5.3, 12.4);
-/// Distinct columns per nonzero up to which sharing loads of B pays; of f64, whose loads are longer,
-/// and of 16-bit values, where the sums are what takes time.
+/// Distinct columns per nonzero up to which sharing loads of B pays; of f64 from 512 bytes of a row on,
+/// whose loads are longer, and of 16-bit values, where the sums are what takes time.
 const SHARED: (f64, f64, f64) = (0.668, 0.78, 0.38);
 /// Rows times distinct columns per nonzero up to which sums are full enough, except in f32.
 const LOOSE: f64 = 1.6;
 /// Prefer lower blocks unless a row more saves this much.
 const PER_ROW: f64 = 0.053;
-/// Threads of blocks, in parts of a full chip, that sharing needs: in general, below 128 columns, of
-/// 16-bit values, and of f64.
-const BLOCKS: (f64, f64, f64, f64) = (0.145, 0.25, 0.38, 0.22);
+/// Threads of blocks, in parts of a full chip, that sharing needs: in general, below 128 columns, and of
+/// 16-bit values.
+const BLOCKS: (f64, f64, f64) = (0.145, 0.25, 0.38);
+/// Those of f64, for a distinct column per nonzero.
+const WIDE_BLOCKS: f64 = 0.3;
 /// Threads of blocks below which two sub-groups share one: of up to three rows, and of four.
 const PAIRS: (f64, f64) = (0.38, 2.5);
 
@@ -46,22 +48,26 @@ pub(super) fn way(
     let bytes = problem.dtype.bytes();
     let height = height(similarity, bytes);
     let distinct = similarity.distinct[height as usize - 2];
-    let lanes = (vectors(problem) / if problem.columns < 128 { 1.0 } else { 2.0 }).min(32.0);
+    let (few, narrow) = (problem.columns < 128, problem.columns * bytes < 512);
+    // Two vectors a lane, but for the narrowest.
+    let pairs = if bytes == 2 { !few } else { !narrow };
+    let all = vectors(problem) / if pairs { 2.0 } else { 1.0 };
+    let lanes = all.min(32.0) * (all / 32.0).ceil().max(1.0);
     let threads = rows.rows() as f64 / f64::from(height) * lanes;
     let full = profile.units as f64 * THREADS;
     let (shared, least) = match bytes {
         2 => (SHARED.2, BLOCKS.2),
-        8 => (SHARED.1, BLOCKS.3),
-        _ if problem.columns < 128 => (SHARED.0, BLOCKS.1),
+        8 if narrow => (SHARED.0, WIDE_BLOCKS * distinct),
+        8 => (SHARED.1, WIDE_BLOCKS * distinct),
+        _ if few => (SHARED.0, BLOCKS.1),
         _ => (SHARED.0, BLOCKS.0),
     };
     if distinct > shared || threads < least * full {
         return None;
     }
-    let narrow = problem.columns * bytes < 512;
     let paired = match height {
         4 => narrow && threads < PAIRS.1 * full,
-        _ => bytes < 8 && threads < PAIRS.0 * full,
+        _ => threads < PAIRS.0 * full,
     };
     Some(Way {
         height,

@@ -84,7 +84,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
             _ if runs => 768,
             // Sub-groups of few lanes hold many tiles, and wide values fill registers.
             (true, _) if facts.shared_by_warps(share) || facts.short_flights(share) => 1024,
-            (true, _) if wide || crowded => 384,
+            (true, _) if (wide || crowded) && !facts.wide_room(share) => 384,
             (true, _) => 640,
             (false, true) if single => 1536,
             (false, false) if facts.ragged() => 1536,

@@ -33,6 +33,8 @@ struct Matrix<'a> {
     gains: BTreeMap<&'a str, f64>,
     /// The fastest peer of the same rounds.
     peer: Option<&'a Record>,
+    /// What the predictor took in the same rounds, after a trial where that has an order.
+    predicted: Option<&'a Record>,
 }
 
 impl Matrix<'_> {
@@ -67,8 +69,12 @@ impl<'a> Study<'a> {
                     let gains = orders.iter().map(|(k, r)| (*k, time(own) / time(r))).collect();
                     let peers = round.iter().filter(|r| site.rivals.contains(&r.engine)).copied();
                     let peer = peers.min_by(|a, b| time(a).total_cmp(&time(b)));
+                    let timed = |r: &&&Record| r.engine == "gustav" && r.execute_ms.is_some();
+                    let mut ours = round.iter().filter(timed).copied();
+                    let predicted = ours.find(|r| r.algorithm == "predictor");
                     let key = (Product::of_any_width(own), own.algorithm.as_str());
-                    groups.entry(key).or_default().push(Matrix { own, orders, gains, peer });
+                    let matrix = Matrix { own, orders, gains, peer, predicted };
+                    groups.entry(key).or_default().push(matrix);
                 }
             }
             found.extend(groups.into_iter().map(|((product, algorithm), matrices)| Study {

@@ -79,6 +79,9 @@ const WIDE_FLIGHTS: (f64, f64) = (5.0, 16.0);
 const WIDE_CUT: (f64, f64) = (0.5, 64.0);
 /// Vectors of such rows of B up to which two sub-groups share a long row.
 const WIDE_SHARED: f64 = 32.0;
+/// Parts of a full chip up to which the sub-groups of whole long rows of 8-byte values have room for long
+/// flights, of so many vectors at most.
+const WIDE_ROOM: (f64, f64) = (0.8, 16.0);
 /// 16-bit values whose nonzeros, seen from one of them, lie in rows of more than this, in rows of fewer
 /// than this on average: a few rows are long, and many threads are worth more than long flights.
 const UNEVEN: (f64, f64) = (15.0, 4.0);
@@ -95,8 +98,8 @@ const SHARED_CUT: u32 = 256;
 pub(super) const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
 /// Microseconds of a product from which short rows of half as many vectors go in runs, of 4-byte values.
 const LASTING: f64 = 65.0;
-/// Vectors of a panel with runs, two a lane.
-const RUN_PANEL: f64 = 32.0;
+/// Vectors of a panel with runs at most, two a lane.
+const RUN_PANEL: u64 = 32;
 
 /// How rows become segments.
 #[derive(Clone, Copy, PartialEq)]
@@ -336,7 +339,16 @@ impl<'a> Facts<'a> {
     /// Whether rows of 8-byte values are shared, in order or listed in short flights, so that lanes have no
     /// need of long ones.
     fn wide_light(&self, share: u32) -> bool {
-        self.wide && (self.wide_list(share) || share > 1 || self.cut == Cut::InOrder)
+        let light = self.wide_list(share) || share > 1 || self.cut == Cut::InOrder;
+        self.wide && light && !self.wide_room(share)
+    }
+
+    /// Whether sub-groups of long rows of a few 8-byte values leave so much of the chip idle that all of them
+    /// have registers for long flights.
+    pub(super) fn wide_room(&self, share: u32) -> bool {
+        let threads = self.listed * self.lanes * f64::from(share);
+        let idle = self.whole() && threads <= WIDE_ROOM.0 * self.full;
+        self.wide && self.long && share > 1 && idle && self.vectors <= WIDE_ROOM.1
     }
 
     /// Whether long 16-bit rows are shared by many sub-groups, a warp each.
@@ -368,7 +380,8 @@ impl<'a> Facts<'a> {
         let group = (self.lanes * f64::from(share)).min(32.0);
         let filled = self.rows.filled() as f64 * group / self.full;
         let together = (share > 1 || self.vectors >= 64.0) && filled >= part;
-        self.whole() && self.long && (self.wide || together || self.one_wave(share))
+        let wide = self.wide && !self.wide_room(share);
+        self.whole() && self.long && (wide || together || self.one_wave(share))
     }
 
     /// Whether whole long rows are on the chip at once with registers for short flights alone.
@@ -408,9 +421,9 @@ impl<'a> Facts<'a> {
     /// what is on its way.
     pub(super) fn may_run(&self) -> bool {
         // A third vector a lane would not fit; panels of two each, mostly idle, cost more than runs gain.
-        let idle = (self.vectors / RUN_PANEL).ceil() * RUN_PANEL - self.vectors;
-        let fits = self.vectors <= RUN_PANEL || 4.0 * idle < self.vectors;
-        !self.wide && self.vectors.fract() == 0.0 && fits
+        let panel = (self.vectors as u64).next_power_of_two().min(RUN_PANEL);
+        let idle = (self.vectors as u64).next_multiple_of(panel) as f64 - self.vectors;
+        !self.wide && self.vectors.fract() == 0.0 && 3.0 * idle < self.vectors
     }
 
     /// The length of segments at most: a small part of the product's time, while ordinary rows stay
