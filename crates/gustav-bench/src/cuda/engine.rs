@@ -43,7 +43,7 @@ pub(crate) struct CudaEngine<'a, T: Value> {
 
 enum Plan<T: Value> {
     Spmm(SpmmPlan<T, u32, u32>),
-    Predicted(gustav::cuda::SpmmPlan<T>),
+    Predicted(Box<gustav::cuda::SpmmPlan<T>>),
     Spmv(SpmvPlan<T, u32, u32>),
 }
 
@@ -283,7 +283,7 @@ fn plan<T: Value>(
     let problem = on.a.spmm().columns(task.columns).calls(calls).layouts(b, c).finite(true);
     if let Wish::Ours(Chooser::Predictor) = wish {
         let device = gpu.whole.clone().choose(Chooser::Predictor);
-        return Ok(Plan::Predicted(device.plan_spmm(&on.a, &problem)?));
+        return Ok(Plan::Predicted(Box::new(device.plan_spmm(&on.a, &problem)?)));
     }
     let order = match wish {
         Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
