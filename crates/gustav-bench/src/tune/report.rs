@@ -61,8 +61,7 @@ pub struct Folded {
     /// Matrices for which a row order was chosen.
     #[serde(default)]
     pub ordered: usize,
-    /// Those of them on which the same candidate with rows as stored is faster by more than 2 %, which a
-    /// trial before the order is kept would show.
+    /// Those of them on which the same candidate with rows as stored is faster by more than 2 %.
     #[serde(default)]
     pub ordered_slower: usize,
 }

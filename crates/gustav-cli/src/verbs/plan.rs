@@ -121,8 +121,9 @@ const MANY: u64 = 1_000_000_000;
 fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Explanation, f64)> {
     let (mut explanation, plan_ms) = measure::once(|| explain(device, args.calls))?;
     let calls = if args.measure { MANY } else { args.calls };
-    let by = |chooser| Ok(explain(&device.clone().choose(chooser), calls)?.considered);
-    let predicted = || match by(Chooser::Predictor) {
+    let by = |chooser, calls| Ok(explain(&device.clone().choose(chooser), calls)?.considered);
+    // For one call no row order is made and tried; what is predicted is the same.
+    let predicted = || match by(Chooser::Predictor, 1) {
         Err(Failure::Library(Error::Unsupported { .. })) => Ok(Vec::new()),
         Err(Failure::Library(e)) => {
             output::note(args.telling, &format!("nothing is predicted: {e}"));
@@ -138,7 +139,7 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
         return Ok((explanation, plan_ms));
     }
     let predicted = predicted()?;
-    let mut all = by(Chooser::Autotune)?;
+    let mut all = by(Chooser::Autotune, calls)?;
     for one in predicted {
         match all.iter_mut().find(|c| c.candidate == one.candidate) {
             Some(measured) => measured.predicted_ms = one.predicted_ms,

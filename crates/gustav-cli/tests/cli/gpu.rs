@@ -149,7 +149,15 @@ fn a_predicted_order_is_tried_before_it_is_kept() {
     };
     let line = "plan gen:rmat:12,8 --columns 64 --json";
     let (stored, reason, report) = told(&format!("{line} --calls 1000000000"));
-    assert!(reason.contains("tried, ") && stored == reason.contains("declined"), "{report}");
+    assert!(
+        reason.contains("; tried, ") && stored == reason.contains("which is taken"),
+        "{report}"
+    );
+    let measured = |c: &&Value| c["measured_ms"].is_f64();
+    let candidates = report["candidates"].as_array().expect("a list");
+    assert_eq!(candidates.iter().filter(measured).count(), 2, "{report}");
+    let (stored, reason, report) = told(&format!("{line} --calls 1000000000 --deterministic"));
+    assert!(stored && reason.contains("not tried"), "{report}");
     let (stored, reason, report) = told(&format!("{line} --calls 10"));
     assert!(stored && reason.contains("calls would repay"), "{report}");
     let (stored, reason, report) = told(&format!("{line} --calls 1000000000 --transpose"));

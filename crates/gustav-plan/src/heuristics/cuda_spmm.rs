@@ -310,6 +310,26 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_lasting_narrow_products_go_in_runs() {
+        let runs = |lengths: &[usize], times, columns| {
+            let way = way(lengths, times, columns, 1.0);
+            (way.run, way.longest)
+        };
+        let short = [1, 2, 3, 3, 4, 9, 30, 90];
+        assert_eq!((runs(&short, 10_000, 32).0, runs(&short, 30_000, 32).0), (1, 2));
+        let long = [[40; 30].as_slice(), &[900]].concat();
+        assert_eq!(runs(&long, 3000, 32), (2, Some(256)));
+        let longer = long.iter().map(|length| 2 * length).collect::<Vec<_>>();
+        assert_eq!((runs(&long, 300, 32).0, runs(&longer, 3000, 32).0), (1, 1));
+    }
+
+    #[test]
+    fn whole_lines_are_for_rows_of_hundreds() {
+        let tiles = |length| way(&[length, length + 60], 4096, 32, 1.0).tiles;
+        assert_eq!((tiles(400), tiles(100)), (1, 2));
+    }
+
+    #[test]
     fn uneven_rows_of_wide_products_go_in_runs() {
         let graph = |dtype, columns| {
             let lone = RowSimilarity { distinct: [1.0; 4] };
@@ -478,6 +498,18 @@ mod tests {
         let found = (quick.algorithm, quick.share, quick.longest, quick.ahead);
         assert_eq!(found, (Algorithm::Segmented, 1, Some(64), 0));
         assert_eq!(way_of(DType::Bf16, &lengths, 130, 128, lone).algorithm, Algorithm::EvenShares);
+    }
+
+    #[test]
+    fn two_share_high_blocks_of_uneven_or_long_rows() {
+        let block = RowSimilarity { distinct: [0.5, 0.38, 0.25, 0.12] };
+        let share = |lengths: &[usize]| {
+            let way = way_of(DType::F32, lengths, 48_000 / lengths.len(), 64, block);
+            (way.algorithm, way.height, way.share)
+        };
+        assert_eq!(share(&[16]), (Algorithm::RowBlock, 4, 1));
+        assert_eq!(share(&[14, 16, 30]), (Algorithm::RowBlock, 4, 2));
+        assert_eq!(share(&[86]), (Algorithm::RowBlock, 4, 2));
     }
 
     #[test]

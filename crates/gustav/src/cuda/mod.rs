@@ -28,6 +28,7 @@ mod pipeline;
 mod plan;
 mod predict;
 mod tiled;
+mod tried;
 mod tune;
 mod upload;
 

@@ -6,7 +6,7 @@ use gustav_plan::orders::WarpShape;
 use gustav_plan::predictor::{Candidate, Inputs, Kind, Model, Prediction};
 use gustav_plan::{Chooser, DeviceProfile, Features, Order, RowOrder};
 
-use super::tune::Trials;
+use super::tried::tried;
 use super::{DeviceCsr, order};
 use crate::Device;
 use crate::explain::{Considered, OrderFacts, Told};
@@ -85,64 +85,27 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         predicted_ms: ms.as_ref().zip(place(candidate)).map(|(ms, place)| ms[place]),
         measured_ms: None,
     };
-    let considered = ranked.iter().map(considered).collect();
-    let config_of = |candidate: &Candidate| config(candidate, problem);
+    let mut considered: Vec<Considered> = ranked.iter().map(considered).collect();
     let stored = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
-    let (candidate, order) = match chosen.order {
-        None => (chosen, None),
-        Some(order) => {
-            let made = order::made(on, order, &host.view())?;
-            match stored {
-                None => (chosen, Some(made)),
-                Some(stored) => match time_saved(a, problem, (&chosen, &made.0), &stored)? {
-                    Some(saved) if saved >= 0.0 => {
-                        reason += &format!("; tried, {:.1} % faster than {stored}", saved * 100.0);
-                        (chosen, Some(made))
-                    }
-                    tried => {
-                        let why = tried.map_or("no memory to try it".into(), |saved| {
-                            format!("tried, {:.1} % slower", -saved * 100.0)
-                        });
-                        reason = format!(
-                            "predicted for {columns} columns: {stored}; {chosen} declined: {why}"
-                        );
-                        (stored, None)
-                    }
-                },
+    let (candidate, order) = match (chosen.order, stored) {
+        (None, _) => (chosen, None),
+        (Some(order), None) => (chosen, Some(order::made(on, order, &host.view())?)),
+        (Some(order), Some(stored)) => {
+            let order = || order::made(on, order, &host.view());
+            let tried = tried(a, problem, (&chosen, order), &stored)?;
+            let seconds = [(chosen, tried.ordered), (stored, tried.stored)];
+            for (candidate, seconds) in seconds {
+                let name = candidate.to_string();
+                if let Some(one) = considered.iter_mut().find(|c| c.candidate == name) {
+                    one.measured_ms = seconds.map(|seconds| seconds * 1e3);
+                }
             }
+            reason += &format!("; {}", tried.words(&stored));
+            if tried.keeps() { (chosen, tried.order) } else { (stored, None) }
         }
     };
-    Ok(Predicted {
-        config: config_of(&candidate)?,
-        candidate,
-        order,
-        told: Told { reason, considered },
-    })
-}
-
-/// The part of the time of `stored` that `ordered` saves; `None` where there is no memory to try them.
-///
-/// # Errors
-/// Those of their plans and products.
-fn time_saved<T: Scalar, I: Index, O: Index>(
-    a: &DeviceCsr<T, I, O>,
-    problem: &Problem,
-    (ordered, order): (&Candidate, &RowOrder),
-    stored: &Candidate,
-) -> Result<Option<f64>> {
-    let seconds = || {
-        let mut trials = Trials::new(a, problem)?;
-        let mut seconds = |candidate: &Candidate, order| {
-            let (chooser, config) = (candidate.chooser(), config(candidate, problem)?);
-            trials.seconds(&spmm::Options { chooser, config, order })
-        };
-        Ok((seconds(ordered, Some(order))?, seconds(stored, None)?))
-    };
-    match seconds() {
-        Ok((ordered, stored)) => Ok(Some(1.0 - ordered / stored)),
-        Err(Error::OutOfMemory { .. }) => Ok(None),
-        Err(e) => Err(e),
-    }
+    let config = config(&candidate, problem)?;
+    Ok(Predicted { candidate, config, order, told: Told { reason, considered } })
 }
 
 /// Whether a candidate computes `problem`, with rows that the caller has `ordered` or in its own way.
@@ -192,7 +155,7 @@ fn taken(
 ///
 /// # Errors
 /// [`Error::Argument`] when there are not so many.
-fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<spmm::Config>> {
+pub(super) fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<spmm::Config>> {
     let (Some(algorithm), Some(place)) = (candidate.algorithm, candidate.config) else {
         return Ok(None);
     };

@@ -148,10 +148,11 @@ impl Config {
 
     /// This schedule over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
-        // Few registers have no room for many tiles, least of all of 16-bit values, and few lanes are
-        // asked for to have panels.
+        // Few registers have no room for many tiles, least of all of 16-bit values or in runs, and few lanes
+        // are asked for to have panels.
         let most = 32 / self.share;
         let most_tiles = match self.resident > 640 {
+            _ if self.run > 1 => 2,
             true if dtype.bytes() == 2 || most < 32 => 2,
             true => 3,
             false => 4,
@@ -284,6 +285,19 @@ mod tests {
     use gustav_core::{CsrView, Epilogue};
 
     use super::*;
+
+    #[test]
+    fn no_run_holds_three_vectors_a_lane() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        for columns in (4..1200).step_by(4) {
+            let problem = Problem::spmm(&a).columns(columns);
+            for lanes in [16, 32] {
+                let way = Way { run: 2, lanes, threads: 768, ..Way::of(Algorithm::Segmented) };
+                let config = Config::new(&problem, &way);
+                assert!(config.run == 2 && config.tiles <= 2, "{columns} columns: {config:?}");
+            }
+        }
+    }
 
     #[test]
     fn windows_are_whole_warps_of_rows() {

@@ -14,8 +14,9 @@ const GATHERED: f64 = 53e9;
 /// bound goes with this power of the width.
 const BRIEF: f64 = 49.4;
 const BRIEF_WIDTH: f64 = -0.25;
-/// Warps of whole rows in parts of a full chip from which a lane reads a whole line.
-const LINES: f64 = 1.4;
+/// Warps of whole rows in parts of a full chip from which a lane reads a whole line, and the mean from which
+/// that pays.
+const LINES: (f64, f64) = (1.4, 200.0);
 /// Rows of fewer nonzeros on average pass through shared memory, in order and by a list; the third by a list
 /// where rows of B come from memory.
 const STAGED: (f64, f64, f64) = (5.8, 13.0, 24.0);
@@ -38,8 +39,11 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let in_order = cut == Cut::InOrder;
     let longest = facts.longest(share, flights);
     // A whole line at once: what L1 has, it gives by the line.
-    let lines =
-        facts.narrow() && share > 1 && facts.filled(share) && facts.warps >= LINES * facts.full;
+    let lines = facts.narrow()
+        && share > 1
+        && facts.filled(share)
+        && facts.warps >= LINES.0 * facts.full
+        && facts.mean >= LINES.1;
     let far = size_of_b(problem) > FAR * profile.l2_bytes as f64;
     let staged = match in_order {
         true => STAGED.0,

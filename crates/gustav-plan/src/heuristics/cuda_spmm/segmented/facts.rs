@@ -79,9 +79,9 @@ const WIDE_FLIGHTS: (f64, f64) = (5.0, 16.0);
 const WIDE_CUT: (f64, f64) = (0.5, 64.0);
 /// Vectors of such rows of B up to which two sub-groups share a long row.
 const WIDE_SHARED: f64 = 32.0;
-/// Parts of a full chip up to which the sub-groups of whole long rows of 8-byte values have room for long
-/// flights, of so many vectors at most.
-const WIDE_ROOM: (f64, f64) = (0.8, 16.0);
+/// Parts of a full chip up to which all sub-groups of whole long rows of 8-byte values are on the chip at once
+/// with registers for long flights; vectors of such a row of B at most.
+const WIDE_ROOM: (f64, f64) = (0.625, 16.0);
 /// 16-bit values whose nonzeros, seen from one of them, lie in rows of more than this, in rows of fewer
 /// than this on average: a few rows are long, and many threads are worth more than long flights.
 const UNEVEN: (f64, f64) = (15.0, 4.0);
@@ -96,9 +96,12 @@ const RAGGED: (usize, usize) = (80, 48);
 const SHARED_CUT: u32 = 256;
 /// Rows of B of fewer vectors are too little for runs; of as many, long rows go in runs as well.
 pub(super) const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
-/// Microseconds of a product from which short rows of half as many vectors go in runs, of 4-byte values.
-const LASTING: f64 = 65.0;
-/// Vectors of a panel with runs at most, two a lane.
+/// Microseconds of a product, B and C moved once included, from which short rows of half as many vectors go in
+/// runs, of 4-byte values; the second of long rows of up to the third on average and up to 16 vectors.
+const LASTING: (f64, f64, f64) = (65.0, 85.0, 72.0);
+/// Bytes per second that memory moves, roughly.
+const MOVED: f64 = 4.2e12;
+/// Vectors of the widest panel with runs, two a lane.
 const RUN_PANEL: u64 = 32;
 
 /// How rows become segments.
@@ -343,7 +346,7 @@ impl<'a> Facts<'a> {
         self.wide && light && !self.wide_room(share)
     }
 
-    /// Whether sub-groups of long rows of a few 8-byte values leave so much of the chip idle that all of them
+    /// Whether sub-groups of long rows of few 8-byte values leave so much of the chip idle that all of them
     /// have registers for long flights.
     pub(super) fn wide_room(&self, share: u32) -> bool {
         let threads = self.listed * self.lanes * f64::from(share);
@@ -410,17 +413,32 @@ impl<'a> Facts<'a> {
     pub(super) fn runs(&self, share: u32) -> bool {
         let listed = matches!(self.cut, Cut::Mild | Cut::Timed);
         let least = match self.long {
+            true if self.long_runs() => RUN_WIDTH.0 / 2.0,
             true => RUN_WIDTH.1,
-            false if self.microseconds >= LASTING && !self.slow_sums => RUN_WIDTH.0 / 2.0,
+            false if self.lasts(LASTING.0) => RUN_WIDTH.0 / 2.0,
             false => RUN_WIDTH.0,
         };
         listed && share == 1 && self.may_run() && self.vectors >= least
     }
 
-    /// Whether rows of B are whole vectors, in panels that are mostly full, of values that leave registers for
-    /// what is on its way.
+    /// Whether a product of values other than 16-bit ones takes so many microseconds, B and C moved once
+    /// included.
+    fn lasts(&self, least: f64) -> bool {
+        let row = (self.problem.columns * self.problem.dtype.bytes()) as f64;
+        let moved = (self.problem.inner() as f64 + self.listed) * row / MOVED * 1e6;
+        !self.slow_sums && self.microseconds + moved >= least
+    }
+
+    /// Whether rows are long, but not too long for runs over few vectors, and many.
+    fn long_runs(&self) -> bool {
+        let rows = self.long && self.mean <= LASTING.2;
+        rows && self.vectors <= RUN_WIDTH.0 && self.lasts(LASTING.1)
+    }
+
+    /// Whether rows of B are whole vectors, in panels of which less than a quarter is idle, of values that leave
+    /// registers for what is on its way.
     pub(super) fn may_run(&self) -> bool {
-        // A third vector a lane would not fit; panels of two each, mostly idle, cost more than runs gain.
+        // A third vector a lane would not fit, and idle lanes cost more than runs gain.
         let panel = (self.vectors as u64).next_power_of_two().min(RUN_PANEL);
         let idle = (self.vectors as u64).next_multiple_of(panel) as f64 - self.vectors;
         !self.wide && self.vectors.fract() == 0.0 && 3.0 * idle < self.vectors
@@ -449,7 +467,8 @@ impl<'a> Facts<'a> {
                 } * f64::from(share);
                 let many = self.segments().0 * self.lanes > 0.2 * self.full;
                 let ordinary = if many { ORDINARY * self.mean } else { 0.0 };
-                let most = if flights || self.wide { 1024 } else { 256 };
+                let runs = share == 1 && self.long_runs() && self.may_run();
+                let most = if self.wide || flights && !runs { 1024 } else { 256 };
                 let cut = (self.microseconds * CUT * speed).max(ordinary);
                 let short = if self.slow_sums { SHORT.1 } else { SHORT.0 };
                 let least = if flights && share <= 2 && cut < short { SHORTEST } else { 64 };

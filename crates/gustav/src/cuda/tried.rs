@@ -1,0 +1,134 @@
+//! A row order that was predicted, tried beside rows as stored.
+
+use gustav_core::{Error, Index, Problem, Result, Scalar, SemiringKind};
+use gustav_cuda::spmm;
+use gustav_plan::RowOrder;
+use gustav_plan::predictor::Candidate;
+
+use super::tune::Trials;
+use super::{DeviceCsr, predict};
+use crate::explain::OrderFacts;
+
+/// What became of a row order that was predicted.
+#[derive(Default)]
+pub(super) struct Tried {
+    /// The order, where it was made.
+    pub order: Option<(RowOrder, OrderFacts)>,
+    /// Seconds in it; `None` where that could not be run.
+    pub ordered: Option<f64>,
+    /// Seconds of the next candidate with rows as stored.
+    pub stored: Option<f64>,
+    /// Why nothing was run.
+    untried: Option<&'static str>,
+}
+
+impl Tried {
+    /// Whether the order is no slower, or the only one of the two that runs.
+    pub(super) fn keeps(&self) -> bool {
+        match (self.ordered, self.stored) {
+            (Some(ordered), Some(stored)) => ordered <= stored,
+            (ordered, _) => ordered.is_some(),
+        }
+    }
+
+    /// The same in words, with the candidate whose rows are as `stored`.
+    pub(super) fn words(&self, stored: &Candidate) -> String {
+        match (self.ordered, self.stored, self.untried) {
+            (_, _, Some(why)) => format!("not tried, for {why}: {stored} is taken"),
+            (Some(ordered), Some(seconds), _) => {
+                let part = 100.0 * (1.0 - ordered / seconds.max(f64::MIN_POSITIVE));
+                match self.keeps() {
+                    true => format!("tried, {part:.1} % faster than {stored}"),
+                    false => format!("tried, {:.1} % slower than {stored}, which is taken", -part),
+                }
+            }
+            (Some(_), None, _) => format!("{stored} cannot be run beside it"),
+            (None, ..) => format!("it cannot be run, {stored} is taken"),
+        }
+    }
+}
+
+/// A few products in the row order that `order` makes, beside as many with rows as `stored`.
+///
+/// # Errors
+/// Those of making the order, of plans and of products, but for what a trial passes over.
+pub(super) fn tried<T: Scalar, I: Index, O: Index>(
+    a: &DeviceCsr<T, I, O>,
+    problem: &Problem,
+    (ordered, order): (&Candidate, impl FnOnce() -> Result<(RowOrder, OrderFacts)>),
+    stored: &Candidate,
+) -> Result<Tried> {
+    let untried = |why| Ok(Tried { untried: Some(why), ..Tried::default() });
+    if let Some(why) = untriable(problem) {
+        return untried(why);
+    }
+    let mut trials = match Trials::new(a, problem) {
+        Ok(trials) => trials,
+        Err(Error::OutOfMemory { .. }) => return untried("there is no memory for B and C beside"),
+        Err(e) => return Err(e),
+    };
+    let mut seconds = |candidate: &Candidate, order| {
+        let (chooser, config) = (candidate.chooser(), predict::config(candidate, problem)?);
+        match trials.seconds(&spmm::Options { chooser, config, order }) {
+            Ok(seconds) => Ok(Some(seconds)),
+            Err(Error::Unsupported { .. } | Error::OutOfMemory { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
+    };
+    let stored = seconds(stored, None)?;
+    let order = order()?;
+    let ordered = seconds(ordered, Some(&order.0))?;
+    Ok(Tried { order: Some(order), ordered, stored, untried: None })
+}
+
+/// Why a product is not one to choose by trial.
+fn untriable(problem: &Problem) -> Option<&'static str> {
+    if problem.deterministic {
+        Some("a deterministic choice does not go by times")
+    } else if problem.semiring != SemiringKind::PlusTimes {
+        Some("trials are of plus-times")
+    } else if [problem.output_rows(), problem.columns, problem.nnz].contains(&0) {
+        Some("there is nothing to multiply")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Csr;
+
+    use super::*;
+
+    #[test]
+    fn an_order_is_kept_where_it_is_no_slower() {
+        let stored: Candidate = "segmented".parse().expect("a name");
+        let found = |ordered, seconds| {
+            let tried = Tried { ordered, stored: seconds, ..Tried::default() };
+            (tried.keeps(), tried.words(&stored))
+        };
+        assert_eq!(
+            found(Some(0.9), Some(1.0)),
+            (true, "tried, 10.0 % faster than segmented".into())
+        );
+        let slower = "tried, 20.0 % slower than segmented, which is taken";
+        assert_eq!(found(Some(1.2), Some(1.0)), (false, slower.into()));
+        assert!(found(Some(0.0), Some(0.0)).0 && found(Some(1.0), None).0);
+        assert!(!found(None, Some(1.0)).0 && !found(None, None).0);
+    }
+
+    #[test]
+    fn nothing_is_tried_where_times_may_not_choose_or_say_nothing() {
+        let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+        let problem = Problem::spmm(&eye.view()).columns(128);
+        assert_eq!(untriable(&problem), None);
+        for other in [
+            problem.clone().deterministic(true),
+            problem.clone().semiring(SemiringKind::MinPlus),
+            problem.clone().columns(0),
+            Problem { nnz: 0, ..problem },
+        ] {
+            assert!(untriable(&other).is_some(), "{other}");
+        }
+    }
+}
