@@ -122,7 +122,7 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
     let (mut explanation, plan_ms) = measure::once(|| explain(device, args.calls))?;
     let calls = if args.measure { MANY } else { args.calls };
     let by = |chooser, calls| Ok(explain(&device.clone().choose(chooser), calls)?.considered);
-    // For one call no row order is made and tried; what is predicted is the same.
+    // One call repays hardly any row order, which then is not made and tried; what is predicted is the same.
     let predicted = || match by(Chooser::Predictor, 1) {
         Err(Failure::Library(Error::Unsupported { .. })) => Ok(Vec::new()),
         Err(Failure::Library(e)) => {

@@ -319,6 +319,8 @@ mod tests {
         assert_eq!((runs(&short, 10_000, 32).0, runs(&short, 30_000, 32).0), (1, 2));
         let long = [[40; 30].as_slice(), &[900]].concat();
         assert_eq!(runs(&long, 3000, 32), (2, Some(256)));
+        // Too few vectors for runs, whose cuts are longer.
+        assert_eq!(runs(&long, 15_000, 16), (1, Some(1024)));
         let longer = long.iter().map(|length| 2 * length).collect::<Vec<_>>();
         assert_eq!((runs(&long, 300, 32).0, runs(&longer, 3000, 32).0), (1, 1));
     }

@@ -36,14 +36,12 @@ impl Tried {
         match (self.ordered, self.stored, self.untried) {
             (_, _, Some(why)) => format!("not tried, for {why}: {stored} is taken"),
             (Some(ordered), Some(seconds), _) => {
-                let part = 100.0 * (1.0 - ordered / seconds.max(f64::MIN_POSITIVE));
-                match self.keeps() {
-                    true => format!("tried, {part:.1} % faster than {stored}"),
-                    false => format!("tried, {:.1} % slower than {stored}, which is taken", -part),
-                }
+                let [ms, stored_ms] = [ordered, seconds].map(|seconds| seconds * 1e3);
+                let taken = if self.keeps() { "" } else { ", which is taken" };
+                format!("tried, {ms:.4} ms where {stored} takes {stored_ms:.4} ms{taken}")
             }
-            (Some(_), None, _) => format!("{stored} cannot be run beside it"),
-            (None, ..) => format!("it cannot be run, {stored} is taken"),
+            (Some(_), None, _) => format!("tried, but {stored} could not be"),
+            (None, ..) => format!("it could not be tried, {stored} is taken"),
         }
     }
 }
@@ -64,7 +62,7 @@ pub(super) fn tried<T: Scalar, I: Index, O: Index>(
     }
     let mut trials = match Trials::new(a, problem) {
         Ok(trials) => trials,
-        Err(Error::OutOfMemory { .. }) => return untried("there is no memory for B and C beside"),
+        Err(Error::OutOfMemory { .. }) => return untried("there is no memory for another B and C"),
         Err(e) => return Err(e),
     };
     let mut seconds = |candidate: &Candidate, order| {
@@ -107,12 +105,10 @@ mod tests {
             let tried = Tried { ordered, stored: seconds, ..Tried::default() };
             (tried.keeps(), tried.words(&stored))
         };
-        assert_eq!(
-            found(Some(0.9), Some(1.0)),
-            (true, "tried, 10.0 % faster than segmented".into())
-        );
-        let slower = "tried, 20.0 % slower than segmented, which is taken";
-        assert_eq!(found(Some(1.2), Some(1.0)), (false, slower.into()));
+        let faster = "tried, 0.9000 ms where segmented takes 1.0000 ms";
+        assert_eq!(found(Some(0.9e-3), Some(1e-3)), (true, faster.into()));
+        let slower = "tried, 1.2000 ms where segmented takes 1.0000 ms, which is taken";
+        assert_eq!(found(Some(1.2e-3), Some(1e-3)), (false, slower.into()));
         assert!(found(Some(0.0), Some(0.0)).0 && found(Some(1.0), None).0);
         assert!(!found(None, Some(1.0)).0 && !found(None, None).0);
     }

@@ -148,8 +148,8 @@ impl Config {
 
     /// This schedule over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
-        // Few registers have no room for many tiles, least of all of 16-bit values or in runs, and few lanes
-        // are asked for to have panels.
+        // Runs have no registers for a third; others have the fewer the more threads there are, least of all for
+        // 16-bit values. Few lanes are asked for to have panels.
         let most = 32 / self.share;
         let most_tiles = match self.resident > 640 {
             _ if self.run > 1 => 2,

@@ -54,7 +54,8 @@ pub(super) fn way(
     let height = height(similarity, bytes);
     let distinct = similarity.distinct[height as usize - 2];
     let (few, narrow) = (problem.columns < 128, problem.columns * bytes < 512);
-    // Two vectors a lane, but for the narrowest; every panel has lanes of its own, which counts in f64 alone.
+    // Two vectors a lane, but for the narrowest. Panels beyond the first have lanes of their own; the bounds of
+    // other types were found without them.
     let pairs = if bytes == 2 { !few } else { !narrow };
     let lanes = vectors(problem) / if pairs { 2.0 } else { 1.0 };
     let panels = if bytes == 8 { (lanes / 32.0).ceil().max(1.0) } else { 1.0 };

@@ -94,7 +94,8 @@ const HUB_CUT: u32 = 64;
 const RAGGED: (usize, usize) = (80, 48);
 /// Long rows of 16-bit values that two sub-groups would share are cut at this, for four of them.
 const SHARED_CUT: u32 = 256;
-/// Rows of B of fewer vectors are too little for runs; of as many, long rows go in runs as well.
+/// Rows of B of fewer vectors are too little for runs, half as many where the product lasts; of as many as the
+/// second, long rows go in runs as well.
 pub(super) const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
 /// Microseconds of a product, B and C moved once included, from which short rows of half as many vectors go in
 /// runs, of 4-byte values; the second of long rows of up to the third on average and up to 16 vectors.
@@ -432,7 +433,8 @@ impl<'a> Facts<'a> {
     /// Whether rows are long, but not too long for runs over few vectors, and many.
     fn long_runs(&self) -> bool {
         let rows = self.long && self.mean <= LASTING.2;
-        rows && self.vectors <= RUN_WIDTH.0 && self.lasts(LASTING.1)
+        let few = (RUN_WIDTH.0 / 2.0..=RUN_WIDTH.0).contains(&self.vectors);
+        rows && few && self.lasts(LASTING.1)
     }
 
     /// Whether rows of B are whole vectors, in panels of which less than a quarter is idle, of values that leave
