@@ -118,6 +118,7 @@ fn of_segments(dtype: DType, semiring: SemiringKind, turn: usize) -> Config {
         ahead: 0,
         early: false,
         longest: bit(1).then_some(64),
+        first: 32,
         window: 1024,
         reduction: if atomic && bit(2) { Reduction::Atomic } else { Reduction::FixUp },
         block: 128,
@@ -303,7 +304,7 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((i + 3, path(dtype, shares)));
     }
     for (turn, wide) in [(0, IndexType::U32), (1, IndexType::U64)] {
-        requests.push((turn + 3, Segments::request(wide, [1024, 32][turn % 2])));
+        requests.push((turn + 3, Segments::request(wide, [1024, 1][turn % 2])));
         requests.push((turn + 4, lengths::lengths_request(wide)));
         requests.push((turn, lengths::similarity_request(IndexType::U32, wide)));
         requests.push((turn + 1, transposed::request(wide, IndexType::U64)));

@@ -3,11 +3,11 @@
 //
 //   list = parts of cut rows | long whole rows by length | windows of WINDOW rows, each by length
 //
-// One CTA a window of rows, as stored or as an order lists them. Rows with at least 2^longest nonzeros are cut; those with at least `early` and
-// the cut ones go to the head, where each bin of lengths has a place of its own, in no promised
-// order. The others are sorted inside the window, longest first, otherwise in that order: a warp
-// counts 32 rows at a time, and the counts are added up by length and then by warp. What a window
-// leaves free stays zero, which is no segment.
+// One CTA a window of rows, as stored or as an order lists them. Rows with at least 2^longest nonzeros are
+// cut; those with at least `first` and the cut ones go to the head, where each bin of lengths has a place
+// of its own, in no promised order. The others are sorted inside the window, longest first, otherwise in
+// that order: a warp counts 32 rows at a time, and the counts are added up by length and then by warp; not
+// SORTED, all of them count as of one length. What a window leaves free stays zero, which is no segment.
 #include "schedule/lengths.cuh"
 #include "schedule/segments.cuh"
 
@@ -15,7 +15,8 @@ using Offset = GUSTAV_OFFSET;
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int WINDOW = GUSTAV_WINDOW;
-constexpr int MOST_EARLY = GUSTAV_MOST_EARLY;  // the largest `early`
+constexpr bool SORTED = GUSTAV_SORTED;  // whether windows go by length
+constexpr int KINDS = SORTED ? GUSTAV_MOST_FIRST : 1;  // lengths that are told apart
 constexpr int WARPS = BLOCK / 32;
 constexpr int ROUNDS = WINDOW / BLOCK;
 static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the same fields");
@@ -31,7 +32,7 @@ struct Arguments {
     u64 rows;
     u64 windows;     // where windows begin in the list
     u32 longest_bits;
-    u32 early;
+    u32 first;
     u32 to_rows;     // whether parts name their row in place of their slot
 };
 
@@ -59,9 +60,9 @@ __device__ __forceinline__ void cut(const Arguments &args, u64 row, u64 first, u
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) segment_list(const Arguments args) {
-    __shared__ u32 counts[MOST_EARLY][WARPS];
-    __shared__ u32 totals[MOST_EARLY];
-    for (int i = threadIdx.x; i < MOST_EARLY * WARPS; i += BLOCK) (&counts[0][0])[i] = 0;
+    __shared__ u32 counts[KINDS][WARPS];
+    __shared__ u32 totals[KINDS];
+    for (int i = threadIdx.x; i < KINDS * WARPS; i += BLOCK) (&counts[0][0])[i] = 0;
     __syncthreads();
     const u64 window = (u64)blockIdx.x * WINDOW;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -81,15 +82,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) segment_list(const Arguments
             const u64 begin = __shfl_sync(~0u, first[k], from);
             cut(args, __shfl_sync(~0u, row, from), begin, begin + __shfl_sync(~0u, length[k], from));
         }
-        if (live && !isCut && length[k] >= args.early) {
+        if (live && !isCut && length[k] >= args.first) {
             const u64 place = atomicAdd(args.cursors + 2 + schedule::length_bin(length[k]), 1);
             schedule::put(args.list, place, first[k], length[k], false, row);
         }
-        if (live && length[k] < args.early) atomicAdd(&counts[length[k]][warp], 1);
+        if (live && length[k] < args.first) atomicAdd(&counts[SORTED ? length[k] : 0][warp], 1);
     }
     __syncthreads();
     // Longest first: the rows before those of a length are all longer ones.
-    for (int l = threadIdx.x; l < args.early; l += BLOCK) {
+    const int kinds = SORTED ? (int)args.first : 1;
+    for (int l = threadIdx.x; l < kinds; l += BLOCK) {
         u32 total = 0;
         for (int w = 0; w < WARPS; ++w) {
             const u32 count = counts[l][w];
@@ -101,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) segment_list(const Arguments
     __syncthreads();
     if (threadIdx.x == 0) {
         u32 before = 0;
-        for (int l = (int)args.early - 1; l >= 0; --l) {
+        for (int l = kinds - 1; l >= 0; --l) {
             const u32 total = totals[l];
             totals[l] = before;
             before += total;
@@ -111,17 +113,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) segment_list(const Arguments
 #pragma unroll
     for (int k = 0; k < ROUNDS; ++k) {
         const bool live = window + (warp * ROUNDS + k) * 32 + lane < args.rows;
-        const bool mine = live && length[k] < args.early;
-        const u32 same = __match_any_sync(~0u, mine ? (u32)length[k] : ~0u);
+        const bool mine = live && length[k] < args.first;
+        const u32 kind = SORTED ? (u32)length[k] : 0;
+        const u32 same = __match_any_sync(~0u, mine ? kind : ~0u);
         if (mine) {
             const u32 rank = __popc(same & ((1u << lane) - 1));
-            const u64 place = totals[length[k]] + counts[length[k]][warp] + rank;
+            const u64 place = totals[kind] + counts[kind][warp] + rank;
             schedule::put(args.list, args.windows + window + place, first[k], length[k], false,
                           rows[k]);
         }
         __syncwarp();
-        if (mine && (same & ((1u << lane) - 1)) == 0)
-            counts[length[k]][warp] += __popc(same);
+        if (mine && (same & ((1u << lane) - 1)) == 0) counts[kind][warp] += __popc(same);
         __syncwarp();
     }
 }

@@ -6,4 +6,4 @@ mod segments;
 pub(crate) mod tiles;
 
 pub(crate) use row_blocks::RowBlocks;
-pub(crate) use segments::{Segments, Target};
+pub(crate) use segments::{Listing, Segments, Target};

@@ -14,8 +14,10 @@ use crate::stream::Stream;
 // Bits of a segment's length in `kernels/schedule/segments.cuh`; asserted in segment_list.cu.
 pub(super) const LENGTH_BITS: u32 = 23;
 const BLOCK: u32 = 256;
-// The longest row that is sorted inside its window may be shorter than this.
-const MOST_EARLY: u32 = 128;
+// Rows of a CTA that keep their order.
+const UNSORTED: u32 = 1024;
+// Rows that come first have as many nonzeros.
+const FIRST: std::ops::RangeInclusive<u32> = Segments::LEAST_FIRST..=256;
 
 /// What a part of a cut row names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,17 @@ pub(crate) enum Target {
     Slot,
     /// Its row.
     Row,
+}
+
+/// How rows are cut and listed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listing {
+    /// Rows with as many nonzeros are cut: [`Segments::cuts_at`] it.
+    pub longest: u32,
+    /// Whole rows with as many come before the others: [`Segments::comes_first`].
+    pub first: u32,
+    /// Rows of a window, in which the others go by length; 1 lists whole rows in their order.
+    pub window: u32,
 }
 
 /// A list of segments on the device.
@@ -52,20 +65,35 @@ struct Arguments {
     rows: u64,
     windows: u64,
     longest_bits: u32,
-    early: u32,
+    first: u32,
     to_rows: u32,
 }
 
 impl Segments {
+    /// The fewest nonzeros of whole rows that come first.
+    pub(crate) const LEAST_FIRST: u32 = 32;
+
     /// The source with its parameters.
     pub(crate) fn request(offset: IndexType, window: u32) -> Request {
+        let (sorted, window) = (window > 1, if window > 1 { window } else { UNSORTED });
         let source = include_str!("../../kernels/schedule/segment_list.cu");
         with_bins(Request::new("schedule/segment_list.cu", source))
             .with("LENGTH_BITS", LENGTH_BITS)
             .with("OFFSET", offset)
             .with("BLOCK", BLOCK.min(window))
             .with("WINDOW", window)
-            .with("MOST_EARLY", MOST_EARLY)
+            .with("SORTED", sorted)
+            .with("MOST_FIRST", FIRST.end())
+    }
+
+    /// Nonzeros of whole rows that come first where nothing is known of the time: an eighth of `longest`.
+    pub(crate) fn first_of(longest: u32) -> u32 {
+        (longest / 8).clamp(Self::LEAST_FIRST, 128)
+    }
+
+    /// Whether whole rows of `first` nonzeros and more can come first.
+    pub(crate) fn comes_first(first: u32) -> bool {
+        first.is_power_of_two() && FIRST.contains(&first)
     }
 
     /// Whether rows can be cut at `longest` nonzeros.
@@ -86,32 +114,32 @@ impl Segments {
         })
     }
 
-    /// Queues the list on the device's stream, to be waited for by the caller: rows with at least `longest`
-    /// nonzeros are cut, those with at least an eighth of it come before the others, which go by length
-    /// in windows of `window` rows.
+    /// Queues the list on the device's stream, to be waited for by the caller.
     pub(crate) fn new(
         p: &Pattern<'_>,
         problem: &Problem,
-        longest: u32,
-        window: u32,
+        listing: Listing,
         target: Target,
     ) -> Result<Self> {
         let lengths = p.lengths()?;
         let (device, rows) = (p.device(), problem.output_rows());
         Self::check_rows(rows)?;
+        let Listing { longest, first, window } = listing;
         let longest_bits = longest.ilog2();
-        let early = (longest / 8).clamp(32, MOST_EARLY);
+        // Where whole rows keep their order, none comes first.
+        let first = if window == 1 { longest } else { first.min(longest) };
         let (parts, cut) = lengths.cut(longest_bits);
         // Parts of cut rows, then whole rows from the longest bin to the shortest.
         let mut cursors = vec![0u64; 2 + BINS];
-        let bins = RowLengths::bin(u64::from(early))..RowLengths::bin(u64::from(longest));
+        let bins = RowLengths::bin(u64::from(first))..RowLengths::bin(u64::from(longest));
         let mut place = parts as u64;
         for bin in bins.rev() {
             cursors[2 + bin] = place;
             place += lengths.bins()[bin];
         }
-        let windows = rows.div_ceil(window as usize);
-        let count = place as usize + windows * window as usize;
+        let taken = if window > 1 { window } else { UNSORTED };
+        let windows = rows.div_ceil(taken as usize);
+        let count = place as usize + windows * taken as usize;
         let mut made = Segments {
             list: DeviceBuffer::queued(device, 2 * count, "segments")?,
             cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
@@ -122,7 +150,9 @@ impl Segments {
         made.list.fill(0, device.stream())?;
         let mut places = DeviceBuffer::queued(device, cursors.len(), "places of segments")?;
         places.write(&cursors)?;
-        let order = p.order().map(|order| ordered::sequence(device, order)).transpose()?;
+        let order = ordered::other_than_stored(p)
+            .map(|order| ordered::sequence(device, order))
+            .transpose()?;
         let kernel =
             device.module(&Self::request(problem.offset_type, window))?.kernel(c"segment_list")?;
         let arguments = Arguments {
@@ -135,13 +165,13 @@ impl Segments {
             rows: rows as u64,
             windows: place,
             longest_bits,
-            early,
+            first,
             to_rows: u32::from(target == Target::Row),
         };
         // SAFETY: `Arguments` is the kernel's parameter; the counts of `lengths` are those of the
         // same offsets, so that every place is inside its array; freed buffers wait for the stream.
         unsafe {
-            kernel.launch(device.stream(), (windows as u64, 1), BLOCK.min(window), &arguments)?
+            kernel.launch(device.stream(), (windows as u64, 1), BLOCK.min(taken), &arguments)?
         };
         Ok(made)
     }
@@ -164,14 +194,17 @@ pub(super) mod tests {
     use crate::{Device, DeviceCsr};
     use gustav_core::Csr;
 
-    fn check_coverage(device: &Device, offsets: &[u32], longest: u32, window: u32, target: Target) {
+    fn check_coverage(device: &Device, offsets: &[u32], listing: Listing, target: Target) {
         let (rows, nnz) = (offsets.len() - 1, *offsets.last().expect("offsets") as usize);
         let a = Csr::<f32>::new(rows, 1, offsets.to_vec(), vec![0u32; nnz], vec![1.0; nnz])
             .expect("a matrix");
         let a = DeviceCsr::upload(device, &a.view()).expect("A");
         let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
-        let s = Segments::new(&pattern, &a.spmm(), longest, window, target).expect("segments");
-        check_list(&s, offsets, longest, target);
+        let s = Segments::new(&pattern, &a.spmm(), listing, target).expect("segments");
+        check_list(&s, offsets, listing.longest, target);
+        if listing.window == 1 {
+            check_order(&s);
+        }
     }
 
     /// Every nonzero of every row is in exactly one segment that names its row.
@@ -214,6 +247,16 @@ pub(super) mod tests {
         assert!(written.iter().all(|w| *w == 1), "a row is written once");
     }
 
+    /// Whole rows keep their order.
+    fn check_order(s: &Segments) {
+        let list = s.list.to_host().expect("list");
+        let rows = list
+            .chunks_exact(2)
+            .map(|pair| pair[1])
+            .filter(|w| w >> LENGTH_BITS & 1 == 0 && *w != 0);
+        assert!(rows.map(|word| word >> (LENGTH_BITS + 1)).is_sorted());
+    }
+
     #[test]
     #[ignore = "needs a CUDA device"]
     fn segments_hold_every_nonzero_once() {
@@ -223,10 +266,14 @@ pub(super) mod tests {
         let even: Vec<u32> = (0..3000u32).map(|r| r * 64).collect();
         for offsets in [&hub[..], &ragged[..], &even[..], &[0], &[0, 0], &[0, 64, 128]] {
             for longest in [32, 64, 256, 1024, 4096] {
-                for (window, target) in
-                    [(1024, Target::Slot), (1024, Target::Row), (32, Target::Slot)]
-                {
-                    check_coverage(&device, offsets, longest, window, target);
+                for (first, window, target) in [
+                    (32, 1024, Target::Slot),
+                    (128, 1024, Target::Row),
+                    (256, 32, Target::Slot),
+                    (32, 1, Target::Slot),
+                    (64, 1, Target::Row),
+                ] {
+                    check_coverage(&device, offsets, Listing { longest, first, window }, target);
                 }
             }
         }

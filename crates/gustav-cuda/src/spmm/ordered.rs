@@ -4,8 +4,9 @@
 use gustav_core::buffer::try_vec;
 use gustav_core::{Error, Problem, Result, validate};
 use gustav_plan::orders::NO_ROW;
-use gustav_plan::{Algorithm, RowOrder};
+use gustav_plan::{Algorithm, Order, RowOrder};
 
+use super::pattern::Pattern;
 use super::unsupported;
 use crate::{Device, DeviceBuffer};
 
@@ -32,6 +33,11 @@ pub(super) fn check(problem: &Problem, algorithm: Algorithm, order: &RowOrder) -
     let backend = format!("{algorithm} with the row order {}", order.order());
     let nearest = ALGORITHMS.map(Algorithm::name).join(", ");
     Err(unsupported(problem, &backend, "it takes rows as they are stored", &nearest))
+}
+
+/// The order of a plan in which rows are not as stored.
+pub(crate) fn other_than_stored<'a>(pattern: &Pattern<'a>) -> Option<&'a RowOrder> {
+    pattern.order().filter(|order| order.order() != Order::Stored)
 }
 
 /// The slots of an order, for CTAs of `warps` warps.

@@ -6,7 +6,8 @@ mod config;
 use std::collections::HashMap;
 
 use gustav_core::{Operation, Problem, Result};
-use gustav_plan::heuristics::cuda_spmm;
+use gustav_plan::Order;
+use gustav_plan::heuristics::cuda_spmm::{self, Way};
 
 use super::catalog::Method;
 use super::group::{self, Meeting, Types};
@@ -16,7 +17,7 @@ use super::pattern::Pattern;
 use super::tile::widest_for;
 use crate::jit::Request;
 use crate::kernel::Kernel;
-use crate::schedule::{Segments, Target};
+use crate::schedule::{Listing, Segments, Target};
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer};
 
@@ -45,6 +46,9 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     let profile = pattern.device().planner_profile();
     let lengths = pattern.lengths()?;
     let way = match pattern.order() {
+        Some(order) if order.order() == Order::Stored => {
+            Way { window: 1, ..cuda_spmm::segmented(problem, lengths, &profile) }
+        }
         Some(order) => {
             let grown = order.order().has_blocks();
             cuda_spmm::segmented_in_order(problem, lengths, &profile, grown)
@@ -130,9 +134,11 @@ impl Prepared {
             Reduction::FixUp => Target::Slot,
             Reduction::Atomic => Target::Row,
         };
-        let list = |longest| Segments::new(pattern, problem, longest, config.window, target);
+        let Config { first, window, .. } = config;
+        let list =
+            |longest| Segments::new(pattern, problem, Listing { longest, first, window }, target);
         let segments = config.longest.map(list).transpose()?;
-        let order = pattern.order().filter(|_| segments.is_none());
+        let order = ordered::other_than_stored(pattern).filter(|_| segments.is_none());
         let order = order.map(|order| ordered::sequence(pattern.device(), order)).transpose()?;
         let prepared = Self::over(pattern.device(), problem, config, segments)?;
         Ok(Prepared { order, ..prepared })

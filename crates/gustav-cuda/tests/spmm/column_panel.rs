@@ -22,6 +22,7 @@ fn small<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
         ahead: 0,
         early: false,
         longest: Some(1024),
+        first: 32,
         window: 1024,
         reduction: Reduction::FixUp,
         block: 64,

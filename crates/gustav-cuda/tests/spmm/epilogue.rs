@@ -217,6 +217,7 @@ fn segmented_config() -> Config {
         ahead: 0,
         early: false,
         longest: Some(1024),
+        first: 32,
         window: 1024,
         reduction: Reduction::FixUp,
         block: 64,

@@ -64,6 +64,7 @@ fn segmented(refine: impl Fn(Config) -> Config) -> Options<'static> {
         ahead: 0,
         early: true,
         longest: Some(32),
+        first: 32,
         window: 1024,
         reduction: Reduction::FixUp,
         block: 128,

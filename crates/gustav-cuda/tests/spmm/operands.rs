@@ -148,6 +148,7 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
         ahead: 0,
         early: false,
         longest: None,
+        first: 32,
         window: 1024,
         reduction: segmented::Reduction::FixUp,
         block: 64,

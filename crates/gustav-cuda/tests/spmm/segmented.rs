@@ -41,6 +41,7 @@ fn config(vector: u32, lanes: u32, tiles: u32, share: u32) -> Config {
         ahead: 0,
         early: false,
         longest: Some(32),
+        first: 32,
         window: 1024,
         reduction: Reduction::FixUp,
         block: 128,

@@ -49,6 +49,7 @@ fn a_list_of_segments() {
         ahead: 0,
         early: false,
         longest: Some(32),
+        first: 32,
         window: 1024,
         reduction: Reduction::FixUp,
         block: 128,

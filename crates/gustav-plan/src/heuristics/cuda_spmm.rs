@@ -52,6 +52,9 @@ pub struct Way {
     /// Rows with as many nonzeros are cut; none takes whole rows in their order. Of `even-shares`,
     /// the row starts and nonzeros of a share.
     pub longest: Option<u32>,
+    /// Whole rows of a list with as many nonzeros come first, 256 at most; an eighth of `longest`, but 32 to 128,
+    /// where none is said.
+    pub first: Option<u32>,
     /// Rows of a window, of which the longest come first.
     pub window: u32,
     /// Lanes at most that share a row of B; fewer make narrower panels.
@@ -79,6 +82,7 @@ impl Way {
             ahead: 0,
             early: false,
             longest: None,
+            first: None,
             window: 1024,
             lanes: 32,
             tiles: 2,
@@ -275,8 +279,11 @@ mod tests {
         let wide = |lengths: &[usize], columns| way_of(DType::F64, lengths, 200_000, columns, lone);
         let graph = wide(&[1, 2, 3, 3, 4, 9, 30, 90], 256);
         assert_eq!((graph.lanes, graph.chunk, graph.threads), (32, 2, 1024));
-        let grid = wide(&[5], 128);
-        assert_eq!((grid.chunk, grid.ahead, grid.threads), (1, 4, 1536));
+        let grid = |columns| {
+            let way = wide(&[5], columns);
+            (way.chunk, way.ahead, way.threads)
+        };
+        assert_eq!((grid(40), grid(128)), ((1, 4, 1536), (2, 1, 1280)));
     }
 
     #[test]
@@ -352,6 +359,35 @@ mod tests {
     }
 
     #[test]
+    fn few_lanes_copy_rows_of_b_that_leave_none_idle() {
+        let lone = RowSimilarity { distinct: [1.0; 4] };
+        let copies = |dtype, lengths: &[usize], columns| {
+            let way = way_of(dtype, lengths, 400_000, columns, lone);
+            (way.lanes, way.tiles, way.ahead, way.chunk, way.threads)
+        };
+        assert_eq!(copies(DType::F32, &[5], 128), (8, 4, 2, 1, 1536));
+        assert_eq!(copies(DType::F32, &[5], 96), (8, 3, 2, 1, 1536));
+        assert_eq!(copies(DType::F32, &[3, 4, 10], 256), (8, 4, 1, 2, 1280));
+        assert_eq!(copies(DType::F16, &[5], 256), (8, 4, 1, 2, 1024));
+        assert_eq!(copies(DType::F64, &[5], 64), (8, 4, 1, 2, 1280));
+        assert_eq!(copies(DType::F64, &[5], 128), (16, 4, 1, 2, 1280));
+        // Idle lanes, and too few columns but for the shortest rows.
+        assert_eq!(copies(DType::F32, &[5], 160).1, 2);
+        assert_eq!([4, 5].map(|length| copies(DType::F32, &[length], 32).2), [2, 0]);
+    }
+
+    #[test]
+    fn the_longer_a_product_takes_the_fewer_rows_come_first() {
+        let first = |times| {
+            let way = way(&[1, 2, 3, 3, 4, 9, 30, 90, 300], times, 128, 1.0);
+            (way.longest, way.first)
+        };
+        assert_eq!(first(500), (Some(128), None));
+        assert_eq!(first(4000), (Some(256), Some(64)));
+        assert_eq!(first(8000), (Some(512), Some(128)));
+    }
+
+    #[test]
     fn rows_in_an_order_go_in_longer_runs() {
         let counts = |lengths: &[usize]| {
             let mut counts = vec![0; COUNTS];
@@ -379,7 +415,12 @@ mod tests {
         assert_eq!(found, [(4, 32), (2, 1024)]);
         // A B from memory passes through shared memory.
         let far = of(&graph, 10 * near, false);
-        assert_eq!((far.run, far.ahead), (1, 2));
+        assert_eq!((far.run, far.ahead, far.tiles), (1, 1, 4));
+        // Shorter rows gain more by copies, in whole flights where they are the shortest.
+        let mesh = of(&[4, 4, 4], near, true);
+        assert_eq!((mesh.run, mesh.ahead, mesh.chunk, mesh.threads), (1, 2, 1, 1280));
+        let shortest = of(&[1, 1, 1, 1, 1, 1, 1, 2, 2, 9], near, true);
+        assert_eq!((shortest.run, shortest.ahead, shortest.chunk), (1, 1, 4));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::row_order::{Arrangement, RowOrder};
 use super::view::{RowView, Search, WarpShape};
 use super::{
     cta_aware, dcsr, flipped, graph_growing, hybrid_1, hybrid_2_1, hybrid_2_2, hybrid_2_3,
-    label_propagation, lpt, min_hash, plain, reverse_cuthill_mckee, warp_aware,
+    label_propagation, lpt, min_hash, plain, reverse_cuthill_mckee, stored, warp_aware,
 };
 
 macro_rules! orders {
@@ -50,6 +50,8 @@ macro_rules! orders {
 }
 
 orders! {
+    /// Rows as they are stored.
+    Stored = "stored", "row permutations for SpMM on GPUs, §II-A", stored::arrange;
     /// By warp load, largest first; rows of equal load as stored.
     Plain = "plain", "row permutations for SpMM on GPUs, §III-A", plain::arrange;
     /// Plain, every second group of one row a warp reversed.

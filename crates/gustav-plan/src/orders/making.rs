@@ -33,7 +33,7 @@ impl Order {
     /// Milliseconds that making the order for A of `problem` takes, by its rows and nonzeros alone.
     pub fn making_ms(self, problem: &Problem) -> f64 {
         let nanoseconds = match self {
-            Order::Plain | Order::Flipped | Order::Lpt | Order::Dcsr => SORTING,
+            Order::Stored | Order::Plain | Order::Flipped | Order::Lpt | Order::Dcsr => SORTING,
             Order::MinHash => HASHING,
             Order::ReverseCuthillMckee
             | Order::LabelPropagation

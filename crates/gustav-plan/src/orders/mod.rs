@@ -21,6 +21,7 @@ mod nearest;
 mod plain;
 mod reverse_cuthill_mckee;
 mod row_order;
+mod stored;
 mod view;
 mod warp_aware;
 

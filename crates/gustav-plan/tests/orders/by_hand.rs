@@ -16,6 +16,7 @@ fn six_rows() {
     // Loads 2 1 3 0 1 1; lines {0 1} {3} {0 1 2} {} {3} {0 2}.
     let rows: &[&[u32]] = &[&[0, 1, 2], &[6], &[0, 1, 2, 3, 4], &[], &[6, 7], &[0, 4]];
     for (order, expected) in [
+        (Order::Stored, [0, 1, 2, 3, 4, 5]),
         (Order::Plain, [2, 0, 1, 4, 5, 3]),
         (Order::Flipped, [2, 0, 4, 1, 5, 3]),
         (Order::Lpt, [2, 0, 4, 1, 3, 5]),

@@ -122,6 +122,7 @@ impl Reference {
 
 fn of_the_source() -> impl Iterator<Item = Order> {
     let ours = [
+        Order::Stored,
         Order::Dcsr,
         Order::ReverseCuthillMckee,
         Order::LabelPropagation,

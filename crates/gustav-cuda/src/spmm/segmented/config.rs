@@ -41,10 +41,14 @@ pub struct Config {
     pub ahead: u32,
     /// Whether a segment's part of A is asked for in L2 before any of it is used.
     pub early: bool,
-    /// Rows with as many nonzeros are cut, a power of two from 32 to 4096; rows with an eighth of
-    /// it come first, the others by length in windows. `None` takes whole rows, in their order.
+    /// Rows with as many nonzeros are cut, a power of two from 32 to 4096. `None` takes whole rows, in
+    /// their order.
     pub longest: Option<u32>,
-    /// Rows of a window, of which the longest come first; a power of two from 32 to 1024.
+    /// Of a list, whole rows with as many nonzeros come first, the others by length in windows; a power of
+    /// two from 32 to 256.
+    pub first: u32,
+    /// Rows of a window, of which the longest come first; a power of two from 32 to 1024. 1 lists whole rows in
+    /// their order, behind the parts of others.
     pub window: u32,
     /// How the parts of a cut row meet.
     pub reduction: Reduction,
@@ -76,6 +80,10 @@ impl Config {
             ahead: way.ahead,
             early: way.early,
             longest: way.longest,
+            first: way
+                .first
+                .or(way.longest.map(Segments::first_of))
+                .unwrap_or(Segments::LEAST_FIRST),
             window: way.window,
             reduction: Reduction::FixUp,
             block: way.block,
@@ -103,6 +111,7 @@ impl Config {
             ahead: 0,
             early: false,
             longest: Some(longest),
+            first: Segments::first_of(longest),
             window: 1024,
             reduction: Reduction::FixUp,
             block: 128,
@@ -148,6 +157,12 @@ impl Config {
 
     /// This schedule over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
+        // More vectors a lane than registers have room for are on their way in shared memory, none of them idle.
+        let panel = (lanes * tiles * vector) as usize;
+        let aligned = vector as usize * dtype.bytes() == 16;
+        if self.ahead > 0 && tiles > 2 && aligned && columns.is_multiple_of(panel) {
+            return Config { vector, lanes, tiles, ..self };
+        }
         // Runs have no registers for a third; others have the fewer the more threads there are, least of all for
         // 16-bit values. Few lanes are asked for to have panels.
         let most = 32 / self.share;
@@ -168,7 +183,6 @@ impl Config {
         let mut tile = Tile::new(dtype, vector, columns, limit);
         // Few lanes are asked for to have panels, of two vectors of 16 bytes a lane.
         if lanes < 32 {
-            let aligned = vector as usize * dtype.bytes() == 16;
             let lanes = lanes.min(most);
             let room = columns.min(lanes as usize * 32 / dtype.bytes());
             let limit = Limit { lanes: if aligned { lanes } else { most }, most_tiles: 2, ..limit };
@@ -181,11 +195,18 @@ impl Config {
             }
         }
         // Copies to shared memory pay where all are of 16 bytes, and none is left out.
-        let copies =
-            vector as usize * dtype.bytes() == 16 && tile.whole(vector, columns) == tile.tiles;
-        let ahead = if copies { self.ahead } else { 0 };
+        let copies = aligned && tile.whole(vector, columns) == tile.tiles;
         let Tile { lanes, tiles } = tile;
-        Config { vector, lanes, tiles, ahead, ..self }
+        let config = Config { vector, lanes, tiles, ..self };
+        match self.ahead > 0 && !copies {
+            true => Config {
+                ahead: 0,
+                chunk: self.chunk.max(2),
+                resident: self.resident.min(1024),
+                ..config
+            },
+            false => config,
+        }
     }
 
     /// The same schedule over narrower vectors, for operands that are not aligned.
@@ -240,7 +261,9 @@ impl Config {
     }
 
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
-        let powers = [self.vector, self.lanes, self.share, self.window / 32];
+        // Of the window's own order, any.
+        let window = if self.window == 1 { 32 } else { self.window };
+        let powers = [self.vector, self.lanes, self.share, window / 32];
         let bytes = problem.dtype.bytes() as u32;
         // Small enough for the products below.
         let fits = powers.iter().all(|p| p.is_power_of_two() && *p <= 32)
@@ -251,7 +274,8 @@ impl Config {
             && (1..=MOST_TILES).contains(&self.tiles)
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
-            && self.window.is_multiple_of(32)
+            && window.is_multiple_of(32)
+            && Segments::comes_first(self.first)
             && self.stages(problem)
             && self.counts(problem)
             && self.longest.is_none_or(Segments::cuts_at)
@@ -264,7 +288,8 @@ impl Config {
             found: format!("{self:?}"),
             expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
                        most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, runs of at most 64 \
-                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, cuts at 32 to 4096, windows of 32 to 1024, \
+                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, cuts at 32 to 4096, 32 to 256 nonzeros of \
+                       rows that come first, windows of 1 or of 32 to 1024, \
                        whole warps of at most 1024 threads, and reduction by fix-up but for plus-times \
                        in f32 and f64 in no promised order, without an epilogue"
                 .into(),
@@ -304,9 +329,10 @@ mod tests {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(128);
         let own = Config::candidates(&problem)[0];
-        for (window, fits) in [(32, true), (1024, true), (0, false), (33, false), (96, false)]
-            .into_iter()
-            .chain([(1040, false), (2048, false)])
+        for (window, fits) in
+            [(1, true), (32, true), (1024, true), (0, false), (33, false), (96, false)]
+                .into_iter()
+                .chain([(1040, false), (2048, false)])
         {
             assert_eq!(Config { window, ..own }.check(&problem).is_ok(), fits, "{window} rows");
         }

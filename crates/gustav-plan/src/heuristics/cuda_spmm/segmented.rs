@@ -1,10 +1,11 @@
 //! How `segmented` cuts rows, and how many lanes a segment has.
 
+mod copies;
 mod facts;
 
 use gustav_core::Problem;
 
-use self::facts::{Cut, Facts, PLENTY, RUN_WIDTH};
+use self::facts::{Cut, Facts, RUN_WIDTH};
 use super::{Way, vectors};
 use crate::{Algorithm, DeviceProfile, RowLengths};
 
@@ -18,13 +19,16 @@ const BRIEF_WIDTH: f64 = -0.25;
 /// that pays.
 const LINES: (f64, f64) = (1.4, 200.0);
 /// Rows of fewer nonzeros on average pass through shared memory, in order and by a list; the third by a list
-/// where rows of B come from memory.
-const STAGED: (f64, f64, f64) = (5.8, 13.0, 24.0);
+/// where rows of B come from memory, unless runs do for them: the fourth.
+const STAGED: (f64, f64, f64, f64) = (5.8, 13.0, 24.0, 9.5);
 /// So many times L2 is a B whose rows come from memory.
 const FAR: f64 = 3.0;
 /// Listed rows of a few values of 8 bytes pass through shared memory as well where B is this part of L2 at
 /// least.
 const STAGED_WIDE: f64 = 0.4;
+/// Rows in an order of as many nonzeros on average, by which runs gain more than by copies; shorter rows of a
+/// list have whole flights on their way.
+const ORDERED: (f64, f64) = (4.5, 3.0);
 /// Lanes of a group with runs: it has so many nonzeros of A at hand.
 const RUN_LANES: u32 = 16;
 /// Threads of a CTA with runs.
@@ -37,7 +41,6 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let share = facts.share();
     let flights = facts.flights(share);
     let in_order = cut == Cut::InOrder;
-    let longest = facts.longest(share, flights);
     // A whole line at once: what L1 has, it gives by the line.
     let lines = facts.narrow()
         && share > 1
@@ -47,40 +50,35 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let far = size_of_b(problem) > FAR * profile.l2_bytes as f64;
     let staged = match in_order {
         true => STAGED.0,
+        false if far && facts.runs(share) && !facts.slow_sums => STAGED.3,
         false if far => STAGED.2,
         false => STAGED.1,
     };
     let large = size_of_b(problem) >= STAGED_WIDE * profile.l2_bytes as f64;
     let short = facts.mean < staged || large && facts.wide_list(share);
-    let stages = !flights && !facts.uneven() && vectors >= 16.0 && short;
-    // Single copies of wide rows, of which the threads that this leaves room for ask for many.
-    let single = wide && in_order && stages && facts.listed * facts.lanes >= PLENTY.0 * facts.full;
+    let stages = !flights && !facts.uneven() && facts.may_copy() && short;
     // What comes from memory is better asked for by copies, of which more are on their way.
     let runs = facts.runs(share) && !(stages && far);
-    let ahead = match stages && !runs {
-        true if single => 4,
-        true => 2,
-        false => 0,
-    };
+    let copies = stages && !runs;
+    let longest = facts.longest(share, flights, runs);
     let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
     let lengths = format!("rows of {:.1} nonzeros on average, {} at most", rows.mean(), rows.max());
     let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
-    Way {
+    let way = Way {
         share: if lines { 4 } else { share },
         chunk: match (flights, lines) {
             _ if runs => 4,
-            _ if single => 1,
             (true, _) => facts.in_flight(share),
             (false, true) => 4,
             _ => 2,
         },
         run: if runs { 2 } else { 1 },
-        ahead,
         early: match flights || facts.one_wave(share) {
             true => share > 2 && vectors <= 16.0 && (in_order || facts.slow_sums),
             false => wide && share > 1,
         },
         longest: (!in_order).then_some(longest),
+        first: facts.first(longest, runs, copies),
         lanes: if runs { RUN_LANES } else { facts.most_lanes(share, flights) },
         tiles: if lines { 1 } else { 2 },
         block: if runs { RUN_BLOCK } else { 64 },
@@ -90,7 +88,6 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
             (true, _) if facts.shared_by_warps(share) || facts.short_flights(share) => 1024,
             (true, _) if (wide || crowded) && !facts.wide_room(share) => 384,
             (true, _) => 640,
-            (false, true) if single => 1536,
             (false, false) if facts.ragged() => 1536,
             (false, _) => 1024,
         },
@@ -103,7 +100,8 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
             _ => format!("{lengths}: cut at {longest}, long ones first{few}"),
         },
         ..Way::of(Algorithm::Segmented)
-    }
+    };
+    if copies { facts.copied(way, far) } else { way }
 }
 
 /// The way of `segmented` for rows that are taken in an order; `grown` says that the order has blocks
@@ -116,7 +114,15 @@ pub fn segmented_in_order(
 ) -> Way {
     let way = segmented(problem, rows, profile);
     let facts = Facts::new(problem, rows, profile);
+    let tall = facts.tall().is_some() && !facts.slow_sums && !facts.wide;
     match (way.run, way.longest) {
+        (1, None) if tall && way.ahead > 0 && facts.mean < ORDERED.0 => {
+            Way { ahead: 2, chunk: 1, threads: 1280, ..way }
+        }
+        (_, Some(_)) if tall && grown && facts.mean < ORDERED.1 => {
+            let copied = facts.copied(Way { run: 1, block: 64, ..way }, true);
+            Way { ahead: 1, chunk: 4, threads: 768, ..copied }
+        }
         (1, None) if way.share == 1 && facts.may_run() && facts.vectors >= RUN_WIDTH.0 => Way {
             chunk: if facts.slow_sums { 2 } else { 3 },
             run: 4,

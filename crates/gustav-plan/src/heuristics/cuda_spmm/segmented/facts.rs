@@ -38,6 +38,11 @@ const MILD: f64 = 8.0;
 const MILD_CUT: u32 = 512;
 /// Nonzeros of a segment for every microsecond of the product.
 const CUT: f64 = 1.68;
+/// The same of runs, whose segments may be longer than the second.
+const CUT_RUNS: (f64, f64) = (1.5, 256.0);
+/// So many come first of runs and of copies; the rest stay among their neighbours. At most the second, and the
+/// third where rows of B are copied.
+const FIRST: (f64, u32, u32) = (0.5, 256, 64);
 /// More of them where loads are in long flights.
 const SPEED: f64 = 2.0;
 /// The quickest products wait for their longest segment: what this length would do for, and up to which,
@@ -98,8 +103,8 @@ const SHARED_CUT: u32 = 256;
 /// second, long rows go in runs as well.
 pub(super) const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
 /// Microseconds of a product, B and C moved once included, from which short rows of half as many vectors go in
-/// runs, of 4-byte values; the second of long rows of up to the third on average and up to 16 vectors.
-const LASTING: (f64, f64, f64) = (65.0, 85.0, 72.0);
+/// runs, of 4-byte values; the second of long rows of up to the third on average and up to so many vectors.
+const LASTING: (f64, f64, f64, f64) = (65.0, 85.0, 72.0, 32.0);
 /// Bytes per second that memory moves, roughly.
 const MOVED: f64 = 4.2e12;
 /// Vectors of the widest panel with runs, two a lane.
@@ -433,7 +438,7 @@ impl<'a> Facts<'a> {
     /// Whether rows are long, but not too long for runs over few vectors, and many.
     fn long_runs(&self) -> bool {
         let rows = self.long && self.mean <= LASTING.2;
-        let few = (RUN_WIDTH.0 / 2.0..=RUN_WIDTH.0).contains(&self.vectors);
+        let few = (RUN_WIDTH.0 / 2.0..=LASTING.3).contains(&self.vectors);
         rows && few && self.lasts(LASTING.1)
     }
 
@@ -448,7 +453,7 @@ impl<'a> Facts<'a> {
 
     /// The length of segments at most: a small part of the product's time, while ordinary rows stay
     /// whole.
-    pub(super) fn longest(&self, share: u32, flights: bool) -> u32 {
+    pub(super) fn longest(&self, share: u32, flights: bool, runs: bool) -> u32 {
         match self.cut {
             Cut::InOrder | Cut::Whole => {
                 (self.rows.max() + 1).next_power_of_two().clamp(64, 4096) as u32
@@ -469,14 +474,23 @@ impl<'a> Facts<'a> {
                 } * f64::from(share);
                 let many = self.segments().0 * self.lanes > 0.2 * self.full;
                 let ordinary = if many { ORDINARY * self.mean } else { 0.0 };
-                let runs = share == 1 && self.long_runs() && self.may_run();
-                let most = if self.wide || flights && !runs { 1024 } else { 256 };
-                let cut = (self.microseconds * CUT * speed).max(ordinary);
+                let most = if self.wide || flights || runs { 1024 } else { 256 };
+                let cut = self.microseconds * CUT * speed;
+                let lasting = (self.microseconds * CUT_RUNS.0).max(CUT_RUNS.1);
+                let cut = if runs { cut.min(lasting) } else { cut }.max(ordinary);
                 let short = if self.slow_sums { SHORT.1 } else { SHORT.0 };
                 let least = if flights && share <= 2 && cut < short { SHORTEST } else { 64 };
                 nearest_power(cut).clamp(least, most)
             }
         }
+    }
+
+    /// Nonzeros from which rows of a list that is cut by time come first, in runs or where rows of B pass through
+    /// shared memory.
+    pub(super) fn first(&self, longest: u32, runs: bool, copies: bool) -> Option<u32> {
+        let most = if runs { FIRST.1 } else { FIRST.2 };
+        let first = nearest_power(self.microseconds * FIRST.0).clamp(32, most);
+        (self.cut == Cut::Timed && (runs || copies)).then(|| first.min(longest))
     }
 
     /// Lanes at most, so that panels are narrow where that pays.
