@@ -3,30 +3,37 @@
 use super::super::{SKEWED, Way};
 use super::facts::{Cut, Facts, PLENTY};
 
-/// Vectors of a row of B from which rows pass through shared memory; fewer, half as many at least, where rows
-/// in order are shorter than the third on average and their lanes fill a chip so many times as the fourth.
-const WIDTH: (f64, f64, f64, f64) = (16.0, 8.0, 4.5, 2.0);
+/// Vectors of a row of B from which rows pass through shared memory; half as many are enough where rows in
+/// order are plenty, and shorter than the third on average.
+const WIDTH: (f64, f64, f64) = (16.0, 8.0, 4.5);
 /// Lanes that share a row of B where each holds several of its vectors, and twice as many for whole rows of
-/// so many vectors of 8-byte values.
-const TALL: (u32, f64) = (8, 64.0);
+/// so many vectors of 8-byte values; times that they fill a chip at least.
+const TALL: (u32, f64, f64) = (8, 64.0, 2.0);
 /// Rows in order none of which is longer than this are copied one by one, of 4-byte values.
 const SINGLE: usize = 8;
 
 impl Facts<'_> {
+    fn plenty(&self) -> bool {
+        self.listed * self.lanes >= PLENTY.0 * self.full
+    }
+
     /// Whether rows of B are wide enough for copies, or rows of A short and many enough.
     pub(super) fn may_copy(&self) -> bool {
-        let many = self.listed * self.lanes >= WIDTH.3 * self.full;
-        let short = self.cut == Cut::InOrder && self.mean < WIDTH.2 && many;
+        let short = self.cut == Cut::InOrder && self.mean < WIDTH.2 && self.plenty();
         let single = !self.wide && !self.slow_sums;
         self.vectors >= WIDTH.0 || single && short && self.vectors == WIDTH.1
     }
 
-    /// Lanes that share a row of B and vectors that each holds, four or three, where they leave none idle: the
-    /// fewer the lanes, the fewer instructions ask for a row.
+    /// Lanes that share a row of B and vectors that each holds, four or three, where they leave none idle and rows
+    /// are many: the fewer the lanes, the fewer instructions ask for a row.
     pub(super) fn tall(&self) -> Option<(u32, u32)> {
         let wide = self.wide && self.vectors % TALL.1 == 0.0;
         let lanes = if wide { 2 * TALL.0 } else { TALL.0 };
-        let fits = |tiles: &u32| self.vectors % f64::from(lanes * tiles) == 0.0;
+        let fits = |tiles: &u32| {
+            let vectors = f64::from(*tiles);
+            let many = self.listed * self.vectors / vectors >= TALL.2 * self.full;
+            many && self.vectors % (f64::from(lanes) * vectors) == 0.0
+        };
         [4, 3].into_iter().find(fits).map(|tiles| (lanes, tiles))
     }
 
@@ -45,9 +52,8 @@ impl Facts<'_> {
             };
             return Way { ahead, chunk, threads, lanes, tiles, ..way };
         }
-        let plenty = self.listed * self.lanes >= PLENTY.0 * self.full;
         let (ahead, chunk, threads) = match (self.wide, in_order) {
-            (true, true) if plenty => (4, 1, 1536),
+            (true, true) if self.plenty() => (4, 1, 1536),
             _ if self.vectors > WIDTH.0 || !in_order && !even => (2, 2, 1024),
             (true, true) => (2, 2, 1024),
             (true, false) => (1, 2, 1536),
