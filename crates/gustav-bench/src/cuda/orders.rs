@@ -1,9 +1,10 @@
-//! What records say of row orders: each beside the stored order of the same algorithm.
+//! What records say of row orders: each beside rows as stored, of the same algorithm.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::summary::{header, line};
+use crate::report::{OWN, STORED};
 use crate::{Case, Record};
 
 /// Row orders of one algorithm on one case.
@@ -30,8 +31,12 @@ fn collect(records: &[Record]) -> Vec<Ordered<'_>> {
     for ((case, group, algorithm), orders) in by_case {
         let key = (case, group, algorithm);
         let same = |r: &&Record| (&r.case, r.group, r.algorithm.as_str()) == key;
-        let Some(stored) = ours().find(same) else { continue };
-        let orders = orders.into_iter();
+        let Some(own) = ours().find(same) else { continue };
+        // Without an order an algorithm may have a list of its own.
+        let asked = orders.iter().find(|(name, _)| *name == STORED).map(|(_, r)| *r);
+        let own_list = asked.map(|_| (OWN, own));
+        let stored = asked.unwrap_or(own);
+        let orders = orders.into_iter().filter(|(name, _)| *name != STORED).chain(own_list);
         let orders = orders.filter_map(|(name, r)| Some((name, r, ratio(stored, r)?))).collect();
         found.push(Ordered { case, stored, orders });
     }
@@ -46,7 +51,8 @@ pub(super) fn orders(out: &mut String, records: &[Record]) {
     }
     let mut by_order = BTreeMap::<String, Vec<f64>>::new();
     for ordered in &all {
-        let (algorithm, n) = (&ordered.stored.algorithm, ordered.case.columns);
+        let (named, n) = (&ordered.stored.algorithm, ordered.case.columns);
+        let algorithm = named.split('@').next().unwrap_or(named);
         let mut best = 1f64;
         for (name, _, ratio) in &ordered.orders {
             by_order.entry(format!("{algorithm} n={n} {name}")).or_default().push(*ratio);
@@ -54,7 +60,7 @@ pub(super) fn orders(out: &mut String, records: &[Record]) {
         }
         by_order.entry(format!("{algorithm} n={n} the best")).or_default().push(best);
     }
-    header(out, "Time of the stored order of rows over that of each row order");
+    header(out, "Time of rows as stored over that of each row order");
     for (title, ratios) in by_order {
         line(out, &title, &ratios, "");
     }
@@ -83,6 +89,11 @@ mod tests {
     use super::*;
     use crate::record::tests::record;
 
+    fn of_stored(own: &Record, execute_ms: f64) -> Record {
+        let algorithm = format!("{}@stored", own.algorithm);
+        Record { algorithm, execute_ms: Some(execute_ms), ..own.clone() }
+    }
+
     #[test]
     fn orders_stand_beside_the_stored_one() {
         let of = |algorithm: &str, execute_ms: f64, plan_ms: f64| Record {
@@ -107,6 +118,16 @@ mod tests {
         assert_eq!(of("segmented n=8 plain"), "0.50");
         assert_eq!(of("segmented n=8 the best"), "2.00");
         assert!(text.contains("10 calls, floor 50% to 100%"), "{text}");
+        // Beside rows as stored, what an algorithm does without an order is an order as well.
+        let mut all = records.to_vec();
+        all.push(of_stored(&records[0], 3.0));
+        text.clear();
+        orders(&mut text, &all);
+        for (order, gain) in [("lpt", "3.00"), ("its own list", "1.50"), ("the best", "3.00")] {
+            let title = format!("segmented n=8 {order}");
+            let line = text.lines().find(|l| l.starts_with(&title)).expect("a line");
+            assert_eq!(line[title.len()..].split_whitespace().nth(1), Some(gain), "{text}");
+        }
         text.clear();
         orders(&mut text, &records[3..]);
         assert!(text.is_empty());

@@ -29,7 +29,7 @@ impl Predicted {
 
 /// The candidate that the model for this GPU takes among those that compute `problem` and whose row
 /// order the calls repay, and what it says of all. An order is kept where a trial finds it no slower than
-/// the candidate that comes next with rows as stored. Where the caller has ordered the rows of `on`, those
+/// the candidate that comes next with rows as stored, and no slower than `auto`. Where the caller has ordered the rows of `on`, those
 /// alone are taken that leave the order to the caller.
 ///
 /// # Errors
@@ -92,16 +92,18 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         (Some(order), None) => (chosen, Some(order::made(on, order, &host.view())?)),
         (Some(order), Some(stored)) => {
             let order = || order::made(on, order, &host.view());
+            let mut stored = vec![stored, Candidate::AUTO];
+            stored.dedup();
             let tried = tried(a, problem, (&chosen, order), &stored)?;
-            let seconds = [(chosen, tried.ordered), (stored, tried.stored)];
-            for (candidate, seconds) in seconds {
+            let seconds = [(chosen, tried.ordered)];
+            for (candidate, seconds) in seconds.iter().chain(&tried.stored) {
                 let name = candidate.to_string();
                 if let Some(one) = considered.iter_mut().find(|c| c.candidate == name) {
                     one.measured_ms = seconds.map(|seconds| seconds * 1e3);
                 }
             }
-            reason += &format!("; {}", tried.words(&stored));
-            if tried.keeps() { (chosen, tried.order) } else { (stored, None) }
+            reason += &format!("; {}", tried.words());
+            if tried.keeps() { (chosen, tried.order) } else { (tried.fastest().0, None) }
         }
     };
     let config = config(&candidate, problem)?;

@@ -16,24 +16,32 @@ pub(super) struct Tried {
     pub order: Option<(RowOrder, OrderFacts)>,
     /// Seconds in it; `None` where that could not be run.
     pub ordered: Option<f64>,
-    /// Seconds of the next candidate with rows as stored.
-    pub stored: Option<f64>,
+    /// Those with rows as stored, and their seconds.
+    pub stored: Vec<(Candidate, Option<f64>)>,
     /// Why nothing was run.
     untried: Option<&'static str>,
 }
 
 impl Tried {
-    /// Whether the order is no slower, or the only one of the two that runs.
+    /// The fastest with rows as stored, the first where none ran.
+    pub(super) fn fastest(&self) -> (Candidate, Option<f64>) {
+        let seconds = |of: &(Candidate, Option<f64>)| of.1.unwrap_or(f64::INFINITY);
+        let fastest = self.stored.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        fastest.copied().unwrap_or((Candidate::AUTO, None))
+    }
+
+    /// Whether the order is no slower than all of them, or the only one that runs.
     pub(super) fn keeps(&self) -> bool {
-        match (self.ordered, self.stored) {
+        match (self.ordered, self.fastest().1) {
             (Some(ordered), Some(stored)) => ordered <= stored,
             (ordered, _) => ordered.is_some(),
         }
     }
 
-    /// The same in words, with the candidate whose rows are as `stored`.
-    pub(super) fn words(&self, stored: &Candidate) -> String {
-        match (self.ordered, self.stored, self.untried) {
+    /// The same in words.
+    pub(super) fn words(&self) -> String {
+        let (stored, seconds) = self.fastest();
+        match (self.ordered, seconds, self.untried) {
             (_, _, Some(why)) => format!("not tried, for {why}: {stored} is taken"),
             (Some(ordered), Some(seconds), _) => {
                 let [ms, stored_ms] = [ordered, seconds].map(|seconds| seconds * 1e3);
@@ -46,7 +54,7 @@ impl Tried {
     }
 }
 
-/// A few products in the row order that `order` makes, beside as many with rows as `stored`.
+/// A few products in the row order that `order` makes, beside as many of every one with rows as `stored`.
 ///
 /// # Errors
 /// Those of making the order, of plans and of products, but for what a trial passes over.
@@ -54,9 +62,13 @@ pub(super) fn tried<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
     (ordered, order): (&Candidate, impl FnOnce() -> Result<(RowOrder, OrderFacts)>),
-    stored: &Candidate,
+    stored: &[Candidate],
 ) -> Result<Tried> {
-    let untried = |why| Ok(Tried { untried: Some(why), ..Tried::default() });
+    let none = |stored: &Candidate| (*stored, None);
+    let untried = |why| {
+        let stored = stored.iter().map(none).collect();
+        Ok(Tried { untried: Some(why), stored, ..Tried::default() })
+    };
     if let Some(why) = untriable(problem) {
         return untried(why);
     }
@@ -73,7 +85,7 @@ pub(super) fn tried<T: Scalar, I: Index, O: Index>(
             Err(e) => Err(e),
         }
     };
-    let stored = seconds(stored, None)?;
+    let stored = stored.iter().map(|one| Ok((*one, seconds(one, None)?))).collect::<Result<_>>()?;
     let order = order()?;
     let ordered = seconds(ordered, Some(&order.0))?;
     Ok(Tried { order: Some(order), ordered, stored, untried: None })
@@ -102,8 +114,8 @@ mod tests {
     fn an_order_is_kept_where_it_is_no_slower() {
         let stored: Candidate = "segmented".parse().expect("a name");
         let found = |ordered, seconds| {
-            let tried = Tried { ordered, stored: seconds, ..Tried::default() };
-            (tried.keeps(), tried.words(&stored))
+            let tried = Tried { ordered, stored: vec![(stored, seconds)], ..Tried::default() };
+            (tried.keeps(), tried.words())
         };
         let faster = "tried, 0.9000 ms where segmented takes 1.0000 ms";
         assert_eq!(found(Some(0.9e-3), Some(1e-3)), (true, faster.into()));
@@ -111,6 +123,11 @@ mod tests {
         assert_eq!(found(Some(1.2e-3), Some(1e-3)), (false, slower.into()));
         assert!(found(Some(0.0), Some(0.0)).0 && found(Some(1.0), None).0);
         assert!(!found(None, Some(1.0)).0 && !found(None, None).0);
+        // All with rows as stored count.
+        let stored = vec![(stored, Some(1e-3)), (Candidate::AUTO, Some(0.8e-3))];
+        let tried = Tried { ordered: Some(0.9e-3), stored, ..Tried::default() };
+        let rules = "tried, 0.9000 ms where auto takes 0.8000 ms, which is taken";
+        assert_eq!((tried.keeps(), tried.words()), (false, rules.into()));
     }
 
     #[test]

@@ -114,15 +114,20 @@ pub fn segmented_in_order(
 ) -> Way {
     let way = segmented(problem, rows, profile);
     let facts = Facts::new(problem, rows, profile);
-    let tall = facts.tall().is_some() && !facts.slow_sums && !facts.wide;
+    if let Some((lanes, tiles)) = facts.tall()
+        && !facts.slow_sums
+        && !facts.wide
+    {
+        let copied = Way { lanes, tiles, run: 1, block: 64, ..way.clone() };
+        let in_order = way.longest.is_none();
+        if in_order && way.ahead > 0 && facts.mean < ORDERED.0 {
+            return Way { ahead: 2, chunk: 1, threads: 1280, ..copied };
+        }
+        if !in_order && grown && facts.mean < ORDERED.1 {
+            return Way { ahead: 1, chunk: 4, threads: 768, ..copied };
+        }
+    }
     match (way.run, way.longest) {
-        (1, None) if tall && way.ahead > 0 && facts.mean < ORDERED.0 => {
-            Way { ahead: 2, chunk: 1, threads: 1280, ..way }
-        }
-        (_, Some(_)) if tall && grown && facts.mean < ORDERED.1 => {
-            let copied = facts.copied(Way { run: 1, block: 64, ..way }, true);
-            Way { ahead: 1, chunk: 4, threads: 768, ..copied }
-        }
         (1, None) if way.share == 1 && facts.may_run() && facts.vectors >= RUN_WIDTH.0 => Way {
             chunk: if facts.slow_sums { 2 } else { 3 },
             run: 4,

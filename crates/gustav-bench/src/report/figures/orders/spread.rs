@@ -8,7 +8,7 @@ use super::super::super::table::Table;
 use super::Study;
 use crate::Record;
 
-const GAIN: &str = "time in own order / in this";
+const GAIN: &str = "time as stored / in this";
 // The two orders that the study shows matrix by matrix: one for load balance, one for locality.
 const SHOWN: [&str; 2] = ["lpt", "warp-aware"];
 /// Upper ends of the bars of a histogram, and their names.
@@ -49,10 +49,11 @@ fn boxes(study: &Study<'_>) -> Figure {
     Figure {
         id: study.id("orders"),
         title: study.title("gain of row orders"),
-        caption: "Time of the same algorithm in the matrix's own order over its time in another. \
-                  Boxes hold the middle half of the matrices, whiskers 90 %. The best of all may \
-                  be the matrix's own order."
-            .into(),
+        caption:
+            "Time of the same algorithm with rows as stored over its time in another order, or \
+                  in its own list. Boxes hold the middle half of the matrices, whiskers 90 %. The \
+                  best of all may be the stored order."
+                .into(),
         x: Axis::names("row order", names),
         y: Axis::log(GAIN),
         series: vec![Series { name: String::new(), mark: Mark::Boxes(boxes) }],
@@ -71,7 +72,7 @@ fn points(
     Figure {
         id: study.id(&format!("order-{order}-{by}")),
         title: study.title(&format!("{order} by {by}")),
-        caption: "A point a matrix: what the order gains over the matrix's own.".into(),
+        caption: "A point a matrix: what the order gains over rows as stored.".into(),
         x: Axis::log(label),
         y: Axis::log(GAIN),
         series: vec![Series { name: String::new(), mark: Mark::Points(own.collect()) }],
@@ -125,8 +126,9 @@ pub(crate) fn table(sites: &[Site]) -> Table {
     Table {
         id: "orders",
         title: "Gains of row orders",
-        caption: "Time in the matrix's own order over time in another, of the same algorithm."
-            .into(),
+        caption:
+            "Time with rows as stored over time in another order, or in the algorithm's own list."
+                .into(),
         head: &[
             "place",
             "of",
