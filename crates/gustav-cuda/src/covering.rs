@@ -87,6 +87,16 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     segments(dtype, semiring, turn, config)
 }
 
+/// Few lanes that copy several vectors of a row of B each, as the rules have them.
+fn copies(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+    let (lanes, tiles, ahead, chunk, resident) =
+        [(8, 4, 1, 2, 1280), (8, 3, 2, 1, 1536), (16, 4, 1, 2, 1024)][turn % 3];
+    let config = of_segments(dtype, semiring, turn);
+    let vector = 16 / dtype.bytes() as u32;
+    let config = Config { vector, lanes, tiles, chunk, ahead, block: 64, resident, ..config };
+    segments(dtype, semiring, turn, config)
+}
+
 fn runs(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     let (lanes, tiles) = [(16, 2), (32, 1), (8, 2), (1, 3), (4, 1)][turn % 5];
     let config = of_segments(dtype, semiring, turn);
@@ -233,6 +243,8 @@ fn requests() -> Vec<(usize, Request)> {
             }
             if semiring == SemiringKind::PlusTimes {
                 requests.push((i + j + 2, segmented(dtype, semiring, 5 * i + 6)));
+                requests.push((i + j, copies(dtype, semiring, i)));
+                requests.push((i + j + 1, copies(dtype, semiring, i + 1)));
             }
         }
         let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };

@@ -91,7 +91,7 @@ pub struct Explanation {
     pub device_description: String,
     /// Facts about A; `None` for a matrix in a GPU's memory, which is not read back for them.
     pub facts: Option<RowStats>,
-    /// The order in which rows are taken; `None` for the stored one.
+    /// The order in which rows are taken; `None` where none was asked for.
     pub order: Option<OrderFacts>,
     /// Algorithm, configuration and reason.
     pub choice: Choice<Config>,

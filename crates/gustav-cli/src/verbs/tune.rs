@@ -200,7 +200,7 @@ fn words(r: &Report) -> String {
     if !t.folds.is_empty() {
         text += "\nmean and worst loss of every matrix, trained on other sources; the same under a guard \
                  that takes the first candidate wherever that is faster; row orders chosen, and those that \
-                 are slower than rows as stored by more than 2 %\n";
+                 are slower than none by more than 2 %\n";
     }
     for (name, folded) in &t.folds {
         let Folded { mean_loss, worst_loss, guarded_mean_loss, guarded_worst_loss, .. } = folded;

@@ -75,7 +75,7 @@ impl Segments {
 
     /// The source with its parameters.
     pub(crate) fn request(offset: IndexType, window: u32) -> Request {
-        let (sorted, window) = (window > 1, if window > 1 { window } else { UNSORTED });
+        let (sorted, window) = (window > 1, Self::taken(window));
         let source = include_str!("../../kernels/schedule/segment_list.cu");
         with_bins(Request::new("schedule/segment_list.cu", source))
             .with("LENGTH_BITS", LENGTH_BITS)
@@ -84,6 +84,11 @@ impl Segments {
             .with("WINDOW", window)
             .with("SORTED", sorted)
             .with("MOST_FIRST", FIRST.end())
+    }
+
+    /// Rows that a CTA lists, which has places for all of them: those of a window, but for windows of 1.
+    pub(crate) fn taken(window: u32) -> u32 {
+        if window > 1 { window } else { UNSORTED }
     }
 
     /// Nonzeros of whole rows that come first where nothing is known of the time: an eighth of `longest`.
@@ -137,7 +142,7 @@ impl Segments {
             cursors[2 + bin] = place;
             place += lengths.bins()[bin];
         }
-        let taken = if window > 1 { window } else { UNSORTED };
+        let taken = Self::taken(window);
         let windows = rows.div_ceil(taken as usize);
         let count = place as usize + windows * taken as usize;
         let mut made = Segments {

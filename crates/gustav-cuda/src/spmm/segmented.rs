@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use gustav_core::{Operation, Problem, Result};
 use gustav_plan::Order;
-use gustav_plan::heuristics::cuda_spmm::{self, Way};
+use gustav_plan::heuristics::cuda_spmm;
 
 use super::catalog::Method;
 use super::group::{self, Meeting, Types};
@@ -47,7 +47,7 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     let lengths = pattern.lengths()?;
     let way = match pattern.order() {
         Some(order) if order.order() == Order::Stored => {
-            Way { window: 1, ..cuda_spmm::segmented(problem, lengths, &profile) }
+            cuda_spmm::segmented_as_stored(problem, lengths, &profile)
         }
         Some(order) => {
             let grown = order.order().has_blocks();
@@ -134,7 +134,10 @@ impl Prepared {
             Reduction::FixUp => Target::Slot,
             Reduction::Atomic => Target::Row,
         };
-        let Config { first, window, .. } = config;
+        let Config { first, .. } = config;
+        // Whatever configuration is given.
+        let as_stored = pattern.order().is_some_and(|order| order.order() == Order::Stored);
+        let window = if as_stored { 1 } else { config.window };
         let list =
             |longest| Segments::new(pattern, problem, Listing { longest, first, window }, target);
         let segments = config.longest.map(list).transpose()?;

@@ -93,6 +93,8 @@ macro_rules! targets {
             fn rows_of_b_through_shared_memory() {
                 check::<f32>(TARGET, &segmented(|c| Config { ahead: 2, ..c }));
                 check::<bf16>(TARGET, &segmented(|c| Config { vector: 8, ahead: 2, chunk: 2, ..c }));
+                let many = |c| Config { lanes: 8, tiles: 4, share: 1, ahead: 1, chunk: 2, ..c };
+                check::<f32>(TARGET, &segmented(many));
             }
 
             #[test]

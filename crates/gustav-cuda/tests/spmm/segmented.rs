@@ -95,6 +95,21 @@ fn rows_of_b_through_shared_memory() {
     configured::<f32>(Config { ahead: 3, chunk: 2, longest: None, ..config(4, 4, 2, 4) });
     configured::<f64>(Config { ahead: 1, ..config(2, 16, 1, 2) });
     configured::<f16>(Config { ahead: 4, chunk: 2, ..config(8, 8, 1, 1) });
+    // More vectors a lane than registers would hold.
+    configured::<f32>(Config { ahead: 1, chunk: 2, ..config(4, 8, 4, 1) });
+    configured::<f32>(Config { ahead: 2, chunk: 1, longest: None, ..config(4, 2, 3, 1) });
+    configured::<f64>(Config { ahead: 1, chunk: 2, ..config(2, 2, 4, 1) });
+    configured::<f16>(Config { ahead: 1, chunk: 2, ..config(8, 1, 4, 1) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn rows_come_first_or_stay_as_stored() {
+    for (first, window) in [(64, 1024), (256, 64), (32, 1)] {
+        configured::<f32>(Config { longest: Some(512), first, window, ..config(4, 8, 1, 1) });
+        let run = Config { run: 2, longest: Some(512), ..config(2, 4, 2, 1) };
+        configured::<f64>(Config { first, window, ..run });
+    }
 }
 
 #[test]

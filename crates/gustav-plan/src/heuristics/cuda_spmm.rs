@@ -13,7 +13,7 @@ use gustav_core::{Problem, Result};
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
 
 pub use row_block::height;
-pub use segmented::{segmented, segmented_in_order};
+pub use segmented::{segmented, segmented_as_stored, segmented_in_order};
 
 /// Threads of a multiprocessor that a full chip counts with.
 const THREADS: f64 = 1024.0;
@@ -55,11 +55,12 @@ pub struct Way {
     /// Whole rows of a list with as many nonzeros come first, 256 at most; an eighth of `longest`, but 32 to 128,
     /// where none is said.
     pub first: Option<u32>,
-    /// Rows of a window, of which the longest come first.
+    /// Rows of a window, of which the longest come first; 1 lists whole rows as they are.
     pub window: u32,
     /// Lanes at most that share a row of B; fewer make narrower panels.
     pub lanes: u32,
-    /// Vectors of a row of B that a lane holds, by preference.
+    /// Vectors of a row of B that a lane holds, by preference; exactly so many where copies of them are on
+    /// their way and none is idle.
     pub tiles: u32,
     /// Threads of a multiprocessor that registers must allow: fewer registers, more threads.
     pub threads: u32,

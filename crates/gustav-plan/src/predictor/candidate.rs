@@ -11,12 +11,12 @@ use crate::{Algorithm, Chooser, Order};
 /// choose; written `ALGORITHM`, `ALGORITHM#K`, `ALGORITHM@ORDER` or `ALGORITHM#K@ORDER`, or `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Candidate {
-    /// The algorithm; `None` for `auto`, with rows as stored.
+    /// The algorithm; `None` for `auto`, which takes no order.
     pub algorithm: Option<Algorithm>,
     /// The place of its configuration among those that autotuning tries; `None` for its own
     /// choice.
     pub config: Option<usize>,
-    /// The row order; `None` for the stored one.
+    /// The row order; `None` leaves rows to the algorithm.
     pub order: Option<Order>,
 }
 

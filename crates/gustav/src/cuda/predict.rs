@@ -86,13 +86,12 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         measured_ms: None,
     };
     let mut considered: Vec<Considered> = ranked.iter().map(considered).collect();
-    let stored = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
-    let (candidate, order) = match (chosen.order, stored) {
-        (None, _) => (chosen, None),
-        (Some(order), None) => (chosen, Some(order::made(on, order, &host.view())?)),
-        (Some(order), Some(stored)) => {
+    let (candidate, order) = match chosen.order {
+        None => (chosen, None),
+        Some(order) => {
             let order = || order::made(on, order, &host.view());
-            let mut stored = vec![stored, Candidate::AUTO];
+            let next = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
+            let mut stored: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
             stored.dedup();
             let tried = tried(a, problem, (&chosen, order), &stored)?;
             let seconds = [(chosen, tried.ordered)];

@@ -23,7 +23,7 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// The fastest with rows as stored, the first where none ran.
+    /// The fastest without an order, the first where none ran.
     pub(super) fn fastest(&self) -> (Candidate, Option<f64>) {
         let seconds = |of: &(Candidate, Option<f64>)| of.1.unwrap_or(f64::INFINITY);
         let fastest = self.stored.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));

@@ -23,7 +23,9 @@ use crate::{Counters, TuneReport};
 
 pub(crate) use distribution::overview;
 pub(crate) use limits::table as limits;
-pub(crate) use orders::{OWN, STORED, break_even_table as orders_break_even, table as orders};
+pub(crate) use orders::{
+    OWN, STORED, break_even_table as orders_break_even, table as orders, unordered,
+};
 
 /// A family of figures.
 struct Family {

@@ -250,7 +250,7 @@ impl Config {
     /// Whether 32 bits count the places of a list with runs, as `run.cuh` does.
     fn counts(&self, problem: &Problem) -> bool {
         // Rows in windows; of a list, the parts of cut rows, which begin and end anywhere, and long rows.
-        let windows = problem.output_rows() as u128 + u128::from(self.window);
+        let windows = problem.output_rows() as u128 + u128::from(Segments::taken(self.window));
         let first = self.longest.map_or(0, |longest| {
             let nnz = problem.nnz as u128;
             3 * nnz / u128::from(longest) + nnz / 32
@@ -261,8 +261,7 @@ impl Config {
     }
 
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
-        // Of the window's own order, any.
-        let window = if self.window == 1 { 32 } else { self.window };
+        let window = if self.window == 1 { Segments::taken(1) } else { self.window };
         let powers = [self.vector, self.lanes, self.share, window / 32];
         let bytes = problem.dtype.bytes() as u32;
         // Small enough for the products below.
@@ -288,8 +287,8 @@ impl Config {
             found: format!("{self:?}"),
             expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
                        most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, runs of at most 64 \
-                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, cuts at 32 to 4096, 32 to 256 nonzeros of \
-                       rows that come first, windows of 1 or of 32 to 1024, \
+                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or of \
+                       32 to 1024, \
                        whole warps of at most 1024 threads, and reduction by fix-up but for plus-times \
                        in f32 and f64 in no promised order, without an epilogue"
                 .into(),
@@ -320,6 +319,37 @@ mod tests {
                 let way = Way { run: 2, lanes, threads: 768, ..Way::of(Algorithm::Segmented) };
                 let config = Config::new(&problem, &way);
                 assert!(config.run == 2 && config.tiles <= 2, "{columns} columns: {config:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_hold_more_of_what_is_copied_where_none_is_idle() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::Bf16] {
+            let vector = 16 / dtype.bytes() as u32;
+            for (lanes, tiles, threads) in [(8, 4, 1280), (8, 3, 1536), (16, 4, 1024)] {
+                let way = Way {
+                    lanes,
+                    tiles,
+                    ahead: 1,
+                    chunk: 2,
+                    threads,
+                    ..Way::of(Algorithm::Segmented)
+                };
+                let panel = (lanes * tiles * vector) as usize;
+                for columns in [panel, 2 * panel] {
+                    let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
+                    let config = Config::new(&problem, &way);
+                    assert_eq!((config.lanes, config.tiles, config.ahead), (lanes, tiles, 1));
+                    assert!(config.check(&problem).is_ok(), "{config:?}");
+                    // Operands that begin anywhere.
+                    let narrow = config.narrowed(dtype, 1, columns);
+                    assert!(narrow.ahead == 0 && narrow.resident <= 1024, "{narrow:?}");
+                    assert!(narrow.check(&problem).is_ok(), "{narrow:?}");
+                }
+                let odd = Problem { dtype, ..Problem::spmm(&a).columns(panel + vector as usize) };
+                assert!(Config::new(&odd, &way).tiles <= 3, "{dtype}, {lanes} lanes");
             }
         }
     }
@@ -389,6 +419,8 @@ mod tests {
         let refused = Config::new(&problem, &way(None)).check(&of(1 << 33, 0));
         let error = refused.expect_err("segments that wrap around").to_string();
         assert!(error.contains("fewer than 2^32"), "{error}");
+        let kept = Config { window: 1, ..Config::new(&problem, &way(Some(32))) };
+        assert!(kept.check(&of(most - 2000, 0)).is_ok() && kept.check(&of(most - 500, 0)).is_err());
         let listed = Config::candidates(&of(1 << 33, 0));
         assert!(listed.iter().all(|c| c.run == 1), "autotuning tries what is refused");
     }

@@ -62,8 +62,6 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let copies = stages && !runs;
     let longest = facts.longest(share, flights, runs);
     let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
-    let lengths = format!("rows of {:.1} nonzeros on average, {} at most", rows.mean(), rows.max());
-    let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
     let way = Way {
         share: if lines { 4 } else { share },
         chunk: match (flights, lines) {
@@ -91,17 +89,15 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
             (false, false) if facts.ragged() => 1536,
             (false, _) => 1024,
         },
-        reason: match cut {
-            Cut::InOrder => format!("{lengths}: taken whole and in order{few}"),
-            Cut::Whole => format!("{lengths}: taken whole, long ones first{few}"),
-            _ if runs => {
-                format!("{lengths}: cut at {longest}, long ones first, the others in runs")
-            }
-            _ => format!("{lengths}: cut at {longest}, long ones first{few}"),
-        },
         ..Way::of(Algorithm::Segmented)
     };
-    if copies { facts.copied(way, far) } else { way }
+    told(&facts, if copies { facts.copied(way, far) } else { way })
+}
+
+/// The way of `segmented` for rows as stored, none of which comes first but parts of those that are cut.
+pub fn segmented_as_stored(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> Way {
+    let way = segmented(problem, rows, profile);
+    told(&Facts::new(problem, rows, profile), Way { window: 1, ..way })
 }
 
 /// The way of `segmented` for rows that are taken in an order; `grown` says that the order has blocks
@@ -119,15 +115,18 @@ pub fn segmented_in_order(
         && !facts.wide
     {
         let copied = Way { lanes, tiles, run: 1, block: 64, ..way.clone() };
-        let in_order = way.longest.is_none();
-        if in_order && way.ahead > 0 && facts.mean < ORDERED.0 {
-            return Way { ahead: 2, chunk: 1, threads: 1280, ..copied };
+        if way.longest.is_none() && way.ahead > 0 && facts.mean < ORDERED.0 {
+            return told(&facts, Way { ahead: 2, chunk: 1, threads: 1280, ..copied });
         }
-        if !in_order && grown && facts.mean < ORDERED.1 {
-            return Way { ahead: 1, chunk: 4, threads: 768, ..copied };
+        if let Some(longest) = way.longest
+            && grown
+            && facts.mean < ORDERED.1
+        {
+            let first = facts.first(longest, false, true);
+            return told(&facts, Way { ahead: 1, chunk: 4, threads: 768, first, ..copied });
         }
     }
-    match (way.run, way.longest) {
+    let way = match (way.run, way.longest) {
         (1, None) if way.share == 1 && facts.may_run() && facts.vectors >= RUN_WIDTH.0 => Way {
             chunk: if facts.slow_sums { 2 } else { 3 },
             run: 4,
@@ -142,7 +141,28 @@ pub fn segmented_in_order(
         },
         (2.., Some(_)) if grown => Way { run: 4, window: 32, ..way },
         _ => way,
-    }
+    };
+    told(&facts, way)
+}
+
+/// `way` with its reason.
+fn told(facts: &Facts<'_>, way: Way) -> Way {
+    let (mean, most, share) = (facts.rows.mean(), facts.rows.max(), way.share);
+    let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
+    let cut = match (facts.cut, way.longest) {
+        (Cut::InOrder, _) | (_, None) => "taken whole and in order".to_owned(),
+        (Cut::Whole, _) => "taken whole".into(),
+        (_, Some(longest)) => format!("cut at {longest}"),
+    };
+    let list = match (way.longest, way.window, way.run) {
+        (None, ..) => "",
+        (_, 1, 2..) => ", parts first, the others as stored and in runs",
+        (_, 1, _) => ", parts first, the others as stored",
+        (_, _, 2..) => ", long ones first, the others in runs",
+        _ => ", long ones first",
+    };
+    let reason = format!("rows of {mean:.1} nonzeros on average, {most} at most: {cut}{list}{few}");
+    Way { reason, ..way }
 }
 
 /// Whether a product of 16-bit values is over before even shares are worth their searches.

@@ -1,5 +1,5 @@
 //! What row orders gain (section IV of the study of row permutations for SpMM on GPUs): time with
-//! rows as stored over time in another order.
+//! rows as stored over time in another order, or over that of a list which an algorithm makes by itself.
 
 mod break_even;
 mod kernel;
@@ -11,21 +11,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::figure::slug;
 use super::super::site::{CHOOSERS, Product, Site};
 use crate::Record;
+use gustav_plan::{Algorithm, Order};
 
 /// The formats of an algorithm that count as an order of it: rows that are empty are left out.
 const FORMATS: [(&str, &str); 1] = [("output-stationary", "dcsr")];
 
-/// The order that others are compared with.
-pub(crate) const STORED: &str = "stored";
+/// The order that others are compared with, where it was measured.
+pub(crate) const STORED: &str = Order::Stored.name();
 
-/// What an algorithm does without an order, where that is not the stored one.
+/// What `segmented` does without an order.
 pub(crate) const OWN: &str = "its own list";
+
+/// What an algorithm does without an order.
+pub(crate) fn unordered(algorithm: &str) -> &'static str {
+    if algorithm == Algorithm::Segmented.name() { OWN } else { STORED }
+}
 
 /// One product of one algorithm over the matrices that it was measured on in several orders.
 struct Study<'a> {
     site: &'a Site,
     product: Product,
     algorithm: &'a str,
+    /// What gains are over.
+    base: &'static str,
     matrices: Vec<Matrix<'a>>,
 }
 
@@ -33,10 +41,11 @@ struct Study<'a> {
 struct Matrix<'a> {
     /// The record of the algorithm without an order.
     own: &'a Record,
-    /// The records of orders other than the stored one.
+    /// The records of the orders.
     orders: BTreeMap<&'a str, &'a Record>,
-    /// Gain of each over rows as stored; of `own` too, where it is not that.
+    /// Gain over the study's base, of everything else.
     gains: BTreeMap<&'a str, f64>,
+    base: &'static str,
     /// The fastest peer of the same rounds.
     peer: Option<&'a Record>,
     /// What the predictor took in the same rounds, after a trial where that has an order.
@@ -44,7 +53,7 @@ struct Matrix<'a> {
 }
 
 impl Matrix<'_> {
-    /// Gain of the best order over the stored one, which may be the best.
+    /// Gain of the best over the base, which may be the best.
     fn oracle(&self) -> f64 {
         self.gains.values().copied().fold(1.0, f64::max)
     }
@@ -57,7 +66,7 @@ impl Matrix<'_> {
     /// The best order.
     fn best(&self) -> &str {
         let best = self.gains.iter().max_by(|a, b| a.1.total_cmp(b.1));
-        best.filter(|(_, gain)| **gain > 1.0).map_or(STORED, |(order, _)| order)
+        best.filter(|(_, gain)| **gain > 1.0).map_or(self.base, |(order, _)| order)
     }
 }
 
@@ -66,43 +75,46 @@ impl<'a> Study<'a> {
     fn all(sites: &'a [Site]) -> Vec<Self> {
         let mut found = Vec::new();
         for site in sites {
-            let mut groups = BTreeMap::<(Product, &str), Vec<Matrix<'_>>>::new();
+            let mut groups = BTreeMap::<(Product, &str, &str), Vec<Matrix<'_>>>::new();
             let ordered = |round: &[&Record]| round.iter().any(|r| r.algorithm.contains('@'));
             for (_, round) in site.rounds_with(ordered) {
                 for own in round.iter().filter(|r| r.engine == "gustav") {
                     if own.algorithm.contains('@') || CHOOSERS.contains(&own.algorithm.as_str()) {
                         continue;
                     }
-                    let mut orders = orders(own, &round);
+                    let orders = orders(own, &round);
                     if orders.is_empty() {
                         continue;
                     }
-                    let stored = orders.remove(STORED);
-                    let own_list = stored.map(|_| (OWN, *own));
-                    let base = stored.unwrap_or(own);
-                    let others = orders.iter().map(|(k, r)| (*k, *r)).chain(own_list);
-                    let gains = others.map(|(k, r)| (k, time(base) / time(r))).collect();
+                    let mut all = orders.clone();
+                    all.insert(unordered(&own.algorithm), own);
+                    let base = if all.contains_key(STORED) { STORED } else { OWN };
+                    let over = all.remove(base).map_or(f64::NAN, time);
+                    let gains = all.iter().map(|(k, r)| (*k, over / time(r))).collect();
                     let peers = round.iter().filter(|r| site.rivals.contains(&r.engine)).copied();
                     let peer = peers.min_by(|a, b| time(a).total_cmp(&time(b)));
                     let timed = |r: &&&Record| r.engine == "gustav" && r.execute_ms.is_some();
                     let mut ours = round.iter().filter(timed).copied();
                     let predicted = ours.find(|r| r.algorithm == "predictor");
-                    let key = (Product::of_any_width(own), own.algorithm.as_str());
-                    let matrix = Matrix { own, orders, gains, peer, predicted };
+                    let key = (Product::of_any_width(own), own.algorithm.as_str(), base);
+                    let matrix = Matrix { own, orders, gains, base, peer, predicted };
                     groups.entry(key).or_default().push(matrix);
                 }
             }
-            found.extend(groups.into_iter().map(|((product, algorithm), matrices)| Study {
-                site,
-                product,
-                algorithm,
-                matrices,
+            found.extend(groups.into_iter().filter_map(|((product, algorithm, _), matrices)| {
+                let base = matrices.first()?.base;
+                Some(Study { site, product, algorithm, base, matrices })
             }));
         }
         found
     }
 
-    /// The orders that were measured.
+    /// What gains are over, in words.
+    fn over(&self) -> &'static str {
+        if self.base == STORED { "rows as stored" } else { OWN }
+    }
+
+    /// The orders that were measured, and the algorithm's own list beside rows as stored.
     fn orders(&self) -> BTreeSet<&str> {
         self.matrices.iter().flat_map(|m| m.gains.keys().copied()).collect()
     }
@@ -116,7 +128,8 @@ impl<'a> Study<'a> {
     fn id(&self, what: &str) -> String {
         let Study { site, product, algorithm, .. } = self;
         let (name, variant) = (product.name(), product.variant());
-        slug(&format!("{what} {} {name} {variant} {algorithm}", site.name))
+        let over = if self.base == STORED { "" } else { " over its list" };
+        slug(&format!("{what} {} {name} {variant} {algorithm}{over}", site.name))
     }
 
     /// The title of its figure that shows `what`.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::super::super::axis::Axis;
 use super::super::super::figure::{Figure, Mark, Series};
 use super::super::super::site::Site;
-use super::{STORED, Study};
+use super::Study;
 
 /// Shares of being the best, and the gain of the best of so many.
 pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
@@ -55,7 +55,7 @@ fn turns<'a>(study: &'a Study<'_>) -> Vec<(&'a str, f64)> {
 
 fn growth(study: &Study<'_>) -> Figure {
     let turns = turns(study);
-    let own = [(STORED, 1.0)].into_iter();
+    let own = [(study.base, 1.0)].into_iter();
     let (names, points): (Vec<_>, Vec<_>) = own
         .chain(turns)
         .enumerate()
@@ -64,12 +64,13 @@ fn growth(study: &Study<'_>) -> Figure {
     Figure {
         id: study.id("orders-portfolio"),
         title: study.title("the best of so many orders"),
-        caption: "Mean gain over rows as stored when the best of the orders up to here \
-                  is taken for each matrix. Each order is the one that adds the most to those \
-                  before it."
-            .into(),
+        caption: format!(
+            "Mean gain over {} when the best of the orders up to here is taken for each matrix. Each \
+             order is the one that adds the most to those before it.",
+            study.over()
+        ),
         x: Axis::names("orders, one more at each step", names),
-        y: Axis::log("mean gain over rows as stored"),
+        y: Axis::log("mean gain"),
         series: vec![Series { name: String::new(), mark: Mark::Line(points) }],
         rules: Vec::new(),
     }

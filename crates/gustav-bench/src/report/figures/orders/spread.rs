@@ -8,7 +8,6 @@ use super::super::super::table::Table;
 use super::Study;
 use crate::Record;
 
-const GAIN: &str = "time as stored / in this";
 // The two orders that the study shows matrix by matrix: one for load balance, one for locality.
 const SHOWN: [&str; 2] = ["lpt", "warp-aware"];
 /// Upper ends of the bars of a histogram, and their names.
@@ -38,6 +37,11 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
     figures
 }
 
+/// The title of an axis.
+fn gain(study: &Study<'_>) -> String {
+    format!("gain over {}", study.over())
+}
+
 fn boxes(study: &Study<'_>) -> Figure {
     let oracle = study.matrices.iter().map(|m| m.oracle()).collect::<Vec<_>>();
     let orders = study.orders().into_iter().map(|order| (order, study.of(order)));
@@ -49,13 +53,13 @@ fn boxes(study: &Study<'_>) -> Figure {
     Figure {
         id: study.id("orders"),
         title: study.title("gain of row orders"),
-        caption:
-            "Time of the same algorithm with rows as stored over its time in another order, or \
-                  in its own list. Boxes hold the middle half of the matrices, whiskers 90 %. The \
-                  best of all may be the stored order."
-                .into(),
+        caption: format!(
+            "Time of the same algorithm with {} over its time in another order. Boxes hold the middle \
+             half of the matrices, whiskers 90 %. The best of all may be none of them.",
+            study.over()
+        ),
         x: Axis::names("row order", names),
-        y: Axis::log(GAIN),
+        y: Axis::log(&gain(study)),
         series: vec![Series { name: String::new(), mark: Mark::Boxes(boxes) }],
         rules: vec![(1.0, "no gain".into())],
     }
@@ -72,9 +76,9 @@ fn points(
     Figure {
         id: study.id(&format!("order-{order}-{by}")),
         title: study.title(&format!("{order} by {by}")),
-        caption: "A point a matrix: what the order gains over rows as stored.".into(),
+        caption: format!("A point a matrix: what the order gains over {}.", study.over()),
         x: Axis::log(label),
-        y: Axis::log(GAIN),
+        y: Axis::log(&gain(study)),
         series: vec![Series { name: String::new(), mark: Mark::Points(own.collect()) }],
         rules: vec![(1.0, "no gain".into())],
     }
@@ -93,7 +97,7 @@ fn histogram(study: &Study<'_>, order: &str) -> Figure {
         id: study.id(&format!("order-{order}-histogram")),
         title: study.title(&format!("gains of {order}")),
         caption: format!("{harmed} of {} matrices are slower in this order.", gains.len()),
-        x: Axis::names(GAIN, BINS.iter().map(|b| b.1.to_owned()).collect()),
+        x: Axis::names(&gain(study), BINS.iter().map(|b| b.1.to_owned()).collect()),
         y: Axis::linear("share of the matrices (%)"),
         series: vec![Series { name: String::new(), mark: Mark::Bars(bars) }],
         rules: Vec::new(),
@@ -116,6 +120,7 @@ pub(crate) fn table(sites: &[Site]) -> Table {
                 study.site.name.clone(),
                 study.product.variant(),
                 study.algorithm.to_owned(),
+                study.over().to_owned(),
                 order.to_owned(),
                 gains.len().to_string(),
             ];
@@ -126,13 +131,14 @@ pub(crate) fn table(sites: &[Site]) -> Table {
     Table {
         id: "orders",
         title: "Gains of row orders",
-        caption:
-            "Time with rows as stored over time in another order, or in the algorithm's own list."
-                .into(),
+        caption: "Time of the same algorithm with rows as stored over time in another order, its own list \
+                  among them; where rows as stored were not measured, over its own list."
+            .into(),
         head: &[
             "place",
             "of",
             "algorithm",
+            "over",
             "order",
             "matrices",
             "largest",

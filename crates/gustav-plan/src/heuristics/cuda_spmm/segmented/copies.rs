@@ -52,14 +52,13 @@ impl Facts<'_> {
             };
             return Way { ahead, chunk, threads, lanes, tiles, ..way };
         }
-        let (ahead, chunk, threads) = match (self.wide, in_order) {
-            (true, true) if self.plenty() => (4, 1, 1536),
+        let (ahead, chunk, threads) = match (self.wide, self.slow_sums, in_order) {
+            (true, _, true) if self.plenty() => (4, 1, 1536),
+            (true, _, true) => (2, 2, 1024),
             _ if self.vectors > WIDTH.0 || !in_order && !even => (2, 2, 1024),
-            (true, true) => (2, 2, 1024),
-            (true, false) => (1, 2, 1536),
-            _ if self.slow_sums == in_order => (1, 2, 1536),
-            _ if self.slow_sums => (2, 2, 1280),
-            _ => (2, 2, 1536),
+            (true, _, false) | (_, true, true) | (_, false, false) => (1, 2, 1536),
+            (_, true, false) => (2, 2, 1280),
+            (_, false, true) => (2, 2, 1536),
         };
         Way { ahead, chunk, threads, ..way }
     }
