@@ -152,6 +152,14 @@ impl Config {
                 }
             }
         }
+        // Few lanes that copy rows of B, behind those as well.
+        for (ahead, chunk, threads) in [(1, 2, 1280), (2, 1, 1536)] {
+            let way =
+                Way { ahead, chunk, threads, lanes: 8, tiles: 4, ..Way::of(Algorithm::Segmented) };
+            let cuts = [None, Some(256)];
+            let configs = cuts.map(|longest| Config::new(problem, &Way { longest, ..way.clone() }));
+            candidates.extend(configs.into_iter().filter(|c| c.tiles == 4 && c.ahead > 0));
+        }
         candidates
     }
 
@@ -427,12 +435,12 @@ mod tests {
 
     /// Models and suites name candidates by place: what comes to be known is listed last.
     #[test]
-    fn candidates_end_with_the_tile_that_the_rules_give_runs() {
+    fn candidates_end_with_the_tiles_that_the_rules_give_runs_and_copies() {
         for (dtype, columns, ending, count) in [
             (DType::F32, 64, (8, 2), 64),
-            (DType::F32, 128, (16, 2), 64),
-            (DType::F32, 256, (16, 2), 68),
-            (DType::F16, 512, (16, 2), 68),
+            (DType::F32, 128, (16, 2), 68),
+            (DType::F32, 256, (16, 2), 72),
+            (DType::F16, 512, (16, 2), 72),
         ] {
             let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
             let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
@@ -446,6 +454,8 @@ mod tests {
             };
             let cuts: Vec<_> = listed.iter().filter(by_rules).map(|c| c.longest).collect();
             assert_eq!(cuts, [None, Some(64), Some(256), Some(1024)], "{dtype}, {columns} columns");
+            let copies = listed.iter().rev().take_while(|c| c.tiles == 4 && c.ahead > 0).count();
+            assert_eq!(copies, if columns == 64 { 0 } else { 4 }, "{dtype}, {columns} columns");
         }
     }
 

@@ -47,6 +47,10 @@ pub(crate) fn table(sites: &[Site]) -> Table {
     for study in Study::all(sites) {
         for matrix in &study.matrices {
             let repaid = Repaid::of(matrix);
+            let over_stored = match matrix.base {
+                STORED => format!("{:.3}", matrix.oracle()),
+                _ => String::new(),
+            };
             let cell = |value: Option<String>| value.unwrap_or_else(|| NEVER.into());
             let ms = |ms: f64| format!("{ms:.2}");
             let count = |calls: f64| format!("{:.0}", calls.ceil());
@@ -56,9 +60,7 @@ pub(crate) fn table(sites: &[Site]) -> Table {
                 study.algorithm.to_owned(),
                 matrix.own.case.matrix.clone(),
                 matrix.best().to_owned(),
-                (matrix.base == STORED)
-                    .then(|| format!("{:.3}", matrix.oracle()))
-                    .unwrap_or_default(),
+                over_stored,
                 format!("{:.3}", matrix.over_own()),
                 matrix
                     .predicted
