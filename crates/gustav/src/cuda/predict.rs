@@ -29,8 +29,8 @@ impl Predicted {
 
 /// The candidate that the model for this GPU takes among those that compute `problem` and whose row
 /// order the calls repay, and what it says of all. An order is kept where a trial finds it no slower than
-/// the candidate that comes next with rows as stored, and no slower than `auto`. Where the caller has ordered the rows of `on`, those
-/// alone are taken that leave the order to the caller.
+/// the candidate that comes next without one, and no slower than `auto`. Where the caller has ordered the
+/// rows of `on`, those alone are taken that leave the order to the caller.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes

@@ -1,4 +1,4 @@
-//! A row order that was predicted, tried beside rows as stored.
+//! A row order that was predicted, tried beside what is done without one.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar, SemiringKind};
 use gustav_cuda::spmm;
@@ -16,7 +16,7 @@ pub(super) struct Tried {
     pub order: Option<(RowOrder, OrderFacts)>,
     /// Seconds in it; `None` where that could not be run.
     pub ordered: Option<f64>,
-    /// Those with rows as stored, and their seconds.
+    /// Those without an order, and their seconds.
     pub stored: Vec<(Candidate, Option<f64>)>,
     /// Why nothing was run.
     untried: Option<&'static str>,
@@ -54,7 +54,7 @@ impl Tried {
     }
 }
 
-/// A few products in the row order that `order` makes, beside as many of every one with rows as `stored`.
+/// A few products in the row order that `order` makes, beside as many of every one that is `stored`, without an order.
 ///
 /// # Errors
 /// Those of making the order, of plans and of products, but for what a trial passes over.
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(found(Some(1.2e-3), Some(1e-3)), (false, slower.into()));
         assert!(found(Some(0.0), Some(0.0)).0 && found(Some(1.0), None).0);
         assert!(!found(None, Some(1.0)).0 && !found(None, None).0);
-        // All with rows as stored count.
+        // All without an order count.
         let stored = vec![(stored, Some(1e-3)), (Candidate::AUTO, Some(0.8e-3))];
         let tried = Tried { ordered: Some(0.9e-3), stored, ..Tried::default() };
         let rules = "tried, 0.9000 ms where auto takes 0.8000 ms, which is taken";

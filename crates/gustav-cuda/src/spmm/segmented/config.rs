@@ -295,10 +295,10 @@ impl Config {
             found: format!("{self:?}"),
             expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
                        most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, runs of at most 64 \
-                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or of \
-                       32 to 1024, \
-                       whole warps of at most 1024 threads, and reduction by fix-up but for plus-times \
-                       in f32 and f64 in no promised order, without an epilogue"
+                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, \
+                       cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or \
+                       of 32 to 1024, whole warps of at most 1024 threads, and reduction by fix-up \
+                       but for plus-times in f32 and f64 in no promised order, without an epilogue"
                 .into(),
         })
     }

@@ -1,4 +1,4 @@
-//! The kernel that orders are studied with, in the matrix's own order, beside the fastest peer
+//! The kernel that orders are studied with, without an order, beside the fastest peer
 //! (figures 3 and 4 of the study).
 
 use super::super::super::axis::Axis;
@@ -26,7 +26,7 @@ fn of(study: &Study<'_>) -> Vec<Figure> {
     let figure = |what: &str, title: &str, y: &str, groups| Figure {
         id: study.id(what),
         title: study.title(title),
-        caption: format!("A point a matrix, in its own order. Peers that count: {rivals}."),
+        caption: format!("A point a matrix, without an order. Peers that count: {rivals}."),
         x: Axis::log("filled (%)"),
         y: Axis::log(y),
         series: series(groups, Mark::Points),
