@@ -129,15 +129,15 @@ impl Variant {
 impl Prepared {
     /// Cuts the rows as `config` says and puts the schedule on the device.
     pub(crate) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
+        // As stored, whatever configuration is given.
+        let as_stored = pattern.order().is_some_and(|order| order.order() == Order::Stored);
+        let config = if as_stored { Config { window: 1, ..config } } else { config };
         config.check(problem)?;
         let target = match config.reduction {
             Reduction::FixUp => Target::Slot,
             Reduction::Atomic => Target::Row,
         };
-        let Config { first, .. } = config;
-        // Whatever configuration is given.
-        let as_stored = pattern.order().is_some_and(|order| order.order() == Order::Stored);
-        let window = if as_stored { 1 } else { config.window };
+        let Config { first, window, .. } = config;
         let list =
             |longest| Segments::new(pattern, problem, Listing { longest, first, window }, target);
         let segments = config.longest.map(list).transpose()?;
