@@ -4,7 +4,7 @@ use gustav_core::{DType, Error, Index, Problem, Result, Scalar};
 use gustav_cuda::spmm;
 use gustav_plan::orders::WarpShape;
 use gustav_plan::predictor::{Candidate, Inputs, Kind, Model, Prediction};
-use gustav_plan::{Chooser, DeviceProfile, Features, Order, RowOrder};
+use gustav_plan::{Algorithm, Chooser, DeviceProfile, Features, Order, RowOrder};
 
 use super::tried::tried;
 use super::{DeviceCsr, order};
@@ -28,9 +28,10 @@ impl Predicted {
 }
 
 /// The candidate that the model for this GPU takes among those that compute `problem` and whose row
-/// order the calls repay, and what it says of all. An order is kept where a trial finds it no slower than
-/// the candidate that comes next without one, and no slower than `auto`. Where the caller has ordered the
-/// rows of `on`, those alone are taken that leave the order to the caller.
+/// order the calls repay, and what it says of all. An order is kept where a trial finds it faster than the
+/// candidate that comes next without one, than `auto`, and than rows as stored; else the fastest of these is
+/// taken. Where the caller has ordered the rows of `on`, those alone are taken that leave the order to the
+/// caller.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes
@@ -88,21 +89,27 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let mut considered: Vec<Considered> = ranked.iter().map(considered).collect();
     let (candidate, order) = match chosen.order {
         None => (chosen, None),
-        Some(order) => {
-            let order = || order::made(on, order, &host.view());
+        Some(_) => {
             let next = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
-            let mut stored: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
-            stored.dedup();
-            let tried = tried(a, problem, (&chosen, order), &stored)?;
-            let seconds = [(chosen, tried.ordered)];
-            for (candidate, seconds) in seconds.iter().chain(&tried.stored) {
-                let name = candidate.to_string();
-                if let Some(one) = considered.iter_mut().find(|c| c.candidate == name) {
-                    one.measured_ms = seconds.map(|seconds| seconds * 1e3);
+            let mut rivals: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
+            rivals.dedup();
+            rivals.push(Candidate::new(Algorithm::Segmented, Some(Order::Stored)));
+            let make = |order| order::made(on, order, &host.view());
+            let tried = tried(a, problem, chosen, &rivals, make)?;
+            for ran in tried.rivals.iter().chain([&tried.ordered]) {
+                let (name, measured_ms) = (ran.candidate.to_string(), ran.seconds.map(|s| s * 1e3));
+                match considered.iter_mut().find(|c| c.candidate == name) {
+                    Some(one) => one.measured_ms = measured_ms,
+                    None => considered.push(Considered {
+                        candidate: name,
+                        predicted_ms: None,
+                        measured_ms,
+                    }),
                 }
             }
             reason += &format!("; {}", tried.words());
-            if tried.keeps() { (chosen, tried.order) } else { (tried.fastest().0, None) }
+            let taken = tried.taken();
+            (taken.candidate, taken.order)
         }
     };
     let config = config(&candidate, problem)?;
