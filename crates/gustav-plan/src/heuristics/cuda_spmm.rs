@@ -360,6 +360,35 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_16_bit_values_that_last_have_many_threads() {
+        let lone = RowSimilarity { distinct: [1.0; 4] };
+        let graph = |lengths: &[usize], times, columns| {
+            let way = way_of(DType::F16, lengths, times, columns, lone);
+            (way.run, way.chunk, way.threads, way.first)
+        };
+        let short = [1, 2, 3, 3, 4, 9, 30, 90];
+        assert_eq!(graph(&short, 25_000, 128), (2, 2, 1024, Some(32)));
+        assert_eq!(graph(&short, 10_000, 128), (2, 4, 768, Some(32)));
+        assert_eq!(graph(&short, 25_000, 256), (2, 4, 768, Some(128)));
+        // Long ones as well, which others take one by one.
+        let long = [[40; 30].as_slice(), &[900]].concat();
+        assert_eq!(graph(&long, 2000, 128), (2, 2, 1024, Some(32)));
+        assert_eq!(graph(&long, 1000, 128).0, 1);
+    }
+
+    #[test]
+    fn two_share_long_rows_that_are_cut() {
+        let lengths = [10, 20, 30, 40, 60, 80, 100, 120, 200, 1000];
+        let ratings = |times, columns| {
+            let way = way(&lengths, times, columns, 1.0);
+            (way.run, way.share, way.chunk, way.threads)
+        };
+        assert_eq!(ratings(600, 128), (1, 2, 2, 1024));
+        assert_eq!([ratings(600, 64), ratings(300, 128)].map(|way| way.3), [640, 640]);
+        assert_eq!(ratings(600, 256), (2, 1, 4, 768));
+    }
+
+    #[test]
     fn few_lanes_copy_rows_of_b_that_leave_none_idle() {
         let lone = RowSimilarity { distinct: [1.0; 4] };
         let copies = |dtype, lengths: &[usize], columns| {

@@ -50,6 +50,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let far = size_of_b(problem) > FAR * profile.l2_bytes as f64;
     let staged = match in_order {
         true => STAGED.0,
+        false if far && facts.runs(share) && facts.crowded_runs() => 0.0,
         false if far && facts.runs(share) && !facts.slow_sums => STAGED.3,
         false if far => STAGED.2,
         false => STAGED.1,
@@ -59,12 +60,14 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let stages = !flights && !facts.uneven() && facts.may_copy() && short;
     // What comes from memory is better asked for by copies, of which more are on their way.
     let runs = facts.runs(share) && !(stages && far);
+    let crowded_runs = runs && facts.crowded_runs();
     let copies = stages && !runs;
     let longest = facts.longest(share, flights, runs);
     let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
     let way = Way {
         share: if lines { 4 } else { share },
         chunk: match (flights, lines) {
+            _ if crowded_runs => 2,
             _ if runs => 4,
             (true, _) => facts.in_flight(share),
             (false, true) => 4,
@@ -81,6 +84,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         tiles: if lines { 1 } else { 2 },
         block: if runs { RUN_BLOCK } else { 64 },
         threads: match (flights, wide) {
+            _ if crowded_runs => 1024,
             _ if runs => 768,
             // Sub-groups of few lanes hold many tiles, and wide values fill registers.
             (true, _) if facts.shared_by_warps(share) || facts.short_flights(share) => 1024,
@@ -91,7 +95,9 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         },
         ..Way::of(Algorithm::Segmented)
     };
-    told(&facts, if copies { facts.copied(way, far) } else { way })
+    let way = if copies { facts.copied(way, far) } else { way };
+    let paired = facts.paired(share) && way.ahead == 0;
+    told(&facts, if paired { Way { share: 2, chunk: 2, threads: 1024, ..way } } else { way })
 }
 
 /// The way of `segmented` for rows as stored, none of which comes first but parts of those that are cut.

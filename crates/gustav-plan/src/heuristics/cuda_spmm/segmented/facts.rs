@@ -105,6 +105,13 @@ pub(super) const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
 /// Microseconds of a product, B and C moved once included, from which short rows of half as many vectors go in
 /// runs, of 4-byte values; the second of long rows of up to the third on average and up to so many vectors.
 const LASTING: (f64, f64, f64, f64) = (65.0, 85.0, 72.0, 32.0);
+/// Microseconds that gathering 16-bit values takes, for rows of B of up to so many vectors, from which runs of
+/// listed rows, long ones too, have fewer loads on their way, by more threads; of those that come first, for
+/// every microsecond.
+const CROWDED: (f64, f64, f64) = (100.0, 16.0, 0.25);
+/// Rows of B of so many vectors, beyond the first, and microseconds that gathering them takes at least: two
+/// sub-groups share long rows that are cut, with few loads on their way.
+const PAIRED: (f64, f64, f64) = (16.0, 32.0, 45.0);
 /// Bytes per second that memory moves, roughly.
 const MOVED: f64 = 4.2e12;
 /// Vectors of the widest panel with runs, two a lane.
@@ -420,6 +427,7 @@ impl<'a> Facts<'a> {
         let listed = matches!(self.cut, Cut::Mild | Cut::Timed);
         let least = match self.long {
             true if self.long_runs() => RUN_WIDTH.0 / 2.0,
+            true if self.crowded_runs() => RUN_WIDTH.0,
             true => RUN_WIDTH.1,
             false if self.lasts(LASTING.0) => RUN_WIDTH.0 / 2.0,
             false => RUN_WIDTH.0,
@@ -440,6 +448,21 @@ impl<'a> Facts<'a> {
         let rows = self.long && self.mean <= LASTING.2;
         let few = (RUN_WIDTH.0 / 2.0..=LASTING.3).contains(&self.vectors);
         rows && few && self.lasts(LASTING.1)
+    }
+
+    /// Whether two sub-groups share long rows of 4-byte values that are cut where one each would do: more of their
+    /// rows are under way at once, and meet in L1 what others have read.
+    pub(super) fn paired(&self, share: u32) -> bool {
+        let width = self.vectors > PAIRED.0 && self.vectors <= PAIRED.1;
+        let lasts = !self.wide && !self.slow_sums && self.microseconds >= PAIRED.2;
+        lasts && width && self.cut == Cut::Timed && self.long && share == 1 && !self.runs(share)
+    }
+
+    /// Whether many threads, with a few loads each, take runs of 16-bit values: where there are many runs, and
+    /// widening fills registers.
+    pub(super) fn crowded_runs(&self) -> bool {
+        let lasts = self.microseconds >= CROWDED.0 && self.vectors <= CROWDED.1;
+        self.slow_sums && self.cut == Cut::Timed && lasts
     }
 
     /// Whether rows of B are whole vectors, in panels of which less than a quarter is idle, of values that leave
@@ -489,7 +512,8 @@ impl<'a> Facts<'a> {
     /// shared memory.
     pub(super) fn first(&self, longest: u32, runs: bool, copies: bool) -> Option<u32> {
         let most = if runs { FIRST.1 } else { FIRST.2 };
-        let first = nearest_power(self.microseconds * FIRST.0).clamp(32, most);
+        let part = if runs && self.crowded_runs() { CROWDED.2 } else { FIRST.0 };
+        let first = nearest_power(self.microseconds * part).clamp(32, most);
         (self.cut == Cut::Timed && (runs || copies)).then(|| first.min(longest))
     }
 
