@@ -11,6 +11,9 @@ use super::{DeviceCsr, order};
 use crate::Device;
 use crate::explain::{Considered, OrderFacts, Told};
 
+// Calls that repay a trial of a candidate that costs nothing to make.
+const TRIED: u64 = 1000;
+
 /// What the model for this GPU takes.
 pub(super) struct Predicted {
     candidate: Candidate,
@@ -28,9 +31,9 @@ impl Predicted {
 }
 
 /// The candidate that the model for this GPU takes among those that compute `problem` and whose row
-/// order the calls repay, and what it says of all. An order is kept where a trial finds it faster than the
-/// candidate that comes next without one, than `auto`, and than rows as stored; else the fastest of these is
-/// taken. Where the caller has ordered the rows of `on`, those alone are taken that leave the order to the
+/// order the calls repay, and what it says of all. An order, and where calls are many any candidate but `auto`,
+/// is kept where a trial finds it faster than `auto`, than rows as stored, and than the candidate that comes next
+/// without an order; else the fastest of these is taken. Where the caller has ordered the rows of `on`, those alone are taken that leave the order to the
 /// caller.
 ///
 /// # Errors
@@ -87,16 +90,22 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         measured_ms: None,
     };
     let mut considered: Vec<Considered> = ranked.iter().map(considered).collect();
-    let (candidate, order) = match chosen.order {
-        None => (chosen, None),
-        Some(_) => {
+    let costs = chosen.order.is_some();
+    let (candidate, order) = match chosen {
+        Candidate::AUTO => (chosen, None),
+        _ if !costs && (ordered || problem.calls < TRIED) => (chosen, None),
+        _ => {
             let next = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
+            let next = next.filter(|_| costs);
             let mut rivals: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
             rivals.dedup();
-            rivals.push(Candidate::new(Algorithm::Segmented, Some(Order::Stored)));
+            // Orders are of the rows of A.
+            if !problem.transpose_a {
+                rivals.push(Candidate::new(Algorithm::Segmented, Some(Order::Stored)));
+            }
             let make = |order| order::made(on, order, &host.view());
             let tried = tried(a, problem, chosen, &rivals, make)?;
-            for ran in tried.rivals.iter().chain([&tried.ordered]) {
+            for ran in tried.rivals.iter().chain([&tried.predicted]) {
                 let (name, measured_ms) = (ran.candidate.to_string(), ran.seconds.map(|s| s * 1e3));
                 match considered.iter_mut().find(|c| c.candidate == name) {
                     Some(one) => one.measured_ms = measured_ms,

@@ -1,4 +1,4 @@
-//! A row order that was predicted, tried beside what costs nothing to make.
+//! What was predicted, tried beside what the rules choose and rows as stored.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar, SemiringKind};
 use gustav_cuda::spmm;
@@ -9,8 +9,8 @@ use super::tune::Trials;
 use super::{DeviceCsr, predict};
 use crate::explain::OrderFacts;
 
-// An order that takes more than this part of the time without it does not earn what it costs to make; times of
-// the same plan differ by as much.
+// What takes more than this part of its rivals' time does not earn what it costs to make; times of the same
+// plan differ by as much.
 const EARNS: f64 = 0.99;
 
 /// A row order, and what making it took.
@@ -31,11 +31,10 @@ impl Ran {
     }
 }
 
-/// What became of a row order that was predicted.
+/// What became of a prediction.
 pub(super) struct Tried {
-    /// What was predicted.
-    pub ordered: Ran,
-    /// What stood beside it: rows as stored, or as rules list them.
+    pub predicted: Ran,
+    /// What stood beside it, none of which costs anything to make.
     pub rivals: Vec<Ran>,
     /// Why nothing was run.
     untried: Option<&'static str>,
@@ -48,11 +47,13 @@ impl Tried {
         (0..self.rivals.len()).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
     }
 
-    /// Whether the order earns its keep beside all rivals, or is the only one that runs.
+    /// Whether the prediction earns its keep beside all rivals, or is the only one that runs; where none does,
+    /// one without an order costs nothing.
     fn keeps(&self) -> bool {
-        match (self.ordered.seconds, self.fastest().and_then(|i| self.rivals[i].seconds)) {
-            (Some(ordered), Some(least)) => ordered <= EARNS * least,
-            (ordered, _) => ordered.is_some(),
+        match (self.predicted.seconds, self.fastest().and_then(|i| self.rivals[i].seconds)) {
+            (Some(predicted), Some(least)) => predicted <= EARNS * least,
+            (None, None) => self.predicted.candidate.order.is_none(),
+            (predicted, _) => predicted.is_some(),
         }
     }
 
@@ -61,7 +62,7 @@ impl Tried {
         match self.fastest() {
             Some(rival) if !self.keeps() => self.rivals.swap_remove(rival),
             None if !self.keeps() => Ran::not(Candidate::AUTO),
-            _ => self.ordered,
+            _ => self.predicted,
         }
     }
 
@@ -69,34 +70,34 @@ impl Tried {
     pub(super) fn words(&self) -> String {
         let fastest = self.fastest().map(|i| &self.rivals[i]);
         let rival = fastest.map_or(Candidate::AUTO, |rival| rival.candidate);
-        match (self.ordered.seconds, fastest.and_then(|rival| rival.seconds), self.untried) {
-            (_, _, Some(why)) => format!("not tried, for {why}: {rival} is taken"),
-            (Some(ordered), Some(least), _) => {
-                let [ms, rival_ms] = [ordered, least].map(|seconds| seconds * 1e3);
+        let instead = if self.keeps() { String::new() } else { format!(", {rival} is taken") };
+        match (self.predicted.seconds, fastest.and_then(|rival| rival.seconds), self.untried) {
+            (_, _, Some(why)) => format!("not tried, for {why}{instead}"),
+            (Some(predicted), Some(least), _) => {
+                let [ms, rival_ms] = [predicted, least].map(|seconds| seconds * 1e3);
                 let taken = if self.keeps() { "" } else { ", which is taken" };
                 format!("tried, {ms:.4} ms where {rival} takes {rival_ms:.4} ms{taken}")
             }
             (Some(_), None, _) => format!("tried, but {rival} could not be"),
-            (None, ..) => format!("it could not be tried, {rival} is taken"),
+            (None, ..) => format!("it could not be tried{instead}"),
         }
     }
 }
 
-/// A few products of `ordered`, a candidate with a row order, beside as many of every one of `rivals`; `make`
-/// makes an order.
+/// A few products of `predicted` beside as many of every one of `rivals`; `make` makes an order.
 ///
 /// # Errors
 /// Those of making orders, of plans and of products, but for what a trial passes over.
 pub(super) fn tried<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
     problem: &Problem,
-    ordered: Candidate,
+    predicted: Candidate,
     rivals: &[Candidate],
     make: impl Fn(Order) -> Result<Made>,
 ) -> Result<Tried> {
     let untried = |why| {
         let rivals = rivals.iter().copied().map(Ran::not).collect();
-        Ok(Tried { ordered: Ran::not(ordered), rivals, untried: Some(why) })
+        Ok(Tried { predicted: Ran::not(predicted), rivals, untried: Some(why) })
     };
     if let Some(why) = untriable(problem) {
         return untried(why);
@@ -118,7 +119,7 @@ pub(super) fn tried<T: Scalar, I: Index, O: Index>(
         Ok(Ran { candidate, order, seconds })
     };
     let rivals = rivals.iter().map(|rival| run(*rival)).collect::<Result<_>>()?;
-    Ok(Tried { ordered: run(ordered)?, rivals, untried: None })
+    Ok(Tried { predicted: run(predicted)?, rivals, untried: None })
 }
 
 /// Why a product is not one to choose by trial.
@@ -144,32 +145,50 @@ mod tests {
         Ran { seconds, ..Ran::not(name.parse().expect("a name")) }
     }
 
+    /// What is taken, and the words.
+    fn found(
+        predicted: (&str, Option<f64>),
+        rivals: &[(&str, Option<f64>)],
+        untried: Option<&'static str>,
+    ) -> (String, String) {
+        let rivals = rivals.iter().map(|(name, seconds)| ran(name, *seconds)).collect();
+        let tried = Tried { predicted: ran(predicted.0, predicted.1), rivals, untried };
+        let words = tried.words();
+        (tried.taken().candidate.to_string(), words)
+    }
+
     #[test]
     fn an_order_is_kept_where_it_is_faster() {
-        let found = |ordered, rivals: &[(&str, Option<f64>)]| {
-            let rivals = rivals.iter().map(|(name, seconds)| ran(name, *seconds)).collect();
-            let ordered = ran("segmented@min-hash", ordered);
-            let tried = Tried { ordered, rivals, untried: None };
-            let words = tried.words();
-            (tried.taken().candidate.to_string(), words)
-        };
-        let order = || "segmented@min-hash".to_owned();
-        let beside = |seconds| [("segmented", seconds)];
+        let order = "segmented@min-hash";
+        let beside = |ordered, seconds| found((order, ordered), &[("segmented", seconds)], None);
         let faster = "tried, 0.9000 ms where segmented takes 1.0000 ms";
-        assert_eq!(found(Some(0.9e-3), &beside(Some(1e-3))), (order(), faster.into()));
+        assert_eq!(beside(Some(0.9e-3), Some(1e-3)), (order.into(), faster.into()));
         let slower = "tried, 1.2000 ms where segmented takes 1.0000 ms, which is taken";
-        assert_eq!(found(Some(1.2e-3), &beside(Some(1e-3))), ("segmented".into(), slower.into()));
+        assert_eq!(beside(Some(1.2e-3), Some(1e-3)), ("segmented".into(), slower.into()));
         // Level is not enough; nothing to compare with is.
-        assert_eq!(found(Some(0.995), &beside(Some(1.0))).0, "segmented");
-        assert_eq!(found(Some(0.985), &beside(Some(1.0))).0, order());
-        assert_eq!(found(Some(1.0), &beside(None)).0, order());
-        assert_eq!(found(None, &beside(Some(1.0))).0, "segmented");
-        assert_eq!(found(None, &[]).0, "auto");
+        assert_eq!(beside(Some(0.995), Some(1.0)).0, "segmented");
+        assert_eq!(beside(Some(0.985), Some(1.0)).0, order);
+        assert_eq!(beside(Some(1.0), None).0, order);
+        let refused = "it could not be tried, segmented is taken";
+        assert_eq!(beside(None, Some(1.0)), ("segmented".into(), refused.into()));
+        assert_eq!(found((order, None), &[], None).0, "auto");
         // All rivals count.
         let rivals =
             [("auto", Some(1e-3)), ("segmented@stored", Some(0.8e-3)), ("segmented", None)];
         let stored = "tried, 0.9000 ms where segmented@stored takes 0.8000 ms, which is taken";
-        assert_eq!(found(Some(0.9e-3), &rivals), ("segmented@stored".into(), stored.into()));
+        let taken = ("segmented@stored".to_owned(), stored.to_owned());
+        assert_eq!(found((order, Some(0.9e-3)), &rivals, None), taken);
+    }
+
+    #[test]
+    fn what_costs_nothing_is_taken_untried_and_an_order_is_not() {
+        let why = Some("trials are of plus-times");
+        let untried = |name| found((name, None), &[("auto", None)], why);
+        let words = "not tried, for trials are of plus-times";
+        assert_eq!(untried("segmented#22"), ("segmented#22".into(), words.into()));
+        let instead = format!("{words}, auto is taken");
+        assert_eq!(untried("segmented@min-hash"), ("auto".into(), instead));
+        assert_eq!(found(("segmented#22", Some(1.0)), &[("auto", Some(0.9))], None).0, "auto");
     }
 
     #[test]
