@@ -337,6 +337,12 @@ mod tests {
     fn whole_lines_are_for_rows_of_hundreds() {
         let tiles = |length| way(&[length, length + 60], 4096, 32, 1.0).tiles;
         assert_eq!((tiles(400), tiles(100)), (1, 2));
+        // Beside a few columns, any rows that fill the chip are read in long pieces.
+        let few = |columns| {
+            let way = way(&[64], 100_000, columns, 1.0);
+            (way.share, way.chunk, way.threads)
+        };
+        assert_eq!([1, 3].map(few), [(4, 4, 1024); 2]);
     }
 
     #[test]

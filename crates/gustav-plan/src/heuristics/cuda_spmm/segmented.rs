@@ -16,7 +16,7 @@ const GATHERED: f64 = 53e9;
 const BRIEF: f64 = 49.4;
 const BRIEF_WIDTH: f64 = -0.25;
 /// Warps of whole rows in parts of a full chip from which a lane reads a whole line, and the mean from which
-/// that pays.
+/// that pays, but for a few columns of B.
 const LINES: (f64, f64) = (1.4, 200.0);
 /// Rows of fewer nonzeros on average pass through shared memory, in order and by a list; the third by a list
 /// where rows of B come from memory, unless runs do for them: the fourth.
@@ -46,7 +46,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         && share > 1
         && facts.filled(share)
         && facts.warps >= LINES.0 * facts.full
-        && facts.mean >= LINES.1;
+        && (facts.mean >= LINES.1 || facts.slender());
     let far = size_of_b(problem) > FAR * profile.l2_bytes as f64;
     let staged = match in_order {
         true => STAGED.0,

@@ -199,8 +199,8 @@ impl<'a> Facts<'a> {
         } else if self.alike() || short || self.at_once() || self.brief_rows().is_some() {
             Cut::InOrder
         } else if self.long && longest <= WHOLE.0 {
-            // Beside a few columns of B, A is most of what is read: best as it is stored.
-            if self.vectors <= SLENDER { Cut::InOrder } else { Cut::Whole }
+            // Best as A is stored.
+            if self.slender() { Cut::InOrder } else { Cut::Whole }
         } else if self.long && !self.brief && longest <= MILD && (self.narrow() || self.slow_sums) {
             Cut::Mild
         } else {
@@ -239,6 +239,11 @@ impl<'a> Facts<'a> {
     /// Whether a row of B is a line of the caches.
     pub(super) fn narrow(&self) -> bool {
         self.vectors <= 8.0
+    }
+
+    /// Whether rows of B are so few columns that A is most of what is read.
+    pub(super) fn slender(&self) -> bool {
+        self.vectors <= SLENDER
     }
 
     fn whole(&self) -> bool {
