@@ -390,7 +390,8 @@ mod tests {
             (way.run, way.share, way.chunk, way.threads)
         };
         assert_eq!(ratings(600, 128), (1, 2, 2, 1024));
-        assert_eq!([ratings(600, 64), ratings(300, 128)].map(|way| way.3), [640, 640]);
+        let others = [(600, 64), (300, 128), (600, 127)];
+        assert_eq!(others.map(|(times, columns)| ratings(times, columns).3), [640; 3]);
         assert_eq!(ratings(600, 256), (2, 1, 4, 768));
     }
 

@@ -12,7 +12,7 @@ use crate::Device;
 use crate::explain::{Considered, OrderFacts, Told};
 
 // Calls that repay a trial of a candidate that costs nothing to make.
-const TRIED: u64 = 1000;
+const TRIAL_CALLS: u64 = 1000;
 
 /// What the model for this GPU takes.
 pub(super) struct Predicted {
@@ -32,9 +32,9 @@ impl Predicted {
 
 /// The candidate that the model for this GPU takes among those that compute `problem` and whose row
 /// order the calls repay, and what it says of all. An order, and where calls are many any candidate but `auto`,
-/// is kept where a trial finds it faster than `auto`, than rows as stored, and than the candidate that comes next
-/// without an order; else the fastest of these is taken. Where the caller has ordered the rows of `on`, those alone are taken that leave the order to the
-/// caller.
+/// is kept where a trial finds it faster, by more than times differ, than `auto`, than rows as stored, and, an
+/// order, than the candidate that comes next without one; else the fastest of these is taken. Where the caller
+/// has ordered the rows of `on`, those alone are taken that leave the order to the caller, untried.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes
@@ -93,15 +93,15 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let costs = chosen.order.is_some();
     let (candidate, order) = match chosen {
         Candidate::AUTO => (chosen, None),
-        _ if !costs && (ordered || problem.calls < TRIED) => (chosen, None),
+        _ if !costs && (ordered || problem.calls < TRIAL_CALLS) => (chosen, None),
         _ => {
             let next = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
             let next = next.filter(|_| costs);
             let mut rivals: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
             rivals.dedup();
-            // Orders are of the rows of A.
-            if !problem.transpose_a {
-                rivals.push(Candidate::new(Algorithm::Segmented, Some(Order::Stored)));
+            let stored = Candidate::new(Algorithm::Segmented, Some(Order::Stored));
+            if chosen != stored && computes(&stored, problem, ordered) {
+                rivals.push(stored);
             }
             let make = |order| order::made(on, order, &host.view());
             let tried = tried(a, problem, chosen, &rivals, make)?;

@@ -96,8 +96,10 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         ..Way::of(Algorithm::Segmented)
     };
     let way = if copies { facts.copied(way, far) } else { way };
-    let paired = facts.paired(share) && way.ahead == 0;
-    told(&facts, if paired { Way { share: 2, chunk: 2, threads: 1024, ..way } } else { way })
+    told(
+        &facts,
+        if facts.paired(share) { Way { share: 2, chunk: 2, threads: 1024, ..way } } else { way },
+    )
 }
 
 /// The way of `segmented` for rows as stored, none of which comes first but parts of those that are cut.
@@ -145,7 +147,7 @@ pub fn segmented_in_order(
             block: RUN_BLOCK,
             ..way
         },
-        (2.., Some(_)) if grown => Way { run: 4, window: 32, ..way },
+        (2.., Some(_)) if grown => Way { run: 4, window: 32, chunk: 4, threads: 768, ..way },
         _ => way,
     };
     told(&facts, way)

@@ -51,7 +51,8 @@ const SHORTEST: u32 = 32;
 const SHORT: (f64, f64) = (38.0, 42.0);
 /// Rows up to this many times the mean stay whole where there are many.
 const ORDINARY: f64 = 0.81;
-/// Rows of thousands of nonzeros are cut at this.
+/// Rows of more nonzeros on average are cut at the second.
+const HUGE_MEAN: f64 = 1024.0;
 const HUGE_ROWS: u32 = 128;
 /// Threads in parts of a full chip below which sub-groups share segments, and long whole rows; at 64
 /// columns in f32, going with this power of the width; so many times as many for rows of B of 64 vectors.
@@ -105,12 +106,12 @@ pub(super) const RUN_WIDTH: (f64, f64) = (16.0, 64.0);
 /// Microseconds of a product, B and C moved once included, from which short rows of half as many vectors go in
 /// runs, of 4-byte values; the second of long rows of up to the third on average and up to so many vectors.
 const LASTING: (f64, f64, f64, f64) = (65.0, 85.0, 72.0, 32.0);
-/// Microseconds that gathering 16-bit values takes, for rows of B of up to so many vectors, from which runs of
-/// listed rows, long ones too, have fewer loads on their way, by more threads; of those that come first, for
-/// every microsecond.
+/// Runs of 16-bit values have fewer loads on their way, by more threads, from so many microseconds of
+/// gathering on, where a row of B has so many vectors at most; for every microsecond, nonzeros from which a row
+/// comes first.
 const CROWDED: (f64, f64, f64) = (100.0, 16.0, 0.25);
-/// Rows of B of so many vectors, beyond the first, and microseconds that gathering them takes at least: two
-/// sub-groups share long rows that are cut, with few loads on their way.
+/// Two sub-groups share long rows that are cut, with few loads on their way, where a row of B has more vectors
+/// than the first and no more than the second, from so many microseconds of gathering on.
 const PAIRED: (f64, f64, f64) = (16.0, 32.0, 45.0);
 /// Bytes per second that memory moves, roughly.
 const MOVED: f64 = 4.2e12;
@@ -458,7 +459,8 @@ impl<'a> Facts<'a> {
     /// Whether two sub-groups share long rows of 4-byte values that are cut where one each would do: more of their
     /// rows are under way at once, and meet in L1 what others have read.
     pub(super) fn paired(&self, share: u32) -> bool {
-        let width = self.vectors > PAIRED.0 && self.vectors <= PAIRED.1;
+        let whole = self.vectors.fract() == 0.0 && self.mean <= HUGE_MEAN;
+        let width = self.vectors > PAIRED.0 && self.vectors <= PAIRED.1 && whole;
         let lasts = !self.wide && !self.slow_sums && self.microseconds >= PAIRED.2;
         lasts && width && self.cut == Cut::Timed && self.long && share == 1 && !self.runs(share)
     }
@@ -488,7 +490,7 @@ impl<'a> Facts<'a> {
             }
             Cut::Starved => self.first_cut() as u32,
             Cut::Mild => MILD_CUT,
-            Cut::Timed if self.mean > 1024.0 => HUGE_ROWS,
+            Cut::Timed if self.mean > HUGE_MEAN => HUGE_ROWS,
             Cut::Timed if self.shared_by_warps(share) => SHARED_CUT,
             Cut::Timed if self.has_hubs() => HUB_CUT,
             Cut::Timed => {
@@ -527,7 +529,7 @@ impl<'a> Facts<'a> {
         let wide_rows = self.vectors >= 32.0;
         if self.cut == Cut::Starved {
             32 / share
-        } else if self.mean > 1024.0 && wide_rows && share == 1 {
+        } else if self.mean > HUGE_MEAN && wide_rows && share == 1 {
             // A few rows: panels make more of them.
             (self.vectors / 8.0).clamp(2.0, 16.0) as u32
         } else if self.cut == Cut::InOrder
