@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::summary::{header, line};
-use crate::report::{OWN, STORED, unordered};
+use crate::report::gains;
 use crate::{Case, Record};
 
 /// Row orders of one algorithm on one case.
@@ -15,8 +15,8 @@ struct Ordered<'r> {
     own: &'r Record,
     /// What gains are over.
     base: &'static str,
-    /// Everything else, with its gain.
-    others: Vec<(&'r str, &'r Record, f64)>,
+    /// Gain of everything else.
+    others: Vec<(&'r str, f64)>,
     /// The fastest order.
     best: Option<(&'r str, &'r Record)>,
 }
@@ -41,14 +41,7 @@ fn collect(records: &[Record]) -> Vec<Ordered<'_>> {
         let Some(own) = ours().find(same) else { continue };
         let time = |r: &Record| r.execute_ms.unwrap_or(f64::INFINITY);
         let best = orders.iter().copied().min_by(|a, b| time(a.1).total_cmp(&time(b.1)));
-        let mut all = orders;
-        all.push((unordered(algorithm), own));
-        let base = if all.iter().any(|(name, _)| *name == STORED) { STORED } else { OWN };
-        let Some(over) = all.iter().find(|(name, _)| *name == base).map(|(_, r)| *r) else {
-            continue;
-        };
-        let others = all.into_iter().filter(|(name, _)| *name != base);
-        let others = others.filter_map(|(name, r)| Some((name, r, ratio(over, r)?))).collect();
+        let (base, others) = gains(own, orders);
         found.push(Ordered { case, own, base, others, best });
     }
     found
@@ -64,7 +57,7 @@ pub(super) fn orders(out: &mut String, records: &[Record]) {
     for Ordered { case, own, base, others, .. } in &all {
         let (algorithm, n) = (&own.algorithm, case.columns);
         let mut best = 1f64;
-        for (name, _, ratio) in others {
+        for (name, ratio) in others {
             by_order
                 .entry(format!("{algorithm} n={n} {name} over {base}"))
                 .or_default()

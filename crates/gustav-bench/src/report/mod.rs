@@ -21,7 +21,7 @@ use gustav_core::{Error, Result};
 use crate::{Counters, Record, TuneReport};
 use figure::Figure;
 use figures::Chapter;
-pub(crate) use figures::{OWN, STORED, unordered};
+pub(crate) use figures::gains;
 use page::Page;
 use site::Site;
 use table::Table;

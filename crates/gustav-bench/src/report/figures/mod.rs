@@ -23,9 +23,7 @@ use crate::{Counters, TuneReport};
 
 pub(crate) use distribution::overview;
 pub(crate) use limits::table as limits;
-pub(crate) use orders::{
-    OWN, STORED, break_even_table as orders_break_even, table as orders, unordered,
-};
+pub(crate) use orders::{break_even_table as orders_break_even, gains, table as orders};
 
 /// A family of figures.
 struct Family {

@@ -17,14 +17,28 @@ use gustav_plan::{Algorithm, Order};
 const FORMATS: [(&str, &str); 1] = [("output-stationary", "dcsr")];
 
 /// The order that others are compared with, where it was measured.
-pub(crate) const STORED: &str = Order::Stored.name();
+const STORED: &str = Order::Stored.name();
 
 /// What `segmented` does without an order.
-pub(crate) const OWN: &str = "its own list";
+const OWN: &str = "its own list";
 
 /// What an algorithm does without an order.
-pub(crate) fn unordered(algorithm: &str) -> &'static str {
+fn unordered(algorithm: &str) -> &'static str {
     if algorithm == Algorithm::Segmented.name() { OWN } else { STORED }
+}
+
+/// Of `orders` of an algorithm and of what it does without one, `own`: what gains are over, rows as stored where
+/// those were measured, and everything else with its gain.
+pub(crate) fn gains<'a>(
+    own: &'a Record,
+    orders: impl IntoIterator<Item = (&'a str, &'a Record)>,
+) -> (&'static str, Vec<(&'a str, f64)>) {
+    let mut all: BTreeMap<_, _> = orders.into_iter().collect();
+    all.insert(unordered(&own.algorithm), own);
+    let base = if all.contains_key(STORED) { STORED } else { OWN };
+    let over = all.remove(base).and_then(|r| r.execute_ms);
+    let gain = |(name, r): (&'a str, &'a Record)| Some((name, over? / r.execute_ms?));
+    (base, all.into_iter().filter_map(gain).collect())
 }
 
 /// One product of one algorithm over the matrices that it was measured on in several orders.
@@ -86,11 +100,8 @@ impl<'a> Study<'a> {
                     if orders.is_empty() {
                         continue;
                     }
-                    let mut all = orders.clone();
-                    all.insert(unordered(&own.algorithm), own);
-                    let base = if all.contains_key(STORED) { STORED } else { OWN };
-                    let over = all.remove(base).map_or(f64::NAN, time);
-                    let gains = all.iter().map(|(k, r)| (*k, over / time(r))).collect();
+                    let (base, gains) = gains(own, orders.iter().map(|(name, r)| (*name, *r)));
+                    let gains = gains.into_iter().collect();
                     let peers = round.iter().filter(|r| site.rivals.contains(&r.engine)).copied();
                     let peer = peers.min_by(|a, b| time(a).total_cmp(&time(b)));
                     let timed = |r: &&&Record| r.engine == "gustav" && r.execute_ms.is_some();
