@@ -33,6 +33,9 @@ const ORDERED: (f64, f64) = (4.5, 3.0);
 const RUN_LANES: u32 = 16;
 /// Threads of a CTA with runs.
 const RUN_BLOCK: u32 = 128;
+/// Nonzeros of a run whose rows of B are on their way, and threads whose registers leave room for them: as a rule,
+/// and of 16-bit values where the product lasts.
+const RUN_LOADS: [(u32, u32); 2] = [(4, 768), (2, 1024)];
 
 /// The way of `segmented`.
 pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> Way {
@@ -60,15 +63,14 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let stages = !flights && !facts.uneven() && facts.may_copy() && short;
     // What comes from memory is better asked for by copies, of which more are on their way.
     let runs = facts.runs(share) && !(stages && far);
-    let crowded_runs = runs && facts.crowded_runs();
+    let (loads, run_threads) = RUN_LOADS[usize::from(facts.crowded_runs())];
     let copies = stages && !runs;
     let longest = facts.longest(share, flights, runs);
     let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
     let way = Way {
         share: if lines { 4 } else { share },
         chunk: match (flights, lines) {
-            _ if crowded_runs => 2,
-            _ if runs => 4,
+            _ if runs => loads,
             (true, _) => facts.in_flight(share),
             (false, true) => 4,
             _ => 2,
@@ -84,8 +86,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         tiles: if lines { 1 } else { 2 },
         block: if runs { RUN_BLOCK } else { 64 },
         threads: match (flights, wide) {
-            _ if crowded_runs => 1024,
-            _ if runs => 768,
+            _ if runs => run_threads,
             // Sub-groups of few lanes hold many tiles, and wide values fill registers.
             (true, _) if facts.shared_by_warps(share) || facts.short_flights(share) => 1024,
             (true, _) if (wide || crowded) && !facts.wide_room(share) => 384,
@@ -147,7 +148,10 @@ pub fn segmented_in_order(
             block: RUN_BLOCK,
             ..way
         },
-        (2.., Some(_)) if grown => Way { run: 4, window: 32, chunk: 4, threads: 768, ..way },
+        (2.., Some(_)) if grown => {
+            let (chunk, threads) = RUN_LOADS[0];
+            Way { run: 4, window: 32, chunk, threads, ..way }
+        }
         _ => way,
     };
     told(&facts, way)

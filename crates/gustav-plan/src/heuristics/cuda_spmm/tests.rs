@@ -1,0 +1,412 @@
+//! Ways of matrices whose row lengths are given.
+
+use gustav_core::{Csr, DType};
+
+use super::*;
+use crate::facts::row_lengths::{BINS, COUNTS, CUTS, FIRST_CUT_BITS};
+
+fn device() -> DeviceProfile {
+    DeviceProfile {
+        name: "a GPU".into(),
+        units: 132,
+        lanes: 32,
+        l2_bytes: 60 << 20,
+        llc_bytes: 60 << 20,
+    }
+}
+
+/// The way for rows of these lengths, repeated.
+fn way(lengths: &[usize], times: usize, columns: usize, distinct: f64) -> Way {
+    let similarity = RowSimilarity { distinct: [distinct.sqrt(), distinct, 0.9, 0.9] };
+    way_of(DType::F32, lengths, times, columns, similarity)
+}
+
+fn way_of(
+    dtype: DType,
+    lengths: &[usize],
+    times: usize,
+    columns: usize,
+    similarity: RowSimilarity,
+) -> Way {
+    let mut counts = vec![0; COUNTS];
+    for &length in lengths {
+        counts[RowLengths::bin(length as u64)] += times as u64;
+        for cut in 0..CUTS {
+            let parts = length >> (FIRST_CUT_BITS as usize + cut);
+            counts[BINS + cut] += (parts * times) as u64;
+        }
+    }
+    counts[COUNTS - 1] = lengths.iter().copied().max().unwrap_or(0) as u64;
+    let (rows, nnz) = (lengths.len() * times, lengths.iter().sum::<usize>() * times);
+    let rows_of = RowLengths::new(rows, nnz, counts).expect("counts");
+    let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+    let problem = Problem::spmm(&eye.view()).columns(columns);
+    let problem = Problem { rows, nnz, dtype, calls: 100, ..problem };
+    let tensor = dtype != DType::F32;
+    choose(&problem, &device(), tensor, || Ok(&rows_of), || Ok(similarity)).expect("a way")
+}
+
+#[test]
+fn rows_alike_go_in_order_and_skewed_ones_are_cut() {
+    let grid = way(&[5], 1_000_000, 128, 1.0);
+    assert_eq!((grid.algorithm, grid.longest), (Algorithm::Segmented, None));
+    let graph = way(&[1, 2, 3, 3, 4, 9, 70, 900], 20_000, 128, 1.0);
+    assert_eq!(graph.algorithm, Algorithm::Segmented);
+    assert!(graph.longest.is_some());
+}
+
+#[test]
+fn rows_all_on_the_chip_at_once_need_no_list() {
+    let brief = |times, columns| {
+        let way = way(&[1, 2, 3, 30], times, columns, 1.0);
+        (way.longest.is_some(), way.share)
+    };
+    assert_eq!(brief(1000, 32), (false, 4));
+    assert_eq!(brief(1000, 64), (false, 2));
+    assert!(brief(100_000, 32).0, "more rows than the chip has room for");
+    assert!(way(&[1, 2, 3, 300], 1000, 32, 1.0).longest.is_some(), "a row that takes long");
+    assert!(way(&[0, 0, 0, 4], 100_000, 64, 1.0).longest.is_none(), "none worth a place ahead");
+}
+
+#[test]
+fn short_rows_that_fill_the_chip_have_short_flights() {
+    let chunk = |times| way(&[4], times, 64, 1.0).chunk;
+    assert_eq!((chunk(2000), chunk(40_000)), (4, 2));
+}
+
+#[test]
+fn even_shares_are_for_the_longest_of_rows() {
+    let hub = |longest| {
+        let mut lengths = vec![2; 20_000];
+        lengths.push(longest);
+        way(&lengths, 50, 128, 1.0).algorithm
+    };
+    assert_eq!(hub(20_000), Algorithm::EvenShares);
+    assert_eq!(hub(2000), Algorithm::Segmented);
+}
+
+#[test]
+fn wide_values_have_whole_panels_and_short_flights() {
+    let lone = RowSimilarity { distinct: [1.0; 4] };
+    let wide = |lengths: &[usize], columns| way_of(DType::F64, lengths, 200_000, columns, lone);
+    let graph = wide(&[1, 2, 3, 3, 4, 9, 30, 90], 256);
+    assert_eq!((graph.lanes, graph.chunk, graph.threads), (32, 2, 1024));
+    let grid = |columns| {
+        let way = wide(&[5], columns);
+        (way.chunk, way.ahead, way.threads)
+    };
+    assert_eq!((grid(40), grid(128)), ((1, 4, 1536), (2, 1, 1280)));
+}
+
+#[test]
+fn wide_values_that_leave_room_have_long_flights() {
+    let few = |columns| {
+        let lone = RowSimilarity { distinct: [1.0; 4] };
+        let way = way_of(DType::F64, &[500, 520], 1024, columns, lone);
+        (way.share, way.chunk, way.threads)
+    };
+    assert_eq!((few(32), few(64).1), ((4, 4, 640), 2));
+}
+
+#[test]
+fn blocks_of_wide_values_fill_the_chip_by_what_they_share() {
+    let half_full = RowSimilarity { distinct: [0.75, 0.583, 0.469, 0.25] };
+    let blocks = |lengths: &[usize], times, columns, similarity| {
+        let way = way_of(DType::F64, lengths, times, columns, similarity);
+        (way.algorithm, way.height, way.share, way.threads)
+    };
+    assert_eq!(blocks(&[512], 2048, 64, half_full).0, Algorithm::Segmented);
+    assert_eq!(blocks(&[512], 2048, 128, half_full), (Algorithm::RowBlock, 2, 2, 512));
+    let mesh = RowSimilarity { distinct: [0.58, 0.34, 0.33, 0.22] };
+    assert_eq!(blocks(&[60], 4884, 32, mesh), (Algorithm::RowBlock, 3, 2, 768));
+    assert_eq!(blocks(&[60], 4884, 256, mesh), (Algorithm::RowBlock, 3, 1, 512));
+}
+
+#[test]
+fn eight_share_a_row_where_all_are_on_the_chip_at_once() {
+    let share = |times| way(&[500, 520], times, 32, 1.0).share;
+    assert_eq!((share(1000), share(2000)), (8, 4));
+}
+
+#[test]
+fn rows_of_lasting_narrow_products_go_in_runs() {
+    let runs = |lengths: &[usize], times, columns| {
+        let way = way(lengths, times, columns, 1.0);
+        (way.run, way.longest)
+    };
+    let short = [1, 2, 3, 3, 4, 9, 30, 90];
+    assert_eq!((runs(&short, 10_000, 32).0, runs(&short, 30_000, 32).0), (1, 2));
+    let long = [[40; 30].as_slice(), &[900]].concat();
+    assert_eq!(runs(&long, 3000, 32), (2, Some(256)));
+    // Too few vectors for runs, whose cuts are longer.
+    assert_eq!(runs(&long, 15_000, 16), (1, Some(1024)));
+    let longer = long.iter().map(|length| 2 * length).collect::<Vec<_>>();
+    assert_eq!((runs(&long, 300, 32).0, runs(&longer, 3000, 32).0), (1, 1));
+}
+
+#[test]
+fn whole_lines_are_for_rows_of_hundreds() {
+    let tiles = |length| way(&[length, length + 60], 4096, 32, 1.0).tiles;
+    assert_eq!((tiles(400), tiles(100)), (1, 2));
+    // Beside a few columns, any rows that fill the chip are read in long pieces.
+    let few = |columns| {
+        let way = way(&[64], 100_000, columns, 1.0);
+        (way.share, way.chunk, way.threads)
+    };
+    assert_eq!([1, 3].map(few), [(4, 4, 1024); 2]);
+}
+
+#[test]
+fn uneven_rows_of_wide_products_go_in_runs() {
+    let graph = |dtype, columns| {
+        let lone = RowSimilarity { distinct: [1.0; 4] };
+        let way = way_of(dtype, &[1, 2, 3, 3, 4, 9, 30, 90], 20_000, columns, lone);
+        (way.run, way.ahead, way.block)
+    };
+    assert_eq!(graph(DType::F32, 128), (2, 0, 128));
+    assert_eq!(graph(DType::F16, 128), (2, 0, 128));
+    assert_eq!(graph(DType::F32, 1000), (2, 0, 128));
+    // Too narrow for so short a product, not whole vectors, a little more than a panel, too wide values.
+    let f32s = [32, 96, 127, 132, 160].map(|columns| (DType::F32, columns));
+    for (dtype, columns) in f32s.into_iter().chain([(DType::F64, 128)]) {
+        assert_eq!(graph(dtype, columns).0, 1, "{dtype}, {columns} columns");
+    }
+    assert_eq!(way(&[5], 1_000_000, 128, 1.0).run, 1, "rows alike, in order");
+    let lasting = way(&[1, 2, 3, 3, 4, 9, 30, 90], 100_000, 32, 1.0);
+    assert_eq!((lasting.run, lasting.lanes), (2, 16));
+}
+
+#[test]
+fn runs_of_16_bit_values_that_last_have_many_threads() {
+    let lone = RowSimilarity { distinct: [1.0; 4] };
+    let graph = |lengths: &[usize], times, columns| {
+        let way = way_of(DType::F16, lengths, times, columns, lone);
+        (way.run, way.chunk, way.threads, way.first)
+    };
+    let short = [1, 2, 3, 3, 4, 9, 30, 90];
+    assert_eq!(graph(&short, 25_000, 128), (2, 2, 1024, Some(32)));
+    assert_eq!(graph(&short, 10_000, 128), (2, 4, 768, Some(32)));
+    assert_eq!(graph(&short, 25_000, 256), (2, 4, 768, Some(128)));
+    // Long ones as well, which others take one by one.
+    let long = [[40; 30].as_slice(), &[900]].concat();
+    assert_eq!(graph(&long, 2000, 128), (2, 2, 1024, Some(32)));
+    assert_eq!(graph(&long, 1000, 128).0, 1);
+}
+
+#[test]
+fn two_share_long_rows_that_are_cut() {
+    let lengths = [10, 20, 30, 40, 60, 80, 100, 120, 200, 1000];
+    let ratings = |times, columns| {
+        let way = way(&lengths, times, columns, 1.0);
+        (way.run, way.share, way.chunk, way.threads)
+    };
+    assert_eq!(ratings(600, 128), (1, 2, 2, 1024));
+    let others = [(600, 64), (300, 128), (600, 127)];
+    assert_eq!(others.map(|(times, columns)| ratings(times, columns).3), [640; 3]);
+    assert_eq!(ratings(600, 256), (2, 1, 4, 768));
+}
+
+#[test]
+fn few_lanes_copy_rows_of_b_that_leave_none_idle() {
+    let lone = RowSimilarity { distinct: [1.0; 4] };
+    let copies = |dtype, lengths: &[usize], columns| {
+        let way = way_of(dtype, lengths, 400_000, columns, lone);
+        (way.lanes, way.tiles, way.ahead, way.chunk, way.threads)
+    };
+    assert_eq!(copies(DType::F32, &[5], 128), (8, 4, 2, 1, 1536));
+    assert_eq!(copies(DType::F32, &[5], 96), (8, 3, 2, 1, 1536));
+    assert_eq!(copies(DType::F32, &[3, 4, 10], 256), (8, 4, 1, 2, 1280));
+    assert_eq!(copies(DType::F16, &[5], 256), (8, 4, 1, 2, 1024));
+    assert_eq!(copies(DType::F64, &[5], 64), (8, 4, 1, 2, 1280));
+    assert_eq!(copies(DType::F64, &[5], 128), (16, 4, 1, 2, 1280));
+    // Idle lanes, and too few columns but for the shortest rows.
+    assert_eq!(copies(DType::F32, &[5], 160).1, 2);
+    assert_eq!([4, 5].map(|length| copies(DType::F32, &[length], 32).2), [2, 0]);
+}
+
+#[test]
+fn the_longer_a_product_takes_the_fewer_rows_come_first() {
+    let first = |times| {
+        let way = way(&[1, 2, 3, 3, 4, 9, 30, 90, 300], times, 128, 1.0);
+        (way.longest, way.first)
+    };
+    assert_eq!(first(500), (Some(128), None));
+    assert_eq!(first(4000), (Some(256), Some(64)));
+    assert_eq!(first(8000), (Some(512), Some(128)));
+}
+
+#[test]
+fn rows_in_an_order_go_in_longer_runs() {
+    let counts = |lengths: &[usize]| {
+        let mut counts = vec![0; COUNTS];
+        for &length in lengths {
+            counts[RowLengths::bin(length as u64)] += 100_000;
+        }
+        counts[COUNTS - 1] = lengths.iter().copied().max().unwrap_or(0) as u64;
+        let nnz = lengths.iter().sum::<usize>() * 100_000;
+        RowLengths::new(lengths.len() * 100_000, nnz, counts).expect("counts")
+    };
+    let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+    let of = |lengths: &[usize], inner: usize, grown| {
+        let rows = counts(lengths);
+        let nnz = lengths.iter().sum::<usize>() * 100_000;
+        let problem = Problem::spmm(&eye.view()).columns(128);
+        let problem = Problem { rows: rows.rows(), cols: inner, nnz, calls: 100, ..problem };
+        segmented_in_order(&problem, &rows, &device(), grown)
+    };
+    let near = 100_000;
+    let grid = of(&[5, 5, 5], near, true);
+    assert_eq!((grid.longest, grid.run, grid.fetch, grid.ahead), (None, 4, true, 0));
+    let graph = [1, 2, 3, 3, 4, 9, 30];
+    let run = |way: Way| (way.run, way.window);
+    let found = [true, false].map(|grown| run(of(&graph, near, grown)));
+    assert_eq!(found, [(4, 32), (2, 1024)]);
+    // A B from memory passes through shared memory.
+    let far = of(&graph, 10 * near, false);
+    assert_eq!((far.run, far.ahead, far.tiles), (1, 1, 4));
+    // Shorter rows gain more by copies, in whole flights where they are the shortest.
+    let mesh = of(&[4, 4, 4], near, true);
+    assert_eq!((mesh.run, mesh.ahead, mesh.chunk, mesh.threads), (1, 2, 1, 1280));
+    let shortest = of(&[1, 1, 1, 1, 1, 1, 1, 2, 2, 9], near, true);
+    assert_eq!((shortest.run, shortest.ahead, shortest.chunk), (1, 1, 4));
+}
+
+#[test]
+fn similar_rows_share_loads() {
+    let mesh = way(&[60, 66, 72], 20_000, 128, 0.35);
+    assert_eq!((mesh.algorithm, mesh.height), (Algorithm::RowBlock, 3));
+    assert_eq!(way(&[60, 66, 72], 20_000, 128, 0.9).algorithm, Algorithm::Segmented);
+}
+
+#[test]
+fn tensor_cores_take_meshes_in_16_bits() {
+    let mesh = RowSimilarity { distinct: [0.58, 0.34, 0.33, 0.22] };
+    let way = |dtype, times, similarity| way_of(dtype, &[60, 66, 72], times, 128, similarity);
+    let many = way(DType::Bf16, 20_000, mesh);
+    assert_eq!((many.algorithm, many.share), (Algorithm::Tensor, 1));
+    let few = way(DType::F16, 800, mesh);
+    assert_eq!((few.algorithm, few.share), (Algorithm::Tensor, 4));
+    assert_eq!(way(DType::F64, 20_000, mesh).algorithm, Algorithm::RowBlock);
+    let unlike = RowSimilarity { distinct: [0.95, 0.9, 0.86, 0.71] };
+    assert_eq!(way(DType::Bf16, 20_000, unlike).algorithm, Algorithm::Tensor);
+    let alone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
+    assert_eq!(way(DType::Bf16, 20_000, alone).algorithm, Algorithm::Segmented);
+    // Few blocks of very long rows would keep a few warps busy.
+    for times in [36, 252] {
+        let long = way_of(DType::Bf16, &[17_000], times, 128, mesh);
+        assert_eq!(long.algorithm, Algorithm::Segmented);
+        assert!(long.longest.is_some());
+    }
+}
+
+#[test]
+fn one_call_asks_nothing_of_the_pattern() {
+    let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+    let problem = Problem::spmm(&eye.view()).columns(64).calls(1);
+    let unasked = || -> Result<&'static RowLengths> { unreachable!("row lengths") };
+    let way = choose(&problem, &device(), true, unasked, || unreachable!("similarity"));
+    assert_eq!(way.expect("a way").algorithm, Algorithm::EvenShares);
+}
+
+#[test]
+fn a_look_at_the_rows_has_to_pay() {
+    let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+    let problem = Problem::spmm(&eye.view()).columns(128);
+    let of = |nnz, calls| Problem { nnz, rows: nnz / 10, calls, ..problem.clone() };
+    let pays = |nnz, calls| looks(&of(nnz, calls), &device());
+    assert!(!pays(1_000_000_000, 1), "a single call never does");
+    assert!(pays(50_000_000, 2) && !pays(1_000_000, 2));
+    assert!(pays(1_000_000, 5) && !pays(100_000, 5));
+    assert!(pays(1, 17) && !pays(1, 16), "from so many calls on it always does");
+    let said = |calls| even_shares(&of(1000, calls), &device()).reason;
+    assert!(said(1).contains("a single call") && said(9).contains("9 calls"));
+    assert!(!said(100).contains("calls"), "{}", said(100));
+}
+
+#[test]
+fn few_very_long_rows_are_cut_however_alike() {
+    for (rows, length) in [(2, 1 << 20), (32, 1 << 17), (500, 1 << 13)] {
+        for columns in [8, 64, 256] {
+            let way = way(&[length], rows, columns, 1.0);
+            let longest = way.longest.expect("rows are cut") as usize;
+            assert!(longest < length && length / longest <= 1024, "{rows}: {way:?}");
+        }
+    }
+    assert_eq!(way(&[1 << 13], 20_000, 64, 1.0).longest, None);
+}
+
+#[test]
+fn few_long_rows_are_shared() {
+    let pruned = way(&[400, 420, 440], 2_000, 32, 1.0);
+    assert!(pruned.share > 1, "{pruned:?}");
+    assert_eq!(way(&[64], 100_000, 32, 1.0).share, 1);
+}
+
+#[test]
+fn rows_of_a_mesh_are_taken_in_order_for_few_columns() {
+    let mesh = |columns| way(&[27, 54, 81, 81, 81, 81, 81, 81], 25_000, columns, 0.35);
+    assert_eq!([1, 3, 4].map(|columns| mesh(columns).longest), [None; 3]);
+    assert_eq!(mesh(8).longest, Some(128));
+}
+
+#[test]
+fn rows_of_a_warp_each_have_no_long_flights() {
+    let dense = way(&[400, 410, 420], 2_700, 64, 1.0);
+    assert_eq!((dense.chunk, dense.threads, dense.longest), (2, 1024, None));
+    assert_eq!(dense.share * 8, 32);
+    let narrow = way(&[400, 410, 420], 2_700, 32, 1.0);
+    assert_eq!((narrow.tiles, narrow.share, narrow.threads), (1, 4, 1024));
+}
+
+#[test]
+fn long_rows_of_16_bit_values_are_shared_by_warps() {
+    let lone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
+    let lengths = [10, 20, 30, 40, 60, 80, 100, 120, 200, 1000];
+    let ratings = way_of(DType::F16, &lengths, 600, 128, lone);
+    let found = (ratings.algorithm, ratings.share, ratings.chunk, ratings.longest);
+    assert_eq!(found, (Algorithm::Segmented, 4, 2, Some(256)));
+}
+
+#[test]
+fn the_quickest_products_have_the_shortest_segments() {
+    let lone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
+    let circuit = [1, 2, 3, 4, 4, 5, 6, 30];
+    let cut = |dtype, times| {
+        let way = way_of(dtype, &circuit, times, 128, lone);
+        (way.algorithm, way.share, way.threads, way.longest)
+    };
+    assert_eq!(cut(DType::F32, 2_000), (Algorithm::Segmented, 1, 768, Some(32)));
+    assert_eq!(cut(DType::F16, 2_000), (Algorithm::Segmented, 2, 1024, Some(32)));
+    assert_eq!(cut(DType::F32, 4_000).3, Some(64));
+}
+
+#[test]
+fn quick_products_of_uneven_16_bit_rows_are_cut() {
+    let lone = RowSimilarity { distinct: [1.0, 0.98, 0.97, 0.9] };
+    let mut lengths = vec![1; 20_000];
+    lengths.push(11_000);
+    let quick = way_of(DType::Bf16, &lengths, 18, 128, lone);
+    let found = (quick.algorithm, quick.share, quick.longest, quick.ahead);
+    assert_eq!(found, (Algorithm::Segmented, 1, Some(64), 0));
+    assert_eq!(way_of(DType::Bf16, &lengths, 130, 128, lone).algorithm, Algorithm::EvenShares);
+}
+
+#[test]
+fn two_share_high_blocks_of_uneven_or_long_rows() {
+    let block = RowSimilarity { distinct: [0.5, 0.38, 0.25, 0.12] };
+    let share = |lengths: &[usize]| {
+        let way = way_of(DType::F32, lengths, 48_000 / lengths.len(), 64, block);
+        (way.algorithm, way.height, way.share)
+    };
+    assert_eq!(share(&[16]), (Algorithm::RowBlock, 4, 1));
+    assert_eq!(share(&[14, 16, 30]), (Algorithm::RowBlock, 4, 2));
+    assert_eq!(share(&[86]), (Algorithm::RowBlock, 4, 2));
+}
+
+#[test]
+fn blocks_of_wide_values_are_low_and_full() {
+    let half_full = RowSimilarity { distinct: [0.75, 0.583, 0.469, 0.25] };
+    assert_eq!((height(&half_full, 4), height(&half_full, 8)), (4, 2));
+    let mesh = RowSimilarity { distinct: [0.58, 0.34, 0.33, 0.22] };
+    assert_eq!([2, 4, 8].map(|bytes| height(&mesh, bytes)), [3, 3, 3]);
+}
