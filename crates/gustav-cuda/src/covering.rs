@@ -9,7 +9,7 @@ use gustav_core::{DType, IndexType, Layout, SemiringKind};
 
 use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
-use crate::schedule::{RowBlocks, Segments, lengths, tiles};
+use crate::schedule::{Cutting, RowBlocks, Segments, Target, lengths};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
 use crate::spmm::merge_path::MergePath;
@@ -17,7 +17,7 @@ use crate::spmm::nonzero_split::NonzeroSplit;
 use crate::spmm::padded::Format;
 use crate::spmm::segmented::{Config, Reduction, Variant};
 use crate::spmm::{
-    dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary, row_block,
+    b_stationary, dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary, row_block,
     row_split, sell_p, stationary, tensor, thread_row,
 };
 use crate::{
@@ -141,6 +141,21 @@ fn segments(dtype: DType, semiring: SemiringKind, turn: usize, config: Config) -
     Variant { config, types: types(dtype, semiring, config.tiles, turn), ordered }.request()
 }
 
+fn b_stationary(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+    let (lanes, tiles) = [(16, 2), (8, 1), (32, 3), (8, 3), (1, 4), (4, 1)][turn % 6];
+    let config = of_segments(dtype, semiring, turn);
+    let config = b_stationary::Config {
+        vector: config.vector,
+        lanes,
+        tiles,
+        stages: 1 + turn as u32 % 2,
+        longest: 64,
+        reduction: config.reduction,
+        block: 1024,
+    };
+    b_stationary::Variant { config, types: types(dtype, semiring, tiles, turn) }.request()
+}
+
 fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] {
     let bit = |k: usize| turn >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
@@ -224,7 +239,12 @@ fn padded() -> Vec<(usize, Request)> {
         }
     }
     for (i, index) in wide.into_iter().enumerate() {
-        requests.push((i + 2, tiles::request(index, wide[1 - i])));
+        let other = wide[1 - i];
+        requests.push((i + 2, Cutting::IN_L2.request(index, other, true)));
+        let target = [Target::Slot, Target::Row][i];
+        let kept = Cutting { most: 64, kept: true, target };
+        requests.push((i + 3, kept.request(index, other, i == 0)));
+        requests.push((i, kept.request(other, index, i == 1)));
     }
     requests
 }
@@ -238,12 +258,14 @@ fn requests() -> Vec<(usize, Request)> {
             requests.push((i + j, segmented(dtype, semiring, 5 * i + 7 * j)));
             requests.push((i + j + 1, runs(dtype, semiring, 3 * i + 4 * j)));
             requests.push((i + j + 1, even_shares(dtype, semiring, 5 * i + 7 * j)));
+            requests.push((i + j + 2, b_stationary(dtype, semiring, 3 * i + 5 * j)));
             for request in row_block(dtype, semiring, 5 * i + 7 * j) {
                 requests.push((i + j + 1, request));
             }
             if semiring == SemiringKind::PlusTimes {
                 requests.push((i + j + 2, segmented(dtype, semiring, 5 * i + 6)));
                 requests.push((i + j, copies(dtype, semiring, i)));
+                requests.push((2 + i % 3, b_stationary(dtype, semiring, 3 * i)));
                 requests.push((i + j + 1, copies(dtype, semiring, i + 1)));
             }
         }

@@ -123,6 +123,36 @@ impl Kernel {
         shared: usize,
         arguments: &A,
     ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.queue(stream, grid, block, shared, arguments, false) }
+    }
+
+    /// As [`Kernel::launch_with_shared`], on a device of compute capability 9.0 or later: it may begin
+    /// before the launch ahead of it on the stream has ended, as both say by `ptx/dependents.cuh`.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn launch_overlapping<A: Copy>(
+        &self,
+        stream: &Stream,
+        grid: (u64, u64),
+        block: u32,
+        shared: usize,
+        arguments: &A,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.queue(stream, grid, block, shared, arguments, true) }
+    }
+
+    unsafe fn queue<A: Copy>(
+        &self,
+        stream: &Stream,
+        grid: (u64, u64),
+        block: u32,
+        shared: usize,
+        arguments: &A,
+        overlaps: bool,
+    ) -> Result<()> {
         if grid.0 == 0 || grid.1 == 0 {
             return Ok(());
         }
@@ -135,21 +165,35 @@ impl Kernel {
         }
         self.module.context.bind_to_thread().during("using the device from this thread")?;
         let mut parameters = [std::ptr::from_ref(arguments).cast_mut().cast::<c_void>()];
-        // SAFETY: the caller's promise; the driver copies the parameter before it returns.
-        unsafe {
-            sys::cuLaunchKernel(
-                self.raw,
-                grid.0 as u32,
-                grid.1.min(GRID_Y) as u32,
-                1,
-                block,
-                1,
-                1,
-                u32::try_from(shared).unwrap_or(u32::MAX),
-                stream.raw().cu_stream(),
-                parameters.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+        let (x, y) = (grid.0 as u32, grid.1.min(GRID_Y) as u32);
+        let shared = u32::try_from(shared).unwrap_or(u32::MAX);
+        let (raw, stream) = (self.raw, stream.raw().cu_stream());
+        let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
+        if overlaps {
+            let mut attribute = sys::CUlaunchAttribute {
+                id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                pad: [0; 4],
+                value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+            };
+            let config = sys::CUlaunchConfig {
+                gridDimX: x,
+                gridDimY: y,
+                gridDimZ: 1,
+                blockDimX: block,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: shared,
+                hStream: stream,
+                attrs: &raw mut attribute,
+                numAttrs: 1,
+            };
+            // SAFETY: the caller's promise; the driver copies what it is given before it returns.
+            unsafe { sys::cuLaunchKernelEx(&raw const config, raw, parameters, none) }
+        } else {
+            // SAFETY: as above.
+            unsafe {
+                sys::cuLaunchKernel(raw, x, y, 1, block, 1, 1, shared, stream, parameters, none)
+            }
         }
         .result()
         .during("launching a kernel")

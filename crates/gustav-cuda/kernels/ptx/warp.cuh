@@ -15,4 +15,16 @@ __device__ __forceinline__ unsigned or_over_warp(unsigned bits) {
 #endif
 }
 
+// The largest number of any lane, in every lane.
+__device__ __forceinline__ unsigned largest(unsigned number) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, number);
+#else
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2)
+        number = max(number, __shfl_xor_sync(0xffffffffu, number, distance));
+    return number;
+#endif
+}
+
 }  // namespace ptx

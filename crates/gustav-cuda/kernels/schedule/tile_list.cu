@@ -4,11 +4,13 @@
 //   list = pieces of all rows in tile 0 | in tile 1 | ...      (rows without entries are in tile 0)
 //
 // A piece is a run of entries of one row whose columns lie in one tile, at most MOST of them. A row
-// with unsorted columns has its pieces in the last tile. A row with one piece is whole, others meet
-// through slots, in the order of their entries.
+// with one piece is whole, others meet, in the order of their entries. A row with unsorted columns has its
+// pieces in the last tile, or, KEPT, wherever the tile of a column differs from that before.
+// Pieces of a tile come in CLASSES of their lengths, the longest first.
 //
-// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the pieces of every tile;
-// `tile_list` reserves the window's places in every tile, and writes them.
+// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the pieces of every place, a class
+// of a tile; `tile_list` writes them: behind those of other windows, for which it reserves room at once where
+// shared memory counts all places (COUNTED).
 #include "schedule/segments.cuh"
 
 using Offset = GUSTAV_OFFSET;
@@ -16,8 +18,12 @@ using Index = GUSTAV_INDEX;
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int WINDOW = GUSTAV_WINDOW;
-constexpr int MOST_TILES = GUSTAV_MOST_TILES;
+constexpr int MOST_PLACES = GUSTAV_MOST_PLACES;
 constexpr int MOST = GUSTAV_MOST;
+constexpr int CLASSES = GUSTAV_CLASSES;
+constexpr bool KEPT = GUSTAV_KEPT;
+constexpr bool COUNTED = GUSTAV_COUNTED;
+constexpr bool TO_ROWS = GUSTAV_TO_ROWS;  // pieces name their row, not a slot
 constexpr int WARPS = BLOCK / 32;
 static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the same fields");
 
@@ -28,13 +34,24 @@ struct Arguments {
     u64 *cut_rows;   // row, first slot, number of slots
     u32 *slot_rows;  // place in cut_rows of each slot
     u32 *pieces;     // of each row; the highest bit where its columns are unsorted
-    u64 *cursors;    // next slot, next cut row, next place of each tile
+    u64 *cursors;    // next slot, next cut row, next of each place
     u64 rows;
     u64 tile;        // rows of B in a tile
     u32 tiles;
 };
 
 constexpr u32 UNSORTED = 1u << 31;
+
+// The longest lengths of classes but the first, which has no end.
+__device__ __forceinline__ u32 place_of(u32 tile, u64 length) {
+    if constexpr (CLASSES == 1) return tile;
+    constexpr u32 ends[] = {48, 32, 24, 16, 12, 8, 4};
+    static_assert(CLASSES == 1 || CLASSES == 8, "of these lengths");
+    u32 shorter = 0;
+#pragma unroll
+    for (u32 end : ends) shorter += length <= end;
+    return tile * CLASSES + shorter;
+}
 
 // Calls `piece(first, last, tile, number)` in one lane for every piece of a row, and returns their
 // number in all of them.
@@ -43,7 +60,7 @@ __device__ __forceinline__ u32 each_piece(const Arguments &args, u64 first, u64 
                                           Piece piece) {
     const int lane = threadIdx.x % 32;
     const auto tile_at = [&](u64 k) {
-        return sorted ? (u32)(args.indices[k] / args.tile) : args.tiles - 1;
+        return sorted || KEPT ? (u32)(args.indices[k] / args.tile) : args.tiles - 1;
     };
     if (first == last) {
         if (lane == 0) piece(first, last, 0, 0);
@@ -84,39 +101,49 @@ __device__ __forceinline__ void each_row(const Arguments &args, Work work) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) tile_count(const Arguments args) {
-    __shared__ u32 counts[MOST_TILES];
-    for (u32 t = threadIdx.x; t < args.tiles; t += BLOCK) counts[t] = 0;
+    __shared__ u32 counts[COUNTED ? MOST_PLACES : 1];
+    const u32 places = args.tiles * CLASSES;
+    for (u32 p = threadIdx.x; COUNTED && p < places; p += BLOCK) counts[p] = 0;
     __syncthreads();
     each_row(args, [&](u64 row, u64 first, u64 last) {
         const bool sorted = is_sorted(args, first, last);
-        const u32 count = each_piece(args, first, last, sorted, [&](u64, u64, u32 tile, u32) {
-            atomicAdd(counts + tile, 1);
-        });
+        const u32 count =
+            each_piece(args, first, last, sorted, [&](u64 from, u64 to, u32 tile, u32) {
+                const u32 place = place_of(tile, to - from);
+                if constexpr (COUNTED)
+                    atomicAdd(counts + place, 1);
+                else
+                    atomicAdd(args.cursors + 2 + place, 1);
+            });
         if (threadIdx.x % 32 != 0) return;
         args.pieces[row] = count | (sorted ? 0 : UNSORTED);
         if (count > 1) atomicAdd(args.cursors, count), atomicAdd(args.cursors + 1, 1);
     });
     __syncthreads();
-    for (u32 t = threadIdx.x; t < args.tiles; t += BLOCK)
-        if (counts[t] != 0) atomicAdd(args.cursors + 2 + t, counts[t]);
+    for (u32 p = threadIdx.x; COUNTED && p < places; p += BLOCK)
+        if (counts[p] != 0) atomicAdd(args.cursors + 2 + p, counts[p]);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments args) {
-    __shared__ u32 counts[MOST_TILES];
-    __shared__ u64 places[MOST_TILES];
-    for (u32 t = threadIdx.x; t < args.tiles; t += BLOCK) counts[t] = 0;
-    __syncthreads();
+    __shared__ u32 counts[COUNTED ? MOST_PLACES : 1];
+    __shared__ u64 begins[COUNTED ? MOST_PLACES : 1];
+    const u32 places = args.tiles * CLASSES;
     const auto sorted = [&](u64 row) { return (args.pieces[row] & UNSORTED) == 0; };
-    each_row(args, [&](u64 row, u64 first, u64 last) {
-        each_piece(args, first, last, sorted(row),
-                   [&](u64, u64, u32 tile, u32) { atomicAdd(counts + tile, 1); });
-    });
-    __syncthreads();
-    for (u32 t = threadIdx.x; t < args.tiles; t += BLOCK) {
-        if (counts[t] != 0) places[t] = atomicAdd(args.cursors + 2 + t, counts[t]);
-        counts[t] = 0;
+    if constexpr (COUNTED) {
+        for (u32 p = threadIdx.x; p < places; p += BLOCK) counts[p] = 0;
+        __syncthreads();
+        each_row(args, [&](u64 row, u64 first, u64 last) {
+            each_piece(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32) {
+                atomicAdd(counts + place_of(tile, to - from), 1);
+            });
+        });
+        __syncthreads();
+        for (u32 p = threadIdx.x; p < places; p += BLOCK) {
+            if (counts[p] != 0) begins[p] = atomicAdd(args.cursors + 2 + p, counts[p]);
+            counts[p] = 0;
+        }
+        __syncthreads();
     }
-    __syncthreads();
     each_row(args, [&](u64 row, u64 first, u64 last) {
         const u32 count = args.pieces[row] & ~UNSORTED;
         u64 slot = 0, index = 0;
@@ -129,10 +156,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments ar
         slot = __shfl_sync(~0u, slot, 0);
         index = __shfl_sync(~0u, index, 0);
         each_piece(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32 number) {
-            const u64 place = places[tile] + atomicAdd(counts + tile, 1);
-            if (count > 1) args.slot_rows[slot + number] = (u32)index;
-            schedule::put(args.list, place, from, to - from, count > 1,
-                          count > 1 ? slot + number : row);
+            const u32 p = place_of(tile, to - from);
+            u64 place;
+            if constexpr (COUNTED)
+                place = begins[p] + atomicAdd(counts + p, 1);
+            else
+                place = atomicAdd(args.cursors + 2 + p, 1);
+            const bool cut = count > 1;
+            if (cut && !TO_ROWS) args.slot_rows[slot + number] = (u32)index;
+            schedule::put(args.list, place, from, to - from, cut, cut && !TO_ROWS ? slot + number : row);
         });
     });
 }

@@ -75,6 +75,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "ptx/barrier.cuh",
     "ptx/bulk.cuh",
     "ptx/convert.cuh",
+    "ptx/dependents.cuh",
     "ptx/memory.cuh",
     "ptx/mma.cuh",
     "ptx/warp.cuh",

@@ -3,7 +3,8 @@
 pub(crate) mod lengths;
 mod row_blocks;
 mod segments;
-pub(crate) mod tiles;
+mod tiles;
 
 pub(crate) use row_blocks::RowBlocks;
 pub(crate) use segments::{Listing, Segments, Target};
+pub(crate) use tiles::{CLASSES, Cutting};

@@ -20,7 +20,7 @@ const UNSORTED: u32 = 1024;
 const FIRST: std::ops::RangeInclusive<u32> = Segments::LEAST_FIRST..=256;
 
 /// What a part of a cut row names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     /// Its place among the partial sums.
     Slot,
@@ -223,7 +223,8 @@ pub(super) mod tests {
         let (list, cut_rows) =
             (s.list.to_host().expect("list"), s.cut_rows.to_host().expect("cuts"));
         let slot_rows = s.slot_rows.to_host().expect("slots");
-        for (i, cut) in cut_rows.chunks_exact(3).enumerate() {
+        let slots = if slot_rows.is_empty() { &[] } else { &cut_rows[..] };
+        for (i, cut) in slots.chunks_exact(3).enumerate() {
             assert!((cut[1]..cut[1] + cut[2]).all(|slot| slot_rows[slot as usize] == i as u32));
         }
         let mut owner = vec![usize::MAX; nnz];

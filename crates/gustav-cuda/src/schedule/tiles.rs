@@ -1,7 +1,9 @@
 //! Rows cut where tiles of B's rows begin, see `kernels/schedule/tile_list.cu`.
 
+use gustav_core::buffer::try_vec;
 use gustav_core::{IndexType, Problem, Result};
 
+use super::Target;
 use super::segments::{LENGTH_BITS, Segments};
 use crate::DeviceBuffer;
 use crate::jit::Request;
@@ -10,10 +12,30 @@ use crate::spmm::pattern::Pattern;
 const BLOCK: u32 = 256;
 // Rows of a CTA.
 const WINDOW: u64 = 256;
-// Entries of a piece at most.
-const MOST: u32 = 1024;
-/// Tiles at most: a CTA counts the pieces of all of them.
-pub(crate) const MOST_TILES: u64 = 1024;
+// Places that a CTA counts in shared memory at most.
+const MOST_PLACES: u64 = 1024;
+
+/// Classes of a piece's length.
+pub(crate) const CLASSES: usize = 8;
+
+/// How rows are cut, and their pieces listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Cutting {
+    /// Nonzeros of a piece at most.
+    pub most: u32,
+    /// Whether every piece is listed in its tile, in [`CLASSES`] of its length; else those of unsorted rows
+    /// are listed last, and tiles are enlarged until shared memory counts them all.
+    pub kept: bool,
+    /// What the parts of a cut row name.
+    pub target: Target,
+}
+
+/// Pieces of rows on the device.
+pub(crate) struct Pieces {
+    pub segments: Segments,
+    /// Pieces of each class of each tile, the longest first.
+    pub counts: Vec<u64>,
+}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -30,75 +52,93 @@ struct Arguments {
     tiles: u64,
 }
 
-/// The source with its parameters.
-pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
-    Request::new("schedule/tile_list.cu", include_str!("../../kernels/schedule/tile_list.cu"))
-        .with("INDEX", index)
-        .with("OFFSET", offset)
-        .with("LENGTH_BITS", LENGTH_BITS)
-        .with("BLOCK", BLOCK)
-        .with("WINDOW", WINDOW)
-        .with("MOST", MOST)
-        .with("MOST_TILES", MOST_TILES)
-}
+impl Cutting {
+    /// For tiles that stay in L2: pieces of one class that meet through slots.
+    pub(crate) const IN_L2: Cutting = Cutting { most: 1024, kept: false, target: Target::Slot };
 
-/// Queues a list of segments, tile after tile of `tile` rows of B, to be waited for by the caller.
-pub(crate) fn segments(p: &Pattern<'_>, problem: &Problem, tile: u64) -> Result<Segments> {
-    let device = p.device();
-    let rows = problem.output_rows();
-    Segments::check_rows(rows)?;
-    let tile = tile.max((problem.inner() as u64).div_ceil(MOST_TILES)).max(1);
-    let tiles = (problem.inner() as u64).div_ceil(tile).max(1) as usize;
-    let module = device.module(&request(p.index_type, p.offset_type))?;
-    let pieces = DeviceBuffer::<u32>::queued(device, rows, "pieces of rows")?;
-    let mut cursors = DeviceBuffer::<u64>::queued(device, 2 + tiles, "pieces of tiles")?;
-    cursors.fill(0, device.stream())?;
-    let mut arguments = Arguments {
-        offsets: p.offsets,
-        indices: p.indices,
-        list: 0,
-        cut_rows: 0,
-        slot_rows: 0,
-        pieces: pieces.address(),
-        cursors: cursors.address(),
-        rows: rows as u64,
-        tile,
-        tiles: tiles as u64,
-    };
-    let grid = ((rows as u64).div_ceil(WINDOW), 1);
-    // SAFETY: `Arguments` is the kernel's parameter; there is a count for every row and tile.
-    unsafe { module.kernel(c"tile_count")?.launch(device.stream(), grid, BLOCK, &arguments)? };
-    let mut counts = vec![0u64; 2 + tiles];
-    cursors.read(&mut counts)?;
-    let (slots, cut) = (counts[0] as usize, counts[1] as usize);
-    // Slots and cut rows are counted anew; tiles begin where the ones before them end.
-    counts[..2].fill(0);
-    let mut count = 0;
-    for place in &mut counts[2..] {
-        count += std::mem::replace(place, count);
+    fn classes(&self) -> usize {
+        if self.kept { CLASSES } else { 1 }
     }
-    cursors.write(&counts)?;
-    let made = Segments {
-        list: DeviceBuffer::queued(device, 2 * count as usize, "segments")?,
-        cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
-        slot_rows: DeviceBuffer::queued(device, slots, "parts of cut rows")?,
-        count: count as usize,
-        long: count as usize,
-    };
-    arguments.list = made.list.address();
-    arguments.cut_rows = made.cut_rows.address();
-    arguments.slot_rows = made.slot_rows.address();
-    // SAFETY: as above; every piece that was counted has its place, and freed buffers wait for the
-    // stream.
-    unsafe { module.kernel(c"tile_list")?.launch(device.stream(), grid, BLOCK, &arguments)? };
-    Ok(made)
+
+    /// The source with its parameters; `counted` where shared memory counts all places.
+    pub(crate) fn request(&self, index: IndexType, offset: IndexType, counted: bool) -> Request {
+        Request::new("schedule/tile_list.cu", include_str!("../../kernels/schedule/tile_list.cu"))
+            .with("INDEX", index)
+            .with("OFFSET", offset)
+            .with("LENGTH_BITS", LENGTH_BITS)
+            .with("BLOCK", BLOCK)
+            .with("WINDOW", WINDOW)
+            .with("MOST", self.most)
+            .with("MOST_PLACES", MOST_PLACES)
+            .with("CLASSES", self.classes())
+            .with("KEPT", self.kept)
+            .with("COUNTED", counted)
+            .with("TO_ROWS", self.target == Target::Row)
+    }
+
+    /// Queues a list of pieces, tile after tile of `tile` rows of B, to be waited for by the caller.
+    pub(crate) fn list(&self, p: &Pattern<'_>, problem: &Problem, tile: u64) -> Result<Pieces> {
+        let device = p.device();
+        let (rows, inner) = (problem.output_rows(), problem.inner() as u64);
+        Segments::check_rows(rows)?;
+        let least = if self.kept { 1 } else { inner.div_ceil(MOST_PLACES) };
+        let tile = tile.max(least).max(1);
+        let tiles = inner.div_ceil(tile).max(1) as usize;
+        let places = tiles * self.classes();
+        let counted = places as u64 <= MOST_PLACES;
+        let module = device.module(&self.request(p.index_type, p.offset_type, counted))?;
+        let pieces = DeviceBuffer::<u32>::queued(device, rows, "pieces of rows")?;
+        let mut cursors = DeviceBuffer::<u64>::queued(device, 2 + places, "pieces of tiles")?;
+        cursors.fill(0, device.stream())?;
+        let mut arguments = Arguments {
+            offsets: p.offsets,
+            indices: p.indices,
+            list: 0,
+            cut_rows: 0,
+            slot_rows: 0,
+            pieces: pieces.address(),
+            cursors: cursors.address(),
+            rows: rows as u64,
+            tile,
+            tiles: tiles as u64,
+        };
+        let grid = ((rows as u64).div_ceil(WINDOW), 1);
+        // SAFETY: `Arguments` is the kernel's parameter; there is a count for every row and place.
+        unsafe { module.kernel(c"tile_count")?.launch(device.stream(), grid, BLOCK, &arguments)? };
+        let mut found = try_vec(2 + places, "pieces of tiles")?;
+        found.resize(2 + places, 0u64);
+        cursors.read(&mut found)?;
+        let counts = found[2..].to_vec();
+        let (slots, cut) = (found[0] as usize, found[1] as usize);
+        // Slots and cut rows are counted anew; places begin where the ones before them end.
+        found[..2].fill(0);
+        let mut count = 0;
+        for place in &mut found[2..] {
+            count += std::mem::replace(place, count);
+        }
+        cursors.write(&found)?;
+        let slots = if self.target == Target::Slot { slots } else { 0 };
+        let segments = Segments {
+            list: DeviceBuffer::queued(device, 2 * count as usize, "segments")?,
+            cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
+            slot_rows: DeviceBuffer::queued(device, slots, "parts of cut rows")?,
+            count: count as usize,
+            long: count as usize,
+        };
+        arguments.list = segments.list.address();
+        arguments.cut_rows = segments.cut_rows.address();
+        arguments.slot_rows = segments.slot_rows.address();
+        // SAFETY: as above; every piece that was counted has its place, and freed buffers wait for the
+        // stream.
+        unsafe { module.kernel(c"tile_list")?.launch(device.stream(), grid, BLOCK, &arguments)? };
+        Ok(Pieces { segments, counts })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::segments::tests::check_list;
     use super::*;
-    use crate::schedule::Target;
     use crate::{Device, DeviceCsr};
     use gustav_core::Csr;
 
@@ -123,12 +163,20 @@ mod tests {
         let a = Csr::<f32>::new(rows, inner, offsets.clone(), indices.clone(), vec![1.0; nnz])
             .expect("a matrix");
         let a = DeviceCsr::upload(&device, &a.view()).expect("A");
-        for tile in [1, 64, 999, 5000, 1 << 40] {
+        let kept = |target| Cutting { most: 64, kept: true, target };
+        let cuttings = [Cutting::IN_L2, kept(Target::Slot), kept(Target::Row)];
+        for (tile, cutting) in [1, 64, 999, 5000, 1 << 40]
+            .into_iter()
+            .flat_map(|tile| cuttings.map(|cutting| (tile, cutting)))
+        {
             let pattern =
                 crate::spmm::pattern::Pattern::new(a.offsets(), a.indices()).expect("a pattern");
-            let s = segments(&pattern, &a.spmm(), tile).expect("segments");
-            check_list(&s, &offsets, MOST, Target::Slot);
-            let tile = tile.max(inner.div_ceil(MOST_TILES as usize) as u64);
+            let pieces = cutting.list(&pattern, &a.spmm(), tile).expect("pieces");
+            let s = &pieces.segments;
+            check_list(s, &offsets, cutting.most, cutting.target);
+            assert_eq!(pieces.counts.iter().sum::<u64>(), s.count as u64);
+            let least = if cutting.kept { 1 } else { inner.div_ceil(MOST_PLACES as usize) };
+            let tile = tile.max(least as u64);
             let list = s.list.to_host().expect("the list");
             let last = (inner as u64 - 1) / tile;
             let of = |k: usize| u64::from(indices[k]) / tile;
@@ -139,6 +187,7 @@ mod tests {
                 // A piece of a sorted row lies in one tile; those of unsorted rows are last.
                 let tiles = piece.map(of);
                 let (low, high) = (tiles.clone().min().unwrap_or(0), tiles.max().unwrap_or(0));
+                assert!(low == high || !cutting.kept, "in two tiles");
                 let own = if low == high { low } else { last };
                 assert!(own >= reached || low == high && reached == last, "out of order");
                 reached = reached.max(own);

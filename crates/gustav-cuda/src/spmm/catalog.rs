@@ -6,7 +6,7 @@ use gustav_plan::Algorithm;
 use super::operands::Operands;
 use super::pattern::Pattern;
 use super::{
-    column_panel, dcsr, dense, ell_r, even_shares, heavy_light, merge_path, nonzero_split,
+    b_stationary, column_panel, dcsr, dense, ell_r, even_shares, heavy_light, merge_path, nonzero_split,
     output_stationary, row_block, row_split, segmented, sell_p, tensor, thread_row, vendor,
 };
 use crate::Device;
@@ -143,6 +143,7 @@ algorithms! {
     EvenShares => even_shares,
     RowBlock => row_block,
     ColumnPanel => column_panel,
+    BStationary => b_stationary,
     Tensor => tensor,
     RowSplit => row_split,
     ThreadRow => thread_row,

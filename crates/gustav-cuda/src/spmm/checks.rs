@@ -52,9 +52,9 @@ pub(super) fn dense<T: Scalar, I: Index, O: Index>(
 
 /// What our SpMM kernels alone do with finished sums.
 pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
-    use Algorithm::{ColumnPanel, EvenShares, RowBlock, Segmented, Tensor};
+    use Algorithm::{BStationary, ColumnPanel, EvenShares, RowBlock, Segmented, Tensor};
     let backend = format!("{algorithm} on CUDA");
-    let ours = matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | Tensor);
+    let ours = matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
     if ours && problem.operation == Operation::Spmm {
         return problem.check_epilogue(&backend);
     }

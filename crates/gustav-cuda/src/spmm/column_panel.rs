@@ -12,7 +12,7 @@ use super::pattern::Pattern;
 use super::tile::accumulator;
 use super::{segmented, unsupported};
 use crate::Device;
-use crate::schedule::tiles;
+use crate::schedule::Cutting;
 use crate::stream::Stream;
 
 // Bytes of a row of B in one panel: a whole line of the caches.
@@ -110,7 +110,7 @@ impl Prepared {
         let Config { rows, segment, .. } = config;
         let panel = config.panel(problem)?;
         let columns = panel.columns;
-        let segments = tiles::segments(p, problem, rows)?;
+        let segments = Cutting::IN_L2.list(p, problem, rows)?.segments;
         let panel = segmented::Prepared::over(p.device(), &panel, segment, Some(segments))?;
         Ok(Prepared { columns, panel })
     }

@@ -6,6 +6,7 @@
 mod auto;
 pub(crate) mod catalog;
 pub(crate) mod checks;
+pub mod b_stationary;
 pub mod column_panel;
 pub mod dcsr;
 pub mod dense;

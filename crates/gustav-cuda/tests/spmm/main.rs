@@ -18,6 +18,7 @@ mod graph;
 mod papers;
 
 mod auto;
+mod b_stationary;
 mod column_panel;
 mod dcsr;
 mod dense;

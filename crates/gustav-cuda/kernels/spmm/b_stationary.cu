@@ -1,0 +1,306 @@
+// b-stationary: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
+//
+// Idea: where rows of A meet the same rows of B again and again, a tile of B stays in the shared memory
+// of a multiprocessor, and the pieces of A's rows that lie in the tile stream past it.
+//
+//   grid.x -> multiprocessors, one CTA each     grid.y -> panels of PANEL columns
+//   CTA    -> shares of tiles, one after another: STAGES tiles are held or on their way
+//   group  =  LANES threads: the next piece that nobody has taken, BATCH nonzeros at a time
+//
+// The nonzeros of a batch are loaded by the lanes of a group while the batch before is multiplied, and
+// lie in shared memory for all of them. Tiles come by the copy engine in QUARTERS, of which a batch waits
+// for those that it needs; the last warp that leaves a tile asks for the one that takes its place. Where
+// there is no copy engine, or operands are not aligned for it, threads copy a tile between barriers.
+//
+// A part of a row either writes its sums to its slot, where the last to come adds the slots in their
+// order (the same bits in every run), or adds them to C by reductions, after `b_stationary_prepare` has
+// scaled C.
+//
+// Invariants: columns of a piece lie in its tile; no lane lacks columns of the first WHOLE tiles; VECTOR
+// divides columns, leading dimensions and the addresses of B and C; C does not overlap A or B.
+#include "ptx/bulk.cuh"
+#include "ptx/dependents.cuh"
+#include "ptx/warp.cuh"
+#include "schedule/segments.cuh"
+#include "spmm/group.cuh"
+
+constexpr int BATCH = GUSTAV_BATCH;
+constexpr int STAGES = GUSTAV_STAGES;
+constexpr bool REDUCE = GUSTAV_REDUCE;
+constexpr int QUARTERS = 4;
+constexpr int EACH = BATCH / LANES;  // nonzeros of a batch that a lane loads
+constexpr u32 ROW_BYTES = PANEL * sizeof(Value);
+constexpr bool BULK = ptx::HAS_BULK_COPY && VECTOR * sizeof(Value) == 16;
+constexpr int HELD = BULK ? STAGES : 1;
+// Nonzeros read at once by all lanes.
+constexpr int AT_ONCE = BATCH < 4 ? BATCH : 4;
+static_assert(SHARE == 1 && BATCH % LANES == 0 && BATCH % AT_ONCE == 0, "whole batches");
+
+// A nonzero of a batch: where its row of B begins in the tile.
+struct alignas(sizeof(Accum) == 8 ? 16 : 8) Entry {
+    u32 place;
+    Accum value;
+};
+// Batches of neighbouring groups begin in different banks.
+constexpr u32 BATCH_BYTES = BATCH * sizeof(Entry) + 16;
+
+// A share of the pieces of one tile.
+struct Item {
+    u64 first;  // place of the tile's pieces
+    u32 tile;
+    u32 count;  // pieces of this share
+    u32 from;   // of every `of` pieces, those from here on
+    u32 width;  // as many
+    u32 of;
+    u32 unused;
+};
+
+struct Arguments {
+    Operands operands;
+    const u64 *pieces;
+    const Item *items;
+    const u32 *begins;     // the first item of each CTA, and one past the last
+    const u64 *cut_rows;   // row, first slot, number of slots
+    const u32 *slot_rows;  // place in cut_rows of each slot
+    u64 inner;             // rows of B
+    u64 cut;               // rows that are cut
+    u64 panel;             // the first of this launch
+    u32 rows;              // of a tile
+};
+
+using Piece = schedule::Segment<Position>;
+
+// A tile that is held or on its way, and what warps tell each other of it.
+struct Held {
+    u64 come[QUARTERS];  // barriers
+    u32 taken, left;     // pieces that groups took, warps that are done
+};
+
+__device__ __forceinline__ u32 rows_of(const Arguments &args, const Item &item) {
+    const u64 left = args.inner - (u64)item.tile * args.rows;
+    return left < args.rows ? (u32)left : args.rows;
+}
+
+__device__ __forceinline__ u32 quarter(u32 rows, int q) { return rows * q / QUARTERS; }
+
+// Columns of a panel that B has.
+__device__ __forceinline__ u32 width_of(const Arguments &args, u64 column) {
+    const u64 left = args.operands.columns - column;
+    return left < PANEL ? (u32)left : PANEL;
+}
+
+__device__ __forceinline__ const Value *first_of(const Arguments &args, const Item &item, u64 column) {
+    return args.operands.b + (u64)item.tile * args.rows * args.operands.ldb + column;
+}
+
+// Asks for a tile, by one warp.
+__device__ __forceinline__ void ask(const Arguments &args, const Item &item, u64 column, u8 *ring,
+                                    Held &held) {
+    const u32 lane = threadIdx.x % 32, rows = rows_of(args, item);
+    const u32 bytes = width_of(args, column) * sizeof(Value);
+    const Value *from = first_of(args, item, column);
+    // Rows without anything between them are few long copies.
+    const bool packed = bytes == ROW_BYTES && args.operands.ldb == PANEL;
+    for (int q = 0; q < QUARTERS; ++q) {
+        const u32 begin = quarter(rows, q), end = quarter(rows, q + 1);
+        if (lane == 0) ptx::expect_copies(held.come + q, (end - begin) * bytes);
+        __syncwarp();
+        const u32 step = packed ? (end - begin + 31) / 32 : 1;
+        for (u32 r = begin + lane * step; r < end; r += 32 * step) {
+            const u32 count = packed && end - r < step ? end - r : step;
+            ptx::copy_bulk(ring + r * ROW_BYTES, from + (u64)r * args.operands.ldb, count * bytes,
+                           held.come + q);
+        }
+    }
+}
+
+// Copies a tile by all threads.
+__device__ __forceinline__ void copy(const Arguments &args, const Item &item, u64 column, u8 *ring) {
+    const u32 vectors = width_of(args, column) / VECTOR;
+    const Value *from = first_of(args, item, column);
+    for (u32 r = threadIdx.x / 32; r < rows_of(args, item); r += BLOCK / 32)
+        for (u32 v = threadIdx.x % 32; v < vectors; v += 32)
+            reinterpret_cast<tile::Pack<Value, VECTOR> *>(ring + r * ROW_BYTES)[v] =
+                tile::load<Value, VECTOR>(from + (u64)r * args.operands.ldb + v * VECTOR);
+}
+
+__device__ __forceinline__ void store(const Arguments &args, const Piece &piece, const Span &span,
+                                      const Accum (&sum)[TILES][VECTOR], u64 panel) {
+    const Operands &operands = args.operands;
+#pragma unroll
+    for (int k = 0; k < TILES; ++k) {
+        const u64 j = span.at(k);
+        if (!span.has(k)) continue;
+        if (!piece.cut()) {
+            finish_row<Ring, STEPS>(operands, sum[k], piece.target(), j);
+            continue;
+        }
+#if GUSTAV_REDUCE
+        Accum scaled[VECTOR];
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            scaled[v] = Ring::scale(from_bits<Accum>(operands.alpha), sum[k][v]);
+        ptx::reduce_add(operands.c + piece.target() * operands.ldc + j, scaled);
+#else
+        put_aside(operands, piece.target(), j, sum[k]);
+#endif
+    }
+    if (REDUCE || !piece.cut()) return;
+    const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[piece.target()];
+    const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
+    meet(operands, parts, (u32)(piece.target() - cut[1]), span, 0, panel);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
+    b_stationary(const __grid_constant__ Arguments args) {
+    extern __shared__ __align__(128) u8 shared[];
+    __shared__ Held all[HELD];
+    const u32 begin = args.begins[blockIdx.x], end = args.begins[blockIdx.x + 1];
+    const u64 panel = args.panel + blockIdx.y, column = panel * PANEL;
+    const u32 tile_bytes = args.rows * ROW_BYTES;
+    const int lane = threadIdx.x % 32, mine = threadIdx.x % LANES;
+    u8 *const batch = shared + (HELD * tile_bytes + 127) / 128 * 128 + threadIdx.x / LANES * BATCH_BYTES;
+
+    if (threadIdx.x < 32) {
+        if (lane < HELD) {
+            for (int q = 0; BULK && q < QUARTERS; ++q) ptx::begin_phases(all[lane].come + q, 1);
+            all[lane].taken = all[lane].left = 0;
+        }
+        __syncwarp();
+        for (u32 i = begin; BULK && i < end && i < begin + HELD; ++i)
+            ask(args, args.items[i], column, shared + (i - begin) * tile_bytes, all[i - begin]);
+    }
+    __syncthreads();
+    // From here on C may be written.
+    if (REDUCE) ptx::wait_for_earlier();
+
+    for (u32 i = begin; i < end; ++i) {
+        const Item item = args.items[i];
+        const u32 stage = (i - begin) % HELD, turn = (i - begin) / HELD;
+        Held &held = all[stage];
+        u8 *const ring = shared + stage * tile_bytes;
+        if constexpr (BULK) {
+            // Pieces are counted anew once the tile has been asked for.
+            if (turn > 0) ptx::wait(held.come, turn);
+        } else {
+            __syncthreads();
+            if (threadIdx.x == 0) held.taken = 0;
+            copy(args, item, column, ring);
+            __syncthreads();
+        }
+        const u32 rows = rows_of(args, item);
+        const u64 first_row = (u64)item.tile * args.rows;
+        const Span span(args.operands.columns, column + mine * VECTOR);
+
+        // The next piece that nobody has taken, for groups that want one.
+        const auto take = [&](bool wanted) {
+            u32 number = 0;
+            if (mine == 0 && wanted) number = atomicAdd(&held.taken, 1);
+            number = __shfl_sync(~0u, number, 0, LANES);
+            if (!wanted || number >= item.count) return schedule::no_segment<Position>();
+            const u64 place = (u64)(number / item.width) * item.of + item.from + number % item.width;
+            return schedule::segment<Position>(args.pieces, item.first + place);
+        };
+        Piece piece = take(true), next = take(true);
+        Position position = piece.first;
+        u32 columns[EACH] = {};
+        Value values[EACH] = {};
+        const auto load = [&] {
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                const Position at = position + mine + e * LANES;
+                if (at >= piece.last) continue;
+                columns[e] = (u32)(tile::load<Index, 1>(args.operands.indices + at).at[0] - first_row);
+                values[e] = tile::load<Value, 1>(args.operands.values + at).at[0];
+            }
+        };
+        load();
+        Accum sum[TILES][VECTOR];
+        clear(sum);
+        int come = BULK ? 0 : QUARTERS;
+        while (__any_sync(~0u, !piece.none())) {
+            const Position left = piece.last > position ? piece.last - position : 0;
+            const int count = left < BATCH ? (int)left : BATCH;
+            if (come < QUARTERS) {
+                u32 farthest = 0;
+#pragma unroll
+                for (int e = 0; e < EACH; ++e)
+                    if (mine + e * LANES < count) farthest = max(farthest, columns[e]);
+                farthest = ptx::largest(farthest);
+                for (; come < QUARTERS && farthest >= quarter(rows, come); ++come)
+                    ptx::wait(held.come + come, turn);
+            }
+            __syncwarp();
+#pragma unroll
+            for (int e = 0; e < EACH; ++e)
+                reinterpret_cast<Entry *>(batch)[mine + e * LANES] = {columns[e] * ROW_BYTES,
+                                                                      widen(values[e])};
+            const Piece now = piece;
+            position += BATCH;
+            const bool ends = !now.none() && position >= now.last;
+            if (__any_sync(~0u, ends)) {
+                const Piece after = take(ends);
+                if (ends) piece = next, position = piece.first, next = after;
+            }
+            load();
+            __syncwarp();
+            const int most = (int)ptx::largest((u32)count);
+            for (int u = 0; u < most; u += AT_ONCE) {
+                Entry entries[AT_ONCE];
+                memcpy(entries, __builtin_assume_aligned(batch + u * sizeof(Entry), 16),
+                       sizeof(entries));
+#pragma unroll
+                for (int e = 0; e < AT_ONCE; ++e) {
+                    if (u + e >= count) continue;
+                    const auto *row = reinterpret_cast<const tile::Pack<Value, VECTOR> *>(
+                        ring + entries[e].place) + mine;
+#pragma unroll
+                    for (int k = 0; k < TILES; ++k) {
+                        if (!span.has(k)) continue;
+                        const tile::Pack<Value, VECTOR> b = row[k * LANES];
+#pragma unroll
+                        for (int v = 0; v < VECTOR; ++v)
+                            sum[k][v] =
+                                Ring::mul_add(entries[e].value, tile::widen_at(b, v), sum[k][v]);
+                    }
+                }
+            }
+            if (ends) {
+                store(args, now, span, sum, panel);
+                clear(sum);
+            }
+        }
+        if constexpr (BULK) {
+            __syncwarp();
+            u32 before = 0;
+            if (lane == 0) {
+                __threadfence_block();
+                before = atomicAdd(&held.left, 1);
+            }
+            before = __shfl_sync(~0u, before, 0);
+            if (before < BLOCK / 32 - 1) continue;
+            // Nobody may have needed its last quarters.
+            for (int q = 0; q < QUARTERS; ++q) ptx::wait(held.come + q, turn);
+            if (i + HELD < end) {
+                if (lane == 0) held.taken = held.left = 0;
+                __threadfence_block();
+                __syncwarp();
+                ask(args, args.items[i + HELD], column, ring, held);
+            }
+        }
+    }
+}
+
+// Scales the cut rows of C by beta before their parts are added.
+extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_prepare(const Arguments args) {
+    ptx::let_later_begin();
+    const Operands &operands = args.operands;
+    const u64 vectors = operands.columns / VECTOR;
+    const u64 at = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    if (at >= args.cut * vectors) return;
+    const u64 row = args.cut_rows[3 * (at / vectors)], j = at % vectors * VECTOR;
+    Accum empty[VECTOR];
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) empty[v] = Ring::zero();
+    finish<Ring>(empty, Ring::one(), from_bits<Accum>(operands.beta), operands.c + row * operands.ldc + j);
+}

@@ -1,0 +1,216 @@
+//! `b-stationary`: a tile of B stays in the shared memory of each multiprocessor, and the pieces of A's
+//! rows that lie in it stream past. Ours. See `kernels/spmm/b_stationary.cu`.
+
+mod config;
+mod dealing;
+
+use std::collections::HashMap;
+
+use gustav_core::{Operation, Problem, Result};
+use gustav_plan::Algorithm;
+use gustav_plan::heuristics::cuda_spmm::Way;
+
+use super::catalog::Method;
+use super::group::{self, Meeting, Types};
+use super::operands::Operands;
+use super::pattern::Pattern;
+use super::segmented::Reduction;
+use super::tile::widest_for;
+use super::unsupported;
+use crate::jit::Request;
+use crate::kernel::{GRID_Y, Kernel};
+use crate::schedule::{Cutting, Segments, Target};
+use crate::stream::Stream;
+use crate::{Device, DeviceBuffer};
+
+pub use config::Config;
+
+// Devices on which a launch may begin before the one ahead of it has ended.
+const OVERLAPS: (i32, i32) = (9, 0);
+
+/// Everything that SpMM asks for.
+pub(super) fn supports(problem: &Problem) -> Result<()> {
+    if problem.operation == Operation::Spmm {
+        return Ok(());
+    }
+    let reason = "it multiplies by a dense matrix";
+    Err(unsupported(problem, "b-stationary", reason, "Problem::spmm"))
+}
+
+pub(super) const ANY_LAYOUT: bool = false;
+
+/// One tile at a time.
+pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let config = Config::new(problem, &Way::of(Algorithm::BStationary));
+    Ok((config, format!("tiles of B of {} columns in shared memory", config.panel())))
+}
+
+pub(super) fn configs(problem: &Problem) -> Vec<Config> {
+    Config::candidates(problem)
+}
+
+/// The pieces on the device, how they are dealt, and the kernels compiled so far.
+pub(super) struct Prepared {
+    config: Config,
+    /// Rows of B in a tile.
+    rows: u64,
+    pieces: Segments,
+    /// Four words a share of a tile.
+    items: DeviceBuffer<u64>,
+    begins: DeviceBuffer<u32>,
+    meeting: Meeting,
+    kernels: HashMap<Variant, Kernels>,
+}
+
+/// What a kernel is compiled for beyond the plan's problem.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) config: Config,
+    pub(crate) types: Types,
+}
+
+struct Kernels {
+    multiply: Kernel,
+    prepare: Kernel,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arguments {
+    operands: group::Arguments,
+    pieces: u64,
+    items: u64,
+    begins: u64,
+    cut_rows: u64,
+    slot_rows: u64,
+    inner: u64,
+    cut: u64,
+    panel: u64,
+    rows: u32,
+}
+
+impl Variant {
+    /// The source with its parameters.
+    pub(crate) fn request(&self) -> Request {
+        let c = &self.config;
+        let source = include_str!("../../kernels/spmm/b_stationary.cu");
+        let request = self.types.describe(Request::new("spmm/b_stationary.cu", source));
+        request
+            .with("BLOCK", c.block)
+            .with("RESIDENT", c.block)
+            .with("VECTOR", c.vector)
+            .with("LANES", c.lanes)
+            .with("TILES", c.tiles)
+            .with("SHARE", 1)
+            .with("CHUNK", 4)
+            .with("BATCH", c.batch())
+            .with("STAGES", c.stages)
+            .with("REDUCE", u8::from(c.reduction == Reduction::Atomic))
+    }
+}
+
+impl Prepared {
+    /// Cuts the rows at the tiles and deals their pieces.
+    pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
+        let device = pattern.device();
+        config.check(problem)?;
+        let rows = config.rows(problem, device.profile().shared_bytes_per_cta)?;
+        let target = match config.reduction {
+            Reduction::FixUp => Target::Slot,
+            Reduction::Atomic => Target::Row,
+        };
+        let cutting = Cutting { most: config.longest, kept: true, target };
+        let pieces = cutting.list(pattern, problem, rows)?;
+        let ctas = device.profile().multiprocessors;
+        let (dealt, firsts) = dealing::deal(&pieces.counts, config.longest, ctas)?;
+        let dealt: Vec<u64> = dealt.iter().flat_map(|item| item.words()).collect();
+        let mut items = DeviceBuffer::queued(device, dealt.len(), "shares of tiles")?;
+        items.write(&dealt)?;
+        let mut begins = DeviceBuffer::queued(device, firsts.len(), "shares of tiles")?;
+        begins.write(&firsts)?;
+        let panels = group::most_panels(problem, |vector| {
+            config.narrowed(problem.dtype, vector, problem.columns).panel()
+        });
+        let meeting = Meeting::new(device, problem, pieces.segments.slot_rows.len(), panels)?;
+        let pieces = pieces.segments;
+        Ok(Prepared { config, rows, pieces, items, begins, meeting, kernels: HashMap::new() })
+    }
+
+    fn variant(&self, o: &Operands) -> Variant {
+        let config = self.config.narrowed(o.dtype, widest_for(o), o.columns);
+        Variant { config, types: Types::new(o, config.tile(), config.vector) }
+    }
+}
+
+impl Method for Prepared {
+    fn bytes(&self) -> usize {
+        let dealt = self.items.bytes() + self.begins.bytes();
+        self.pieces.bytes() + dealt + self.meeting.bytes()
+    }
+
+    fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
+        let variant = self.variant(operands);
+        if self.kernels.contains_key(&variant) {
+            return Ok(());
+        }
+        let module = device.module(&variant.request())?;
+        let kernels = Kernels {
+            multiply: module.kernel(c"b_stationary")?,
+            prepare: module.kernel(c"b_stationary_prepare")?,
+        };
+        kernels.multiply.allow_shared(variant.config.shared_bytes(operands.dtype, self.rows))?;
+        self.kernels.insert(variant, kernels);
+        Ok(())
+    }
+
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+        self.compile(device, o)?;
+        let variant = self.variant(o);
+        let (kernels, config) = (&self.kernels[&variant], variant.config);
+        self.meeting.used_on(stream);
+        self.pieces.used_on(stream);
+        self.items.used_on(stream);
+        self.begins.used_on(stream);
+        let cut = self.pieces.cut_rows.len() as u64 / 3;
+        let ctas = self.begins.len() as u64 - 1;
+        let panels = (o.columns as u64).div_ceil(config.panel());
+        let shared = config.shared_bytes(o.dtype, self.rows);
+        let mut arguments = Arguments {
+            operands: self.meeting.arguments(o),
+            pieces: self.pieces.list.address(),
+            items: self.items.address(),
+            begins: self.begins.address(),
+            cut_rows: self.pieces.cut_rows.address(),
+            slot_rows: self.pieces.slot_rows.address(),
+            inner: o.inner as u64,
+            cut,
+            panel: 0,
+            rows: self.rows as u32,
+        };
+        let prepares = config.reduction == Reduction::Atomic && cut > 0;
+        let vectors = cut * (o.columns as u64 / u64::from(config.vector));
+        let overlaps = device.profile().compute_capability >= OVERLAPS;
+        // SAFETY: `Arguments` is the parameter of both kernels; the pieces cover the matrix, and the
+        // operands are the caller's promise. Before it writes, `multiply` waits for `prepare`.
+        unsafe {
+            if prepares {
+                let grid = (vectors.div_ceil(config.block.into()), 1);
+                kernels.prepare.launch(stream, grid, config.block, &arguments)?;
+            }
+            let multiply = &kernels.multiply;
+            while arguments.panel < panels {
+                let grid = (ctas, GRID_Y.min(panels - arguments.panel));
+                match prepares && overlaps && arguments.panel == 0 {
+                    true => {
+                        multiply.launch_overlapping(stream, grid, config.block, shared, &arguments)
+                    }
+                    false => {
+                        multiply.launch_with_shared(stream, grid, config.block, shared, &arguments)
+                    }
+                }?;
+                arguments.panel += GRID_Y;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! The tile and schedule of `b-stationary`, and how they are chosen.
+
+use gustav_core::{DType, Error, Problem, Result};
+use gustav_plan::heuristics::cuda_spmm::Way;
+
+use crate::spmm::segmented::{Reduction, may_reduce};
+use crate::spmm::tile::{Limit, Tile, accumulator, widest};
+
+/// Tile and schedule of `b-stationary`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Values that a lane loads at once; 16 bytes at most.
+    pub vector: u32,
+    /// Lanes that share a piece of a row.
+    pub lanes: u32,
+    /// Vectors of a row of B per lane.
+    pub tiles: u32,
+    /// Tiles of B that a multiprocessor holds, or has on their way.
+    pub stages: u32,
+    /// Nonzeros of a piece at most, a power of two from 8 to 4096.
+    pub longest: u32,
+    /// How the parts of a cut row meet.
+    pub reduction: Reduction,
+    /// Threads of a CTA.
+    pub block: u32,
+}
+
+// Vectors of 16 bytes of a row of B in a panel: of 32, half a warp holds two each.
+const PANEL_BYTES: usize = 512;
+// Tiles held at most.
+const MOST_STAGES: u32 = 4;
+// Lengths that pieces may have at most.
+const LONGEST: std::ops::RangeInclusive<u32> = 8..=4096;
+// Shared memory that a kernel declares, and the system takes.
+const DECLARED: usize = 1024;
+// Vectors of a row of B that a lane has registers for.
+const MOST_TILES: u32 = 10;
+
+impl Config {
+    /// What the rules say, for the columns of `problem`.
+    pub(in crate::spmm) fn new(problem: &Problem, way: &Way) -> Self {
+        let vector = widest(problem.dtype, problem.columns as u64);
+        let Tile { lanes, tiles } = tile(problem.dtype, vector, problem.columns, PANEL_BYTES);
+        let reduction = match may_reduce(problem) {
+            true => Reduction::Atomic,
+            false => Reduction::FixUp,
+        };
+        let longest = way.longest.unwrap_or(64);
+        Config { vector, lanes, tiles, stages: way.ahead.max(1), longest, reduction, block: 1024 }
+    }
+
+    /// Those that are worth timing for `problem`.
+    pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
+        let ways = [(1, 64), (1, 128), (2, 32), (2, 64)];
+        let of = |(ahead, longest)| Way {
+            ahead,
+            longest: Some(longest),
+            ..Way::of(gustav_plan::Algorithm::BStationary)
+        };
+        ways.into_iter().map(|way| Config::new(problem, &of(way))).collect()
+    }
+
+    /// The same over narrower vectors, for operands that are not aligned, in panels no wider.
+    pub(super) fn narrowed(self, dtype: DType, vector: u32, columns: usize) -> Self {
+        if vector >= self.vector {
+            return self;
+        }
+        let mut bytes = self.panel() as usize * dtype.bytes();
+        loop {
+            let Tile { lanes, tiles } = tile(dtype, vector, columns, bytes);
+            let config = Config { vector, lanes, tiles, ..self };
+            if config.panel() <= self.panel() || bytes <= dtype.bytes() {
+                return config;
+            }
+            bytes /= 2;
+        }
+    }
+
+    pub(super) fn tile(&self) -> Tile {
+        Tile { lanes: self.lanes, tiles: self.tiles }
+    }
+
+    pub(in crate::spmm) fn panel(&self) -> u64 {
+        self.tile().panel(self.vector)
+    }
+
+    /// Nonzeros that a group loads at once: as many as it has lanes, or a few for each.
+    pub(super) fn batch(&self) -> u32 {
+        if self.lanes >= 16 { 32 } else { 16.min(4 * self.lanes) }
+    }
+
+    /// Bytes of shared memory for batches.
+    fn batch_bytes(&self, dtype: DType) -> usize {
+        let entry = 2 * accumulator(dtype).bytes().max(4);
+        (self.block / self.lanes) as usize * (self.batch() as usize * entry + 16)
+    }
+
+    /// Rows of B in a tile, for a device that grants a CTA `shared` bytes: as few tiles as it allows, of
+    /// about one size.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when that is not one row.
+    pub(super) fn rows(&self, problem: &Problem, shared: usize) -> Result<u64> {
+        let batches = [8, 4, 2, 1].map(|vector| {
+            self.narrowed(problem.dtype, vector, problem.columns).batch_bytes(problem.dtype)
+        });
+        let taken = DECLARED + batches.into_iter().max().unwrap_or(0);
+        let room = shared.saturating_sub(taken) / self.stages as usize;
+        let row = self.panel() as usize * problem.dtype.bytes();
+        let most = (room / row) as u64;
+        if most == 0 {
+            let reason = "a row of B does not fit into shared memory";
+            return Err(super::unsupported(problem, "b-stationary", reason, "segmented"));
+        }
+        let inner = (problem.inner() as u64).max(1);
+        Ok(inner.div_ceil(inner.div_ceil(most)))
+    }
+
+    /// Shared memory beside what a kernel declares, for tiles of `rows` rows of B.
+    pub(super) fn shared_bytes(&self, dtype: DType, rows: u64) -> usize {
+        let tile = rows as usize * self.panel() as usize * dtype.bytes();
+        (self.stages as usize * tile).next_multiple_of(128) + self.batch_bytes(dtype)
+    }
+
+    pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
+        let powers = [self.vector, self.lanes, self.longest];
+        let fits = powers.iter().all(|p| p.is_power_of_two())
+            && self.vector * problem.dtype.bytes() as u32 <= 16
+            && self.lanes <= 32
+            && (1..=MOST_TILES).contains(&self.tiles)
+            && (1..=MOST_STAGES).contains(&self.stages)
+            && LONGEST.contains(&self.longest)
+            && (32..=1024).contains(&self.block)
+            && self.block.is_multiple_of(32)
+            && (self.reduction == Reduction::FixUp || may_reduce(problem));
+        if fits {
+            return Ok(());
+        }
+        Err(Error::Argument {
+            name: "config of b-stationary",
+            found: format!("{self:?}"),
+            expected: "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most 10 \
+                       tiles, 1 to 4 stages, pieces of 8 to 4096, whole warps of at most 1024 \
+                       threads, and reduction by fix-up but for plus-times in f32 and f64 in no \
+                       promised order, without an epilogue"
+                .into(),
+        })
+    }
+}
+
+/// How lanes share a panel of at most `bytes` of a row of B: panels of about one width.
+fn tile(dtype: DType, vector: u32, columns: usize, bytes: usize) -> Tile {
+    let most = (bytes / dtype.bytes()).max(1);
+    let panels = columns.max(1).div_ceil(most);
+    let width = columns.max(1).div_ceil(panels);
+    if vector as usize * dtype.bytes() < 16 {
+        let limit =
+            Limit { lanes: 32, tiles: 2, most_tiles: 2, most_double: 5, most_single: 10, alone: 4 };
+        return Tile::new(dtype, vector, width, limit);
+    }
+    // Eight lanes read a whole line of banks.
+    match (width as u64).div_ceil(vector.into()) as u32 {
+        vectors @ 0..=8 => Tile { lanes: vectors.max(1).next_power_of_two(), tiles: 1 },
+        vectors @ 9..=24 => Tile { lanes: 8, tiles: vectors.div_ceil(8) },
+        vectors => Tile { lanes: 16, tiles: vectors.div_ceil(16) },
+    }
+}

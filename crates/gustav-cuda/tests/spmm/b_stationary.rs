@@ -1,0 +1,148 @@
+//! `b-stationary`.
+
+use gustav_core::{
+    Csr, DType, Dense, Index, Layout, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring,
+    bf16, f16,
+};
+use gustav_cuda::spmm::b_stationary::Config;
+use gustav_cuda::spmm::segmented::Reduction;
+use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_plan::{Algorithm, Chooser};
+use gustav_testkit::battery::{Settings, check_spmm};
+
+use crate::common::{device, run};
+use crate::papers::{check_values, product};
+
+/// Pieces so short and panels so narrow that the battery's matrices have many of them.
+fn small<T: Scalar>() -> Config {
+    Config {
+        vector: 16 / T::DTYPE.bytes() as u32,
+        lanes: 4,
+        tiles: 2,
+        stages: 2,
+        longest: 8,
+        reduction: Reduction::FixUp,
+        block: 64,
+    }
+}
+
+fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Config) {
+    crate::common::configured::<T, I, O, S>(gustav_cuda::Config::BStationary(config));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn its_own_choice() {
+    // Reductions in memory flush subnormal sums in f32, which their documentation says.
+    let options =
+        Options { chooser: Chooser::Named(Algorithm::BStationary), ..Options::default() };
+    by_reductions::<f32>(&options, &Options { config: fix_up::<f32>(), ..options.clone() });
+    by_reductions::<f64>(&options, &options);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn parts_meet_by_reductions() {
+    let of = |config| {
+        let config = Config { reduction: Reduction::Atomic, ..config };
+        Options { config: Some(gustav_cuda::Config::BStationary(config)), ..Options::default() }
+    };
+    let fix_up = Options { config: fix_up::<f32>(), ..Options::default() };
+    by_reductions::<f32>(&of(small::<f32>()), &fix_up);
+    by_reductions::<f64>(&of(small::<f64>()), &of(small::<f64>()));
+}
+
+fn fix_up<T: Scalar>() -> Option<gustav_cuda::Config> {
+    Some(gustav_cuda::Config::BStationary(small::<T>()))
+}
+
+/// The battery with `options`, but for subnormal numbers with `exact`.
+fn by_reductions<T: Scalar>(options: &Options<'_>, exact: &Options<'_>)
+where
+    PlusTimes: Semiring<T::Accum>,
+{
+    let settings = Settings { nonfinite: T::DTYPE != DType::F64, ..Settings::default() };
+    let device = device();
+    check_spmm::<T, u32, u32, PlusTimes>(&settings, |case| {
+        let options = if case.name == "tiny magnitudes" { exact } else { options };
+        run::<T, u32, u32, PlusTimes>(&device, options, case)
+    });
+}
+
+macro_rules! small_pieces {
+    ($($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
+        #[test]
+        #[ignore = "needs a CUDA device"]
+        fn $name() {
+            battery::<$t, $i, $o, $s>(small::<$t>());
+        }
+    )*};
+}
+
+small_pieces! {
+    f32_plus_times: f32, u32, u32, PlusTimes;
+    f64_max_times: f64, u32, u64, MaxTimes;
+    f16_plus_times: f16, u64, u32, PlusTimes;
+    bf16_plus_first: bf16, u32, u32, PlusFirst;
+    i32_min_plus: i32, u32, u32, MinPlus;
+    i64_or_and: i64, u64, u64, OrAnd;
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn other_tiles() {
+    for (lanes, tiles, stages, block) in [(16, 1, 1, 1024), (32, 1, 4, 128), (1, 2, 3, 32)] {
+        let config = Config { lanes, tiles, stages, block, longest: 16, ..small::<f32>() };
+        battery::<f32, u32, u32, PlusTimes>(config);
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn values_may_change_under_a_plan() {
+    check_values(Algorithm::BStationary, |problem| problem);
+}
+
+/// Rows over so many tiles that every multiprocessor holds one after another, some of them in part.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn tiles_follow_one_another() {
+    let device = device();
+    let (rows, inner, columns) = (300, 90_000, 36);
+    let (mut offsets, mut indices) = (vec![0u32], Vec::new());
+    for r in 0..rows as u32 {
+        // Every seventh row is empty, every fifth has its columns backwards.
+        let length = if r % 7 == 0 { 0 } else { 40 * (r % 37) };
+        let row = (0..length).map(|k| (r * 31 + k * (inner as u32 / length)) % inner as u32);
+        let mut row: Vec<u32> = row.collect();
+        row.sort_unstable();
+        if r % 5 == 0 {
+            row.reverse();
+        }
+        indices.extend(row);
+        offsets.push(indices.len() as u32);
+    }
+    let values: Vec<f32> = (0..indices.len()).map(|k| (k % 7) as f32 - 3.0).collect();
+    let host = Csr::new(rows, inner, offsets, indices, values).expect("a matrix");
+    let b = Dense::from_fn(inner, columns, Layout::RowMajor, |i, j| ((i + j) % 5) as f32)
+        .expect("B");
+    let expected = product(&host, &b);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let b_on = DeviceDense::upload(&device, &b.view()).expect("B");
+    let mut c = DeviceDense::uninit(&device, rows, columns, Layout::RowMajor).expect("C");
+    let problem = a.spmm().columns(columns);
+    let own = Config { lanes: 16, tiles: 1, block: 256, longest: 64, ..small::<f32>() };
+    for stages in [1, 2, 3] {
+        for reduction in [Reduction::FixUp, Reduction::Atomic] {
+            let config = Config { stages, reduction, ..own };
+            let config = Some(gustav_cuda::Config::BStationary(config));
+            let options = Options { config, ..Options::default() };
+            let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+            for _ in 0..3 {
+                c.data_mut().fill(0xff, device.stream()).expect("NaN");
+                plan.execute(&a, 1.0, &b_on, 0.0, &mut c, device.stream()).expect("C");
+                assert_eq!(c.data().to_host().expect("C")[..], expected, "{stages}, {reduction:?}");
+            }
+        }
+    }
+}
