@@ -56,8 +56,8 @@ impl Problem {
             backend: backend.into(),
             reason: format!("it stores sums as they are, without {}", self.epilogue),
             nearest:
-                "SpMM by segmented, row-block, even-shares, column-panel or tensor on CUDA, or \
-                      the product without it"
+                "SpMM by segmented, row-block, even-shares, column-panel, b-stationary or tensor on \
+                      CUDA, or the product without it"
                     .into(),
         })
     }

@@ -17,8 +17,8 @@ use crate::spmm::nonzero_split::NonzeroSplit;
 use crate::spmm::padded::Format;
 use crate::spmm::segmented::{Config, Reduction, Variant};
 use crate::spmm::{
-    b_stationary, dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary, row_block,
-    row_split, sell_p, stationary, tensor, thread_row,
+    b_stationary, dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary,
+    row_block, row_split, sell_p, stationary, tensor, thread_row,
 };
 use crate::{
     Entries, columns, compress, converted, items, probe, scan, shares, spgemm, spmv, transposed,
@@ -153,7 +153,11 @@ fn b_stationary(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
         reduction: config.reduction,
         block: 1024,
     };
-    b_stationary::Variant { config, types: types(dtype, semiring, tiles, turn) }.request()
+    let target = match config.reduction {
+        Reduction::Atomic => [Target::Row, Target::CutRow][turn % 2],
+        Reduction::FixUp => Target::Slot,
+    };
+    b_stationary::Variant { config, types: types(dtype, semiring, tiles, turn), target }.request()
 }
 
 fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] {
@@ -266,6 +270,7 @@ fn requests() -> Vec<(usize, Request)> {
                 requests.push((i + j + 2, segmented(dtype, semiring, 5 * i + 6)));
                 requests.push((i + j, copies(dtype, semiring, i)));
                 requests.push((2 + i % 3, b_stationary(dtype, semiring, 3 * i)));
+                requests.push((2, b_stationary(dtype, semiring, 4 + i % 2)));
                 requests.push((i + j + 1, copies(dtype, semiring, i + 1)));
             }
         }
@@ -341,6 +346,7 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((turn + 3, Segments::request(wide, [1024, 1][turn % 2])));
         requests.push((turn + 4, lengths::lengths_request(wide)));
         requests.push((turn, lengths::similarity_request(IndexType::U32, wide)));
+        requests.push((turn + 1, lengths::reuse_request(wide, IndexType::U32)));
         requests.push((turn + 1, transposed::request(wide, IndexType::U64)));
         requests.push((turn + 2, transposed::request(wide, IndexType::U32)));
     }

@@ -124,34 +124,22 @@ impl Kernel {
         arguments: &A,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.queue(stream, grid, block, shared, arguments, false) }
+        unsafe { self.launch_after(false, stream, grid, block, shared, arguments) }
     }
 
-    /// As [`Kernel::launch_with_shared`], on a device of compute capability 9.0 or later: it may begin
-    /// before the launch ahead of it on the stream has ended, as both say by `ptx/dependents.cuh`.
+    /// As [`Kernel::launch_with_shared`]; when it `overlaps`, on devices of compute capability 9.0 or later,
+    /// it may begin before the launch ahead of it on the stream has ended, as `ptx/dependents.cuh` says.
     ///
     /// # Safety
     /// As there.
-    pub(crate) unsafe fn launch_overlapping<A: Copy>(
+    pub(crate) unsafe fn launch_after<A: Copy>(
         &self,
-        stream: &Stream,
-        grid: (u64, u64),
-        block: u32,
-        shared: usize,
-        arguments: &A,
-    ) -> Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { self.queue(stream, grid, block, shared, arguments, true) }
-    }
-
-    unsafe fn queue<A: Copy>(
-        &self,
-        stream: &Stream,
-        grid: (u64, u64),
-        block: u32,
-        shared: usize,
-        arguments: &A,
         overlaps: bool,
+        stream: &Stream,
+        grid: (u64, u64),
+        block: u32,
+        shared: usize,
+        arguments: &A,
     ) -> Result<()> {
         if grid.0 == 0 || grid.1 == 0 {
             return Ok(());

@@ -43,7 +43,7 @@ fn takes(algorithm: Algorithm, p: &Problem) -> bool {
         && !p.transpose_a;
     let both = |layout| (p.layout_b, p.layout_c) == (layout, layout);
     match algorithm {
-        Segmented | EvenShares | RowBlock | ColumnPanel => true,
+        Segmented | EvenShares | RowBlock | ColumnPanel | BStationary => true,
         RowSplit if !spmm => true,
         RowSplit => paper && p.layout_b == Layout::RowMajor,
         ThreadRow | NonzeroSplit | MergePath | SellP | EllR => paper && both(Layout::RowMajor),

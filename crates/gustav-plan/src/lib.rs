@@ -13,6 +13,6 @@ pub mod profile;
 
 pub use algorithm::Algorithm;
 pub use choice::{Choice, Chooser};
-pub use facts::{Bands, Density, Features, RowLengths, RowSimilarity, RowStats};
+pub use facts::{Bands, Density, Features, RowLengths, RowSimilarity, RowStats, TileReuse};
 pub use orders::{Order, RowOrder};
 pub use profile::DeviceProfile;

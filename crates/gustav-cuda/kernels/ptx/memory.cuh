@@ -122,6 +122,10 @@ __device__ __forceinline__ void reduce_add(float *to, const float (&from)[4]) {
                  "f"(from[1]), "f"(from[2]), "f"(from[3])
                  : "memory");
 }
+__device__ __forceinline__ void reduce_add(float *to, const float (&from)[8]) {
+    for (int i = 0; i < 8; i += 4)
+        reduce_add(to + i, {from[i], from[i + 1], from[i + 2], from[i + 3]});
+}
 #endif
 
 }  // namespace ptx

@@ -32,13 +32,19 @@ __device__ __forceinline__ Segment<Position> no_segment() {
     return {0, 0, 0};
 }
 
+// Of the words of a place of the list.
+template <class Position>
+__device__ __forceinline__ Segment<Position> segment(const u32 (&word)[4]) {
+    const Position first = (Position)((u64)word[1] << 32 | word[0]);
+    const u64 second = (u64)word[3] << 32 | word[2];
+    return {first, first + (Position)(second & ((1u << LENGTH_BITS) - 1)), second};
+}
+
 template <class Position>
 __device__ __forceinline__ Segment<Position> segment(const u64 *list, u64 i) {
     u32 word[4];
     ptx::load_readonly(list + 2 * i, word);
-    const Position first = (Position)((u64)word[1] << 32 | word[0]);
-    const u64 second = (u64)word[3] << 32 | word[2];
-    return {first, first + (Position)(second & ((1u << LENGTH_BITS) - 1)), second};
+    return segment<Position>(word);
 }
 
 __device__ __forceinline__ void put(u64 *list, u64 i, u64 first, u64 length, bool cut, u64 target) {

@@ -23,7 +23,9 @@ constexpr int MOST = GUSTAV_MOST;
 constexpr int CLASSES = GUSTAV_CLASSES;
 constexpr bool KEPT = GUSTAV_KEPT;
 constexpr bool COUNTED = GUSTAV_COUNTED;
-constexpr bool TO_ROWS = GUSTAV_TO_ROWS;  // pieces name their row, not a slot
+// What parts of a cut row name: their slot, their row, or its place among cut rows.
+constexpr int SLOT = 0, CUT_ROW = 2;
+constexpr int TARGET = GUSTAV_TARGET;
 constexpr int WARPS = BLOCK / 32;
 static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the same fields");
 
@@ -42,15 +44,9 @@ struct Arguments {
 
 constexpr u32 UNSORTED = 1u << 31;
 
-// The longest lengths of classes but the first, which has no end.
+// The place of a piece: lengths up to MOST in CLASSES of one width.
 __device__ __forceinline__ u32 place_of(u32 tile, u64 length) {
-    if constexpr (CLASSES == 1) return tile;
-    constexpr u32 ends[] = {48, 32, 24, 16, 12, 8, 4};
-    static_assert(CLASSES == 1 || CLASSES == 8, "of these lengths");
-    u32 shorter = 0;
-#pragma unroll
-    for (u32 end : ends) shorter += length <= end;
-    return tile * CLASSES + shorter;
+    return tile * CLASSES + (u32)(MOST - length) * CLASSES / (MOST + 1);
 }
 
 // Calls `piece(first, last, tile, number)` in one lane for every piece of a row, and returns their
@@ -163,8 +159,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments ar
             else
                 place = atomicAdd(args.cursors + 2 + p, 1);
             const bool cut = count > 1;
-            if (cut && !TO_ROWS) args.slot_rows[slot + number] = (u32)index;
-            schedule::put(args.list, place, from, to - from, cut, cut && !TO_ROWS ? slot + number : row);
+            if (cut && TARGET == SLOT) args.slot_rows[slot + number] = (u32)index;
+            const u64 part = TARGET == SLOT ? slot + number : TARGET == CUT_ROW ? index : row;
+            schedule::put(args.list, place, from, to - from, cut, cut ? part : row);
         });
     });
 }

@@ -8,13 +8,16 @@
 //   group  =  LANES threads: the next piece that nobody has taken, BATCH nonzeros at a time
 //
 // The nonzeros of a batch are loaded by the lanes of a group while the batch before is multiplied, and
-// lie in shared memory for all of them. Tiles come by the copy engine in QUARTERS, of which a batch waits
-// for those that it needs; the last warp that leaves a tile asks for the one that takes its place. Where
-// there is no copy engine, or operands are not aligned for it, threads copy a tile between barriers.
+// lie in shared memory for all of them. Tiles come by the copy engine; the last warp that leaves one asks
+// for the one that takes its place. Where there is no copy engine, or operands are not aligned for it,
+// threads copy a tile between barriers.
 //
-// A part of a row either writes its sums to its slot, where the last to come adds the slots in their
-// order (the same bits in every run), or adds them to C by reductions, after `b_stationary_prepare` has
-// scaled C.
+// A part of a row either
+//   SLOT     writes its sums to its slot, where the last to come adds the slots in their order: the same
+//            bits in every run;
+//   ROW      adds them to its row of C by reductions, after `b_stationary_prepare` has scaled that;
+//   CUT_ROW  adds them to sums of its row by reductions, of which `b_stationary_finish` makes C, and
+//            leaves zeros for the next time.
 //
 // Invariants: columns of a piece lie in its tile; no lane lacks columns of the first WHOLE tiles; VECTOR
 // divides columns, leading dimensions and the addresses of B and C; C does not overlap A or B.
@@ -26,8 +29,8 @@
 
 constexpr int BATCH = GUSTAV_BATCH;
 constexpr int STAGES = GUSTAV_STAGES;
-constexpr bool REDUCE = GUSTAV_REDUCE;
-constexpr int QUARTERS = 4;
+constexpr int SLOT = 0, ROW = 1, CUT_ROW = 2;
+constexpr int TARGET = GUSTAV_TARGET;
 constexpr int EACH = BATCH / LANES;  // nonzeros of a batch that a lane loads
 constexpr u32 ROW_BYTES = PANEL * sizeof(Value);
 constexpr bool BULK = ptx::HAS_BULK_COPY && VECTOR * sizeof(Value) == 16;
@@ -62,6 +65,7 @@ struct Arguments {
     const u32 *begins;     // the first item of each CTA, and one past the last
     const u64 *cut_rows;   // row, first slot, number of slots
     const u32 *slot_rows;  // place in cut_rows of each slot
+    Accum *sums;           // of each cut row, when it is the target
     u64 inner;             // rows of B
     u64 cut;               // rows that are cut
     u64 panel;             // the first of this launch
@@ -72,16 +76,15 @@ using Piece = schedule::Segment<Position>;
 
 // A tile that is held or on its way, and what warps tell each other of it.
 struct Held {
-    u64 come[QUARTERS];  // barriers
-    u32 taken, left;     // pieces that groups took, warps that are done
+    u64 come;         // barrier
+    u32 taken, left;  // pieces that groups took, warps that are done
+    Item item;
 };
 
 __device__ __forceinline__ u32 rows_of(const Arguments &args, const Item &item) {
     const u64 left = args.inner - (u64)item.tile * args.rows;
     return left < args.rows ? (u32)left : args.rows;
 }
-
-__device__ __forceinline__ u32 quarter(u32 rows, int q) { return rows * q / QUARTERS; }
 
 // Columns of a panel that B has.
 __device__ __forceinline__ u32 width_of(const Arguments &args, u64 column) {
@@ -96,21 +99,19 @@ __device__ __forceinline__ const Value *first_of(const Arguments &args, const It
 // Asks for a tile, by one warp.
 __device__ __forceinline__ void ask(const Arguments &args, const Item &item, u64 column, u8 *ring,
                                     Held &held) {
+    if (threadIdx.x % 32 == 0) held.item = item;
     const u32 lane = threadIdx.x % 32, rows = rows_of(args, item);
     const u32 bytes = width_of(args, column) * sizeof(Value);
     const Value *from = first_of(args, item, column);
     // Rows without anything between them are few long copies.
     const bool packed = bytes == ROW_BYTES && args.operands.ldb == PANEL;
-    for (int q = 0; q < QUARTERS; ++q) {
-        const u32 begin = quarter(rows, q), end = quarter(rows, q + 1);
-        if (lane == 0) ptx::expect_copies(held.come + q, (end - begin) * bytes);
-        __syncwarp();
-        const u32 step = packed ? (end - begin + 31) / 32 : 1;
-        for (u32 r = begin + lane * step; r < end; r += 32 * step) {
-            const u32 count = packed && end - r < step ? end - r : step;
-            ptx::copy_bulk(ring + r * ROW_BYTES, from + (u64)r * args.operands.ldb, count * bytes,
-                           held.come + q);
-        }
+    if (lane == 0) ptx::expect_copies(&held.come, rows * bytes);
+    __syncwarp();
+    const u32 step = packed ? (rows + 31) / 32 : 1;
+    for (u32 r = lane * step; r < rows; r += 32 * step) {
+        const u32 count = rows - r < step ? rows - r : step;
+        ptx::copy_bulk(ring + r * ROW_BYTES, from + (u64)r * args.operands.ldb, count * bytes,
+                       &held.come);
     }
 }
 
@@ -135,20 +136,42 @@ __device__ __forceinline__ void store(const Arguments &args, const Piece &piece,
             finish_row<Ring, STEPS>(operands, sum[k], piece.target(), j);
             continue;
         }
-#if GUSTAV_REDUCE
+#if GUSTAV_TARGET == 0
+        put_aside(operands, piece.target(), j, sum[k]);
+#elif GUSTAV_TARGET == 1
         Accum scaled[VECTOR];
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v)
             scaled[v] = Ring::scale(from_bits<Accum>(operands.alpha), sum[k][v]);
         ptx::reduce_add(operands.c + piece.target() * operands.ldc + j, scaled);
 #else
-        put_aside(operands, piece.target(), j, sum[k]);
+        ptx::reduce_add(args.sums + piece.target() * operands.columns + j, sum[k]);
 #endif
     }
-    if (REDUCE || !piece.cut()) return;
+    if (TARGET != SLOT || !piece.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[piece.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
     meet(operands, parts, (u32)(piece.target() - cut[1]), span, 0, panel);
+}
+
+// Adds AT_ONCE nonzeros of a batch of `count`, from number u on.
+__device__ __forceinline__ void add(const u8 *held, const u8 *batch, int u, int count, const Span &span,
+                                    Accum (&sum)[TILES][VECTOR]) {
+    Entry entries[AT_ONCE];
+    memcpy(entries, __builtin_assume_aligned(batch + u * sizeof(Entry), 16), sizeof(entries));
+#pragma unroll
+    for (int e = 0; e < AT_ONCE; ++e) {
+        if (u + e >= count) continue;
+        const auto *row = reinterpret_cast<const tile::Pack<Value, VECTOR> *>(held + entries[e].place);
+#pragma unroll
+        for (int k = 0; k < TILES; ++k) {
+            if (!span.has(k)) continue;
+            const tile::Pack<Value, VECTOR> b = row[threadIdx.x % LANES + k * LANES];
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v)
+                sum[k][v] = Ring::mul_add(entries[e].value, tile::widen_at(b, v), sum[k][v]);
+        }
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
@@ -163,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 
     if (threadIdx.x < 32) {
         if (lane < HELD) {
-            for (int q = 0; BULK && q < QUARTERS; ++q) ptx::begin_phases(all[lane].come + q, 1);
+            if (BULK) ptx::begin_phases(&all[lane].come, 1);
             all[lane].taken = all[lane].left = 0;
         }
         __syncwarp();
@@ -172,37 +195,43 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     }
     __syncthreads();
     // From here on C may be written.
-    if (REDUCE) ptx::wait_for_earlier();
+    if (TARGET == ROW) ptx::wait_for_earlier();
 
     for (u32 i = begin; i < end; ++i) {
-        const Item item = args.items[i];
         const u32 stage = (i - begin) % HELD, turn = (i - begin) / HELD;
         Held &held = all[stage];
         u8 *const ring = shared + stage * tile_bytes;
         if constexpr (BULK) {
             // Pieces are counted anew once the tile has been asked for.
-            if (turn > 0) ptx::wait(held.come, turn);
+            if (turn > 0) ptx::wait(&held.come, turn);
         } else {
             __syncthreads();
-            if (threadIdx.x == 0) held.taken = 0;
+            const Item item = args.items[i];
+            if (threadIdx.x == 0) held.taken = 0, held.item = item;
             copy(args, item, column, ring);
             __syncthreads();
         }
-        const u32 rows = rows_of(args, item);
-        const u64 first_row = (u64)item.tile * args.rows;
+        const u64 first_row = (u64)held.item.tile * args.rows;
         const Span span(args.operands.columns, column + mine * VECTOR);
 
-        // The next piece that nobody has taken, for groups that want one.
+        // The next piece that nobody has taken, for groups that want one: as listed, so that nothing waits
+        // for it before it begins.
+        u32 next[4] = {};
         const auto take = [&](bool wanted) {
             u32 number = 0;
             if (mine == 0 && wanted) number = atomicAdd(&held.taken, 1);
             number = __shfl_sync(~0u, number, 0, LANES);
-            if (!wanted || number >= item.count) return schedule::no_segment<Position>();
+            if (!wanted) return;
+            next[2] = next[3] = 0;
+            const Item &item = held.item;
+            if (number >= item.count) return;
             const u64 place = (u64)(number / item.width) * item.of + item.from + number % item.width;
-            return schedule::segment<Position>(args.pieces, item.first + place);
+            ptx::load_readonly(args.pieces + 2 * (item.first + place), next);
         };
-        Piece piece = take(true), next = take(true);
+        take(true);
+        Piece piece = schedule::segment<Position>(next);
         Position position = piece.first;
+        take(true);
         u32 columns[EACH] = {};
         Value values[EACH] = {};
         const auto load = [&] {
@@ -217,19 +246,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         load();
         Accum sum[TILES][VECTOR];
         clear(sum);
-        int come = BULK ? 0 : QUARTERS;
+        // Whoever found no piece waits as well: nobody must be two turns ahead.
+        if (BULK) ptx::wait(&held.come, turn);
         while (__any_sync(~0u, !piece.none())) {
             const Position left = piece.last > position ? piece.last - position : 0;
             const int count = left < BATCH ? (int)left : BATCH;
-            if (come < QUARTERS) {
-                u32 farthest = 0;
-#pragma unroll
-                for (int e = 0; e < EACH; ++e)
-                    if (mine + e * LANES < count) farthest = max(farthest, columns[e]);
-                farthest = ptx::largest(farthest);
-                for (; come < QUARTERS && farthest >= quarter(rows, come); ++come)
-                    ptx::wait(held.come + come, turn);
-            }
             __syncwarp();
 #pragma unroll
             for (int e = 0; e < EACH; ++e)
@@ -239,32 +260,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             position += BATCH;
             const bool ends = !now.none() && position >= now.last;
             if (__any_sync(~0u, ends)) {
-                const Piece after = take(ends);
-                if (ends) piece = next, position = piece.first, next = after;
+                if (ends) piece = schedule::segment<Position>(next), position = piece.first;
+                take(ends);
             }
             load();
             __syncwarp();
             const int most = (int)ptx::largest((u32)count);
-            for (int u = 0; u < most; u += AT_ONCE) {
-                Entry entries[AT_ONCE];
-                memcpy(entries, __builtin_assume_aligned(batch + u * sizeof(Entry), 16),
-                       sizeof(entries));
-#pragma unroll
-                for (int e = 0; e < AT_ONCE; ++e) {
-                    if (u + e >= count) continue;
-                    const auto *row = reinterpret_cast<const tile::Pack<Value, VECTOR> *>(
-                        ring + entries[e].place) + mine;
-#pragma unroll
-                    for (int k = 0; k < TILES; ++k) {
-                        if (!span.has(k)) continue;
-                        const tile::Pack<Value, VECTOR> b = row[k * LANES];
-#pragma unroll
-                        for (int v = 0; v < VECTOR; ++v)
-                            sum[k][v] =
-                                Ring::mul_add(entries[e].value, tile::widen_at(b, v), sum[k][v]);
-                    }
-                }
-            }
+            for (int u = 0; u < most; u += AT_ONCE) add(ring, batch, u, count, span, sum);
             if (ends) {
                 store(args, now, span, sum, panel);
                 clear(sum);
@@ -278,10 +280,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 before = atomicAdd(&held.left, 1);
             }
             before = __shfl_sync(~0u, before, 0);
-            if (before < BLOCK / 32 - 1) continue;
-            // Nobody may have needed its last quarters.
-            for (int q = 0; q < QUARTERS; ++q) ptx::wait(held.come + q, turn);
-            if (i + HELD < end) {
+            if (before == BLOCK / 32 - 1 && i + HELD < end) {
                 if (lane == 0) held.taken = held.left = 0;
                 __threadfence_block();
                 __syncwarp();
@@ -291,16 +290,36 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     }
 }
 
+// Calls `work(number, row, column)` for VECTOR columns of a cut row.
+template <class Work>
+__device__ __forceinline__ void each_vector(const Arguments &args, Work work) {
+    const u64 vectors = args.operands.columns / VECTOR;
+    const u64 at = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    if (at < args.cut * vectors)
+        work(at / vectors, args.cut_rows[3 * (at / vectors)], at % vectors * VECTOR);
+}
+
 // Scales the cut rows of C by beta before their parts are added.
 extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_prepare(const Arguments args) {
     ptx::let_later_begin();
     const Operands &operands = args.operands;
-    const u64 vectors = operands.columns / VECTOR;
-    const u64 at = (u64)blockIdx.x * BLOCK + threadIdx.x;
-    if (at >= args.cut * vectors) return;
-    const u64 row = args.cut_rows[3 * (at / vectors)], j = at % vectors * VECTOR;
-    Accum empty[VECTOR];
+    each_vector(args, [&](u64, u64 row, u64 j) {
+        Accum empty[VECTOR];
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) empty[v] = Ring::zero();
-    finish<Ring>(empty, Ring::one(), from_bits<Accum>(operands.beta), operands.c + row * operands.ldc + j);
+        for (int v = 0; v < VECTOR; ++v) empty[v] = Ring::zero();
+        const Accum beta = from_bits<Accum>(operands.beta);
+        finish<Ring>(empty, Ring::one(), beta, operands.c + row * operands.ldc + j);
+    });
+}
+
+// Makes cut rows of C of their sums.
+extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_finish(const Arguments args) {
+    ptx::wait_for_earlier();
+    each_vector(args, [&](u64 number, u64 row, u64 j) {
+        auto *at = reinterpret_cast<tile::Pack<Accum, VECTOR> *>(
+            args.sums + number * args.operands.columns + j);
+        const tile::Pack<Accum, VECTOR> sum = *at;
+        *at = tile::Pack<Accum, VECTOR>{};
+        finish_row<Ring, STEPS>(args.operands, sum.at, row, j);
+    });
 }

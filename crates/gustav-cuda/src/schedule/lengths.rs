@@ -4,7 +4,7 @@ use gustav_core::{Error, IndexType, Result};
 use gustav_plan::facts::row_lengths::{
     BINS, COUNTS, CUTS, EXACT_BITS, FIRST_CUT_BITS, OCTAVE_BITS,
 };
-use gustav_plan::{RowLengths, RowSimilarity};
+use gustav_plan::{RowLengths, RowSimilarity, TileReuse};
 
 use crate::DeviceBuffer;
 use crate::jit::Request;
@@ -17,6 +17,9 @@ const CTAS: u64 = 4;
 const SAMPLES: u64 = 2048;
 const SAMPLE_BLOCK: u32 = 64;
 const MOST: u32 = 96;
+// Samples of tile reuse, and nonzeros looked at of a sample.
+const REUSE_SAMPLES: u64 = 1024;
+const REUSE_MOST: u32 = 1024;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -34,6 +37,17 @@ struct Similarity {
     counts: u64,
     rows: u64,
     samples: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Reuse {
+    offsets: u64,
+    indices: u64,
+    counts: u64,
+    rows: u64,
+    samples: u64,
+    tile: u64,
 }
 
 /// `request` with the bins of `kernels/schedule/lengths.cuh`.
@@ -59,6 +73,16 @@ pub(crate) fn similarity_request(index: IndexType, offset: IndexType) -> Request
         .with("OFFSET", offset)
         .with("BLOCK", SAMPLE_BLOCK)
         .with("MOST", MOST)
+}
+
+/// The source of `tile_reuse` with its parameters.
+pub(crate) fn reuse_request(index: IndexType, offset: IndexType) -> Request {
+    let source = include_str!("../../kernels/schedule/tile_reuse.cu");
+    Request::new("schedule/tile_reuse.cu", source)
+        .with("INDEX", index)
+        .with("OFFSET", offset)
+        .with("BLOCK", BLOCK)
+        .with("MOST", REUSE_MOST)
 }
 
 /// Counts the rows of each length.
@@ -103,4 +127,25 @@ pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
     let mut c = [0; 8];
     counts.read(&mut c)?;
     Ok(RowSimilarity::new([(c[0], c[1]), (c[2], c[3]), (c[4], c[5]), (c[6], c[7])]))
+}
+
+/// Cuts sampled rows at tiles of `tile` of the `inner` rows of B.
+pub(crate) fn tile_reuse(p: &Pattern<'_>, inner: usize, tile: u64) -> Result<TileReuse> {
+    let device = p.device();
+    let mut counts = DeviceBuffer::<u64>::queued(device, 2, "tile reuse")?;
+    counts.fill(0, device.stream())?;
+    let request = reuse_request(p.index_type, p.offset_type);
+    let kernel = device.module(&request)?.kernel(c"tile_reuse")?;
+    let samples = REUSE_SAMPLES.min(p.rows as u64);
+    let (tile, rows) = (tile.max(1), p.rows as u64);
+    let counted = counts.address();
+    let (offsets, indices) = (p.offsets, p.indices);
+    let arguments = Reuse { offsets, indices, counts: counted, rows, samples, tile };
+    let grid = ((samples * 32).div_ceil(u64::from(BLOCK)), 1);
+    // SAFETY: `Reuse` is the kernel's parameter; the buffers outlive the read below.
+    unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
+    let mut found = [0; 2];
+    counts.read(&mut found)?;
+    let per_piece = found[0] as f64 / found[1].max(1) as f64;
+    Ok(TileReuse { per_piece, tiles: (inner as u64).div_ceil(tile) })
 }

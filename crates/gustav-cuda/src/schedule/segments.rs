@@ -26,6 +26,8 @@ pub(crate) enum Target {
     Slot,
     /// Its row.
     Row,
+    /// The place of its row among cut rows.
+    CutRow,
 }
 
 /// How rows are cut and listed.
@@ -236,10 +238,10 @@ pub(super) mod tests {
             let place = (pair[1] >> (LENGTH_BITS + 1)) as usize - 1;
             let length = (pair[1] & ((1 << LENGTH_BITS) - 1)) as usize;
             let cut = pair[1] >> LENGTH_BITS & 1 == 1;
-            let row = if cut && target == Target::Slot {
-                cut_rows[3 * slot_rows[place] as usize] as usize
-            } else {
-                place
+            let row = match target {
+                Target::Slot if cut => cut_rows[3 * slot_rows[place] as usize] as usize,
+                Target::CutRow if cut => cut_rows[3 * place] as usize,
+                _ => place,
             };
             assert!(length <= longest as usize);
             written[row] += usize::from(!cut);

@@ -10,13 +10,14 @@ use crate::jit::Request;
 use crate::spmm::pattern::Pattern;
 
 const BLOCK: u32 = 256;
-// Rows of a CTA.
+// Rows of a CTA: many where it counts pieces for all of them, else one for every warp.
 const WINDOW: u64 = 256;
+const NARROW: u64 = BLOCK as u64 / 32;
 // Places that a CTA counts in shared memory at most.
 const MOST_PLACES: u64 = 1024;
 
 /// Classes of a piece's length.
-pub(crate) const CLASSES: usize = 8;
+pub(crate) const CLASSES: usize = 16;
 
 /// How rows are cut, and their pieces listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +57,10 @@ impl Cutting {
     /// For tiles that stay in L2: pieces of one class that meet through slots.
     pub(crate) const IN_L2: Cutting = Cutting { most: 1024, kept: false, target: Target::Slot };
 
+    fn window(counted: bool) -> u64 {
+        if counted { WINDOW } else { NARROW }
+    }
+
     fn classes(&self) -> usize {
         if self.kept { CLASSES } else { 1 }
     }
@@ -67,13 +72,13 @@ impl Cutting {
             .with("OFFSET", offset)
             .with("LENGTH_BITS", LENGTH_BITS)
             .with("BLOCK", BLOCK)
-            .with("WINDOW", WINDOW)
+            .with("WINDOW", Self::window(counted))
             .with("MOST", self.most)
             .with("MOST_PLACES", MOST_PLACES)
             .with("CLASSES", self.classes())
             .with("KEPT", self.kept)
             .with("COUNTED", counted)
-            .with("TO_ROWS", self.target == Target::Row)
+            .with("TARGET", self.target as u32)
     }
 
     /// Queues a list of pieces, tile after tile of `tile` rows of B, to be waited for by the caller.
@@ -85,7 +90,8 @@ impl Cutting {
         let tile = tile.max(least).max(1);
         let tiles = inner.div_ceil(tile).max(1) as usize;
         let places = tiles * self.classes();
-        let counted = places as u64 <= MOST_PLACES;
+        // Few rows are as many CTAs as possible.
+        let counted = places as u64 <= MOST_PLACES && rows as u64 > MOST_PLACES;
         let module = device.module(&self.request(p.index_type, p.offset_type, counted))?;
         let pieces = DeviceBuffer::<u32>::queued(device, rows, "pieces of rows")?;
         let mut cursors = DeviceBuffer::<u64>::queued(device, 2 + places, "pieces of tiles")?;
@@ -102,7 +108,7 @@ impl Cutting {
             tile,
             tiles: tiles as u64,
         };
-        let grid = ((rows as u64).div_ceil(WINDOW), 1);
+        let grid = ((rows as u64).div_ceil(Self::window(counted)), 1);
         // SAFETY: `Arguments` is the kernel's parameter; there is a count for every row and place.
         unsafe { module.kernel(c"tile_count")?.launch(device.stream(), grid, BLOCK, &arguments)? };
         let mut found = try_vec(2 + places, "pieces of tiles")?;
@@ -164,7 +170,8 @@ mod tests {
             .expect("a matrix");
         let a = DeviceCsr::upload(&device, &a.view()).expect("A");
         let kept = |target| Cutting { most: 64, kept: true, target };
-        let cuttings = [Cutting::IN_L2, kept(Target::Slot), kept(Target::Row)];
+        let cuttings =
+            [Cutting::IN_L2, kept(Target::Slot), kept(Target::Row), kept(Target::CutRow)];
         for (tile, cutting) in [1, 64, 999, 5000, 1 << 40]
             .into_iter()
             .flat_map(|tile| cuttings.map(|cutting| (tile, cutting)))

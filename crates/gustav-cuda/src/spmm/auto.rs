@@ -6,14 +6,16 @@ use gustav_plan::heuristics::cuda_spmm::{self, Way};
 
 use super::catalog::Config;
 use super::pattern::Pattern;
-use super::{even_shares, row_block, segmented, tensor};
+use super::{b_stationary, even_shares, row_block, segmented, tensor};
 
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let profile = pattern.device().planner_profile();
     let similarity = || pattern.similarity();
     let tensor = tensor::is_exact(pattern.device(), problem);
-    let way = cuda_spmm::choose(problem, &profile, tensor, || pattern.lengths(), similarity)?;
+    let reuse = || b_stationary::reuse(pattern, problem);
+    let lengths = || pattern.lengths();
+    let way = cuda_spmm::choose(problem, &profile, tensor, lengths, similarity, reuse)?;
     Ok((config(problem, &way), way.reason))
 }
 
@@ -24,6 +26,7 @@ fn config(problem: &Problem, way: &Way) -> Config {
             Config::RowBlock(row_block::Config::new(problem, way.height, way.share, way.threads))
         }
         Algorithm::Tensor => Config::Tensor(tensor::Config::new(problem, way.share, way.threads)),
+        Algorithm::BStationary => Config::BStationary(b_stationary::Config::new(problem, way)),
         Algorithm::EvenShares => Config::EvenShares(even_shares::Config::new(problem, way)),
         _ => Config::Segmented(segmented::Config::new(problem, way)),
     }
@@ -35,7 +38,7 @@ mod tests {
 
     use gustav_core::{CsrView, DType};
     use gustav_plan::facts::row_lengths::{BINS, COUNTS, CUTS, FIRST_CUT_BITS};
-    use gustav_plan::{DeviceProfile, RowLengths, RowSimilarity};
+    use gustav_plan::{DeviceProfile, RowLengths, RowSimilarity, TileReuse};
 
     use super::*;
 
@@ -95,7 +98,7 @@ mod tests {
                 nnz,
                 columns,
                 dtype,
-                calls: dice.scaled(10) as u64,
+                calls: dice.scaled(12) as u64,
                 ..plain.clone()
             };
             let profile = DeviceProfile {
@@ -108,7 +111,9 @@ mod tests {
             let distinct = [0; 4].map(|_| (1 + dice.below(100)) as f64 / 100.0);
             let similarity = || Ok(RowSimilarity { distinct });
             let exact = matches!(dtype, DType::F16 | DType::Bf16);
-            let chosen = cuda_spmm::choose(&problem, &profile, exact, || Ok(&rows), similarity);
+            let reuse = || Ok(TileReuse { per_piece: dice.below(64) as f64, tiles: 200 });
+            let lengths = || Ok(&rows);
+            let chosen = cuda_spmm::choose(&problem, &profile, exact, lengths, similarity, reuse);
             let grown = dice.below(2) == 0;
             let ordered = cuda_spmm::segmented_in_order(&problem, &rows, &profile, grown);
             for way in [chosen.expect("a way"), ordered] {
@@ -116,6 +121,7 @@ mod tests {
                     Config::RowBlock(c) => c.check(&problem),
                     Config::Tensor(c) => c.check(&problem),
                     Config::EvenShares(c) => c.check(&problem),
+                    Config::BStationary(c) => c.check(&problem),
                     Config::Segmented(c) => c.check(&problem),
                     other => panic!("{other:?}"),
                 };
@@ -123,6 +129,6 @@ mod tests {
                 *taken.entry(way.algorithm.name()).or_default() += 1;
             }
         }
-        assert!(taken.len() == 4 && taken.values().all(|times| *times > 100), "{taken:?}");
+        assert!(taken.len() == 5 && taken.values().all(|times| *times > 100), "{taken:?}");
     }
 }

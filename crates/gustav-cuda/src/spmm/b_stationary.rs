@@ -7,15 +7,14 @@ mod dealing;
 use std::collections::HashMap;
 
 use gustav_core::{Operation, Problem, Result};
-use gustav_plan::Algorithm;
 use gustav_plan::heuristics::cuda_spmm::Way;
+use gustav_plan::{Algorithm, TileReuse};
 
 use super::catalog::Method;
 use super::group::{self, Meeting, Types};
 use super::operands::Operands;
 use super::pattern::Pattern;
-use super::segmented::Reduction;
-use super::tile::widest_for;
+use super::tile::{accumulator, widest_for};
 use super::unsupported;
 use crate::jit::Request;
 use crate::kernel::{GRID_Y, Kernel};
@@ -25,8 +24,9 @@ use crate::{Device, DeviceBuffer};
 
 pub use config::Config;
 
-// Devices on which a launch may begin before the one ahead of it has ended.
-const OVERLAPS: (i32, i32) = (9, 0);
+// Devices that copy to shared memory by an engine, and on which a launch may begin before the one ahead of
+// it has ended.
+const HAS_COPY_ENGINE: (i32, i32) = (9, 0);
 
 /// Everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
@@ -45,6 +45,17 @@ pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, Stri
     Ok((config, format!("tiles of B of {} columns in shared memory", config.panel())))
 }
 
+/// How its tiles would cut the rows, of a sample of them; in no pieces worth a tile where no copy engine
+/// brings it.
+pub(super) fn reuse(pattern: &Pattern<'_>, problem: &Problem) -> Result<TileReuse> {
+    let config = Config::new(problem, &Way::of(Algorithm::BStationary));
+    let rows = config.rows(problem, pattern.device().profile().shared_bytes_per_cta)?;
+    if pattern.device().profile().compute_capability < HAS_COPY_ENGINE {
+        return Ok(TileReuse { per_piece: 0.0, tiles: (problem.inner() as u64).div_ceil(rows) });
+    }
+    pattern.tile_reuse(problem.inner(), rows)
+}
+
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     Config::candidates(problem)
 }
@@ -59,6 +70,9 @@ pub(super) struct Prepared {
     items: DeviceBuffer<u64>,
     begins: DeviceBuffer<u32>,
     meeting: Meeting,
+    /// Of each cut row, zero between executions.
+    sums: DeviceBuffer<u64>,
+    target: Target,
     kernels: HashMap<Variant, Kernels>,
 }
 
@@ -67,11 +81,13 @@ pub(super) struct Prepared {
 pub(crate) struct Variant {
     pub(crate) config: Config,
     pub(crate) types: Types,
+    pub(crate) target: Target,
 }
 
 struct Kernels {
     multiply: Kernel,
     prepare: Kernel,
+    finish: Kernel,
 }
 
 #[repr(C)]
@@ -83,6 +99,7 @@ struct Arguments {
     begins: u64,
     cut_rows: u64,
     slot_rows: u64,
+    sums: u64,
     inner: u64,
     cut: u64,
     panel: u64,
@@ -105,7 +122,7 @@ impl Variant {
             .with("CHUNK", 4)
             .with("BATCH", c.batch())
             .with("STAGES", c.stages)
-            .with("REDUCE", u8::from(c.reduction == Reduction::Atomic))
+            .with("TARGET", self.target as u32)
     }
 }
 
@@ -115,10 +132,7 @@ impl Prepared {
         let device = pattern.device();
         config.check(problem)?;
         let rows = config.rows(problem, device.profile().shared_bytes_per_cta)?;
-        let target = match config.reduction {
-            Reduction::FixUp => Target::Slot,
-            Reduction::Atomic => Target::Row,
-        };
+        let target = config.target(problem);
         let cutting = Cutting { most: config.longest, kept: true, target };
         let pieces = cutting.list(pattern, problem, rows)?;
         let ctas = device.profile().multiprocessors;
@@ -133,19 +147,25 @@ impl Prepared {
         });
         let meeting = Meeting::new(device, problem, pieces.segments.slot_rows.len(), panels)?;
         let pieces = pieces.segments;
-        Ok(Prepared { config, rows, pieces, items, begins, meeting, kernels: HashMap::new() })
+        let cut = if target == Target::CutRow { pieces.cut_rows.len() / 3 } else { 0 };
+        let bytes = accumulator(problem.dtype).bytes();
+        let words = cut.saturating_mul(problem.columns).saturating_mul(bytes).div_ceil(8);
+        let mut sums = DeviceBuffer::queued(device, words, "sums of cut rows")?;
+        sums.fill(0, device.stream())?;
+        let kernels = HashMap::new();
+        Ok(Prepared { config, rows, pieces, items, begins, meeting, sums, target, kernels })
     }
 
     fn variant(&self, o: &Operands) -> Variant {
         let config = self.config.narrowed(o.dtype, widest_for(o), o.columns);
-        Variant { config, types: Types::new(o, config.tile(), config.vector) }
+        Variant { config, types: Types::new(o, config.tile(), config.vector), target: self.target }
     }
 }
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
         let dealt = self.items.bytes() + self.begins.bytes();
-        self.pieces.bytes() + dealt + self.meeting.bytes()
+        self.pieces.bytes() + dealt + self.meeting.bytes() + self.sums.bytes()
     }
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
@@ -157,6 +177,7 @@ impl Method for Prepared {
         let kernels = Kernels {
             multiply: module.kernel(c"b_stationary")?,
             prepare: module.kernel(c"b_stationary_prepare")?,
+            finish: module.kernel(c"b_stationary_finish")?,
         };
         kernels.multiply.allow_shared(variant.config.shared_bytes(operands.dtype, self.rows))?;
         self.kernels.insert(variant, kernels);
@@ -171,6 +192,7 @@ impl Method for Prepared {
         self.pieces.used_on(stream);
         self.items.used_on(stream);
         self.begins.used_on(stream);
+        self.sums.used_on(stream);
         let cut = self.pieces.cut_rows.len() as u64 / 3;
         let ctas = self.begins.len() as u64 - 1;
         let panels = (o.columns as u64).div_ceil(config.panel());
@@ -182,33 +204,39 @@ impl Method for Prepared {
             begins: self.begins.address(),
             cut_rows: self.pieces.cut_rows.address(),
             slot_rows: self.pieces.slot_rows.address(),
+            sums: self.sums.address(),
             inner: o.inner as u64,
             cut,
             panel: 0,
             rows: self.rows as u32,
         };
-        let prepares = config.reduction == Reduction::Atomic && cut > 0;
         let vectors = cut * (o.columns as u64 / u64::from(config.vector));
-        let overlaps = device.profile().compute_capability >= OVERLAPS;
-        // SAFETY: `Arguments` is the parameter of both kernels; the pieces cover the matrix, and the
-        // operands are the caller's promise. Before it writes, `multiply` waits for `prepare`.
+        let of_cut_rows = (vectors.div_ceil(config.block.into()), 1);
+        let overlaps = device.profile().compute_capability >= HAS_COPY_ENGINE;
+        let Kernels { multiply, prepare, finish } = kernels;
+        // SAFETY: `Arguments` is the parameter of all kernels; the pieces cover the matrix, and the
+        // operands are the caller's promise. Before they write, `multiply` waits for `prepare`, and
+        // `finish` for `multiply`.
         unsafe {
+            let prepares = self.target == Target::Row && cut > 0;
             if prepares {
-                let grid = (vectors.div_ceil(config.block.into()), 1);
-                kernels.prepare.launch(stream, grid, config.block, &arguments)?;
+                prepare.launch(stream, of_cut_rows, config.block, &arguments)?;
             }
-            let multiply = &kernels.multiply;
             while arguments.panel < panels {
                 let grid = (ctas, GRID_Y.min(panels - arguments.panel));
-                match prepares && overlaps && arguments.panel == 0 {
-                    true => {
-                        multiply.launch_overlapping(stream, grid, config.block, shared, &arguments)
-                    }
-                    false => {
-                        multiply.launch_with_shared(stream, grid, config.block, shared, &arguments)
-                    }
-                }?;
+                let follows = prepares && arguments.panel == 0;
+                multiply.launch_after(
+                    follows && overlaps,
+                    stream,
+                    grid,
+                    config.block,
+                    shared,
+                    &arguments,
+                )?;
                 arguments.panel += GRID_Y;
+            }
+            if self.target == Target::CutRow {
+                finish.launch_after(overlaps, stream, of_cut_rows, config.block, 0, &arguments)?;
             }
         }
         Ok(())

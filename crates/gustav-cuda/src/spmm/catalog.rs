@@ -6,8 +6,9 @@ use gustav_plan::Algorithm;
 use super::operands::Operands;
 use super::pattern::Pattern;
 use super::{
-    b_stationary, column_panel, dcsr, dense, ell_r, even_shares, heavy_light, merge_path, nonzero_split,
-    output_stationary, row_block, row_split, segmented, sell_p, tensor, thread_row, vendor,
+    b_stationary, column_panel, dcsr, dense, ell_r, even_shares, heavy_light, merge_path,
+    nonzero_split, output_stationary, row_block, row_split, segmented, sell_p, tensor, thread_row,
+    vendor,
 };
 use crate::Device;
 use crate::catalog::Entry;

@@ -54,7 +54,8 @@ pub(super) fn dense<T: Scalar, I: Index, O: Index>(
 pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     use Algorithm::{BStationary, ColumnPanel, EvenShares, RowBlock, Segmented, Tensor};
     let backend = format!("{algorithm} on CUDA");
-    let ours = matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
+    let ours =
+        matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
     if ours && problem.operation == Operation::Spmm {
         return problem.check_epilogue(&backend);
     }

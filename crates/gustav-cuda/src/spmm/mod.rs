@@ -4,9 +4,9 @@
 //! workspace; Aᵀ is multiplied as the CSR matrix that it is, its values gathered at every execution.
 
 mod auto;
+pub mod b_stationary;
 pub(crate) mod catalog;
 pub(crate) mod checks;
-pub mod b_stationary;
 pub mod column_panel;
 pub mod dcsr;
 pub mod dense;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, IndexType, Result};
-use gustav_plan::{RowLengths, RowOrder, RowSimilarity};
+use gustav_plan::{RowLengths, RowOrder, RowSimilarity, TileReuse};
 
 use crate::schedule::lengths;
 use crate::{Device, DeviceBuffer};
@@ -88,6 +88,11 @@ impl<'a> Pattern<'a> {
         }
         let found = lengths::row_lengths(self)?;
         Ok(self.lengths.get_or_init(|| found))
+    }
+
+    /// How tiles of `tile` of the `inner` rows of B would cut the rows, sampled.
+    pub(crate) fn tile_reuse(&self, inner: usize, tile: u64) -> Result<TileReuse> {
+        lengths::tile_reuse(self, inner, tile)
     }
 
     /// What neighbouring rows share, sampled at the first call.

@@ -21,7 +21,6 @@ use crate::schedule::{Listing, Segments, Target};
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer};
 
-pub(super) use config::may_reduce;
 pub use config::{Config, Reduction};
 
 // Panels of a grid.

@@ -55,6 +55,7 @@ fn ways() -> Vec<(Chooser, Refine)> {
         EvenShares,
         RowBlock,
         ColumnPanel,
+        BStationary,
         RowSplit,
         ThreadRow,
         NonzeroSplit,

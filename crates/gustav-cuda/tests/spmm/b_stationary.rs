@@ -1,8 +1,8 @@
 //! `b-stationary`.
 
 use gustav_core::{
-    Csr, DType, Dense, Index, Layout, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring,
-    bf16, f16,
+    Csr, DType, Dense, Index, Layout, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar,
+    Semiring, bf16, f16,
 };
 use gustav_cuda::spmm::b_stationary::Config;
 use gustav_cuda::spmm::segmented::Reduction;
@@ -34,10 +34,10 @@ fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Config)
 #[ignore = "needs a CUDA device"]
 fn its_own_choice() {
     // Reductions in memory flush subnormal sums in f32, which their documentation says.
-    let options =
-        Options { chooser: Chooser::Named(Algorithm::BStationary), ..Options::default() };
+    let options = Options { chooser: Chooser::Named(Algorithm::BStationary), ..Options::default() };
     by_reductions::<f32>(&options, &Options { config: fix_up::<f32>(), ..options.clone() });
     by_reductions::<f64>(&options, &options);
+    by_reductions::<bf16>(&options, &options);
 }
 
 #[test]
@@ -50,6 +50,7 @@ fn parts_meet_by_reductions() {
     let fix_up = Options { config: fix_up::<f32>(), ..Options::default() };
     by_reductions::<f32>(&of(small::<f32>()), &fix_up);
     by_reductions::<f64>(&of(small::<f64>()), &of(small::<f64>()));
+    by_reductions::<f16>(&of(small::<f16>()), &of(small::<f16>()));
 }
 
 fn fix_up<T: Scalar>() -> Option<gustav_cuda::Config> {
@@ -124,8 +125,8 @@ fn tiles_follow_one_another() {
     }
     let values: Vec<f32> = (0..indices.len()).map(|k| (k % 7) as f32 - 3.0).collect();
     let host = Csr::new(rows, inner, offsets, indices, values).expect("a matrix");
-    let b = Dense::from_fn(inner, columns, Layout::RowMajor, |i, j| ((i + j) % 5) as f32)
-        .expect("B");
+    let b =
+        Dense::from_fn(inner, columns, Layout::RowMajor, |i, j| ((i + j) % 5) as f32).expect("B");
     let expected = product(&host, &b);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let b_on = DeviceDense::upload(&device, &b.view()).expect("B");

@@ -154,14 +154,22 @@ steps_of! {
     row_block_f64: f64, RowBlock;
     column_panel_f32: f32, ColumnPanel;
     column_panel_bf16: bf16, ColumnPanel;
+    b_stationary_f32: f32, BStationary;
+    b_stationary_f64: f64, BStationary;
+    b_stationary_f16: f16, BStationary;
     tensor_f16: f16, Tensor;
     tensor_bf16: bf16, Tensor;
     tensor_f64: f64, Tensor;
 }
 
 /// The algorithms that have epilogues.
-const FINISHING: [Algorithm; 4] =
-    [Algorithm::Segmented, Algorithm::EvenShares, Algorithm::RowBlock, Algorithm::ColumnPanel];
+const FINISHING: [Algorithm; 5] = [
+    Algorithm::Segmented,
+    Algorithm::EvenShares,
+    Algorithm::RowBlock,
+    Algorithm::ColumnPanel,
+    Algorithm::BStationary,
+];
 
 #[test]
 #[ignore = "needs a CUDA device"]

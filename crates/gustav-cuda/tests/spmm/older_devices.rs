@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use gustav_core::{PlusTimes, Result, Scalar, bf16, f16};
 use gustav_cuda::jit::{Cache, Compiler, Jit, Nvrtc, Request};
+use gustav_cuda::spmm::b_stationary;
 use gustav_cuda::spmm::segmented::{Config, Reduction};
 use gustav_cuda::{Device, Options};
 use gustav_plan::{Algorithm, Chooser};
@@ -73,6 +74,20 @@ fn segmented(refine: impl Fn(Config) -> Config) -> Options<'static> {
     Options { config: Some(gustav_cuda::Config::Segmented(config)), ..Options::default() }
 }
 
+/// `b-stationary`, with pieces so short that small matrices have many.
+fn stationary(vector: u32) -> Options<'static> {
+    let config = b_stationary::Config {
+        vector,
+        lanes: 4,
+        tiles: 2,
+        stages: 2,
+        longest: 8,
+        reduction: Reduction::FixUp,
+        block: 64,
+    };
+    Options { config: Some(gustav_cuda::Config::BStationary(config)), ..Options::default() }
+}
+
 macro_rules! targets {
     ($($target:ident),*) => {$(
         mod $target {
@@ -110,6 +125,13 @@ macro_rules! targets {
             fn blocks_of_rows_and_even_shares() {
                 check::<bf16>(TARGET, &named(Algorithm::RowBlock));
                 check::<f32>(TARGET, &named(Algorithm::EvenShares));
+            }
+
+            #[test]
+            #[ignore = "needs a CUDA device"]
+            fn tiles_copied_between_barriers() {
+                check::<f32>(TARGET, &stationary(4));
+                check::<f16>(TARGET, &stationary(8));
             }
 
             #[test]

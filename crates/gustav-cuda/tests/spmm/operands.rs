@@ -98,6 +98,7 @@ fn addresses_and_leading_dimensions_need_no_alignment() {
         Algorithm::Segmented,
         Algorithm::RowBlock,
         Algorithm::ColumnPanel,
+        Algorithm::BStationary,
         Algorithm::EvenShares,
         Algorithm::ThreadRow,
         Algorithm::RowSplit,
@@ -116,8 +117,13 @@ fn addresses_and_leading_dimensions_need_no_alignment() {
             check::<f32>(&device, algorithm, shift, columns);
         }
     }
-    let of_16_bits =
-        [Algorithm::Segmented, Algorithm::RowBlock, Algorithm::ColumnPanel, Algorithm::Tensor];
+    let of_16_bits = [
+        Algorithm::Segmented,
+        Algorithm::RowBlock,
+        Algorithm::ColumnPanel,
+        Algorithm::BStationary,
+        Algorithm::Tensor,
+    ];
     for algorithm in of_16_bits {
         for (shift, columns) in [(1, 32), (2, 64), (4, 128), (3, 33)] {
             check::<f16>(&device, algorithm, shift, columns);

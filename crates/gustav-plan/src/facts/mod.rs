@@ -11,5 +11,5 @@ pub use bands::Bands;
 pub use cache_lines::CacheLines;
 pub use density::Density;
 pub use features::{Features, SampledFeatures};
-pub use row_lengths::{RowLengths, RowSimilarity};
+pub use row_lengths::{RowLengths, RowSimilarity, TileReuse};
 pub use row_stats::RowStats;

@@ -119,6 +119,15 @@ impl RowSimilarity {
     }
 }
 
+/// How tiles of B's rows would cut the rows of A, by sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TileReuse {
+    /// Nonzeros of a piece, a run of a row's columns within one tile, on average.
+    pub per_piece: f64,
+    /// Tiles of B.
+    pub tiles: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

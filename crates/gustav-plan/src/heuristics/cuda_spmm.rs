@@ -4,6 +4,7 @@
 //! synthetic matrices of the benchmark; lengths of time and numbers of threads are relative to what
 //! the device holds.
 
+mod b_stationary;
 mod row_block;
 mod segmented;
 mod tensor;
@@ -12,7 +13,7 @@ mod tests;
 
 use gustav_core::{Problem, Result};
 
-use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
+use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity, TileReuse};
 
 pub use row_block::height;
 pub use segmented::{segmented, segmented_as_stored, segmented_in_order};
@@ -35,7 +36,7 @@ const LOOK: (f64, f64) = (1300.0, 80.0);
 /// How to multiply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Way {
-    /// `segmented`, `row-block`, `tensor` or `even-shares`.
+    /// `segmented`, `row-block`, `tensor`, `even-shares` or `b-stationary`.
     pub algorithm: Algorithm,
     /// Rows of a block, of `row-block` and `tensor`.
     pub height: u32,
@@ -47,12 +48,12 @@ pub struct Way {
     pub run: u32,
     /// In a run, whether the row of B of the next segment's last nonzero is asked for in L2.
     pub fetch: bool,
-    /// Chunks of rows of B on their way to shared memory.
+    /// Chunks of rows of B on their way to shared memory; of `b-stationary`, tiles held or on their way.
     pub ahead: u32,
     /// Whether a segment's part of A is asked for in L2 before any of it is used.
     pub early: bool,
     /// Rows with as many nonzeros are cut; none takes whole rows in their order. Of `even-shares`,
-    /// the row starts and nonzeros of a share.
+    /// the row starts and nonzeros of a share; of `b-stationary`, the nonzeros of a piece at most.
     pub longest: Option<u32>,
     /// Whole rows of a list with as many nonzeros come first, 256 at most; an eighth of `longest`, but 32 to 128,
     /// where none is said.
@@ -96,18 +97,19 @@ impl Way {
     }
 }
 
-/// The way for `problem` on a device with `profile`, among `segmented`, `row-block`, `even-shares` and,
-/// where it has tensor cores for the problem, `tensor`.
+/// The way for `problem` on a device with `profile`, among `segmented`, `row-block`, `even-shares`,
+/// `b-stationary` and, where it has tensor cores for the problem, `tensor`.
 ///
 /// # Errors
-/// What `rows` and `similarity` return; the first is asked when a look at the rows [pays](looks), the
-/// second where sharing loads could pay.
+/// What `rows`, `similarity` and `reuse` return; the first is asked when a look at the rows
+/// [pays](looks), the second where sharing loads could pay, the third where keeping B in shared memory could.
 pub fn choose<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
     has_tensor_cores: bool,
     rows: impl FnOnce() -> Result<&'r RowLengths>,
     similarity: impl FnOnce() -> Result<RowSimilarity>,
+    reuse: impl FnOnce() -> Result<TileReuse>,
 ) -> Result<Way> {
     if !looks(problem, profile) {
         return Ok(even_shares(problem, profile));
@@ -139,7 +141,8 @@ pub fn choose<'r>(
         );
         return Ok(Way { reason, ..even_shares(problem, profile) });
     }
-    Ok(segmented(problem, rows, profile))
+    let stationary = b_stationary::way(problem, rows, profile, reuse)?;
+    Ok(stationary.unwrap_or_else(|| segmented(problem, rows, profile)))
 }
 
 /// Whether the expected calls gain more by a plan for the rows than the plan costs: it takes about the

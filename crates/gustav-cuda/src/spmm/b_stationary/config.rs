@@ -1,9 +1,10 @@
 //! The tile and schedule of `b-stationary`, and how they are chosen.
 
-use gustav_core::{DType, Error, Problem, Result};
+use gustav_core::{DType, Error, Problem, Result, SemiringKind};
 use gustav_plan::heuristics::cuda_spmm::Way;
 
-use crate::spmm::segmented::{Reduction, may_reduce};
+use crate::schedule::Target;
+use crate::spmm::segmented::Reduction;
 use crate::spmm::tile::{Limit, Tile, accumulator, widest};
 
 /// Tile and schedule of `b-stationary`.
@@ -19,7 +20,8 @@ pub struct Config {
     pub stages: u32,
     /// Nonzeros of a piece at most, a power of two from 8 to 4096.
     pub longest: u32,
-    /// How the parts of a cut row meet.
+    /// How the parts of a cut row meet. By atomic reductions sums in f32 lose what is subnormal, and no two
+    /// runs need give the same bits.
     pub reduction: Reduction,
     /// Threads of a CTA.
     pub block: u32,
@@ -116,6 +118,17 @@ impl Config {
         Ok(inner.div_ceil(inner.div_ceil(most)))
     }
 
+    /// What the parts of a cut row name.
+    pub(super) fn target(&self, problem: &Problem) -> Target {
+        // Only what C holds as it is summed can be summed there.
+        let in_c = problem.dtype.bytes() >= 4 && problem.epilogue.is_none();
+        match self.reduction {
+            Reduction::FixUp => Target::Slot,
+            Reduction::Atomic if in_c => Target::Row,
+            Reduction::Atomic => Target::CutRow,
+        }
+    }
+
     /// Shared memory beside what a kernel declares, for tiles of `rows` rows of B.
     pub(super) fn shared_bytes(&self, dtype: DType, rows: u64) -> usize {
         let tile = rows as usize * self.panel() as usize * dtype.bytes();
@@ -139,13 +152,21 @@ impl Config {
         Err(Error::Argument {
             name: "config of b-stationary",
             found: format!("{self:?}"),
-            expected: "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most 10 \
+            expected:
+                "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most 10 \
                        tiles, 1 to 4 stages, pieces of 8 to 4096, whole warps of at most 1024 \
-                       threads, and reduction by fix-up but for plus-times in f32 and f64 in no \
-                       promised order, without an epilogue"
-                .into(),
+                       threads, and reduction by fix-up but for plus-times in floating point in no \
+                       promised order"
+                    .into(),
         })
     }
+}
+
+/// Whether parts of a row may be added one by one, as they come.
+fn may_reduce(problem: &Problem) -> bool {
+    !problem.deterministic
+        && problem.semiring == SemiringKind::PlusTimes
+        && !problem.dtype.is_integer()
 }
 
 /// How lanes share a panel of at most `bytes` of a row of B: panels of about one width.
@@ -158,9 +179,11 @@ fn tile(dtype: DType, vector: u32, columns: usize, bytes: usize) -> Tile {
             Limit { lanes: 32, tiles: 2, most_tiles: 2, most_double: 5, most_single: 10, alone: 4 };
         return Tile::new(dtype, vector, width, limit);
     }
-    // Eight lanes read a whole line of banks.
+    // Eight lanes read a whole line of banks; where vectors hold many values, more lanes have shorter ones.
+    let widened = dtype.bytes() == 2;
     match (width as u64).div_ceil(vector.into()) as u32 {
         vectors @ 0..=8 => Tile { lanes: vectors.max(1).next_power_of_two(), tiles: 1 },
+        vectors @ 9..=16 if widened => Tile { lanes: 16, tiles: vectors.div_ceil(16) },
         vectors @ 9..=24 => Tile { lanes: 8, tiles: vectors.div_ceil(8) },
         vectors => Tile { lanes: 16, tiles: vectors.div_ceil(16) },
     }

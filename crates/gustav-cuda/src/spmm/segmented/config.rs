@@ -305,7 +305,7 @@ impl Config {
 }
 
 /// Whether parts of a row may be added to C one by one, as they come.
-pub(in crate::spmm) fn may_reduce(problem: &Problem) -> bool {
+fn may_reduce(problem: &Problem) -> bool {
     problem.epilogue.is_none()
         && !problem.deterministic
         && problem.semiring == SemiringKind::PlusTimes

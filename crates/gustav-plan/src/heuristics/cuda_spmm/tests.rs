@@ -43,7 +43,8 @@ fn way_of(
     let problem = Problem::spmm(&eye.view()).columns(columns);
     let problem = Problem { rows, nnz, dtype, calls: 100, ..problem };
     let tensor = dtype != DType::F32;
-    choose(&problem, &device(), tensor, || Ok(&rows_of), || Ok(similarity)).expect("a way")
+    let reuse = || Ok(TileReuse { per_piece: 1.0, tiles: 100 });
+    choose(&problem, &device(), tensor, || Ok(&rows_of), || Ok(similarity), reuse).expect("a way")
 }
 
 #[test]
@@ -299,12 +300,57 @@ fn tensor_cores_take_meshes_in_16_bits() {
     }
 }
 
+/// The way for rows of one length over a dense-like matrix, of pieces so long.
+fn of_pieces(
+    length: usize,
+    times: usize,
+    columns: usize,
+    per_piece: f64,
+    refine: fn(&mut Problem),
+) -> Way {
+    let mut counts = vec![0; COUNTS];
+    counts[RowLengths::bin(length as u64)] = times as u64;
+    counts[COUNTS - 1] = length as u64;
+    let rows = RowLengths::new(times, length * times, counts).expect("counts");
+    let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
+    let problem = Problem::spmm(&eye.view()).columns(columns).calls(1000);
+    let mut problem = Problem { rows: times, nnz: length * times, ..problem };
+    refine(&mut problem);
+    let alone = RowSimilarity { distinct: [0.95; 4] };
+    let reuse = || Ok(TileReuse { per_piece, tiles: 20 });
+    choose(&problem, &device(), false, || Ok(&rows), || Ok(alone), reuse).expect("a way")
+}
+
+#[test]
+fn tiles_stay_in_shared_memory_where_rows_meet_them_often() {
+    let chosen = |length, times, columns, per_piece| {
+        of_pieces(length, times, columns, per_piece, |_| ()).algorithm
+    };
+    let (stays, streams) = (Algorithm::BStationary, Algorithm::Segmented);
+    assert_eq!(chosen(410, 8192, 128, 20.0), stays);
+    assert_eq!(chosen(410, 8192, 128, 5.0), streams, "short pieces");
+    assert_eq!(chosen(205, 2048, 128, 41.0), streams, "too brief for a tile to come");
+    assert_eq!(chosen(55, 80_000, 128, 15.0), stays);
+    assert_eq!(chosen(55, 80_000, 256, 15.0), streams, "two panels of short rows");
+    assert_eq!(chosen(410, 8192, 256, 20.0), stays);
+    assert_eq!(chosen(410, 8192, 16, 100.0), streams, "few lanes");
+    assert_eq!(chosen(410, 8192, 129, 20.0), streams, "rows of B begin anywhere");
+    assert_eq!(chosen(17_000, 36, 128, 54.0), stays, "few rows over all of B");
+    let of = |refine| of_pieces(410, 8192, 128, 20.0, refine).algorithm;
+    assert_eq!(of(|p| p.calls = 99), streams);
+    assert_eq!(of(|p| p.deterministic = true), streams);
+    assert_eq!(of(|p| p.dtype = DType::F64), stays);
+    assert_eq!(of(|p| p.dtype = DType::Bf16), streams);
+    assert_eq!(of(|p| p.semiring = gustav_core::SemiringKind::MinPlus), streams);
+}
+
 #[test]
 fn one_call_asks_nothing_of_the_pattern() {
     let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
     let problem = Problem::spmm(&eye.view()).columns(64).calls(1);
     let unasked = || -> Result<&'static RowLengths> { unreachable!("row lengths") };
-    let way = choose(&problem, &device(), true, unasked, || unreachable!("similarity"));
+    let similarity = || unreachable!("similarity");
+    let way = choose(&problem, &device(), true, unasked, similarity, || unreachable!("reuse"));
     assert_eq!(way.expect("a way").algorithm, Algorithm::EvenShares);
 }
 
