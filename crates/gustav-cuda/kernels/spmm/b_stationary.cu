@@ -154,14 +154,15 @@ __device__ __forceinline__ void store(const Arguments &args, const Piece &piece,
     meet(operands, parts, (u32)(piece.target() - cut[1]), span, 0, panel);
 }
 
-// Adds AT_ONCE nonzeros of a batch of `count`, from number u on.
+// Adds AT_ONCE nonzeros of a batch of `count`, from number u on; ALL of them are there.
+template <bool ALL>
 __device__ __forceinline__ void add(const u8 *held, const u8 *batch, int u, int count, const Span &span,
                                     Accum (&sum)[TILES][VECTOR]) {
     Entry entries[AT_ONCE];
     memcpy(entries, __builtin_assume_aligned(batch + u * sizeof(Entry), 16), sizeof(entries));
 #pragma unroll
     for (int e = 0; e < AT_ONCE; ++e) {
-        if (u + e >= count) continue;
+        if (!ALL && u + e >= count) continue;
         const auto *row = reinterpret_cast<const tile::Pack<Value, VECTOR> *>(held + entries[e].place);
 #pragma unroll
         for (int k = 0; k < TILES; ++k) {
@@ -266,7 +267,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             load();
             __syncwarp();
             const int most = (int)ptx::largest((u32)count);
-            for (int u = 0; u < most; u += AT_ONCE) add(ring, batch, u, count, span, sum);
+            int u = 0;
+            // Short values leave registers for the rows of several nonzeros at once.
+            if constexpr (sizeof(Value) == 2) {
+                const int least = BATCH - (int)ptx::largest((u32)(BATCH - count));
+                for (; u + AT_ONCE <= least; u += AT_ONCE) add<true>(ring, batch, u, count, span, sum);
+            }
+            for (; u < most; u += AT_ONCE) add<false>(ring, batch, u, count, span, sum);
             if (ends) {
                 store(args, now, span, sum, panel);
                 clear(sum);

@@ -11,16 +11,19 @@ const CALLS: u64 = 100;
 const PANEL: f64 = 32.0;
 /// The least of them that fill the banks of shared memory.
 const LEAST: f64 = 8.0;
-/// Microseconds of gathering from which on one panel of so many vectors pays, and how that grows with them.
-const LASTING: (f64, f64) = (100.0, 0.25);
-/// Nonzeros of a piece, on average, from which on it pays, and how that falls with the vectors of a panel.
-const PIECE: (f64, f64) = (12.0, 0.37);
-/// The mean row length from which on several panels pay.
-const LONG: f64 = 100.0;
+/// Microseconds of gathering from which on one whole panel pays, and how that grows with its vectors: of
+/// values of 2, 4 and 8 bytes.
+const LASTING: [(f64, f64); 3] = [(84.0, 0.25), (100.0, 0.25), (72.0, 1.0)];
+/// Nonzeros of a piece, on average, from which on a whole panel pays, and how that changes with its vectors.
+const PIECE: [(f64, f64); 3] = [(65.0, 0.85), (12.0, -0.37), (12.0, -0.37)];
+/// The mean row length from which on several panels pay, of which every one has to last as long as one of
+/// so many microseconds does.
+const LONG: (f64, f64) = (100.0, 100.0);
 /// Where the mean row is as long, a few rows share all of B: one panel pays from as many microseconds of
-/// gathering on, of 4 or 8 bytes and of 2, which gain nothing elsewhere.
+/// gathering on, of values of 2 bytes and of more, and pieces of so many nonzeros are enough.
 const FEW_ROWS: f64 = 4096.0;
-const LASTING_OF_FEW: (f64, f64) = (40.0, 100.0);
+const LASTING_OF_FEW: (f64, f64) = (80.0, 40.0);
+const PIECE_OF_FEW: f64 = 24.0;
 /// Tiles for every multiprocessor from which on the next one is on its way while one is used.
 const MANY: f64 = 1.5;
 /// Nonzeros of a piece at most: groups of lanes end at about the same time.
@@ -37,8 +40,13 @@ pub(super) fn way<E>(
         return Ok(None);
     }
     let TileReuse { per_piece, tiles } = reuse()?;
-    let narrow = vectors(problem).min(PANEL);
-    if per_piece < PIECE.0 * (PANEL / narrow).powf(PIECE.1) {
+    let of_panel = vectors(problem).min(PANEL) / PANEL;
+    let (whole, power) = PIECE[kind(problem)];
+    let mut least = whole * of_panel.powf(power);
+    if rows.mean_filled() >= FEW_ROWS {
+        least = least.min(PIECE_OF_FEW);
+    }
+    if per_piece < least {
         return Ok(None);
     }
     let ahead = if tiles as f64 >= MANY * profile.units as f64 { 2 } else { 1 };
@@ -67,11 +75,17 @@ fn lasts(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> bool 
     let gathers = segmented::microseconds(problem, profile);
     let mean = rows.mean_filled();
     let panels = (vectors / PANEL).ceil();
+    let (lasting, power) = LASTING[kind(problem)];
     match panels > 1.0 {
-        true => bytes > 2 && mean >= LONG && gathers >= LASTING.0 * panels,
+        true => mean >= LONG.0 && gathers >= LONG.1 * panels,
         false if mean >= FEW_ROWS => {
-            gathers >= if bytes == 2 { LASTING_OF_FEW.1 } else { LASTING_OF_FEW.0 }
+            gathers >= if bytes == 2 { LASTING_OF_FEW.0 } else { LASTING_OF_FEW.1 }
         }
-        false => bytes > 2 && gathers >= LASTING.0 * (vectors / PANEL).powf(LASTING.1),
+        false => gathers >= lasting * (vectors / PANEL).powf(power).max(0.5),
     }
+}
+
+/// Place of a type in tables: of 2, 4 and 8 bytes.
+fn kind(problem: &Problem) -> usize {
+    problem.dtype.bytes().ilog2() as usize - 1
 }

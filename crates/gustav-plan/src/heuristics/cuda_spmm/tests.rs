@@ -340,7 +340,15 @@ fn tiles_stay_in_shared_memory_where_rows_meet_them_often() {
     assert_eq!(of(|p| p.calls = 99), streams);
     assert_eq!(of(|p| p.deterministic = true), streams);
     assert_eq!(of(|p| p.dtype = DType::F64), stays);
+    // Short values need longer pieces, the longer the more of them are in a row of B.
     assert_eq!(of(|p| p.dtype = DType::Bf16), streams);
+    let of_short = |columns, per_piece| {
+        of_pieces(410, 8192, columns, per_piece, |p| p.dtype = DType::Bf16).algorithm
+    };
+    assert_eq!(of_short(64, 25.0), stays);
+    assert_eq!(of_short(128, 25.0), streams);
+    assert_eq!(of_short(128, 41.0), stays);
+    assert_eq!(of_short(256, 41.0), streams);
     assert_eq!(of(|p| p.semiring = gustav_core::SemiringKind::MinPlus), streams);
 }
 
