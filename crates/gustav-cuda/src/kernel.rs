@@ -79,6 +79,17 @@ impl Kernel {
             .during("asking for shared memory")
     }
 
+    /// Whether it was compiled for `capability`, or a later one.
+    pub(crate) fn is_for(&self, (major, minor): (i32, i32)) -> Result<bool> {
+        use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION as VERSION;
+        let mut version = 0;
+        // SAFETY: the kernel's module is loaded.
+        unsafe { sys::cuFuncGetAttribute(&mut version, VERSION, self.raw) }
+            .result()
+            .during("asking what a kernel was compiled for")?;
+        Ok(version >= 10 * major + minor)
+    }
+
     /// CTAs of `block` threads and `shared` bytes beside what the kernel declares that a
     /// multiprocessor holds at once.
     pub(crate) fn resident(&self, block: u32, shared: usize) -> Result<usize> {
@@ -127,8 +138,8 @@ impl Kernel {
         unsafe { self.launch_after(false, stream, grid, block, shared, arguments) }
     }
 
-    /// As [`Kernel::launch_with_shared`]; when it `overlaps`, on devices of compute capability 9.0 or later,
-    /// it may begin before the launch ahead of it on the stream has ended, as `ptx/dependents.cuh` says.
+    /// As [`Kernel::launch_with_shared`]; when it `overlaps`, as kernels [compiled for](Kernel::is_for)
+    /// compute capability 9.0 or later can, it may begin before the launch ahead of it on the stream has ended, as `ptx/dependents.cuh` says.
     ///
     /// # Safety
     /// As there.

@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_reuse(const Arguments a
     const u64 i = ((u64)blockIdx.x * BLOCK + threadIdx.x) / 32;
     if (i >= args.samples) return;
     // Spread over the matrix.
-    const u64 row = i * (args.rows / args.samples);
+    const u64 row = i * args.rows / args.samples;
     const u64 first = args.offsets[row], end = args.offsets[row + 1];
     const u64 last = end - first < MOST ? end : first + MOST;
     if (first >= last) return;

@@ -114,7 +114,8 @@ impl Cutting {
         let mut found = try_vec(2 + places, "pieces of tiles")?;
         found.resize(2 + places, 0u64);
         cursors.read(&mut found)?;
-        let counts = found[2..].to_vec();
+        let mut counts = try_vec(places, "pieces of tiles")?;
+        counts.extend_from_slice(&found[2..]);
         let (slots, cut) = (found[0] as usize, found[1] as usize);
         // Slots and cut rows are counted anew; places begin where the ones before them end.
         found[..2].fill(0);

@@ -6,7 +6,7 @@ mod dealing;
 
 use std::collections::HashMap;
 
-use gustav_core::{Operation, Problem, Result};
+use gustav_core::{Problem, Result};
 use gustav_plan::heuristics::cuda_spmm::Way;
 use gustav_plan::{Algorithm, TileReuse};
 
@@ -30,11 +30,7 @@ const HAS_COPY_ENGINE: (i32, i32) = (9, 0);
 
 /// Everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation == Operation::Spmm {
-        return Ok(());
-    }
-    let reason = "it multiplies by a dense matrix";
-    Err(unsupported(problem, "b-stationary", reason, "Problem::spmm"))
+    super::only_spmm(problem, "b-stationary")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
@@ -48,12 +44,14 @@ pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, Stri
 /// How its tiles would cut the rows, of a sample of them; in no pieces worth a tile where no copy engine
 /// brings it.
 pub(super) fn reuse(pattern: &Pattern<'_>, problem: &Problem) -> Result<TileReuse> {
+    let profile = pattern.device().profile();
     let config = Config::new(problem, &Way::of(Algorithm::BStationary));
-    let rows = config.rows(problem, pattern.device().profile().shared_bytes_per_cta)?;
-    if pattern.device().profile().compute_capability < HAS_COPY_ENGINE {
-        return Ok(TileReuse { per_piece: 0.0, tiles: (problem.inner() as u64).div_ceil(rows) });
+    match config.rows(problem, profile.shared_bytes_per_cta) {
+        Ok(rows) if profile.compute_capability >= HAS_COPY_ENGINE => {
+            pattern.tile_reuse(problem.inner(), rows)
+        }
+        _ => Ok(TileReuse { per_piece: 0.0, tiles: 0 }),
     }
-    pattern.tile_reuse(problem.inner(), rows)
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
@@ -72,6 +70,8 @@ pub(super) struct Prepared {
     meeting: Meeting,
     /// Of each cut row, zero between executions.
     sums: DeviceBuffer<u64>,
+    /// Whether an execution ended before they were zero again.
+    unfinished: bool,
     target: Target,
     kernels: HashMap<Variant, Kernels>,
 }
@@ -88,6 +88,8 @@ struct Kernels {
     multiply: Kernel,
     prepare: Kernel,
     finish: Kernel,
+    /// Whether a launch of them may begin before the one ahead of it has ended.
+    overlap: bool,
 }
 
 #[repr(C)]
@@ -153,7 +155,19 @@ impl Prepared {
         let mut sums = DeviceBuffer::queued(device, words, "sums of cut rows")?;
         sums.fill(0, device.stream())?;
         let kernels = HashMap::new();
-        Ok(Prepared { config, rows, pieces, items, begins, meeting, sums, target, kernels })
+        let unfinished = false;
+        Ok(Prepared {
+            config,
+            rows,
+            pieces,
+            items,
+            begins,
+            meeting,
+            sums,
+            unfinished,
+            target,
+            kernels,
+        })
     }
 
     fn variant(&self, o: &Operands) -> Variant {
@@ -174,12 +188,16 @@ impl Method for Prepared {
             return Ok(());
         }
         let module = device.module(&variant.request())?;
+        let multiply = module.kernel(c"b_stationary")?;
+        device.bind()?;
+        // The same for every tile, as other plans may launch the same kernel.
+        multiply.allow_shared(Config::shared_limit(device.profile().shared_bytes_per_cta))?;
         let kernels = Kernels {
-            multiply: module.kernel(c"b_stationary")?,
+            overlap: multiply.is_for(HAS_COPY_ENGINE)?,
+            multiply,
             prepare: module.kernel(c"b_stationary_prepare")?,
             finish: module.kernel(c"b_stationary_finish")?,
         };
-        kernels.multiply.allow_shared(variant.config.shared_bytes(operands.dtype, self.rows))?;
         self.kernels.insert(variant, kernels);
         Ok(())
     }
@@ -212,8 +230,11 @@ impl Method for Prepared {
         };
         let vectors = cut * (o.columns as u64 / u64::from(config.vector));
         let of_cut_rows = (vectors.div_ceil(config.block.into()), 1);
-        let overlaps = device.profile().compute_capability >= HAS_COPY_ENGINE;
-        let Kernels { multiply, prepare, finish } = kernels;
+        let &Kernels { ref multiply, ref prepare, ref finish, overlap } = kernels;
+        if self.unfinished {
+            self.sums.fill(0, stream)?;
+        }
+        self.unfinished = self.target == Target::CutRow;
         // SAFETY: `Arguments` is the parameter of all kernels; the pieces cover the matrix, and the
         // operands are the caller's promise. Before they write, `multiply` waits for `prepare`, and
         // `finish` for `multiply`.
@@ -226,7 +247,7 @@ impl Method for Prepared {
                 let grid = (ctas, GRID_Y.min(panels - arguments.panel));
                 let follows = prepares && arguments.panel == 0;
                 multiply.launch_after(
-                    follows && overlaps,
+                    follows && overlap,
                     stream,
                     grid,
                     config.block,
@@ -236,9 +257,10 @@ impl Method for Prepared {
                 arguments.panel += GRID_Y;
             }
             if self.target == Target::CutRow {
-                finish.launch_after(overlaps, stream, of_cut_rows, config.block, 0, &arguments)?;
+                finish.launch_after(overlap, stream, of_cut_rows, config.block, 0, &arguments)?;
             }
         }
+        self.unfinished = false;
         Ok(())
     }
 }

@@ -2,15 +2,15 @@
 //! `segmented`. Ours, after the tiling that Yang, Buluç and Owens (2018, §6) name as future work. See
 //! `kernels/schedule/tile_list.cu`.
 
-use gustav_core::{Error, Operation, Problem, Result};
+use gustav_core::{Error, Problem, Result};
 use gustav_plan::Algorithm;
 use gustav_plan::heuristics::cuda_spmm::Way;
 
 use super::catalog::Method;
 use super::operands::Operands;
 use super::pattern::Pattern;
+use super::segmented;
 use super::tile::accumulator;
-use super::{segmented, unsupported};
 use crate::Device;
 use crate::schedule::Cutting;
 use crate::stream::Stream;
@@ -77,11 +77,7 @@ impl Config {
 
 /// Everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation == Operation::Spmm {
-        return Ok(());
-    }
-    let reason = "it multiplies by a dense matrix";
-    Err(unsupported(problem, "column-panel", reason, "Problem::spmm"))
+    super::only_spmm(problem, "column-panel")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

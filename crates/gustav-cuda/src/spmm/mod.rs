@@ -50,6 +50,14 @@ pub(crate) fn unsupported(problem: &Problem, backend: &str, reason: &str, neares
     }
 }
 
+/// Everything that SpMM asks for, and nothing else.
+pub(crate) fn only_spmm(problem: &Problem, backend: &str) -> gustav_core::Result<()> {
+    if problem.operation == gustav_core::Operation::Spmm {
+        return Ok(());
+    }
+    Err(unsupported(problem, backend, "it multiplies by a dense matrix", "Problem::spmm"))
+}
+
 /// A scalar's bits, in the low bytes of 64.
 pub(crate) fn bits<A: Arith>(value: A) -> u64 {
     let mut bytes = [0; 8];

@@ -6,7 +6,7 @@ mod config;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use gustav_core::{DType, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 use gustav_plan::heuristics::cuda_spmm;
 
 use super::catalog::Method;
@@ -23,11 +23,7 @@ pub use config::Config;
 
 /// Everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation == Operation::Spmm {
-        return Ok(());
-    }
-    let reason = "it multiplies by a dense matrix";
-    Err(super::unsupported(problem, "row-block", reason, "Problem::spmm"))
+    super::only_spmm(problem, "row-block")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

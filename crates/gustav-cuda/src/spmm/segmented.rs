@@ -5,7 +5,7 @@ mod config;
 
 use std::collections::HashMap;
 
-use gustav_core::{Operation, Problem, Result};
+use gustav_core::{Problem, Result};
 use gustav_plan::Order;
 use gustav_plan::heuristics::cuda_spmm;
 
@@ -28,15 +28,7 @@ const MOST_PANELS: u64 = 65_535;
 
 /// What `segmented` supports: everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation == Operation::Spmm {
-        return Ok(());
-    }
-    Err(super::unsupported(
-        problem,
-        "segmented",
-        "it multiplies by a dense matrix",
-        "Problem::spmm",
-    ))
+    super::only_spmm(problem, "segmented")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

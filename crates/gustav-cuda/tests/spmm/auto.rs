@@ -44,7 +44,7 @@ fn plain(p: Problem) -> Problem {
     p
 }
 
-/// Algorithms that sum in f32 in a promised order, with what each asks of a problem.
+/// Algorithms that sum in f32 in a promised order where one is asked for, with what each asks of a problem.
 fn ways() -> Vec<(Chooser, Refine)> {
     use Algorithm::*;
     fn in_columns(p: Problem) -> Problem {

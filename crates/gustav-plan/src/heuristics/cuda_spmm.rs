@@ -11,7 +11,7 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 
-use gustav_core::{Problem, Result};
+use gustav_core::{Problem, Result, SemiringKind};
 
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity, TileReuse};
 
@@ -151,6 +151,13 @@ pub fn looks(problem: &Problem, profile: &DeviceProfile) -> bool {
     let items = (problem.nnz + problem.output_rows()) as f64;
     let gathered = items * vectors(problem) / (profile.units as f64 * THREADS);
     problem.calls > 1 && problem.calls as f64 * (gathered + LOOK.1) >= LOOK.0
+}
+
+/// Whether parts of a row may be added one by one, as they come.
+pub fn may_reduce(problem: &Problem) -> bool {
+    !problem.deterministic
+        && problem.semiring == SemiringKind::PlusTimes
+        && !problem.dtype.is_integer()
 }
 
 /// The way of `even-shares`, from the numbers of rows and nonzeros alone.

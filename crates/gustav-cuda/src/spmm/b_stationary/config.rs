@@ -1,7 +1,7 @@
 //! The tile and schedule of `b-stationary`, and how they are chosen.
 
-use gustav_core::{DType, Error, Problem, Result, SemiringKind};
-use gustav_plan::heuristics::cuda_spmm::Way;
+use gustav_core::{DType, Error, Problem, Result};
+use gustav_plan::heuristics::cuda_spmm::{Way, may_reduce};
 
 use crate::schedule::Target;
 use crate::spmm::segmented::Reduction;
@@ -33,8 +33,9 @@ const PANEL_BYTES: usize = 512;
 const MOST_STAGES: u32 = 4;
 // Lengths that pieces may have at most.
 const LONGEST: std::ops::RangeInclusive<u32> = 8..=4096;
-// Shared memory that a kernel declares, and the system takes.
-const DECLARED: usize = 1024;
+// Shared memory that a kernel declares at most, and what aligning the rest may take.
+const DECLARED: usize = 512;
+const ALIGNED: usize = 128;
 // Vectors of a row of B that a lane has registers for.
 const MOST_TILES: u32 = 10;
 
@@ -106,7 +107,7 @@ impl Config {
         let batches = [8, 4, 2, 1].map(|vector| {
             self.narrowed(problem.dtype, vector, problem.columns).batch_bytes(problem.dtype)
         });
-        let taken = DECLARED + batches.into_iter().max().unwrap_or(0);
+        let taken = DECLARED + ALIGNED + batches.into_iter().max().unwrap_or(0);
         let room = shared.saturating_sub(taken) / self.stages as usize;
         let row = self.panel() as usize * problem.dtype.bytes();
         let most = (room / row) as u64;
@@ -129,6 +130,11 @@ impl Config {
         }
     }
 
+    /// The most shared memory beside what a kernel declares, of the `shared` bytes that a CTA can have.
+    pub(super) fn shared_limit(shared: usize) -> usize {
+        shared.saturating_sub(DECLARED)
+    }
+
     /// Shared memory beside what a kernel declares, for tiles of `rows` rows of B.
     pub(super) fn shared_bytes(&self, dtype: DType, rows: u64) -> usize {
         let tile = rows as usize * self.panel() as usize * dtype.bytes();
@@ -138,7 +144,7 @@ impl Config {
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
         let powers = [self.vector, self.lanes, self.longest];
         let fits = powers.iter().all(|p| p.is_power_of_two())
-            && self.vector * problem.dtype.bytes() as u32 <= 16
+            && self.vector <= 16 / problem.dtype.bytes() as u32
             && self.lanes <= 32
             && (1..=MOST_TILES).contains(&self.tiles)
             && (1..=MOST_STAGES).contains(&self.stages)
@@ -160,13 +166,6 @@ impl Config {
                     .into(),
         })
     }
-}
-
-/// Whether parts of a row may be added one by one, as they come.
-fn may_reduce(problem: &Problem) -> bool {
-    !problem.deterministic
-        && problem.semiring == SemiringKind::PlusTimes
-        && !problem.dtype.is_integer()
 }
 
 /// How lanes share a panel of at most `bytes` of a row of B: panels of about one width.

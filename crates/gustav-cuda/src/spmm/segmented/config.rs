@@ -1,8 +1,8 @@
 //! The tile and schedule of `segmented`, and how they are chosen.
 
-use gustav_core::{DType, Problem, Result, SemiringKind};
+use gustav_core::{DType, Problem, Result};
 use gustav_plan::Algorithm;
-use gustav_plan::heuristics::cuda_spmm::Way;
+use gustav_plan::heuristics::cuda_spmm::{self, Way};
 
 use crate::schedule::Segments;
 use crate::spmm::tile::{Limit, Tile, widest};
@@ -11,12 +11,12 @@ use crate::spmm::tile::{Limit, Tile, widest};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reduction {
-    /// Each part writes its sums aside; a second kernel adds them in order. The same bits in
+    /// Each part writes its sums aside; the last to come adds them in their order. The same bits in
     /// every run, any type and semiring.
     FixUp,
-    /// Each part adds its sums to C by atomic reductions: four values at once from compute
-    /// capability 9.0 on. Plus-times in f32 and f64 only; not deterministic, and sums in f32 lose
-    /// what is subnormal, as such reductions do.
+    /// Each part adds its sums to those of its row by atomic reductions: four values at once from compute
+    /// capability 9.0 on. Plus-times in floating point; not deterministic, and sums in f32 lose what is
+    /// subnormal, as such reductions do.
     Atomic,
 }
 
@@ -50,7 +50,8 @@ pub struct Config {
     /// Rows of a window, of which the longest come first; a power of two from 32 to 1024. 1 lists whole rows in
     /// their order, behind the parts of others.
     pub window: u32,
-    /// How the parts of a cut row meet.
+    /// How the parts of a cut row meet; reductions add to C, which has to be in f32 or f64 and without an
+    /// epilogue.
     pub reduction: Reduction,
     /// Threads of a CTA.
     pub block: u32,
@@ -306,15 +307,12 @@ impl Config {
 
 /// Whether parts of a row may be added to C one by one, as they come.
 fn may_reduce(problem: &Problem) -> bool {
-    problem.epilogue.is_none()
-        && !problem.deterministic
-        && problem.semiring == SemiringKind::PlusTimes
-        && matches!(problem.dtype, DType::F32 | DType::F64)
+    problem.epilogue.is_none() && problem.dtype.bytes() > 2 && cuda_spmm::may_reduce(problem)
 }
 
 #[cfg(test)]
 mod tests {
-    use gustav_core::{CsrView, Epilogue};
+    use gustav_core::{CsrView, Epilogue, SemiringKind};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! When tiles of B in shared memory pay for cutting rows at them.
 
-use gustav_core::{Problem, SemiringKind};
+use gustav_core::Problem;
 
-use super::{Way, segmented, vectors};
+use super::{Way, may_reduce, segmented, vectors};
 use crate::{Algorithm, DeviceProfile, RowLengths, TileReuse};
 
 /// Calls that pay for cutting rows at tiles.
@@ -64,12 +64,9 @@ pub(super) fn way<E>(
 /// Whether parts of rows may be added as they come, and enough is gathered for tiles to be brought first.
 fn lasts(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> bool {
     let bytes = problem.dtype.bytes();
-    let reduces = problem.semiring == SemiringKind::PlusTimes
-        && !problem.deterministic
-        && !problem.dtype.is_integer();
     let vectors = vectors(problem);
     let whole = (problem.columns * bytes).is_multiple_of(16) && vectors >= LEAST;
-    if !reduces || !whole || problem.calls < CALLS {
+    if !may_reduce(problem) || !whole || problem.calls < CALLS {
         return false;
     }
     let gathers = segmented::microseconds(problem, profile);
