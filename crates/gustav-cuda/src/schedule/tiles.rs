@@ -152,8 +152,14 @@ mod tests {
     #[test]
     #[ignore = "needs a CUDA device"]
     fn pieces_hold_every_nonzero_once_tile_after_tile() {
+        // Shared memory counts the pieces of many rows only.
+        for rows in [700, 1500] {
+            check(rows, 5000);
+        }
+    }
+
+    fn check(rows: usize, inner: usize) {
         let device = Device::cuda(0).expect("a CUDA device");
-        let (rows, inner) = (700, 5000);
         let (mut offsets, mut indices) = (vec![0u32], Vec::new());
         for r in 0..rows {
             // Empty, short, long and unsorted rows.
