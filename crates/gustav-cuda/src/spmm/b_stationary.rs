@@ -7,7 +7,7 @@ mod dealing;
 use std::collections::HashMap;
 
 use gustav_core::{Problem, Result};
-use gustav_plan::heuristics::cuda_spmm::Way;
+use gustav_plan::heuristics::cuda_spmm::{self, Way};
 use gustav_plan::{Algorithm, TileReuse};
 
 use super::catalog::Method;
@@ -35,10 +35,14 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// One tile at a time.
-pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let config = Config::new(problem, &Way::of(Algorithm::BStationary));
-    Ok((config, format!("tiles of B of {} columns in shared memory", config.panel())))
+/// By the number of tiles.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let one = Config::new(problem, &Way::of(Algorithm::BStationary));
+    let rows = one.rows(problem, pattern.device().profile().shared_bytes_per_cta)?;
+    let tiles = (problem.inner() as u64).div_ceil(rows);
+    let way = cuda_spmm::b_stationary(tiles, &pattern.device().planner_profile());
+    let reason = format!("{tiles} tiles of B of {} columns in shared memory", one.panel());
+    Ok((Config::new(problem, &way), reason))
 }
 
 /// How its tiles would cut the rows, of a sample of them; in no pieces worth a tile where no copy engine

@@ -28,6 +28,30 @@ pub fn configured<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: 
     check_spmm::<T, I, O, S>(&settings, |case| run::<T, I, O, S>(&device, &options, case));
 }
 
+/// A test for each type of values that calls `$check::<T, I, O, S>()`, with every width of indices and
+/// offsets and every semiring among them.
+macro_rules! of_every_type {
+    ($check:ident) => {
+        crate::common::of_every_type! {
+            $check
+            f32_plus_times: f32, u32, u32, PlusTimes;
+            f64_max_times: f64, u32, u64, MaxTimes;
+            f16_plus_times: gustav_core::f16, u64, u32, PlusTimes;
+            bf16_plus_first: gustav_core::bf16, u32, u32, PlusFirst;
+            i32_min_plus: i32, u32, u32, MinPlus;
+            i64_or_and: i64, u64, u64, OrAnd;
+        }
+    };
+    ($check:ident $($name:ident: $t:ty, $i:ty, $o:ty, $s:ident;)*) => {$(
+        #[test]
+        #[ignore = "needs a CUDA device"]
+        fn $name() {
+            $check::<$t, $i, $o, gustav_core::$s>();
+        }
+    )*};
+}
+pub(crate) use of_every_type;
+
 /// One case of the battery, on a stream of its own.
 pub fn run<T, I, O, S>(
     device: &Device,

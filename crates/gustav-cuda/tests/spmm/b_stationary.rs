@@ -1,8 +1,7 @@
 //! `b-stationary`.
 
 use gustav_core::{
-    Csr, DType, Dense, Epilogue, Index, Layout, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes,
-    Scalar, Semiring, bf16, f16,
+    Csr, DType, Dense, Epilogue, Index, Layout, PlusTimes, Scalar, Semiring, bf16, f16,
 };
 use gustav_cuda::spmm::b_stationary::Config;
 use gustav_cuda::spmm::segmented::Reduction;
@@ -26,8 +25,8 @@ fn small<T: Scalar>() -> Config {
     }
 }
 
-fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Config) {
-    crate::common::configured::<T, I, O, S>(gustav_cuda::Config::BStationary(config));
+fn small_pieces<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+    crate::common::configured::<T, I, O, S>(gustav_cuda::Config::BStationary(small::<T>()));
 }
 
 #[test]
@@ -70,31 +69,15 @@ where
     });
 }
 
-macro_rules! small_pieces {
-    ($($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
-        #[test]
-        #[ignore = "needs a CUDA device"]
-        fn $name() {
-            battery::<$t, $i, $o, $s>(small::<$t>());
-        }
-    )*};
-}
-
-small_pieces! {
-    f32_plus_times: f32, u32, u32, PlusTimes;
-    f64_max_times: f64, u32, u64, MaxTimes;
-    f16_plus_times: f16, u64, u32, PlusTimes;
-    bf16_plus_first: bf16, u32, u32, PlusFirst;
-    i32_min_plus: i32, u32, u32, MinPlus;
-    i64_or_and: i64, u64, u64, OrAnd;
-}
+crate::common::of_every_type!(small_pieces);
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn other_tiles() {
     for (lanes, tiles, stages, block) in [(16, 1, 1, 1024), (32, 1, 4, 128), (1, 2, 3, 32)] {
         let config = Config { lanes, tiles, stages, block, longest: 16, ..small::<f32>() };
-        battery::<f32, u32, u32, PlusTimes>(config);
+        let config = gustav_cuda::Config::BStationary(config);
+        crate::common::configured::<f32, u32, u32, PlusTimes>(config);
     }
 }
 

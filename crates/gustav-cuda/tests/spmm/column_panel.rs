@@ -1,8 +1,6 @@
 //! `column-panel`.
 
-use gustav_core::{
-    Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring, bf16, f16,
-};
+use gustav_core::{Index, PlusTimes, Scalar, Semiring};
 use gustav_cuda::spmm::column_panel::Config;
 use gustav_cuda::spmm::segmented::{self, Reduction};
 use gustav_plan::Algorithm;
@@ -38,24 +36,7 @@ fn its_own_choice() {
     crate::common::named::<f32, u32, u32, PlusTimes>(Algorithm::ColumnPanel);
 }
 
-macro_rules! small_tiles {
-    ($($name:ident: $t:ty, $i:ty, $o:ty, $s:ty;)*) => {$(
-        #[test]
-        #[ignore = "needs a CUDA device"]
-        fn $name() {
-            small::<$t, $i, $o, $s>();
-        }
-    )*};
-}
-
-small_tiles! {
-    f32_plus_times: f32, u32, u32, PlusTimes;
-    f64_max_times: f64, u32, u64, MaxTimes;
-    f16_plus_times: f16, u64, u32, PlusTimes;
-    bf16_plus_first: bf16, u32, u32, PlusFirst;
-    i32_min_plus: i32, u32, u32, MinPlus;
-    i64_or_and: i64, u64, u64, OrAnd;
-}
+crate::common::of_every_type!(small);
 
 #[test]
 #[ignore = "needs a CUDA device"]

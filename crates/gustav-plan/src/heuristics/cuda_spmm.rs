@@ -15,6 +15,7 @@ use gustav_core::{Problem, Result, SemiringKind};
 
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity, TileReuse};
 
+pub use b_stationary::b_stationary;
 pub use row_block::height;
 pub use segmented::{segmented, segmented_as_stored, segmented_in_order};
 

@@ -11,8 +11,8 @@ const CALLS: u64 = 100;
 const PANEL: f64 = 32.0;
 /// The least of them that fill the banks of shared memory.
 const LEAST: f64 = 8.0;
-/// Microseconds of gathering from which on one whole panel pays, and how that grows with its vectors: of
-/// values of 2, 4 and 8 bytes.
+/// Microseconds of gathering from which on one whole panel pays, and how that grows with its vectors, from
+/// half of it on: of values of 2, 4 and 8 bytes.
 const LASTING: [(f64, f64); 3] = [(84.0, 0.25), (100.0, 0.25), (72.0, 1.0)];
 /// Nonzeros of a piece, on average, from which on a whole panel pays, and how that changes with its vectors.
 const PIECE: [(f64, f64); 3] = [(65.0, 0.85), (12.0, -0.37), (12.0, -0.37)];
@@ -49,16 +49,19 @@ pub(super) fn way<E>(
     if per_piece < least {
         return Ok(None);
     }
-    let ahead = if tiles as f64 >= MANY * profile.units as f64 { 2 } else { 1 };
     Ok(Some(Way {
-        longest: Some(LONGEST),
-        ahead,
         reason: format!(
             "{tiles} tiles of B in shared memory, of which a row meets each by {per_piece:.1} nonzeros: \
              tiles stay, pieces of rows stream past"
         ),
-        ..Way::of(Algorithm::BStationary)
+        ..b_stationary(tiles, profile)
     }))
+}
+
+/// The way of `b-stationary` over so many tiles of B, with nothing said for it.
+pub fn b_stationary(tiles: u64, profile: &DeviceProfile) -> Way {
+    let ahead = if tiles as f64 >= MANY * profile.units as f64 { 2 } else { 1 };
+    Way { longest: Some(LONGEST), ahead, ..Way::of(Algorithm::BStationary) }
 }
 
 /// Whether parts of rows may be added as they come, and enough is gathered for tiles to be brought first.
