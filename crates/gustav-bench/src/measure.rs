@@ -9,7 +9,7 @@ use gustav_testkit::oracle::Verdict;
 
 use crate::check::{check, rows_to_check};
 use crate::cold::{self, Cold, Copies, Sweep};
-use crate::cuda::{CUBLAS, Operands, Started, WHOLE, gather_ms};
+use crate::cuda::{CUBLAS, Operands, PROCESSES, Started, WHOLE, gather_ms};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
@@ -59,11 +59,14 @@ pub(crate) fn measure<T: Value>(
 ) -> Vec<Record> {
     let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
     let blank = Record { group, ..blank.clone() };
-    let resident = match setting.gpu.map(|gpu| Operands::new(gpu, &task)).transpose() {
+    // Processes of their own time single executions.
+    let rotate = setting.timing.rotate && !PROCESSES.iter().any(|peer| setting.asks_for(peer));
+    let resident = match setting.gpu.map(|gpu| Operands::new(gpu, &task, rotate)).transpose() {
         Ok(resident) => resident,
         Err(e) => return nobody(setting, task.operation, &blank, &e),
     };
-    let blank = Record { transfer_ms: resident.as_ref().map(Operands::transfer_ms), ..blank };
+    let transfer_ms = resident.as_ref().map(Operands::transfer_ms);
+    let blank = Record { transfer_ms, sets: resident.as_ref().and_then(Operands::sets), ..blank };
     let there = setting.gpu.zip(resident.as_ref());
     let result = result_bytes(&task);
     let engines = setting.ours.len() + peers.names().len();
@@ -218,6 +221,7 @@ impl<'a, T: Value> Entry<'a, T> {
                 (Some(_), Some(hot)) => hot.quantile(0.5),
                 _ => engine.hot_ms().unwrap_or(None),
             };
+            record.single_ms = engine.single_ms().unwrap_or(None);
             record.convert_ms = engine.convert_ms().unwrap_or(None);
             let memory = engine.memory().unwrap_or(None);
             (record.peak_memory, record.memory_bar) = (memory.map(|m| m[0]), memory.map(|m| m[1]));

@@ -87,6 +87,13 @@ pub struct Record {
     /// Median time with warm caches, where `execute_ms` is with cold ones.
     #[serde(default)]
     pub hot_ms: Option<f64>,
+    /// Sets of operands that took turns on a GPU, executions following one another; caches were emptied before
+    /// single executions where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sets: Option<usize>,
+    /// Median time of a single execution after caches were emptied, where sets of operands took turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_ms: Option<f64>,
     /// Part of `execute_ms` that brings the values of A into an order of the algorithm's own (GPUs).
     #[serde(default)]
     pub convert_ms: Option<f64>,
@@ -176,6 +183,8 @@ impl Record {
             features_ms: None,
             execute_ms: None,
             hot_ms: None,
+            sets: None,
+            single_ms: None,
             convert_ms: None,
             transfer_ms: None,
             lower_ms: None,
@@ -421,6 +430,8 @@ pub(crate) mod tests {
             features_ms: None,
             execute_ms: Some(1.5),
             hot_ms: None,
+            sets: None,
+            single_ms: None,
             convert_ms: None,
             transfer_ms: None,
             lower_ms: None,

@@ -19,11 +19,14 @@ pub struct Timing {
     pub repeats: usize,
     /// Seconds that one engine may spend on one case.
     pub budget_s: f64,
+    /// Whether, on a GPU, executions with dense operands follow one another on sets that take turns, which
+    /// are cold by then, in place of one at a time after the caches were emptied.
+    pub rotate: bool,
 }
 
 impl Default for Timing {
     fn default() -> Self {
-        Timing { warmups: 3, rounds: 15, min_rounds: 5, repeats: 16, budget_s: 0.5 }
+        Timing { warmups: 3, rounds: 15, min_rounds: 5, repeats: 16, budget_s: 0.5, rotate: false }
     }
 }
 
@@ -35,6 +38,11 @@ pub trait Runner {
     /// # Errors
     /// Whatever stops the engine.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>>;
+
+    /// Executions that a turn has at least.
+    fn least_repeats(&self) -> usize {
+        1
+    }
 
     /// Drops the last result and gives its memory back to the system, for engines whose results
     /// do not fit in memory beside this one's.
@@ -115,6 +123,7 @@ pub fn interleave(
         let estimate = times.as_ref().ok().and_then(|t| quantile(t, 0.0)).unwrap_or(LONG_MS);
         let repeats =
             (TURN_MS / estimate.max(1e-6)).ceil().clamp(1.0, timing.repeats.max(1) as f64) as usize;
+        let repeats = repeats.max(engine.least_repeats());
         turns.push(Turn {
             wake: usize::from(one_result || estimate < WAKE_BELOW_MS),
             repeats,

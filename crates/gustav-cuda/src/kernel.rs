@@ -11,6 +11,9 @@ use crate::stream::Stream;
 
 /// The largest grid in y and z.
 pub(crate) const GRID_Y: u64 = 65_535;
+// Compute capability, in tenths, and driver of launches before the one ahead has ended.
+const FOLLOWING: i32 = 90;
+const FOLLOWING_DRIVER: i32 = 12_030;
 // The largest grid in x.
 const GRID_X: u64 = i32::MAX as u64;
 
@@ -44,7 +47,7 @@ impl Module {
         unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, name.as_ptr()) }
             .result()
             .during("finding a kernel")?;
-        Ok(Kernel { module: self.clone(), raw })
+        Ok(Kernel { module: self.clone(), raw, follows: may_follow(raw)? })
     }
 }
 
@@ -57,11 +60,30 @@ impl Drop for Module {
     }
 }
 
+/// Whether a kernel was compiled for a capability, and the driver knows how (in graphs as well), to launch it
+/// before the one ahead of it has ended.
+fn may_follow(raw: sys::CUfunction) -> Result<bool> {
+    use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION as VERSION;
+    let (mut version, mut driver) = (0, 0);
+    // SAFETY: the kernel's module is loaded.
+    unsafe { sys::cuFuncGetAttribute(&mut version, VERSION, raw) }
+        .result()
+        .during("asking what a kernel was compiled for")?;
+    // SAFETY: the driver writes one number.
+    unsafe { sys::cuDriverGetVersion(&mut driver) }.result().during("asking for its version")?;
+    if std::env::var_os("GUSTAV_NO_FOLLOW").is_some() {
+        return Ok(false);
+    }
+    Ok(version >= FOLLOWING && driver >= FOLLOWING_DRIVER)
+}
+
 /// A kernel, ready to launch.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     module: Arc<Module>,
     raw: sys::CUfunction,
+    /// Whether [`Kernel::launch_following`] has an effect.
+    follows: bool,
 }
 
 // SAFETY: as for the module that holds it.
@@ -77,17 +99,6 @@ impl Kernel {
         unsafe { sys::cuFuncSetAttribute(self.raw, MOST, i32::try_from(bytes).unwrap_or(i32::MAX)) }
             .result()
             .during("asking for shared memory")
-    }
-
-    /// Whether it was compiled for `capability`, or a later one.
-    pub(crate) fn is_for(&self, (major, minor): (i32, i32)) -> Result<bool> {
-        use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION as VERSION;
-        let mut version = 0;
-        // SAFETY: the kernel's module is loaded.
-        unsafe { sys::cuFuncGetAttribute(&mut version, VERSION, self.raw) }
-            .result()
-            .during("asking what a kernel was compiled for")?;
-        Ok(version >= 10 * major + minor)
     }
 
     /// CTAs of `block` threads and `shared` bytes beside what the kernel declares that a
@@ -135,17 +146,30 @@ impl Kernel {
         arguments: &A,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.launch_after(false, stream, grid, block, shared, arguments) }
+        unsafe { self.queue(false, stream, grid, block, shared, arguments) }
     }
 
-    /// As [`Kernel::launch_with_shared`]; when it `overlaps`, as kernels [compiled for](Kernel::is_for)
-    /// compute capability 9.0 or later can, it may begin before the launch ahead of it on the stream has ended, as `ptx/dependents.cuh` says.
+    /// As [`Kernel::launch_with_shared`], for a kernel that waits for the launch ahead of it on the stream by
+    /// itself, as `ptx/dependents.cuh` says: where devices can, it begins before that one has ended.
     ///
     /// # Safety
-    /// As there.
-    pub(crate) unsafe fn launch_after<A: Copy>(
+    /// As there; the kernel touches nothing that earlier launches write, or read where it writes, before it
+    /// has waited.
+    pub(crate) unsafe fn launch_following<A: Copy>(
         &self,
-        overlaps: bool,
+        stream: &Stream,
+        grid: (u64, u64),
+        block: u32,
+        shared: usize,
+        arguments: &A,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.queue(self.follows, stream, grid, block, shared, arguments) }
+    }
+
+    unsafe fn queue<A: Copy>(
+        &self,
+        follows: bool,
         stream: &Stream,
         grid: (u64, u64),
         block: u32,
@@ -168,7 +192,7 @@ impl Kernel {
         let shared = u32::try_from(shared).unwrap_or(u32::MAX);
         let (raw, stream) = (self.raw, stream.raw().cu_stream());
         let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
-        if overlaps {
+        if follows {
             let mut attribute = sys::CUlaunchAttribute {
                 id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                 pad: [0; 4],

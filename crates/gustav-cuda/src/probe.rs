@@ -68,6 +68,11 @@ impl Probe {
         self.read(stream, self.scratch.len() as u64 / 2, 1)
     }
 
+    /// Bytes that [`Probe::flush`] reads.
+    pub fn flush_bytes(&self) -> usize {
+        self.scratch.bytes()
+    }
+
     /// Milliseconds that `run` takes on `stream`, starting with cold caches. The stream is kept
     /// busy while `run` queues its work, so that queueing is not measured.
     ///

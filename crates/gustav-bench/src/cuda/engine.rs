@@ -9,6 +9,7 @@ use gustav_plan::orders::Search;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser};
 
+use super::resident::Set;
 use super::{CUBLAS, PEERS, Resident, Started};
 use crate::Layouts;
 use crate::engine::{Engine, Outcome, Prepared, Task};
@@ -26,15 +27,24 @@ const PLANS_MS: f64 = 30.0;
 // Calls that a plan is told to expect; `once` is told of one, `predictor` of as many as repay any order.
 const CALLS: u64 = 1000;
 const MANY: u64 = 1_000_000_000;
+// Executions of one turn where sets of operands take turns, or as many as there are sets.
+const FEWEST_IN_TURNS: usize = 8;
+// What queueing an execution takes before it is known.
+const FIRST_QUEUE_MS: f64 = 0.02;
 // Elements of a column-major C that are on the host at once.
 const PANEL: usize = 1 << 21;
 
-/// A plan on a GPU with the operands that it multiplies.
+/// Plans on a GPU with the operands that they multiply.
 pub(crate) struct CudaEngine<'a, T: Value> {
     gpu: &'a Started,
     on: &'a Resident<T>,
     task: Task<'a, T>,
-    plan: Plan<T>,
+    /// One for each set of operands.
+    plans: Vec<Plan<T>>,
+    /// The set whose turn is next.
+    next: usize,
+    /// Milliseconds that queueing an execution took.
+    queue_ms: f64,
     /// Whether executions take the values of A that were converted beforehand.
     converted: bool,
     prepared: Prepared,
@@ -102,10 +112,10 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         // Its inspection is part of its first execution.
         let mut firsts = Vec::new();
         while more_plans(&firsts) {
-            engine.plan = plan(gpu, on, &engine.task, Wish::Vendor(place), CALLS)?;
+            engine.plans[0] = plan(gpu, on, &on.sets[0], &engine.task, Wish::Vendor(place), CALLS)?;
             engine.wait()?;
             let (first, done) =
-                crate::engine::timed(|| engine.execute().and_then(|()| engine.wait()));
+                crate::engine::timed(|| engine.execute(0).and_then(|()| engine.wait()));
             done?;
             firsts.push(first);
         }
@@ -134,7 +144,9 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let wish = Wish::Ours(Chooser::Named(Algorithm::Dense));
         let mut engine = Self::prepare(gpu, on, task, wish, CALLS, versions)?;
         // Writing A out is what inspection is to others.
-        engine.execute()?;
+        for set in 0..on.sets.len() {
+            engine.execute(set)?;
+        }
         let convert_ms = engine.convert_ms()?.unwrap_or(0.0);
         engine.converted = true;
         let prepared = &mut engine.prepared;
@@ -152,7 +164,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         versions: BTreeMap<String, String>,
     ) -> Result<Self> {
         // Kernels are compiled once per machine, which is no part of planning.
-        let mut made = plan(gpu, on, &task, wish, calls)?;
+        let mut made = plan(gpu, on, &on.sets[0], &task, wish, calls)?;
         gpu.device.stream().synchronize()?;
         let mut times = Vec::new();
         while more_plans(&times) {
@@ -160,14 +172,17 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             drop(made);
             gpu.device.stream().synchronize()?;
             let (ms, next) = crate::engine::timed(|| {
-                let plan = plan(gpu, on, &task, wish, calls)?;
+                let plan = plan(gpu, on, &on.sets[0], &task, wish, calls)?;
                 gpu.device.stream().synchronize()?;
                 Ok::<_, Error>(plan)
             });
             times.push(ms);
             made = next?;
         }
-        let plan = made;
+        let mut plans = vec![made];
+        for set in &on.sets[1..] {
+            plans.push(plan(gpu, on, set, &task, wish, calls)?);
+        }
         let plan_ms = quantile(&times, 0.5).unwrap_or(0.0);
         let (order_ms, features_ms) = match wish {
             Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
@@ -176,7 +191,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             }
             _ => (0.0, None),
         };
-        let (algorithm, reason) = match &plan {
+        let (algorithm, reason) = match &plans[0] {
             Plan::Spmm(p) => {
                 let c = p.choice();
                 (c.algorithm, format!("{}: {:?}", c.reason, c.config))
@@ -197,14 +212,29 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             products: None,
             features_ms,
         };
-        Ok(CudaEngine { gpu, on, task, plan, converted: false, prepared, versions })
+        let mut engine = CudaEngine {
+            gpu,
+            on,
+            task,
+            plans,
+            next: 0,
+            queue_ms: FIRST_QUEUE_MS,
+            converted: false,
+            prepared,
+            versions,
+        };
+        // First executions may inspect.
+        for set in 1..on.sets.len() {
+            engine.execute(set)?;
+        }
+        Ok(engine)
     }
 
-    fn execute(&mut self) -> Result<()> {
+    fn execute(&mut self, set: usize) -> Result<()> {
         let (one, zero) = (<T as Scalar>::one().to_accum(), <T as Scalar>::zero().to_accum());
-        let Resident { a, b, c, .. } = self.on;
+        let Set { a, b, c } = &self.on.sets[set];
         let (stream, mut c) = (self.gpu.device.stream(), c.borrow_mut());
-        match &mut self.plan {
+        match &mut self.plans[set] {
             Plan::Spmm(plan) if self.converted => {
                 plan.execute_converted(a, one, b, zero, &mut c, stream)
             }
@@ -220,7 +250,34 @@ impl<'a, T: Value> CudaEngine<'a, T> {
 
     fn cold_ms(&mut self) -> Result<f64> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
-        probe.cold_ms(stream, || self.execute())
+        probe.cold_ms(stream, || self.execute(0))
+    }
+
+    /// Milliseconds of one of `count` executions that follow one another, each on the set after the last
+    /// one's when sets `rotate`, else all on one. The stream is kept busy while they are queued.
+    fn in_turns(&mut self, count: usize, rotate: bool) -> Result<f64> {
+        let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
+        let flush_ms = probe.flush_bytes() as f64 / self.gpu.about.copy_bandwidth * 1e3;
+        let busy = (self.queue_ms * count as f64 / flush_ms).ceil() as usize;
+        for _ in 0..=busy {
+            probe.flush(stream)?;
+        }
+        let mut queued = 0.0;
+        let ms = timed(stream, || {
+            let (ms, done) = crate::engine::timed(|| {
+                for _ in 0..count {
+                    self.execute(self.next)?;
+                    if rotate {
+                        self.next = (self.next + 1) % self.plans.len();
+                    }
+                }
+                Ok(())
+            });
+            queued = ms;
+            done
+        })?;
+        self.queue_ms = queued / count as f64;
+        Ok(ms / count as f64)
     }
 }
 
@@ -242,6 +299,17 @@ fn searched(name: &str) -> Result<(&str, Search)> {
     Ok((candidate, search))
 }
 
+/// The median of times of executions.
+fn median(mut ms: impl FnMut() -> Result<f64>) -> Result<Option<f64>> {
+    let mut times = Vec::new();
+    while times.len() < FEWEST_HOT_RUNS
+        || times.len() < HOT_RUNS && times.iter().sum::<f64>() < HOT_MS
+    {
+        times.push(ms()?);
+    }
+    Ok(quantile(&times, 0.5))
+}
+
 /// Whether a planning time of which there are these samples needs another.
 fn more_plans(ms: &[f64]) -> bool {
     ms.len() < FEWEST_PLANS || ms.len() < PLANS && ms.iter().sum::<f64>() < PLANS_MS
@@ -250,6 +318,7 @@ fn more_plans(ms: &[f64]) -> bool {
 fn plan<T: Value>(
     gpu: &Started,
     on: &Resident<T>,
+    set: &Set<T>,
     task: &Task<'_, T>,
     wish: Wish,
     calls: u64,
@@ -260,7 +329,7 @@ fn plan<T: Value>(
         expected: "a place among those that autotuning tries".into(),
     };
     if task.operation == Operation::Spmv {
-        let problem = on.a.spmv().calls(calls);
+        let problem = set.a.spmv().calls(calls);
         let options = match wish {
             Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
             Wish::Candidate(candidate, _) => {
@@ -276,14 +345,14 @@ fn plan<T: Value>(
                 spmv::Options { config: Some(config), ..spmv::Options::default() }
             }
         };
-        return Ok(Plan::Spmv(SpmvPlan::new(&on.a, &problem, &options)?));
+        return Ok(Plan::Spmv(SpmvPlan::new(&set.a, &problem, &options)?));
     }
     // The benchmark's own values are finite.
     let (b, c) = (task.layouts.b(), task.layouts.c());
-    let problem = on.a.spmm().columns(task.columns).calls(calls).layouts(b, c).finite(true);
+    let problem = set.a.spmm().columns(task.columns).calls(calls).layouts(b, c).finite(true);
     if let Wish::Ours(Chooser::Predictor) = wish {
         let device = gpu.whole.clone().choose(Chooser::Predictor);
-        return Ok(Plan::Predicted(Box::new(device.plan_spmm(&on.a, &problem)?)));
+        return Ok(Plan::Predicted(Box::new(device.plan_spmm(&set.a, &problem)?)));
     }
     let order = match wish {
         Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
@@ -307,16 +376,26 @@ fn plan<T: Value>(
             spmm::Options { config: Some(config), ..spmm::Options::default() }
         }
     };
-    Ok(Plan::Spmm(SpmmPlan::new(&on.a, &problem, &options)?))
+    Ok(Plan::Spmm(SpmmPlan::new(&set.a, &problem, &options)?))
 }
 
 impl<T: Value> Runner for CudaEngine<'_, T> {
-    /// Milliseconds with cold caches.
+    /// Milliseconds with cold caches: of as many executions as a turn has at least, the mean.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
+        if self.plans.len() > 1 && repeats >= self.least_repeats() {
+            return Ok(vec![self.in_turns(repeats, true)?]);
+        }
         for _ in 0..wake {
-            self.execute()?;
+            self.execute(0)?;
         }
         (0..repeats).map(|_| self.cold_ms()).collect()
+    }
+
+    fn least_repeats(&self) -> usize {
+        match self.plans.len() {
+            1 => 1,
+            sets => sets.max(FEWEST_IN_TURNS),
+        }
     }
 }
 
@@ -331,33 +410,43 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
 
     fn hot_ms(&mut self) -> Result<Option<f64>> {
         let stream = self.gpu.device.stream();
-        let mut times = Vec::new();
-        while times.len() < FEWEST_HOT_RUNS
-            || times.len() < HOT_RUNS && times.iter().sum::<f64>() < HOT_MS
-        {
+        median(|| {
             // The first of two keeps the stream busy while the second is queued.
-            self.execute()?;
-            times.push(timed(stream, || self.execute())?);
+            self.execute(0)?;
+            match self.plans.len() {
+                1 => timed(stream, || self.execute(0)),
+                _ => {
+                    self.next = 0;
+                    self.in_turns(FEWEST_IN_TURNS, false)
+                }
+            }
+        })
+    }
+
+    fn single_ms(&mut self) -> Result<Option<f64>> {
+        if self.plans.len() == 1 {
+            return Ok(None);
         }
-        Ok(quantile(&times, 0.5))
+        median(|| self.cold_ms())
     }
 
     fn convert_ms(&mut self) -> Result<Option<f64>> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
-        let Plan::Spmm(plan) = &mut self.plan else { return Ok(None) };
+        let Plan::Spmm(plan) = &mut self.plans[0] else { return Ok(None) };
         if self.converted || !plan.converts() {
             return Ok(None);
         }
-        let mut time = || probe.cold_ms(stream, || plan.convert(&self.on.a, stream));
+        let mut time = || probe.cold_ms(stream, || plan.convert(&self.on.sets[0].a, stream));
         let times: Vec<f64> = (0..HOT_RUNS).map(|_| time()).collect::<Result<_>>()?;
         Ok(quantile(&times, 0.5))
     }
 
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
         // NaN in every floating-point type.
-        self.on.c.borrow_mut().data_mut().fill(0xff, self.gpu.device.stream())?;
-        self.execute()?;
-        let c = self.on.c.borrow();
+        let c = &self.on.sets[0].c;
+        c.borrow_mut().data_mut().fill(0xff, self.gpu.device.stream())?;
+        self.execute(0)?;
+        let c = c.borrow();
         let values = match rows {
             Some(rows) => rows_of(&c, rows)?,
             None => c.download()?.to_layout(Layout::RowMajor)?.data().to_vec(),

@@ -160,14 +160,14 @@ pub(crate) enum Operands<T> {
 }
 
 impl<T: Value> Operands<T> {
-    /// Copies the operands of `task` to the GPU.
+    /// Copies the operands of `task` to the GPU, dense ones several times when sets of them `rotate`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].
-    pub fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
+    pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: bool) -> Result<Self> {
         Ok(match task.operation {
             Operation::Spgemm => Operands::Sparse(Pair::new(gpu, task)?),
-            _ => Operands::Dense(Resident::new(gpu, task)?),
+            _ => Operands::Dense(Resident::new(gpu, task, rotate)?),
         })
     }
 
@@ -176,6 +176,14 @@ impl<T: Value> Operands<T> {
         match self {
             Operands::Dense(on) => on.transfer_ms,
             Operands::Sparse(on) => on.transfer_ms,
+        }
+    }
+
+    /// How many sets of them take turns, where there are several.
+    pub fn sets(&self) -> Option<usize> {
+        match self {
+            Operands::Dense(on) => Some(on.sets.len()).filter(|sets| *sets > 1),
+            Operands::Sparse(_) => None,
         }
     }
 

@@ -3,7 +3,6 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Instant;
 
 use gustav_core::{CsrView, DenseView, Layout, Result, Scalar};
 use gustav_cuda::{DeviceCsr, DeviceDense};
@@ -14,11 +13,16 @@ use super::Started;
 use crate::engine::Task;
 
 /// A, B and C.
-pub(crate) struct Resident<T> {
+pub(crate) struct Set<T> {
     pub a: DeviceCsr<T>,
     pub b: DeviceDense<T>,
     pub c: RefCell<DeviceDense<T>>,
-    /// Milliseconds that A and B took to get there.
+}
+
+/// One set of operands, or several alike that take turns, so that each is cold when its turn comes.
+pub(crate) struct Resident<T> {
+    pub sets: Vec<Set<T>>,
+    /// Milliseconds that A and B of the first took to get there.
     pub transfer_ms: f64,
     // Orders of the rows of A that were made, with the milliseconds that took.
     orders: RefCell<BTreeMap<(Order, Search), Rc<(RowOrder, f64)>>>,
@@ -28,25 +32,57 @@ pub(crate) struct Resident<T> {
 
 // Bytes of a cache line of a GPU.
 const LINE: usize = 128;
+// Sets that take turns are together so many times as large as L2.
+const CACHES: usize = 4;
+// More sets would be more plans than a case has time for.
+const MOST_SETS: usize = 512;
 
-impl<T: Scalar> Resident<T> {
-    /// Copies A and B of `task` to the GPU, and makes room for C.
-    ///
-    /// # Errors
-    /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
-    pub fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
+/// So many sets of `bytes` each take turns beside an L2 of `l2` bytes, in `free` bytes of memory: at least
+/// two, so that no execution follows one on the same. One where that many do not fit, or would fit L2.
+fn sets(bytes: usize, l2: usize, free: usize) -> usize {
+    let enough = (CACHES * l2).div_ceil(bytes.max(1)).max(2);
+    // As much again is left to plans.
+    if enough > MOST_SETS || enough.saturating_mul(2 * bytes) > free { 1 } else { enough }
+}
+
+impl<T: Scalar> Set<T> {
+    fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
         let (m, k, n) = (task.a.nrows(), task.a.ncols(), task.columns);
-        let start = Instant::now();
         let a = DeviceCsr::upload(&gpu.device, &task.a)?;
         let b = DenseView::row_major(k, n, task.dense_b())?;
         let b = match task.layouts.b() {
             Layout::RowMajor => DeviceDense::upload(&gpu.device, &b)?,
             layout => DeviceDense::upload(&gpu.device, &b.to_layout(layout)?.view())?,
         };
-        let transfer_ms = start.elapsed().as_secs_f64() * 1e3;
-        let c = DeviceDense::uninit(&gpu.device, m, n, task.layouts.c())?;
+        let c = RefCell::new(DeviceDense::uninit(&gpu.device, m, n, task.layouts.c())?);
+        Ok(Set { a, b, c })
+    }
+
+    fn bytes(&self) -> usize {
+        let a = self.a.offsets().bytes() + self.a.indices().bytes() + self.a.values().bytes();
+        a + self.b.data().bytes() + self.c.borrow().data().bytes()
+    }
+}
+
+impl<T: Scalar> Resident<T> {
+    /// Copies A and B of `task` to the GPU, and makes room for C: as often as [`sets`] says when sets are
+    /// to `rotate`, else once.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
+    pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: bool) -> Result<Self> {
+        let (transfer_ms, first) = crate::engine::timed(|| Set::new(gpu, task));
+        let first = first?;
+        let count = match rotate {
+            true => sets(first.bytes(), gpu.about.l2_bytes, gpu.device.memory()?.0),
+            false => 1,
+        };
+        let mut all = vec![first];
+        for _ in 1..count {
+            all.push(Set::new(gpu, task)?);
+        }
         let (orders, features_ms) = (RefCell::default(), OnceCell::new());
-        Ok(Resident { a, b, c: RefCell::new(c), transfer_ms, orders, features_ms })
+        Ok(Resident { sets: all, transfer_ms, orders, features_ms })
     }
 
     /// An order of the rows of A and the milliseconds of making it, made at the first call.
@@ -83,5 +119,25 @@ impl<T: Scalar> Resident<T> {
 
     fn shape() -> WarpShape {
         WarpShape { line: LINE / T::DTYPE.bytes(), ..WarpShape::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_together_larger_than_caches() {
+        const L2: usize = 50 << 20;
+        let huge = usize::MAX;
+        assert_eq!(sets(2 << 20, L2, huge), 100);
+        assert_eq!(sets(3 << 20, L2, huge), 67);
+        assert_eq!(sets(1 << 30, L2, huge), 2);
+        // Small ones would all stay in L2, or take too long.
+        assert_eq!(sets(100 << 10, L2, huge), 1);
+        assert_eq!(sets(0, L2, huge), 1);
+        // Large ones need memory for two and their plans.
+        assert_eq!(sets(1 << 30, L2, 4 << 30), 2);
+        assert_eq!(sets(1 << 30, L2, (4 << 30) - 1), 1);
     }
 }

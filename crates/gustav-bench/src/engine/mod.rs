@@ -81,6 +81,11 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     fn hot_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
+    /// Median time of one execution by itself after caches were emptied, where `run` lets several sets of
+    /// operands take turns.
+    fn single_ms(&mut self) -> Result<Option<f64>> {
+        Ok(None)
+    }
     /// Whether it holds a copy of the operands, which times with cold caches need.
     fn has_copy(&self) -> bool {
         false

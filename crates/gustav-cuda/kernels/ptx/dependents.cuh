@@ -18,4 +18,12 @@ __device__ __forceinline__ void let_later_begin() {}
 __device__ __forceinline__ void wait_for_earlier() {}
 #endif
 
+// What a kernel begins with that may be launched before the one ahead of it has ended, and lets the next do
+// the same: nothing is read or written before. The next begins when the one ahead has ended, so that at most
+// two are under way.
+__device__ __forceinline__ void follow_earlier() {
+    wait_for_earlier();
+    let_later_begin();
+}
+
 }  // namespace ptx

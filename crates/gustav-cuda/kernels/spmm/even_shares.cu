@@ -12,6 +12,7 @@
 // the slots 2 share (the row began before) and 2 share + 1, and the last to come adds them, in order.
 //
 // Invariants: those of spmm/group.cuh; SHARE is 1.
+#include "ptx/dependents.cuh"
 #include "schedule/even_shares.cuh"
 #include "spmm/group.cuh"
 
@@ -125,6 +126,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     even_shares(const __grid_constant__ Arguments args) {
+    ptx::follow_earlier();
     const u64 share = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
     if (share >= args.shares) return;
     const int lane = threadIdx.x % LANES;

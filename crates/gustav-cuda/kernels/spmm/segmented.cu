@@ -15,6 +15,7 @@
 //
 // Invariants: no lane lacks columns of the first WHOLE tiles; VECTOR divides columns, leading dimensions and
 // the addresses of B and C; C does not overlap A or B.
+#include "ptx/dependents.cuh"
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
 #include "spmm/run.cuh"
@@ -181,6 +182,7 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
+    ptx::follow_earlier();
     if constexpr (RUNS) {
         // The first segments are parts of cut rows and long rows: a group has one of them.
         if (blockIdx.x >= args.single) {
@@ -207,6 +209,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
 
 // Scales the cut rows of C by beta before their parts are added. One CTA a row.
 extern "C" __global__ void __launch_bounds__(BLOCK) segmented_prepare(const Arguments args) {
+    ptx::follow_earlier();
     const u64 row = args.cut_rows[3 * (u64)blockIdx.x];
     const Operands &operands = args.operands;
     const Accum beta = from_bits<Accum>(operands.beta);

@@ -21,6 +21,7 @@
 //
 // Invariants: as segmented.cu.
 #include "common/epilogue.cuh"
+#include "ptx/dependents.cuh"
 #include "ptx/mma.cuh"
 #include "schedule/row_blocks.cuh"
 
@@ -330,6 +331,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     tensor(const __grid_constant__ Arguments args) {
+    ptx::follow_earlier();
     const int warp = threadIdx.x / 32, share = warp % SHARE;
     const u64 block = (u64)blockIdx.x * (WARPS / SHARE) + warp / SHARE;
     const Block mine = read_block(args, block);

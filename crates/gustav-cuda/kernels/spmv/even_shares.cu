@@ -18,6 +18,7 @@
 // Invariant: between launches, `arrivals` is zero and `exchange` has all bits set; launches of one plan do
 // not overlap.
 #include "common/epilogue.cuh"
+#include "ptx/dependents.cuh"
 #include "schedule/even_shares.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -186,6 +187,7 @@ __device__ __forceinline__ Accum carried(const Accum (&open)[WARPS], const bool 
 
 extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     even_shares(const __grid_constant__ Arguments args) {
+    ptx::follow_earlier();
     __shared__ Accum sums[PLACES];
     __shared__ u32 ends[PLACES / 32];
     __shared__ Accum open[WARPS];

@@ -11,6 +11,7 @@
 // `segmented_parts` makes the list of parts, one thread a row, once for a pattern.
 // Invariant: `done` is zero between launches; launches of one plan do not overlap.
 #include "common/epilogue.cuh"
+#include "ptx/dependents.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -122,6 +123,7 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) segmented(const Arguments args) {
+    ptx::follow_earlier();
     // Without parts, registers are left to the rows.
     if constexpr (PARTS)
         if (blockIdx.x < args.part_ctas) {

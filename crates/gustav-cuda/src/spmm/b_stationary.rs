@@ -92,8 +92,6 @@ struct Kernels {
     multiply: Kernel,
     prepare: Kernel,
     finish: Kernel,
-    /// Whether a launch of them may begin before the one ahead of it has ended.
-    overlap: bool,
 }
 
 #[repr(C)]
@@ -197,7 +195,6 @@ impl Method for Prepared {
         // The same for every tile, as other plans may launch the same kernel.
         multiply.allow_shared(Config::shared_limit(device.profile().shared_bytes_per_cta))?;
         let kernels = Kernels {
-            overlap: multiply.is_for(HAS_COPY_ENGINE)?,
             multiply,
             prepare: module.kernel(c"b_stationary_prepare")?,
             finish: module.kernel(c"b_stationary_finish")?,
@@ -234,7 +231,7 @@ impl Method for Prepared {
         };
         let vectors = cut * (o.columns as u64 / u64::from(config.vector));
         let of_cut_rows = (vectors.div_ceil(config.block.into()), 1);
-        let &Kernels { ref multiply, ref prepare, ref finish, overlap } = kernels;
+        let Kernels { multiply, prepare, finish } = kernels;
         if self.unfinished {
             self.sums.fill(0, stream)?;
         }
@@ -245,23 +242,36 @@ impl Method for Prepared {
         unsafe {
             let prepares = self.target == Target::Row && cut > 0;
             if prepares {
-                prepare.launch(stream, of_cut_rows, config.block, &arguments)?;
+                prepare.launch_following(stream, of_cut_rows, config.block, 0, &arguments)?;
             }
             while arguments.panel < panels {
                 let grid = (ctas, GRID_Y.min(panels - arguments.panel));
-                let follows = prepares && arguments.panel == 0;
-                multiply.launch_after(
-                    follows && overlap,
-                    stream,
-                    grid,
-                    config.block,
-                    shared,
-                    &arguments,
-                )?;
+                // Of those that add to C, only one after `prepare` knows that B is there.
+                let waits = self.target != Target::Row || prepares && arguments.panel == 0;
+                match waits {
+                    true => {
+                        multiply.launch_following(
+                            stream,
+                            grid,
+                            config.block,
+                            shared,
+                            &arguments,
+                        )?;
+                    }
+                    false => {
+                        multiply.launch_with_shared(
+                            stream,
+                            grid,
+                            config.block,
+                            shared,
+                            &arguments,
+                        )?;
+                    }
+                }
                 arguments.panel += GRID_Y;
             }
             if self.target == Target::CutRow {
-                finish.launch_after(overlap, stream, of_cut_rows, config.block, 0, &arguments)?;
+                finish.launch_following(stream, of_cut_rows, config.block, 0, &arguments)?;
             }
         }
         self.unfinished = false;

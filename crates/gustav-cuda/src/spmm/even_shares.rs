@@ -125,6 +125,8 @@ impl Method for Prepared {
         let grid = (shares.div_ceil(groups), panels);
         // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
         // operands are the caller's promise.
-        unsafe { self.kernels[&variant].launch(stream, grid, config.block, &arguments) }
+        unsafe {
+            self.kernels[&variant].launch_following(stream, grid, config.block, 0, &arguments)
+        }
     }
 }

@@ -181,6 +181,8 @@ impl Method for Prepared {
         let grid = (blocks.div_ceil(groups), arguments.columns.div_ceil(config.panel()));
         // SAFETY: `Arguments` is the kernel's parameter; the blocks cover the matrix, and the
         // operands are the caller's promise.
-        unsafe { self.kernels[&variant].launch(stream, grid, config.block, &arguments) }
+        unsafe {
+            self.kernels[&variant].launch_following(stream, grid, config.block, 0, &arguments)
+        }
     }
 }

@@ -36,6 +36,7 @@ mod row_block;
 mod row_split;
 mod segmented;
 mod sell_p;
+mod succession;
 mod tensor;
 mod thread_row;
 mod vendor;

@@ -190,7 +190,15 @@ impl Method for Prepared {
         let row_ctas = arguments.rows.div_ceil(u64::from(threads / lanes));
         // SAFETY: `Arguments` is the kernel's parameter; the list of parts is that of the pattern,
         // and the operands are the caller's promise.
-        unsafe { self.kernel.launch(stream, (self.part_ctas + row_ctas, 1), threads, &arguments) }
+        unsafe {
+            self.kernel.launch_following(
+                stream,
+                (self.part_ctas + row_ctas, 1),
+                threads,
+                0,
+                &arguments,
+            )
+        }
     }
 }
 
