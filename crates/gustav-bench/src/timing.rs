@@ -39,8 +39,8 @@ pub trait Runner {
     /// Whatever stops the engine.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>>;
 
-    /// Executions that a turn has at least.
-    fn least_repeats(&self) -> usize {
+    /// Executions that a turn has at least when one takes about `ms` milliseconds.
+    fn least_repeats(&self, _ms: f64) -> usize {
         1
     }
 
@@ -123,7 +123,7 @@ pub fn interleave(
         let estimate = times.as_ref().ok().and_then(|t| quantile(t, 0.0)).unwrap_or(LONG_MS);
         let repeats =
             (TURN_MS / estimate.max(1e-6)).ceil().clamp(1.0, timing.repeats.max(1) as f64) as usize;
-        let repeats = repeats.max(engine.least_repeats());
+        let repeats = repeats.max(engine.least_repeats(estimate));
         turns.push(Turn {
             wake: usize::from(one_result || estimate < WAKE_BELOW_MS),
             repeats,

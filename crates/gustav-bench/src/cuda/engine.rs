@@ -27,8 +27,10 @@ const PLANS_MS: f64 = 30.0;
 // Calls that a plan is told to expect; `once` is told of one, `predictor` of as many as repay any order.
 const CALLS: u64 = 1000;
 const MANY: u64 = 1_000_000_000;
-// Executions of one turn where sets of operands take turns, or as many as there are sets.
-const FEWEST_IN_TURNS: usize = 8;
+// Where sets of operands take turns, executions follow one another for about so long, or until every set has had
+// its turn; they are so many at most.
+const IN_TURNS_MS: f64 = 2.0;
+const IN_TURNS: usize = 8;
 // What queueing an execution takes before it is known.
 const FIRST_QUEUE_MS: f64 = 0.02;
 // Elements of a column-major C that are on the host at once.
@@ -254,12 +256,11 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     }
 
     /// Milliseconds of one of `count` executions that follow one another, each on the set after the last
-    /// one's when sets `rotate`, else all on one. The stream is kept busy while they are queued.
-    fn in_turns(&mut self, count: usize, rotate: bool) -> Result<f64> {
+    /// one's. The stream is kept busy while they are queued.
+    fn in_turns(&mut self, count: usize) -> Result<f64> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
         let flush_ms = probe.flush_bytes() as f64 / self.gpu.about.copy_bandwidth * 1e3;
-        let busy = (self.queue_ms * count as f64 / flush_ms).ceil() as usize;
-        for _ in 0..=busy {
+        for _ in 0..=(self.queue_ms * count as f64 / flush_ms) as usize {
             probe.flush(stream)?;
         }
         let mut queued = 0.0;
@@ -267,9 +268,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             let (ms, done) = crate::engine::timed(|| {
                 for _ in 0..count {
                     self.execute(self.next)?;
-                    if rotate {
-                        self.next = (self.next + 1) % self.plans.len();
-                    }
+                    self.next = (self.next + 1) % self.plans.len();
                 }
                 Ok(())
             });
@@ -278,6 +277,15 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         })?;
         self.queue_ms = queued / count as f64;
         Ok(ms / count as f64)
+    }
+
+    /// The same for `count` executions that take about `ms`, all on the first set.
+    fn again(&mut self, count: usize, ms: f64) -> Result<f64> {
+        for _ in 0..=(self.queue_ms * count as f64 / ms.max(1e-6)).ceil() as usize {
+            self.execute(0)?;
+        }
+        let all = timed(self.gpu.device.stream(), || (0..count).try_for_each(|_| self.execute(0)))?;
+        Ok(all / count as f64)
     }
 }
 
@@ -297,6 +305,11 @@ fn searched(name: &str) -> Result<(&str, Search)> {
         }
     };
     Ok((candidate, search))
+}
+
+/// How many executions of `ms` milliseconds follow one another.
+fn in_turns(ms: f64) -> usize {
+    (IN_TURNS_MS / ms.max(1e-6)).ceil().clamp(1.0, IN_TURNS as f64) as usize
 }
 
 /// The median of times of executions.
@@ -382,8 +395,8 @@ fn plan<T: Value>(
 impl<T: Value> Runner for CudaEngine<'_, T> {
     /// Milliseconds with cold caches: of as many executions as a turn has at least, the mean.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
-        if self.plans.len() > 1 && repeats >= self.least_repeats() {
-            return Ok(vec![self.in_turns(repeats, true)?]);
+        if self.plans.len() > 1 && repeats >= self.plans.len() {
+            return Ok(vec![self.in_turns(repeats)?]);
         }
         for _ in 0..wake {
             self.execute(0)?;
@@ -391,10 +404,10 @@ impl<T: Value> Runner for CudaEngine<'_, T> {
         (0..repeats).map(|_| self.cold_ms()).collect()
     }
 
-    fn least_repeats(&self) -> usize {
+    fn least_repeats(&self, ms: f64) -> usize {
         match self.plans.len() {
             1 => 1,
-            sets => sets.max(FEWEST_IN_TURNS),
+            sets => sets.max(in_turns(ms)),
         }
     }
 }
@@ -409,18 +422,9 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
     }
 
     fn hot_ms(&mut self) -> Result<Option<f64>> {
-        let stream = self.gpu.device.stream();
-        median(|| {
-            // The first of two keeps the stream busy while the second is queued.
-            self.execute(0)?;
-            match self.plans.len() {
-                1 => timed(stream, || self.execute(0)),
-                _ => {
-                    self.next = 0;
-                    self.in_turns(FEWEST_IN_TURNS, false)
-                }
-            }
-        })
+        let once = self.again(1, FIRST_QUEUE_MS)?;
+        let count = if self.plans.len() > 1 { in_turns(once) } else { 1 };
+        median(|| self.again(count, once))
     }
 
     fn single_ms(&mut self) -> Result<Option<f64>> {

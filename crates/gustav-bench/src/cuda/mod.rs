@@ -156,7 +156,7 @@ pub(crate) enum Operands<T> {
     /// B and C dense.
     Dense(Resident<T>),
     /// All sparse.
-    Sparse(Pair<T>),
+    Sparse(Box<Pair<T>>),
 }
 
 impl<T: Value> Operands<T> {
@@ -166,7 +166,7 @@ impl<T: Value> Operands<T> {
     /// [`Error::OutOfMemory`], [`Error::Device`].
     pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: bool) -> Result<Self> {
         Ok(match task.operation {
-            Operation::Spgemm => Operands::Sparse(Pair::new(gpu, task)?),
+            Operation::Spgemm => Operands::Sparse(Box::new(Pair::new(gpu, task)?)),
             _ => Operands::Dense(Resident::new(gpu, task, rotate)?),
         })
     }

@@ -1,5 +1,9 @@
 // Kernels of which the later begins before the earlier has ended, from sm_90 on: the host says which
 // launch may. Elsewhere they come one after the other.
+//
+// A kernel that waits first, before it reads or writes anything, may follow any other. Those of products let
+// nothing begin before their own CTAs have all ended: CTAs that came earlier would go where the first of them
+// end, and leave other multiprocessors with less than their share.
 #pragma once
 
 namespace ptx {
@@ -17,13 +21,5 @@ __device__ __forceinline__ void wait_for_earlier() {
 __device__ __forceinline__ void let_later_begin() {}
 __device__ __forceinline__ void wait_for_earlier() {}
 #endif
-
-// What a kernel begins with that may be launched before the one ahead of it has ended, and lets the next do
-// the same: nothing is read or written before. The next begins when the one ahead has ended, so that at most
-// two are under way.
-__device__ __forceinline__ void follow_earlier() {
-    wait_for_earlier();
-    let_later_begin();
-}
 
 }  // namespace ptx

@@ -76,7 +76,7 @@ using Piece = schedule::Segment<Position>;
 
 // A tile that is held or on its way, and what warps tell each other of it.
 struct Held {
-    u64 come, gone;   // barriers: it is there, and all warps are done with it
+    u64 come, gone;   // barriers: it is there, and all threads are done with it
     u32 taken, left;  // pieces that groups took, warps that are done
     Item item;
 };
@@ -186,12 +186,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     u8 *const batch = shared + (HELD * tile_bytes + 127) / 128 * 128 + threadIdx.x / LANES * BATCH_BYTES;
 
     // With cut rows of C ahead, the launch ahead is `b_stationary_prepare`, which has waited for B.
-    if (TARGET != ROW) ptx::follow_earlier();
+    if (TARGET != ROW) ptx::wait_for_earlier();
     if (threadIdx.x < 32) {
         if (lane < HELD) {
             if (BULK) {
                 ptx::begin_phases(&all[lane].come, 1);
-                ptx::begin_phases(&all[lane].gone, BLOCK / 32);
+                ptx::begin_phases(&all[lane].gone, BLOCK);
             }
             all[lane].taken = all[lane].left = 0;
         }
@@ -201,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     }
     __syncthreads();
     // From here on C may be written.
-    if (TARGET == ROW) ptx::follow_earlier();
+    if (TARGET == ROW) ptx::wait_for_earlier();
 
     for (u32 i = begin; i < end; ++i) {
         const u32 stage = (i - begin) % HELD, turn = (i - begin) / HELD;
@@ -285,12 +285,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             }
         }
         if constexpr (BULK) {
+            ptx::arrive(&held.gone);
             __syncwarp();
             u32 before = 0;
-            if (lane == 0) {
-                ptx::arrive(&held.gone);
-                before = atomicAdd(&held.left, 1);
-            }
+            if (lane == 0) before = atomicAdd(&held.left, 1);
             before = __shfl_sync(~0u, before, 0);
             if (before == BLOCK / 32 - 1 && i + HELD < end) {
                 // All have arrived: what they read is theirs no more.
@@ -314,7 +312,8 @@ __device__ __forceinline__ void each_vector(const Arguments &args, Work work) {
 
 // Scales the cut rows of C by beta before their parts are added.
 extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_prepare(const Arguments args) {
-    ptx::follow_earlier();
+    ptx::wait_for_earlier();
+    ptx::let_later_begin();
     const Operands &operands = args.operands;
     each_vector(args, [&](u64, u64 row, u64 j) {
         Accum empty[VECTOR];

@@ -186,7 +186,7 @@ __device__ __forceinline__ void multiply(const Arguments &args, u64 block, const
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     row_block(const __grid_constant__ Arguments args) {
-    ptx::follow_earlier();
+    ptx::wait_for_earlier();
     // One place more a sub-group: those of one warp read from different banks.
     __shared__ Staged stage[BLOCK / LANES][LANES + 1];
     const u64 block = (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP;

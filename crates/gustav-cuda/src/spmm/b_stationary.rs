@@ -40,7 +40,7 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     let one = Config::new(problem, &Way::of(Algorithm::BStationary));
     let rows = one.rows(problem, pattern.device().profile().shared_bytes_per_cta)?;
     let tiles = (problem.inner() as u64).div_ceil(rows);
-    let way = cuda_spmm::b_stationary(tiles, &pattern.device().planner_profile());
+    let way = cuda_spmm::b_stationary(problem, tiles, &pattern.device().planner_profile());
     let reason = format!("{tiles} tiles of B of {} columns in shared memory", one.panel());
     Ok((Config::new(problem, &way), reason))
 }

@@ -28,6 +28,10 @@ const SKEWED: f64 = 15.0;
 const SHORT: (f64, f64) = (4.0, 7.2);
 const HUGE: usize = 4096;
 const LASTING: f64 = 25.0;
+/// Of values of four bytes, from rows of B of so many vectors on, its shares are this long, with so many loads
+/// at once and threads.
+const WIDE: f64 = 32.0;
+const WIDE_SHARES: (u32, u32, u32) = (256, 8, 384);
 /// Shares of `even-shares` for every lane group of a full chip.
 const SHARES: f64 = 2.2;
 /// What looking at the rows costs, and what every execution of a product without work gains by it, both
@@ -123,9 +127,15 @@ pub fn choose<'r>(
         let similarity = similarity()?;
         let tensor = || tensor::way(problem, rows, profile, &similarity);
         let blocks = || row_block::way(problem, rows, profile, &similarity);
-        let way = for_tensor.then(tensor).flatten();
-        if let Some(way) = way.or_else(|| for_blocks.then(blocks).flatten()) {
+        if let Some(way) = for_tensor.then(tensor).flatten() {
             return Ok(way);
+        }
+        if let Some(way) = for_blocks.then(blocks).flatten() {
+            let little = row_block::shares_little(problem, &similarity);
+            if !(little && b_stationary::has_one_panel(problem)) {
+                return Ok(way);
+            }
+            return Ok(b_stationary::way(problem, rows, profile, reuse)?.unwrap_or(way));
         }
     }
     let vectors = vectors(problem);
@@ -140,7 +150,12 @@ pub fn choose<'r>(
              rows hold much",
             rows.max()
         );
-        return Ok(Way { reason, ..even_shares(problem, profile) });
+        let way = even_shares(problem, profile);
+        let (longest, chunk, threads) = match problem.dtype.bytes() {
+            4 if vectors >= WIDE => WIDE_SHARES,
+            _ => (way.longest.unwrap_or(WIDE_SHARES.0), way.chunk, way.threads),
+        };
+        return Ok(Way { longest: Some(longest), chunk, threads, reason, ..way });
     }
     let stationary = b_stationary::way(problem, rows, profile, reuse)?;
     Ok(stationary.unwrap_or_else(|| segmented(problem, rows, profile)))

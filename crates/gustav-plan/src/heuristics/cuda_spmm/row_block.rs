@@ -26,6 +26,15 @@ const PAIRS: (f64, f64, f64) = (0.38, 0.42, 2.5);
 /// Such rows: their mean, and the longest in means.
 const SLOW: (f64, f64) = (80.0, 1.5);
 
+/// Distinct columns per nonzero from which on the loads of B that remain are better made of shared memory.
+const LITTLE: f64 = 0.42;
+
+/// Whether blocks would share so little that tiles of B could gain more.
+pub(super) fn shares_little(problem: &Problem, similarity: &RowSimilarity) -> bool {
+    let height = height(similarity, problem.dtype.bytes());
+    similarity.distinct[height as usize - 2] >= LITTLE
+}
+
 /// Whether rows have about one length, and are worth merging.
 pub(super) fn are_alike(rows: &RowLengths) -> bool {
     let mean = rows.mean_filled();
