@@ -132,6 +132,21 @@ fn places(records: &[Record]) -> BTreeSet<String> {
     records.iter().map(place).collect()
 }
 
+/// One of a record's times.
+type Figure = fn(&Record) -> Option<f64>;
+
+/// What both sides have a figure of: with warm caches where one has no other, of single executions where one
+/// has no other, and otherwise that of ratios.
+fn figure(old: &Record, new: &Record) -> Figure {
+    if old.is_cold() != new.is_cold() {
+        Record::warm_ms
+    } else if old.sets.is_some() != new.sets.is_some() {
+        Record::alone_ms
+    } else {
+        |r| r.execute_ms
+    }
+}
+
 /// A time with the standard error of its logarithm.
 #[derive(Clone, Copy)]
 struct Measured {
@@ -141,10 +156,10 @@ struct Measured {
 
 impl Measured {
     /// Of a right record. The quartiles of a normal distribution are 1.349 standard deviations
-    /// apart, and the median of r samples scatters by 1.2533/√r of one. A figure with `warm` caches
+    /// apart, and the median of r samples scatters by 1.2533/√r of one. A `figure`
     /// that stands beside a cold one borrows that one's quartiles.
-    fn of(record: &Record, warm: bool) -> Option<Self> {
-        let ms = if warm { record.warm_ms() } else { record.execute_ms };
+    fn of(record: &Record, figure: Figure) -> Option<Self> {
+        let ms = figure(record);
         let ms = ms.filter(|ms| record.status == Status::Ok && *ms > 0.0)?;
         let spread = record.lower_ms.zip(record.upper_ms).map(|(low, high)| (high / low).ln());
         let spread = spread.filter(|s| s.is_finite()).unwrap_or(0.0);
@@ -203,22 +218,20 @@ pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Chan
         .iter()
         .filter_map(|(key, old)| {
             let new = after.get(key)?;
-            // Where one side has figures with warm caches alone, those of both are compared.
-            let warm = old.is_cold() != new.is_cold();
+            let figure = figure(old, new);
             let measured = |records: &BTreeMap<Key<'_>, &Record>, r: &Record| {
-                let own = Measured::of(r, warm)?;
+                let own = Measured::of(r, figure)?;
                 let Some(peer) = &args.relative_to else { return Some(own) };
                 let key = (&r.case, [r.rows, r.cols, r.nnz], peer.clone(), r.threads);
-                Some(own.over(Measured::of(records.get(&key)?, warm)?))
+                Some(own.over(Measured::of(records.get(&key)?, figure)?))
             };
-            let time = |r: &Record| if warm { r.warm_ms() } else { r.execute_ms };
             let mut change = change(
                 key,
                 (old.status, measured(&before, old)),
                 (new.status, measured(&after, new)),
                 args,
             );
-            (change.old_ms, change.new_ms) = (time(old), time(new));
+            (change.old_ms, change.new_ms) = (figure(old), figure(new));
             Some(change)
         })
         .collect();
@@ -318,6 +331,18 @@ mod tests {
         assert_eq!(verdict(&old, &slower), Verdict::Slower);
         // Both have cold ones, which count.
         assert_eq!(verdict(&new, &slower), Verdict::Same);
+    }
+
+    #[test]
+    fn figures_of_single_executions_alone_are_compared_with_single_ones() {
+        let on_gpu = |r: Record| Record { gpu: Some(crate::Gpu::default()), ..r };
+        let old = on_gpu(timed("gustav", 3.0, 0.01));
+        let new =
+            Record { sets: Some(2), single_ms: Some(3.0), ..on_gpu(timed("gustav", 1.0, 0.01)) };
+        assert_eq!(verdict(&old, &new), Verdict::Same);
+        assert_eq!(verdict(&old, &Record { single_ms: Some(6.0), ..new.clone() }), Verdict::Slower);
+        // Both have those of executions that follow one another, which count.
+        assert_eq!(verdict(&new, &Record { single_ms: Some(6.0), ..new.clone() }), Verdict::Same);
     }
 
     #[test]

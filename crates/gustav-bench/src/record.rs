@@ -238,6 +238,11 @@ impl Record {
         if self.is_cold() { self.hot_ms } else { self.execute_ms }
     }
 
+    /// Median time of a single execution with cold caches on a GPU.
+    pub fn alone_ms(&self) -> Option<f64> {
+        if self.sets.is_some() { self.single_ms } else { self.execute_ms }
+    }
+
     /// The engine with what was asked of it, as tables name it.
     pub fn engine_name(&self) -> String {
         match self.algorithm.as_str() {

@@ -61,6 +61,8 @@ pub struct Comparison<'a> {
     pub peers: BTreeMap<&'a str, f64>,
     /// Their times with warm caches.
     pub warm_peers: BTreeMap<&'a str, f64>,
+    /// Their times of single executions, where their others are of executions that follow one another.
+    pub single_peers: BTreeMap<&'a str, f64>,
 }
 
 impl Comparison<'_> {
@@ -80,19 +82,28 @@ impl Comparison<'_> {
         let times = names.iter().filter_map(|n| self.warm_peers.get(n));
         Some(times.copied().reduce(f64::min)? / self.ours.warm_ms()?)
     }
+
+    /// The same of single executions.
+    pub fn against_single(&self, names: &[&str]) -> Option<f64> {
+        let times = names.iter().filter_map(|n| self.single_peers.get(n));
+        Some(times.copied().reduce(f64::min)? / self.ours.single_ms?)
+    }
 }
 
 /// Of which caches the ratios to the best of `names` are: `cold, hot 1.50` with the geomean of the
-/// others, `hot` where nothing else was measured.
+/// others, `hot` where nothing else was measured; `single 1.40` with that of single executions.
 pub fn caches(comparisons: &[&Comparison<'_>], names: &[&str]) -> String {
     let told = || comparisons.iter().filter(|c| c.against(names).is_some());
     let cold = told().filter(|c| c.ours.is_cold()).count();
     let warm: Vec<_> = told().filter_map(|c| c.against_warm(names)).collect();
     let warm = Ratios::of(&warm).map_or(String::new(), |r| format!(", hot {:.2}", r.geomean));
+    let single: Vec<_> = told().filter_map(|c| c.against_single(names)).collect();
+    let single =
+        Ratios::of(&single).map_or(String::new(), |r| format!(", single {:.2}", r.geomean));
     match (cold, told().count()) {
         (0, _) => "hot".into(),
-        (cold, all) if cold == all => format!("cold{warm}"),
-        (cold, all) => format!("{cold} of {all} cold{warm}"),
+        (cold, all) if cold == all => format!("cold{single}{warm}"),
+        (cold, all) => format!("{cold} of {all} cold{single}{warm}"),
     }
 }
 
@@ -130,7 +141,8 @@ pub(crate) fn compare_beside<'a>(
         let of = |time: fn(&Record) -> Option<f64>| {
             peers().filter_map(|(name, r)| Some((*name, time(r)?))).collect()
         };
-        Comparison { ours, peers: of(|r| r.execute_ms), warm_peers: of(Record::warm_ms) }
+        let (peers, warm_peers) = (of(|r| r.execute_ms), of(Record::warm_ms));
+        Comparison { ours, peers, warm_peers, single_peers: of(|r| r.single_ms) }
     };
     latest.into_values().map(beside).collect()
 }
@@ -391,6 +403,13 @@ mod tests {
         }
         assert_eq!(compare(&records, "auto")[0].against(&VENDORS), Some(8.0));
         assert_eq!(told(&records), "cold, hot 4.00");
+        for (r, ms) in records.iter_mut().zip([2.0, 3.0, 4.0]) {
+            r.single_ms = Some(ms);
+        }
+        assert_eq!(told(&records), "cold, single 1.50, hot 4.00");
+        for r in &mut records {
+            r.single_ms = None;
+        }
         records.extend(set("b", 1, 1.0, 1.0, 1.0));
         assert_eq!(told(&records), "1 of 2 cold, hot 2.00");
         assert!(summary(&records).contains("1 of 2 cold, hot 2.00"));

@@ -90,6 +90,8 @@ fn against_vendor(out: &mut String, auto: &[Comparison<'_>]) {
         let worst = if found.worst < never_below { "NOT MET" } else { "met" };
         let note = format!("  at least {at_least}: {word}; worst {never_below}: {worst}");
         line(out, &title, &ratios, &note);
+        let single: Vec<_> = own.iter().filter_map(|c| c.against_single(&PEERS)).collect();
+        line(out, &format!("{title}, single"), &single, "");
     }
 }
 
@@ -126,6 +128,7 @@ fn limits(out: &mut String, auto: &[Comparison<'_>]) {
         };
         let title = format!("{operation} {dtype} n={n}");
         line(out, &format!("{title} floor"), &of(|r| r.floor_ms, |r| r.execute_ms), "");
+        line(out, &format!("{title} floor, single"), &of(|r| r.floor_ms, |r| r.single_ms), "");
         line(out, &format!("{title} floor, hot"), &of(|r| r.floor_ms, |r| r.hot_ms), "");
         line(out, &format!("{title} gather"), &of(|r| r.gather_ms, |r| r.execute_ms), "");
     }
@@ -285,6 +288,7 @@ mod tests {
             on_gpu("cusparse-alg3", "default", 2.0),
             on_gpu("cupy", "default", 5.0),
         ];
+        let records = records.map(|r| Record { single_ms: r.execute_ms.map(|ms| ms + 0.5), ..r });
         let text = summary(&records);
         assert!(text.contains("a GPU") && text.contains("2.00 TB/s"), "{text}");
         let of = |title: &str| {
@@ -296,6 +300,8 @@ mod tests {
         assert_eq!(of("row-split"), "0.50");
         assert_eq!(of("spmm f32 n=8 floor  "), "0.25");
         assert_eq!(of("spmm f32 n=8 floor, hot"), "0.50");
+        assert_eq!(of("spmm f32 n=8, single"), "1.67");
+        assert_eq!(of("spmm f32 n=8 floor, single"), "0.17");
         assert!(text.contains("at least 1.6: met; worst 0.95: met"), "{text}");
         assert!(text.contains("Losses of auto: 0 of 1"), "{text}");
     }

@@ -67,7 +67,8 @@ fn summary(sites: &[Site]) -> Table {
         caption: format!(
             "Time of the best peer over the time of auto, per matrix; above 1 gustav is faster, and a \
              matrix below 1 is lost. Caches were cold or hot as the last column says, which has the \
-             geomean with hot ones too. Peers that count: {}.",
+             geomean with hot ones too, and, where executions followed one another, of single ones \
+             after caches were emptied. Peers that count: {}.",
             marks(sites)
         ),
         head: &[

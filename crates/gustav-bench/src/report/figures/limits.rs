@@ -145,6 +145,7 @@ pub(crate) fn table(sites: &[Site]) -> Table {
                     p.detail(),
                     own.len().to_string(),
                     geomean(&|r| Some(r.floor_ms? / r.execute_ms?), own),
+                    geomean(&|r| Some(r.floor_ms? / r.single_ms?), own),
                     geomean(&|r| Some(longer(r)? / r.execute_ms?), own),
                     geomean(&|r| Some(r.floor_ms? / longer(r)?), own),
                 ]
@@ -155,6 +156,7 @@ pub(crate) fn table(sites: &[Site]) -> Table {
         id: "limits",
         title: "Limits",
         caption: "Geomeans over the matrices, in percent: the memory floor over the time of auto; the \
+                  same over that of single executions, where executions followed one another; the \
                   longer of floor and gather limit over it; and the floor over that longer limit, which \
                   is the share of the floor of a product that reuses no row of B above L2 and is as fast \
                   as the caches."
@@ -166,6 +168,7 @@ pub(crate) fn table(sites: &[Site]) -> Table {
             "of",
             "matrices",
             "floor / time (%)",
+            "floor / single (%)",
             "longer limit / time (%)",
             "floor / longer limit (%)",
         ],
