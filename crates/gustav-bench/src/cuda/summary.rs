@@ -198,8 +198,9 @@ fn plans(out: &mut String, records: &[Record], auto: &[Comparison<'_>]) {
         header(out, "Time of cuSPARSE's default over one call of ours, planning counted in");
         for ((operation, dtype, n), own) in groups(&once) {
             let ratio = |c: &&Comparison<'_>| {
-                let ours = c.ours.plan_ms? + c.ours.execute_ms?;
-                Some(c.peers.get("cusparse-default")? / ours)
+                // One call follows no other.
+                let peers = if c.ours.sets.is_some() { &c.single_peers } else { &c.peers };
+                Some(peers.get("cusparse-default")? / (c.ours.plan_ms? + c.ours.alone_ms()?))
             };
             let ratios: Vec<_> = own.iter().filter_map(ratio).collect();
             line(out, &format!("{operation} {dtype} n={n}"), &ratios, "");

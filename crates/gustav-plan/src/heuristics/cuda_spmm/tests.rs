@@ -77,13 +77,16 @@ fn short_rows_that_fill_the_chip_have_short_flights() {
 
 #[test]
 fn even_shares_are_for_the_longest_of_rows() {
-    let hub = |longest| {
+    let hub = |longest, columns| {
         let mut lengths = vec![2; 20_000];
         lengths.push(longest);
-        way(&lengths, 50, 128, 1.0).algorithm
+        way(&lengths, 50, columns, 1.0)
     };
-    assert_eq!(hub(20_000), Algorithm::EvenShares);
-    assert_eq!(hub(2000), Algorithm::Segmented);
+    assert_eq!(hub(20_000, 128).algorithm, Algorithm::EvenShares);
+    assert_eq!(hub(2000, 128).algorithm, Algorithm::Segmented);
+    let shares = |way: Way| (way.longest, way.chunk, way.threads);
+    assert_eq!(shares(hub(20_000, 128)), (Some(256), 8, 384));
+    assert_eq!(shares(hub(20_000, 64)), (Some(128), 4, 640), "narrow rows of B");
 }
 
 #[test]
@@ -306,7 +309,19 @@ fn of_pieces(
     times: usize,
     columns: usize,
     per_piece: f64,
-    refine: fn(&mut Problem),
+    refine: impl Fn(&mut Problem),
+) -> Way {
+    of_alike_pieces(length, times, columns, per_piece, [0.95; 4], refine)
+}
+
+/// The same, of neighbouring rows that share so much.
+fn of_alike_pieces(
+    length: usize,
+    times: usize,
+    columns: usize,
+    per_piece: f64,
+    distinct: [f64; 4],
+    refine: impl Fn(&mut Problem),
 ) -> Way {
     let mut counts = vec![0; COUNTS];
     counts[RowLengths::bin(length as u64)] = times as u64;
@@ -316,9 +331,9 @@ fn of_pieces(
     let problem = Problem::spmm(&eye.view()).columns(columns).calls(1000);
     let mut problem = Problem { rows: times, nnz: length * times, ..problem };
     refine(&mut problem);
-    let alone = RowSimilarity { distinct: [0.95; 4] };
+    let alike = RowSimilarity { distinct };
     let reuse = || Ok(TileReuse { per_piece, tiles: 20 });
-    choose(&problem, &device(), false, || Ok(&rows), || Ok(alone), reuse).expect("a way")
+    choose(&problem, &device(), false, || Ok(&rows), || Ok(alike), reuse).expect("a way")
 }
 
 #[test]
@@ -336,7 +351,7 @@ fn tiles_stay_in_shared_memory_where_rows_meet_them_often() {
     assert_eq!(chosen(410, 8192, 16, 100.0), streams, "few lanes");
     assert_eq!(chosen(410, 8192, 129, 20.0), streams, "rows of B begin anywhere");
     assert_eq!(chosen(17_000, 36, 128, 54.0), stays, "few rows over all of B");
-    let of = |refine| of_pieces(410, 8192, 128, 20.0, refine).algorithm;
+    let of = |refine: fn(&mut Problem)| of_pieces(410, 8192, 128, 20.0, refine).algorithm;
     assert_eq!(of(|p| p.calls = 99), streams);
     assert_eq!(of(|p| p.deterministic = true), streams);
     assert_eq!(of(|p| p.dtype = DType::F64), stays);
@@ -350,6 +365,31 @@ fn tiles_stay_in_shared_memory_where_rows_meet_them_often() {
     assert_eq!(of_short(128, 41.0), stays);
     assert_eq!(of_short(256, 41.0), streams);
     assert_eq!(of(|p| p.semiring = gustav_core::SemiringKind::MinPlus), streams);
+}
+
+#[test]
+fn pieces_of_wide_rows_are_longer() {
+    let longest = |dtype, columns, per_piece| {
+        let way = of_pieces(410, 8192, columns, per_piece, |p| p.dtype = dtype);
+        assert_eq!(way.algorithm, Algorithm::BStationary, "{dtype}, {columns} columns");
+        way.longest
+    };
+    assert_eq!(longest(DType::F16, 128, 41.0), Some(128));
+    assert_eq!(longest(DType::F16, 64, 25.0), Some(64));
+    assert_eq!(longest(DType::F32, 128, 20.0), Some(64));
+    assert_eq!(longest(DType::F64, 64, 20.0), Some(128));
+    assert_eq!(longest(DType::F64, 32, 20.0), Some(64));
+}
+
+#[test]
+fn tiles_go_before_blocks_that_share_little() {
+    let chosen = |columns, four| {
+        let distinct = [0.75, 0.58, four, 0.9];
+        of_alike_pieces(512, 8192, columns, 140.0, distinct, |_| ()).algorithm
+    };
+    assert_eq!(chosen(128, 0.47), Algorithm::BStationary);
+    assert_eq!(chosen(128, 0.35), Algorithm::RowBlock);
+    assert_eq!(chosen(256, 0.47), Algorithm::RowBlock, "two panels");
 }
 
 #[test]
