@@ -33,7 +33,7 @@ impl Default for Timing {
 /// Something that can be executed again and again.
 pub trait Runner {
     /// `wake` untimed executions, which bring threads and caches back, then `repeats` timed
-    /// ones; milliseconds of each.
+    /// ones; milliseconds of each, or their mean where they are timed as one.
     ///
     /// # Errors
     /// Whatever stops the engine.
@@ -57,7 +57,7 @@ pub trait Runner {
 /// The samples of one engine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// One per turn: the median of the executions of that turn, in milliseconds.
+    /// One per turn: the median of what that turn told, in milliseconds.
     pub ms: Vec<f64>,
     /// Executions timed in one turn.
     pub repeats: usize,

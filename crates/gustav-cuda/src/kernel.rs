@@ -42,6 +42,7 @@ impl Module {
 
     /// The kernel `name`.
     pub(crate) fn kernel(self: &Arc<Self>, name: &CStr) -> Result<Kernel> {
+        self.context.bind_to_thread().during("using the device from this thread")?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the module is loaded, the name ends in a zero.
         unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, name.as_ptr()) }
@@ -150,8 +151,8 @@ impl Kernel {
     /// itself, as `ptx/dependents.cuh` says: where devices can, it begins before that one has ended.
     ///
     /// # Safety
-    /// As there; the kernel touches nothing that earlier launches write, or read where it writes, before it
-    /// has waited.
+    /// As there; before the kernel has waited, it writes nothing, and reads only what the launch ahead does not
+    /// write, if that one has waited for all others before it let this one begin.
     pub(crate) unsafe fn launch_following<A: Copy>(
         &self,
         stream: &Stream,

@@ -27,12 +27,14 @@ const PLANS_MS: f64 = 30.0;
 // Calls that a plan is told to expect; `once` is told of one, `predictor` of as many as repay any order.
 const CALLS: u64 = 1000;
 const MANY: u64 = 1_000_000_000;
-// Where sets of operands take turns, executions follow one another for about so long, or until every set has had
-// its turn; they are so many at most.
+// Where sets of operands take turns, executions follow one another until every set has had its turn, or for
+// about so long if that is more, but then at most so many.
 const IN_TURNS_MS: f64 = 2.0;
 const IN_TURNS: usize = 8;
 // What queueing an execution takes before it is known.
 const FIRST_QUEUE_MS: f64 = 0.02;
+// Readings of memory at most that keep a stream busy meanwhile.
+const MOST_READINGS: usize = 256;
 // Elements of a column-major C that are on the host at once.
 const PANEL: usize = 1 << 21;
 
@@ -45,8 +47,8 @@ pub(crate) struct CudaEngine<'a, T: Value> {
     plans: Vec<Plan<T>>,
     /// The set whose turn is next.
     next: usize,
-    /// Milliseconds that queueing an execution took.
-    queue_ms: f64,
+    /// The least milliseconds that queueing an execution took: more may be waiting for room in the queue.
+    queue_ms: Option<f64>,
     /// Whether executions take the values of A that were converted beforehand.
     converted: bool,
     prepared: Prepared,
@@ -220,7 +222,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             task,
             plans,
             next: 0,
-            queue_ms: FIRST_QUEUE_MS,
+            queue_ms: None,
             converted: false,
             prepared,
             versions,
@@ -260,7 +262,8 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     fn in_turns(&mut self, count: usize) -> Result<f64> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
         let flush_ms = probe.flush_bytes() as f64 / self.gpu.about.copy_bandwidth * 1e3;
-        for _ in 0..=(self.queue_ms * count as f64 / flush_ms) as usize {
+        let busy = self.queue_ms.unwrap_or(FIRST_QUEUE_MS) * count as f64 / flush_ms;
+        for _ in 0..=(busy as usize).min(MOST_READINGS) {
             probe.flush(stream)?;
         }
         let mut queued = 0.0;
@@ -275,17 +278,33 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             queued = ms;
             done
         })?;
-        self.queue_ms = queued / count as f64;
+        let queued = queued / count as f64;
+        self.queue_ms = Some(self.queue_ms.map_or(queued, |least| least.min(queued)));
         Ok(ms / count as f64)
     }
 
     /// The same for `count` executions that take about `ms`, all on the first set.
     fn again(&mut self, count: usize, ms: f64) -> Result<f64> {
-        for _ in 0..=(self.queue_ms * count as f64 / ms.max(1e-6)).ceil() as usize {
+        let busy = self.queue_ms.unwrap_or(FIRST_QUEUE_MS) * count as f64 / ms.max(1e-6);
+        for _ in 0..=(busy.ceil() as usize).min(MOST_READINGS) {
             self.execute(0)?;
         }
         let all = timed(self.gpu.device.stream(), || (0..count).try_for_each(|_| self.execute(0)))?;
         Ok(all / count as f64)
+    }
+
+    /// One more execution on `set` from a poisoned C, and its `rows` (all when `None`).
+    fn result_of(&mut self, set: usize, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        // NaN in every floating-point type.
+        let c = &self.on.sets[set].c;
+        c.borrow_mut().data_mut().fill(0xff, self.gpu.device.stream())?;
+        self.execute(set)?;
+        let c = c.borrow();
+        let values = match rows {
+            Some(rows) => rows_of(&c, rows)?,
+            None => c.download()?.to_layout(Layout::RowMajor)?.data().to_vec(),
+        };
+        Ok(Outcome::Dense(values))
     }
 }
 
@@ -393,7 +412,7 @@ fn plan<T: Value>(
 }
 
 impl<T: Value> Runner for CudaEngine<'_, T> {
-    /// Milliseconds with cold caches: of as many executions as a turn has at least, the mean.
+    /// Milliseconds with cold caches; where sets take turns and all of them have one, the mean.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
         if self.plans.len() > 1 && repeats >= self.plans.len() {
             return Ok(vec![self.in_turns(repeats)?]);
@@ -446,16 +465,14 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
     }
 
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
-        // NaN in every floating-point type.
-        let c = &self.on.sets[0].c;
-        c.borrow_mut().data_mut().fill(0xff, self.gpu.device.stream())?;
-        self.execute(0)?;
-        let c = c.borrow();
-        let values = match rows {
-            Some(rows) => rows_of(&c, rows)?,
-            None => c.download()?.to_layout(Layout::RowMajor)?.data().to_vec(),
-        };
-        Ok(Outcome::Dense(values))
+        self.result_of(0, rows)
+    }
+
+    fn last_result(&mut self, rows: Option<&[usize]>) -> Result<Option<Outcome<T>>> {
+        match self.plans.len() - 1 {
+            0 => Ok(None),
+            last => self.result_of(last, rows).map(Some),
+        }
     }
 }
 

@@ -34,6 +34,9 @@ pub(crate) const WHOLE: &str = "whole";
 /// Names of libraries that multiply on a GPU in a process of their own.
 pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
 
+/// Choosers that try several plans on the operands: on several sets they might choose several.
+pub(crate) const TRYING: [&str; 2] = ["autotune", "predictor"];
+
 /// Whether the peer of that name multiplies on a GPU.
 pub(crate) fn is_peer(name: &str) -> bool {
     PEERS.contains(&name) || name == CUBLAS || PROCESSES.contains(&name)
@@ -160,11 +163,12 @@ pub(crate) enum Operands<T> {
 }
 
 impl<T: Value> Operands<T> {
-    /// Copies the operands of `task` to the GPU, dense ones several times when sets of them `rotate`.
+    /// Copies the operands of `task` to the GPU, dense ones several times when sets of them `rotate`
+    /// among so many engines.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].
-    pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: bool) -> Result<Self> {
+    pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: Option<usize>) -> Result<Self> {
         Ok(match task.operation {
             Operation::Spgemm => Operands::Sparse(Box::new(Pair::new(gpu, task)?)),
             _ => Operands::Dense(Resident::new(gpu, task, rotate)?),

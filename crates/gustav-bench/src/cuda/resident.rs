@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use gustav_core::{CsrView, DenseView, Layout, Result, Scalar};
+use gustav_core::{CsrView, DenseView, Error, Layout, Result, Scalar};
 use gustav_cuda::{DeviceCsr, DeviceDense};
 use gustav_plan::orders::{Search, WarpShape};
 use gustav_plan::{Features, Order, RowOrder};
@@ -38,11 +38,13 @@ const CACHES: usize = 4;
 const MOST_SETS: usize = 512;
 
 /// So many sets of `bytes` each take turns beside an L2 of `l2` bytes, in `free` bytes of memory: at least
-/// two, so that no execution follows one on the same. One where that many do not fit, or would fit L2.
-fn sets(bytes: usize, l2: usize, free: usize) -> usize {
+/// two, so that no execution follows one on the same. One where that many, with the plans of as many
+/// `engines`, do not fit, or would be more than [`MOST_SETS`].
+fn sets(bytes: usize, engines: usize, l2: usize, free: usize) -> usize {
     let enough = (CACHES * l2).div_ceil(bytes.max(1)).max(2);
-    // As much again is left to plans.
-    if enough > MOST_SETS || enough.saturating_mul(2 * bytes) > free { 1 } else { enough }
+    // A plan may take as much as its operands.
+    let needed = enough.saturating_mul((1 + engines).saturating_mul(bytes));
+    if enough > MOST_SETS || needed > free { 1 } else { enough }
 }
 
 impl<T: Scalar> Set<T> {
@@ -65,21 +67,30 @@ impl<T: Scalar> Set<T> {
 }
 
 impl<T: Scalar> Resident<T> {
-    /// Copies A and B of `task` to the GPU, and makes room for C: as often as [`sets`] says when sets are
-    /// to `rotate`, else once.
+    /// Copies A and B of `task` to the GPU, and makes room for C: when sets are to `rotate` among so many
+    /// engines, as often as [`sets`] says if memory is there for all, else once.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
-    pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: bool) -> Result<Self> {
+    pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: Option<usize>) -> Result<Self> {
         let (transfer_ms, first) = crate::engine::timed(|| Set::new(gpu, task));
         let first = first?;
         let count = match rotate {
-            true => sets(first.bytes(), gpu.about.l2_bytes, gpu.device.memory()?.0),
-            false => 1,
+            Some(engines) => {
+                sets(first.bytes(), engines, gpu.about.l2_bytes, gpu.device.memory()?.0)
+            }
+            None => 1,
         };
         let mut all = vec![first];
         for _ in 1..count {
-            all.push(Set::new(gpu, task)?);
+            match Set::new(gpu, task) {
+                Ok(set) => all.push(set),
+                Err(Error::OutOfMemory { .. }) => {
+                    all.truncate(1);
+                    break;
+                }
+                Err(e) => return Err(e),
+            }
         }
         let (orders, features_ms) = (RefCell::default(), OnceCell::new());
         Ok(Resident { sets: all, transfer_ms, orders, features_ms })
@@ -130,14 +141,14 @@ mod tests {
     fn sets_are_together_larger_than_caches() {
         const L2: usize = 50 << 20;
         let huge = usize::MAX;
-        assert_eq!(sets(2 << 20, L2, huge), 100);
-        assert_eq!(sets(3 << 20, L2, huge), 67);
-        assert_eq!(sets(1 << 30, L2, huge), 2);
-        // Small ones would all stay in L2, or take too long.
-        assert_eq!(sets(100 << 10, L2, huge), 1);
-        assert_eq!(sets(0, L2, huge), 1);
-        // Large ones need memory for two and their plans.
-        assert_eq!(sets(1 << 30, L2, 4 << 30), 2);
-        assert_eq!(sets(1 << 30, L2, (4 << 30) - 1), 1);
+        assert_eq!(sets(2 << 20, 6, L2, huge), 100);
+        assert_eq!(sets(3 << 20, 6, L2, huge), 67);
+        assert_eq!(sets(1 << 30, 6, L2, huge), 2);
+        // Of small ones there would be too many.
+        assert_eq!(sets(100 << 10, 6, L2, huge), 1);
+        assert_eq!(sets(0, 6, L2, huge), 1);
+        // Large ones need memory for two and the plans of all engines.
+        assert_eq!(sets(1 << 30, 6, L2, 14 << 30), 2);
+        assert_eq!(sets(1 << 30, 6, L2, (14 << 30) - 1), 1);
     }
 }

@@ -107,6 +107,10 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     }
     /// One more execution from a poisoned C, and its `rows` (all when `None`).
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
+    /// The same on the last set of operands, where several take turns.
+    fn last_result(&mut self, _rows: Option<&[usize]>) -> Result<Option<Outcome<T>>> {
+        Ok(None)
+    }
 }
 
 /// Picks rows of a row-major C.

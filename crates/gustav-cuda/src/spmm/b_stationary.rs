@@ -24,8 +24,7 @@ use crate::{Device, DeviceBuffer};
 
 pub use config::Config;
 
-// Devices that copy to shared memory by an engine, and on which a launch may begin before the one ahead of
-// it has ended.
+// Devices that copy to shared memory by an engine.
 const HAS_COPY_ENGINE: (i32, i32) = (9, 0);
 
 /// Everything that SpMM asks for.
@@ -237,8 +236,8 @@ impl Method for Prepared {
         }
         self.unfinished = self.target == Target::CutRow;
         // SAFETY: `Arguments` is the parameter of all kernels; the pieces cover the matrix, and the
-        // operands are the caller's promise. Before they write, `multiply` waits for `prepare`, and
-        // `finish` for `multiply`.
+        // operands are the caller's promise. `prepare`, `finish` and a `multiply` without `prepare` wait
+        // first; after `prepare`, which writes C alone, `multiply` waits before it adds to C.
         unsafe {
             let prepares = self.target == Target::Row && cut > 0;
             if prepares {

@@ -1,5 +1,5 @@
-//! Products of which each takes the result of the one before, and overwrites what that one read: launches that
-//! begin before the one ahead has ended must not see anything too early.
+//! Products of which each takes the result of the one before, and overwrites what that one read: launches
+//! that begin before the one ahead has ended must not see anything too early.
 
 use gustav_core::{Csr, Dense, Layout, Problem, Scalar, f16};
 use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
@@ -11,8 +11,8 @@ const ROWS: usize = 6000;
 const COLUMNS: usize = 64;
 const STEPS: usize = 40;
 
-/// Rows of one to hundreds of nonzeros of both signs, of about the length one, so that products neither grow nor
-/// come to rest.
+/// Rows of one to hundreds of nonzeros of both signs, of about the length one, so that products neither
+/// grow nor come to rest.
 fn matrix<T: Scalar>() -> Csr<T> {
     let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
     for row in 0..ROWS as u64 {

@@ -28,8 +28,8 @@ const SKEWED: f64 = 15.0;
 const SHORT: (f64, f64) = (4.0, 7.2);
 const HUGE: usize = 4096;
 const LASTING: f64 = 25.0;
-/// Of values of four bytes, from rows of B of so many vectors on, its shares are this long, with so many loads
-/// at once and threads.
+/// There, of values of four bytes and from rows of B of so many vectors on: the nonzeros of a share, loads at
+/// once, and threads.
 const WIDE: f64 = 32.0;
 const WIDE_SHARES: (u32, u32, u32) = (256, 8, 384);
 /// Shares of `even-shares` for every lane group of a full chip.
@@ -151,11 +151,11 @@ pub fn choose<'r>(
             rows.max()
         );
         let way = even_shares(problem, profile);
-        let (longest, chunk, threads) = match problem.dtype.bytes() {
-            4 if vectors >= WIDE => WIDE_SHARES,
-            _ => (way.longest.unwrap_or(WIDE_SHARES.0), way.chunk, way.threads),
-        };
-        return Ok(Way { longest: Some(longest), chunk, threads, reason, ..way });
+        if problem.dtype.bytes() == 4 && vectors >= WIDE {
+            let (longest, chunk, threads) = WIDE_SHARES;
+            return Ok(Way { longest: Some(longest), chunk, threads, reason, ..way });
+        }
+        return Ok(Way { reason, ..way });
     }
     let stationary = b_stationary::way(problem, rows, profile, reuse)?;
     Ok(stationary.unwrap_or_else(|| segmented(problem, rows, profile)))
