@@ -144,15 +144,15 @@ impl Kernel {
         arguments: &A,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.queue(false, stream, grid, block, shared, arguments) }
+        unsafe { self.launch_when(false, stream, grid, block, shared, arguments) }
     }
 
     /// As [`Kernel::launch_with_shared`], for a kernel that waits for the launch ahead of it on the stream by
     /// itself, as `ptx/dependents.cuh` says: where devices can, it begins before that one has ended.
     ///
     /// # Safety
-    /// As there; before the kernel has waited, it writes nothing, and reads only what the launch ahead does not
-    /// write, if that one has waited for all others before it let this one begin.
+    /// As there; before the kernel has waited, it writes nothing, and reads only what no launch writes, or what
+    /// the launch ahead does not write, if that one has waited for all others before it let this one begin.
     pub(crate) unsafe fn launch_following<A: Copy>(
         &self,
         stream: &Stream,
@@ -162,10 +162,14 @@ impl Kernel {
         arguments: &A,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.queue(self.follows, stream, grid, block, shared, arguments) }
+        unsafe { self.launch_when(true, stream, grid, block, shared, arguments) }
     }
 
-    unsafe fn queue<A: Copy>(
+    /// As [`Kernel::launch_following`] when it `follows`, else as [`Kernel::launch_with_shared`].
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn launch_when<A: Copy>(
         &self,
         follows: bool,
         stream: &Stream,
@@ -190,7 +194,7 @@ impl Kernel {
         let shared = u32::try_from(shared).unwrap_or(u32::MAX);
         let (raw, stream) = (self.raw, stream.raw().cu_stream());
         let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
-        if follows {
+        if follows && self.follows {
             let mut attribute = sys::CUlaunchAttribute {
                 id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                 pad: [0; 4],

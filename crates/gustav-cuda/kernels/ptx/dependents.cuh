@@ -1,7 +1,7 @@
 // Kernels of which the later begins before the earlier has ended, from sm_90 on: the host says which
 // launch may. Elsewhere they come one after the other.
 //
-// A kernel that waits before it reads or writes anything may follow any other; one that follows a kernel which
+// A kernel that waits before it touches what launches write may follow any other; one that follows a kernel which
 // has waited, and lets it begin, may read what that one does not write. Products let nothing begin before their
 // own CTAs have all ended: CTAs that came earlier would go where the first of them end, and leave other
 // multiprocessors with less than their share.

@@ -179,14 +179,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     b_stationary(const __grid_constant__ Arguments args) {
     extern __shared__ __align__(128) u8 shared[];
     __shared__ Held all[HELD];
-    // Where C is added to, the launch ahead is `b_stationary_prepare`, which has waited for all that is read.
-    if (TARGET != ROW) ptx::wait_for_earlier();
     const u32 begin = args.begins[blockIdx.x], end = args.begins[blockIdx.x + 1];
     const u64 panel = args.panel + blockIdx.y, column = panel * PANEL;
     const u32 tile_bytes = args.rows * ROW_BYTES;
     const int lane = threadIdx.x % 32, mine = threadIdx.x % LANES;
     u8 *const batch = shared + (HELD * tile_bytes + 127) / 128 * 128 + threadIdx.x / LANES * BATCH_BYTES;
 
+    // Where C is added to, the launch ahead is `b_stationary_prepare`, which has waited for B. What the host
+    // copied for the plan has been there since.
+    if (TARGET != ROW) ptx::wait_for_earlier();
     if (threadIdx.x < 32) {
         if (lane < HELD) {
             if (BULK) {

@@ -237,7 +237,7 @@ impl Method for Prepared {
         self.unfinished = self.target == Target::CutRow;
         // SAFETY: `Arguments` is the parameter of all kernels; the pieces cover the matrix, and the
         // operands are the caller's promise. `prepare`, `finish` and a `multiply` without `prepare` wait
-        // first; after `prepare`, which writes C alone, `multiply` waits before it adds to C.
+        // before they touch them; after `prepare`, which writes C alone, `multiply` waits before it adds to C.
         unsafe {
             let prepares = self.target == Target::Row && cut > 0;
             if prepares {
@@ -247,26 +247,8 @@ impl Method for Prepared {
                 let grid = (ctas, GRID_Y.min(panels - arguments.panel));
                 // Of those that add to C, only one after `prepare` knows that B is there.
                 let waits = self.target != Target::Row || prepares && arguments.panel == 0;
-                match waits {
-                    true => {
-                        multiply.launch_following(
-                            stream,
-                            grid,
-                            config.block,
-                            shared,
-                            &arguments,
-                        )?;
-                    }
-                    false => {
-                        multiply.launch_with_shared(
-                            stream,
-                            grid,
-                            config.block,
-                            shared,
-                            &arguments,
-                        )?;
-                    }
-                }
+                let block = config.block;
+                multiply.launch_when(waits, stream, grid, block, shared, &arguments)?;
                 arguments.panel += GRID_Y;
             }
             if self.target == Target::CutRow {
