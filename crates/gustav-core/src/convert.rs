@@ -4,7 +4,8 @@
 use crate::csr::copy;
 use crate::parallel::{self, Shared};
 use crate::{
-    Buffer, Coo, CooView, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, Result, Scalar,
+    Buffer, Coo, CooView, Csc, Csr, CsrView, Dcsr, Dense, DenseView, Index, Layout, PatternView,
+    Result, Scalar,
     buffer::{try_collect, try_vec},
 };
 
@@ -133,7 +134,7 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
     pub fn sort_columns(&self) -> Result<Self> {
         let offsets = copy(self.offsets(), "row offsets")?;
         let mut indices = copy(self.indices(), "column indices")?;
-        let mut values = copy(self.values(), "values")?;
+        let mut values = copy(&self.values(), "values")?;
         let (to_i, to_v) = (Shared::new(&mut indices), Shared::new(&mut values));
         let view = self.view();
         parallel::ranges(self.nrows(), 256, |rows| {
@@ -160,6 +161,62 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
     }
 }
 
+/// Row offsets and column indices of Aᵀ, and for each of its nonzeros the position of the same
+/// nonzero in A.
+pub(crate) fn transpose_arrays<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
+) -> Result<(Buffer<O>, Buffer<I>, Buffer<O>)> {
+    I::try_from_usize(a.nrows().saturating_sub(1), "row index of the transpose")?;
+    let (nrows, ncols, nnz) = (a.nrows(), a.ncols(), a.nnz());
+    // Each part of the rows counts its columns; parts then know where to write.
+    let parts = parallel::threads().min(nnz / (ncols + 1) + 1).min(64);
+    let bounds: Vec<usize> = (0..=parts)
+        .map(|p| {
+            let target = (nnz as u128 * p as u128 / parts as u128) as usize;
+            if p == parts {
+                nrows
+            } else {
+                a.offsets().partition_point(|o| o.to_usize() < target).min(nrows)
+            }
+        })
+        .collect();
+    let span = |p: usize| a.offsets()[bounds[p]].to_usize()..a.offsets()[bounds[p + 1]].to_usize();
+    let count = |p: usize| -> Result<Buffer<usize>> {
+        let mut count = Buffer::zeroed(ncols, "column counts")?;
+        for c in &a.indices()[span(p)] {
+            count[c.to_usize()] += 1;
+        }
+        Ok(count)
+    };
+    let mut counts = parallel::map(parts, count).into_iter().collect::<Result<Vec<_>>>()?;
+    let mut offsets = Buffer::<O>::zeroed(ncols.saturating_add(1), "row offsets")?;
+    let mut sum = 0;
+    for c in 0..ncols {
+        for count in &mut counts {
+            sum += std::mem::replace(&mut count[c], sum);
+        }
+        offsets[c + 1] = O::truncate(sum);
+    }
+    let mut indices = Buffer::<I>::uninit(nnz, "column indices")?;
+    let mut source = Buffer::<O>::uninit(nnz, "transpose positions")?;
+    let (to_i, to_s) = (indices.shared(), source.shared());
+    parallel::each_mut(&mut counts, 1, |p, next| {
+        for r in bounds[p]..bounds[p + 1] {
+            for from in a.row_range(r) {
+                let slot = &mut next[a.indices()[from].to_usize()];
+                // SAFETY: the counts give every part its own positions in every column.
+                unsafe {
+                    to_i.put(*slot, I::truncate(r));
+                    to_s.put(*slot, O::truncate(from));
+                }
+                *slot += 1;
+            }
+        }
+    });
+    // SAFETY: the counts add up to nnz, and each counted position was written.
+    unsafe { Ok((offsets, indices.assume_init(nnz), source.assume_init(nnz))) }
+}
+
 impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
     /// Aᵀ in CSR form; rows come out sorted, duplicates in the order of A.
     ///
@@ -167,79 +224,10 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
     /// [`Error::Overflow`](crate::Error::Overflow) when the row count of A does not fit the
     /// index type, [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn transpose(&self) -> Result<Csr<T, I, O>> {
-        let (offsets, indices, source) = self.transpose_pattern()?;
-        let mut values = Buffer::<T>::uninit(self.nnz(), "values")?;
-        let to = values.shared();
-        parallel::ranges(source.len(), 1 << 14, |range| {
-            for at in range {
-                // SAFETY: every position is written once.
-                unsafe { to.put(at, self.values()[source[at].to_usize()]) }
-            }
-        });
-        // SAFETY: a counting sort of a valid matrix by column; every value was written.
-        Ok(unsafe {
-            let values = values.assume_init(self.nnz());
-            Csr::new_unchecked(self.ncols(), self.nrows(), offsets, indices, values)
-        })
-    }
-
-    /// The pattern of Aᵀ: its row offsets and column indices, and for each of its entries the
-    /// position of the same entry in A, so that new values can be brought over.
-    ///
-    /// # Errors
-    /// As [`CsrView::transpose`].
-    pub fn transpose_pattern(&self) -> Result<(Buffer<O>, Buffer<I>, Buffer<O>)> {
-        I::try_from_usize(self.nrows().saturating_sub(1), "row index of the transpose")?;
-        let (nrows, ncols, nnz) = (self.nrows(), self.ncols(), self.nnz());
-        // Each part of the rows counts its columns; parts then know where to write.
-        let parts = parallel::threads().min(nnz / (ncols + 1) + 1).min(64);
-        let bounds: Vec<usize> = (0..=parts)
-            .map(|p| {
-                let target = (nnz as u128 * p as u128 / parts as u128) as usize;
-                if p == parts {
-                    nrows
-                } else {
-                    self.offsets().partition_point(|o| o.to_usize() < target).min(nrows)
-                }
-            })
-            .collect();
-        let span = |p: usize| {
-            self.offsets()[bounds[p]].to_usize()..self.offsets()[bounds[p + 1]].to_usize()
-        };
-        let count = |p: usize| -> Result<Buffer<usize>> {
-            let mut count = Buffer::zeroed(ncols, "column counts")?;
-            for c in &self.indices()[span(p)] {
-                count[c.to_usize()] += 1;
-            }
-            Ok(count)
-        };
-        let mut counts = parallel::map(parts, count).into_iter().collect::<Result<Vec<_>>>()?;
-        let mut offsets = Buffer::<O>::zeroed(ncols.saturating_add(1), "row offsets")?;
-        let mut sum = 0;
-        for c in 0..ncols {
-            for count in &mut counts {
-                sum += std::mem::replace(&mut count[c], sum);
-            }
-            offsets[c + 1] = O::truncate(sum);
-        }
-        let mut indices = Buffer::<I>::uninit(nnz, "column indices")?;
-        let mut source = Buffer::<O>::uninit(nnz, "transpose positions")?;
-        let (to_i, to_s) = (indices.shared(), source.shared());
-        parallel::each_mut(&mut counts, 1, |p, next| {
-            for r in bounds[p]..bounds[p + 1] {
-                for from in self.row_range(r) {
-                    let slot = &mut next[self.indices()[from].to_usize()];
-                    // SAFETY: the counts give every part its own positions in every column.
-                    unsafe {
-                        to_i.put(*slot, I::truncate(r));
-                        to_s.put(*slot, O::truncate(from));
-                    }
-                    *slot += 1;
-                }
-            }
-        });
-        // SAFETY: the counts add up to nnz, and each counted position was written.
-        unsafe { Ok((offsets, indices.assume_init(nnz), source.assume_init(nnz))) }
+        let transposed = self.pattern().transpose()?;
+        let mut values = Buffer::<T>::zeroed(self.nnz(), "values")?;
+        transposed.gather(&self.values(), &mut values)?;
+        Csr::from_pattern(transposed.pattern(), values)
     }
 
     /// The matrix in CSC form.

@@ -1,19 +1,16 @@
-//! CSR: row offsets, column indices, values.
+//! CSR: a pattern and values.
 
 use std::ops::Range;
 
 use crate::convert::convert;
-use crate::{Buffer, Index, Result, Scalar, validate};
+use crate::{Buffer, Index, Pattern, PatternRef, PatternView, Result, Scalar, Values, validate};
 
-/// A sparse matrix in compressed sparse row form, owned.
+/// A sparse matrix in compressed sparse row form, owned: a [`Pattern`] and as many values as it
+/// has nonzeros.
 ///
-/// `T` is the stored value, `I` the column-index type, `O` the row-offset type. Row `i` is
-/// `indices[offsets[i]..offsets[i + 1]]` with the values at the same positions. Columns of a
-/// row may be unsorted and may repeat (repeated entries add up); nothing is sorted or summed
-/// unless asked for, see [`Csr::canonicalize`].
-///
-/// Every `Csr` satisfies: `offsets[0] == 0`, offsets never decrease,
-/// `offsets[nrows] == indices.len() == values.len()`, every index is below `ncols`.
+/// `T` is the stored value, `I` the column-index type, `O` the row-offset type. Columns of a row
+/// may be unsorted and may repeat (repeated entries add up); nothing is sorted or summed unless
+/// asked for, see [`Csr::canonicalize`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr<T, I = u32, O = u32>
 where
@@ -21,10 +18,7 @@ where
     I: Index,
     O: Index,
 {
-    nrows: usize,
-    ncols: usize,
-    offsets: Buffer<O>,
-    indices: Buffer<I>,
+    pattern: Pattern<I, O>,
     values: Buffer<T>,
 }
 
@@ -36,10 +30,7 @@ where
     I: Index,
     O: Index,
 {
-    nrows: usize,
-    ncols: usize,
-    offsets: &'a [O],
-    indices: &'a [I],
+    pattern: PatternView<'a, I, O>,
     values: &'a [T],
 }
 
@@ -47,8 +38,7 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
     /// A matrix from its three arrays (`Vec` or [`Buffer`]), checked.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length), [`Error::Offsets`](crate::Error::Offsets) or
-    /// [`Error::Index`](crate::Error::Index) with the first place where an invariant fails.
+    /// As [`Pattern::new`], and [`Error::Length`](crate::Error::Length) for the values.
     pub fn new(
         nrows: usize,
         ncols: usize,
@@ -56,15 +46,24 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         indices: impl Into<Buffer<I>>,
         values: impl Into<Buffer<T>>,
     ) -> Result<Self> {
-        let (offsets, indices, values) = (offsets.into(), indices.into(), values.into());
-        validate::compressed(nrows, ncols, &offsets, &indices, values.len())?;
-        Ok(Csr { nrows, ncols, offsets, indices, values })
+        Self::from_pattern(&Pattern::new(nrows, ncols, offsets, indices)?, values)
+    }
+
+    /// A matrix of `pattern` with `values` in the order of its nonzeros; shares the pattern.
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::Error::Length) when there are not `nnz` values.
+    pub fn from_pattern(pattern: &Pattern<I, O>, values: impl Into<Buffer<T>>) -> Result<Self> {
+        let values = values.into();
+        validate::length("values", pattern.nnz(), values.len())?;
+        Ok(Csr { pattern: pattern.clone(), values })
     }
 
     /// A matrix from its three arrays, not checked in release builds.
     ///
     /// # Safety
-    /// The invariants listed at [`Csr`] hold; kernels read through the indices unchecked.
+    /// The invariants listed at [`Pattern`] hold and there are as many values as indices; kernels
+    /// read through the indices unchecked.
     pub unsafe fn new_unchecked(
         nrows: usize,
         ncols: usize,
@@ -72,9 +71,11 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         indices: impl Into<Buffer<I>>,
         values: impl Into<Buffer<T>>,
     ) -> Self {
-        let (offsets, indices, values) = (offsets.into(), indices.into(), values.into());
-        debug_assert!(validate::compressed(nrows, ncols, &offsets, &indices, values.len()).is_ok());
-        Csr { nrows, ncols, offsets, indices, values }
+        // SAFETY: promised by the caller.
+        let pattern = unsafe { Pattern::new_unchecked(nrows, ncols, offsets, indices) };
+        let values = values.into();
+        debug_assert_eq!(pattern.nnz(), values.len());
+        Csr { pattern, values }
     }
 
     /// The `nrows` × `ncols` matrix with no entries.
@@ -83,48 +84,47 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for the offsets.
     pub fn empty(nrows: usize, ncols: usize) -> Result<Self> {
         let offsets = Buffer::zeroed(nrows.saturating_add(1), "row offsets")?;
-        Ok(Csr { nrows, ncols, offsets, indices: Vec::new().into(), values: Vec::new().into() })
+        Self::new(nrows, ncols, offsets, Vec::new(), Vec::new())
     }
 
     /// The matrix as a view; what kernels take.
     pub fn view(&self) -> CsrView<'_, T, I, O> {
-        CsrView {
-            nrows: self.nrows,
-            ncols: self.ncols,
-            offsets: &self.offsets,
-            indices: &self.indices,
-            values: &self.values,
-        }
+        CsrView { pattern: self.pattern.view(), values: &self.values }
+    }
+
+    /// Where the nonzeros are.
+    pub fn pattern(&self) -> &Pattern<I, O> {
+        &self.pattern
     }
 
     /// Number of rows.
     pub fn nrows(&self) -> usize {
-        self.nrows
+        self.pattern.nrows()
     }
 
     /// Number of columns.
     pub fn ncols(&self) -> usize {
-        self.ncols
+        self.pattern.ncols()
     }
 
     /// Number of stored entries, explicit zeros included.
     pub fn nnz(&self) -> usize {
-        self.indices.len()
+        self.values.len()
     }
 
     /// Row offsets, `nrows + 1` of them.
     pub fn offsets(&self) -> &[O] {
-        &self.offsets
+        self.pattern.offsets()
     }
 
     /// Column indices.
     pub fn indices(&self) -> &[I] {
-        &self.indices
+        self.pattern.indices()
     }
 
-    /// Values.
-    pub fn values(&self) -> &[T] {
-        &self.values
+    /// Values, with the identity of the pattern.
+    pub fn values(&self) -> Values<'_, T> {
+        Values::of(self.pattern.id(), &self.values)
     }
 
     /// Values, to change them under an unchanged pattern.
@@ -132,14 +132,14 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         &mut self.values
     }
 
-    /// Row offsets and column indices to read, values to change under them.
-    pub fn arrays_mut(&mut self) -> (&[O], &[I], &mut [T]) {
-        (&self.offsets, &self.indices, &mut self.values)
-    }
-
-    /// Row offsets, column indices and values, for their next owner.
-    pub fn into_parts(self) -> (Buffer<O>, Buffer<I>, Buffer<T>) {
-        (self.offsets, self.indices, self.values)
+    /// Row offsets, column indices and values, for their next owner. Offsets and indices are
+    /// copied when the pattern has other owners.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for the copy.
+    pub fn into_parts(self) -> Result<(Buffer<O>, Buffer<I>, Buffer<T>)> {
+        let (offsets, indices) = self.pattern.into_parts()?;
+        Ok((offsets, indices, self.values))
     }
 }
 
@@ -156,14 +156,13 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         indices: &'a [I],
         values: &'a [T],
     ) -> Result<Self> {
-        validate::compressed(nrows, ncols, offsets, indices, values.len())?;
-        Ok(CsrView { nrows, ncols, offsets, indices, values })
+        PatternView::new(nrows, ncols, offsets, indices)?.with_values(values)
     }
 
     /// A matrix over borrowed arrays, not checked in release builds.
     ///
     /// # Safety
-    /// The invariants listed at [`Csr`] hold.
+    /// The invariants listed at [`Pattern`] hold and there are as many values as indices.
     pub unsafe fn new_unchecked(
         nrows: usize,
         ncols: usize,
@@ -171,86 +170,76 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         indices: &'a [I],
         values: &'a [T],
     ) -> Self {
-        debug_assert!(validate::compressed(nrows, ncols, offsets, indices, values.len()).is_ok());
-        CsrView { nrows, ncols, offsets, indices, values }
+        debug_assert_eq!(indices.len(), values.len());
+        // SAFETY: promised by the caller.
+        let pattern = unsafe { PatternView::new_unchecked(nrows, ncols, offsets, indices) };
+        CsrView { pattern, values }
+    }
+
+    /// Where the nonzeros are.
+    #[inline(always)]
+    pub fn pattern(&self) -> PatternView<'a, I, O> {
+        self.pattern
     }
 
     /// Number of rows.
     #[inline(always)]
     pub fn nrows(&self) -> usize {
-        self.nrows
+        self.pattern.nrows()
     }
 
     /// Number of columns.
     #[inline(always)]
     pub fn ncols(&self) -> usize {
-        self.ncols
+        self.pattern.ncols()
     }
 
     /// Number of stored entries, explicit zeros included.
     #[inline(always)]
     pub fn nnz(&self) -> usize {
-        self.indices.len()
+        self.pattern.nnz()
     }
 
     /// Row offsets, `nrows + 1` of them.
     #[inline(always)]
     pub fn offsets(&self) -> &'a [O] {
-        self.offsets
+        self.pattern.offsets()
     }
 
     /// Column indices.
     #[inline(always)]
     pub fn indices(&self) -> &'a [I] {
-        self.indices
+        self.pattern.indices()
     }
 
-    /// Values.
+    /// Values, with the identity of the pattern.
     #[inline(always)]
-    pub fn values(&self) -> &'a [T] {
-        self.values
+    pub fn values(&self) -> Values<'a, T> {
+        Values::of(self.pattern.id(), self.values)
     }
 
     /// Positions of row `row` in the index and value arrays.
     #[inline(always)]
     pub fn row_range(&self, row: usize) -> Range<usize> {
-        self.offsets[row].to_usize()..self.offsets[row + 1].to_usize()
+        self.pattern.row_range(row)
     }
 
     /// Number of entries of row `row`.
     #[inline(always)]
     pub fn row_len(&self, row: usize) -> usize {
-        self.row_range(row).len()
+        self.pattern.row_len(row)
     }
 
     /// Column indices and values of row `row`.
     #[inline(always)]
     pub fn row(&self, row: usize) -> (&'a [I], &'a [T]) {
         let range = self.row_range(row);
-        (&self.indices[range.clone()], &self.values[range])
-    }
-
-    /// The same matrix with other values (same number of them, possibly of another type).
-    ///
-    /// # Errors
-    /// [`Error::Length`](crate::Error::Length).
-    pub fn with_values<'b, U: Scalar>(&self, values: &'b [U]) -> Result<CsrView<'b, U, I, O>>
-    where
-        'a: 'b,
-    {
-        validate::length("values", self.nnz(), values.len())?;
-        Ok(CsrView {
-            nrows: self.nrows,
-            ncols: self.ncols,
-            offsets: self.offsets,
-            indices: self.indices,
-            values,
-        })
+        (&self.indices()[range.clone()], &self.values[range])
     }
 
     /// Whether the columns of every row strictly increase (sorted, no duplicates).
     pub fn is_canonical(&self) -> bool {
-        (0..self.nrows).all(|r| self.row(r).0.is_sorted_by(|a, b| a < b))
+        self.pattern.is_canonical()
     }
 
     /// An owned copy.
@@ -258,13 +247,7 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn to_owned(&self) -> Result<Csr<T, I, O>> {
-        Ok(Csr {
-            nrows: self.nrows,
-            ncols: self.ncols,
-            offsets: copy(self.offsets, "row offsets")?,
-            indices: copy(self.indices, "column indices")?,
-            values: copy(self.values, "values")?,
-        })
+        Ok(Csr { pattern: self.pattern.to_owned()?, values: copy(self.values, "values")? })
     }
 
     /// The same matrix with 64-bit or 32-bit offsets and indices.
@@ -272,15 +255,54 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) when a size does not fit.
     pub fn to_indices<I2: Index, O2: Index>(&self) -> Result<Csr<T, I2, O2>> {
-        I2::try_from_usize(self.ncols.saturating_sub(1), "column index")?;
+        I2::try_from_usize(self.ncols().saturating_sub(1), "column index")?;
         O2::try_from_usize(self.nnz(), "row offset")?;
-        Ok(Csr {
-            nrows: self.nrows,
-            ncols: self.ncols,
-            offsets: convert(self.offsets, "row offsets")?.into(),
-            indices: convert(self.indices, "column indices")?.into(),
-            values: copy(self.values, "values")?,
-        })
+        let offsets = convert::<_, O2>(self.offsets(), "row offsets")?;
+        let indices = convert::<_, I2>(self.indices(), "column indices")?;
+        let values = copy(self.values, "values")?;
+        // SAFETY: the same numbers, which fit the types.
+        Ok(unsafe { Csr::new_unchecked(self.nrows(), self.ncols(), offsets, indices, values) })
+    }
+}
+
+impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
+    /// The matrix of this pattern with `values` in the order of its nonzeros.
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::Error::Length) when there are not `nnz` values.
+    pub fn with_values<T: Scalar>(self, values: &'a [T]) -> Result<CsrView<'a, T, I, O>> {
+        validate::length("values", self.nnz(), values.len())?;
+        Ok(CsrView { pattern: self, values })
+    }
+}
+
+impl<'a, T: Scalar, I: Index, O: Index> From<CsrView<'a, T, I, O>> for PatternView<'a, I, O> {
+    fn from(a: CsrView<'a, T, I, O>) -> Self {
+        a.pattern
+    }
+}
+
+impl<'a, T: Scalar, I: Index, O: Index> From<&CsrView<'a, T, I, O>> for PatternView<'a, I, O> {
+    fn from(a: &CsrView<'a, T, I, O>) -> Self {
+        a.pattern
+    }
+}
+
+impl<'a, T: Scalar, I: Index, O: Index> From<&'a Csr<T, I, O>> for PatternView<'a, I, O> {
+    fn from(a: &'a Csr<T, I, O>) -> Self {
+        a.pattern.view()
+    }
+}
+
+impl<'a, T: Scalar, I: Index, O: Index> From<CsrView<'a, T, I, O>> for PatternRef<'a, I, O> {
+    fn from(a: CsrView<'a, T, I, O>) -> Self {
+        a.pattern.into()
+    }
+}
+
+impl<T: Scalar, I: Index, O: Index> From<&Csr<T, I, O>> for PatternRef<'_, I, O> {
+    fn from(a: &Csr<T, I, O>) -> Self {
+        a.pattern().into()
     }
 }
 

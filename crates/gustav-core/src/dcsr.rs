@@ -111,7 +111,7 @@ impl<'a, T: Scalar, I: Index, O: Index> DcsrView<'a, T, I, O> {
         }
         offsets[next..].fill(O::truncate(self.nnz()));
         let copy = self.rows.to_owned()?;
-        let (_, indices, values) = copy.into_parts();
+        let (_, indices, values) = copy.into_parts()?;
         // SAFETY: offsets never decrease, end at nnz; indices were checked by this view.
         Ok(unsafe { Csr::new_unchecked(self.nrows, self.ncols(), offsets, indices, values) })
     }

@@ -18,12 +18,14 @@ mod epilogue;
 pub mod error;
 pub mod index;
 pub mod parallel;
+pub mod pattern;
 pub mod permutation;
 pub mod problem;
 mod recycle;
 pub mod scalar;
 pub mod semiring;
 pub mod validate;
+mod values;
 
 pub use buffer::Buffer;
 pub use coo::{Coo, CooView};
@@ -35,9 +37,11 @@ pub use epilogue::Epilogue;
 pub use error::{Error, Result};
 pub use half::{bf16, f16};
 pub use index::{Index, IndexSlice, IndexType};
+pub use pattern::{Pattern, PatternId, PatternRef, PatternView, TransposedPattern};
 pub use permutation::Permutation;
 pub use problem::{Operation, Problem};
 pub use scalar::{Arith, DType, Scalar};
 pub use semiring::{
     MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Semiring, SemiringKind,
 };
+pub use values::Values;

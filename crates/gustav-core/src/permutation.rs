@@ -119,7 +119,7 @@ impl<I: Index> Permutation<I> {
         let new = self.inverse()?;
         let renamed = a.indices().iter().map(|c| J::truncate(new.0[c.to_usize()].to_usize()));
         let indices = try_collect(renamed, "column indices")?;
-        let (offsets, _, values) = a.to_owned()?.into_parts();
+        let (offsets, _, values) = a.to_owned()?.into_parts()?;
         // SAFETY: the pattern's offsets are unchanged, the indices are a permutation's values.
         Ok(unsafe { Csr::new_unchecked(a.nrows(), a.ncols(), offsets, indices, values) })
     }

@@ -56,9 +56,30 @@ impl Display for DType {
     }
 }
 
-/// A stored value: `f32`, `f64`, `f16`, `bf16`, `i32` or `i64`.
+mod sealed {
+    /// Kernels of every backend are compiled for these types and trust what they say of themselves.
+    pub trait Sealed {}
+    impl Sealed for half::f16 {}
+    impl Sealed for half::bf16 {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for i32 {}
+    impl Sealed for i64 {}
+}
+
+/// A stored value: `f32`, `f64`, `f16`, `bf16`, `i32` or `i64`. The set is closed.
 pub trait Scalar:
-    Copy + PartialEq + PartialOrd + Default + Debug + Display + Send + Sync + bytemuck::Pod + 'static
+    sealed::Sealed
+    + Copy
+    + PartialEq
+    + PartialOrd
+    + Default
+    + Debug
+    + Display
+    + Send
+    + Sync
+    + bytemuck::Pod
+    + 'static
 {
     /// The type that sums are kept in: `f32` for the 16-bit types, otherwise the type itself.
     type Accum: Arith;

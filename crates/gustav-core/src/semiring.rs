@@ -72,11 +72,25 @@ impl Display for SemiringKind {
     }
 }
 
-/// A semiring over sums of type `A`.
+mod sealed {
+    /// Kernels are chosen by [`super::Semiring::KIND`], so what it says has to be true.
+    pub trait Sealed {}
+    impl Sealed for super::PlusTimes {}
+    impl Sealed for super::MinPlus {}
+    impl Sealed for super::MaxTimes {}
+    impl Sealed for super::OrAnd {}
+    impl Sealed for super::PlusFirst {}
+    impl Sealed for super::PlusSecond {}
+}
+
+/// A semiring over sums of type `A`, as kernels use it. The set is closed; programs name one by
+/// [`SemiringKind`].
 ///
 /// A product is `C = scale(α, A·B) ⊕ scale(β, C)`. β equal to [`Semiring::zero`] means
 /// that C is not read. What a semiring does not say itself is as in the ordinary product.
-pub trait Semiring<A: Arith>: Copy + Default + Debug + Send + Sync + 'static {
+pub trait Semiring<A: Arith>:
+    sealed::Sealed + Copy + Default + Debug + Send + Sync + 'static
+{
     /// The semiring's name at run time.
     const KIND: SemiringKind;
 

@@ -7,16 +7,15 @@ use crate::{Error, Index, Result, parallel};
 // Arrays shorter than this are checked on the calling thread.
 const PARALLEL: usize = 1 << 16;
 
-/// Checks the three arrays of a compressed matrix with `nmajor` rows and `nminor` columns.
+/// Checks the two arrays of a pattern with `nmajor` rows and `nminor` columns.
 ///
 /// # Errors
 /// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] for the first place found wrong.
-pub fn compressed<I: Index, O: Index>(
+pub fn pattern<I: Index, O: Index>(
     nmajor: usize,
     nminor: usize,
     offsets: &[O],
     indices: &[I],
-    values: usize,
 ) -> Result<()> {
     let expected = nmajor.checked_add(1).ok_or(Error::Overflow {
         what: "rows",
@@ -50,7 +49,6 @@ pub fn compressed<I: Index, O: Index>(
             reason: "the last offset must equal the number of entries",
         });
     }
-    length("values", indices.len(), values)?;
     if let Some(position) = first(indices.len(), |k| indices[k].to_usize() >= nminor) {
         let row = offsets.partition_point(|o| o.to_usize() <= position) - 1;
         let value = indices[position].to_usize() as u64;

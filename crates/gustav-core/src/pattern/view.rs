@@ -1,0 +1,192 @@
+//! Patterns over arrays that somebody else holds, and what a plan holds of a pattern.
+
+use std::ops::Range;
+
+use super::{Pattern, PatternId, TransposedPattern};
+use crate::convert::transpose_arrays;
+use crate::csr::copy;
+use crate::{Index, Result, validate};
+
+/// A pattern over borrowed arrays; see [`Pattern`] for the invariants.
+///
+/// A view made from arrays has an identity of its own, which its copies share; a view of a
+/// [`Pattern`] has that pattern's.
+#[derive(Clone, Copy, Debug)]
+pub struct PatternView<'a, I: Index = u32, O: Index = u32> {
+    pub(super) id: PatternId,
+    pub(super) nrows: usize,
+    pub(super) ncols: usize,
+    pub(super) offsets: &'a [O],
+    pub(super) indices: &'a [I],
+}
+
+impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
+    /// A pattern over borrowed arrays, checked. For `i32` or `i64` arrays see
+    /// [`crate::index::unsigned`].
+    ///
+    /// # Errors
+    /// As [`Pattern::new`].
+    pub fn new(nrows: usize, ncols: usize, offsets: &'a [O], indices: &'a [I]) -> Result<Self> {
+        validate::pattern(nrows, ncols, offsets, indices)?;
+        Ok(PatternView { id: PatternId::fresh(), nrows, ncols, offsets, indices })
+    }
+
+    /// A pattern over borrowed arrays, not checked in release builds.
+    ///
+    /// # Safety
+    /// The invariants listed at [`Pattern`] hold.
+    pub unsafe fn new_unchecked(
+        nrows: usize,
+        ncols: usize,
+        offsets: &'a [O],
+        indices: &'a [I],
+    ) -> Self {
+        debug_assert!(validate::pattern(nrows, ncols, offsets, indices).is_ok());
+        PatternView { id: PatternId::fresh(), nrows, ncols, offsets, indices }
+    }
+
+    /// The identity.
+    #[inline(always)]
+    pub fn id(&self) -> PatternId {
+        self.id
+    }
+
+    /// Number of rows.
+    #[inline(always)]
+    pub fn nrows(&self) -> usize {
+        self.nrows
+    }
+
+    /// Number of columns.
+    #[inline(always)]
+    pub fn ncols(&self) -> usize {
+        self.ncols
+    }
+
+    /// Number of nonzeros: stored entries, explicit zeros included.
+    #[inline(always)]
+    pub fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Row offsets, `nrows + 1` of them.
+    #[inline(always)]
+    pub fn offsets(&self) -> &'a [O] {
+        self.offsets
+    }
+
+    /// Column indices.
+    #[inline(always)]
+    pub fn indices(&self) -> &'a [I] {
+        self.indices
+    }
+
+    /// Positions of row `row` in the index and value arrays.
+    #[inline(always)]
+    pub fn row_range(&self, row: usize) -> Range<usize> {
+        self.offsets[row].to_usize()..self.offsets[row + 1].to_usize()
+    }
+
+    /// Number of nonzeros of row `row`.
+    #[inline(always)]
+    pub fn row_len(&self, row: usize) -> usize {
+        self.row_range(row).len()
+    }
+
+    /// Column indices of row `row`.
+    #[inline(always)]
+    pub fn row(&self, row: usize) -> &'a [I] {
+        &self.indices[self.row_range(row)]
+    }
+
+    /// Whether the columns of every row strictly increase (sorted, no duplicates).
+    pub fn is_canonical(&self) -> bool {
+        (0..self.nrows).all(|r| self.row(r).is_sorted_by(|a, b| a < b))
+    }
+
+    /// Whether `other` has the same shape, offsets and indices.
+    pub fn same_arrays(&self, other: &PatternView<'_, I, O>) -> bool {
+        (self.nrows, self.ncols) == (other.nrows, other.ncols)
+            && self.offsets == other.offsets
+            && self.indices == other.indices
+    }
+
+    /// An owned copy, with an identity of its own.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn to_owned(&self) -> Result<Pattern<I, O>> {
+        let (offsets, indices) =
+            (copy(self.offsets, "row offsets")?, copy(self.indices, "column indices")?);
+        // SAFETY: copies of checked arrays.
+        Ok(unsafe { Pattern::new_unchecked(self.nrows, self.ncols, offsets, indices) })
+    }
+
+    /// The pattern of Aᵀ with the permutation of values.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) when the row count of A does not fit the index
+    /// type, [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn transpose(&self) -> Result<TransposedPattern<I, O>> {
+        let (offsets, indices, permutation) = transpose_arrays(self)?;
+        // SAFETY: a counting sort of a valid pattern by column.
+        let pattern = unsafe { Pattern::new_unchecked(self.ncols, self.nrows, offsets, indices) };
+        Ok(TransposedPattern::new(pattern, permutation))
+    }
+}
+
+impl<'a, I: Index, O: Index> From<&'a Pattern<I, O>> for PatternView<'a, I, O> {
+    fn from(pattern: &'a Pattern<I, O>) -> Self {
+        pattern.view()
+    }
+}
+
+/// What a plan holds of the pattern that it was made for: a clone of a [`Pattern`], or a view that
+/// it borrows for as long as it lives.
+#[derive(Clone, Debug)]
+pub enum PatternRef<'a, I: Index = u32, O: Index = u32> {
+    /// A counted reference.
+    Shared(Pattern<I, O>),
+    /// Arrays that the program holds.
+    Borrowed(PatternView<'a, I, O>),
+}
+
+impl<I: Index, O: Index> PatternRef<'_, I, O> {
+    /// The arrays.
+    #[inline(always)]
+    pub fn view(&self) -> PatternView<'_, I, O> {
+        match self {
+            PatternRef::Shared(pattern) => pattern.view(),
+            PatternRef::Borrowed(view) => *view,
+        }
+    }
+
+    /// The transposed pattern: kept with a [`Pattern`] and shared, made anew for a view.
+    ///
+    /// # Errors
+    /// As [`PatternView::transpose`].
+    pub fn transposed(&self) -> Result<std::sync::Arc<TransposedPattern<I, O>>> {
+        match self {
+            PatternRef::Shared(pattern) => pattern.transposed(),
+            PatternRef::Borrowed(view) => view.transpose().map(Into::into),
+        }
+    }
+}
+
+impl<I: Index, O: Index> From<Pattern<I, O>> for PatternRef<'_, I, O> {
+    fn from(pattern: Pattern<I, O>) -> Self {
+        PatternRef::Shared(pattern)
+    }
+}
+
+impl<I: Index, O: Index> From<&Pattern<I, O>> for PatternRef<'_, I, O> {
+    fn from(pattern: &Pattern<I, O>) -> Self {
+        PatternRef::Shared(pattern.clone())
+    }
+}
+
+impl<'a, I: Index, O: Index> From<PatternView<'a, I, O>> for PatternRef<'a, I, O> {
+    fn from(view: PatternView<'a, I, O>) -> Self {
+        PatternRef::Borrowed(view)
+    }
+}
