@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let matrix = pool.install(read)?;
             std::fs::write(format!("{prefix}.offsets"), bytemuck::cast_slice(matrix.offsets()))?;
             std::fs::write(format!("{prefix}.indices"), bytemuck::cast_slice(matrix.indices()))?;
-            std::fs::write(format!("{prefix}.values"), bytemuck::cast_slice(matrix.values()))?;
+            std::fs::write(format!("{prefix}.values"), bytemuck::cast_slice(&matrix.values()))?;
             writeln!(out, "{} {}", matrix.nrows(), matrix.ncols())?;
         } else {
             let start = Instant::now();

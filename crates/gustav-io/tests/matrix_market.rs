@@ -13,7 +13,7 @@ fn parse(bytes: &[u8]) -> Result<Csr<f64>> {
 
 /// Offsets, columns and values.
 fn parts(a: &Csr<f64>) -> (&[u32], &[u32], &[f64]) {
-    (a.offsets(), a.indices(), a.values())
+    (a.offsets(), a.indices(), a.values().as_slice())
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn reference(a: &Csr<f32, u32, u32>, shape: WarpShape) -> Vec<f64> {
 }
 
 fn check(name: &str, a: &Csr<f32, u32, u32>, shape: WarpShape) {
-    let found = Features::new(&a.view(), shape).expect("features").values();
+    let found = Features::new(&a.view().pattern(), shape).expect("features").values();
     let expected = reference(a, shape);
     assert_eq!(found.len(), expected.len());
     for ((feature, found), expected) in Features::NAMES.iter().zip(found).zip(expected) {
@@ -85,7 +85,8 @@ fn a_worked_example() {
     // Two warps of two lanes, lines of four columns: rows {0 1 2} and {8}, {} and {1 4 9}.
     let a = Csr::<f32>::new(4, 10, vec![0, 3, 4, 4, 7], vec![0, 1, 2, 8, 1, 4, 9], vec![1.0; 7])
         .expect("a matrix");
-    let f = Features::new(&a.view(), WarpShape { warps: 2, lanes: 2, line: 4 }).expect("features");
+    let f = Features::new(&a.view().pattern(), WarpShape { warps: 2, lanes: 2, line: 4 })
+        .expect("features");
     let expect = |s: gustav_plan::facts::features::Summary| (s.min, s.mean, s.max);
     assert_eq!((f.nrow, f.ncol, f.density), (4.0, 10.0, 7.0 / 40.0));
     assert_eq!(expect(f.nnz_per_row), (0.0, 1.75, 3.0));
@@ -101,8 +102,8 @@ fn a_worked_example() {
 fn samples_come_near_and_know_their_error() {
     let a = random_rows::<f32, u32, u32>(40_000, 3000, 3, |r| 1 + r * r % 11);
     let shape = WarpShape::default();
-    let exact = Features::new(&a.view(), shape).expect("features").values();
-    let sampled = SampledFeatures::new(&a.view(), shape, 4000).expect("features");
+    let exact = Features::new(&a.view().pattern(), shape).expect("features").values();
+    let sampled = SampledFeatures::new(&a.view().pattern(), shape, 4000).expect("features");
     assert!((4000..4100).contains(&sampled.rows), "{}", sampled.rows);
     let found = sampled.features.values();
     for (k, name) in Features::NAMES.iter().enumerate() {
@@ -115,7 +116,7 @@ fn samples_come_near_and_know_their_error() {
             assert!(off <= 5.0 * sampled.errors[k].max(1e-3 * exact[k]) + bias, "{name}: {off}");
         }
     }
-    let all = SampledFeatures::new(&a.view(), shape, 39_000).expect("features");
+    let all = SampledFeatures::new(&a.view().pattern(), shape, 39_000).expect("features");
     assert_eq!((all.features.values(), all.rows), (exact, 40_000));
 }
 
@@ -136,8 +137,8 @@ fn samples_know_that_favoured_lines_are_met_again() {
     let a =
         Csr::<f32>::new(rows as usize, cols as usize, offsets, indices, values).expect("a matrix");
     let shape = WarpShape::default();
-    let exact = Features::new(&a.view(), shape).expect("features").values();
-    let sampled = SampledFeatures::new(&a.view(), shape, 1024).expect("features");
+    let exact = Features::new(&a.view().pattern(), shape).expect("features").values();
+    let sampled = SampledFeatures::new(&a.view().pattern(), shape, 1024).expect("features");
     let place = Features::NAMES.iter().position(|n| *n == "distinct-cache-lines-per-warp-mean");
     let k = place.expect("a feature");
     let (off, error) = ((sampled.features.values()[k] - exact[k]).abs(), sampled.errors[k]);
@@ -154,8 +155,9 @@ fn samples_are_not_misled_by_rows_that_repeat() {
     let a =
         random_rows::<f32, u32, u32>(65_536, 3000, 5, |r| if r / 32 % 64 == 0 { 90 } else { 2 });
     let shape = WarpShape::default();
-    let exact = Features::new(&a.view(), shape).expect("features").nnz_blocks_per_row.mean;
-    let sampled = SampledFeatures::new(&a.view(), shape, 1024).expect("features");
+    let exact =
+        Features::new(&a.view().pattern(), shape).expect("features").nnz_blocks_per_row.mean;
+    let sampled = SampledFeatures::new(&a.view().pattern(), shape, 1024).expect("features");
     assert_eq!(sampled.rows, 1024);
     let found = sampled.features.nnz_blocks_per_row.mean;
     assert!((0.4..3.0).contains(&(found / exact)), "{found} for {exact}");
@@ -164,8 +166,9 @@ fn samples_are_not_misled_by_rows_that_repeat() {
 #[test]
 fn nothing_to_sample_is_an_error() {
     let a = random_rows::<f32, u32, u32>(9, 9, 1, |_| 2);
-    let e = SampledFeatures::new(&a.view(), WarpShape::default(), 0).expect_err("no rows");
+    let e =
+        SampledFeatures::new(&a.view().pattern(), WarpShape::default(), 0).expect_err("no rows");
     assert!(matches!(e, Error::Argument { .. }), "{e}");
     let none = WarpShape { warps: 0, ..WarpShape::default() };
-    assert!(Features::new(&a.view(), none).is_err());
+    assert!(Features::new(&a.view().pattern(), none).is_err());
 }

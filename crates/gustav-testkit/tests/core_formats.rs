@@ -45,7 +45,7 @@ fn round_trips<T: Scalar, I: Index, O: Index>() {
 
         let coo = view.to_coo().expect(name);
         let bytes = |a: &Csr<T, I, O>| {
-            let values: &[u8] = bytemuck::cast_slice(a.values());
+            let values: &[u8] = bytemuck::cast_slice(a.values().as_slice());
             (a.offsets().to_vec(), a.indices().to_vec(), values.to_vec())
         };
         // Order within rows is kept, duplicates and all.
@@ -75,14 +75,14 @@ fn the_transpose_has_sorted_rows_and_knows_its_sources() {
     let a = unsorted::<f64, u32, u64>(60, 40, 1);
     for threads in [1, 2, 7] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-        let (offsets, indices, source) =
-            pool.install(|| a.view().transpose_pattern().expect("a transpose"));
+        let pattern = a.view().pattern();
+        let transposed = pool.install(|| pattern.transpose().expect("a transpose"));
         let t = pool.install(|| a.view().transpose().expect("a transpose"));
-        assert_eq!((&*offsets, &*indices), (t.offsets(), t.indices()));
+        assert_eq!(transposed.pattern(), t.pattern());
         for r in 0..t.nrows() {
             assert!(t.view().row(r).0.is_sorted());
         }
-        for (at, from) in source.iter().enumerate() {
+        for (at, from) in transposed.permutation().iter().enumerate() {
             assert_eq!(t.values()[at], a.values()[*from as usize]);
         }
     }
@@ -114,7 +114,7 @@ fn from_dense_reads_strided_matrices() {
     let row_major = DenseView::new(2, 2, Layout::RowMajor, 3, &data).expect("B");
     let a = Csr::<f64>::from_dense(row_major).expect("A");
     assert_eq!(
-        (a.offsets(), a.indices(), a.values()),
+        (a.offsets(), a.indices(), a.values().as_slice()),
         (&[0, 1, 2][..], &[0, 1][..], &[1.0, 2.0][..])
     );
     let column_major = DenseView::new(2, 2, Layout::ColumnMajor, 3, &data[1..]);
@@ -177,8 +177,11 @@ fn hand_made_formats_agree() {
 fn with_values_changes_the_values_alone() {
     let a = random_rows::<f32, u32, u32>(10, 10, 1, |_| 3);
     let twos = vec![2.0f64; a.nnz()];
-    let b = a.view().with_values(&twos).expect("the same pattern");
-    assert_eq!((b.offsets(), b.indices(), b.values()), (a.offsets(), a.indices(), &twos[..]));
-    let message = a.view().with_values(&twos[1..]).expect_err("one too few").to_string();
+    let b = a.view().pattern().with_values(&twos).expect("the same pattern");
+    assert_eq!(
+        (b.offsets(), b.indices(), b.values().as_slice()),
+        (a.offsets(), a.indices(), &twos[..])
+    );
+    let message = a.view().pattern().with_values(&twos[1..]).expect_err("one too few").to_string();
     assert_eq!(message, "values: expected 30 elements, found 29");
 }

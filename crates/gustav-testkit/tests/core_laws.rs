@@ -169,7 +169,7 @@ proptest! {
         let coo = c.view().to_coo().expect("C");
         let at = |k: usize| values.get(coo.rows()[k] as usize, coo.cols()[k] as usize);
         let values: Vec<i64> = (0..c.nnz()).map(at).collect();
-        let c = c.view().with_values(&values).expect("C");
+        let c = c.view().pattern().with_values(&values).expect("C");
         prop_assert!(Spgemm::new(a.view(), b.view()).verify(c).expect("shapes").ok);
         let (at, bt) = (a.view().transpose().expect("Aᵀ"), b.view().transpose().expect("Bᵀ"));
         let ct = c.transpose().expect("Cᵀ");

@@ -218,7 +218,7 @@ pub(crate) fn write<T: Scalar, I: Index, O: Index>(
     let shape = if storage == Storage::Csc { [cols, rows] } else { [rows, cols] };
     array("format", "|S3", &[], storage.name().as_bytes())?;
     array("shape", "<i8", &[2], &little_endian(&shape.map(|n| n as i64)))?;
-    array("data", descr, &[nnz], &little_endian(matrix.values()))?;
+    array("data", descr, &[nnz], &little_endian(&matrix.values()))?;
     zip.finish()?;
     Ok(())
 }

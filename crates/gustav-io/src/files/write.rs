@@ -56,7 +56,7 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
                 pattern = try_vec(matrix.nnz(), "values")?;
                 pattern.resize(matrix.nnz(), T::one());
             }
-            let matrix = if ones { matrix.with_values(&pattern)? } else { matrix };
+            let matrix = if ones { matrix.pattern().with_values(&pattern)? } else { matrix };
             let columns = match options.storage {
                 Storage::Csc => Some(matrix.transpose()?),
                 Storage::Csr | Storage::Coo => None,

@@ -1,6 +1,6 @@
 //! Matrices of grids: rows whose columns lie in a few bands at one fixed distance.
 
-use gustav_core::{CsrView, Index, Scalar};
+use gustav_core::{Index, PatternView};
 
 /// Bands of columns, the same for most rows: a stencil on a grid has one for every plane (or
 /// line) of the grid that it reaches.
@@ -21,7 +21,7 @@ const MOST: usize = 5;
 
 impl Bands {
     /// The bands that at least half of the sampled rows have, if there are such.
-    pub fn new<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Option<Self> {
+    pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>) -> Option<Self> {
         let step = a.nrows().div_ceil(SAMPLE).max(1);
         let sample = || (0..a.nrows()).step_by(step);
         let mut found: Vec<(usize, usize, usize)> = sample().filter_map(|r| of_row(a, r)).collect();
@@ -33,11 +33,11 @@ impl Bands {
 }
 
 /// Distance, count and width of the bands of row `r`.
-fn of_row<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn of_row<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
     r: usize,
 ) -> Option<(usize, usize, usize)> {
-    let cols = a.row(r).0;
+    let cols = a.row(r);
     if !cols.is_sorted() {
         return None;
     }

@@ -3,7 +3,7 @@
 
 use gustav_core::buffer::try_vec;
 use gustav_core::parallel::Shared;
-use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar, parallel};
+use gustav_core::{Buffer, Error, Index, IndexType, PatternView, Result, parallel};
 
 // Rows of one task.
 const ROWS: usize = 1 << 10;
@@ -88,10 +88,7 @@ impl CacheLines {
     /// # Errors
     /// [`Error::Argument`] for a width of 0, [`Error::Overflow`] for more than 2³² lines,
     /// [`Error::OutOfMemory`].
-    pub fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
-        width: usize,
-    ) -> Result<Self> {
+    pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, width: usize) -> Result<Self> {
         let line = Line::new(width)?;
         let (rows, count) = (a.nrows(), line.count(a.ncols()));
         if count > u32::MAX as usize {
@@ -106,7 +103,7 @@ impl CacheLines {
         parallel::chunks_mut(&mut offsets[1..], ROWS, |k, chunk| {
             let mut scratch = Vec::new();
             for (row, found) in (k * ROWS..).zip(chunk) {
-                line.each(a.row(row).0, &mut scratch, |_| *found += 1);
+                line.each(a.row(row), &mut scratch, |_| *found += 1);
             }
         });
         for row in 0..rows {
@@ -120,7 +117,7 @@ impl CacheLines {
                 // SAFETY: the lists of rows are disjoint.
                 let to = unsafe { shared.slice(offsets[row]..offsets[row + 1]) };
                 let mut to = to.iter_mut();
-                line.each(a.row(row).0, &mut scratch, |found| {
+                line.each(a.row(row), &mut scratch, |found| {
                     if let Some(to) = to.next() {
                         *to = found as u32;
                     }

@@ -1,6 +1,6 @@
 //! Where the nonzeros of a matrix lie, as a picture shows it.
 
-use gustav_core::{CsrView, Index, Scalar};
+use gustav_core::{Index, PatternView};
 
 /// The matrix counted into a grid of bins.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,11 +17,7 @@ pub struct Density {
 impl Density {
     /// Counts `a` into at most `most` × `most` bins with the shape of the matrix, one bin a
     /// cell when it is small. `stretch` is how much taller than wide a bin is drawn.
-    pub fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
-        most: usize,
-        stretch: usize,
-    ) -> Self {
+    pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, most: usize, stretch: usize) -> Self {
         let (rows, cols) = (a.nrows(), a.ncols());
         let longer = rows.max(cols).max(1) as f64;
         // At least two bins, so that a very long matrix still shows as a stripe.
@@ -33,7 +29,7 @@ impl Density {
         let mut counts = vec![0; down * across];
         for row in 0..rows {
             let line = bin(row, rows, down) * across;
-            for col in a.row(row).0 {
+            for col in a.row(row) {
                 counts[line + bin(col.to_usize(), cols, across)] += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! Row statistics: one parallel pass over the row offsets, a sample of the column indices.
 
-use gustav_core::{CsrView, Index, Scalar, parallel};
+use gustav_core::{Index, PatternView, parallel};
 
 /// How long the rows of a matrix are, and how its columns lie.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -71,7 +71,7 @@ const SAMPLE: usize = 2048;
 
 impl RowStats {
     /// The statistics of `a`: O(rows), plus the entries of at most 2048 rows.
-    pub fn new<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Self {
+    pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>) -> Self {
         let (rows, nnz) = (a.nrows(), a.nnz());
         let Lengths { min, max, squares, empty } = Lengths::new(a.offsets());
         let mean = if rows == 0 { 0.0 } else { nnz as f64 / rows as f64 };
@@ -82,7 +82,7 @@ impl RowStats {
         let (mut consecutive, mut neighbours) = (0usize, 0usize);
         let (mut same, mut pairs) = (0usize, 0usize);
         for r in (0..rows).step_by(step) {
-            let cols = a.row(r).0;
+            let cols = a.row(r);
             let (Some(lo), Some(hi)) = (cols.iter().min(), cols.iter().max()) else {
                 continue;
             };
@@ -93,7 +93,7 @@ impl RowStats {
                 cols.windows(2).filter(|w| w[1].to_usize() == w[0].to_usize() + 1).count();
             if r + 1 < rows && a.row_len(r + 1) > 0 {
                 pairs += 1;
-                same += usize::from(a.row(r + 1).0 == cols);
+                same += usize::from(a.row(r + 1) == cols);
             }
         }
         let share = |part: usize, of: usize| {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use gustav_core::{CsrView, Error, Index, Result, Scalar};
+use gustav_core::{Error, Index, PatternView, Result};
 
 use super::row_order::{Arrangement, RowOrder};
 use super::view::{RowView, Search, WarpShape};
@@ -39,9 +39,9 @@ macro_rules! orders {
                 match self { $(Order::$variant => $source,)* }
             }
 
-            fn arrange<T: Scalar, I: Index, O: Index>(
+            fn arrange<I: Index, O: Index>(
                 self,
-                view: &RowView<'_, '_, T, I, O>,
+                view: &RowView<'_, '_, I, O>,
             ) -> Result<Arrangement> {
                 match self { $(Order::$variant => ($build)(view),)* }
             }
@@ -106,9 +106,9 @@ impl Order {
     /// # Errors
     /// [`Error::Argument`] for a shape or a bound of 0, [`Error::Overflow`] for rows that 32 bits
     /// cannot count with one number to spare, [`Error::OutOfMemory`].
-    pub fn of<T: Scalar, I: Index, O: Index>(
+    pub fn of<I: Index, O: Index>(
         self,
-        a: &CsrView<'_, T, I, O>,
+        a: &PatternView<'_, I, O>,
         shape: WarpShape,
         search: Search,
     ) -> Result<RowOrder> {

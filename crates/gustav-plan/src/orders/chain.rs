@@ -1,7 +1,7 @@
 //! Greedy chains of rows: each next row is the one most like an earlier one.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Index, Result, Scalar};
+use gustav_core::{Index, Result};
 
 use super::nearest::{self, Ranking};
 use super::row_order::{Arrangement, Rows};
@@ -20,8 +20,8 @@ pub(super) enum Tie {
 
 /// Begins with the `step` rows of the lowest warp load; every other place takes the row that is
 /// left with the smallest distance to the row `step` places earlier.
-pub(super) fn chain<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
+pub(super) fn chain<I: Index, O: Index>(
+    view: &RowView<'_, '_, I, O>,
     step: usize,
     tie: Tie,
 ) -> Result<Arrangement> {

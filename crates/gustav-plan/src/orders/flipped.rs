@@ -1,15 +1,13 @@
 //! `flipped`: plain, dealt to and fro, so that the first warp does not always have the largest
 //! row of its group.
 
-use gustav_core::{Index, Result, Scalar};
+use gustav_core::{Index, Result};
 
 use super::plain::by_load;
 use super::row_order::Arrangement;
 use super::view::RowView;
 
-pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let mut rows = by_load(&view.loads()?)?;
     flip(&mut rows, view.shape.warps);
     Ok(Arrangement::striped(rows))

@@ -2,7 +2,7 @@
 
 use gustav_core::buffer::try_vec;
 use gustav_core::parallel::Shared;
-use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar, parallel};
+use gustav_core::{Buffer, Error, Index, IndexType, PatternView, Result, parallel};
 
 /// Neighbours of vertices. The vertices of a square matrix are its rows, joined where either of
 /// a_ij and a_ji is stored; those of another are its rows and then its columns.
@@ -13,7 +13,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    pub fn new<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Result<Self> {
+    pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>) -> Result<Self> {
         if a.nrows() == a.ncols() {
             return Self::of_entries(a, a.nrows(), 0);
         }
@@ -21,12 +21,12 @@ impl Graph {
     }
 
     /// The rows and then the columns of any matrix, joined where an element is stored.
-    pub fn bipartite<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Result<Self> {
+    pub fn bipartite<I: Index, O: Index>(a: &PatternView<'_, I, O>) -> Result<Self> {
         Self::of_entries(a, a.nrows().saturating_add(a.ncols()), a.nrows())
     }
 
-    fn of_entries<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    fn of_entries<I: Index, O: Index>(
+        a: &PatternView<'_, I, O>,
         count: usize,
         columns_from: usize,
     ) -> Result<Self> {
@@ -85,13 +85,13 @@ impl Graph {
 
 /// Calls `work` for both ends of every stored entry off the diagonal; columns are numbered from
 /// `columns_from` on.
-fn each_edge<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn each_edge<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
     columns_from: usize,
     mut work: impl FnMut(usize, usize),
 ) {
     for row in 0..a.nrows() {
-        for c in a.row(row).0 {
+        for c in a.row(row) {
             let column = columns_from + c.to_usize();
             if row != column {
                 work(row, column);

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Index, Result, Scalar};
+use gustav_core::{Index, Result};
 
 use super::graph::Graph;
 use super::reverse_cuthill_mckee;
@@ -23,35 +23,29 @@ const WIDE: u32 = 64;
 const UNIT: u32 = 1 << 16;
 
 /// Blocks begin beside earlier ones.
-pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     grown(view, stored_rows(view)?, true)
 }
 
 /// Blocks begin at the first row as stored, so that they follow one another as the rows do.
-pub(super) fn stored<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn stored<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     grown(view, stored_rows(view)?, false)
 }
 
 /// Blocks begin at the first row of `reverse-cuthill-mckee`.
-pub(super) fn rcm<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn rcm<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     grown(view, reverse_cuthill_mckee::rows(view)?, false)
 }
 
-fn stored_rows<T: Scalar, I: Index, O: Index>(view: &RowView<'_, '_, T, I, O>) -> Result<Vec<u32>> {
+fn stored_rows<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Vec<u32>> {
     let mut rows = try_vec(view.a.nrows(), "an order of rows")?;
     rows.extend(0..view.a.nrows() as u32);
     Ok(rows)
 }
 
 /// Blocks of all rows; of equal ones the first in `base`.
-fn grown<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
+fn grown<I: Index, O: Index>(
+    view: &RowView<'_, '_, I, O>,
     base: Vec<u32>,
     at_rim: bool,
 ) -> Result<Arrangement> {

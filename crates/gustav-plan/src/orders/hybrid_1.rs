@@ -3,7 +3,7 @@
 //! is one order for each.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Index, Result, Scalar};
+use gustav_core::{Index, Result};
 
 use super::flipped::flip;
 use super::nearest::{self, Ranking};
@@ -11,24 +11,18 @@ use super::plain::by_load;
 use super::row_order::{Arrangement, Rows};
 use super::view::RowView;
 
-pub(super) fn plain<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn plain<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let (rows, bound) = alike(view, &view.loads()?)?;
     Ok(Arrangement { rows: Rows::Striped(rows), bound })
 }
 
-pub(super) fn flipped<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn flipped<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let (mut rows, bound) = alike(view, &view.loads()?)?;
     flip(&mut rows, view.shape.warps);
     Ok(Arrangement { rows: Rows::Striped(rows), bound })
 }
 
-pub(super) fn lpt<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn lpt<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let loads = view.loads()?;
     let (rows, bound) = alike(view, &loads)?;
     Ok(Arrangement { rows: Rows::Dealt(super::lpt::deal(&rows, &loads, view.shape.warps)), bound })
@@ -36,8 +30,8 @@ pub(super) fn lpt<T: Scalar, I: Index, O: Index>(
 
 /// Rows from the largest load to the smallest; among rows of equal load, each the nearest to the
 /// one before it. The first of all is the first stored.
-fn alike<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
+fn alike<I: Index, O: Index>(
+    view: &RowView<'_, '_, I, O>,
     loads: &[u64],
 ) -> Result<(Vec<u32>, Option<usize>)> {
     let (lines, sorted) = (view.lines()?, by_load(loads)?);

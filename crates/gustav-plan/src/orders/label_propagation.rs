@@ -3,7 +3,7 @@
 //! community read the same rows of B, and come one after another.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Index, Result, Scalar, parallel};
+use gustav_core::{Index, Result, parallel};
 
 use super::graph::Graph;
 use super::min_hash::hash;
@@ -15,9 +15,7 @@ const ROUNDS: u64 = 8;
 // Communities that have grown to this take no more: their rows of B should fit in a cache.
 const MOST: u32 = 4096;
 
-pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let labels = labels(&Graph::new(view.a)?)?;
     // Communities by their first row.
     let mut first = try_vec(labels.len(), "communities")?;

@@ -4,15 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use gustav_core::{Index, Result, Scalar};
+use gustav_core::{Index, Result};
 
 use super::plain::by_load;
 use super::row_order::{Arrangement, Rows};
 use super::view::RowView;
 
-pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let loads = view.loads()?;
     let rows = Rows::Dealt(deal(&by_load(&loads)?, &loads, view.shape.warps));
     Ok(Arrangement { rows, bound: None })

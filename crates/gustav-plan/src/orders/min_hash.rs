@@ -3,7 +3,7 @@
 //! meet; four of them, one after another, part what the first ones put together by chance.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Index, Result, Scalar, parallel};
+use gustav_core::{Index, Result, parallel};
 
 use super::row_order::Arrangement;
 use super::view::{RowView, sorted_by};
@@ -11,14 +11,12 @@ use crate::mix::mix;
 
 const HASHES: usize = 4;
 
-pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let a = view.a;
     let mut least = try_vec(a.nrows(), "min-hashes")?;
     least.resize(a.nrows(), [u32::MAX; HASHES]);
     parallel::each_mut(&mut least, 1 << 8, |row, least| {
-        *least = min_hashes(a.row(row).0.iter().map(|c| c.to_usize()), 0);
+        *least = min_hashes(a.row(row).iter().map(|c| c.to_usize()), 0);
     });
     Ok(Arrangement::striped(sorted_by(a.nrows(), |row| least[row as usize])?))
 }

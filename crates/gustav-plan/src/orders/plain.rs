@@ -2,14 +2,12 @@
 
 use std::cmp::Reverse;
 
-use gustav_core::{Index, Result, Scalar};
+use gustav_core::{Index, Result};
 
 use super::row_order::Arrangement;
 use super::view::{RowView, sorted_by};
 
-pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     Ok(Arrangement::striped(by_load(&view.loads()?)?))
 }
 

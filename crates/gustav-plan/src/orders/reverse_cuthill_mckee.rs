@@ -3,7 +3,7 @@
 //! are still in the caches.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Index, Result, Scalar};
+use gustav_core::{Index, Result};
 
 use super::graph::Graph;
 use super::row_order::Arrangement;
@@ -12,16 +12,12 @@ use super::view::{RowView, sorted_by};
 // Searches for a vertex at the rim of a component.
 const SEARCHES: usize = 8;
 
-pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     Ok(Arrangement::striped(rows(view)?))
 }
 
 /// The rows one after another.
-pub(super) fn rows<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Vec<u32>> {
+pub(super) fn rows<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Vec<u32>> {
     let graph = Graph::new(view.a)?;
     let mut walk = Walk::new(&graph)?;
     let mut order: Vec<u32> = try_vec(graph.len(), "an order of vertices")?;

@@ -1,7 +1,7 @@
 //! What orders are made from.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{CsrView, Error, Index, IndexType, Result, Scalar, parallel};
+use gustav_core::{Error, Index, IndexType, PatternView, Result, parallel};
 
 use crate::facts::CacheLines;
 
@@ -59,14 +59,14 @@ pub enum Search {
 }
 
 /// A matrix, the CTA it is ordered for, and how to search.
-pub(super) struct RowView<'a, 'm, T: Scalar, I: Index, O: Index> {
-    pub a: &'a CsrView<'m, T, I, O>,
+pub(super) struct RowView<'a, 'm, I: Index, O: Index> {
+    pub a: &'a PatternView<'m, I, O>,
     pub shape: WarpShape,
     pub search: Search,
 }
 
-impl<'a, 'm, T: Scalar, I: Index, O: Index> RowView<'a, 'm, T, I, O> {
-    pub fn new(a: &'a CsrView<'m, T, I, O>, shape: WarpShape, search: Search) -> Result<Self> {
+impl<'a, 'm, I: Index, O: Index> RowView<'a, 'm, I, O> {
+    pub fn new(a: &'a PatternView<'m, I, O>, shape: WarpShape, search: Search) -> Result<Self> {
         if a.nrows() >= u32::MAX as usize {
             return Err(Error::Overflow {
                 what: "rows of an order, and one number for no row",

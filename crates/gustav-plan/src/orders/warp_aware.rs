@@ -1,13 +1,11 @@
 //! `warp-aware`: rows of a warp follow on rows that read the same cache lines, for reuse inside a warp.
 
-use gustav_core::{Index, Result, Scalar};
+use gustav_core::{Index, Result};
 
 use super::chain::{Tie, chain};
 use super::row_order::Arrangement;
 use super::view::RowView;
 
-pub(super) fn arrange<T: Scalar, I: Index, O: Index>(
-    view: &RowView<'_, '_, T, I, O>,
-) -> Result<Arrangement> {
+pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     chain(view, view.shape.warps, Tie::Stored)
 }

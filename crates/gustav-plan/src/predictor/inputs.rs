@@ -1,6 +1,6 @@
 //! What a predictor looks at.
 
-use gustav_core::{CsrView, Index, Result, Scalar};
+use gustav_core::{Index, PatternView, Result};
 
 use super::{Candidate, cost};
 use crate::Features;
@@ -29,8 +29,8 @@ impl Inputs {
     ///
     /// # Errors
     /// As [`Features::new`] and [`Order::of`](crate::Order::of).
-    pub fn with_costs<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub fn with_costs<I: Index, O: Index>(
+        a: &PatternView<'_, I, O>,
         candidates: &[Candidate],
     ) -> Result<Self> {
         let features = Features::new(a, WarpShape::default())?;

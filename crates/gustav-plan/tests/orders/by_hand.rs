@@ -8,7 +8,7 @@ const SHAPE: WarpShape = WarpShape { warps: 2, lanes: 2, line: 2 };
 
 fn slots(order: Order, rows: &[&[u32]], cols: usize, shape: WarpShape) -> Vec<u32> {
     let a = matrix(rows, cols);
-    order.of(&a.view(), shape, Search::Exact).expect("an order").slots().to_vec()
+    order.of(&a.view().pattern(), shape, Search::Exact).expect("an order").slots().to_vec()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn longest_first_leaves_lists_of_different_lengths() {
     let rows: &[&[u32]] = &[&[0], &[1], &[0, 1, 2, 3, 4, 5], &[2]];
     assert_eq!(slots(Order::Lpt, rows, 8, SHAPE), [2, 0, NO_ROW, 1, NO_ROW, 3]);
     let a = matrix(rows, 8);
-    let order = Order::Lpt.of(&a.view(), SHAPE, Search::Auto).expect("an order");
+    let order = Order::Lpt.of(&a.view().pattern(), SHAPE, Search::Auto).expect("an order");
     assert_eq!(order.warp(0).collect::<Vec<_>>(), [2]);
     assert_eq!(order.warp(1).collect::<Vec<_>>(), [0, 1, 3]);
     assert_eq!(order.sequence().collect::<Vec<_>>(), [2, 0, 1, 3]);
@@ -76,7 +76,7 @@ fn balance_costs_reuse() {
     let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
     let a = matrix(&rows, 26);
     let shape = WarpShape { warps: 4, lanes: 2, line: 2 };
-    let order = Order::Lpt.of(&a.view(), shape, Search::Exact).expect("an order");
+    let order = Order::Lpt.of(&a.view().pattern(), shape, Search::Exact).expect("an order");
     let load = |row: u32| rows[row as usize].len().div_ceil(2);
     let loads: Vec<usize> = (0..4).map(|w| order.warp(w).map(load).sum()).collect();
     assert_eq!(loads, [5, 5, 4, 4]);

@@ -22,7 +22,7 @@ fn every_row_exactly_once() {
             for search in [Search::Auto, Search::Exact, Search::Bounded(1), Search::Bounded(3)] {
                 for warps in [1, 7, 32] {
                     let shape = WarpShape { warps, ..WarpShape::default() };
-                    let found = order.of(&m.csr.view(), shape, search).expect("an order");
+                    let found = order.of(&m.csr.view().pattern(), shape, search).expect("an order");
                     check_rows(&found, m.csr.nrows());
                 }
             }
@@ -34,7 +34,7 @@ fn every_row_exactly_once() {
 fn bounded_searches_say_so() {
     let a = random_rows::<f32, u32, u32>(500, 5000, 1, |r| r % 9);
     let bound = |order: Order, search| {
-        order.of(&a.view(), WarpShape::default(), search).expect("an order").bound()
+        order.of(&a.view().pattern(), WarpShape::default(), search).expect("an order").bound()
     };
     assert_eq!(bound(Order::WarpAware, Search::Bounded(5)), Some(5));
     assert_eq!(bound(Order::Hybrid1Lpt, Search::Bounded(5)), Some(5));
@@ -53,7 +53,9 @@ fn a_bounded_search_brings_like_rows_together() {
     }
     let values = vec![1f32; indices.len()];
     let a = CsrView::new(4000, 20_000, &offsets, &indices, &values).expect("a matrix");
-    let order = Order::CtaAware.of(&a, WarpShape::default(), Search::Bounded(4)).expect("an order");
+    let order = Order::CtaAware
+        .of(&a.pattern(), WarpShape::default(), Search::Bounded(4))
+        .expect("an order");
     let rows: Vec<usize> = order.sequence().map(|r| r as usize).collect();
     let changes = rows.windows(2).filter(|w| a.row(w[0]).0 != a.row(w[1]).0).count();
     assert!(changes < 40, "{changes} changes of 20 kinds");
@@ -73,7 +75,8 @@ fn threads_change_nothing() {
     let a = random_rows::<f32, u32, u32>(3000, 3000, 7, |r| 1 + r % 17);
     for &order in Order::ALL {
         for search in [Search::Exact, Search::Bounded(4)] {
-            let build = || order.of(&a.view(), WarpShape::default(), search).expect("an order");
+            let build =
+                || order.of(&a.view().pattern(), WarpShape::default(), search).expect("an order");
             assert!(build() == parallel::on(&Backwards, build), "{order}");
         }
     }
@@ -82,7 +85,7 @@ fn threads_change_nothing() {
 #[test]
 fn bad_requests_are_errors() {
     let a = random_rows::<f32, u32, u32>(9, 9, 1, |_| 2);
-    let of = |shape, search| Order::CtaAware.of(&a.view(), shape, search);
+    let of = |shape, search| Order::CtaAware.of(&a.view().pattern(), shape, search);
     for (warps, lanes, line) in [(0, 1, 1), (1, 0, 1), (1, 1, 0)] {
         let e = of(WarpShape { warps, lanes, line }, Search::Auto).expect_err("a zero");
         assert!(e.to_string().contains("at least 1"), "{e}");

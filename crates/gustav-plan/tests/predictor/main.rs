@@ -195,7 +195,7 @@ fn costs(rows: &[Vec<u32>], cols: usize) -> Vec<f64> {
     let indices: Vec<u32> = rows.concat();
     let values = vec![1f32; indices.len()];
     let a = Csr::<f32>::new(rows.len(), cols, offsets, indices, values).expect("a matrix");
-    Inputs::with_costs(&a.view(), &Candidate::OF_THE_SOURCE).expect("costs").costs
+    Inputs::with_costs(&a.view().pattern(), &Candidate::OF_THE_SOURCE).expect("costs").costs
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn costs_are_of_the_kernel_of_the_source() {
     }
     let candidates = ["output-stationary", "segmented"].map(|c| c.parse().expect("a candidate"));
     let eye = Csr::<f32>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).expect("a matrix");
-    let inputs = Inputs::with_costs(&eye.view(), &candidates).expect("inputs");
+    let inputs = Inputs::with_costs(&eye.view().pattern(), &candidates).expect("inputs");
     assert!(inputs.costs.is_empty());
 }
 

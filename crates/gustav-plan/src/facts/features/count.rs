@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{CsrView, Index, Result, Scalar, parallel};
+use gustav_core::{Index, PatternView, Result, parallel};
 
 use super::marks::{Marks, Requested, counted};
 use super::tally::Tally;
@@ -35,10 +35,7 @@ impl Lengths {
     }
 
     /// Of all rows of `a`, from the row offsets alone.
-    pub fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
-        shape: WarpShape,
-    ) -> Result<Self> {
+    pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, shape: WarpShape) -> Result<Self> {
         let rows = a.nrows();
         let parts = (rows / LEAST).clamp(1, parallel::threads());
         let cut = |k: usize| (rows as u128 * k as u128 / parts as u128) as usize;
@@ -55,11 +52,7 @@ impl Lengths {
         Ok(all)
     }
 
-    fn count<T: Scalar, I: Index, O: Index>(
-        &mut self,
-        a: &CsrView<'_, T, I, O>,
-        rows: Range<usize>,
-    ) {
+    fn count<I: Index, O: Index>(&mut self, a: &PatternView<'_, I, O>, rows: Range<usize>) {
         let ends = &a.offsets()[rows.start..=rows.end];
         let lengths = || ends.windows(2).map(|ends| ends[1].to_usize() - ends[0].to_usize());
         let lanes = self.lanes;
@@ -144,10 +137,7 @@ impl Counts {
     ///
     /// # Errors
     /// [`gustav_core::Error::Overflow`] for 2³¹ rows or lines, [`gustav_core::Error::OutOfMemory`].
-    pub fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
-        shape: WarpShape,
-    ) -> Result<Self> {
+    pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, shape: WarpShape) -> Result<Self> {
         let parts = Self::parts(a, shape, a.nnz());
         // As many rows and nonzeros each.
         let work = |row: usize| a.offsets()[row].to_usize() as u128 + row as u128;
@@ -170,8 +160,8 @@ impl Counts {
     ///
     /// # Errors
     /// As [`Counts::new`].
-    pub fn of_groups<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub fn of_groups<I: Index, O: Index>(
+        a: &PatternView<'_, I, O>,
         shape: WarpShape,
         groups: usize,
         group: impl Fn(usize) -> Range<usize> + Sync,
@@ -184,8 +174,8 @@ impl Counts {
     }
 
     /// Every part has marks of its own, which are added up: as many parts as make both together least.
-    fn parts<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    fn parts<I: Index, O: Index>(
+        a: &PatternView<'_, I, O>,
         shape: WarpShape,
         nonzeros: usize,
     ) -> usize {
@@ -194,8 +184,8 @@ impl Counts {
         least.min(nonzeros / LEAST).clamp(1, parallel::threads())
     }
 
-    fn over<T: Scalar, I: Index, O: Index, R: Iterator<Item = Range<usize>>>(
-        a: &CsrView<'_, T, I, O>,
+    fn over<I: Index, O: Index, R: Iterator<Item = Range<usize>>>(
+        a: &PatternView<'_, I, O>,
         shape: WarpShape,
         parts: usize,
         ranges: impl Fn(usize) -> R + Sync,
@@ -212,11 +202,7 @@ impl Counts {
     }
 
     /// Counts `rows`, which are not the ones after the last that were counted.
-    fn walk<T: Scalar, I: Index, O: Index>(
-        &mut self,
-        a: &CsrView<'_, T, I, O>,
-        rows: Range<usize>,
-    ) {
+    fn walk<I: Index, O: Index>(&mut self, a: &PatternView<'_, I, O>, rows: Range<usize>) {
         self.rows += rows.len();
         self.marks.skip();
         // The row before, then those at hand.
@@ -233,12 +219,12 @@ impl Counts {
             add_by_warp(&mut self.per_warp, start, lines);
             batch[0] = batch[end - start];
             if let Some((marks, tally)) = &mut self.blocks {
-                let blocks = (start..end).map(|row| marks.pass(a.row(row).0).lines);
+                let blocks = (start..end).map(|row| marks.pass(a.row(row)).lines);
                 blocks.for_each(|blocks| tally.add(u64::from(blocks)));
             }
         }
         if !rows.is_empty() && rows.end < a.nrows() {
-            let next = self.marks.pass(a.row(rows.end).0);
+            let next = self.marks.pass(a.row(rows.end));
             self.adjacent.add(u64::from(apart(found[0], next)));
         }
     }
@@ -261,9 +247,9 @@ impl Counts {
 
     /// The features, where these rows stand for `scale` times as many; those of row lengths and warp
     /// loads are those of `lengths`.
-    pub fn features<T: Scalar, I: Index, O: Index>(
+    pub fn features<I: Index, O: Index>(
         &self,
-        a: &CsrView<'_, T, I, O>,
+        a: &PatternView<'_, I, O>,
         scale: f64,
         lengths: &Lengths,
     ) -> Features {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{CsrView, Error, Index, IndexType, Result, Scalar, parallel};
+use gustav_core::{Error, Index, IndexType, PatternView, Result, parallel};
 
 use super::tally::Tally;
 use crate::facts::cache_lines::Line;
@@ -77,9 +77,9 @@ impl Marks {
     }
 
     /// The rows `rows` of `a` request their lines.
-    pub fn request<T: Scalar, I: Index, O: Index>(
+    pub fn request<I: Index, O: Index>(
         &mut self,
-        a: &CsrView<'_, T, I, O>,
+        a: &PatternView<'_, I, O>,
         rows: Range<usize>,
         found: &mut [Requested],
     ) {

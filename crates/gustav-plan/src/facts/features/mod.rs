@@ -8,7 +8,7 @@ mod tally;
 
 pub use sample::SampledFeatures;
 
-use gustav_core::{CsrView, Index, Result, Scalar};
+use gustav_core::{Index, PatternView, Result};
 
 use crate::orders::WarpShape;
 use count::Counts;
@@ -92,10 +92,7 @@ impl Features {
     /// # Errors
     /// [`gustav_core::Error::Argument`] for a shape with a 0, [`gustav_core::Error::Overflow`] for 2³¹
     /// rows or cache lines, [`gustav_core::Error::OutOfMemory`].
-    pub fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
-        shape: WarpShape,
-    ) -> Result<Self> {
+    pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, shape: WarpShape) -> Result<Self> {
         let counts = Counts::new(a, shape.check()?)?;
         Ok(counts.features(a, 1.0, &counts.lengths))
     }

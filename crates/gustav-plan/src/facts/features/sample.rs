@@ -1,6 +1,6 @@
 //! Features from a sample of the rows, with what they may be off by.
 
-use gustav_core::{CsrView, Error, Index, Result, Scalar};
+use gustav_core::{Error, Index, PatternView, Result};
 
 use super::count::{Counts, Lengths};
 use super::{Features, Summary};
@@ -31,8 +31,8 @@ impl SampledFeatures {
     /// # Errors
     /// [`Error::Argument`] for 0 rows or a shape with a 0, [`Error::Overflow`] as [`Features::new`],
     /// [`Error::OutOfMemory`].
-    pub fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub fn new<I: Index, O: Index>(
+        a: &PatternView<'_, I, O>,
         shape: WarpShape,
         rows: usize,
     ) -> Result<Self> {
@@ -90,8 +90,8 @@ impl SampledFeatures {
     }
 }
 
-fn estimate<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn estimate<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
     counts: &Counts,
     lengths: &Lengths,
 ) -> Features {
@@ -108,8 +108,8 @@ struct Met {
 }
 
 impl Met {
-    fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    fn new<I: Index, O: Index>(
+        a: &PatternView<'_, I, O>,
         counts: &Counts,
         lengths: &Lengths,
     ) -> Self {

@@ -10,7 +10,7 @@ mod caches;
 mod strip;
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{CsrView, Index, Result, Scalar};
+use gustav_core::{Index, PatternView, Result};
 
 use super::Candidate;
 use crate::orders::{NO_ROW, Search, WarpShape};
@@ -32,8 +32,8 @@ pub fn simulates(candidate: &Candidate) -> bool {
 ///
 /// # Errors
 /// As [`Order::of`](crate::Order::of).
-pub(super) fn cycles<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+pub(super) fn cycles<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
     candidate: &Candidate,
 ) -> Result<f64> {
     let dealt = match candidate.order {

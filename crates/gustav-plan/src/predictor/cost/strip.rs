@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gustav_core::{CsrView, Index, Result, Scalar};
+use gustav_core::{Index, PatternView, Result};
 
 use super::Dealt;
 use super::caches::{Caches, L1, SECTOR};
@@ -67,10 +67,7 @@ impl Places {
 ///
 /// # Errors
 /// [`gustav_core::Error::OutOfMemory`].
-pub(super) fn cycles<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
-    dealt: &Dealt,
-) -> Result<f64> {
+pub(super) fn cycles<I: Index, O: Index>(a: &PatternView<'_, I, O>, dealt: &Dealt) -> Result<f64> {
     let slots = dealt.slots();
     let places = Places::new(a.ncols(), a.nnz(), a.nrows(), slots);
     let mut caches = Caches::new(places.end)?;
