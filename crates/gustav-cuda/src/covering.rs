@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gustav_core::{DType, IndexType, Layout, SemiringKind};
 
-use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
+use crate::layout::Transpose;
 use crate::schedule::{Cutting, RowBlocks, Segments, Target, lengths};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;

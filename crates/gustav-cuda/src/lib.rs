@@ -5,27 +5,18 @@
 //! asked for: [`Device::cuda`] then says in one line what is missing.
 
 pub mod catalog;
-mod columns;
-mod compress;
-mod converted;
 mod counters;
 #[cfg(test)]
 mod covering;
 pub mod cublas;
 pub mod cusparse;
-mod dense;
 pub mod device;
-mod driver;
 #[cfg(test)]
 mod items;
 pub mod jit;
 mod kernel;
 pub mod matrix;
-pub mod memory;
-pub mod pinned;
-mod pool;
 pub mod probe;
-pub mod profile;
 mod scan;
 mod schedule;
 #[cfg(test)]
@@ -34,13 +25,13 @@ mod source;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
-pub mod stream;
-mod transposed;
 
 pub use catalog::Entry;
-pub use compress::Entries;
-pub use device::Device;
+pub(crate) use device::driver;
+pub use device::{Device, memory, pinned, profile, stream};
+pub use matrix::Entries;
 pub use matrix::{DeviceCsr, DeviceDense};
+pub(crate) use matrix::{columns, compress, converted, layout, transposed};
 pub use memory::DeviceBuffer;
 pub use pinned::PinnedBuffer;
 pub use probe::Probe;

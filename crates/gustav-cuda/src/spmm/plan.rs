@@ -8,7 +8,7 @@ use super::catalog::{self, Config, Method};
 use super::operands::Operands;
 use super::pattern::Pattern;
 use super::{auto, bits, checks, ordered};
-use crate::dense::{Move, Transpose};
+use crate::layout::{Move, Transpose};
 use crate::stream::{Stream, Turns};
 use crate::transposed::Transposed;
 use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense};

@@ -16,7 +16,7 @@ const ROUNDS: u32 = 16;
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
-    Request::new("csr/transpose.cu", include_str!("../kernels/csr/transpose.cu"))
+    Request::new("csr/transpose.cu", include_str!("../../kernels/csr/transpose.cu"))
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)

@@ -1,5 +1,13 @@
 //! Matrices on a device, owned or over memory that another library holds.
 
+pub(crate) mod columns;
+pub(crate) mod compress;
+pub(crate) mod converted;
+pub(crate) mod layout;
+pub(crate) mod transposed;
+
+pub use compress::Entries;
+
 use gustav_core::{
     Csr, CsrView, Dense, DenseView, Epilogue, Error, Index, Layout, Operation, Problem, Result,
     Scalar, SemiringKind,
@@ -28,7 +36,11 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
             ncols: a.ncols(),
             offsets: DeviceBuffer::from_slice(device, a.offsets(), "row offsets on the device")?,
             indices: DeviceBuffer::from_slice(device, a.indices(), "column indices on the device")?,
-            values: DeviceBuffer::from_slice(device, a.values(), "values on the device")?,
+            values: DeviceBuffer::from_slice(
+                device,
+                a.values().as_slice(),
+                "values on the device",
+            )?,
         })
     }
 

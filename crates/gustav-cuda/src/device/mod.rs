@@ -1,5 +1,12 @@
 //! A CUDA device: its stream, and the kernels loaded on it.
 
+pub(crate) mod driver;
+pub mod memory;
+pub mod pinned;
+mod pool;
+pub mod profile;
+pub mod stream;
+
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -11,11 +18,11 @@ use gustav_core::{Error, Result};
 use gustav_plan::DeviceProfile;
 
 use crate::Profile;
-use crate::driver::{Checked, describe};
 use crate::jit::{Jit, Request};
 use crate::kernel::{Kernel, Module};
-use crate::pool::keep_freed_memory;
-use crate::stream::Stream;
+use driver::{Checked, describe};
+use pool::keep_freed_memory;
+use stream::Stream;
 
 // The oldest driver whose entry points this crate is bound to.
 const OLDEST_DRIVER: i32 = 12_000;

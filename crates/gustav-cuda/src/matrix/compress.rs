@@ -62,7 +62,7 @@ struct Arguments {
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, entries: Entries) -> Request {
-    Request::new("dense/compress.cu", include_str!("../kernels/dense/compress.cu"))
+    Request::new("dense/compress.cu", include_str!("../../kernels/dense/compress.cu"))
         .with("VALUE", dtype)
         .with("THREADS", THREADS)
         .with("PATTERN", u32::from(entries == Entries::Pattern))
