@@ -4,6 +4,7 @@
 //! cache on disk. Nothing of CUDA is needed to build this crate, nor to run it until a device is
 //! asked for: [`Device::cuda`] then says in one line what is missing.
 
+mod call;
 pub mod catalog;
 mod counters;
 #[cfg(test)]
@@ -26,13 +27,15 @@ pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
 
+pub use call::{Call, SpgemmCall};
 pub use catalog::Entry;
-pub(crate) use device::driver;
+pub use device::graph::Graph;
 pub use device::{Device, memory, pinned, profile, stream};
+pub(crate) use device::{driver, graph, order};
 pub use matrix::Entries;
-pub use matrix::{DeviceCsr, DeviceDense};
-pub(crate) use matrix::{columns, compress, converted, layout, transposed};
-pub use memory::DeviceBuffer;
+pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues};
+pub(crate) use matrix::{columns, compress, converted, layout, transposed, validate};
+pub use memory::{DeviceBuffer, DeviceSliceMut};
 pub use pinned::PinnedBuffer;
 pub use probe::Probe;
 pub use profile::Profile;

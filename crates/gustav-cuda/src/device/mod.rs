@@ -1,7 +1,9 @@
 //! A CUDA device: its stream, and the kernels loaded on it.
 
 pub(crate) mod driver;
+pub(crate) mod graph;
 pub mod memory;
+pub(crate) mod order;
 pub mod pinned;
 mod pool;
 pub mod profile;

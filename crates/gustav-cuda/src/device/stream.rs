@@ -1,45 +1,137 @@
 //! Streams and events.
 
-use std::sync::Arc;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use cudarc::driver::{CudaEvent, CudaStream, sys};
-use gustav_core::Result;
+use cudarc::driver::{CudaContext, CudaStream, result, sys};
+use gustav_core::{Error, Result};
 
+use super::driver::Checked;
 use crate::Device;
-use crate::driver::Checked;
+
+// The handles of the default streams: of the device, and of the calling thread.
+const LEGACY: usize = 1;
+const PER_THREAD: usize = 2;
+// Set in the key of a thread's default stream, whose handle does not tell the thread.
+const OF_A_THREAD: u64 = 1 << 62;
 
 /// A queue of work on one device. Work of one stream runs in order; clones are the same stream.
+///
+/// Streams order themselves: work on a buffer waits for the work of other streams that uses the
+/// same buffer.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    raw: Arc<CudaStream>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    context: Arc<CudaContext>,
+    handle: sys::CUstream,
+    key: u64,
+    /// The thread whose default stream it is.
+    thread: Option<u64>,
+    /// Marks the end of the queue when another stream has to wait for it.
+    event: OnceLock<Event>,
+    /// Destroys the stream; none for a stream that another library owns.
+    _owner: Option<Arc<CudaStream>>,
+}
+
+// SAFETY: a stream handle may be used from any thread that has bound its context; the default
+// stream of a thread is waited for from other threads through the context.
+unsafe impl Send for Inner {}
+// SAFETY: the driver synchronises access to a stream.
+unsafe impl Sync for Inner {}
+
+impl Inner {
+    pub(crate) fn cu_stream(&self) -> sys::CUstream {
+        self.handle
+    }
 }
 
 impl Stream {
-    pub(crate) fn new(raw: Arc<CudaStream>) -> Self {
-        Stream { raw }
+    pub(super) fn new(owner: Arc<CudaStream>) -> Self {
+        let (context, handle) = (owner.context().clone(), owner.cu_stream());
+        Self::of(context, handle, handle as u64, None, Some(owner))
     }
 
-    pub(crate) fn raw(&self) -> &Arc<CudaStream> {
-        &self.raw
+    fn of(
+        context: Arc<CudaContext>,
+        handle: sys::CUstream,
+        key: u64,
+        thread: Option<u64>,
+        owner: Option<Arc<CudaStream>>,
+    ) -> Self {
+        let event = OnceLock::new();
+        Stream { inner: Arc::new(Inner { context, handle, key, thread, event, _owner: owner }) }
+    }
+
+    /// A stream that another library created on `device`, which is never destroyed here. 0 and 1 are
+    /// the legacy default stream, 2 is the default stream of the calling thread.
+    ///
+    /// # Safety
+    /// `handle` is a stream of the device's primary context. It stays valid until the returned
+    /// stream and all of its clones are gone; buffers and plans that were used on the stream hold
+    /// clones until they are dropped or written on another stream. The stream of handle 2 is used
+    /// on the calling thread alone; buffers that it used may be used and dropped on any.
+    pub unsafe fn from_raw(device: &Device, handle: *mut std::ffi::c_void) -> Self {
+        let context = device.context().clone();
+        match handle as usize {
+            0 | LEGACY => Self::of(context, LEGACY as sys::CUstream, LEGACY as u64, None, None),
+            PER_THREAD => {
+                let (thread, handle) = (this_thread(), PER_THREAD as sys::CUstream);
+                Self::of(context, handle, OF_A_THREAD | thread, Some(thread), None)
+            }
+            key => Self::of(context, handle.cast(), key as u64, None, None),
+        }
+    }
+
+    pub(crate) fn raw(&self) -> &Inner {
+        &self.inner
     }
 
     /// The driver's handle, for other libraries.
+    ///
+    /// Work that they queue is ordered with that of other streams by the caller. A capture begun
+    /// with it is launched by the caller as well, see [`Graph`](crate::Graph) for one that is safe.
     pub fn handle(&self) -> *mut std::ffi::c_void {
-        self.raw.cu_stream().cast()
+        self.inner.handle.cast()
+    }
+
+    /// Whether both are the same queue.
+    pub(crate) fn is(&self, other: &Stream) -> bool {
+        self.inner.key == other.inner.key
+    }
+
+    /// A number that is the same for the same queue, below 2^63.
+    pub(crate) fn key(&self) -> u64 {
+        self.inner.key
+    }
+
+    /// Whether nobody else can queue work on the stream.
+    pub(crate) fn is_last_clone(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1 && self.inner._owner.is_some()
+    }
+
+    pub(crate) fn bind(&self) -> Result<()> {
+        self.inner.context.bind_to_thread().during("using the device from this thread")
     }
 
     /// Waits until all work queued so far is done, and reports its errors.
     ///
     /// # Errors
-    /// [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Device`].
     pub fn synchronize(&self) -> Result<()> {
-        self.raw.synchronize().during("waiting for a stream")
+        self.bind()?;
+        // SAFETY: the stream is alive.
+        unsafe { result::stream::synchronize(self.inner.handle) }.during("waiting for a stream")
     }
 
     /// Whether all work queued so far is done; reports its errors.
     pub(crate) fn is_done(&self) -> Result<bool> {
         // SAFETY: the stream is alive.
-        match unsafe { sys::cuStreamQuery(self.raw.cu_stream()) } {
+        match unsafe { sys::cuStreamQuery(self.inner.handle) } {
             sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(false),
             status => status.result().during("waiting for a stream").map(|()| true),
         }
@@ -48,91 +140,215 @@ impl Stream {
     /// Marks this point of the queue.
     ///
     /// # Errors
-    /// [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Device`].
     pub fn record(&self) -> Result<Event> {
-        let timed = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
-        Ok(Event { raw: self.raw.record_event(timed).during("recording an event")? })
+        let event = Event::create(&self.inner.context, true)?;
+        self.mark(&event)?;
+        Ok(event)
     }
 
     /// Marks this point of the queue with an event made before, in place of what it marked.
     ///
     /// # Errors
-    /// [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Device`].
     pub fn mark(&self, event: &Event) -> Result<()> {
-        event.raw.record(&self.raw).during("recording an event")
+        self.bind()?;
+        // SAFETY: event and stream are alive.
+        unsafe { result::event::record(event.raw, self.inner.handle) }.during("recording an event")
     }
 
     /// Lets all work queued from now on wait for `event`.
     ///
     /// # Errors
-    /// [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Device`].
     pub fn wait(&self, event: &Event) -> Result<()> {
-        self.raw.wait(&event.raw).during("waiting for an event")
+        self.bind()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and stream are alive.
+        unsafe { result::stream::wait_event(self.inner.handle, event.raw, flags) }
+            .during("waiting for an event")
     }
+
+    /// Lets work queued from now on wait for what `earlier` has queued so far. When only `earlier`
+    /// is being captured, this stream joins its capture.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn follow(&self, earlier: &Stream) -> Result<()> {
+        if self.is(earlier) {
+            return Ok(());
+        }
+        if earlier.inner.thread.is_some_and(|thread| thread != this_thread()) {
+            // Its handle would name the default stream of this thread.
+            return self.inner.context.synchronize().during("waiting for a thread's stream");
+        }
+        let event = match earlier.inner.event.get() {
+            Some(event) => event,
+            None => {
+                let made = Event::create(&self.inner.context, false)?;
+                earlier.inner.event.get_or_init(|| made)
+            }
+        };
+        // Another thread may mark a later point meanwhile, which is as good.
+        earlier.mark(event)?;
+        self.wait(event)
+    }
+
+    /// Lets work queued from now on come after what `earlier` has queued so far. A capture depends on
+    /// nothing outside of it: the host waits for work that was queued before the capture.
+    ///
+    /// # Errors
+    /// [`Error::Device`], also when `earlier` is being captured and this stream is not.
+    pub(crate) fn after(&self, earlier: &Stream) -> Result<()> {
+        if self.is(earlier) {
+            return Ok(());
+        }
+        self.bind()?;
+        match (self.is_capturing(), earlier.is_capturing()) {
+            (true, false) => relaxed(|| earlier.synchronize()),
+            (false, true) => Err(Error::Device {
+                action: "ordering work after a stream capture",
+                reason: "the capture that uses the memory has not ended".into(),
+            }),
+            _ => self.follow(earlier),
+        }
+    }
+
+    /// Whether the stream is being captured in a graph.
+    pub(crate) fn is_capturing(&self) -> bool {
+        use sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE as NONE;
+        if self.inner.thread.is_some_and(|thread| thread != this_thread()) {
+            return false;
+        }
+        let mut status = NONE;
+        // SAFETY: the stream is alive; the driver writes one word. The default stream answers with an
+        // error while another one is captured, and is not captured itself.
+        let found = unsafe { sys::cuStreamIsCapturing(self.inner.handle, &mut status) };
+        found.result().is_ok() && status != NONE
+    }
+}
+
+/// Does `work`, which waits for streams outside of a capture, although this thread captures one.
+fn relaxed<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: the driver exchanges the mode of this thread with the word.
+    unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }
+        .result()
+        .during("waiting for work before a capture")?;
+    let done = work();
+    // SAFETY: as above, back to the mode before.
+    unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }
+        .result()
+        .during("waiting for work before a capture")?;
+    done
+}
+
+/// A number of the calling thread that no other one has.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
 }
 
 /// A point in a stream's queue.
 #[derive(Debug)]
 pub struct Event {
-    raw: CudaEvent,
+    context: Arc<CudaContext>,
+    raw: sys::CUevent,
 }
+
+// SAFETY: an event handle may be used from any thread that has bound its context.
+unsafe impl Send for Event {}
+// SAFETY: the driver synchronises access to an event.
+unsafe impl Sync for Event {}
 
 impl Event {
     /// An event that marks nothing yet: waiting for it takes no time.
     ///
     /// # Errors
-    /// [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Device`].
     pub fn new(device: &Device) -> Result<Self> {
-        let timed = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
-        Ok(Event { raw: device.context().new_event(timed).during("making an event")? })
+        Self::create(device.context(), true)
     }
 
     /// As [`Event::new`], for order alone: there is no time to be read.
     pub(crate) fn untimed(device: &Device) -> Result<Self> {
-        Ok(Event { raw: device.context().new_event(None).during("making an event")? })
+        Self::create(device.context(), false)
+    }
+
+    fn create(context: &Arc<CudaContext>, timed: bool) -> Result<Self> {
+        use sys::CUevent_flags::{CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING};
+        context.bind_to_thread().during("using the device from this thread")?;
+        let flags = if timed { CU_EVENT_DEFAULT } else { CU_EVENT_DISABLE_TIMING };
+        let raw = result::event::create(flags).during("making an event")?;
+        Ok(Event { context: context.clone(), raw })
     }
 
     /// Waits until the work before the mark is done.
     ///
     /// # Errors
-    /// [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Device`].
     pub fn synchronize(&self) -> Result<()> {
-        self.raw.synchronize().during("waiting for an event")
+        self.context.bind_to_thread().during("using the device from this thread")?;
+        // SAFETY: the event is alive.
+        unsafe { result::event::synchronize(self.raw) }.during("waiting for an event")
     }
 
     /// Milliseconds from `self` to `later`, after waiting for both.
     ///
     /// # Errors
-    /// [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Device`].
     pub fn milliseconds_to(&self, later: &Event) -> Result<f32> {
-        self.raw.elapsed_ms(&later.raw).during("reading the time between events")
+        self.synchronize()?;
+        later.synchronize()?;
+        // SAFETY: both events are alive.
+        unsafe { result::event::elapsed(self.raw, later.raw) }
+            .during("reading the time between events")
     }
 }
 
-/// Executions of one plan follow one another, for they use the same workspaces.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
-    last: Option<Stream>,
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: created once, destroyed once; the driver keeps it for what waits for it.
+            let _ = unsafe { result::event::destroy(self.raw) };
+        }
+    }
 }
 
-impl Turns {
-    /// Of a plan for so many calls, whose work is queued on the device's stream: a single one waits for
-    /// nothing on the host; more of them may be captured.
-    pub(crate) fn of(device: &Device, calls: u64) -> Result<Self> {
-        if calls <= 1 {
-            return Ok(Turns { last: Some(device.stream().clone()) });
-        }
-        device.stream().synchronize()?;
-        Ok(Turns::default())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_a_number_of_its_own() {
+        let here = this_thread();
+        let there = std::thread::spawn(this_thread).join().expect("a thread");
+        assert_eq!(here, this_thread());
+        assert_ne!(here, there);
     }
 
-    /// Lets `stream` wait for the execution before.
-    pub(crate) fn next(&mut self, device: &Device, stream: &Stream) -> Result<()> {
-        if let Some(last) = self.last.as_ref().filter(|last| last.handle() != stream.handle()) {
-            device.bind()?;
-            stream.wait(&last.record()?)?;
-        }
-        self.last = Some(stream.clone());
-        Ok(())
+    /// One handle is one queue, however often it is adopted; default streams of threads differ.
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn adopted_streams_are_known_by_their_handle() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        // SAFETY: default streams are always there, and `own` outlives its second name.
+        let adopt = |handle: usize| unsafe { Stream::from_raw(&device, handle as *mut _) };
+        let own = device.new_stream().expect("a stream");
+        assert!(adopt(own.handle() as usize).is(&own));
+        assert!(adopt(0).is(&adopt(1)));
+        assert!(!adopt(0).is(&adopt(2)));
+        let other = std::thread::scope(|scope| scope.spawn(|| adopt(2)).join().expect("a thread"));
+        assert!(adopt(2).is(&adopt(2)) && !adopt(2).is(&other));
+        // The stream of another thread is waited for all the same.
+        own.after(&other).expect("an order");
     }
 }
