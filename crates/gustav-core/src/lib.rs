@@ -37,11 +37,11 @@ pub use epilogue::Epilogue;
 pub use error::{Error, Result};
 pub use half::{bf16, f16};
 pub use index::{Index, IndexSlice, IndexType};
-pub use pattern::{Pattern, PatternId, PatternRef, PatternView, TransposedPattern};
+pub use pattern::{AnyPattern, Pattern, PatternId, PatternRef, PatternView, TransposedPattern};
 pub use permutation::Permutation;
 pub use problem::{Operation, Problem};
 pub use scalar::{Arith, DType, Scalar};
 pub use semiring::{
-    MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Semiring, SemiringKind,
+    MaxTimes, MinPlus, Ops, OrAnd, PlusFirst, PlusSecond, PlusTimes, Semiring, SemiringKind,
 };
 pub use values::Values;

@@ -81,6 +81,10 @@ mod sealed {
     impl Sealed for super::OrAnd {}
     impl Sealed for super::PlusFirst {}
     impl Sealed for super::PlusSecond {}
+
+    pub trait Ops {}
+    impl<S: Sealed> Ops for S {}
+    impl Ops for super::SemiringKind {}
 }
 
 /// A semiring over sums of type `A`, as kernels use it. The set is closed; programs name one by
@@ -213,7 +217,7 @@ impl<A: Arith> Semiring<A> for OrAnd {
     }
     #[inline(always)]
     fn scale(factor: A, sum: A) -> A {
-        Self::mul(factor, sum)
+        <Self as Semiring<A>>::mul(factor, sum)
     }
 }
 
@@ -238,5 +242,146 @@ impl<A: Arith> Semiring<A> for PlusSecond {
     #[inline(always)]
     fn mul(_a: A, b: A) -> A {
         b
+    }
+}
+
+/// The operations of a semiring that is known when a kernel is compiled (a type that implements
+/// [`Semiring`]) or when it runs ([`SemiringKind`]).
+///
+/// Backends compile their kernels for plus-times, which matters most, and once more for
+/// [`SemiringKind`], which serves all others.
+pub trait Ops<A: Arith>: sealed::Ops + Copy + Debug + Send + Sync + 'static {
+    /// Whether this is plus-times, as far as the type says.
+    const PLUS_TIMES: bool;
+
+    /// The operations of the semiring `kind`; a type that stands for one semiring returns itself.
+    fn of(kind: SemiringKind) -> Self;
+    /// The value of an empty sum.
+    fn zero(self) -> A;
+    /// The factor that changes nothing.
+    fn one(self) -> A;
+    /// `a ⊕ b`.
+    fn add(self, a: A, b: A) -> A;
+    /// `a ⊗ b`.
+    fn mul(self, a: A, b: A) -> A;
+    /// `acc ⊕ (a ⊗ b)`.
+    fn mul_add(self, a: A, b: A, acc: A) -> A;
+    /// What α and β do to a sum.
+    fn scale(self, factor: A, sum: A) -> A;
+}
+
+/// Code that is compiled for every semiring and run for one that is known at run time.
+pub trait Visit<A: Arith> {
+    /// What it returns.
+    type Output;
+    /// Runs with the operations `s`.
+    fn visit<S: Ops<A>>(self, s: S) -> Self::Output;
+}
+
+/// Runs `$body` with `$s` as the type of the semiring that `$kind` names.
+macro_rules! specialized {
+    ($kind:expr, |$s:ident| $body:expr) => {
+        match $kind {
+            SemiringKind::PlusTimes => {
+                let $s = PlusTimes;
+                $body
+            }
+            SemiringKind::MinPlus => {
+                let $s = MinPlus;
+                $body
+            }
+            SemiringKind::MaxTimes => {
+                let $s = MaxTimes;
+                $body
+            }
+            SemiringKind::OrAnd => {
+                let $s = OrAnd;
+                $body
+            }
+            SemiringKind::PlusFirst => {
+                let $s = PlusFirst;
+                $body
+            }
+            SemiringKind::PlusSecond => {
+                let $s = PlusSecond;
+                $body
+            }
+        }
+    };
+}
+
+impl SemiringKind {
+    /// Runs `visitor` compiled for this semiring: for inner loops in which a branch per operation
+    /// would cost more than six copies of the loop.
+    #[inline(always)]
+    pub fn specialize<A: Arith, V: Visit<A>>(self, visitor: V) -> V::Output {
+        specialized!(self, |s| visitor.visit(s))
+    }
+}
+
+impl<A: Arith, S: Semiring<A>> Ops<A> for S {
+    const PLUS_TIMES: bool = matches!(S::KIND, SemiringKind::PlusTimes);
+
+    #[inline(always)]
+    fn of(kind: SemiringKind) -> Self {
+        debug_assert_eq!(kind, S::KIND);
+        S::default()
+    }
+    #[inline(always)]
+    fn zero(self) -> A {
+        <S as Semiring<A>>::zero()
+    }
+    #[inline(always)]
+    fn one(self) -> A {
+        <S as Semiring<A>>::one()
+    }
+    #[inline(always)]
+    fn add(self, a: A, b: A) -> A {
+        <S as Semiring<A>>::add(a, b)
+    }
+    #[inline(always)]
+    fn mul(self, a: A, b: A) -> A {
+        <S as Semiring<A>>::mul(a, b)
+    }
+    #[inline(always)]
+    fn mul_add(self, a: A, b: A, acc: A) -> A {
+        <S as Semiring<A>>::mul_add(a, b, acc)
+    }
+    #[inline(always)]
+    fn scale(self, factor: A, sum: A) -> A {
+        <S as Semiring<A>>::scale(factor, sum)
+    }
+}
+
+impl<A: Arith> Ops<A> for SemiringKind {
+    const PLUS_TIMES: bool = false;
+
+    #[inline(always)]
+    fn of(kind: SemiringKind) -> Self {
+        kind
+    }
+    #[inline(always)]
+    fn zero(self) -> A {
+        SemiringKind::zero(self)
+    }
+    #[inline(always)]
+    fn one(self) -> A {
+        SemiringKind::one(self)
+    }
+    #[inline(always)]
+    fn add(self, a: A, b: A) -> A {
+        specialized!(self, |s| Ops::add(s, a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: A, b: A) -> A {
+        specialized!(self, |s| Ops::mul(s, a, b))
+    }
+    #[inline(always)]
+    fn mul_add(self, a: A, b: A, acc: A) -> A {
+        specialized!(self, |s| Ops::mul_add(s, a, b, acc))
+    }
+    #[inline(always)]
+    fn scale(self, factor: A, sum: A) -> A {
+        specialized!(self, |s| Ops::scale(s, factor, sum))
     }
 }

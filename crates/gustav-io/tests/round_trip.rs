@@ -34,7 +34,7 @@ fn assert_same<T: Scalar>(name: &str, a: &Csr<T>, b: &Csr<T>) {
     if name.contains("smtx") {
         assert!(b.values().iter().all(|v| *v == T::one()), "{name}");
     } else {
-        assert_eq!(bits(a.values()), bits(b.values()), "{name}");
+        assert_eq!(bits(&a.values()), bits(&b.values()), "{name}");
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use crate::{Buffer, Error, Index, Result, validate};
 use array::Array;
 pub use transposed::TransposedPattern;
-pub use view::{PatternRef, PatternView};
+pub use view::{AnyPattern, PatternRef, PatternView};
 
 /// The identity of a pattern: unique in a process, shared by clones and views of one pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

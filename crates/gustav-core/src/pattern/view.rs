@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Pattern, PatternId, TransposedPattern};
 use crate::convert::transpose_arrays;
 use crate::csr::copy;
-use crate::{Index, Result, validate};
+use crate::{Index, IndexType, Result, validate};
 
 /// A pattern over borrowed arrays; see [`Pattern`] for the invariants.
 ///
@@ -188,5 +188,87 @@ impl<I: Index, O: Index> From<&Pattern<I, O>> for PatternRef<'_, I, O> {
 impl<'a, I: Index, O: Index> From<PatternView<'a, I, O>> for PatternRef<'a, I, O> {
     fn from(view: PatternView<'a, I, O>) -> Self {
         PatternRef::Borrowed(view)
+    }
+}
+
+/// What a plan holds of a pattern, whatever the types of its indices: backends take it, so that
+/// their kernels are compiled in them and not in every program that plans a product.
+#[derive(Clone, Debug)]
+pub enum AnyPattern<'a> {
+    /// 32-bit column indices and row offsets.
+    U32U32(PatternRef<'a, u32, u32>),
+    /// 32-bit column indices, 64-bit row offsets.
+    U32U64(PatternRef<'a, u32, u64>),
+    /// 64-bit column indices, 32-bit row offsets.
+    U64U32(PatternRef<'a, u64, u32>),
+    /// 64-bit column indices and row offsets.
+    U64U64(PatternRef<'a, u64, u64>),
+}
+
+/// Runs `$body` with `$p` as the pattern behind an [`AnyPattern`](crate::AnyPattern).
+#[macro_export]
+macro_rules! with_pattern {
+    ($any:expr, |$p:ident| $body:expr) => {
+        match $any {
+            $crate::AnyPattern::U32U32($p) => $body,
+            $crate::AnyPattern::U32U64($p) => $body,
+            $crate::AnyPattern::U64U32($p) => $body,
+            $crate::AnyPattern::U64U64($p) => $body,
+        }
+    };
+}
+
+impl<'a, I: Index, O: Index> From<PatternRef<'a, I, O>> for AnyPattern<'a> {
+    fn from(pattern: PatternRef<'a, I, O>) -> Self {
+        /// `from` under the name of the type that it has.
+        ///
+        /// # Safety
+        /// `A` and `B` are the same type but for names.
+        unsafe fn same<A, B>(from: A) -> B {
+            let from = std::mem::ManuallyDrop::new(from);
+            // SAFETY: promised by the caller; `from` is not dropped.
+            unsafe { std::mem::transmute_copy(&*from) }
+        }
+        // SAFETY: `Index` is implemented for u32 and u64 alone, and `TYPE` tells which it is.
+        unsafe {
+            match (I::TYPE, O::TYPE) {
+                (IndexType::U32, IndexType::U32) => AnyPattern::U32U32(same(pattern)),
+                (IndexType::U32, IndexType::U64) => AnyPattern::U32U64(same(pattern)),
+                (IndexType::U64, IndexType::U32) => AnyPattern::U64U32(same(pattern)),
+                (IndexType::U64, IndexType::U64) => AnyPattern::U64U64(same(pattern)),
+            }
+        }
+    }
+}
+
+impl AnyPattern<'_> {
+    /// The identity.
+    pub fn id(&self) -> PatternId {
+        with_pattern!(self, |p| p.view().id())
+    }
+
+    /// Number of rows.
+    pub fn nrows(&self) -> usize {
+        with_pattern!(self, |p| p.view().nrows())
+    }
+
+    /// Number of columns.
+    pub fn ncols(&self) -> usize {
+        with_pattern!(self, |p| p.view().ncols())
+    }
+
+    /// Number of nonzeros.
+    pub fn nnz(&self) -> usize {
+        with_pattern!(self, |p| p.view().nnz())
+    }
+
+    /// Types of the column indices and the row offsets.
+    pub fn index_types(&self) -> (IndexType, IndexType) {
+        match self {
+            AnyPattern::U32U32(_) => (IndexType::U32, IndexType::U32),
+            AnyPattern::U32U64(_) => (IndexType::U32, IndexType::U64),
+            AnyPattern::U64U32(_) => (IndexType::U64, IndexType::U32),
+            AnyPattern::U64U64(_) => (IndexType::U64, IndexType::U64),
+        }
     }
 }
