@@ -33,8 +33,10 @@ pub use device::graph::Graph;
 pub use device::{Device, memory, pinned, profile, stream};
 pub(crate) use device::{driver, graph, order};
 pub use matrix::Entries;
+#[cfg(test)]
+pub(crate) use matrix::validate;
 pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues};
-pub(crate) use matrix::{columns, compress, converted, layout, transposed, validate};
+pub(crate) use matrix::{columns, compress, converted, layout, transposed};
 pub use memory::{DeviceBuffer, DeviceSliceMut};
 pub use pinned::PinnedBuffer;
 pub use probe::Probe;

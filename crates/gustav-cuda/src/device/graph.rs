@@ -3,14 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::{result, sys};
+use cudarc::driver::sys;
 use gustav_core::{Error, Result};
 
 use super::driver::Checked;
 use super::memory::Memory;
 use super::order::{Access, PlanOrder, Uses};
 use super::stream::Stream;
-use crate::Device;
 
 thread_local! {
     static RECORDING: Cell<bool> = const { Cell::new(false) };
@@ -39,19 +38,6 @@ unsafe impl Send for Graph {}
 struct Held {
     memory: Vec<(Arc<Memory>, Access)>,
     plans: Vec<Arc<dyn Orders>>,
-    freed: Vec<Freed>,
-}
-
-/// Memory that was dropped during a capture of the stream that frees it.
-struct Freed(Device, u64);
-
-impl Drop for Freed {
-    fn drop(&mut self) {
-        if self.0.bind().is_ok() {
-            // SAFETY: allocated on this stream by us, freed once, after all work on it.
-            let _ = unsafe { result::free_async(self.1, self.0.stream().raw().cu_stream()) };
-        }
-    }
 }
 
 impl std::fmt::Debug for Held {
@@ -114,7 +100,8 @@ pub(super) fn is_recording() -> bool {
     RECORDING.get()
 }
 
-/// Refuses `what` while this thread captures a [`Graph`], which could not hold all that it uses.
+/// Refuses `what` while this thread captures a [`Graph`]: it takes memory, or works on the device's own
+/// stream, which other threads use at the same time.
 pub(crate) fn refuse(what: &str) -> Result<()> {
     if !is_recording() {
         return Ok(());
@@ -122,18 +109,9 @@ pub(crate) fn refuse(what: &str) -> Result<()> {
     Err(Error::Unsupported {
         problem: what.into(),
         backend: "a graph".into(),
-        reason: "it takes memory of its own".into(),
-        nearest: "SpMM, SpMV, and SpGEMM into an existing matrix".into(),
+        reason: "it takes memory, or works on the device's own stream".into(),
+        nearest: "executions of SpmmPlan and SpmvPlan, fill and copy_from".into(),
     })
-}
-
-/// Frees memory of `device`, whose stream comes after all work on it; after the capture that this
-/// thread makes, if it makes one.
-pub(super) fn free(device: &Device, address: u64) {
-    let freed = Freed(device.clone(), address);
-    if is_recording() && device.stream().is_capturing() {
-        HELD.with_borrow_mut(|held| held.freed.push(freed));
-    }
 }
 
 /// Lets the graph that this thread captures hold `memory`.
@@ -223,8 +201,18 @@ impl Graph {
     /// to set up in the capture, which may not wait for the device nor take memory.
     ///
     /// # Errors
-    /// What `queue` returns; [`Error::Device`] when the work cannot be captured.
+    /// What `queue` returns; [`Error::Unsupported`] for other work than executions of
+    /// [`SpmmPlan`](crate::SpmmPlan) and [`SpmvPlan`](crate::SpmvPlan) and changes of buffers;
+    /// [`Error::Argument`] for the device's own stream, which other threads use as well;
+    /// [`Error::Device`] when the work cannot be captured.
     pub fn capture(stream: &Stream, queue: impl FnOnce() -> Result<()>) -> Result<Self> {
+        if stream.is_of_device() {
+            return Err(Error::Argument {
+                name: "stream",
+                found: "the device's own stream".into(),
+                expected: "one of Device::new_stream".into(),
+            });
+        }
         let recording = Recording::begin()?;
         let capture = Capture::begin(stream)?;
         queue()?;

@@ -39,10 +39,6 @@ impl Memory {
         self.address
     }
 
-    pub(crate) fn device(&self) -> &Device {
-        &self.device
-    }
-
     pub(super) fn users(&self) -> &Users {
         &self.users
     }
@@ -58,7 +54,8 @@ impl Drop for Memory {
         let stream = self.device.stream();
         // Memory whose users cannot be waited for is left to the end of the process.
         if self.device.bind().is_ok() && self.users.end_on(stream).is_ok() {
-            graph::free(&self.device, self.address);
+            // SAFETY: allocated on this stream by us, freed once, after all work on it.
+            let _ = unsafe { result::free_async(self.address, stream.raw().cu_stream()) };
         }
     }
 }

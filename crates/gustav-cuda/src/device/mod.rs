@@ -70,7 +70,7 @@ impl Device {
         unsafe { context.disable_event_tracking() };
         let profile = Profile::of(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         profile.is_new_enough(ordinal)?;
-        let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?);
+        let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?, true);
         keep_freed_memory(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         Ok(Device {
             inner: Arc::new(Inner {
@@ -156,7 +156,8 @@ impl Device {
     /// # Errors
     /// [`Error::Device`].
     pub fn new_stream(&self) -> Result<Stream> {
-        Ok(Stream::new(self.inner.context.new_stream().during("making a stream")?))
+        let raw = self.inner.context.new_stream().during("making a stream")?;
+        Ok(Stream::new(raw, false))
     }
 
     /// Free and total memory in bytes.

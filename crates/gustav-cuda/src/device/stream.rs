@@ -35,7 +35,9 @@ pub(crate) struct Inner {
     /// Marks the end of the queue when another stream has to wait for it.
     event: OnceLock<Event>,
     /// Destroys the stream; none for a stream that another library owns.
-    _owner: Option<Arc<CudaStream>>,
+    owner: Option<Arc<CudaStream>>,
+    /// Whether it is the own stream of a device.
+    of_device: bool,
 }
 
 // SAFETY: a stream handle may be used from any thread that has bound its context; the default
@@ -51,20 +53,19 @@ impl Inner {
 }
 
 impl Stream {
-    pub(super) fn new(owner: Arc<CudaStream>) -> Self {
+    pub(super) fn new(owner: Arc<CudaStream>, of_device: bool) -> Self {
         let (context, handle) = (owner.context().clone(), owner.cu_stream());
-        Self::of(context, handle, handle as u64, None, Some(owner))
+        let (key, event) = (handle as u64, OnceLock::new());
+        let owner = Some(owner);
+        let inner = Inner { context, handle, key, thread: None, event, owner, of_device };
+        Stream { inner: Arc::new(inner) }
     }
 
-    fn of(
-        context: Arc<CudaContext>,
-        handle: sys::CUstream,
-        key: u64,
-        thread: Option<u64>,
-        owner: Option<Arc<CudaStream>>,
-    ) -> Self {
-        let event = OnceLock::new();
-        Stream { inner: Arc::new(Inner { context, handle, key, thread, event, _owner: owner }) }
+    fn adopted(device: &Device, handle: usize, key: u64, thread: Option<u64>) -> Self {
+        let context = device.context().clone();
+        let (handle, event) = (handle as sys::CUstream, OnceLock::new());
+        let inner = Inner { context, handle, key, thread, event, owner: None, of_device: false };
+        Stream { inner: Arc::new(inner) }
     }
 
     /// A stream that another library created on `device`, which is never destroyed here. 0 and 1 are
@@ -76,14 +77,13 @@ impl Stream {
     /// clones until they are dropped or written on another stream. The stream of handle 2 is used
     /// on the calling thread alone; buffers that it used may be used and dropped on any.
     pub unsafe fn from_raw(device: &Device, handle: *mut std::ffi::c_void) -> Self {
-        let context = device.context().clone();
         match handle as usize {
-            0 | LEGACY => Self::of(context, LEGACY as sys::CUstream, LEGACY as u64, None, None),
+            0 | LEGACY => Self::adopted(device, LEGACY, LEGACY as u64, None),
             PER_THREAD => {
-                let (thread, handle) = (this_thread(), PER_THREAD as sys::CUstream);
-                Self::of(context, handle, OF_A_THREAD | thread, Some(thread), None)
+                let thread = this_thread();
+                Self::adopted(device, PER_THREAD, OF_A_THREAD | thread, Some(thread))
             }
-            key => Self::of(context, handle.cast(), key as u64, None, None),
+            handle => Self::adopted(device, handle, handle as u64, None),
         }
     }
 
@@ -111,7 +111,12 @@ impl Stream {
 
     /// Whether nobody else can queue work on the stream.
     pub(crate) fn is_last_clone(&self) -> bool {
-        Arc::strong_count(&self.inner) == 1 && self.inner._owner.is_some()
+        Arc::strong_count(&self.inner) == 1 && self.inner.owner.is_some()
+    }
+
+    /// Whether it is the own stream of a device, which all threads use.
+    pub(super) fn is_of_device(&self) -> bool {
+        self.inner.of_device
     }
 
     pub(crate) fn bind(&self) -> Result<()> {
@@ -185,7 +190,7 @@ impl Stream {
         let event = match earlier.inner.event.get() {
             Some(event) => event,
             None => {
-                let made = Event::create(&self.inner.context, false)?;
+                let made = Event::create(&earlier.inner.context, false)?;
                 earlier.inner.event.get_or_init(|| made)
             }
         };

@@ -13,7 +13,7 @@ use crate::matrix::WeakPattern;
 use crate::order::Uses;
 use crate::scan::Scan;
 use crate::spmm::{bits, unsupported};
-use crate::{Device, DeviceBuffer, DeviceCsr, graph, source};
+use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
 const BLOCK: u32 = 128;
 // CTAs for every multiprocessor, before they take more rows each.
@@ -128,7 +128,6 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         d: &DeviceCsr<U, I, O>,
         call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<U, I, O>> {
-        graph::refuse("a sum in a new matrix")?;
         self.patterns.check_like_c("D", d.pattern())?;
         let made = || Union::new(&self.patterns.device, self.patterns.problem.semiring);
         let mut union = self.union.take().map_or_else(made, Ok)?;
@@ -192,7 +191,6 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c: &mut DeviceCsr<U, I, O>,
         call: &Common<'_, T::Accum>,
     ) -> Result<()> {
-        graph::refuse("a sum with a sparse matrix")?;
         self.patterns.check_like_c("D", d.pattern())?;
         let semiring = self.patterns.problem.semiring;
         if call.beta(semiring) == semiring.zero() {

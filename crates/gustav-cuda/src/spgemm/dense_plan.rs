@@ -11,7 +11,7 @@ use super::plan::{Options, choose};
 use super::shared_row::SharedRow;
 use crate::order::Uses;
 use crate::spmm::unsupported;
-use crate::{Call, DeviceDense, DevicePattern, DeviceValues, graph};
+use crate::{Call, DeviceDense, DevicePattern, DeviceValues};
 
 /// A plan for C = α·A·B with A m × k and B k × n in CSR and C dense, by `shared-row` or
 /// `dense-naive`, for one pattern of A and of B and any values.
@@ -87,7 +87,6 @@ impl<T: Scalar> DensePlan<T> {
         c: &mut DeviceDense<T>,
         call: Call<'_, T>,
     ) -> Result<()> {
-        graph::refuse("a sparse product with a dense C")?;
         let problem = &self.patterns.problem;
         let call = call.product(problem.semiring)?;
         let (m, n) = (problem.rows, problem.columns);

@@ -8,7 +8,7 @@ use crate::matrix::HeldPattern;
 use crate::order::{Access, Uses};
 use crate::spmm::bits;
 use crate::spmm::left::{Left, Planned};
-use crate::{Device, DeviceBuffer, DevicePattern, DeviceValues};
+use crate::{Device, DeviceBuffer, DevicePattern, DeviceValues, graph};
 
 /// The patterns of op(A) and B, for executions with any values.
 pub(super) struct Patterns<T: Scalar> {
@@ -74,6 +74,7 @@ impl<T: Scalar> Patterns<T> {
         b: DeviceValues<'_, T>,
         call: &Common<'_, T::Accum>,
     ) -> Result<Operands> {
+        graph::refuse("a product of sparse matrices")?;
         let (a, b) = (self.left.fit(a)?, b.fit("B", self.right.id, self.right.nnz)?);
         on(&self.device, "values of A", a)?;
         on(&self.device, "values of B", b)?;

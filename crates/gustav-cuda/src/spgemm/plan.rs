@@ -1,7 +1,5 @@
 //! A plan: one algorithm prepared for one pattern of A and of B.
 
-use std::sync::{Arc, PoisonError};
-
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 use gustav_plan::heuristics::cuda_spgemm;
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
@@ -13,9 +11,8 @@ use super::catalog::{self, Config, Method, Watch};
 use super::operands::Operands;
 use super::patterns::{Patterns, typed};
 use crate::call::Common;
-use crate::graph::{self, SharedCore};
 use crate::matrix::WeakPattern;
-use crate::order::{PlanOrder, Uses};
+use crate::order::Uses;
 use crate::spmm::unsupported;
 use crate::{Call, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues, SpgemmCall};
 
@@ -48,7 +45,7 @@ pub struct Options {
 pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32, U: Scalar = T> {
     pub(super) patterns: Patterns<T>,
     choice: Choice<Config>,
-    method: SharedCore<Box<dyn Method<U, I, O>>>,
+    method: Box<dyn Method<U, I, O>>,
     refills: bool,
     /// The pattern of the last product, as long as somebody holds it.
     result: WeakPattern<I, O>,
@@ -82,7 +79,6 @@ pub(super) fn multiply_values<T: Scalar, I: Index, O: Index>(
     options: &Options,
     call: Common<'_, T::Accum>,
 ) -> Result<DeviceCsr<T, I, O>> {
-    graph::refuse("a product without a plan")?;
     let (device, problem) = (a.device(), &typed::<T, I, O, T>(problem)?);
     let (config, _) = choose(problem, options, &device.planner_profile())?;
     if matches!(config, Config::DenseOutput(_)) && !problem.transpose_a {
@@ -144,8 +140,6 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         };
         let choice = Choice { algorithm: config.algorithm(), config, reason };
         let refills = method.refills();
-        // All work of the plan is on the device's own stream, but for launches of graphs.
-        let method = graph::core(PlanOrder::new(device, 1)?, method);
         let (result, union) = (WeakPattern::default(), None);
         Ok(SpgemmPlan { patterns, choice, method, refills, result, union })
     }
@@ -159,18 +153,18 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// those of a product that it keeps as well.
     pub fn workspace_bytes(&self) -> usize {
         let kept = self.union.as_ref().map_or(0, Union::bytes);
-        graph::lock(&self.method).method.bytes() + self.patterns.bytes() + kept
+        self.method.bytes() + self.patterns.bytes() + kept
     }
 
     /// Intermediate products: multiplications that the patterns call for, where the algorithm
     /// counts them.
     pub fn products(&self) -> Option<u64> {
-        graph::lock(&self.method).method.products()
+        self.method.products()
     }
 
     /// Entries of C, where the algorithm has counted them.
     pub(super) fn entries(&self) -> Option<u64> {
-        graph::lock(&self.method).method.entries()
+        self.method.entries()
     }
 
     /// Computes C = α·op(A)·B ⊕ β·D as a new matrix, after the work queued on the stream of the call,
@@ -331,38 +325,22 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     ) -> Result<DeviceCsr<U, I, O>> {
         let SpgemmPlan { patterns, method, .. } = self;
         let operands = patterns.begin(values.0, values.1, call)?;
-        let own = patterns.device.stream();
-        let c = match Arc::try_unwrap(method) {
-            Ok(core) => {
-                let mut core = core.into_inner().unwrap_or_else(PoisonError::into_inner);
-                core.order.next(own)?;
-                // SAFETY: as in `product`.
-                unsafe { core.method.finish(&patterns.device, &operands) }
-            }
-            // A graph goes on using it.
-            Err(shared) => {
-                let mut core = graph::lock(&shared);
-                core.order.next(own)?;
-                // SAFETY: as in `product`.
-                unsafe { core.method.execute(&patterns.device, &operands) }
-            }
-        };
+        // SAFETY: as in `product`.
+        let c = unsafe { method.finish(&patterns.device, &operands) };
         patterns.end(call)?;
         c
     }
 
     /// Does `work` between the streams of the call, as one execution of the plan.
     fn run<R>(
-        &self,
+        &mut self,
         values: Factors<'_, T>,
         call: &Common<'_, T::Accum>,
         work: impl FnOnce(&mut dyn Method<U, I, O>, &crate::Device, &Operands) -> Result<R>,
     ) -> Result<R> {
         let device = &self.patterns.device;
         let operands = self.patterns.begin(values.0, values.1, call)?;
-        let mut core = graph::lock(&self.method);
-        core.order.next(device.stream())?;
-        let done = work(&mut *core.method, device, &operands);
+        let done = work(&mut *self.method, device, &operands);
         // After an error too: parts of C may be under way.
         self.patterns.end(call)?;
         done

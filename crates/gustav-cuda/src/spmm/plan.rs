@@ -1,6 +1,6 @@
 //! A plan: one algorithm prepared for one pattern, and the workspaces around it.
 
-use gustav_core::{Arith, Epilogue, Error, Index, Layout, Problem, Result, Scalar};
+use gustav_core::{Epilogue, Error, Index, Layout, Problem, Result, Scalar};
 use gustav_plan::heuristics::mean_row_length;
 use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 

@@ -26,7 +26,7 @@ use crate::matrix::WeakPattern;
 use crate::order::Uses;
 use crate::scan::Scan;
 use crate::spmm::unsupported;
-use crate::{Call, Device, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues, graph};
+use crate::{Call, Device, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues};
 
 /// How C comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -126,7 +126,6 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         options: &Options,
         once: bool,
     ) -> Result<Self> {
-        graph::refuse("a product under a mask")?;
         let problem = &typed::<T, I, O, T>(problem)?;
         let patterns = Patterns::<T>::new(a, b, problem)?;
         supports(problem)?;
@@ -196,14 +195,16 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         b: impl Into<DeviceValues<'v, T>>,
         call: Call<'_, T>,
     ) -> Result<DeviceCsr<T, I, O>> {
-        graph::refuse("a product under a mask")?;
         let (values, call) = ((a.into(), b.into()), call.product(self.patterns.problem.semiring)?);
         if let Some(pattern) = self.result.upgrade() {
             let what = "values of C on the device";
             let values_of_c = DeviceBuffer::queued(&self.patterns.device, pattern.nnz(), what)?;
             let mut c = DeviceCsr::from_pattern(&pattern, values_of_c)?;
-            self.fill(values, &mut c, &call)?;
-            return Ok(c);
+            match self.fill(values, &mut c, &call) {
+                // There may be memory for less.
+                Err(Error::OutOfMemory { .. }) => {}
+                done => return done.map(|()| c),
+            }
         }
         let c = match self.whole.take() {
             None => self.sum(values, &call),
@@ -310,7 +311,6 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         c: &mut DeviceCsr<T, I, O>,
         call: Call<'_, T>,
     ) -> Result<()> {
-        graph::refuse("a product under a mask")?;
         let call = call.product(self.patterns.problem.semiring)?;
         self.fill((a.into(), b.into()), c, &call)
     }
