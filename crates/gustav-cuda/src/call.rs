@@ -111,8 +111,8 @@ impl<'a, T: Scalar> Call<'a, T> {
     /// The bias of [`Problem::epilogue`](gustav_core::Problem::epilogue) (SpMM): a value for every
     /// column of C, in the type of sums.
     #[must_use]
-    pub fn bias(mut self, bias: &'a DeviceBuffer<T::Accum>) -> Self {
-        self.bias = Some(bias);
+    pub fn bias(mut self, bias: impl Into<Option<&'a DeviceBuffer<T::Accum>>>) -> Self {
+        self.bias = bias.into();
         self
     }
 
