@@ -101,7 +101,7 @@ fn arrays_need_no_alignment() {
     let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
     for (shift, shift_values) in [(1, 1), (0, 3), (2, 0)] {
         let shifted_indices = [&vec![0; shift], host.indices()].concat();
-        let shifted_values = [&vec![0.0; shift_values], host.values()].concat();
+        let shifted_values = [&vec![0.0; shift_values][..], &host.values()].concat();
         let owners = (
             DeviceBuffer::from_slice(&device, &shifted_indices, "columns").expect("memory"),
             DeviceBuffer::from_slice(&device, &shifted_values, "values").expect("memory"),
