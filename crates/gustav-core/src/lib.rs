@@ -23,6 +23,7 @@ pub mod permutation;
 pub mod problem;
 mod recycle;
 pub mod scalar;
+mod scale;
 pub mod semiring;
 pub mod validate;
 mod values;
@@ -41,6 +42,7 @@ pub use pattern::{AnyPattern, Pattern, PatternId, PatternRef, PatternView, Trans
 pub use permutation::Permutation;
 pub use problem::{Operation, Problem};
 pub use scalar::{Arith, DType, Scalar};
+pub use scale::Scale;
 pub use semiring::{
     MaxTimes, MinPlus, Ops, OrAnd, PlusFirst, PlusSecond, PlusTimes, Semiring, SemiringKind,
 };

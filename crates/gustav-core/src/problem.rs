@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use crate::buffer::available_memory;
 use crate::{
-    CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar, SemiringKind,
+    AnyPattern, CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar,
+    SemiringKind,
 };
 
 /// The three products.
@@ -233,6 +234,17 @@ impl Problem {
     /// Rows of op(A) and of C.
     pub fn output_rows(&self) -> usize {
         if self.transpose_a { self.cols } else { self.rows }
+    }
+
+    /// The problem for values of type `T` on `pattern`: what a plan is made for.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when the problem was made for a matrix of another size.
+    pub fn bound<T: Scalar>(&self, pattern: &AnyPattern<'_>) -> Result<Self> {
+        self.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+        let (index_type, offset_type) = pattern.index_types();
+        let output = if self.output == self.dtype { T::DTYPE } else { self.output };
+        Ok(Problem { dtype: T::DTYPE, output, index_type, offset_type, ..self.clone() })
     }
 
     /// A is `rows` × `cols` with `nnz` nonzeros.
