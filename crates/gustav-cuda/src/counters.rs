@@ -47,12 +47,9 @@ impl Counters {
 
 impl Drop for Counters {
     fn drop(&mut self) {
-        // From here on the device's stream comes after all work on them.
-        if self.buffer.join().is_ok() {
-            let device = self.buffer.device().clone();
-            if let Some(kept) = self.buffer.give_away() {
-                device.keep_counters(kept);
-            }
+        let device = self.buffer.device().clone();
+        if let Some(kept) = self.buffer.give_away() {
+            device.keep_counters(kept);
         }
     }
 }

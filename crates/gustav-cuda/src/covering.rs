@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gustav_core::{DType, IndexType, Layout, SemiringKind};
 
-use crate::dense::Transpose;
 use crate::jit::{Compiler, Nvrtc, Request};
+use crate::layout::Transpose;
 use crate::schedule::{Cutting, RowBlocks, Segments, Target, lengths};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
@@ -22,6 +22,7 @@ use crate::spmm::{
 };
 use crate::{
     Entries, columns, compress, converted, items, probe, scan, shares, spgemm, spmv, transposed,
+    validate,
 };
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
@@ -365,6 +366,8 @@ fn requests() -> Vec<(usize, Request)> {
             requests.push((i + 4, compress::request(dtype, entries)));
         }
     }
+    requests.push((2, validate::request(IndexType::U32, IndexType::U64)));
+    requests.push((3, validate::request(IndexType::U64, IndexType::U32)));
     requests.push((1, columns::request(IndexType::U32, IndexType::U32)));
     requests.push((4, columns::request(IndexType::U64, IndexType::U64)));
     for (i, dtype) in TYPES.into_iter().enumerate() {

@@ -4,28 +4,20 @@
 //! cache on disk. Nothing of CUDA is needed to build this crate, nor to run it until a device is
 //! asked for: [`Device::cuda`] then says in one line what is missing.
 
+mod call;
 pub mod catalog;
-mod columns;
-mod compress;
-mod converted;
 mod counters;
 #[cfg(test)]
 mod covering;
 pub mod cublas;
 pub mod cusparse;
-mod dense;
 pub mod device;
-mod driver;
 #[cfg(test)]
 mod items;
 pub mod jit;
 mod kernel;
 pub mod matrix;
-pub mod memory;
-pub mod pinned;
-mod pool;
 pub mod probe;
-pub mod profile;
 mod scan;
 mod schedule;
 #[cfg(test)]
@@ -34,14 +26,18 @@ mod source;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
-pub mod stream;
-mod transposed;
 
+pub use call::{Call, SpgemmCall};
 pub use catalog::Entry;
-pub use compress::Entries;
-pub use device::Device;
-pub use matrix::{DeviceCsr, DeviceDense};
-pub use memory::DeviceBuffer;
+pub use device::graph::Graph;
+pub use device::{Device, memory, pinned, profile, stream};
+pub(crate) use device::{driver, graph, order};
+pub use matrix::Entries;
+#[cfg(test)]
+pub(crate) use matrix::validate;
+pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues};
+pub(crate) use matrix::{columns, compress, converted, layout, transposed};
+pub use memory::{DeviceBuffer, DeviceSliceMut};
 pub use pinned::PinnedBuffer;
 pub use probe::Probe;
 pub use profile::Profile;

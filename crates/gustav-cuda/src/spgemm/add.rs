@@ -1,16 +1,18 @@
 //! C = α·op(A)·B ⊕ β·D: a finished product united with a sparse matrix. See
 //! `kernels/spgemm/add.cu`.
 
-use gustav_core::{DType, Error, Index, IndexType, Result, Scalar, SemiringKind};
+use gustav_core::{DType, Error, Index, IndexType, PatternId, Result, Scalar, SemiringKind};
 
 use super::canonical::canonical;
 use super::operands::{Arrays, Sparse};
-use super::plan::SpgemmPlan;
+use super::plan::{Factors, SpgemmPlan};
+use crate::call::Common;
 use crate::jit::Request;
 use crate::kernel::Kernel;
+use crate::matrix::WeakPattern;
+use crate::order::Uses;
 use crate::scan::Scan;
 use crate::spmm::{bits, unsupported};
-use crate::stream::Stream;
 use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
 const BLOCK: u32 = 128;
@@ -42,14 +44,15 @@ struct Arguments {
 }
 
 /// The kernels, and the product that they add to.
-pub(super) struct Union<T, I, O> {
+pub(super) struct Union<T, I: Index, O: Index> {
     count: Kernel,
     fill: Kernel,
     scan: Scan,
     /// The product before this one, kept where there will be more of its pattern.
     product: Option<DeviceCsr<T, I, O>>,
-    /// Entries of the last C, and of its D.
-    nnz: Option<(usize, usize)>,
+    /// The pattern of the last C, as long as somebody holds it, and that of its D.
+    result: WeakPattern<I, O>,
+    d: Option<PatternId>,
 }
 
 impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
@@ -60,7 +63,8 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
             fill: module.kernel(c"fill")?,
             scan: Scan::new(device, O::TYPE)?,
             product: None,
-            nnz: None,
+            result: WeakPattern::default(),
+            d: None,
         })
     }
 
@@ -93,14 +97,12 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         let c = Arrays { indices: indices.address(), values: values.address(), ..c };
         self.launch(device, &self.fill, &Arguments { c, ..arguments })?;
         // SAFETY: offsets rise to `nnz`; the columns are those of matrices as wide.
-        unsafe { DeviceCsr::from_parts(rows, cols, offsets, indices, values) }
+        Ok(unsafe { DeviceCsr::from_parts_unchecked(rows, cols, offsets, indices, values) })
     }
 
     /// Bytes of the product that is kept.
     pub(super) fn bytes(&self) -> usize {
-        self.product
-            .as_ref()
-            .map_or(0, |p| p.offsets().bytes() + p.indices().bytes() + p.values().bytes())
+        self.product.as_ref().map_or(0, DeviceCsr::bytes)
     }
 
     /// The same into `c`, which has the pattern.
@@ -119,28 +121,17 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
 }
 
 impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I, O, U> {
-    /// Computes C = α·op(A)·B ⊕ β·D as a new matrix with a sparse `d` of C's shape: C holds the
-    /// union of both patterns, rows sorted. β equal to the semiring's zero leaves `d` unread and C
-    /// with the pattern of the product. Otherwise as [`SpgemmPlan::execute`]; where
-    /// [`Problem::calls`](gustav_core::Problem::calls) says that there will be more, the product is kept beside C for
-    /// [`SpgemmPlan::execute_add_into`].
-    ///
-    /// # Errors
-    /// As [`SpgemmPlan::execute`], and [`Error::Shape`] when `d` has another shape,
-    /// [`Error::Argument`] when it is on another device.
-    pub fn execute_add(
+    /// C = α·op(A)·B ⊕ β·D as a new matrix.
+    pub(super) fn execute_add(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        beta: T::Accum,
+        values: Factors<'_, T>,
         d: &DeviceCsr<U, I, O>,
-        stream: &Stream,
+        call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<U, I, O>> {
-        self.patterns.check_like_c("D", d)?;
+        self.patterns.check_like_c("D", d.pattern())?;
         let made = || Union::new(&self.patterns.device, self.patterns.problem.semiring);
         let mut union = self.union.take().map_or_else(made, Ok)?;
-        let done = self.united(&mut union, (a, alpha, b), (beta, d), stream);
+        let done = self.united(&mut union, values, d, call);
         self.union = Some(union);
         done
     }
@@ -165,60 +156,54 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     fn united(
         &mut self,
         union: &mut Union<U, I, O>,
-        (a, alpha, b): (&DeviceCsr<T, I, O>, T::Accum, &DeviceCsr<T, I, O>),
-        (beta, d): (T::Accum, &DeviceCsr<U, I, O>),
-        stream: &Stream,
+        values: Factors<'_, T>,
+        d: &DeviceCsr<U, I, O>,
+        call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<U, I, O>> {
         // Its memory is wanted for the next.
         union.product = None;
-        let product = self.execute(a, alpha, b, stream)?;
-        if beta == self.patterns.problem.semiring.zero() {
+        let product = self.product(values, call, None)?;
+        let semiring = self.patterns.problem.semiring;
+        let beta = call.beta(semiring);
+        if beta == semiring.zero() {
             return Ok(product);
         }
-        let sorted = [canonical(&product, self.patterns.problem.semiring)?, self.in_order(d)?];
+        let sorted = [canonical(&product, semiring)?, self.in_order(d)?];
         let keeps = self.patterns.problem.calls > 1 && sorted[0].is_none();
         let [p, summand] =
             [sorted[0].as_ref().unwrap_or(&product), sorted[1].as_ref().unwrap_or(d)];
         p.join(&self.patterns.device)?;
         summand.join(&self.patterns.device)?;
         let c = union.unite(&self.patterns.device, p, bits(beta), summand)?;
-        self.patterns.end(stream)?;
-        (union.nnz, union.product) = (Some((c.nnz(), d.nnz())), keeps.then_some(product));
+        self.patterns.end(call)?;
+        union.result = c.pattern().downgrade();
+        (union.d, union.product) = (Some(d.pattern().id()), keeps.then_some(product));
         Ok(c)
     }
 
-    /// Computes the values of C = α·op(A)·B ⊕ β·D into `c`, a matrix that an earlier
-    /// [`SpgemmPlan::execute_add`] of this plan returned for the pattern of `d`. Where the plan kept
-    /// the product and the rows of both are sorted, nothing symbolic is done, and no memory is taken
-    /// but a word that says whether they are. Where `d` has as many entries in other places, C is not
-    /// what was asked for.
-    ///
-    /// # Errors
-    /// As [`SpgemmPlan::execute_add`], and [`Error::Pattern`] when `c` or `d` has another shape or
-    /// number of entries than then, or nothing was added before; [`Error::Argument`] for a β that
-    /// leaves `d` unread.
-    pub fn execute_add_into(
+    /// The values of C = α·op(A)·B ⊕ β·D into `c`. Where the plan kept the product and the rows of
+    /// both are sorted, nothing symbolic is done, and no memory is taken but a word that says whether
+    /// they are.
+    pub(super) fn execute_add_into(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        beta: T::Accum,
+        values: Factors<'_, T>,
         d: &DeviceCsr<U, I, O>,
         c: &mut DeviceCsr<U, I, O>,
-        stream: &Stream,
+        call: &Common<'_, T::Accum>,
     ) -> Result<()> {
-        self.patterns.check_like_c("D", d)?;
-        if beta == self.patterns.problem.semiring.zero() {
+        self.patterns.check_like_c("D", d.pattern())?;
+        let semiring = self.patterns.problem.semiring;
+        if call.beta(semiring) == semiring.zero() {
             return Err(Error::Argument {
                 name: "beta",
                 found: "the semiring's zero".into(),
-                expected: "a factor of D, whose pattern C has; else execute_into".into(),
+                expected: "a factor of D, whose pattern C has; else a call without D".into(),
             });
         }
         let Some(mut union) = self.union.take() else {
-            return self.patterns.check_result(c, None);
+            return WeakPattern::<I, O>::default().check(c.pattern().id());
         };
-        let done = self.united_into(&mut union, (a, alpha, b), (beta, d), c, stream);
+        let done = self.united_into(&mut union, values, d, c, call);
         self.union = Some(union);
         done
     }
@@ -226,37 +211,36 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     fn united_into(
         &mut self,
         union: &mut Union<U, I, O>,
-        (a, alpha, b): (&DeviceCsr<T, I, O>, T::Accum, &DeviceCsr<T, I, O>),
-        (beta, d): (T::Accum, &DeviceCsr<U, I, O>),
+        values: Factors<'_, T>,
+        d: &DeviceCsr<U, I, O>,
         c: &DeviceCsr<U, I, O>,
-        stream: &Stream,
+        call: &Common<'_, T::Accum>,
     ) -> Result<()> {
-        self.patterns.check_result(c, union.nnz.map(|(c, _)| c))?;
-        if let Some((_, then)) = union.nnz.filter(|(_, then)| *then != d.nnz()) {
-            return Err(Error::Pattern {
-                expected: format!("D with {then} nonzeros"),
-                found: format!("D with {}", d.nnz()),
-            });
+        union.result.check(c.pattern().id())?;
+        if let Some(then) = union.d {
+            then.check("D", Some(d.pattern().id()))?;
         }
         let kept = match union.product.take() {
-            Some(mut p) => match self.execute_into(a, alpha, b, &mut p, stream) {
+            Some(mut p) => match self.product_into(values, &mut p, call) {
                 Err(Error::Unsupported { .. }) => None,
                 other => other.map(|()| Some(p))?,
             },
             None => None,
         };
         let keeps = kept.is_some();
-        let product = kept.map_or_else(|| self.execute(a, alpha, b, stream), Ok)?;
+        let product = kept.map_or_else(|| self.product(values, call, None), Ok)?;
         let semiring = self.patterns.problem.semiring;
         let sorted = if keeps { None } else { canonical(&product, semiring)? };
         let other = self.in_order(d)?;
         let [p, d] = [sorted.as_ref().unwrap_or(&product), other.as_ref().unwrap_or(d)];
-        p.join(&self.patterns.device)?;
-        d.join(&self.patterns.device)?;
-        c.join(&self.patterns.device)?;
-        let done = union.refill(&self.patterns.device, p, bits(beta), d, c);
+        let device = &self.patterns.device;
+        p.join(device)?;
+        d.join(device)?;
+        c.pattern().join(device)?;
+        Uses::on(device.stream()).ordered(call.ordered).write(c.values().buffer())?;
+        let done = union.refill(device, p, bits(call.beta(semiring)), d, c);
         // After an error too: parts of C may be under way.
-        self.patterns.end(stream)?;
+        self.patterns.end(call)?;
         union.product = keeps.then_some(product);
         done
     }

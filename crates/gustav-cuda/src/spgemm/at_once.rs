@@ -72,6 +72,7 @@ unsafe fn compute<T: Scalar, I: Index, O: Index>(
         if !full.launch_taken(device, &arguments)? {
             return Ok(None);
         }
-        DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values).map(Some)
+        let c = DeviceCsr::from_parts_unchecked(o.a.rows, o.b.cols, offsets, indices, values);
+        Ok(Some(c))
     }
 }

@@ -6,7 +6,7 @@ use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
 use super::operands::Sparse;
 use super::plan::{Options, multiply};
 use crate::columns::Columns;
-use crate::{Device, DeviceBuffer, DeviceCsr};
+use crate::{Call, Device, DeviceBuffer, DeviceCsr};
 
 /// `m` with increasing columns in every row, entries of the same place added over `semiring`; `None`
 /// when `m` is so itself.
@@ -32,7 +32,7 @@ pub(super) fn in_order<T: Scalar, I: Index, O: Index>(
     let one = semiring.one::<T::Accum>();
     let product = |a: &DeviceCsr<T, I, O>, b: &DeviceCsr<T, I, O>| {
         let problem = Problem { semiring, ..a.spgemm(b) };
-        multiply(a, one, b, &problem, &Options::default(), device.stream())
+        multiply(a, b, &problem, &Options::default(), Call::new())
     };
     // plus-first takes the values of the left matrix, plus-second those of the right one.
     match semiring {
@@ -58,5 +58,5 @@ fn identity<T: Scalar, I: Index, O: Index>(
     let indices = DeviceBuffer::from_slice(device, &indices, what)?;
     let values = DeviceBuffer::from_slice(device, &values, what)?;
     // SAFETY: offsets rise by one to `n`, columns are below `n`.
-    unsafe { DeviceCsr::from_parts(n, n, offsets, indices, values) }
+    Ok(unsafe { DeviceCsr::from_parts_unchecked(n, n, offsets, indices, values) })
 }

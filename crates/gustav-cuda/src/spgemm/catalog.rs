@@ -68,8 +68,13 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         unsafe { self.execute(device, operands) }
     }
 
-    /// Queues the values of C = scale(α, A·B) into `c`, an earlier result, on the device's own
-    /// stream; neither allocates nor waits.
+    /// Whether it computes into the pattern of an earlier result.
+    fn refills(&self) -> bool {
+        true
+    }
+
+    /// Queues the values of C = scale(α, A·B) into `c`, of the pattern of an earlier result, on the
+    /// device's own stream; neither allocates nor waits.
     ///
     /// # Safety
     /// As [`Method::execute`].

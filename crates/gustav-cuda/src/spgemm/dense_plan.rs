@@ -6,22 +6,20 @@ use gustav_plan::Choice;
 use super::catalog::Config;
 use super::dense_naive::DenseNaive;
 use super::dense_rows::DenseRows;
-use super::operands::{Operands, Sparse};
-use super::patterns::{begin, check, end};
+use super::patterns::{Patterns, on, typed};
 use super::plan::{Options, choose};
 use super::shared_row::SharedRow;
-use crate::spmm::{bits, unsupported};
-use crate::stream::Stream;
-use crate::{Device, DeviceCsr, DeviceDense};
+use crate::order::Uses;
+use crate::spmm::unsupported;
+use crate::{Call, DeviceDense, DevicePattern, DeviceValues};
 
 /// A plan for C = α·A·B with A m × k and B k × n in CSR and C dense, by `shared-row` or
 /// `dense-naive`, for one pattern of A and of B and any values.
 ///
 /// Elements that the patterns do not produce become minus zero, so that
 /// [`DeviceDense::to_csr`] finds the pattern again.
-pub struct DensePlan {
-    device: Device,
-    problem: Problem,
+pub struct DensePlan<T: Scalar> {
+    patterns: Patterns<T>,
     choice: Choice<Config>,
     rows: Rows,
 }
@@ -31,31 +29,25 @@ enum Rows {
     Naive(Box<DenseNaive>),
 }
 
-impl DensePlan {
-    /// The plan for the patterns of `a` and `b`. `options` name the algorithm, or one of its
-    /// configurations.
+impl<T: Scalar> DensePlan<T> {
+    /// The plan for the patterns `a` and `b`. `options` name the algorithm, or one of its
+    /// configurations. The plan sets the type of values of `problem`.
     ///
     /// # Errors
     /// As [`super::SpgemmPlan::new`]; [`Error::Unsupported`] for algorithms with another C.
-    pub fn new<T: Scalar>(
-        a: &DeviceCsr<T>,
-        b: &DeviceCsr<T>,
+    pub fn new(
+        a: &DevicePattern,
+        b: &DevicePattern,
         problem: &Problem,
         options: &Options,
     ) -> Result<Self> {
-        let device = a.device().clone();
-        check(&device, problem, a, b)?;
-        let (config, reason) = choose(problem, options, &device.planner_profile())?;
-        a.join_pattern(&device)?;
-        b.join_pattern(&device)?;
-        let o = Operands::new(problem, Sparse::of(a), Sparse::of(b), 0);
+        let problem = &typed::<T, u32, u32, T>(problem)?;
+        let (config, reason) = choose(problem, options, &a.device().planner_profile())?;
+        let patterns = Patterns::new(a, b, problem)?;
+        let (device, o) = (&patterns.device, patterns.operands());
         let rows = match config {
-            Config::SharedRow(c) => {
-                Rows::Shared(Box::new(DenseRows::new(&device, &o, problem, c)?))
-            }
-            Config::DenseNaive(c) => {
-                Rows::Naive(Box::new(DenseRows::new(&device, &o, problem, c)?))
-            }
+            Config::SharedRow(c) => Rows::Shared(Box::new(DenseRows::new(device, &o, problem, c)?)),
+            Config::DenseNaive(c) => Rows::Naive(Box::new(DenseRows::new(device, &o, problem, c)?)),
             other => {
                 let backend = format!("{} with a dense C", other.algorithm());
                 let reason = "its C is CSR";
@@ -63,7 +55,7 @@ impl DensePlan {
             }
         };
         let choice = Choice { algorithm: config.algorithm(), config, reason: reason.into() };
-        Ok(DensePlan { device, problem: problem.clone(), choice, rows })
+        Ok(DensePlan { patterns, choice, rows })
     }
 
     /// What was chosen, and why.
@@ -79,21 +71,25 @@ impl DensePlan {
         }
     }
 
-    /// Computes C = α·A·B into `c`, row-major m × n, after the work queued on `stream`, which then
-    /// waits for it. Nothing is allocated.
+    /// Computes C = α·A·B into `c`, row-major m × n, after the work queued on the stream of the call,
+    /// which then waits for it. `a` and `b` are values: matrices of the plan's patterns, or buffers in
+    /// the order of their nonzeros. Nothing is allocated.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` or `b` has another shape or number of entries,
-    /// [`Error::Shape`] when `c` has, or is column-major, [`Error::Device`].
-    pub fn execute<T: Scalar>(
+    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] when they are
+    /// not as many as nonzeros, or `c` has too few values, [`Error::Shape`] when `c` has another shape
+    /// or is column-major, [`Error::Argument`] for a bias or a β in `call`, and for operands on another
+    /// device, [`Error::Device`].
+    pub fn execute<'v>(
         &mut self,
-        a: &DeviceCsr<T>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T>,
+        a: impl Into<DeviceValues<'v, T>>,
+        b: impl Into<DeviceValues<'v, T>>,
         c: &mut DeviceDense<T>,
-        stream: &Stream,
+        call: Call<'_, T>,
     ) -> Result<()> {
-        let (m, n) = (self.problem.rows, self.problem.columns);
+        let problem = &self.patterns.problem;
+        let call = call.product(problem.semiring)?;
+        let (m, n) = (problem.rows, problem.columns);
         if (c.nrows(), c.ncols(), c.layout()) != (m, n, Layout::RowMajor) {
             return Err(Error::Shape {
                 op: "spgemm with a dense C",
@@ -101,12 +97,14 @@ impl DensePlan {
                 found: format!("a {} one of {} x {}", c.layout(), c.nrows(), c.ncols()),
             });
         }
-        begin(&self.device, &self.problem, a, b, stream)?;
-        let own = c.data().join()?;
-        let o = Operands::new(&self.problem, Sparse::of(a), Sparse::of(b), bits(alpha));
+        c.check_length()?;
+        on(&self.patterns.device, "C", c.data())?;
+        let o = self.patterns.begin(a.into(), b.into(), &call)?;
+        let own = self.patterns.device.stream();
+        Uses::on(own).ordered(call.ordered).write(c.data())?;
         let (to, ldc) = (c.data().address(), c.leading_dimension());
-        // SAFETY: shapes and numbers of entries are the plan's, the patterns by the caller's word;
-        // C has the room, and all buffers wait for the stream when they are freed.
+        // SAFETY: the patterns are the plan's own, with as many values; C has the room, and all buffers
+        // wait for the stream when they are freed.
         unsafe {
             match &mut self.rows {
                 Rows::Shared(rows) => rows.rows(own, &o, 0..m, to, ldc)?,
@@ -116,6 +114,6 @@ impl DensePlan {
                 }
             }
         }
-        end(&self.device, stream)
+        self.patterns.end(&call)
     }
 }

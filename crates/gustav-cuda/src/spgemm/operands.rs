@@ -2,7 +2,7 @@
 
 use gustav_core::{DType, Index, IndexType, Problem, Scalar};
 
-use crate::{DeviceBuffer, DeviceCsr};
+use crate::{DeviceCsr, DevicePattern};
 
 /// Shape and arrays of a sparse matrix on the device.
 #[derive(Clone, Copy, Debug)]
@@ -18,20 +18,19 @@ pub(crate) struct Sparse {
 impl Sparse {
     /// The arrays of `m`.
     pub(crate) fn of<T: Scalar, I: Index, O: Index>(m: &DeviceCsr<T, I, O>) -> Self {
-        Self::over(m.nrows(), m.ncols(), m.offsets(), m.indices(), m.values())
+        Sparse { values: m.values().address(), ..Self::of_pattern(m.pattern()) }
     }
 
-    /// These arrays.
-    pub(crate) fn over<T: Scalar, I: Index, O: Index>(
-        rows: usize,
-        cols: usize,
-        offsets: &DeviceBuffer<O>,
-        indices: &DeviceBuffer<I>,
-        values: &DeviceBuffer<T>,
-    ) -> Self {
-        let (offsets, nnz) = (offsets.address(), indices.len());
-        let (indices, values) = (indices.address(), values.address());
-        Sparse { rows, cols, nnz, offsets, indices, values }
+    /// The arrays of `m`, without values.
+    pub(crate) fn of_pattern<I: Index, O: Index>(m: &DevicePattern<I, O>) -> Self {
+        Sparse {
+            rows: m.nrows(),
+            cols: m.ncols(),
+            nnz: m.nnz(),
+            offsets: m.offsets().address(),
+            indices: m.indices().address(),
+            values: 0,
+        }
     }
 }
 

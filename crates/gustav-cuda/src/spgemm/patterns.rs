@@ -1,163 +1,148 @@
-//! What plans keep of the patterns of their operands, and what is checked of matrices.
+//! What plans hold of their operands' patterns, and what is checked of matrices.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
 use super::operands::{Operands, Sparse};
-use crate::spmm::{bits, checks};
-use crate::stream::Stream;
-use crate::transposed::Transposed;
-use crate::{Device, DeviceCsr};
+use crate::call::Common;
+use crate::matrix::HeldPattern;
+use crate::order::{Access, Uses};
+use crate::spmm::bits;
+use crate::spmm::left::{Left, Planned};
+use crate::{Device, DeviceBuffer, DevicePattern, DeviceValues, graph};
 
 /// The patterns of op(A) and B, for executions with any values.
-pub(super) struct Patterns<T: Scalar, I: Index, O: Index> {
+pub(super) struct Patterns<T: Scalar> {
     pub device: Device,
     pub problem: Problem,
-    transposed: Option<Transposed<T, I, O>>,
+    left: Left<T>,
+    right: HeldPattern,
 }
 
-impl<T: Scalar, I: Index, O: Index> Patterns<T, I, O> {
-    /// Those of `a` and `b`; work that was queued on them on other streams is waited for.
+/// `problem` with the types of a plan, C's values being of type `U`.
+///
+/// # Errors
+/// [`Error::Pattern`] when `problem` names another type of C.
+pub(super) fn typed<T: Scalar, I: Index, O: Index, U: Scalar>(
+    problem: &Problem,
+) -> Result<Problem> {
+    if problem.output != problem.dtype && problem.output != U::DTYPE {
+        let name = |dtype| format!("a product with values of {dtype}");
+        let (expected, found) = (name(problem.output), name(U::DTYPE));
+        return Err(Error::Pattern { expected, found });
+    }
+    Ok(Problem { output: U::DTYPE, ..crate::spmm::left::typed::<T, I, O>(problem) })
+}
+
+impl<T: Scalar> Patterns<T> {
+    /// Those of `a` and `b`, which the device's own stream reads from here on.
     ///
     /// # Errors
     /// As [`check`], [`Error::OutOfMemory`], [`Error::Device`].
-    pub(super) fn new(
-        a: &DeviceCsr<T, I, O>,
-        b: &DeviceCsr<T, I, O>,
+    pub(super) fn new<I: Index, O: Index>(
+        a: &DevicePattern<I, O>,
+        b: &DevicePattern<I, O>,
         problem: &Problem,
     ) -> Result<Self> {
         let device = a.device().clone();
         check(&device, problem, a, b)?;
-        a.join_pattern(&device)?;
-        b.join_pattern(&device)?;
-        let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
-        Ok(Patterns { device, problem: problem.clone(), transposed })
+        a.join(&device)?;
+        b.join(&device)?;
+        let planned = Planned::new(&device, a, problem.transpose_a)?;
+        let left = Left::new(&device, a, &planned)?;
+        Ok(Patterns { device, problem: problem.clone(), left, right: b.held() })
     }
 
     /// Bytes of a transposed A.
     pub(super) fn bytes(&self) -> usize {
-        self.transposed.as_ref().map_or(0, Transposed::bytes)
+        self.left.bytes()
     }
 
     /// The operands of which only the patterns are read.
-    pub(super) fn operands(&self, a: &DeviceCsr<T, I, O>, b: &DeviceCsr<T, I, O>) -> Operands {
-        Operands::new(&self.problem, self.left(a), Sparse::of(b), 0)
+    pub(super) fn operands(&self) -> Operands {
+        Operands::new(&self.problem, self.a(0), self.b(0), 0)
     }
 
-    /// The checked operands of an execution, on the device's stream after the work queued on `stream`.
+    /// The checked operands of an execution, on the device's stream after the work queued on the
+    /// stream of the call.
     ///
     /// # Errors
-    /// As [`check`], [`Error::Device`].
+    /// [`Error::Pattern`] and [`Error::Length`] when values do not fit, [`Error::Argument`] when they
+    /// are on another device, [`Error::Device`].
     pub(super) fn begin(
         &self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
+        a: DeviceValues<'_, T>,
+        b: DeviceValues<'_, T>,
+        call: &Common<'_, T::Accum>,
     ) -> Result<Operands> {
-        begin(&self.device, &self.problem, a, b, stream)?;
-        if let Some(transposed) = &self.transposed {
-            transposed.refresh(self.device.stream(), a)?;
-        }
-        Ok(Operands::new(&self.problem, self.left(a), Sparse::of(b), bits(alpha)))
+        graph::refuse("a product of sparse matrices")?;
+        let (a, b) = (self.left.fit(a)?, b.fit("B", self.right.id, self.right.nnz)?);
+        on(&self.device, "values of A", a)?;
+        on(&self.device, "values of B", b)?;
+        let own = self.device.stream();
+        self.device.bind()?;
+        own.follow(call.stream(&self.device))?;
+        let mut uses = Uses::on(own).ordered(call.ordered);
+        self.left.read(&mut uses, a)?;
+        uses.access(&self.right.offsets, Access::Read)?;
+        uses.access(&self.right.indices, Access::Read)?;
+        uses.read(b)?;
+        self.left.refresh(&mut uses, own, a)?;
+        let alpha = bits(call.alpha(self.problem.semiring));
+        let (a, b) = (self.a(a.address()), self.b(b.address()));
+        Ok(Operands::new(&self.problem, a, b, alpha))
     }
 
-    /// Lets `stream` wait for the work on the device's stream.
+    /// Lets the stream of the call wait for the work on the device's stream.
     ///
     /// # Errors
     /// [`Error::Device`].
-    pub(super) fn end(&self, stream: &Stream) -> Result<()> {
-        end(&self.device, stream)
-    }
-
-    /// `c` has C's shape and `nnz` entries, those of an earlier result.
-    ///
-    /// # Errors
-    /// [`Error::Pattern`] when it has not.
-    pub(super) fn check_result<U: Scalar>(
-        &self,
-        c: &DeviceCsr<U, I, O>,
-        nnz: Option<usize>,
-    ) -> Result<()> {
-        let shape = (self.problem.output_rows(), self.problem.columns);
-        if (c.nrows(), c.ncols()) == shape && nnz == Some(c.nnz()) {
-            return Ok(());
-        }
-        let name = |(rows, cols), nnz: Option<usize>| match nnz {
-            Some(nnz) => format!("C {rows} x {cols} with {nnz} nonzeros"),
-            None => format!("C {rows} x {cols} that this plan has computed"),
-        };
-        Err(Error::Pattern {
-            expected: name(shape, nnz),
-            found: name((c.nrows(), c.ncols()), Some(c.nnz())),
-        })
+    pub(super) fn end(&self, call: &Common<'_, T::Accum>) -> Result<()> {
+        call.stream(&self.device).follow(self.device.stream())
     }
 
     /// `what` has C's shape and is on the device.
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::Argument`].
-    pub(super) fn check_like_c<U: Scalar>(
+    pub(super) fn check_like_c<I: Index, O: Index>(
         &self,
         what: &'static str,
-        m: &DeviceCsr<U, I, O>,
+        m: &DevicePattern<I, O>,
     ) -> Result<()> {
         self.problem.check_like_c(what, (m.nrows(), m.ncols()))?;
-        on(&self.device, what, m)
+        on(&self.device, what, m.offsets())
     }
 
-    /// op(A).
-    fn left(&self, a: &DeviceCsr<T, I, O>) -> Sparse {
-        match &self.transposed {
-            None => Sparse::of(a),
-            Some(t) => Sparse::over(a.ncols(), a.nrows(), &t.offsets, &t.indices, &t.values),
+    /// op(A) with values at an address.
+    fn a(&self, values: u64) -> Sparse {
+        let at = self.left.addresses(values);
+        Sparse {
+            rows: self.problem.output_rows(),
+            cols: self.problem.inner(),
+            nnz: self.problem.nnz,
+            offsets: at.offsets,
+            indices: at.indices,
+            values: at.values,
         }
     }
+
+    fn b(&self, values: u64) -> Sparse {
+        let HeldPattern { nrows, ncols, nnz, offsets, indices, .. } = &self.right;
+        let (offsets, indices) = (offsets.address(), indices.address());
+        Sparse { rows: *nrows, cols: *ncols, nnz: *nnz, offsets, indices, values }
+    }
 }
 
-/// Checks the operands, and lets the device's own stream wait for the work queued on `stream` and on
-/// them.
+/// The patterns are those of `problem`, on `device`.
 ///
 /// # Errors
-/// As [`check`], [`Error::Device`].
-pub(super) fn begin<T: Scalar, I: Index, O: Index>(
+/// [`Error::Shape`], [`Error::Pattern`], [`Error::Argument`].
+pub(super) fn check<I: Index, O: Index>(
     device: &Device,
     problem: &Problem,
-    a: &DeviceCsr<T, I, O>,
-    b: &DeviceCsr<T, I, O>,
-    stream: &Stream,
+    a: &DevicePattern<I, O>,
+    b: &DevicePattern<I, O>,
 ) -> Result<()> {
-    let own = device.stream();
-    check(device, problem, a, b)?;
-    device.bind()?;
-    if stream.handle() != own.handle() {
-        own.wait(&stream.record()?)?;
-    }
-    a.join(device)?;
-    b.join(device)
-}
-
-/// Lets `stream` wait for the work on the device's stream.
-///
-/// # Errors
-/// [`Error::Device`].
-pub(super) fn end(device: &Device, stream: &Stream) -> Result<()> {
-    if stream.handle() != device.stream().handle() {
-        stream.wait(&device.stream().record()?)?;
-    }
-    Ok(())
-}
-
-/// The operands are those of `problem`, on `device`.
-///
-/// # Errors
-/// [`Error::Shape`], [`Error::Pattern`], [`Error::Argument`], and for types that `problem` does not name.
-pub(super) fn check<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    problem: &Problem,
-    a: &DeviceCsr<T, I, O>,
-    b: &DeviceCsr<T, I, O>,
-) -> Result<()> {
-    checks::types::<T, I, O>(problem)?;
     if problem.inner() != b.nrows() && (problem.rows, problem.cols) == (a.nrows(), a.ncols()) {
         return Err(Error::Shape {
             op: "spgemm",
@@ -177,17 +162,13 @@ pub(super) fn check<T: Scalar, I: Index, O: Index>(
         let (expected, found) = (name(expected.0, expected.1), name(found.0, found.1));
         return Err(Error::Pattern { expected, found });
     }
-    on(device, "operand", a)?;
-    on(device, "operand", b)
+    on(device, "A", a.offsets())?;
+    on(device, "B", b.offsets())
 }
 
-/// `m` is on `device`.
-fn on<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    name: &'static str,
-    m: &DeviceCsr<T, I, O>,
-) -> Result<()> {
-    if m.device() == device {
+/// `array` is on `device`.
+pub(super) fn on<T>(device: &Device, name: &'static str, array: &DeviceBuffer<T>) -> Result<()> {
+    if array.device() == device {
         return Ok(());
     }
     Err(Error::Argument {

@@ -15,11 +15,13 @@ use std::time::Instant;
 use gustav_core::{DType, Error, IndexType, Layout, Result, Scalar};
 
 use super::operands::{Operands, Sparse};
+use super::patterns::on as on_device;
 use super::shared_row::{self, SharedRow};
+use crate::order::Uses;
 use crate::pinned::PinnedBuffer;
 use crate::spmm::bits;
 use crate::stream::{Event, Stream};
-use crate::{Device, DeviceBuffer, DeviceDense};
+use crate::{Device, DeviceBuffer, DeviceDense, graph};
 
 /// How the operands are cut, and what may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -303,7 +305,7 @@ impl<T: Scalar> Pipeline<T> {
     ///
     /// # Errors
     /// What the conversions return, [`Error::Shape`] for another `c`, [`Error::Length`] for
-    /// another `host`, [`Error::Device`]; the pipeline stays usable.
+    /// another `host`, [`Error::Argument`] for a `c` on another device, [`Error::Device`]; the pipeline stays usable.
     pub fn run(
         &mut self,
         convert_b: Convert<'_, T>,
@@ -322,6 +324,9 @@ impl<T: Scalar> Pipeline<T> {
                 found: format!("a {} one of {} x {}", c.layout(), c.nrows(), c.ncols()),
             });
         }
+        c.check_length()?;
+        on_device(&self.device, "C", c.data())?;
+        graph::refuse("a pipeline")?;
         if let Some(host) = host.as_ref().filter(|host| host.len() != m * n) {
             let (what, expected, found) = ("C on the host", m * n, host.len());
             return Err(Error::Length { what, expected, found });
@@ -360,7 +365,8 @@ impl<T: Scalar> Pipeline<T> {
         let wait = |stream: &Stream| if overlapped { Ok(()) } else { stream.synchronize() };
         device.bind()?;
         // What was queued on C comes first.
-        c.data().join()?.synchronize()?;
+        Uses::on(device.stream()).write(c.data())?;
+        device.stream().synchronize()?;
         for slot in slots.iter() {
             slot.a.used_on(copy);
             slot.a.used_on(&slot.multiply);

@@ -1,7 +1,5 @@
 //! A plan: one algorithm prepared for one pattern of A and of B.
 
-use std::ops::ControlFlow;
-
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 use gustav_plan::heuristics::cuda_spgemm;
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
@@ -9,12 +7,14 @@ use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
 use super::add::Union;
 use super::at_once;
 use super::binned;
-use super::catalog::{self, Config, Method};
-use super::patterns::{Patterns, check};
-use super::tiled::Progress;
-use crate::DeviceCsr;
+use super::catalog::{self, Config, Method, Watch};
+use super::operands::Operands;
+use super::patterns::{Patterns, typed};
+use crate::call::Common;
+use crate::matrix::WeakPattern;
+use crate::order::Uses;
 use crate::spmm::unsupported;
-use crate::stream::Stream;
+use crate::{Call, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues, SpgemmCall};
 
 // By the rules, which then say why.
 const CHOSEN: &str = "auto";
@@ -34,46 +34,63 @@ pub struct Options {
     pub workspace: Option<usize>,
 }
 
-/// A plan for C = α·op(A)·B, for one pattern of A and of B and any values.
+/// A plan for C = α·op(A)·B ⊕ β·D, for one pattern of A and of B, which it holds, and any values.
 ///
 /// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums of
 /// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] asks for it. Its
 /// values are of type `U`, that of A and B or of their sums.
+///
+/// A plan may be sent to another thread. Several plans may be executed at once, also when they were
+/// made for one pattern; their work takes turns on the device's own stream.
 pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32, U: Scalar = T> {
-    pub(super) patterns: Patterns<T, I, O>,
+    pub(super) patterns: Patterns<T>,
     choice: Choice<Config>,
     method: Box<dyn Method<U, I, O>>,
-    /// Entries of the last C.
-    nnz: Option<usize>,
+    refills: bool,
+    /// The pattern of the last product, as long as somebody holds it.
+    result: WeakPattern<I, O>,
     pub(super) union: Option<Union<U, I, O>>,
 }
+
+/// The values of A and of B.
+pub(super) type Factors<'v, T> = (DeviceValues<'v, T>, DeviceValues<'v, T>);
 
 /// C = α·op(A)·B in one call, without keeping a plan.
 ///
 /// # Errors
-/// As [`SpgemmPlan::new`] and [`SpgemmPlan::execute`].
+/// As [`SpgemmPlan::new`] and [`SpgemmPlan::execute`]; [`Error::Argument`] for a bias or a β in
+/// `call`.
 pub fn multiply<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
-    alpha: T::Accum,
     b: &DeviceCsr<T, I, O>,
     problem: &Problem,
     options: &Options,
-    stream: &Stream,
+    call: Call<'_, T>,
 ) -> Result<DeviceCsr<T, I, O>> {
-    let device = a.device();
-    check(device, problem, a, b)?;
+    let common = call.product(problem.semiring)?;
+    multiply_values((a.pattern(), b.pattern()), (a.values(), b.values()), problem, options, common)
+}
+
+/// The same for patterns and values.
+pub(super) fn multiply_values<T: Scalar, I: Index, O: Index>(
+    (a, b): (&DevicePattern<I, O>, &DevicePattern<I, O>),
+    values: Factors<'_, T>,
+    problem: &Problem,
+    options: &Options,
+    call: Common<'_, T::Accum>,
+) -> Result<DeviceCsr<T, I, O>> {
+    let (device, problem) = (a.device(), &typed::<T, I, O, T>(problem)?);
     let (config, _) = choose(problem, options, &device.planner_profile())?;
-    let tries = matches!(config, Config::DenseOutput(_)) && problem.output == T::DTYPE;
-    if tries && !problem.transpose_a {
+    if matches!(config, Config::DenseOutput(_)) && !problem.transpose_a {
         let patterns = Patterns::new(a, b, problem)?;
-        let operands = patterns.begin(a, alpha, b, stream)?;
+        let operands = patterns.begin(values.0, values.1, &call)?;
         // SAFETY: the operands are checked, and their buffers wait for the stream when they are freed.
         if let Some(c) = unsafe { at_once::multiply(device, &operands, problem, config)? } {
-            patterns.end(stream)?;
+            patterns.end(&call)?;
             return Ok(c);
         }
     }
-    SpgemmPlan::new(a, b, problem, options)?.finish(a, alpha, b, stream)
+    SpgemmPlan::<T, I, O>::new(a, b, problem, options)?.finish_product(values, &call)
 }
 
 impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
@@ -82,8 +99,8 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     /// # Errors
     /// As there.
     pub fn new(
-        a: &DeviceCsr<T, I, O>,
-        b: &DeviceCsr<T, I, O>,
+        a: &DevicePattern<I, O>,
+        b: &DevicePattern<I, O>,
         problem: &Problem,
         options: &Options,
     ) -> Result<Self> {
@@ -92,31 +109,27 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 }
 
 impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I, O, U> {
-    /// Looks at the patterns of `a` and `b` on the device and chooses how to multiply them. Work
-    /// that was queued on them on other streams is waited for. `U` is [`Problem::output`].
+    /// Looks at the patterns `a` and `b` on the device and chooses how to multiply matrices that have
+    /// them. The plan sets the types of `problem`.
     ///
     /// # Errors
     /// [`Error::Shape`] when `a` and `b` do not fit together, [`Error::Pattern`] when `problem` was
-    /// made for others or for a C of another type, [`Error::Unsupported`] when the algorithm named in `options` cannot compute
-    /// `problem`, [`Error::Argument`] when the operands are on two devices,
+    /// made for others or for a C of another type, [`Error::Unsupported`] when the algorithm named in
+    /// `options` cannot compute `problem`, [`Error::Argument`] when the patterns are on two devices,
     /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
     /// [`Error::Device`].
     pub fn with_output(
-        a: &DeviceCsr<T, I, O>,
-        b: &DeviceCsr<T, I, O>,
+        a: &DevicePattern<I, O>,
+        b: &DevicePattern<I, O>,
         problem: &Problem,
         options: &Options,
     ) -> Result<Self> {
+        let problem = &typed::<T, I, O, U>(problem)?;
         let patterns = Patterns::new(a, b, problem)?;
-        if problem.output != U::DTYPE {
-            let name = |dtype| format!("a product with values of {dtype}");
-            let (expected, found) = (name(problem.output), name(U::DTYPE));
-            return Err(Error::Pattern { expected, found });
-        }
         let device = &patterns.device;
         let (config, why) = choose(problem, options, &device.planner_profile())?;
         let within = beside(config, patterns.bytes());
-        let method = within.prepare(device, &patterns.operands(a, b), problem)?;
+        let method = within.prepare::<U, I, O>(device, &patterns.operands(), problem)?;
         // What is still read of somebody else's arrays is not waited for when they are freed.
         if !(a.is_owned() && b.is_owned()) {
             device.stream().synchronize()?;
@@ -126,7 +139,9 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
             why => why.into(),
         };
         let choice = Choice { algorithm: config.algorithm(), config, reason };
-        Ok(SpgemmPlan { patterns, choice, method, nnz: None, union: None })
+        let refills = method.refills();
+        let (result, union) = (WeakPattern::default(), None);
+        Ok(SpgemmPlan { patterns, choice, method, refills, result, union })
     }
 
     /// What was chosen, and why.
@@ -134,8 +149,8 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         &self.choice
     }
 
-    /// Bytes that the plan holds on the device beside the caller's arrays; after
-    /// [`SpgemmPlan::execute_add`] those of a product that it keeps as well.
+    /// Bytes that the plan holds on the device beside the patterns; after an execution that adds D
+    /// those of a product that it keeps as well.
     pub fn workspace_bytes(&self) -> usize {
         let kept = self.union.as_ref().map_or(0, Union::bytes);
         self.method.bytes() + self.patterns.bytes() + kept
@@ -152,96 +167,182 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         self.method.entries()
     }
 
-    /// Computes C = α·op(A)·B as a new matrix, after the work queued on `stream`, which then waits
-    /// for it. `a` and `b` have the patterns that the plan was made for, and any values.
+    /// Computes C = α·op(A)·B ⊕ β·D as a new matrix, after the work queued on the stream of the call,
+    /// which then waits for it. `a` and `b` are values: matrices of the plan's patterns, or buffers in
+    /// the order of their nonzeros.
+    ///
+    /// As long as an earlier result is there, or its pattern, C shares that pattern, where
+    /// [`Problem::sorted`] or [`Problem::deterministic`] fixes the order of its entries and the
+    /// algorithm can.
+    ///
+    /// With D, C holds the union of both patterns. Where [`Problem::calls`] says that there will be
+    /// more, the product is kept for the next execution.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` or `b` has another shape or number of entries,
-    /// [`Error::Overflow`] when the entries of C outnumber the offset type, [`Error::OutOfMemory`]
-    /// with the device left usable, [`Error::Device`].
-    pub fn execute(
+    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] when they are
+    /// not as many as nonzeros, [`Error::Overflow`] when the entries of C outnumber the offset type,
+    /// [`Error::OutOfMemory`] with the device left usable, [`Error::Cancelled`] when
+    /// [`SpgemmCall::watch`] said so: the plan and the device stay usable, and the memory of C is free
+    /// again; [`Error::Shape`] when D has another shape, [`Error::Argument`] when an operand is on
+    /// another device or there is a β without D, [`Error::Device`].
+    pub fn execute<'v>(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
+        a: impl Into<DeviceValues<'v, T>>,
+        b: impl Into<DeviceValues<'v, T>>,
+        call: SpgemmCall<'_, T, I, O, U>,
     ) -> Result<DeviceCsr<U, I, O>> {
-        let operands = self.patterns.begin(a, alpha, b, stream)?;
-        // SAFETY: shapes and numbers of entries are the plan's, the patterns by the caller's word
-        // and the invariants of `DeviceCsr`; the buffers wait for the stream when they are freed.
-        let c = unsafe { self.method.execute(&self.patterns.device, &operands) };
-        // After an error too: parts of C may be under way.
-        self.patterns.end(stream)?;
-        self.nnz = c.as_ref().ok().map(DeviceCsr::nnz).or(self.nnz);
-        c
+        let (values, SpgemmCall { common, add, watch }) = ((a.into(), b.into()), call);
+        match add {
+            Some(d) => self.execute_add(values, d, &common),
+            None => {
+                self.check_unread(&common)?;
+                self.product(values, &common, watch)
+            }
+        }
     }
 
-    /// The same, `watch` being told after every part of C: where the workspace is bounded or memory
-    /// did not suffice, so many rows, else all of it. [`ControlFlow::Break`] stops the rest. Waits for
-    /// the parts that it tells of.
+    /// As [`SpgemmPlan::execute`] without D, for the last time: C takes over what of the plan's memory
+    /// it can, so that less is held at once.
     ///
     /// # Errors
-    /// As [`SpgemmPlan::execute`], and [`Error::Cancelled`] when `watch` said so: the plan and the
-    /// device stay usable, and the memory of C is free again.
-    pub fn execute_watched(
-        &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
-        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<DeviceCsr<U, I, O>> {
-        let operands = self.patterns.begin(a, alpha, b, stream)?;
-        // SAFETY: as in `execute`.
-        let c = unsafe { self.method.execute_watched(&self.patterns.device, &operands, watch) };
-        self.patterns.end(stream)?;
-        self.nnz = c.as_ref().ok().map(DeviceCsr::nnz).or(self.nnz);
-        c
-    }
-
-    /// As [`SpgemmPlan::execute`], for the last time: C takes over what of the plan's memory it can,
-    /// so that less is held at once.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn finish(
+    /// As there; [`Error::Argument`] for a bias or a β in `call`.
+    pub fn finish<'v>(
         self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
+        a: impl Into<DeviceValues<'v, T>>,
+        b: impl Into<DeviceValues<'v, T>>,
+        call: Call<'_, T>,
     ) -> Result<DeviceCsr<U, I, O>> {
-        let operands = self.patterns.begin(a, alpha, b, stream)?;
-        // SAFETY: as in `execute`.
-        let c = unsafe { self.method.finish(&self.patterns.device, &operands) };
-        self.patterns.end(stream)?;
+        let common = call.product(self.patterns.problem.semiring)?;
+        self.finish_product((a.into(), b.into()), &common)
+    }
+
+    /// Computes the values of C = α·op(A)·B ⊕ β·D into `c`, which has the pattern of the last result
+    /// of [`SpgemmPlan::execute`], of the same D if there is one: nothing symbolic is done and no
+    /// memory is taken, but by the second execution of a plan for a single call under a bound on its
+    /// workspace (see [`Options::workspace`]), and where the plan did not keep the product that D is
+    /// added to, or rows are not sorted.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute`]; [`Error::Pattern`] when `c` or D has another pattern than then, or
+    /// `c` shares it with another matrix and its rows are in no fixed order; [`Error::Unsupported`] for
+    /// algorithms that find C anew.
+    pub fn execute_into<'v>(
+        &mut self,
+        a: impl Into<DeviceValues<'v, T>>,
+        b: impl Into<DeviceValues<'v, T>>,
+        c: &mut DeviceCsr<U, I, O>,
+        call: SpgemmCall<'_, T, I, O, U>,
+    ) -> Result<()> {
+        let (values, SpgemmCall { common, add, .. }) = ((a.into(), b.into()), call);
+        match add {
+            Some(d) => self.execute_add_into(values, d, c, &common),
+            None => {
+                self.check_unread(&common)?;
+                self.product_into(values, c, &common)
+            }
+        }
+    }
+
+    /// Refuses a β that is a factor of nothing.
+    fn check_unread(&self, call: &Common<'_, T::Accum>) -> Result<()> {
+        let semiring = self.patterns.problem.semiring;
+        if call.beta(semiring) == semiring.zero() {
+            return Ok(());
+        }
+        Err(Error::Argument {
+            name: "beta",
+            found: "a factor without a D".into(),
+            expected: "SpgemmCall::add".into(),
+        })
+    }
+
+    /// Whether entries of C are in the same order in every run.
+    fn is_ordered(&self) -> bool {
+        self.patterns.problem.sorted || self.patterns.problem.deterministic
+    }
+
+    /// C = α·op(A)·B.
+    pub(super) fn product(
+        &mut self,
+        values: Factors<'_, T>,
+        call: &Common<'_, T::Accum>,
+        watch: Option<Watch<'_>>,
+    ) -> Result<DeviceCsr<U, I, O>> {
+        let known = match watch.is_none() && self.refills && self.is_ordered() {
+            true => self.result.upgrade(),
+            false => None,
+        };
+        if let Some(pattern) = known {
+            let what = "values of C on the device";
+            let values_of_c = DeviceBuffer::queued(&self.patterns.device, pattern.nnz(), what)?;
+            let mut c = DeviceCsr::from_pattern(&pattern, values_of_c)?;
+            self.product_into(values, &mut c, call)?;
+            return Ok(c);
+        }
+        let c = self.run(values, call, |method, device, operands| {
+            // SAFETY: values are as many as nonzeros of the plan's own patterns; the buffers wait for
+            // the stream when they are freed.
+            unsafe {
+                match watch {
+                    Some(watch) => method.execute_watched(device, operands, watch),
+                    None => method.execute(device, operands),
+                }
+            }
+        })?;
+        self.result = c.pattern().downgrade();
+        Ok(c)
+    }
+
+    /// The values of C = α·op(A)·B into `c`.
+    pub(super) fn product_into(
+        &mut self,
+        values: Factors<'_, T>,
+        c: &mut DeviceCsr<U, I, O>,
+        call: &Common<'_, T::Accum>,
+    ) -> Result<()> {
+        self.result.check(c.pattern().id())?;
+        if !self.is_ordered() && !c.pattern().is_alone() {
+            return Err(Error::Pattern {
+                expected: "a C of its own, whose entries it may put in another order".into(),
+                found: "of a pattern that others hold".into(),
+            });
+        }
+        self.run(values, call, |method, device, operands| {
+            let mut uses = Uses::on(device.stream()).ordered(call.ordered);
+            uses.read(c.offsets())?;
+            uses.read(c.indices())?;
+            uses.write(c.values().buffer())?;
+            // SAFETY: as in `product`; `c` has the pattern of the product.
+            unsafe { method.refill(device, operands, c) }
+        })
+    }
+
+    /// C for the last time.
+    pub(super) fn finish_product(
+        self,
+        values: Factors<'_, T>,
+        call: &Common<'_, T::Accum>,
+    ) -> Result<DeviceCsr<U, I, O>> {
+        let SpgemmPlan { patterns, method, .. } = self;
+        let operands = patterns.begin(values.0, values.1, call)?;
+        // SAFETY: as in `product`.
+        let c = unsafe { method.finish(&patterns.device, &operands) };
+        patterns.end(call)?;
         c
     }
 
-    /// Computes the values of C = α·op(A)·B into `c`, a matrix that an earlier
-    /// [`SpgemmPlan::execute`] of this plan returned: nothing symbolic is done and no memory is
-    /// taken, but by the second execution of a plan for a single call under a bound on its workspace
-    /// (see [`Options::workspace`]). Otherwise as there.
-    ///
-    /// # Errors
-    /// [`Error::Pattern`] when `a`, `b` or `c` has another shape or number of entries or nothing
-    /// was computed before, [`Error::Unsupported`] for algorithms that find C anew,
-    /// [`Error::Device`].
-    pub fn execute_into(
+    /// Does `work` between the streams of the call, as one execution of the plan.
+    fn run<R>(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        c: &mut DeviceCsr<U, I, O>,
-        stream: &Stream,
-    ) -> Result<()> {
-        self.patterns.check_result(c, self.nnz)?;
-        let operands = self.patterns.begin(a, alpha, b, stream)?;
-        c.join(&self.patterns.device)?;
-        // SAFETY: as in `execute`; `c` has the shape and number of entries of the product, its
-        // pattern by the caller's word.
-        let done = unsafe { self.method.refill(&self.patterns.device, &operands, c) };
-        self.patterns.end(stream)?;
+        values: Factors<'_, T>,
+        call: &Common<'_, T::Accum>,
+        work: impl FnOnce(&mut dyn Method<U, I, O>, &crate::Device, &Operands) -> Result<R>,
+    ) -> Result<R> {
+        let device = &self.patterns.device;
+        let operands = self.patterns.begin(values.0, values.1, call)?;
+        let done = work(&mut *self.method, device, &operands);
+        // After an error too: parts of C may be under way.
+        self.patterns.end(call)?;
         done
     }
 }

@@ -8,7 +8,7 @@ use gustav_testkit::oracle;
 use super::masked::{Config, MaskedPlan};
 use super::{Options, SpgemmPlan};
 use crate::memory::ledger::{held, watched, with_room, without_locked};
-use crate::{Device, DeviceCsr};
+use crate::{Call, Device, DeviceCsr, SpgemmCall};
 
 fn device() -> Device {
     Device::cuda(0).expect("a CUDA device")
@@ -53,7 +53,8 @@ fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
         let problem = problem.calls(calls);
         let options = Options { workspace: Some(most), ..Options::default() };
         let before = held();
-        let (made, _, peak) = watched(|| SpgemmPlan::new(left, &on_b, &problem, &options));
+        let (made, _, peak) =
+            watched(|| SpgemmPlan::new(left.pattern(), on_b.pattern(), &problem, &options));
         let mut plan = made.expect("a plan");
         let case = format!("{calls} {deterministic} {transpose_a} {most}");
         // A is transposed with more than is kept.
@@ -61,7 +62,8 @@ fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
         let told = plan.workspace_bytes();
         assert!(told <= most && held() - before <= told, "{case}");
         for turn in 0..3 {
-            let (c, taken, peak) = watched(|| plan.execute(left, 1.0, &on_b, stream));
+            let (c, taken, peak) =
+                watched(|| plan.execute(left, &on_b, SpgemmCall::new().on(stream)));
             let c = c.expect("C");
             let beside = peak - before - bytes_of(&c);
             assert!(beside <= told, "{beside} of {told} in turn {turn}, {case}");
@@ -69,9 +71,10 @@ fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
             assert!(turn + calls < 3 || taken == 3, "{taken} buffers in turn {turn}, {case}");
             assert!(is_product(&c, &a, &b), "turn {turn}, {case}");
         }
-        let mut c = plan.execute(left, 1.0, &on_b, stream).expect("C");
+        let mut c = plan.execute(left, &on_b, SpgemmCall::new().on(stream)).expect("C");
         c.values_mut().fill(0xff, stream).expect("poison");
-        let (done, taken, _) = watched(|| plan.execute_into(left, 1.0, &on_b, &mut c, stream));
+        let (done, taken, _) =
+            watched(|| plan.execute_into(left, &on_b, &mut c, SpgemmCall::new().on(stream)));
         done.expect("new values");
         assert_eq!(taken, 0, "{case}");
         assert!(is_product(&c, &a, &b), "new values, {case}");
@@ -87,12 +90,13 @@ fn without_room_for_all_rows_they_are_taken_in_parts() {
     let stream = device.stream();
     for deterministic in [false, true] {
         let problem = on_a.spgemm(&on_b).deterministic(deterministic);
-        let plan = || SpgemmPlan::new(&on_a, &on_b, &problem, &Options::default());
+        let plan =
+            || SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default());
         let whole = plan().expect("a plan").workspace_bytes();
         let mut plan = with_room(whole / 2, plan).expect("a plan in parts");
         assert!(plan.workspace_bytes() < whole);
         for _ in 0..2 {
-            let c = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
+            let c = plan.execute(&on_a, &on_b, SpgemmCall::new().on(stream)).expect("C");
             assert!(is_product(&c, &a, &b), "{deterministic}");
         }
     }
@@ -106,13 +110,15 @@ fn memory_that_the_host_refused_is_not_asked_for_again() {
     let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (problem, stream) = (on_a.spgemm(&on_b).calls(3), device.stream());
     let options = Options { workspace: Some(60_000), ..Options::default() };
-    let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan in parts");
+    let mut plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options)
+        .expect("a plan in parts");
     for most in [1, 0, 0] {
         let ((), refused) = without_locked(|| {
-            let mut c = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
+            let mut c = plan.execute(&on_a, &on_b, SpgemmCall::new().on(stream)).expect("C");
             assert!(is_product(&c, &a, &b));
             c.values_mut().fill(0xff, stream).expect("poison");
-            plan.execute_into(&on_a, 1.0, &on_b, &mut c, stream).expect("new values");
+            plan.execute_into(&on_a, &on_b, &mut c, SpgemmCall::new().on(stream))
+                .expect("new values");
             assert!(is_product(&c, &a, &b), "new values");
         });
         assert_eq!(refused, most);
@@ -136,7 +142,7 @@ fn without_room_for_all_of_c_the_places_are_computed_alone() {
         [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
     let plan = |problem: &Problem, options: &Options| -> Result<MaskedPlan<f32>> {
-        MaskedPlan::new(&on_a, &on_b, &on_m, problem, options)
+        MaskedPlan::new(on_a.pattern(), on_b.pattern(), on_m.pattern(), problem, options)
     };
     let checked = |c: &DeviceCsr<f32>| {
         let reference = oracle::Spgemm::new(a.view(), b.view());
@@ -150,22 +156,31 @@ fn without_room_for_all_of_c_the_places_are_computed_alone() {
         let problem = problem.clone().calls(calls);
         let mut plan = plan(&problem, &usual).expect("a plan");
         assert!(matches!(plan.choice().config, Config::Whole(_)), "{:?}", plan.choice());
-        let c = with_room(little, || plan.execute(&on_a, 1.0, &on_b, stream));
+        let c = with_room(little, || plan.execute(&on_a, &on_b, Call::new().on(stream)));
         let mut c = c.expect("C at its places alone");
         checked(&c);
         let choice = plan.choice();
         assert_eq!((choice.algorithm, choice.config), (Algorithm::Masked, Config::Places));
         assert!(choice.reason.contains("no room"), "{choice:?}");
         c.values_mut().fill(0xff, stream).expect("poison");
-        plan.execute_into(&on_a, 1.0, &on_b, &mut c, stream).expect("new values");
+        plan.execute_into(&on_a, &on_b, &mut c, Call::new().on(stream)).expect("new values");
         checked(&c);
     }
-    let once = || super::masked::multiply(&on_a, 1.0, &on_b, &on_m, &problem, &usual, stream);
+    let once = || {
+        super::masked::multiply(
+            &on_a,
+            &on_b,
+            on_m.pattern(),
+            &problem,
+            &usual,
+            Call::new().on(stream),
+        )
+    };
     checked(&with_room(little, once).expect("C at its places alone"));
     // By name there is no other way, and the plan stays usable.
     let named = Options { chooser: Chooser::Named(Algorithm::Binned), ..Options::default() };
     let mut plan = plan(&problem, &named).expect("a plan");
-    let refused = with_room(little, || plan.execute(&on_a, 1.0, &on_b, stream));
+    let refused = with_room(little, || plan.execute(&on_a, &on_b, Call::new().on(stream)));
     assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{refused:?}");
-    checked(&plan.execute(&on_a, 1.0, &on_b, stream).expect("C"));
+    checked(&plan.execute(&on_a, &on_b, Call::new().on(stream)).expect("C"));
 }

@@ -8,7 +8,7 @@ use gustav_core::buffer::try_vec;
 use gustav_core::{Csr, CsrView, Error, Index, Problem, Result, Scalar};
 
 use super::plan::{Options, multiply as multiply_tile};
-use crate::{Device, DeviceCsr};
+use crate::{Call, Device, DeviceCsr};
 
 // Part of the free memory that tiles are cut for, in eighths.
 const EIGHTHS: usize = 7;
@@ -185,8 +185,8 @@ impl<T: Scalar, I: Index, O: Index> Run<'_, T, I, O> {
                     nnz_b: Some(b.nnz()),
                     ..self.problem.clone()
                 };
-                let stream = self.device.stream();
-                let c = multiply_tile(&a, self.alpha, &b, &problem, self.options, stream)?;
+                let call = Call::new().alpha(self.alpha);
+                let c = multiply_tile(&a, &b, &problem, self.options, call)?;
                 done.push(c.download()?);
                 let progress = Progress { done: done.len(), tiles: rows * cols };
                 let go_on = tiling.progress.as_mut().map(|report| report(progress));

@@ -136,8 +136,12 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
             ))?;
             call.copy()?;
             // The buffers above are freed in the order of the stream.
-            DeviceCsr::from_parts(o.a.rows, o.b.cols, offsets, indices, values)
+            Ok(DeviceCsr::from_parts_unchecked(o.a.rows, o.b.cols, offsets, indices, values))
         }
+    }
+
+    fn refills(&self) -> bool {
+        false
     }
 
     unsafe fn refill(

@@ -15,6 +15,7 @@ pub mod even_shares;
 pub(crate) mod flattened;
 pub(crate) mod group;
 pub mod heavy_light;
+pub(crate) mod left;
 pub mod merge_path;
 pub mod nonzero_split;
 pub(crate) mod operands;

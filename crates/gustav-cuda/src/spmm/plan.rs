@@ -1,17 +1,17 @@
 //! A plan: one algorithm prepared for one pattern, and the workspaces around it.
 
-use gustav_core::{Arith, Epilogue, Error, Index, Layout, Problem, Result, Scalar};
+use gustav_core::{Epilogue, Error, Index, Layout, Problem, Result, Scalar};
 use gustav_plan::heuristics::mean_row_length;
 use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 
 use super::catalog::{self, Config, Method};
+use super::left::{Left, Planned, typed};
 use super::operands::Operands;
-use super::pattern::Pattern;
 use super::{auto, bits, checks, ordered};
-use crate::dense::{Move, Transpose};
-use crate::stream::{Stream, Turns};
-use crate::transposed::Transposed;
-use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense};
+use crate::graph::{self, SharedCore};
+use crate::layout::{Move, Transpose};
+use crate::order::{PlanOrder, Uses};
+use crate::{Call, Device, DeviceBuffer, DeviceDense, DevicePattern, DeviceValues};
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,15 +25,23 @@ pub struct Options<'a> {
     pub order: Option<&'a RowOrder>,
 }
 
-/// A plan for C = α·op(A)·B ⊕ β·C, for one pattern of A and any values.
-pub struct SpmmPlan<T: Scalar, I: Index, O: Index> {
+/// A plan for C = α·op(A)·B ⊕ β·C, for one pattern of A, which it holds, and any values.
+///
+/// A plan may be sent to another thread. Several plans may be executed at once, on one stream or on
+/// several, also when they were made for one pattern.
+pub struct SpmmPlan<T: Scalar> {
     device: Device,
     problem: Problem,
     choice: Choice<Config>,
+    converts: bool,
+    work: SharedCore<Work<T>>,
+}
+
+/// What an execution uses beside its operands.
+struct Work<T: Scalar> {
+    left: Left<T>,
     method: Box<dyn Method>,
-    transposed: Option<Transposed<T, I, O>>,
     layouts: Layouts<T>,
-    turns: Turns,
     /// Whether the values of some A are in the order of the method.
     converted: bool,
 }
@@ -44,53 +52,48 @@ struct Layouts<T: Scalar> {
     c: Option<(DeviceBuffer<T::Accum>, Transpose)>,
 }
 
-impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
-    /// Looks at the pattern of `a` once, on the device, and chooses how to multiply by it. A problem
-    /// of one call is not looked at, and its plan returns before the device is ready; no execution
-    /// of it can be the first in a captured graph.
+impl<T: Scalar> SpmmPlan<T> {
+    /// Looks at `pattern` once, on the device, and chooses how to multiply by matrices that have it.
+    /// The plan sets the types of `problem`. A problem of one call is not looked at, and its plan
+    /// returns before the device is ready.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem`,
-    /// [`Error::Pattern`] when `problem` was made for another matrix, [`Error::OutOfMemory`],
-    /// [`Error::NoDevice`] when the run-time compiler is missing, [`Error::Device`].
-    pub fn new(a: &DeviceCsr<T, I, O>, problem: &Problem, options: &Options<'_>) -> Result<Self> {
-        let device = a.device().clone();
-        checks::pattern(problem, a)?;
+    /// [`Error::Pattern`] when `problem` was made for another shape or number of nonzeros,
+    /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
+    /// [`Error::Device`].
+    pub fn new<I: Index, O: Index>(
+        pattern: &DevicePattern<I, O>,
+        problem: &Problem,
+        options: &Options<'_>,
+    ) -> Result<Self> {
+        let (device, problem) = (pattern.device().clone(), &typed::<T, I, O>(problem));
+        problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
         problem.check_dense()?;
         let named = named(problem, options)?;
-        let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
-        let pattern = match &transposed {
-            Some(t) => Pattern::new(&t.offsets, &t.indices)?,
-            None => Pattern::new(a.offsets(), a.indices())?,
-        }
-        .ordered(options.order);
+        let planned = Planned::new(&device, pattern, problem.transpose_a)?;
+        let left = Left::new(&device, pattern, &planned)?;
+        let facts = planned.pattern()?.ordered(options.order);
         let (config, mut reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
-            (None, Some(algorithm)) => Config::choose(algorithm, &pattern, problem)?,
-            (None, None) => auto::choose(&pattern, problem)?,
+            (None, Some(algorithm)) => Config::choose(algorithm, &facts, problem)?,
+            (None, None) => auto::choose(&facts, problem)?,
         };
         if let Some(order) = options.order {
             reason += &format!("; rows in the order {}", order.order());
         }
         let algorithm = config.algorithm();
-        let method = config.prepare(&pattern, problem)?;
-        drop(pattern);
-        let turns = Turns::of(&device, problem.calls)?;
+        let mut method = config.prepare(&facts, problem)?;
+        drop(facts);
+        let order = PlanOrder::new(&device, problem.calls)?;
         let layouts = Layouts::new(&device, problem, !config.any_layout())?;
         let choice = Choice { algorithm, config, reason };
+        let converts = method.converts();
+        // The kernels that packed, fully aligned operands need.
+        method.compile(&device, &operands(problem, &left, &layouts, 0))?;
+        let work = Work { left, method, layouts, converted: false };
         let problem = problem.clone();
-        let mut plan = SpmmPlan {
-            device,
-            problem,
-            choice,
-            method,
-            transposed,
-            layouts,
-            turns,
-            converted: false,
-        };
-        plan.compile(a)?;
-        Ok(plan)
+        Ok(SpmmPlan { device, problem, choice, converts, work: graph::core(order, work) })
     }
 
     /// What was chosen, and why.
@@ -98,113 +101,100 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
         &self.choice
     }
 
-    /// Bytes that the plan holds on the device beside the caller's arrays.
+    /// Bytes that the plan holds on the device beside the caller's arrays and the pattern.
     pub fn workspace_bytes(&self) -> usize {
-        let transposed = self.transposed.as_ref().map_or(0, Transposed::bytes);
-        let b = self.layouts.b.as_ref().map_or(0, |(w, _)| w.bytes());
-        let c = self.layouts.c.as_ref().map_or(0, |(w, _)| w.bytes());
-        self.method.bytes() + transposed + b + c
+        let work = &graph::lock(&self.work).method;
+        let b = work.layouts.b.as_ref().map_or(0, |(w, _)| w.bytes());
+        let c = work.layouts.c.as_ref().map_or(0, |(w, _)| w.bytes());
+        work.method.bytes() + work.left.bytes() + b + c
     }
 
-    /// Queues C = α·op(A)·B ⊕ β·C on `stream`, with the steps of [`Problem::epilogue`] that need no
-    /// bias; neither allocates nor waits, except that operands
-    /// less aligned than packed ones compile their kernel at first sight and that `vendor` sets
-    /// itself up at its first execution. `a` has the pattern that the plan was made for, and any
-    /// values. β equal to the semiring's zero leaves C unread. Executions of one
-    /// plan follow one another, on whatever streams; other work on the operands that was queued on
-    /// other streams is ordered by the caller, see [`Stream::wait`].
+    /// Queues C = α·op(A)·B ⊕ β·C as `call` says, with the steps of [`Problem::epilogue`]; neither
+    /// allocates nor waits, except that operands less aligned than packed ones compile their kernel at
+    /// first sight and that `vendor` sets itself up at its first execution. `values` are those of A: a
+    /// matrix of the plan's pattern, or a buffer in the order of its nonzeros. β equal to the
+    /// semiring's zero leaves C unread.
+    ///
+    /// The work comes after work of other streams on the operands, and after the executions of this
+    /// plan before it.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Shape`] when
-    /// `b` or `c` does not fit, [`Error::Argument`] when C overlaps another operand, an operand is on
-    /// another device, or the epilogue has a bias ([`SpmmPlan::execute_with_bias`]),
-    /// [`Error::Device`].
-    pub fn execute(
+    /// [`Error::Pattern`] when `values` belong to another pattern, [`Error::Length`] when they are not
+    /// as many as nonzeros, or `b` or `c` has too few, [`Error::Shape`] when `b` or `c` does not fit,
+    /// [`Error::Argument`] when C overlaps another operand, an operand is on another device, or there
+    /// is a bias and the problem has none, or the other way round, [`Error::Device`].
+    pub fn execute<'v>(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
+        values: impl Into<DeviceValues<'v, T>>,
         b: &DeviceDense<T>,
-        beta: T::Accum,
         c: &mut DeviceDense<T>,
-        stream: &Stream,
+        call: Call<'_, T>,
     ) -> Result<()> {
-        self.execute_with_bias(a, alpha, b, beta, None, c, stream)
+        self.run(values.into(), b, c, call)
     }
 
-    /// The same with the bias of [`Problem::epilogue`]: a value for every column of C, in the type of
-    /// sums.
+    /// C = α·op(A)·B as a new matrix, packed, in the layout of the problem.
     ///
     /// # Errors
-    /// As there; [`Error::Argument`] when there is a bias and the problem has none, or the other way
-    /// round.
-    pub fn execute_with_bias(
+    /// As [`SpmmPlan::execute`], and [`Error::Argument`] for a β that would read C.
+    pub fn execute_new<'v>(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
+        values: impl Into<DeviceValues<'v, T>>,
         b: &DeviceDense<T>,
-        beta: T::Accum,
-        bias: Option<&DeviceBuffer<T::Accum>>,
-        c: &mut DeviceDense<T>,
-        stream: &Stream,
-    ) -> Result<()> {
-        self.run(true, a, alpha, b, beta, bias, c, stream)
-    }
-
-    /// [`SpmmPlan::execute`] with the values of A that the last execution, or
-    /// [`SpmmPlan::convert`], brought into the algorithm's own order: those of `a` are read only by
-    /// algorithms that have no such order, and by a plan that nothing was converted for yet. Of `dense`
-    /// this is cuBLAS's product alone.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn execute_converted(
-        &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceDense<T>,
-        beta: T::Accum,
-        c: &mut DeviceDense<T>,
-        stream: &Stream,
-    ) -> Result<()> {
-        self.run(false, a, alpha, b, beta, None, c, stream)
+        call: Call<'_, T>,
+    ) -> Result<DeviceDense<T>> {
+        let p = &self.problem;
+        if call.common.beta(p.semiring) != p.semiring.zero() {
+            return Err(Error::Argument {
+                name: "beta",
+                found: "a factor of C".into(),
+                expected: "the semiring's zero for a C that is new".into(),
+            });
+        }
+        // Every value of C is written.
+        let mut c = DeviceDense::queued(&self.device, p.output_rows(), p.columns, p.layout_c)?;
+        self.run(values.into(), b, &mut c, call)?;
+        Ok(c)
     }
 
     fn run(
         &mut self,
-        convert: bool,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
+        values: DeviceValues<'_, T>,
         b: &DeviceDense<T>,
-        beta: T::Accum,
-        bias: Option<&DeviceBuffer<T::Accum>>,
         c: &mut DeviceDense<T>,
-        stream: &Stream,
+        call: Call<'_, T>,
     ) -> Result<()> {
-        checks::pattern(&self.problem, a)?;
-        checks::dense(&self.problem, &self.device, a, b, c)?;
-        checks::bias(&self.problem, &self.device, bias, c.data())?;
-        if self.problem.output_rows() == 0 || self.problem.columns == 0 {
+        let (p, device) = (&self.problem, &self.device);
+        let stream = call.common.stream(device);
+        let mut core = graph::lock(&self.work);
+        let values = core.method.left.fit(values)?;
+        checks::dense(p, device, &core.method.left.pattern, values, b, c)?;
+        checks::bias(p, device, call.bias, c.data())?;
+        if p.output_rows() == 0 || p.columns == 0 {
             return Ok(());
         }
-        self.turns.next(&self.device, stream)?;
-        self.mark(a, b, c, stream);
-        let mut operands = self.operands(a);
-        if let Some(bias) = bias {
-            bias.used_on(stream);
+        core.order.next(stream)?;
+        let Work { left, method, layouts, converted } = &mut core.method;
+        let mut uses = Uses::on(stream).ordered(call.common.ordered);
+        left.read(&mut uses, values)?;
+        uses.read(b.data())?;
+        uses.write(c.data())?;
+        let mut operands = operands(p, left, layouts, values.address());
+        if let Some(bias) = call.bias {
+            uses.read(bias)?;
             operands.bias = bias.address();
         }
+        let (alpha, beta) = (call.common.alpha(p.semiring), call.common.beta(p.semiring));
         (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
         (operands.c, operands.ldc) = (c.data().address(), c.leading_dimension());
         (operands.alpha, operands.beta) = (bits(alpha), bits(beta));
-        if let Some(transposed) = &self.transposed {
-            transposed.refresh(stream, a)?;
-        }
-        // SAFETY: shapes and leading dimensions were checked against the buffers, which wait for
-        // the stream when they are freed; the pattern is the plan's by the caller's word and the
-        // invariants of `DeviceCsr`.
+        left.refresh(&mut uses, stream, values)?;
+        // SAFETY: shapes, leading dimensions and numbers of values were checked against the buffers,
+        // which wait for the stream when they are freed; the pattern is the plan's own.
         unsafe {
-            if let Some((workspace, transpose)) = &self.layouts.b {
-                let (lines, length) = (self.problem.columns, self.problem.inner());
+            if let Some((workspace, transpose)) = &layouts.b {
+                workspace.used_on(stream);
+                let (lines, length) = (p.columns, p.inner());
                 let m = Move {
                     from: operands.b,
                     to: workspace.address(),
@@ -217,23 +207,25 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
                 (operands.b, operands.ldb) = (m.to, m.ld_to);
             }
             let c_final = (operands.c, operands.ldc);
-            if let Some((workspace, _)) = &self.layouts.c {
-                (operands.c, operands.ldc) = (workspace.address(), self.problem.columns);
-                // The workspace takes bare sums: one and zero of the semiring.
-                (operands.alpha, operands.beta) = neutral::<T::Accum>(&self.problem);
+            if let Some((workspace, _)) = &layouts.c {
+                workspace.used_on(stream);
+                (operands.c, operands.ldc) = (workspace.address(), p.columns);
+                // The workspace takes bare sums.
+                operands.alpha = bits(p.semiring.one::<T::Accum>());
+                operands.beta = bits(p.semiring.zero::<T::Accum>());
             }
-            if convert || !self.converted {
-                self.method.convert(stream, &operands)?;
-                self.converted = true;
+            if !call.reuse_conversion || !*converted {
+                method.convert(stream, &operands)?;
+                *converted = true;
             }
-            self.method.launch(&self.device, stream, &operands)?;
-            if let Some((workspace, transpose)) = &self.layouts.c {
+            method.launch(device, stream, &operands)?;
+            if let Some((workspace, transpose)) = &layouts.c {
                 let m = Move {
                     from: workspace.address(),
                     to: c_final.0,
-                    lines: self.problem.output_rows(),
-                    length: self.problem.columns,
-                    ld_from: self.problem.columns,
+                    lines: p.output_rows(),
+                    length: p.columns,
+                    ld_from: p.columns,
                     ld_to: c_final.1,
                 };
                 transpose.launch(stream, &m, alpha, beta, operands.bias)?;
@@ -244,86 +236,63 @@ impl<T: Scalar, I: Index, O: Index> SpmmPlan<T, I, O> {
 
     /// Whether executions bring the values of A into an order of the algorithm's own first.
     pub fn converts(&self) -> bool {
-        self.method.converts()
+        self.converts
     }
 
     /// Queues that part of an execution alone, to be timed; nothing for algorithms that read A as it
     /// is.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Device`].
-    pub fn convert(&mut self, a: &DeviceCsr<T, I, O>, stream: &Stream) -> Result<()> {
-        checks::pattern(&self.problem, a)?;
-        self.turns.next(&self.device, stream)?;
-        a.offsets().used_on(stream);
-        a.indices().used_on(stream);
-        a.values().used_on(stream);
-        let operands = self.operands(a);
-        if let Some(transposed) = self.transposed.as_ref().filter(|_| self.converts()) {
-            transposed.refresh(stream, a)?;
+    /// [`Error::Pattern`] and [`Error::Length`] as [`SpmmPlan::execute`], [`Error::Device`].
+    pub fn convert<'v>(
+        &mut self,
+        values: impl Into<DeviceValues<'v, T>>,
+        call: Call<'_, T>,
+    ) -> Result<()> {
+        let stream = call.common.stream(&self.device);
+        let mut core = graph::lock(&self.work);
+        let values = core.method.left.fit(values.into())?;
+        core.order.next(stream)?;
+        let Work { left, method, layouts, converted } = &mut core.method;
+        let mut uses = Uses::on(stream).ordered(call.common.ordered);
+        left.read(&mut uses, values)?;
+        if self.converts {
+            left.refresh(&mut uses, stream, values)?;
         }
-        // SAFETY: the pattern is the plan's by the caller's word; A waits for the stream when freed.
-        unsafe { self.method.convert(stream, &operands)? };
-        self.converted = true;
+        let operands = operands(&self.problem, left, layouts, values.address());
+        // SAFETY: the pattern is the plan's own, with as many values; A waits for the stream when freed.
+        unsafe { method.convert(stream, &operands)? };
+        *converted = true;
         Ok(())
     }
+}
 
-    /// Compiles the kernels that packed operands need.
-    fn compile(&mut self, a: &DeviceCsr<T, I, O>) -> Result<()> {
-        let operands = self.operands(a);
-        self.method.compile(&self.device, &operands)
-    }
-
-    /// The operands with packed, fully aligned B and C at no address yet.
-    fn operands(&self, a: &DeviceCsr<T, I, O>) -> Operands {
-        let p = &self.problem;
-        let (offsets, indices, values) = match &self.transposed {
-            None => (a.offsets().address(), a.indices().address(), a.values().address()),
-            Some(t) => (t.offsets.address(), t.indices.address(), t.values.address()),
-        };
-        Operands {
-            offsets,
-            indices,
-            values,
-            rows: p.output_rows(),
-            inner: p.inner(),
-            nnz: p.nnz,
-            b: 0,
-            ldb: p.columns,
-            c: 0,
-            ldc: p.columns,
-            layouts: (p.layout_b, p.layout_c),
-            columns: p.columns,
-            alpha: 0,
-            beta: 0,
-            dtype: T::DTYPE,
-            dtype_c: if self.layouts.c.is_some() { T::Accum::DTYPE } else { T::DTYPE },
-            index_type: I::TYPE,
-            offset_type: O::TYPE,
-            semiring: p.semiring,
-            steps: steps(p, self.layouts.c.is_some()).0,
-            bias: 0,
-        }
-    }
-
-    fn mark(
-        &self,
-        a: &DeviceCsr<T, I, O>,
-        b: &DeviceDense<T>,
-        c: &DeviceDense<T>,
-        stream: &Stream,
-    ) {
-        a.offsets().used_on(stream);
-        a.indices().used_on(stream);
-        for values in [a.values(), b.data(), c.data()] {
-            values.used_on(stream);
-        }
-        if let Some((workspace, _)) = &self.layouts.b {
-            workspace.used_on(stream);
-        }
-        if let Some((workspace, _)) = &self.layouts.c {
-            workspace.used_on(stream);
-        }
+/// The operands with `values` of A, and packed, fully aligned B and C at no address yet.
+fn operands<T: Scalar>(p: &Problem, left: &Left<T>, layouts: &Layouts<T>, values: u64) -> Operands {
+    let a = left.addresses(values);
+    let through = layouts.c.is_some();
+    Operands {
+        offsets: a.offsets,
+        indices: a.indices,
+        values: a.values,
+        rows: p.output_rows(),
+        inner: p.inner(),
+        nnz: p.nnz,
+        b: 0,
+        ldb: p.columns,
+        c: 0,
+        ldc: p.columns,
+        layouts: (p.layout_b, p.layout_c),
+        columns: p.columns,
+        alpha: 0,
+        beta: 0,
+        dtype: T::DTYPE,
+        dtype_c: if through { T::Accum::DTYPE } else { T::DTYPE },
+        index_type: p.index_type,
+        offset_type: p.offset_type,
+        semiring: p.semiring,
+        steps: steps(p, through).0,
+        bias: 0,
     }
 }
 
@@ -380,15 +349,4 @@ fn steps(problem: &Problem, workspace: bool) -> (u8, u8) {
     // Bias and ReLU follow α and β.
     let mean = Epilogue { bias: false, relu: false, ..all };
     (mean.bits(), Epilogue { mean: false, ..all }.bits())
-}
-
-/// Bits of the semiring's one and zero.
-fn neutral<A: Arith>(problem: &Problem) -> (u64, u64) {
-    use gustav_core::SemiringKind::{MaxTimes, MinPlus};
-    let (zero, one) = (<A as Scalar>::zero(), <A as Scalar>::one());
-    match problem.semiring {
-        MinPlus => (bits(zero), bits(A::INFINITY)),
-        MaxTimes => (bits(one), bits(A::NEG_INFINITY)),
-        _ => (bits(one), bits(zero)),
-    }
 }

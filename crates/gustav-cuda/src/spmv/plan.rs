@@ -5,14 +5,13 @@ use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::auto;
 use super::catalog::{self, Config};
-use crate::spmm::bits;
+use crate::graph::{self, SharedCore};
+use crate::order::{PlanOrder, Uses};
 use crate::spmm::catalog::Method;
-use crate::spmm::checks;
+use crate::spmm::left::{Left, Planned, typed};
 use crate::spmm::operands::Operands;
-use crate::spmm::pattern::Pattern;
-use crate::stream::{Stream, Turns};
-use crate::transposed::Transposed;
-use crate::{Device, DeviceBuffer, DeviceCsr};
+use crate::spmm::{bits, checks};
+use crate::{Call, Device, DeviceBuffer, DevicePattern, DeviceValues};
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,44 +22,55 @@ pub struct Options {
     pub config: Option<Config>,
 }
 
-/// A plan for y = α·op(A)·x ⊕ β·y, for one pattern of A and any values.
-pub struct SpmvPlan<T: Scalar, I: Index = u32, O: Index = u32> {
+/// A plan for y = α·op(A)·x ⊕ β·y, for one pattern of A, which it holds, and any values.
+///
+/// A plan may be sent to another thread. Several plans may be executed at once, on one stream or on
+/// several, also when they were made for one pattern.
+pub struct SpmvPlan<T: Scalar> {
     device: Device,
     problem: Problem,
     choice: Choice<Config>,
-    method: Box<dyn Method>,
-    transposed: Option<Transposed<T, I, O>>,
-    turns: Turns,
+    work: SharedCore<Work<T>>,
 }
 
-impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
-    /// Looks at the pattern of `a` once and chooses how to multiply by it.
+/// What an execution uses beside its operands.
+struct Work<T> {
+    left: Left<T>,
+    method: Box<dyn Method>,
+}
+
+impl<T: Scalar> SpmvPlan<T> {
+    /// Looks at `pattern` once and chooses how to multiply by matrices that have it. The plan sets the
+    /// types of `problem`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem`,
-    /// [`Error::Pattern`] when `problem` was made for another matrix, [`Error::OutOfMemory`],
-    /// [`Error::NoDevice`] when the run-time compiler is missing, [`Error::Device`].
-    pub fn new(a: &DeviceCsr<T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
-        let device = a.device().clone();
-        checks::pattern(problem, a)?;
-        let named = named(problem, options)?;
-        let transposed = problem.transpose_a.then(|| Transposed::new(&device, a)).transpose()?;
-        let pattern = match &transposed {
-            Some(t) => Pattern::new(&t.offsets, &t.indices)?,
-            None => Pattern::new(a.offsets(), a.indices())?,
-        };
+    /// [`Error::Pattern`] when `problem` was made for another shape or number of nonzeros,
+    /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
+    /// [`Error::Device`].
+    pub fn new<I: Index, O: Index>(
+        pattern: &DevicePattern<I, O>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        let (device, problem) = (pattern.device().clone(), typed::<T, I, O>(problem));
+        problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+        let named = named(&problem, options)?;
+        let planned = Planned::new(&device, pattern, problem.transpose_a)?;
+        let left = Left::new(&device, pattern, &planned)?;
+        let facts = planned.pattern()?;
         let (config, reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
-            (None, Some(algorithm)) => Config::choose(algorithm, &pattern, problem)?,
-            (None, None) => auto::choose(&pattern, problem)?,
+            (None, Some(algorithm)) => Config::choose(algorithm, &facts, &problem)?,
+            (None, None) => auto::choose(&facts, &problem)?,
         };
         let algorithm = config.algorithm();
-        let method = config.prepare(&pattern, problem)?;
-        drop(pattern);
-        let turns = Turns::of(&device, problem.calls)?;
+        let method = config.prepare(&facts, &problem)?;
+        drop(facts);
+        let order = PlanOrder::new(&device, problem.calls)?;
         let choice = Choice { algorithm, config, reason };
-        let problem = problem.clone();
-        Ok(SpmvPlan { device, problem, choice, method, transposed, turns })
+        let work = graph::core(order, Work { left, method });
+        Ok(SpmvPlan { device, problem, choice, work })
     }
 
     /// What was chosen, and why.
@@ -68,34 +78,36 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
         &self.choice
     }
 
-    /// Bytes that the plan holds on the device beside the caller's arrays.
+    /// Bytes that the plan holds on the device beside the caller's arrays and the pattern.
     pub fn workspace_bytes(&self) -> usize {
-        self.method.bytes() + self.transposed.as_ref().map_or(0, Transposed::bytes)
+        let work = &graph::lock(&self.work).method;
+        work.method.bytes() + work.left.bytes()
     }
 
-    /// Queues y = α·op(A)·x ⊕ β·y on `stream`; neither allocates nor waits, except that `vendor`
-    /// sets itself up at its first execution. `a` has the pattern that the plan was made for, and
-    /// any values. β equal to the semiring's zero leaves y unread. Executions of a plan follow one
-    /// another, on whatever streams; other work on the operands that was queued on other streams
-    /// is ordered by the caller, see [`Stream::wait`].
+    /// Queues y = α·op(A)·x ⊕ β·y as `call` says; neither allocates nor waits, except that `vendor`
+    /// sets itself up at its first execution. `values` are those of A: a matrix of the plan's pattern,
+    /// or a buffer in the order of its nonzeros. β equal to the semiring's zero leaves y unread.
+    ///
+    /// The work comes after work of other streams on the operands, and after the executions of this
+    /// plan before it.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` has another shape or number of entries, [`Error::Shape`] when
-    /// `x` or `y` does not fit, [`Error::Argument`] when y overlaps another operand or an operand
-    /// is on another device, [`Error::Device`].
-    pub fn execute(
+    /// [`Error::Pattern`] when `values` belong to another pattern, [`Error::Length`] when they are not
+    /// as many as nonzeros, [`Error::Shape`] when `x` or `y` does not fit, [`Error::Argument`] when y
+    /// overlaps another operand, an operand is on another device or there is a bias,
+    /// [`Error::Device`].
+    pub fn execute<'v>(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
+        values: impl Into<DeviceValues<'v, T>>,
         x: &DeviceBuffer<T>,
-        beta: T::Accum,
         y: &mut DeviceBuffer<T>,
-        stream: &Stream,
+        call: Call<'_, T>,
     ) -> Result<()> {
-        checks::pattern(&self.problem, a)?;
-        for (name, vector, length) in
-            [("x", x, self.problem.inner()), ("y", &*y, self.problem.output_rows())]
-        {
+        let (p, device) = (&self.problem, &self.device);
+        let stream = call.common.stream(device);
+        let mut core = graph::lock(&self.work);
+        let values = core.method.left.fit(values.into())?;
+        for (name, vector, length) in [("x", x, p.inner()), ("y", &*y, p.output_rows())] {
             if vector.len() != length {
                 return Err(Error::Shape {
                     op: "spmv",
@@ -104,25 +116,22 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
                 });
             }
         }
-        checks::memory(&self.device, a, ("x", x), ("y", &*y))?;
-        let p = &self.problem;
+        checks::memory(device, &core.method.left.pattern, values, ("x", x), ("y", &*y))?;
+        checks::bias(p, device, call.bias, y)?;
         if p.output_rows() == 0 {
             return Ok(());
         }
-        self.turns.next(&self.device, stream)?;
-        for used in [a.values(), x, y] {
-            used.used_on(stream);
-        }
-        a.offsets().used_on(stream);
-        a.indices().used_on(stream);
-        let (offsets, indices, values) = match &self.transposed {
-            None => (a.offsets().address(), a.indices().address(), a.values().address()),
-            Some(t) => (t.offsets.address(), t.indices.address(), t.values.address()),
-        };
+        core.order.next(stream)?;
+        let Work { left, method } = &mut core.method;
+        let mut uses = Uses::on(stream).ordered(call.common.ordered);
+        left.read(&mut uses, values)?;
+        uses.read(x)?;
+        uses.write(y)?;
+        let a = left.addresses(values.address());
         let operands = Operands {
-            offsets,
-            indices,
-            values,
+            offsets: a.offsets,
+            indices: a.indices,
+            values: a.values,
             rows: p.output_rows(),
             inner: p.inner(),
             nnz: p.nnz,
@@ -132,23 +141,20 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
             ldc: 1,
             layouts: (p.layout_b, p.layout_c),
             columns: 1,
-            alpha: bits(alpha),
-            beta: bits(beta),
+            alpha: bits(call.common.alpha(p.semiring)),
+            beta: bits(call.common.beta(p.semiring)),
             dtype: T::DTYPE,
             dtype_c: T::DTYPE,
-            index_type: I::TYPE,
-            offset_type: O::TYPE,
+            index_type: p.index_type,
+            offset_type: p.offset_type,
             semiring: p.semiring,
             steps: 0,
             bias: 0,
         };
-        if let Some(transposed) = &self.transposed {
-            transposed.refresh(stream, a)?;
-        }
+        left.refresh(&mut uses, stream, values)?;
         // SAFETY: the lengths were checked against the buffers, which wait for the stream when
-        // they are freed; the pattern is the plan's by the caller's word and the invariants of
-        // `DeviceCsr`.
-        unsafe { self.method.launch(&self.device, stream, &operands) }
+        // they are freed; the pattern is the plan's own.
+        unsafe { method.launch(device, stream, &operands) }
     }
 }
 

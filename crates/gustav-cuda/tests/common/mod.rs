@@ -1,7 +1,7 @@
 //! The battery on the device.
 
 use gustav_core::{DType, DenseView, Index, Problem, Result, Scalar, Semiring};
-use gustav_cuda::{Config, Device, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, Config, Device, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, SpmmCase, check_spmm};
 
@@ -89,9 +89,9 @@ where
         .transpose_a(case.transpose_a)
         .layouts(b.layout(), c.layout())
         .semiring(S::KIND);
-    let mut plan = SpmmPlan::new(&a, &refine(problem), options)?;
+    let mut plan = SpmmPlan::new(a.pattern(), &refine(problem), options)?;
     let stream = device.new_stream()?;
-    plan.execute(&a, case.alpha, &b, case.beta, &mut c, &stream)?;
+    plan.execute(&a, &b, &mut c, Call::new().alpha(case.alpha).beta(case.beta).on(&stream))?;
     stream.synchronize()?;
     let result = c.data().to_host()?;
     case.c.data().copy_from_slice(&result);

@@ -7,7 +7,7 @@ use gustav_core::{
     Semiring, bf16, f16,
 };
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
-use gustav_cuda::{Device, DeviceCsr};
+use gustav_cuda::{Device, DeviceCsr, SpgemmCall};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::{Settings, check_spgemm};
 
@@ -45,9 +45,9 @@ fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
     check_spgemm::<T, I, O, S>(&settings, |case| {
         let (a, b) = (DeviceCsr::upload(&device, &case.a)?, DeviceCsr::upload(&device, &case.b)?);
         let problem = a.spgemm(&b).semiring(S::KIND).deterministic(true).calls(2);
-        let mut plan = SpgemmPlan::new(&a, &b, &problem, &Options::default())?;
+        let mut plan = SpgemmPlan::new(a.pattern(), b.pattern(), &problem, &Options::default())?;
         let stream = device.new_stream()?;
-        let product = plan.execute(&a, S::one(), &b, &stream)?.download()?;
+        let product = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?.download()?;
         let (m, n) = (product.nrows(), product.ncols());
         let others = [
             product.clone(),
@@ -57,14 +57,15 @@ fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
         for host in others {
             let d = DeviceCsr::upload(&device, &host.view())?;
             let expected = united::<T, I, O, S>(&product, beta, &host);
-            let mut c = plan.execute_add(&a, S::one(), &b, beta, &d, &stream)?;
+            let mut c = plan.execute(&a, &b, SpgemmCall::new().add(beta, &d).on(&stream))?;
             assert!(same(&c.download()?, &expected), "{}", case.name);
             c.values_mut().fill(0xff, &stream)?;
-            plan.execute_add_into(&a, S::one(), &b, beta, &d, &mut c, &stream)?;
+            plan.execute_into(&a, &b, &mut c, SpgemmCall::new().add(beta, &d).on(&stream))?;
             assert!(same(&c.download()?, &expected), "{} anew", case.name);
         }
         let d = DeviceCsr::upload(&device, &product.view())?;
-        let unread = plan.execute_add(&a, S::one(), &b, S::zero(), &d, &stream)?.download()?;
+        let unread =
+            plan.execute(&a, &b, SpgemmCall::new().add(S::zero(), &d).on(&stream))?.download()?;
         assert!(same(&unread, &product), "{}: D counts", case.name);
         Ok(product)
     });
@@ -98,13 +99,18 @@ fn rows_in_any_order() {
         for sorted in [true, false] {
             let problem = a.spgemm(&b).semiring(S::KIND).sorted(sorted).calls(2);
             let options = Options::default();
-            let mut plan = SpgemmPlan::new(&a, &b, &problem, &options).expect("a plan");
-            let product = plan.execute(&a, S::one(), &b, stream).expect("P").download().expect("P");
+            let mut plan =
+                SpgemmPlan::new(a.pattern(), b.pattern(), &problem, &options).expect("a plan");
+            let product = plan
+                .execute(&a, &b, SpgemmCall::new().on(stream))
+                .expect("P")
+                .download()
+                .expect("P");
             let expected = united::<i64, u32, u32, S>(&product, 3, &host);
-            let mut c = plan.execute_add(&a, S::one(), &b, 3, &d, stream).expect("C");
+            let mut c = plan.execute(&a, &b, SpgemmCall::new().add(3, &d).on(stream)).expect("C");
             assert!(same(&c.download().expect("C"), &expected), "{}", S::KIND);
             c.values_mut().fill(0xff, stream).expect("poison");
-            plan.execute_add_into(&a, S::one(), &b, 3, &d, &mut c, stream).expect("C");
+            plan.execute_into(&a, &b, &mut c, SpgemmCall::new().add(3, &d).on(stream)).expect("C");
             assert!(same(&c.download().expect("C"), &expected), "{} anew", S::KIND);
         }
     }
@@ -125,13 +131,15 @@ fn long_rows_and_many() {
     let [on_a, d] = [&a, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (problem, stream) = (on_a.spgemm(&on_a).deterministic(true), device.stream());
     let options = Options::default();
-    let mut plan = SpgemmPlan::new(&on_a, &on_a, &problem, &options).expect("a plan");
-    let product = plan.execute(&on_a, 1.0, &on_a, stream).expect("P").download().expect("P");
+    let mut plan =
+        SpgemmPlan::new(on_a.pattern(), on_a.pattern(), &problem, &options).expect("a plan");
+    let product =
+        plan.execute(&on_a, &on_a, SpgemmCall::new().on(stream)).expect("P").download().expect("P");
     let expected = united::<f64, u32, u32, PlusTimes>(&product, -0.5, &host);
-    let mut c = plan.execute_add(&on_a, 1.0, &on_a, -0.5, &d, stream).expect("C");
+    let mut c = plan.execute(&on_a, &on_a, SpgemmCall::new().add(-0.5, &d).on(stream)).expect("C");
     assert!(same(&c.download().expect("C"), &expected));
     // The product was not kept for one call.
-    plan.execute_add_into(&on_a, 1.0, &on_a, -0.5, &d, &mut c, stream).expect("C");
+    plan.execute_into(&on_a, &on_a, &mut c, SpgemmCall::new().add(-0.5, &d).on(stream)).expect("C");
     assert!(same(&c.download().expect("C"), &expected));
 }
 
@@ -143,14 +151,15 @@ fn what_does_not_fit_is_refused() {
     let narrow = random_rows::<f32, u32, u32>(20, 7, 1, |_| 1);
     let [a, narrow] = [a, narrow].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (options, stream) = (Options::default(), device.stream());
-    let mut plan = SpgemmPlan::new(&a, &a, &a.spgemm(&a), &options).expect("a plan");
-    let refused = plan.execute_add(&a, 1.0, &a, 1.0, &narrow, stream);
+    let mut plan =
+        SpgemmPlan::new(a.pattern(), a.pattern(), &a.spgemm(&a), &options).expect("a plan");
+    let refused = plan.execute(&a, &a, SpgemmCall::new().add(1.0, &narrow).on(stream));
     assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
     let mut other = DeviceCsr::upload(&device, &a.download().expect("A").view()).expect("room");
-    let early = plan.execute_add_into(&a, 1.0, &a, 1.0, &a, &mut other, stream);
+    let early = plan.execute_into(&a, &a, &mut other, SpgemmCall::new().add(1.0, &a).on(stream));
     assert!(matches!(early, Err(Error::Pattern { .. })), "{early:?}");
-    let mut c = plan.execute_add(&a, 1.0, &a, 1.0, &a, stream).expect("C");
-    let zero = plan.execute_add_into(&a, 1.0, &a, 0.0, &a, &mut c, stream);
+    let mut c = plan.execute(&a, &a, SpgemmCall::new().add(1.0, &a).on(stream)).expect("C");
+    let zero = plan.execute_into(&a, &a, &mut c, SpgemmCall::new().add(0.0, &a).on(stream));
     assert!(matches!(zero, Err(Error::Argument { .. })), "{zero:?}");
 }
 
@@ -163,8 +172,9 @@ fn repeated_entries_of_d_are_refused_where_their_sum_is_not_exact() {
         let repeated = unsorted::<T, u32, u32>(300, 300, 2);
         let [a, d] = [&a, &repeated].map(|m| DeviceCsr::upload(device, &m.view()).expect("room"));
         let problem = a.spgemm(&a).deterministic(deterministic);
-        let mut plan = SpgemmPlan::new(&a, &a, &problem, &Options::default()).expect("a plan");
-        plan.execute_add(&a, one, &a, one, &d, device.stream()).err()
+        let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &Options::default())
+            .expect("a plan");
+        plan.execute(&a, &a, SpgemmCall::new().alpha(one).add(one, &d)).err()
     }
     let device = device();
     for error in [refused::<f16>(&device, false, 1.0), refused::<f32>(&device, true, 1.0)] {
@@ -184,24 +194,31 @@ fn operands_of_another_handle_are_waited_for() {
     let [a, b] = [&devices[0], &devices[1]]
         .map(|device| DeviceCsr::upload(device, &host.view()).expect("room"));
     let problem = a.spgemm(&a).deterministic(true);
-    let mut plan = SpgemmPlan::new(&a, &a, &problem, &Options::default()).expect("a plan");
-    let expected = plan.execute(&a, 1.0, &a, devices[0].stream()).expect("C").download();
+    let mut plan =
+        SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &Options::default()).expect("a plan");
+    let expected =
+        plan.execute(&a, &a, SpgemmCall::new().on(devices[0].stream())).expect("C").download();
     let expected = expected.expect("C");
     for _ in 0..10 {
         let product = b.spgemm(&b).deterministic(true);
-        let mut there = SpgemmPlan::new(&b, &b, &product, &Options::default()).expect("a plan");
+        let mut there = SpgemmPlan::new(b.pattern(), b.pattern(), &product, &Options::default())
+            .expect("a plan");
         // Queued on the other handle's stream, and freed while it may still be read.
-        let square = there.execute(&b, 1.0, &b, devices[1].stream()).expect("C");
+        let square = there.execute(&b, &b, SpgemmCall::new().on(devices[1].stream())).expect("C");
         let problem = a.spgemm(&square).deterministic(true);
-        let mut plan = SpgemmPlan::new(&a, &square, &problem, &Options::default()).expect("a plan");
-        let cube = plan.execute(&a, 1.0, &square, devices[0].stream()).expect("C");
+        let mut plan =
+            SpgemmPlan::new(a.pattern(), square.pattern(), &problem, &Options::default())
+                .expect("a plan");
+        let cube = plan.execute(&a, &square, SpgemmCall::new().on(devices[0].stream())).expect("C");
         drop(square);
         let poison = DeviceCsr::upload(&devices[1], &expected.view()).expect("room");
         let on_host = DeviceCsr::upload(&devices[0], &expected.view()).expect("room");
         let problem = a.spgemm(&on_host).deterministic(true);
         let mut plan =
-            SpgemmPlan::new(&a, &on_host, &problem, &Options::default()).expect("a plan");
-        let again = plan.execute(&a, 1.0, &on_host, devices[0].stream()).expect("C");
+            SpgemmPlan::new(a.pattern(), on_host.pattern(), &problem, &Options::default())
+                .expect("a plan");
+        let again =
+            plan.execute(&a, &on_host, SpgemmCall::new().on(devices[0].stream())).expect("C");
         let [cube, again] = [cube, again].map(|c| c.download().expect("C"));
         assert!(same(&cube, &again));
         drop(poison);

@@ -6,6 +6,7 @@ use gustav_core::{
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Options, SpgemmPlan, multiply};
+use gustav_cuda::{Call, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::{Settings, check_spgemm};
@@ -48,9 +49,10 @@ fn twice<T: Scalar>(a: Csr<T>, b: Csr<T>) {
     let device = device();
     let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
-    let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, &Options::default()).expect("a plan");
+    let mut plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default())
+        .expect("a plan");
     let one = T::one().to_accum();
-    let mut c = plan.execute(&on_a, one, &on_b, stream).expect("C");
+    let mut c = plan.execute(&on_a, &on_b, SpgemmCall::new().alpha(one).on(stream)).expect("C");
     let reference = oracle::Spgemm::new(a.view(), b.view());
     let check = |c: &DeviceCsr<T>| {
         let verdict = reference.verify(c.download().expect("C").view()).expect("shapes fit");
@@ -58,7 +60,7 @@ fn twice<T: Scalar>(a: Csr<T>, b: Csr<T>) {
     };
     check(&c);
     c.values_mut().fill(0xff, stream).expect("poison");
-    plan.execute_into(&on_a, one, &on_b, &mut c, stream).expect("C");
+    plan.execute_into(&on_a, &on_b, &mut c, SpgemmCall::new().alpha(one).on(stream)).expect("C");
     check(&c);
 }
 
@@ -114,12 +116,12 @@ fn promised<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
         let mut first = None;
         for workspace in [None, Some(4096)] {
             let options = Options { workspace, ..Options::default() };
-            let mut plan = SpgemmPlan::new(&a, &b, &problem, &options)?;
+            let mut plan = SpgemmPlan::new(a.pattern(), b.pattern(), &problem, &options)?;
             for _ in 0..5 {
-                let mut c = plan.execute(&a, S::one(), &b, &stream)?;
+                let mut c = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?;
                 let made = c.download()?;
                 c.values_mut().fill(0xff, &stream)?;
-                plan.execute_into(&a, S::one(), &b, &mut c, &stream)?;
+                plan.execute_into(&a, &b, &mut c, SpgemmCall::new().on(&stream))?;
                 let again = c.download()?;
                 let first = first.get_or_insert_with(|| made.clone());
                 assert!(same(first, &made) && same(first, &again), "{}", case.name);
@@ -153,8 +155,9 @@ fn twenty_runs_are_the_same_to_the_bit() {
     let mut first = None;
     for _ in 0..20 {
         let options = Options::default();
-        let mut plan = SpgemmPlan::new(&a, &a, &problem, &options).expect("a plan");
-        let c = plan.execute(&a, 1.0, &a, device.stream()).expect("C").download().expect("C");
+        let mut plan =
+            SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &options).expect("a plan");
+        let c = plan.execute(&a, &a, SpgemmCall::new()).expect("C").download().expect("C");
         let first = first.get_or_insert_with(|| c.clone());
         assert!(same(first, &c), "another result");
     }
@@ -170,7 +173,8 @@ fn a_promised_order_needs_rows_of_b_in_order() {
     let b = unsorted::<f32, u32, u32>(60, 60, 1);
     let b = DeviceCsr::upload(&device, &b.view()).expect("B");
     let problem = b.spgemm(&b).deterministic(true);
-    let refused = SpgemmPlan::new(&b, &b, &problem, &Options::default()).err();
+    let refused =
+        SpgemmPlan::<f32>::new(b.pattern(), b.pattern(), &problem, &Options::default()).err();
     let refused = refused.expect("a refusal");
     assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
     assert!(refused.to_string().contains("canonicalize"), "{refused}");
@@ -193,18 +197,23 @@ fn sums_as_they_are() {
             let b = DeviceCsr::upload(&device, &case.b)?;
             let narrow = a.spgemm(&b).semiring(S::KIND).sorted(case.sorted);
             let problem = narrow.clone().output(DType::F32);
-            let mut plan = SpgemmPlan::<T, I, O, f32>::with_output(&a, &b, &problem, &options)?;
+            let mut plan = SpgemmPlan::<T, I, O, f32>::with_output(
+                a.pattern(),
+                b.pattern(),
+                &problem,
+                &options,
+            )?;
             let stream = device.new_stream()?;
-            let mut c = plan.execute(&a, S::one(), &b, &stream)?;
+            let mut c = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?;
             c.values_mut().fill(0xff, &stream)?;
-            plan.execute_into(&a, S::one(), &b, &mut c, &stream)?;
+            plan.execute_into(&a, &b, &mut c, SpgemmCall::new().on(&stream))?;
             let (left, right) = (widened(case.a)?, widened(case.b)?);
             let reference = oracle::Spgemm::new(left.view(), right.view());
             let reference = oracle::Spgemm { semiring: S::KIND, sorted: case.sorted, ..reference };
             let verdict = reference.verify(c.download()?.view())?;
             assert!(verdict.ok, "{}: {verdict}", case.name);
-            SpgemmPlan::new(&a, &b, &narrow, &options)?
-                .execute(&a, S::one(), &b, &stream)?
+            SpgemmPlan::new(a.pattern(), b.pattern(), &narrow, &options)?
+                .execute(&a, &b, SpgemmCall::new().on(&stream))?
                 .download()
         });
     }
@@ -223,12 +232,19 @@ fn wide_sums_are_added_to_and_promised() {
     let on_a = DeviceCsr::upload(&device, &a.view()).expect("A");
     let on_d = DeviceCsr::upload(&device, &d.view()).expect("D");
     let problem = on_a.spgemm(&on_a).output(DType::F32).deterministic(true).calls(2);
-    let plan = SpgemmPlan::<f16, u32, u32, f32>::with_output(&on_a, &on_a, &problem, &options);
+    let plan = SpgemmPlan::<f16, u32, u32, f32>::with_output(
+        on_a.pattern(),
+        on_a.pattern(),
+        &problem,
+        &options,
+    );
     let (mut plan, stream) = (plan.expect("a plan"), device.stream());
-    let product = plan.execute(&on_a, 1.0, &on_a, stream).expect("P").download().expect("P");
-    let c = plan.execute_add(&on_a, 1.0, &on_a, 1.0, &on_d, stream).expect("C");
+    let product =
+        plan.execute(&on_a, &on_a, SpgemmCall::new().on(stream)).expect("P").download().expect("P");
+    let c = plan.execute(&on_a, &on_a, SpgemmCall::new().add(1.0, &on_d).on(stream)).expect("C");
     let c = c.download().expect("C");
-    let again = plan.execute_add(&on_a, 1.0, &on_a, 1.0, &on_d, stream).expect("C");
+    let again =
+        plan.execute(&on_a, &on_a, SpgemmCall::new().add(1.0, &on_d).on(stream)).expect("C");
     assert!(same(&c, &again.download().expect("C")));
     for row in 0..c.nrows() {
         let mut sums = std::collections::BTreeMap::new();
@@ -249,11 +265,17 @@ fn other_types_of_c_are_refused() {
     let a = random_rows::<f16, u32, u32>(6, 6, 1, |_| 2);
     let a = DeviceCsr::upload(&device, &a.view()).expect("A");
     let problem = a.spgemm(&a).output(DType::F32);
-    let refused = SpgemmPlan::new(&a, &a, &problem, &Options::default()).err();
+    let refused =
+        SpgemmPlan::<f16>::new(a.pattern(), a.pattern(), &problem, &Options::default()).err();
     assert!(matches!(refused, Some(Error::Pattern { .. })), "{refused:?}");
     for algorithm in [Algorithm::DenseOutput, Algorithm::Vendor] {
         let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
-        let plan = SpgemmPlan::<f16, u32, u32, f32>::with_output(&a, &a, &problem, &options);
+        let plan = SpgemmPlan::<f16, u32, u32, f32>::with_output(
+            a.pattern(),
+            a.pattern(),
+            &problem,
+            &options,
+        );
         let refused = plan.err().expect("a refusal");
         assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
         assert!(refused.to_string().contains("binned"), "{refused}");
@@ -272,9 +294,10 @@ fn one_call_gives_what_a_plan_gives() {
         for workspace in [None, Some(20_000)] {
             let chooser = Chooser::Named(Algorithm::Binned);
             let options = Options { chooser, workspace, ..Options::default() };
-            let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan");
-            let of_plan = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
-            let c = multiply(&on_a, 1.0, &on_b, &problem, &options, stream).expect("C");
+            let mut plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options)
+                .expect("a plan");
+            let of_plan = plan.execute(&on_a, &on_b, SpgemmCall::new().on(stream)).expect("C");
+            let c = multiply(&on_a, &on_b, &problem, &options, Call::new().on(stream)).expect("C");
             let [c, of_plan] = [c, of_plan].map(|c| c.download().expect("C"));
             assert_eq!((c.offsets(), c.indices()), (of_plan.offsets(), of_plan.indices()));
             let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(c.view()).expect("shapes");

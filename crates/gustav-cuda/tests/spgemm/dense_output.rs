@@ -5,6 +5,7 @@ use gustav_core::{
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, dense_output, multiply};
+use gustav_cuda::{Call, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::Settings;
 use gustav_testkit::battery::matrices::random_rows;
@@ -45,14 +46,15 @@ fn check<T: Scalar>(a: &Csr<T>, b: &Csr<T>, options: &Options, full: bool) {
     let device = device();
     let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
-    let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, options).expect("a plan");
+    let mut plan =
+        SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, options).expect("a plan");
     let one = T::one().to_accum();
-    let mut c = plan.execute(&on_a, one, &on_b, stream).expect("C");
+    let mut c = plan.execute(&on_a, &on_b, SpgemmCall::new().alpha(one).on(stream)).expect("C");
     let first = c.download().expect("C");
     let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(first.view()).expect("shapes");
     assert!(verdict.ok, "{verdict}");
     c.values_mut().fill(0xff, stream).expect("poison");
-    plan.execute_into(&on_a, one, &on_b, &mut c, stream).expect("C");
+    plan.execute_into(&on_a, &on_b, &mut c, SpgemmCall::new().alpha(one).on(stream)).expect("C");
     let again = c.download().expect("C");
     if full {
         assert_eq!(first.nnz(), a.nrows() * b.ncols(), "rows are not full");
@@ -128,7 +130,8 @@ fn check_at_once<T: Scalar, I: Index, O: Index>(
     let stream = device.new_stream().expect("a stream");
     let one = T::one().to_accum();
     let problem = on_a.spgemm(&on_b);
-    let c = multiply(&on_a, one, &on_b, &problem, &named(), &stream).expect("C");
+    let c =
+        multiply(&on_a, &on_b, &problem, &named(), Call::new().alpha(one).on(&stream)).expect("C");
     stream.synchronize().expect("work");
     let c = c.download().expect("C");
     let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(c.view()).expect("shapes");
@@ -200,5 +203,5 @@ fn other_tiles() {
     let options = Options { config: Some(Config::DenseOutput(config)), ..Options::default() };
     let a = DeviceCsr::upload(&device(), &a.view()).expect("A");
     let b = DeviceCsr::upload(a.device(), &b.view()).expect("B");
-    assert!(SpgemmPlan::new(&a, &b, &a.spgemm(&b), &options).is_err());
+    assert!(SpgemmPlan::<f32>::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).is_err());
 }

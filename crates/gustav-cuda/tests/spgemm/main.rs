@@ -2,7 +2,7 @@
 
 use gustav_core::{Csr, Index, Result, Scalar, Semiring};
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
-use gustav_cuda::{Device, DeviceCsr};
+use gustav_cuda::{Device, DeviceCsr, SpgemmCall};
 use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
 
 mod add;
@@ -33,9 +33,9 @@ fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 ) -> Result<Csr<T, I, O>> {
     let (a, b) = (DeviceCsr::upload(device, &case.a)?, DeviceCsr::upload(device, &case.b)?);
     let problem = a.spgemm(&b).sorted(case.sorted).semiring(S::KIND);
-    let mut plan = SpgemmPlan::new(&a, &b, &problem, options)?;
+    let mut plan = SpgemmPlan::new(a.pattern(), b.pattern(), &problem, options)?;
     let stream = device.new_stream()?;
-    let c = plan.execute(&a, S::one(), &b, &stream)?;
+    let c = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?;
     stream.synchronize()?;
     c.download()
 }

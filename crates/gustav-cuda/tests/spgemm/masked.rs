@@ -7,6 +7,7 @@ use gustav_core::{
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::masked::{self, MaskedPlan};
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
+use gustav_cuda::{Call, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::{Settings, check_spgemm};
@@ -48,9 +49,9 @@ fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
         // Where columns of B repeat, sums are added in any order: integers alone compare.
         let ordered = case.b.is_canonical();
         let problem = a.spgemm(&b).semiring(S::KIND).deterministic(ordered);
-        let mut plan = SpgemmPlan::new(&a, &b, &problem, &Options::default())?;
+        let mut plan = SpgemmPlan::new(a.pattern(), b.pattern(), &problem, &Options::default())?;
         let stream = device.new_stream()?;
-        let whole = plan.execute(&a, S::one(), &b, &stream)?.download()?;
+        let whole = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?.download()?;
         let (m, n) = (whole.nrows(), whole.ncols());
         let masks = [
             whole.clone(),
@@ -69,14 +70,27 @@ fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
             let on_device = DeviceCsr::upload(&device, &mask.view())?;
             for (options, calls) in ways() {
                 let problem = problem.clone().calls(calls);
-                let c = masked::multiply(&a, S::one(), &b, &on_device, &problem, &options, &stream);
+                let c = masked::multiply(
+                    &a,
+                    &b,
+                    on_device.pattern(),
+                    &problem,
+                    &options,
+                    Call::new().on(&stream),
+                );
                 check(c?.download()?);
-                let mut plan = MaskedPlan::new(&a, &b, &on_device, &problem, &options)?;
-                let mut c = plan.execute(&a, S::one(), &b, &stream)?;
+                let mut plan = MaskedPlan::new(
+                    a.pattern(),
+                    b.pattern(),
+                    on_device.pattern(),
+                    &problem,
+                    &options,
+                )?;
+                let mut c = plan.execute(&a, &b, Call::new().on(&stream))?;
                 for _ in 0..2 {
                     check(c.download()?);
                     c.values_mut().fill(0xff, &stream)?;
-                    plan.execute_into(&a, S::one(), &b, &mut c, &stream)?;
+                    plan.execute_into(&a, &b, &mut c, Call::new().on(&stream))?;
                 }
                 check(c.download()?);
             }
@@ -110,16 +124,37 @@ fn rows_of_many_places_are_taken_in_parts() {
         [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let problem = on_a.spgemm(&on_b).deterministic(true);
     let options = Options::default();
-    let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan");
+    let mut plan =
+        SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options).expect("a plan");
     let stream = device.stream();
-    let whole = plan.execute(&on_a, 2.0, &on_b, stream).expect("C").download().expect("C");
-    let c = masked::multiply(&on_a, 2.0, &on_b, &on_m, &problem, &options, stream).expect("C");
+    let whole = plan
+        .execute(&on_a, &on_b, SpgemmCall::new().alpha(2.0).on(stream))
+        .expect("C")
+        .download()
+        .expect("C");
+    let c = masked::multiply(
+        &on_a,
+        &on_b,
+        on_m.pattern(),
+        &problem,
+        &options,
+        Call::new().alpha(2.0).on(stream),
+    )
+    .expect("C");
     assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
     // Aᵀ under a mask.
     let at = DeviceCsr::upload(&device, &a.view().transpose().expect("Aᵀ").view()).expect("room");
     let problem = at.spgemm(&on_b).transpose_a(true).deterministic(true);
     for (options, _) in ways() {
-        let c = masked::multiply(&at, 2.0, &on_b, &on_m, &problem, &options, stream).expect("C");
+        let c = masked::multiply(
+            &at,
+            &on_b,
+            on_m.pattern(),
+            &problem,
+            &options,
+            Call::new().alpha(2.0).on(stream),
+        )
+        .expect("C");
         assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
     }
 }
@@ -148,9 +183,15 @@ fn rows_of_every_kind() {
                     continue;
                 }
                 let problem = on_a.spgemm(&on_b).deterministic(deterministic).calls(calls);
-                let plan = MaskedPlan::new(&on_a, &on_b, &on_m, &problem, &options);
+                let plan = MaskedPlan::new(
+                    on_a.pattern(),
+                    on_b.pattern(),
+                    on_m.pattern(),
+                    &problem,
+                    &options,
+                );
                 let (mut plan, stream) = (plan.expect("a plan"), device.stream());
-                let mut c = plan.execute(&on_a, 1.0, &on_b, stream).expect("C");
+                let mut c = plan.execute(&on_a, &on_b, Call::new().on(stream)).expect("C");
                 for _ in 0..2 {
                     let found = c.download().expect("C");
                     let reference = oracle::Spgemm::new(a.view(), b.view());
@@ -158,7 +199,7 @@ fn rows_of_every_kind() {
                     let verdict = reference.verify(found.view()).expect("shapes fit");
                     assert!(verdict.ok, "{verdict}");
                     c.values_mut().fill(0xff, stream).expect("poison");
-                    plan.execute_into(&on_a, 1.0, &on_b, &mut c, stream).expect("C");
+                    plan.execute_into(&on_a, &on_b, &mut c, Call::new().on(stream)).expect("C");
                 }
             }
         }
@@ -176,11 +217,21 @@ fn short_rows_that_fill_the_device() {
     let [on_a, on_b, on_m] =
         [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (problem, stream) = (on_a.spgemm(&on_b).deterministic(true), device.stream());
-    let plan = SpgemmPlan::new(&on_a, &on_b, &problem, &Options::default());
-    let whole = plan.expect("a plan").execute(&on_a, 2.0, &on_b, stream).expect("C");
+    let plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default());
+    let whole = plan
+        .expect("a plan")
+        .execute(&on_a, &on_b, SpgemmCall::new().alpha(2.0).on(stream))
+        .expect("C");
     let expected = kept(&whole.download().expect("C"), &mask);
     for (options, _) in ways() {
-        let c = masked::multiply(&on_a, 2.0, &on_b, &on_m, &problem, &options, stream);
+        let c = masked::multiply(
+            &on_a,
+            &on_b,
+            on_m.pattern(),
+            &problem,
+            &options,
+            Call::new().alpha(2.0).on(stream),
+        );
         assert!(same(&c.expect("C").download().expect("C"), &expected));
     }
 }
@@ -196,10 +247,18 @@ fn the_choice_is_told_and_keeps_to_a_bound() {
     let [on_a, on_b, none] =
         [&a, &b, &none].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (problem, options, stream) = (on_a.spgemm(&on_b), Options::default(), device.stream());
-    let mut whole = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan");
-    let all = whole.execute(&on_a, 1.0, &on_b, stream).expect("C");
-    let chosen = |mask, problem: &Problem, options: &Options| {
-        let plan = MaskedPlan::new(&on_a, &on_b, mask, problem, options).expect("a plan");
+    let mut whole =
+        SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options).expect("a plan");
+    let all = whole.execute(&on_a, &on_b, SpgemmCall::new().on(stream)).expect("C");
+    let chosen = |mask: &DeviceCsr<f32>, problem: &Problem, options: &Options| {
+        let plan = MaskedPlan::<f32>::new(
+            on_a.pattern(),
+            on_b.pattern(),
+            mask.pattern(),
+            problem,
+            options,
+        )
+        .expect("a plan");
         (plan.choice().algorithm, plan.choice().reason.clone())
     };
     let (algorithm, why) = chosen(&none, &problem, &options);
@@ -208,7 +267,9 @@ fn the_choice_is_told_and_keeps_to_a_bound() {
     let (algorithm, why) = chosen(&all, &problem, &options);
     assert_eq!(algorithm, Algorithm::Binned, "{why}");
     assert!(why.starts_with("all of C"), "{why}");
-    let c = masked::multiply(&on_a, 1.0, &on_b, &all, &problem, &options, stream).expect("C");
+    let c =
+        masked::multiply(&on_a, &on_b, all.pattern(), &problem, &options, Call::new().on(stream))
+            .expect("C");
     let verdict = oracle::Spgemm::new(a.view(), b.view()).verify(c.download().expect("C").view());
     assert!(verdict.expect("shapes fit").ok);
     // All of C does not fit within the bound, and takes longer where its sums have an order.
@@ -219,10 +280,14 @@ fn the_choice_is_told_and_keeps_to_a_bound() {
     let ordered = problem.clone().deterministic(true);
     assert_eq!(chosen(&all, &ordered, &options).0, Algorithm::Masked);
     let named = Options { chooser: Chooser::Named(Algorithm::Binned), ..bound };
-    let refused = MaskedPlan::new(&on_a, &on_b, &all, &problem, &named).err();
+    let refused =
+        MaskedPlan::<f32>::new(on_a.pattern(), on_b.pattern(), all.pattern(), &problem, &named)
+            .err();
     assert!(matches!(refused, Some(Error::OutOfMemory { .. })), "{refused:?}");
     let tuned = Options { chooser: Chooser::Autotune, ..options };
-    let refused = MaskedPlan::new(&on_a, &on_b, &all, &problem, &tuned).err();
+    let refused =
+        MaskedPlan::<f32>::new(on_a.pattern(), on_b.pattern(), all.pattern(), &problem, &tuned)
+            .err();
     assert!(matches!(refused, Some(Error::Unsupported { .. })), "{refused:?}");
 }
 
@@ -234,6 +299,6 @@ fn a_mask_of_another_shape_is_refused() {
     let mask = random_rows::<f64, u32, u32>(9, 8, 1, |_| 3);
     let [a, mask] = [a, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let refused =
-        masked::multiply(&a, 1.0, &a, &mask, &a.spgemm(&a), &Options::default(), device.stream());
+        masked::multiply(&a, &a, mask.pattern(), &a.spgemm(&a), &Options::default(), Call::new());
     assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
 }

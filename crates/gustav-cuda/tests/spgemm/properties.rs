@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use gustav_core::{Csr, CsrView, Error, Scalar, bf16};
 use gustav_cuda::spgemm::tiled::Progress;
 use gustav_cuda::spgemm::{Options, SpgemmPlan, catalog};
-use gustav_cuda::{Device, DeviceBuffer, DeviceCsr};
+use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::oracle;
@@ -23,12 +23,14 @@ fn product_by<T: Scalar>(
     let (on_a, on_b) = (on_a.expect("A"), on_b.expect("B"));
     let chooser = algorithm.map_or(Chooser::Auto, Chooser::Named);
     let options = Options { chooser, ..Options::default() };
-    let mut plan = match SpgemmPlan::new(&on_a, &on_b, &on_a.spgemm(&on_b), &options) {
-        Err(Error::Unsupported { .. }) if algorithm.is_some() => return None,
-        other => other.expect("a plan"),
-    };
+    let mut plan =
+        match SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &on_a.spgemm(&on_b), &options) {
+            Err(Error::Unsupported { .. }) if algorithm.is_some() => return None,
+            other => other.expect("a plan"),
+        };
     let one = T::one().to_accum();
-    let c = plan.execute(&on_a, one, &on_b, device.stream()).expect("C").download().expect("C");
+    let c =
+        plan.execute(&on_a, &on_b, SpgemmCall::new().alpha(one)).expect("C").download().expect("C");
     let verdict = oracle::Spgemm::new(a, b).verify(c.view()).expect("shapes fit");
     assert!(verdict.ok, "{algorithm:?}: {verdict}");
     Some(c)
@@ -190,14 +192,15 @@ fn a_known_pattern_takes_new_values() {
     let mut host = mixed(2000, 2000, 8);
     let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let options = Options::default();
-    let mut plan = SpgemmPlan::new(&a, &a, &a.spgemm(&a), &options).expect("a plan");
+    let mut plan =
+        SpgemmPlan::new(a.pattern(), a.pattern(), &a.spgemm(&a), &options).expect("a plan");
     let stream = device.new_stream().expect("a stream");
-    let mut c = plan.execute(&a, 1.0, &a, &stream).expect("C");
+    let mut c = plan.execute(&a, &a, SpgemmCall::new().on(&stream)).expect("C");
     for _ in 0..3 {
         host.values_mut().iter_mut().for_each(|v| *v = 1.5 - *v);
-        a.values_mut().write(host.values()).expect("values");
+        a.values_mut().write(&host.values()).expect("values");
         c.values_mut().fill(0xff, &stream).expect("poison");
-        plan.execute_into(&a, 2.0, &a, &mut c, &stream).expect("C");
+        plan.execute_into(&a, &a, &mut c, SpgemmCall::new().alpha(2.0).on(&stream)).expect("C");
         stream.synchronize().expect("done");
         let found = c.download().expect("C");
         let reference = oracle::Spgemm::new(host.view(), host.view());
@@ -205,7 +208,9 @@ fn a_known_pattern_takes_new_values() {
         assert!(reference.verify(found.view()).expect("shapes fit").ok);
     }
     let mut other = DeviceCsr::upload(&device, &host.view()).expect("another");
-    assert!(plan.execute_into(&a, 2.0, &a, &mut other, &stream).is_err());
+    assert!(
+        plan.execute_into(&a, &a, &mut other, SpgemmCall::new().alpha(2.0).on(&stream)).is_err()
+    );
 }
 
 #[test]
@@ -219,22 +224,19 @@ fn more_products_than_32_bits_count() {
     let columns: Vec<u32> =
         (0..n as u32).flat_map(|row| (0..1000).map(move |c| (row + c) % 70_000)).collect();
     let offsets: Vec<u32> = (0..=n as u32).map(|row| row * 1000).collect();
-    // SAFETY: offsets rise to the number of entries, and every column exists.
-    let b = unsafe {
-        let parts = (buffer(&offsets).expect("B"), buffer(&columns).expect("B"));
-        DeviceCsr::from_parts(n, n, parts.0, parts.1, ones(columns.len()).expect("B")).expect("B")
-    };
+    let parts = (buffer(&offsets).expect("B"), buffer(&columns).expect("B"));
+    let b = DeviceCsr::from_parts(n, n, parts.0, parts.1, ones(columns.len()).expect("B"));
+    let b = b.expect("B");
     let all: Vec<u32> = (0..n as u32).cycle().take(70 * n).collect();
     let offsets: Vec<u32> = (0..=70).map(|row| row * n as u32).collect();
-    // SAFETY: as above.
-    let a = unsafe {
-        let parts = (buffer(&offsets).expect("A"), buffer(&all).expect("A"));
-        DeviceCsr::from_parts(70, n, parts.0, parts.1, ones(all.len()).expect("A")).expect("A")
-    };
+    let parts = (buffer(&offsets).expect("A"), buffer(&all).expect("A"));
+    let a = DeviceCsr::from_parts(70, n, parts.0, parts.1, ones(all.len()).expect("A"));
+    let a = a.expect("A");
     let options = Options::default();
-    let mut plan = SpgemmPlan::new(&a, &b, &a.spgemm(&b), &options).expect("a plan");
+    let mut plan =
+        SpgemmPlan::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).expect("a plan");
     assert!(plan.products().is_none_or(|p| p == 4_900_000_000));
-    let c = plan.execute(&a, 1.0, &b, device.stream()).expect("C").download().expect("C");
+    let c = plan.execute(&a, &b, SpgemmCall::new()).expect("C").download().expect("C");
     assert_eq!(c.nnz(), 70 * n);
     assert!(c.values().iter().all(|v| *v == 1000.0));
 }
@@ -248,10 +250,11 @@ fn a_bound_on_the_workspace_changes_nothing_but_the_time() {
     let (problem, stream) = (a.spgemm(&a), device.stream());
     let product = |workspace| {
         let options = Options { workspace, ..Options::default() };
-        let mut plan = SpgemmPlan::new(&a, &a, &problem, &options).expect("a plan");
-        let mut c = plan.execute(&a, 1.0, &a, stream).expect("C");
+        let mut plan =
+            SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &options).expect("a plan");
+        let mut c = plan.execute(&a, &a, SpgemmCall::new().on(stream)).expect("C");
         c.values_mut().fill(0xff, stream).expect("poison");
-        plan.execute_into(&a, 1.0, &a, &mut c, stream).expect("C");
+        plan.execute_into(&a, &a, &mut c, SpgemmCall::new().on(stream)).expect("C");
         (plan.workspace_bytes(), c.download().expect("C"))
     };
     let (all, whole) = product(None);
@@ -275,13 +278,14 @@ fn a_stopped_product_in_parts_leaves_plan_and_device_usable() {
     for deterministic in [false, true] {
         let problem = a.spgemm(&a).deterministic(deterministic);
         let options = Options { workspace: Some(20_000), ..Options::default() };
-        let mut plan = SpgemmPlan::new(&a, &a, &problem, &options).expect("a plan");
+        let mut plan =
+            SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &options).expect("a plan");
         let mut seen = Vec::new();
         let mut stop = |p: Progress| {
             seen.push(p);
             if p.done == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let stopped = plan.execute_watched(&a, 1.0, &a, stream, &mut stop);
+        let stopped = plan.execute(&a, &a, SpgemmCall::new().watch(&mut stop).on(stream));
         assert!(matches!(stopped, Err(Error::Cancelled { done: 2, .. })), "{stopped:?}");
         assert_eq!(seen.iter().map(|p| p.done).collect::<Vec<_>>(), [1, 2]);
         assert!(seen[0].tiles > 3, "{seen:?}");
@@ -291,15 +295,16 @@ fn a_stopped_product_in_parts_leaves_plan_and_device_usable() {
             assert_eq!((p.done, p.tiles), (told, seen[0].tiles));
             ControlFlow::Continue(())
         };
-        let c = plan.execute_watched(&a, 1.0, &a, stream, &mut watch).expect("C");
+        let c = plan.execute(&a, &a, SpgemmCall::new().watch(&mut watch).on(stream)).expect("C");
         assert_eq!(told, seen[0].tiles);
         let c = c.download().expect("C");
         assert!(oracle::Spgemm::new(host.view(), host.view()).verify(c.view()).expect("shapes").ok);
     }
     // One part: to stop after it is too late.
-    let mut plan = SpgemmPlan::new(&a, &a, &a.spgemm(&a), &Options::default()).expect("a plan");
+    let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &a.spgemm(&a), &Options::default())
+        .expect("a plan");
     let mut stop = |_| ControlFlow::Break(());
-    assert!(plan.execute_watched(&a, 1.0, &a, stream, &mut stop).is_ok());
+    assert!(plan.execute(&a, &a, SpgemmCall::new().watch(&mut stop).on(stream)).is_ok());
 }
 
 #[test]
@@ -316,8 +321,9 @@ fn a_product_that_does_not_fit_leaves_the_device_usable() {
     let a = DeviceCsr::upload(&device, &column.view()).expect("A");
     let b = DeviceCsr::upload(&device, &row.view()).expect("B");
     let options = Options::default();
-    let mut plan = SpgemmPlan::new(&a, &b, &a.spgemm(&b), &options).expect("a plan");
-    let error = plan.execute(&a, 1.0, &b, device.stream()).expect_err("too large");
+    let mut plan =
+        SpgemmPlan::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).expect("a plan");
+    let error = plan.execute(&a, &b, SpgemmCall::new()).expect_err("too large");
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
     let small = mixed(300, 300, 10);
     product(&device, small.view(), small.view());

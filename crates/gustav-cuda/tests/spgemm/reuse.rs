@@ -1,5 +1,6 @@
 //! New values under a known pattern: no memory is taken, and nothing is counted.
 
+use gustav_cuda::SpgemmCall;
 use std::ops::ControlFlow;
 
 use gustav_core::Csr;
@@ -28,20 +29,21 @@ fn kernels_of_new_values(
     let device = device();
     let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let problem = on_a.spgemm(&on_b).deterministic(deterministic).calls(2);
-    let mut plan = SpgemmPlan::new(&on_a, &on_b, &problem, &options).expect("a plan");
+    let mut plan =
+        SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options).expect("a plan");
     let mut parts = 0;
     let mut watch = |progress: Progress| {
         parts = progress.tiles;
         ControlFlow::Continue(())
     };
-    let c = plan.execute_watched(&on_a, 1.0, &on_b, device.stream(), &mut watch);
+    let c = plan.execute(&on_a, &on_b, SpgemmCall::new().watch(&mut watch));
     let mut c = c.expect("C");
     let first = c.download().expect("C");
     c.values_mut().fill(0xff, device.stream()).expect("poison");
     device.stream().synchronize().expect("work");
     let stream = device.new_stream().expect("a stream");
     let graph = Graph::capture(&stream, || {
-        plan.execute_into(&on_a, 1.0, &on_b, &mut c, &stream).expect("new values");
+        plan.execute_into(&on_a, &on_b, &mut c, SpgemmCall::new().on(&stream)).expect("new values");
     });
     assert!(!graph.allocates(), "{options:?} takes memory");
     // SAFETY: the operands and the plan are alive.

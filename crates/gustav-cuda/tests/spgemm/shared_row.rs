@@ -3,7 +3,7 @@
 use gustav_core::{Layout, PlusTimes, Scalar};
 use gustav_cuda::spgemm::shared_row::Config;
 use gustav_cuda::spgemm::{self, DensePlan, Options, SpgemmPlan};
-use gustav_cuda::{DeviceCsr, DeviceDense, Entries};
+use gustav_cuda::{Call, DeviceCsr, DeviceDense, Entries, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::Settings;
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
@@ -55,7 +55,8 @@ fn impossible_configurations_are_refused() {
         Config { rows: 0, ..paper },
         Config { width: Some(0), ..paper },
     ] {
-        let refused = SpgemmPlan::new(&a, &a, &a.spgemm(&a), &options(config));
+        let refused =
+            SpgemmPlan::<f32>::new(a.pattern(), a.pattern(), &a.spgemm(&a), &options(config));
         assert!(refused.is_err(), "{config:?}");
     }
 }
@@ -68,15 +69,16 @@ fn runs_are_equal_and_repeated_columns_are_refused_where_they_could_not_be() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let problem = a.spgemm(&a).deterministic(true);
     let own = options(Config::default());
-    let mut plan = SpgemmPlan::new(&a, &a, &problem, &own).expect("a plan");
-    let mut run = || plan.execute(&a, 1.0, &a, device.stream()).expect("C").download().expect("C");
+    let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &own).expect("a plan");
+    let mut run = || plan.execute(&a, &a, SpgemmCall::new()).expect("C").download().expect("C");
     let (first, second) = (run(), run());
     assert_eq!(first.indices(), second.indices());
     assert!(first.values().iter().zip(second.values()).all(|(x, y)| x.to_bits() == y.to_bits()));
     let repeats = unsorted::<f32, u32, u32>(300, 33, 3);
     let b = DeviceCsr::upload(&device, &repeats.view()).expect("B");
     let problem = a.spgemm(&b).deterministic(true);
-    let refused = SpgemmPlan::new(&a, &b, &problem, &own).err().expect("a refusal");
+    let refused =
+        SpgemmPlan::<f32>::new(a.pattern(), b.pattern(), &problem, &own).err().expect("a refusal");
     assert!(refused.to_string().contains("atomically"), "{refused}");
 }
 
@@ -87,11 +89,11 @@ fn new_values_go_into_a_known_pattern() {
     let mut host = random_rows::<f64, u32, u32>(200, 200, 9, |row| row % 9);
     let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let own = options(Config::default());
-    let mut plan = SpgemmPlan::new(&a, &a, &a.spgemm(&a), &own).expect("a plan");
-    let mut c = plan.execute(&a, 1.0, &a, device.stream()).expect("C");
+    let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &a.spgemm(&a), &own).expect("a plan");
+    let mut c = plan.execute(&a, &a, SpgemmCall::new()).expect("C");
     host.values_mut().iter_mut().for_each(|v| *v = *v * 3.0 - 1.0);
-    a.values_mut().write(host.values()).expect("new values");
-    plan.execute_into(&a, 1.0, &a, &mut c, device.stream()).expect("C again");
+    a.values_mut().write(&host.values()).expect("new values");
+    plan.execute_into(&a, &a, &mut c, SpgemmCall::new()).expect("C again");
     let c = c.download().expect("C");
     assert!(oracle::Spgemm::new(host.view(), host.view()).verify(c.view()).expect("shapes").ok);
 }
@@ -109,9 +111,10 @@ fn a_large_c_is_made_in_panels() {
         (DeviceCsr::upload(&device, &a.view()), DeviceCsr::upload(&device, &b.view()));
     let (on_a, on_b) = (on_a.expect("A"), on_b.expect("B"));
     let own = options(Config::default());
-    let mut plan = SpgemmPlan::new(&on_a, &on_b, &on_a.spgemm(&on_b), &own).expect("a plan");
+    let mut plan =
+        SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &on_a.spgemm(&on_b), &own).expect("a plan");
     assert!(plan.workspace_bytes() < rows * n * 4);
-    let c = plan.execute(&on_a, 1.0, &on_b, device.stream()).expect("C").download().expect("C");
+    let c = plan.execute(&on_a, &on_b, SpgemmCall::new()).expect("C").download().expect("C");
     assert!(oracle::Spgemm::new(a.view(), b.view()).verify(c.view()).expect("shapes").ok);
 }
 
@@ -128,11 +131,12 @@ fn a_dense_c_is_handed_out_and_keeps_its_pattern() {
     for algorithm in [Algorithm::SharedRow, Algorithm::DenseNaive] {
         let chooser = Chooser::Named(algorithm);
         let options = Options { chooser, ..Options::default() };
-        let mut plan = DensePlan::new(&a, &b, &a.spgemm(&b), &options).expect("a plan");
+        let mut plan =
+            DensePlan::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).expect("a plan");
         assert_eq!(plan.choice().algorithm, algorithm);
-        let mut c = DeviceDense::<f64>::uninit(&device, 70, 90, Layout::RowMajor).expect("C");
+        let mut c = DeviceDense::<f64>::zeros(&device, 70, 90, Layout::RowMajor).expect("C");
         let stream = device.new_stream().expect("a stream");
-        plan.execute(&a, 1.0, &b, &mut c, &stream).expect("the product");
+        plan.execute(&a, &b, &mut c, Call::new().on(&stream)).expect("the product");
         let sparse = c.to_csr(Entries::Pattern, &stream).expect("CSR").download().expect("CSR");
         let reference = oracle::Spgemm::new(host.view(), other.view());
         assert!(reference.verify(sparse.view()).expect("shapes").ok, "{algorithm}");

@@ -3,7 +3,7 @@
 
 use gustav_core::{Csr, Dense, Layout, PlusTimes, Problem, Scalar, bf16, f16};
 use gustav_cuda::spmm::vendor;
-use gustav_cuda::{Config, Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, Config, Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm, matrices};
 
@@ -117,11 +117,11 @@ fn an_execution_is_captured_in_a_graph() {
         let (mut b, mut c) = operands(&device, &problem);
         let whole: Vec<f32> = b.data().to_host().expect("B").iter().map(|v| v.round()).collect();
         b.data_mut().write(&whole).expect("B");
-        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
-        plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream).expect("C");
+        let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
+        plan.execute(&a, &b, &mut c, Call::new().on(&stream)).expect("C");
         let expected = c.data().to_host().expect("C");
         let graph = Graph::capture(&stream, || {
-            plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream).expect("C");
+            plan.execute(&a, &b, &mut c, Call::new().on(&stream)).expect("C");
         });
         assert!(!graph.allocates(), "{options:?}");
         for _ in 0..3 {
@@ -141,13 +141,13 @@ fn executions_on_two_streams_share_no_workspace_at_once() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let b = DeviceDense::upload(&device, &dense(20_000, 128).view()).expect("B");
     let problem = a.spmm().columns(128).calls(20);
-    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     let streams = [device.new_stream().expect("one"), device.new_stream().expect("another")];
     let mut results: Vec<_> = (0..8)
-        .map(|_| DeviceDense::uninit(&device, 20_000, 128, Layout::RowMajor).expect("C"))
+        .map(|_| DeviceDense::zeros(&device, 20_000, 128, Layout::RowMajor).expect("C"))
         .collect();
     for (i, c) in results.iter_mut().enumerate() {
-        plan.execute(&a, 1.0, &b, 0.0, c, &streams[i % 2]).expect("C");
+        plan.execute(&a, &b, c, Call::new().on(&streams[i % 2])).expect("C");
     }
     let expected = results[0].data().to_host().expect("C");
     for c in &results[1..] {
@@ -159,7 +159,7 @@ fn executions_on_two_streams_share_no_workspace_at_once() {
 fn operands(device: &Device, problem: &Problem) -> (DeviceDense<f32>, DeviceDense<f32>) {
     let (rows, columns) = (problem.inner(), problem.columns);
     let b = dense(rows, columns).to_layout(problem.layout_b).expect("B");
-    let c = DeviceDense::uninit(device, problem.output_rows(), columns, problem.layout_c);
+    let c = DeviceDense::zeros(device, problem.output_rows(), columns, problem.layout_c);
     (DeviceDense::upload(device, &b.view()).expect("B"), c.expect("C"))
 }
 
@@ -175,8 +175,8 @@ fn twenty_runs_give_the_same_bits() {
         let mut first: Option<Vec<u32>> = None;
         for _ in 0..20 {
             let (b, mut c) = operands(&device, &problem);
-            let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
-            plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+            let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
+            plan.execute(&a, &b, &mut c, Call::new()).expect("C");
             let c = c.data().to_host().expect("C");
             let bits: Vec<u32> = c.iter().map(|v| v.to_bits()).collect();
             assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{chooser}");
@@ -192,12 +192,13 @@ fn the_mean_row_length_decides_when_it_is_asked() {
     for (length, chosen) in [(9, Algorithm::NonzeroSplit), (10, Algorithm::RowSplit)] {
         let host = matrices::random_rows::<f32, u32, u32>(70, 70, 1, |_| length);
         let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-        let plan = SpmmPlan::new(&a, &a.spmm().columns(8), &options).expect("a plan");
+        let plan =
+            SpmmPlan::<f32>::new(a.pattern(), &a.spmm().columns(8), &options).expect("a plan");
         assert_eq!(plan.choice().algorithm, chosen);
     }
     let host = matrices::random_rows::<f16, u32, u32>(70, 70, 1, |_| 3);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let refused = SpmmPlan::new(&a, &a.spmm().columns(8), &options);
+    let refused = SpmmPlan::<f32>::new(a.pattern(), &a.spmm().columns(8), &options);
     let text = refused.err().expect("the paper's kernels take f32 and f64").to_string();
     assert!(text.contains("nonzero-split") && text.contains("segmented"), "{text}");
 }
@@ -209,19 +210,17 @@ fn more_nonzeros_than_31_bits_count() {
     let nnz = (1usize << 31) + 1234;
     let offsets: Vec<u64> = [0, 3, 5, 1 << 30, 1 << 31, nnz as u64 - 7, nnz as u64].into();
     let rows = offsets.len() - 1;
-    let mut indices = DeviceBuffer::<u32>::uninit(&device, nnz, "indices").expect("indices");
-    let mut values = DeviceBuffer::<i32>::uninit(&device, nnz, "values").expect("values");
-    indices.fill(0, device.stream()).expect("zeros");
+    let indices = DeviceBuffer::<u32>::zeros(&device, nnz, "indices").expect("indices");
+    let mut values = DeviceBuffer::<i32>::zeros(&device, nnz, "values").expect("values");
     values.fill(1, device.stream()).expect("ones in every byte");
     let offset_buffer = DeviceBuffer::from_slice(&device, &offsets, "offsets").expect("offsets");
-    // SAFETY: offsets rise to the number of entries, and the one column exists.
-    let a = unsafe { DeviceCsr::from_parts(rows, 1, offset_buffer, indices, values) }.expect("A");
+    let a = DeviceCsr::from_parts(rows, 1, offset_buffer, indices, values).expect("A");
     let ones = Dense::from_fn(1, 4, Layout::RowMajor, |_, _| 1i32).expect("B");
     let b = DeviceDense::upload(&device, &ones.view()).expect("B");
-    let mut c = DeviceDense::uninit(&device, rows, 4, Layout::RowMajor).expect("C");
+    let mut c = DeviceDense::zeros(&device, rows, 4, Layout::RowMajor).expect("C");
     let problem = a.spmm().columns(4);
-    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
-    plan.execute(&a, 1, &b, 0, &mut c, device.stream()).expect("C");
+    let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
+    plan.execute(&a, &b, &mut c, Call::new().alpha(1).beta(0)).expect("C");
     let found = c.data().to_host().expect("C");
     for (r, pair) in offsets.windows(2).enumerate() {
         let expected = ((pair[1] - pair[0]) as i32).wrapping_mul(0x0101_0101);
@@ -241,10 +240,10 @@ fn more_values_of_c_than_32_bits_count() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let host_b = dense(3, columns);
     let b = DeviceDense::upload(&device, &host_b.view()).expect("B");
-    let mut c = DeviceDense::uninit(&device, rows, columns, Layout::RowMajor).expect("C");
-    let mut plan =
-        SpmmPlan::new(&a, &a.spmm().columns(columns), &Options::default()).expect("a plan");
-    plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+    let mut c = DeviceDense::zeros(&device, rows, columns, Layout::RowMajor).expect("C");
+    let mut plan = SpmmPlan::new(a.pattern(), &a.spmm().columns(columns), &Options::default())
+        .expect("a plan");
+    plan.execute(&a, &b, &mut c, Call::new()).expect("C");
     for r in [0, 1, 516_222, rows - 2, rows - 1] {
         let mut row = vec![0.0; columns];
         c.data().read_at(r * columns, &mut row).expect("a row");

@@ -5,7 +5,7 @@ use gustav_core::{
 };
 use gustav_cuda::spmm::b_stationary::Config;
 use gustav_cuda::spmm::segmented::Reduction;
-use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm, matrices};
 
@@ -124,7 +124,7 @@ where
     })
     .expect("B");
     let b_on = DeviceDense::upload(&device, &b_on.view()).expect("B");
-    let mut c = DeviceDense::<T>::uninit(&device, rows, columns, Layout::RowMajor).expect("C");
+    let mut c = DeviceDense::<T>::zeros(&device, rows, columns, Layout::RowMajor).expect("C");
     let problem = a.spmm().columns(columns).epilogue(epilogue);
     // A panel so wide that few rows of B fit.
     let own = Config { lanes: 32, tiles: 8, block: 256, longest: 64, ..small::<T>() };
@@ -134,7 +134,7 @@ where
             let config = Config { stages, reduction, ..own };
             let config = Some(gustav_cuda::Config::BStationary(config));
             let options = Options { config, ..Options::default() };
-            let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+            let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
             for round in 0..3 {
                 a.values_mut().write(&narrow(&values(round))).expect("values");
                 let mut host = host.clone();
@@ -146,7 +146,8 @@ where
                 c.data_mut().fill(0xff, stream).expect("NaN");
                 let one = T::one().to_accum();
                 let zero = T::zero().to_accum();
-                plan.execute(&a, one, &b_on, zero, &mut c, stream).expect("C");
+                plan.execute(&a, &b_on, &mut c, Call::new().alpha(one).beta(zero).on(stream))
+                    .expect("C");
                 stream.synchronize().expect("C");
                 let found = c.data().to_host().expect("C");
                 assert!(found[..] == expected, "{stages}, {reduction:?}, round {round}");
@@ -174,13 +175,14 @@ fn plans_of_several_sizes_share_a_kernel() {
         let a = DeviceCsr::upload(&device, &host.view()).expect("A");
         let ones = Dense::from_fn(inner, 64, Layout::RowMajor, |_, _| 1.0f32).expect("B");
         let b = DeviceDense::upload(&device, &ones.view()).expect("B");
-        let plan = SpmmPlan::new(&a, &a.spmm().columns(64), &options).expect("a plan");
+        let plan = SpmmPlan::new(a.pattern(), &a.spmm().columns(64), &options).expect("a plan");
         (a, b, plan)
     };
     let mut all = [of(9000), of(60)];
     for (a, b, plan) in &mut all {
-        let mut c = DeviceDense::uninit(&device, 80, 64, Layout::RowMajor).expect("C");
-        plan.execute(a, 1.0, b, 0.0, &mut c, device.stream()).expect("C");
+        let a = &*a;
+        let mut c = DeviceDense::zeros(&device, 80, 64, Layout::RowMajor).expect("C");
+        plan.execute(a, b, &mut c, Call::new()).expect("C");
         device.stream().synchronize().expect("C");
     }
 }
@@ -198,13 +200,13 @@ fn auto_takes_it_where_rows_meet_tiles_often() {
     let b =
         Dense::from_fn(inner, columns, Layout::RowMajor, |i, j| ((i + j) % 5) as f32).expect("B");
     let b_on = DeviceDense::upload(&device, &b.view()).expect("B");
-    let mut c = DeviceDense::uninit(&device, rows, columns, Layout::RowMajor).expect("C");
+    let mut c = DeviceDense::zeros(&device, rows, columns, Layout::RowMajor).expect("C");
     let problem = a.spmm().columns(columns).calls(1000);
-    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     if device.profile().compute_capability >= (9, 0) {
         assert_eq!(plan.choice().algorithm, Algorithm::BStationary, "{}", plan.choice().reason);
     }
     c.data_mut().fill(0xff, device.stream()).expect("NaN");
-    plan.execute(&a, 1.0, &b_on, 0.0, &mut c, device.stream()).expect("C");
+    plan.execute(&a, &b_on, &mut c, Call::new()).expect("C");
     assert!(c.data().to_host().expect("C")[..] == product(&host, &b));
 }

@@ -3,7 +3,7 @@
 use gustav_core::{Csr, DType, Dense, Epilogue, Error, Layout, Scalar, SemiringKind, bf16, f16};
 use gustav_cuda::spmm::column_panel;
 use gustav_cuda::spmm::segmented::{Config, Reduction};
-use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::orders::{Order, Search, WarpShape};
 use gustav_plan::{Algorithm, Chooser};
 
@@ -79,12 +79,18 @@ fn check<T: Scalar>(way: &Way<'_>) {
     for epilogue in epilogues() {
         let problem = a.spmm().columns(columns).layouts(layouts.0, layouts.1).calls(10);
         let problem = problem.transpose_a(transpose).epilogue(epilogue);
-        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+        let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
         let mut c = DeviceDense::upload(&device, &before.view()).expect("C");
         let (alpha, beta) = (T::from_f64(ALPHA).to_accum(), T::from_f64(BETA).to_accum());
         let stream = device.new_stream().expect("a stream");
         let bias = epilogue.bias.then_some(&bias);
-        plan.execute_with_bias(&a, alpha, &b_device, beta, bias, &mut c, &stream).expect("C");
+        plan.execute(
+            &a,
+            &b_device,
+            &mut c,
+            Call::new().alpha(alpha).beta(beta).bias(bias).on(&stream),
+        )
+        .expect("C");
         stream.synchronize().expect("the end");
         let found = c.data().to_host().expect("C");
         for i in 0..ROWS {
@@ -198,7 +204,8 @@ fn of_mixed_layouts() {
 fn of_rows_in_an_order() {
     let host = matrix::<f32>();
     for order in [Order::Lpt, Order::ReverseCuthillMckee] {
-        let order = order.of(&host.view(), WarpShape::default(), Search::Auto).expect("an order");
+        let order =
+            order.of(&host.pattern().view(), WarpShape::default(), Search::Auto).expect("an order");
         let segmented = Way::named(Algorithm::Segmented);
         let options = Options { order: Some(&order), ..segmented.options };
         check::<f32>(&Way { options, ..segmented });
@@ -256,18 +263,18 @@ fn a_nan_passes_and_an_unasked_bias_is_refused() {
     let mut c = DeviceDense::upload(&device, &ones.view()).expect("C");
     let relu = Epilogue { relu: true, ..Epilogue::default() };
     let problem = a.spmm().columns(4).epilogue(relu);
-    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
-    plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+    let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
+    plan.execute(&a, &b, &mut c, Call::new()).expect("C");
     assert!(c.data().to_host().expect("C").iter().all(|v| v.is_nan()));
 
     let bias = DeviceBuffer::from_slice(&device, &[0f32; 4], "bias").expect("memory");
-    let mut with = |plan: &mut SpmmPlan<f32, u32, u32>, bias| {
-        plan.execute_with_bias(&a, 1.0, &b, 0.0, bias, &mut c, device.stream())
-    };
+    let mut with =
+        |plan: &mut SpmmPlan<f32>, bias| plan.execute(&a, &b, &mut c, Call::new().bias(bias));
     let unasked = with(&mut plan, Some(&bias)).expect_err("no bias was asked for");
     assert!(matches!(unasked, Error::Argument { name: "bias", .. }), "{unasked}");
     let problem = a.spmm().columns(4).epilogue(Epilogue { bias: true, ..relu });
-    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    let mut plan =
+        SpmmPlan::<f32>::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     let missing = with(&mut plan, None).expect_err("a bias was asked for");
     assert!(missing.to_string().contains("4 values"), "{missing}");
 }
@@ -281,7 +288,7 @@ fn what_has_no_epilogue_says_so() {
     let problem = a.spmm().columns(8).epilogue(relu);
     let refused = |problem, chooser| -> String {
         let options = Options { chooser, ..Options::default() };
-        let error = SpmmPlan::new(&a, &problem, &options).err().expect("a refusal");
+        let error = SpmmPlan::<f32>::new(a.pattern(), &problem, &options).err().expect("a refusal");
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("ReLU"), "{error}");
         error.to_string()
@@ -320,7 +327,8 @@ fn sums_that_meet_by_reductions_have_no_epilogue() {
     let config = Config { reduction: Reduction::Atomic, ..segmented_config() };
     let config = Some(gustav_cuda::Config::Segmented(config));
     let options = Options { config, ..Options::default() };
-    let error = SpmmPlan::new(&a, &a.spmm().columns(8).epilogue(relu), &options).err();
+    let error =
+        SpmmPlan::<f32>::new(a.pattern(), &a.spmm().columns(8).epilogue(relu), &options).err();
     let error = error.expect("a refusal");
     assert!(matches!(error, Error::Argument { .. }), "{error}");
     let text = error.to_string();

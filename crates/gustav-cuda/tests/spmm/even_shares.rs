@@ -45,6 +45,10 @@ fn shares_are_powers_of_two() {
     let config =
         Config { vector: 1, lanes: 1, tiles: 1, chunk: 1, work: 48, block: 64, resident: 384 };
     let config = Some(gustav_cuda::Config::EvenShares(config));
-    let plan = SpmmPlan::new(&a, &a.spmm().columns(1), &Options { config, ..Options::default() });
+    let plan = SpmmPlan::<f32>::new(
+        a.pattern(),
+        &a.spmm().columns(1),
+        &Options { config, ..Options::default() },
+    );
     assert!(matches!(plan.err(), Some(gustav_core::Error::Argument { .. })));
 }

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use gustav_core::{Csr, Dense, Error, Layout, Scalar, f16};
 use gustav_cuda::jit::{Cache, Compiler, Jit, Request};
 use gustav_cuda::spmm::{even_shares, row_block, segmented, tensor};
-use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 
 use crate::common::device;
@@ -63,9 +63,8 @@ fn check<T: Scalar>(device: &Device, algorithm: Algorithm, shift: usize, columns
     }
     let (_offsets, offsets) = shifted(device, host.offsets(), 1);
     let (_indices, indices) = shifted(device, host.indices(), shift);
-    let (_values, values) = shifted(device, &narrow(host.values()), shift);
-    // SAFETY: the arrays are those of a matrix.
-    let a = unsafe { DeviceCsr::from_parts(rows, inner, offsets, indices, values) }.expect("A");
+    let (_values, values) = shifted(device, &narrow(&host.values()), shift);
+    let a = DeviceCsr::from_parts(rows, inner, offsets, indices, values).expect("A");
     let (_b, b) = shifted(device, &strided, shift);
     let b = DeviceDense::new(inner, columns, layout, ld_b, b).expect("B");
     let poison = vec![T::from_f64(f64::NAN); rows * columns / length(rows) * ld_c];
@@ -73,9 +72,9 @@ fn check<T: Scalar>(device: &Device, algorithm: Algorithm, shift: usize, columns
     let mut c = DeviceDense::new(rows, columns, layout, ld_c, c).expect("C");
     let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
     let problem = a.spmm().columns(columns).layouts(layout, layout).finite(true);
-    let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+    let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
-    plan.execute(&a, one, &b, zero, &mut c, device.stream()).expect("C");
+    plan.execute(&a, &b, &mut c, Call::new().alpha(one).beta(zero)).expect("C");
     let found = c.data().to_host().expect("C");
     for (i, line) in found.chunks_exact(ld_c).enumerate() {
         for (k, value) in line.iter().enumerate() {
@@ -183,10 +182,10 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
     let configured = configured.map(|c| Options { config: Some(c), ..Options::default() });
     for options in named.into_iter().chain(configured) {
         let problem = a.spmm().columns(columns).tf32(true);
-        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
-        let mut c = DeviceDense::uninit(&device, 9, columns, Layout::RowMajor).expect("C");
+        let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
+        let mut c = DeviceDense::zeros(&device, 9, columns, Layout::RowMajor).expect("C");
         c.data_mut().fill(0xff, device.stream()).expect("NaN");
-        plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        plan.execute(&a, &b, &mut c, Call::new()).expect("C");
         assert!(c.data().to_host().expect("C")[..] == expected, "{}", plan.choice().algorithm);
     }
 }
@@ -209,7 +208,9 @@ fn a_device_without_its_compiler_says_so() {
     let jit = Jit::new(Arc::new(Missing), Cache::new(None));
     let device = Device::with_jit(0, jit).expect("a CUDA device");
     let a = DeviceCsr::upload(&device, &whole(5, 4).view()).expect("A");
-    let error = SpmmPlan::new(&a, &a.spmm(), &Options::default()).err().expect("no compiler");
+    let error = SpmmPlan::<f32>::new(a.pattern(), &a.spmm(), &Options::default())
+        .err()
+        .expect("no compiler");
     assert!(matches!(error, Error::NoDevice { .. }), "{error}");
     assert!(error.to_string().contains("libnvrtc"), "{error}");
 }

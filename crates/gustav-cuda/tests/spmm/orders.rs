@@ -10,7 +10,7 @@ use gustav_testkit::battery::{Settings, SpmmCase, check_spmm};
 use crate::common::{device, run};
 
 fn of<T: Scalar, I: Index, O: Index>(order: Order, case: &SpmmCase<'_, T, I, O>) -> RowOrder {
-    order.of(&case.a, WarpShape::default(), Search::Auto).expect("an order")
+    order.of(&case.a.pattern(), WarpShape::default(), Search::Auto).expect("an order")
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn other_numbers_of_warps() {
     let settings = Settings::default().untransposed().layout(columns, columns);
     let shape = WarpShape { warps: 5, lanes: 7, line: 16 };
     check_spmm::<f64, u32, u32, PlusTimes>(&settings, |case| {
-        let order = Order::Lpt.of(&case.a, shape, Search::Auto).expect("an order");
+        let order = Order::Lpt.of(&case.a.pattern(), shape, Search::Auto).expect("an order");
         let config = output_stationary::Config { warps: 5, width: 2 };
         let config = Some(Config::OutputStationary(config));
         let options = Options { config, order: Some(&order), ..Options::default() };
@@ -65,7 +65,8 @@ fn what_takes_no_order_says_so() {
     let device = device();
     let host = gustav_testkit::battery::matrices::random_rows::<f32, u32, u32>(70, 70, 1, |_| 3);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let order = |shape| Order::Lpt.of(&host.view(), shape, Search::Auto).expect("an order");
+    let order =
+        |shape| Order::Lpt.of(&host.pattern().view(), shape, Search::Auto).expect("an order");
     let lpt = order(WarpShape::default());
     let named = |algorithm| Options {
         chooser: Chooser::Named(algorithm),
@@ -73,19 +74,23 @@ fn what_takes_no_order_says_so() {
         ..Options::default()
     };
     for algorithm in [Algorithm::RowSplit, Algorithm::Vendor] {
-        let plan = SpmmPlan::new(&a, &a.spmm().columns(8), &named(algorithm));
+        let plan = SpmmPlan::<f32>::new(a.pattern(), &a.spmm().columns(8), &named(algorithm));
         let text = plan.err().expect("a refusal").to_string();
         assert!(text.contains("lpt") && text.contains("segmented"), "{text}");
     }
     let other = gustav_testkit::battery::matrices::random_rows::<f32, u32, u32>(69, 70, 1, |_| 3);
     let other = DeviceCsr::upload(&device, &other.view()).expect("A");
-    let plan = SpmmPlan::new(&other, &other.spmm().columns(8), &named(Algorithm::Segmented));
+    let plan = SpmmPlan::<f32>::new(
+        other.pattern(),
+        &other.spmm().columns(8),
+        &named(Algorithm::Segmented),
+    );
     assert!(matches!(plan.err(), Some(Error::Length { .. })));
     let few = order(WarpShape { warps: 4, ..WarpShape::default() });
     let config = output_stationary::Config { warps: 8, width: 1 };
     let config = Some(Config::OutputStationary(config));
     let options = Options { config, order: Some(&few), ..Options::default() };
     let problem = a.spmm().columns(8).layouts(Layout::ColumnMajor, Layout::ColumnMajor);
-    let e = SpmmPlan::new(&a, &problem, &options).err().expect("other warps");
+    let e = SpmmPlan::<f32>::new(a.pattern(), &problem, &options).err().expect("other warps");
     assert!(matches!(e, Error::Argument { .. }), "{e}");
 }

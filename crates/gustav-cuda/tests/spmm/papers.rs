@@ -1,7 +1,7 @@
 //! What the kernels of the papers have in common.
 
 use gustav_core::{Csr, Dense, Layout, PlusTimes, Problem, Scalar, SemiringKind};
-use gustav_cuda::{Config, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, Config, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};
 
@@ -43,7 +43,7 @@ pub fn check_refusals(algorithm: Algorithm, layout: Layout) {
     ];
     for problem in refused {
         let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
-        let plan = SpmmPlan::new(&a, &problem, &options);
+        let plan = SpmmPlan::<f32>::new(a.pattern(), &problem, &options);
         let text = plan.err().expect("a refusal").to_string();
         let named = text.contains(algorithm.name()) && text.contains("segmented");
         assert!(named, "{problem}: {text}");
@@ -61,11 +61,13 @@ pub fn check_padding(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) 
         (a.spmm().finite(true).semiring(SemiringKind::MinPlus), "plus-times"),
     ];
     for (problem, reason) in refused {
-        let text =
-            SpmmPlan::new(&a, &refine(problem), &options).err().expect("a refusal").to_string();
+        let text = SpmmPlan::<f32>::new(a.pattern(), &refine(problem), &options)
+            .err()
+            .expect("a refusal")
+            .to_string();
         assert!(text.contains(reason) && text.contains("segmented"), "{text}");
     }
-    let plan = SpmmPlan::new(&a, &refine(a.spmm().finite(true)), &options);
+    let plan = SpmmPlan::<f32>::new(a.pattern(), &refine(a.spmm().finite(true)), &options);
     assert!(plan.is_ok(), "{:?}", plan.err());
 }
 
@@ -97,10 +99,10 @@ pub fn check_values(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) {
     let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let b = Dense::from_fn(rows, columns, Layout::RowMajor, |i, j| (i % 8 + j) as f32).expect("B");
     let b_on = DeviceDense::upload(&device, &b.view()).expect("B");
-    let mut c = DeviceDense::uninit(&device, rows, columns, Layout::RowMajor).expect("C");
+    let mut c = DeviceDense::zeros(&device, rows, columns, Layout::RowMajor).expect("C");
     let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
     let problem = refine(a.spmm().columns(columns));
-    let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+    let mut plan = SpmmPlan::<f32>::new(a.pattern(), &problem, &options).expect("a plan");
     for round in 1..4 {
         let values: Vec<f32> = (0..nnz).map(|k| (k * round % 16) as f32).collect();
         a.values_mut().write(&values).expect("values");
@@ -111,12 +113,13 @@ pub fn check_values(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) {
         for convert in [round > 1, true] {
             c.data_mut().fill(0xff, device.stream()).expect("NaN");
             if convert {
-                plan.convert(&a, device.stream()).expect("converted");
+                plan.convert(&a, Call::new()).expect("converted");
             }
-            plan.execute_converted(&a, 2.0, &b_on, 0.0, &mut c, device.stream()).expect("C");
+            plan.execute(&a, &b_on, &mut c, Call::new().alpha(2.0).reuse_conversion(true))
+                .expect("C");
             assert_eq!(c.data().to_host().expect("C")[..], expected, "round {round}, converted");
         }
-        plan.execute(&a, 2.0, &b_on, 0.0, &mut c, device.stream()).expect("C");
+        plan.execute(&a, &b_on, &mut c, Call::new().alpha(2.0)).expect("C");
         assert_eq!(c.data().to_host().expect("C")[..], expected, "round {round}");
     }
 }

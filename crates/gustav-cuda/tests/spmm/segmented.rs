@@ -6,7 +6,7 @@ use gustav_core::{
     f16,
 };
 use gustav_cuda::spmm::segmented::{Config, Reduction};
-use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_testkit::battery::{Settings, check_spmm};
 
 batteries! {
@@ -163,9 +163,9 @@ fn deterministic_runs_give_the_same_bits() {
     };
     let mut first: Option<Vec<u32>> = None;
     for _ in 0..20 {
-        let mut c = DeviceDense::uninit(&device, 700, 48, Default::default()).expect("C");
-        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
-        plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        let mut c = DeviceDense::zeros(&device, 700, 48, Default::default()).expect("C");
+        let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
+        plan.execute(&a, &b, &mut c, Call::new()).expect("C");
         let bits: Vec<u32> = c.data().to_host().expect("C").iter().map(|v| v.to_bits()).collect();
         assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits);
     }
@@ -178,21 +178,21 @@ fn wrong_operands_are_refused() {
     let host = ragged(60);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let problem = a.spmm().columns(8);
-    let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+    let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     let dense = |rows, columns| {
-        DeviceDense::<f32>::uninit(&device, rows, columns, Default::default()).expect("a matrix")
+        DeviceDense::<f32>::zeros(&device, rows, columns, Default::default()).expect("a matrix")
     };
     let b = dense(60, 8);
     let stream = device.stream();
-    let shape = plan.execute(&a, 1.0, &dense(59, 8), 0.0, &mut dense(60, 8), stream);
+    let shape = plan.execute(&a, &dense(59, 8), &mut dense(60, 8), Call::new().on(stream));
     assert!(matches!(shape, Err(Error::Shape { .. })), "{shape:?}");
     // SAFETY: the memory is B's, which outlives the view; the overlap is what must be refused.
     let memory = unsafe { gustav_cuda::DeviceBuffer::borrowed(&device, b.data().address(), 480) };
     let mut overlapping = DeviceDense::new(60, 8, Default::default(), 8, memory).expect("a view");
-    let aliased = plan.execute(&a, 1.0, &b, 0.0, &mut overlapping, stream);
+    let aliased = plan.execute(&a, &b, &mut overlapping, Call::new().on(stream));
     assert!(matches!(aliased, Err(Error::Argument { name: "C", .. })), "{aliased:?}");
     let other = DeviceCsr::upload(&device, &ragged(61).view()).expect("A");
-    let pattern = plan.execute(&other, 1.0, &b, 0.0, &mut dense(60, 8), stream);
+    let pattern = plan.execute(&other, &b, &mut dense(60, 8), Call::new().on(stream));
     assert!(matches!(pattern, Err(Error::Pattern { .. })), "{pattern:?}");
 }
 
@@ -201,7 +201,7 @@ fn wrong_operands_are_refused() {
 fn too_much_memory_is_an_error_and_the_device_lives_on() {
     let device = device();
     let total = device.profile().memory_bytes;
-    let asked = DeviceDense::<f32>::uninit(&device, total / 4, 2, Default::default());
+    let asked = DeviceDense::<f32>::zeros(&device, total / 4, 2, Default::default());
     assert!(matches!(asked, Err(Error::OutOfMemory { available: Some(_), .. })), "{asked:?}");
     let host = ragged(40);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
@@ -216,16 +216,16 @@ fn values_may_change_under_a_plan() {
     let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let ones = Dense::from_fn(50, 1, Default::default(), |_, _| 1.0f32).expect("B");
     let b = DeviceDense::upload(&device, &ones.view()).expect("B");
-    let mut c = DeviceDense::uninit(&device, 50, 1, Default::default()).expect("C");
+    let mut c = DeviceDense::zeros(&device, 50, 1, Default::default()).expect("C");
     for transpose in [false, true] {
         let problem = a.spmm().columns(1).transpose_a(transpose);
-        let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).expect("a plan");
+        let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
         a.values_mut().write(&vec![1.0; host.nnz()]).expect("values");
-        plan.execute(&a, 2.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        plan.execute(&a, &b, &mut c, Call::new().alpha(2.0)).expect("C");
         let counted =
             if transpose { host.view().transpose().expect("a transpose") } else { host.clone() };
         let expected: Vec<f32> = (0..50).map(|r| 2.0 * counted.view().row_len(r) as f32).collect();
         assert_eq!(c.data().to_host().expect("C")[..], expected);
-        a.values_mut().write(host.values()).expect("values");
+        a.values_mut().write(&host.values()).expect("values");
     }
 }

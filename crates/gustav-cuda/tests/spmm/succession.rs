@@ -2,7 +2,7 @@
 //! that begin before the one ahead has ended must not see anything too early.
 
 use gustav_core::{Csr, Dense, Layout, Problem, Scalar, f16};
-use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 
 use crate::common::device;
@@ -39,14 +39,15 @@ where
         T::from_f64(((i * 13 + j * 7) % 11) as f64 / 5.0 - 1.0)
     });
     let mut x = DeviceDense::upload(&device, &start.expect("B").view()).expect("B");
-    let mut y = DeviceDense::uninit(&device, ROWS, COLUMNS, Layout::RowMajor).expect("C");
+    let mut y = DeviceDense::zeros(&device, ROWS, COLUMNS, Layout::RowMajor).expect("C");
     let problem: Problem = a.spmm().columns(COLUMNS).deterministic(deterministic);
     let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
-    let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
+    let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
     let stream = device.new_stream().expect("a stream");
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
     for _ in 0..STEPS {
-        plan.execute(&a, one, &x, zero, &mut y, &stream).expect("a product");
+        plan.execute(&a, &x, &mut y, Call::new().alpha(one).beta(zero).on(&stream))
+            .expect("a product");
         if wait {
             stream.synchronize().expect("the end of it");
         }

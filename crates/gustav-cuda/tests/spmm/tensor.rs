@@ -2,7 +2,7 @@
 
 use gustav_core::{Csr, Dense, Index, PlusTimes, Scalar, SemiringKind, bf16, f16};
 use gustav_cuda::spmm::tensor::Config;
-use gustav_cuda::{DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};
 
@@ -84,11 +84,11 @@ fn what_a_row_lacks_never_enters_its_sum() {
         DeviceDense::upload(&device, &b.view()).expect("B"),
     );
     for options in [TENSOR, configured(64, 4, 2)] {
-        let mut c = DeviceDense::uninit(&device, rows, columns, Default::default()).expect("C");
+        let mut c = DeviceDense::zeros(&device, rows, columns, Default::default()).expect("C");
         c.data_mut().fill(0xff, device.stream()).expect("NaN");
         let problem = a.spmm().columns(columns);
-        let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
-        plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+        let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
+        plan.execute(&a, &b, &mut c, Call::new()).expect("C");
         for (i, c) in c.data().to_host().expect("C").iter().enumerate() {
             let (row, column) = (i / columns, i % columns);
             let found = c.to_f64();
@@ -127,10 +127,10 @@ fn tf32_is_exact_where_factors_fit() {
         let b = DeviceDense::upload(&device, &b.view()).expect("B");
         for options in [TENSOR, configured(32, 4, 4)] {
             let problem = a.spmm().columns(columns).tf32(true);
-            let mut c = DeviceDense::uninit(&device, rows, columns, Default::default()).expect("C");
+            let mut c = DeviceDense::zeros(&device, rows, columns, Default::default()).expect("C");
             c.data_mut().fill(0xff, device.stream()).expect("NaN");
-            let mut plan = SpmmPlan::new(&a, &problem, &options).expect("a plan");
-            plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("C");
+            let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
+            plan.execute(&a, &b, &mut c, Call::new()).expect("C");
             assert_eq!(c.data().to_host().expect("C")[..], expected, "{columns} columns");
         }
     }
@@ -152,7 +152,7 @@ fn small_products<T: Scalar>(options: &[Options<'_>]) {
     let host = Csr::new(rows, inner, offsets, indices, values).expect("a matrix");
     let narrow = |v: &[f32]| -> Vec<T> { v.iter().map(|v| T::from_f64(f64::from(*v))).collect() };
     let (offsets, indices) = (host.offsets().to_vec(), host.indices().to_vec());
-    let a = Csr::<T>::new(rows, inner, offsets, indices, narrow(host.values())).expect("A");
+    let a = Csr::<T>::new(rows, inner, offsets, indices, narrow(&host.values())).expect("A");
     let a = DeviceCsr::upload(&device, &a.view()).expect("A");
     for columns in [1, 33, 72, 130] {
         let b = Dense::from_fn(inner, columns, Default::default(), |i, j| {
@@ -164,11 +164,11 @@ fn small_products<T: Scalar>(options: &[Options<'_>]) {
         let b = DeviceDense::upload(&device, &b.view()).expect("B");
         for options in options {
             let problem = a.spmm().columns(columns).tf32(true);
-            let mut c = DeviceDense::uninit(&device, rows, columns, Default::default()).expect("C");
+            let mut c = DeviceDense::zeros(&device, rows, columns, Default::default()).expect("C");
             c.data_mut().fill(0xff, device.stream()).expect("NaN");
-            let mut plan = SpmmPlan::new(&a, &problem, options).expect("a plan");
+            let mut plan = SpmmPlan::new(a.pattern(), &problem, options).expect("a plan");
             let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
-            plan.execute(&a, one, &b, zero, &mut c, device.stream()).expect("C");
+            plan.execute(&a, &b, &mut c, Call::new().alpha(one).beta(zero)).expect("C");
             assert!(c.data().to_host().expect("C")[..] == expected, "{columns} columns");
         }
     }
@@ -199,7 +199,10 @@ fn f32_and_other_semirings_are_refused_by_name() {
         (a.spmm().tf32(true).semiring(SemiringKind::MinPlus), "plus-times"),
     ];
     for (problem, reason) in refused {
-        let text = SpmmPlan::new(&a, &problem, &TENSOR).err().expect("a refusal").to_string();
+        let text = SpmmPlan::<f32>::new(a.pattern(), &problem, &TENSOR)
+            .err()
+            .expect("a refusal")
+            .to_string();
         assert!(text.contains(reason) && text.contains("segmented"), "{text}");
     }
 }

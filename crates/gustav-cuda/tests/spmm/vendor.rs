@@ -4,7 +4,7 @@ use super::common::{device, run};
 use super::papers::product;
 use gustav_core::{Csr, Dense, DenseView, Layout, PlusTimes, Scalar, bf16, f16};
 use gustav_cuda::spmm::vendor::Config;
-use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_testkit::battery::{Settings, check_spmm, matrices};
 
 // cuSPARSE promises neither the order of its sums nor subnormal ones (it flushes them in f32), so
@@ -65,18 +65,18 @@ fn whole_numbers<T: Scalar>() {
     let expected = product(&host, &b);
     let narrow = |v: &[f32]| -> Vec<T> { v.iter().map(|v| T::from_f64(f64::from(*v))).collect() };
     let (offsets, indices) = (host.offsets().to_vec(), host.indices().to_vec());
-    let a = Csr::new(90, 70, offsets, indices, narrow(host.values())).expect("A");
+    let a = Csr::new(90, 70, offsets, indices, narrow(&host.values())).expect("A");
     let a = DeviceCsr::upload(&device, &a.view()).expect("A");
     let room = DeviceBuffer::from_slice(&device, &narrow(b.data()), "B").expect("B");
     let b = DeviceDense::new(70, 32, Layout::RowMajor, 32, room).expect("B");
     for config in Config::ALL {
         let config = Some(gustav_cuda::Config::Vendor(config));
         let options = Options { config, ..Options::default() };
-        let mut plan = SpmmPlan::new(&a, &a.spmm().columns(32), &options).expect("a plan");
-        let mut c = DeviceDense::uninit(&device, 90, 32, Layout::RowMajor).expect("C");
+        let mut plan = SpmmPlan::new(a.pattern(), &a.spmm().columns(32), &options).expect("a plan");
+        let mut c = DeviceDense::zeros(&device, 90, 32, Layout::RowMajor).expect("C");
         c.data_mut().fill(0xff, device.stream()).expect("NaN");
         let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
-        plan.execute(&a, one, &b, zero, &mut c, device.stream()).expect("C");
+        plan.execute(&a, &b, &mut c, Call::new().alpha(one).beta(zero)).expect("C");
         let found = c.data().to_host().expect("C");
         let found: Vec<f32> = found.iter().map(|v| v.to_f64() as f32).collect();
         assert_eq!(found, expected, "{config:?}");
@@ -102,11 +102,12 @@ fn alg3_refuses_rows_that_begin_less_aligned_than_they_are_long() {
     let mut c = DeviceDense::new(70, 8, Layout::RowMajor, 9, room).expect("C");
     let config = Some(gustav_cuda::Config::Vendor(Config::Alg3));
     let options = Options { config, ..Options::default() };
-    let mut plan = SpmmPlan::new(&a, &a.spmm().columns(8), &options).expect("a plan");
-    let refused = plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream());
+    let mut plan = SpmmPlan::new(a.pattern(), &a.spmm().columns(8), &options).expect("a plan");
+    let refused = plan.execute(&a, &b, &mut c, Call::new());
     let text = refused.expect_err("a refusal").to_string();
     assert!(text.contains("CSR_ALG3") && text.contains("multiples of 4 values"), "{text}");
-    let mut plan = SpmmPlan::new(&a, &a.spmm().columns(8), &Options::default()).expect("a plan");
-    plan.execute(&a, 1.0, &b, 0.0, &mut c, device.stream()).expect("the device still works");
+    let mut plan =
+        SpmmPlan::new(a.pattern(), &a.spmm().columns(8), &Options::default()).expect("a plan");
+    plan.execute(&a, &b, &mut c, Call::new()).expect("the device still works");
     device.stream().synchronize().expect("the end");
 }

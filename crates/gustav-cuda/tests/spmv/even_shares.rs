@@ -3,7 +3,7 @@
 use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, Semiring, bf16};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::even_shares::Config as EvenShares;
-use gustav_cuda::{DeviceBuffer, DeviceCsr, SpmvPlan};
+use gustav_cuda::{Call, DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::{Settings, check_spmv};
 use gustav_testkit::oracle;
@@ -67,14 +67,14 @@ fn long_rows_give_the_same_bits_in_every_run() {
     let x: Vec<f32> = (0..columns).map(|k| (k % 23) as f32 / 11.0 - 1.0).collect();
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
-    let mut y = DeviceBuffer::uninit(&device, lengths.len(), "y").expect("y");
+    let mut y = DeviceBuffer::zeros(&device, lengths.len(), "y").expect("y");
     let options = named(Algorithm::EvenShares, None);
-    let mut plan =
-        SpmvPlan::new(&a, &a.spmv().calls(20).deterministic(true), &options).expect("a plan");
+    let mut plan = SpmvPlan::new(a.pattern(), &a.spmv().calls(20).deterministic(true), &options)
+        .expect("a plan");
     let mut first: Option<Vec<u32>> = None;
     for _ in 0..20 {
         y.fill(0xff, device.stream()).expect("poison");
-        plan.execute(&a, 1.0, &x_there, 0.0, &mut y, device.stream()).expect("y");
+        plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
         let plus_times = gustav_core::SemiringKind::PlusTimes;
         let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);
@@ -101,7 +101,7 @@ fn arrays_need_no_alignment() {
     let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
     for (shift, shift_values) in [(1, 1), (0, 3), (2, 0)] {
         let shifted_indices = [&vec![0; shift], host.indices()].concat();
-        let shifted_values = [&vec![0.0; shift_values], host.values()].concat();
+        let shifted_values = [&vec![0.0; shift_values][..], &host.values()].concat();
         let owners = (
             DeviceBuffer::from_slice(&device, &shifted_indices, "columns").expect("memory"),
             DeviceBuffer::from_slice(&device, &shifted_values, "values").expect("memory"),
@@ -115,11 +115,11 @@ fn arrays_need_no_alignment() {
             let values = DeviceBuffer::<f32>::borrowed(&device, first_value, host.nnz());
             DeviceCsr::from_parts(rows, columns, offsets, indices, values).expect("A")
         };
-        let mut y = DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y");
+        let mut y = DeviceBuffer::<f32>::zeros(&device, rows, "y").expect("y");
         y.fill(0xff, device.stream()).expect("poison");
         let options = named(Algorithm::EvenShares, None);
-        let mut plan = SpmvPlan::new(&a, &a.spmv().calls(9), &options).expect("a plan");
-        plan.execute(&a, 1.0, &x_there, 0.0, &mut y, device.stream()).expect("y");
+        let mut plan = SpmvPlan::new(a.pattern(), &a.spmv().calls(9), &options).expect("a plan");
+        plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
         let plus_times = gustav_core::SemiringKind::PlusTimes;
         let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);

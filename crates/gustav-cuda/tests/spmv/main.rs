@@ -15,7 +15,7 @@ use gustav_core::{
     Scalar, Semiring, bf16, f16,
 };
 use gustav_cuda::spmv::{Config, Options};
-use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, SpmvPlan};
+use gustav_cuda::{Call, Device, DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, SpmvCase, check_spmv};
 
@@ -49,9 +49,9 @@ fn run_refined<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     let x = DeviceBuffer::from_slice(device, case.x, "x")?;
     let mut y = DeviceBuffer::from_slice(device, case.y, "y")?;
     let problem = a.spmv().transpose_a(case.transpose_a).semiring(S::KIND);
-    let mut plan = SpmvPlan::new(&a, &refine(problem), options)?;
+    let mut plan = SpmvPlan::new(a.pattern(), &refine(problem), options)?;
     let stream = device.new_stream()?;
-    plan.execute(&a, case.alpha, &x, case.beta, &mut y, &stream)?;
+    plan.execute(&a, &x, &mut y, Call::new().alpha(case.alpha).beta(case.beta).on(&stream))?;
     stream.synchronize()?;
     y.read(case.y)
 }
@@ -98,14 +98,14 @@ fn vectors_that_do_not_fit_are_refused() {
     let device = device();
     let eye = gustav_core::Csr::<f32>::new(2, 2, vec![0u32, 1, 2], vec![0u32, 1], vec![1.0; 2]);
     let a = DeviceCsr::upload(&device, &eye.expect("a matrix").view()).expect("A");
-    let mut plan = SpmvPlan::new(&a, &a.spmv(), &Options::default()).expect("a plan");
+    let mut plan = SpmvPlan::new(a.pattern(), &a.spmv(), &Options::default()).expect("a plan");
     let vector = |len| DeviceBuffer::from_slice(&device, &vec![1.0f32; len], "a vector");
     let (x, mut y) = (vector(2).expect("x"), vector(3).expect("y"));
-    let wrong = plan.execute(&a, 1.0, &x, 0.0, &mut y, device.stream());
+    let wrong = plan.execute(&a, &x, &mut y, Call::new());
     assert!(matches!(wrong, Err(Error::Shape { .. })), "{wrong:?}");
     // SAFETY: the memory is x's, which outlives the view; the overlap is what must be refused.
     let mut overlapping = unsafe { DeviceBuffer::borrowed(&device, x.address(), 2) };
-    let wrong = plan.execute(&a, 1.0, &x, 0.0, &mut overlapping, device.stream());
+    let wrong = plan.execute(&a, &x, &mut overlapping, Call::new());
     assert!(matches!(wrong, Err(Error::Argument { name: "y", .. })), "{wrong:?}");
 }
 
@@ -140,18 +140,18 @@ fn an_execution_is_captured_in_a_graph() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let x: Vec<f32> = (0..rows).map(|k| (k % 23) as f32 - 11.0).collect();
     let x = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
-    let mut y = DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y");
+    let mut y = DeviceBuffer::<f32>::zeros(&device, rows, "y").expect("y");
     let stream = device.new_stream().expect("a stream");
     let ours = NAMED.map(Chooser::Named).into_iter().chain([Chooser::Auto]);
     let ours = ours.map(|chooser| Options { chooser, config: None });
     let vendor = gustav_cuda::spmv::vendor::Config::ALL.map(|c| Some(Config::Vendor(c)));
     let vendor = vendor.map(|config| Options { config, ..Options::default() });
     for options in ours.chain(vendor) {
-        let mut plan = SpmvPlan::new(&a, &a.spmv().calls(100), &options).expect("a plan");
-        plan.execute(&a, 1.0, &x, 0.0, &mut y, &stream).expect("y");
+        let mut plan = SpmvPlan::new(a.pattern(), &a.spmv().calls(100), &options).expect("a plan");
+        plan.execute(&a, &x, &mut y, Call::new().on(&stream)).expect("y");
         let expected = y.to_host().expect("y");
         let graph = Graph::capture(&stream, || {
-            plan.execute(&a, 1.0, &x, 0.0, &mut y, &stream).expect("y");
+            plan.execute(&a, &x, &mut y, Call::new().on(&stream)).expect("y");
         });
         assert!(!graph.allocates(), "{options:?}");
         y.fill(0xff, &stream).expect("NaN");
@@ -169,7 +169,7 @@ fn twenty_runs_give_the_same_bits() {
     let a = DeviceCsr::upload(&device, &skewed(rows).view()).expect("A");
     let x: Vec<f32> = (0..rows).map(|k| (k % 23) as f32 / 11.0 - 1.0).collect();
     let x = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
-    let mut y = DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y");
+    let mut y = DeviceBuffer::<f32>::zeros(&device, rows, "y").expect("y");
     for (chooser, calls) in NAMED.map(Chooser::Named).into_iter().zip([100; 5]).chain([
         (Chooser::Auto, 1),
         (Chooser::Auto, 100),
@@ -179,9 +179,9 @@ fn twenty_runs_give_the_same_bits() {
         let problem = a.spmv().calls(calls).deterministic(true);
         let mut first: Option<Vec<u32>> = None;
         for _ in 0..20 {
-            let mut plan = SpmvPlan::new(&a, &problem, &options).expect("a plan");
+            let mut plan = SpmvPlan::new(a.pattern(), &problem, &options).expect("a plan");
             y.fill(0xff, device.stream()).expect("NaN");
-            plan.execute(&a, 1.0, &x, 0.0, &mut y, device.stream()).expect("y");
+            plan.execute(&a, &x, &mut y, Call::new()).expect("y");
             let bits: Vec<u32> = y.to_host().expect("y").iter().map(|v| v.to_bits()).collect();
             assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{chooser}");
         }
@@ -198,12 +198,13 @@ fn executions_on_two_streams_follow_one_another() {
     let x = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
     for (algorithm, calls) in [(Algorithm::Segmented, 9), (Algorithm::EvenShares, 1)] {
         let options = named(algorithm, None);
-        let mut plan = SpmvPlan::new(&a, &a.spmv().calls(calls), &options).expect("a plan");
+        let mut plan =
+            SpmvPlan::new(a.pattern(), &a.spmv().calls(calls), &options).expect("a plan");
         let streams = [device.new_stream().expect("one"), device.new_stream().expect("two")];
         let mut results: Vec<_> =
-            (0..16).map(|_| DeviceBuffer::<f32>::uninit(&device, rows, "y").expect("y")).collect();
+            (0..16).map(|_| DeviceBuffer::<f32>::zeros(&device, rows, "y").expect("y")).collect();
         for (i, y) in results.iter_mut().enumerate() {
-            plan.execute(&a, 1.0, &x, 0.0, y, &streams[i % 2]).expect("y");
+            plan.execute(&a, &x, y, Call::new().on(&streams[i % 2])).expect("y");
         }
         let expected = results[0].to_host().expect("y");
         for y in &results[1..] {

@@ -4,7 +4,7 @@ use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, Semiring};
 use gustav_cuda::spmm::segmented::{Config as Listed, Reduction};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::segmented::{Config as Segmented, InOrder};
-use gustav_cuda::{DeviceBuffer, DeviceCsr, SpmvPlan};
+use gustav_cuda::{Call, DeviceBuffer, DeviceCsr, SpmvPlan};
 use gustav_plan::Algorithm;
 use gustav_testkit::oracle;
 
@@ -77,13 +77,14 @@ fn long_rows_give_the_same_bits_in_every_run() {
     let x: Vec<f32> = (0..columns).map(|k| (k % 23) as f32 / 11.0 - 1.0).collect();
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
-    let mut y = DeviceBuffer::uninit(&device, lengths.len(), "y").expect("y");
+    let mut y = DeviceBuffer::zeros(&device, lengths.len(), "y").expect("y");
     let options = named(Algorithm::Segmented, None);
-    let mut plan = SpmvPlan::new(&a, &a.spmv().deterministic(true), &options).expect("a plan");
+    let mut plan =
+        SpmvPlan::new(a.pattern(), &a.spmv().deterministic(true), &options).expect("a plan");
     let mut first: Option<Vec<u32>> = None;
     for _ in 0..20 {
         y.fill(0xff, device.stream()).expect("poison");
-        plan.execute(&a, 1.0, &x_there, 0.0, &mut y, device.stream()).expect("y");
+        plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
         let plus_times = gustav_core::SemiringKind::PlusTimes;
         let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);

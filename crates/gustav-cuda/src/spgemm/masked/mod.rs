@@ -6,7 +6,7 @@ mod whole;
 
 use std::sync::Arc;
 
-use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
+use gustav_core::{Error, Index, Operation, Problem, Result, Scalar, SemiringKind};
 use gustav_plan::heuristics::masked::{Expected, Work, reason_for_places, reason_for_whole};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
@@ -19,12 +19,14 @@ use self::whole::Whole;
 use super::canonical::in_order;
 use super::catalog;
 use super::operands::Operands;
-use super::patterns::Patterns;
-use super::plan::Options;
+use super::patterns::{Patterns, typed};
+use super::plan::{Factors, Options};
+use crate::call::Common;
+use crate::matrix::WeakPattern;
+use crate::order::Uses;
 use crate::scan::Scan;
 use crate::spmm::unsupported;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, DeviceCsr};
+use crate::{Call, Device, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues};
 
 /// How C comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -63,10 +65,11 @@ pub fn supports(problem: &Problem) -> Result<()> {
 ///
 /// Where [`Problem::deterministic`] asks for it, every sum is in A's order, the same in every run.
 pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
-    patterns: Patterns<T, I, O>,
+    patterns: Patterns<T>,
     /// The mask, rows increasing.
-    offsets: DeviceBuffer<O>,
-    places: DeviceBuffer<I>,
+    mask: DevicePattern<I, O>,
+    /// Bytes of a mask whose rows the plan has sorted.
+    mask_bytes: usize,
     kernels: Places,
     scan: Arc<Scan>,
     /// Whether rows of B increase.
@@ -74,8 +77,8 @@ pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
     /// What computes all of C, where that was chosen.
     whole: Option<Whole<T, I, O>>,
     choice: Choice<Config>,
-    /// Entries of the last C.
-    nnz: Option<usize>,
+    /// The pattern of the last C.
+    result: WeakPattern<I, O>,
 }
 
 /// C⟨M⟩ = α·op(A)·B in one call, without keeping a plan.
@@ -84,100 +87,86 @@ pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
 /// As [`MaskedPlan::new`] and [`MaskedPlan::execute`].
 pub fn multiply<T: Scalar, I: Index, O: Index>(
     a: &DeviceCsr<T, I, O>,
-    alpha: T::Accum,
     b: &DeviceCsr<T, I, O>,
-    mask: &DeviceCsr<T, I, O>,
+    mask: &DevicePattern<I, O>,
     problem: &Problem,
     options: &Options,
-    stream: &Stream,
+    call: Call<'_, T>,
 ) -> Result<DeviceCsr<T, I, O>> {
-    MaskedPlan::prepare(a, b, mask, problem, options, true)?.execute(a, alpha, b, stream)
+    MaskedPlan::prepare(a.pattern(), b.pattern(), mask, problem, options, true)?.execute(a, b, call)
 }
 
 impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
-    /// Takes the places where `mask`, of C's shape, has an entry of any value; the mask may have its
-    /// rows in any order, and is free afterwards. Work that was queued on the matrices on other
-    /// streams is waited for.
+    /// Takes the places of `mask`, of C's shape, which may have its rows in any order. The plan sets the
+    /// types of `problem`.
     ///
     /// # Errors
     /// [`Error::Shape`] when A and B do not fit together or the mask is not of C's shape,
     /// [`Error::Pattern`] when `problem` was made for others, [`Error::Unsupported`] by [`supports`], by
     /// an algorithm that `options` name, for a configuration there, and for a promised order of summation
-    /// where B's rows do not increase, [`Error::Argument`] when the operands are on two devices,
+    /// where B's rows do not increase, [`Error::Argument`] when the patterns are on two devices,
     /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
     /// [`Error::Device`].
     pub fn new(
-        a: &DeviceCsr<T, I, O>,
-        b: &DeviceCsr<T, I, O>,
-        mask: &DeviceCsr<T, I, O>,
+        a: &DevicePattern<I, O>,
+        b: &DevicePattern<I, O>,
+        mask: &DevicePattern<I, O>,
         problem: &Problem,
         options: &Options,
     ) -> Result<Self> {
         Self::prepare(a, b, mask, problem, options, false)
     }
 
-    /// The same, for one call where `once` says so: nothing is kept that the call can do without, and
-    /// the mask stays the caller's.
+    /// The same, for one call where `once` says so: nothing is kept that the call can do without.
     fn prepare(
-        a: &DeviceCsr<T, I, O>,
-        b: &DeviceCsr<T, I, O>,
-        mask: &DeviceCsr<T, I, O>,
+        a: &DevicePattern<I, O>,
+        b: &DevicePattern<I, O>,
+        mask: &DevicePattern<I, O>,
         problem: &Problem,
         options: &Options,
         once: bool,
     ) -> Result<Self> {
-        let patterns = Patterns::new(a, b, problem)?;
+        let problem = &typed::<T, I, O, T>(problem)?;
+        let patterns = Patterns::<T>::new(a, b, problem)?;
         supports(problem)?;
         patterns.check_like_c("a mask", mask)?;
         let device = patterns.device.clone();
         let mut kernels = Places::new(&device, problem)?;
         kernels.prepare(&device, mask.nrows(), mask.nnz())?;
-        let o = patterns.operands(a, b);
-        let list = |kernels: &mut Places, mask: &DeviceCsr<T, I, O>, ordered: bool| {
+        let o = patterns.operands();
+        let list = |kernels: &mut Places, mask: &DevicePattern<I, O>, ordered: bool| {
             let arguments = of(&o, mask.offsets(), mask.indices(), ordered);
             // SAFETY: the patterns are alive, and wait for the stream when they are freed.
             unsafe { kernels.list(device.stream(), &arguments, true) }
         };
         // Rows are taken for increasing until it is known, so that the host waits once.
-        mask.join_pattern(&device)?;
+        mask.join(&device)?;
         list(&mut kernels, mask, true)?;
         let (mut work, [ordered, sorted]) = kernels.counted()?;
         if problem.deterministic && !ordered {
             return Err(unordered(problem, "masked on CUDA"));
         }
-        let canonical = (!sorted).then(|| in_order(mask, problem.semiring)).transpose()?;
-        let own = canonical.as_ref().unwrap_or(mask);
+        let (own, mask_bytes) = match sorted {
+            true => (mask.clone(), 0),
+            false => {
+                let sorted = increasing::<T, I, O>(mask, problem.semiring)?;
+                let bytes = sorted.bytes();
+                (sorted, bytes)
+            }
+        };
         if !(ordered && sorted) {
             kernels.prepare(&device, own.nrows(), own.nnz())?;
-            list(&mut kernels, own, ordered)?;
+            list(&mut kernels, &own, ordered)?;
             work = kernels.counted()?.0;
         }
         let (whole, choice) = choose(a, b, own.nnz(), problem, options, &work, once)?;
-        let (offsets, places) = match once && sorted {
-            // SAFETY: the caller's mask outlives the call.
-            true => unsafe {
-                let borrow = (own.offsets().address(), own.indices().address());
-                (
-                    DeviceBuffer::borrowed(&device, borrow.0, own.nrows() + 1),
-                    DeviceBuffer::borrowed(&device, borrow.1, own.nnz()),
-                )
-            },
-            false => {
-                let what = "the places of a mask on the device";
-                let mut offsets = DeviceBuffer::queued(&device, own.nrows() + 1, what)?;
-                let mut places = DeviceBuffer::queued(&device, own.nnz(), what)?;
-                offsets.copy_from(own.offsets(), device.stream())?;
-                places.copy_from(own.indices(), device.stream())?;
-                (offsets, places)
-            }
-        };
         if !once {
-            // The mask is the caller's again, and arrays of A and B may be somebody else's.
+            // Arrays may be somebody else's.
             device.stream().synchronize()?;
         }
         let scan = device.kept(&format!("{:?}", O::TYPE), || Scan::new(&device, O::TYPE))?;
-        let nnz = None;
-        Ok(MaskedPlan { patterns, offsets, places, kernels, scan, ordered, whole, choice, nnz })
+        let (mask, result) = (own, WeakPattern::default());
+        Ok(MaskedPlan { patterns, mask, mask_bytes, kernels, scan, ordered, whole, choice, result })
     }
 
     /// What was chosen, and why.
@@ -185,62 +174,72 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         &self.choice
     }
 
-    /// Bytes that the plan holds on the device beside the caller's arrays. An execution takes a value
-    /// and a byte for every place of the mask beside C until C is there, and all of C where that is
-    /// computed.
+    /// Bytes that the plan holds on the device beside the patterns. An execution takes a value and a
+    /// byte for every place of the mask beside C until C is there, and all of C where that is computed.
     pub fn workspace_bytes(&self) -> usize {
-        let mask = self.offsets.bytes() + self.places.bytes();
         let whole = self.whole.as_ref().map_or(0, Whole::bytes);
-        mask + self.kernels.bytes() + self.patterns.bytes() + whole
+        self.mask_bytes + self.kernels.bytes() + self.patterns.bytes() + whole
     }
 
-    /// Computes C as a new matrix, after the work queued on `stream`, which then waits for it. `a` and
-    /// `b` have the patterns that the plan was made for, and any values.
+    /// Computes C as a new matrix, after the work queued on the stream of the call, which then waits
+    /// for it. `a` and `b` are values: matrices of the plan's patterns, or buffers in the order of
+    /// their nonzeros. As long as an earlier result is there, or its pattern, C shares that pattern.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` or `b` has another shape or number of entries,
+    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] when they are
+    /// not as many as nonzeros, [`Error::Argument`] for a bias or a β in `call`,
     /// [`Error::OutOfMemory`] with the device left usable, [`Error::Device`].
-    pub fn execute(
+    pub fn execute<'v>(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
+        a: impl Into<DeviceValues<'v, T>>,
+        b: impl Into<DeviceValues<'v, T>>,
+        call: Call<'_, T>,
     ) -> Result<DeviceCsr<T, I, O>> {
-        match self.whole.take() {
-            None => self.sum(a, alpha, b, stream),
-            Some(mut whole) => match self.find(&mut whole, a, alpha, b, stream) {
+        let (values, call) = ((a.into(), b.into()), call.product(self.patterns.problem.semiring)?);
+        if let Some(pattern) = self.result.upgrade() {
+            let what = "values of C on the device";
+            let values_of_c = DeviceBuffer::queued(&self.patterns.device, pattern.nnz(), what)?;
+            let mut c = DeviceCsr::from_pattern(&pattern, values_of_c)?;
+            match self.fill(values, &mut c, &call) {
+                // There may be memory for less.
+                Err(Error::OutOfMemory { .. }) => {}
+                done => return done.map(|()| c),
+            }
+        }
+        let c = match self.whole.take() {
+            None => self.sum(values, &call),
+            Some(mut whole) => match self.find(&mut whole, values, &call) {
                 Err(Error::OutOfMemory { what, .. }) if !whole.is_named() => {
                     drop(whole);
                     let reason = format!("there is no room for {what} beside all of C");
                     self.choice = places_alone(reason);
-                    self.sum(a, alpha, b, stream)
+                    self.sum(values, &call)
                 }
                 done => {
                     self.whole = Some(whole);
                     done
                 }
             },
-        }
+        }?;
+        self.result = c.pattern().downgrade();
+        Ok(c)
     }
 
     /// C from the sums at its places.
     fn sum(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
+        values: Factors<'_, T>,
+        call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
-        let o = self.patterns.begin(a, alpha, b, stream)?;
-        let found =
-            Found::new(&self.patterns.device, self.patterns.problem.output_rows(), &self.places)?;
+        let o = self.patterns.begin(values.0, values.1, call)?;
+        self.mask.join(&self.patterns.device)?;
+        let found = Found::new(&self.patterns.device, &self.mask)?;
         let arguments = found.told(self.arguments(&o));
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
         let summed = unsafe { self.kernels.sum(self.patterns.device.stream(), &arguments) };
         let c = summed.and_then(|()| self.collect(found, arguments));
         // After an error too: sums may be under way.
-        self.patterns.end(stream)?;
+        self.patterns.end(call)?;
         c
     }
 
@@ -248,28 +247,27 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
     fn find(
         &mut self,
         whole: &mut Whole<T, I, O>,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
+        values: Factors<'_, T>,
+        call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
-        let all = whole.multiply(&self.patterns.problem, a, alpha, b, stream)?;
+        let all = whole.multiply(&self.patterns.problem, values, call)?;
         let device = &self.patterns.device;
-        let found = Found::new(device, self.patterns.problem.output_rows(), &self.places)?;
-        let arguments = found.told(whole::among(&all, &self.offsets, &self.places));
+        self.mask.join(device)?;
+        let found = Found::new(device, &self.mask)?;
+        let arguments = found.told(whole::among(&all, self.mask.offsets(), self.mask.indices()));
         // SAFETY: as in `sum`; rows of C increase.
         unsafe { self.kernels.find(device.stream(), &arguments)? };
         let c = self.collect(found, arguments)?;
         if self.patterns.problem.calls > 1 {
             whole.keep(all);
         }
-        self.patterns.end(stream)?;
+        self.patterns.end(call)?;
         Ok(c)
     }
 
     /// The operands and the mask's places.
     fn arguments(&self, o: &Operands) -> Arguments {
-        of(o, &self.offsets, &self.places, self.ordered)
+        of(o, self.mask.offsets(), self.mask.indices(), self.ordered)
     }
 
     /// C from what was found at the places.
@@ -283,8 +281,8 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         let nnz = self.scan.sum(device, &offsets)?;
         let what = "column indices of C on the device";
         let mut indices = DeviceBuffer::<I>::queued(device, nnz, what)?;
-        let values = if nnz == self.places.len() {
-            indices.copy_from(&self.places, device.stream())?;
+        let values = if nnz == self.mask.nnz() {
+            indices.copy_from(self.mask.indices(), device.stream())?;
             sums
         } else {
             let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
@@ -295,34 +293,45 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             values
         };
         drop(met);
-        self.nnz = Some(nnz);
         let (rows, columns) = (problem.output_rows(), problem.columns);
         // SAFETY: the offsets rise to the number of entries, which are at places of the mask.
-        unsafe { DeviceCsr::from_parts(rows, columns, offsets, indices, values) }
+        Ok(unsafe { DeviceCsr::from_parts_unchecked(rows, columns, offsets, indices, values) })
     }
 
-    /// Computes the values into `c`, a matrix that an earlier [`MaskedPlan::execute`] returned: nothing
-    /// symbolic is done and no memory is taken, but for all of C where that is computed and
-    /// [`Problem::calls`] did not say that it should be kept. Otherwise as there.
+    /// Computes the values into `c`, which has the pattern of the last result of
+    /// [`MaskedPlan::execute`]: nothing symbolic is done and no memory is taken, but for all of C where
+    /// that is computed and [`Problem::calls`] did not say that it should be kept. Otherwise as there.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a`, `b` or `c` has another shape or number of entries or nothing was
-    /// computed before, [`Error::OutOfMemory`], [`Error::Device`].
-    pub fn execute_into(
+    /// As there; [`Error::Pattern`] when `c` has another pattern, or nothing was computed before.
+    pub fn execute_into<'v>(
         &mut self,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
+        a: impl Into<DeviceValues<'v, T>>,
+        b: impl Into<DeviceValues<'v, T>>,
         c: &mut DeviceCsr<T, I, O>,
-        stream: &Stream,
+        call: Call<'_, T>,
     ) -> Result<()> {
-        self.patterns.check_result(c, self.nnz)?;
+        let call = call.product(self.patterns.problem.semiring)?;
+        self.fill((a.into(), b.into()), c, &call)
+    }
+
+    fn fill(
+        &mut self,
+        values: Factors<'_, T>,
+        c: &mut DeviceCsr<T, I, O>,
+        call: &Common<'_, T::Accum>,
+    ) -> Result<()> {
+        self.result.check(c.pattern().id())?;
         let device = self.patterns.device.clone();
+        let join = |c: &DeviceCsr<T, I, O>| -> Result<()> {
+            c.pattern().join(&device)?;
+            Uses::on(device.stream()).ordered(call.ordered).write(c.values().buffer())
+        };
         // C's own places are those of the mask that products meet.
         let done = match &mut self.whole {
             Some(whole) => {
-                let all = whole.refill(&self.patterns.problem, a, alpha, b, stream)?;
-                c.join(&device)?;
+                let all = whole.refill(&self.patterns.problem, values, call)?;
+                join(c)?;
                 let mut arguments = whole::among(&all, c.offsets(), c.indices());
                 arguments.values = c.values().address();
                 // SAFETY: the matrices are alive and wait for the stream when freed.
@@ -333,16 +342,27 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
                 found
             }
             None => {
-                let o = self.patterns.begin(a, alpha, b, stream)?;
-                c.join(&device)?;
+                let o = self.patterns.begin(values.0, values.1, call)?;
+                join(c)?;
                 // SAFETY: as above.
                 unsafe { self.kernels.fill(device.stream(), &o, c, 0, self.ordered) }
             }
         };
         // After an error too: parts of C may be under way.
-        self.patterns.end(stream)?;
+        self.patterns.end(call)?;
         done
     }
+}
+
+/// `mask` with increasing rows, each place once.
+fn increasing<T: Scalar, I: Index, O: Index>(
+    mask: &DevicePattern<I, O>,
+    semiring: SemiringKind,
+) -> Result<DevicePattern<I, O>> {
+    // Values do not matter: places of zeros stay.
+    let values = DeviceBuffer::<T>::zeros(mask.device(), mask.nnz(), "values of a mask")?;
+    let sorted = in_order(&DeviceCsr::from_pattern(mask, values)?, semiring)?;
+    Ok(sorted.into_parts().0)
 }
 
 /// What is found at the places of a mask.
@@ -355,9 +375,9 @@ struct Found<T, O> {
 }
 
 impl<T: Scalar, O: Index> Found<T, O> {
-    /// Room for what is found at `places` in so many rows.
-    fn new<I>(device: &Device, rows: usize, places: &DeviceBuffer<I>) -> Result<Self> {
-        let count = places.len();
+    /// Room for what is found at the places of `mask`.
+    fn new<I: Index>(device: &Device, mask: &DevicePattern<I, O>) -> Result<Self> {
+        let (rows, count) = (mask.nrows(), mask.nnz());
         let what = "row offsets of C on the device";
         let mut offsets = DeviceBuffer::<O>::queued(device, rows + 1, what)?;
         offsets.fill(0, device.stream())?;
@@ -378,8 +398,8 @@ impl<T: Scalar, O: Index> Found<T, O> {
 
 /// How C comes about under a mask of so many places, and why.
 fn choose<T: Scalar, I: Index, O: Index>(
-    a: &DeviceCsr<T, I, O>,
-    b: &DeviceCsr<T, I, O>,
+    a: &DevicePattern<I, O>,
+    b: &DevicePattern<I, O>,
     places: usize,
     problem: &Problem,
     options: &Options,

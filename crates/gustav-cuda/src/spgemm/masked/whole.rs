@@ -3,17 +3,19 @@
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
 use super::kernels::Arguments;
+use crate::call::Common;
 use crate::spgemm::catalog::Config;
 use crate::spgemm::operands::{Matrices, Sparse};
-use crate::spgemm::plan::{Options, SpgemmPlan, choose, multiply};
-use crate::stream::Stream;
-use crate::{DeviceBuffer, DeviceCsr};
+use crate::spgemm::plan::{Factors, Options, SpgemmPlan, choose, multiply_values};
+use crate::{DeviceBuffer, DeviceCsr, DevicePattern};
 
 /// What computes all of C, rows sorted.
 pub(super) struct Whole<T: Scalar, I: Index, O: Index> {
     options: Options,
     /// None for a single call.
     plan: Option<SpgemmPlan<T, I, O>>,
+    a: DevicePattern<I, O>,
+    b: DevicePattern<I, O>,
     /// All of C, for later values.
     kept: Option<DeviceCsr<T, I, O>>,
     named: bool,
@@ -26,8 +28,8 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     /// As [`SpgemmPlan::new`], and [`Error::OutOfMemory`] where all of C is more than the bound on the
     /// workspace.
     pub(super) fn new(
-        a: &DeviceCsr<T, I, O>,
-        b: &DeviceCsr<T, I, O>,
+        a: &DevicePattern<I, O>,
+        b: &DevicePattern<I, O>,
         problem: &Problem,
         options: &Options,
         named: bool,
@@ -35,7 +37,8 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     ) -> Result<(Self, Config)> {
         let sorted = sorted(problem);
         let (config, _) = choose(&sorted, options, &a.device().planner_profile())?;
-        let mut whole = Whole { options: *options, plan: None, kept: None, named };
+        let mut whole =
+            Whole { options: *options, plan: None, a: a.clone(), b: b.clone(), kept: None, named };
         if once && options.workspace.is_none() {
             return Ok((whole, config));
         }
@@ -63,9 +66,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     /// Bytes on the device.
     pub(super) fn bytes(&self) -> usize {
         let plan = self.plan.as_ref().map_or(0, SpgemmPlan::workspace_bytes);
-        let bytes =
-            |m: &DeviceCsr<T, I, O>| m.offsets().bytes() + m.indices().bytes() + m.values().bytes();
-        plan + self.kept.as_ref().map_or(0, bytes)
+        plan + self.kept.as_ref().map_or(0, DeviceCsr::bytes)
     }
 
     /// Keeps `all` of C for [`Whole::refill`].
@@ -80,16 +81,15 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     pub(super) fn multiply(
         &mut self,
         problem: &Problem,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
+        values: Factors<'_, T>,
+        call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
         // Its memory is wanted for the next.
         self.kept = None;
+        let patterns = (&self.a, &self.b);
         match &mut self.plan {
-            Some(plan) => plan.execute(a, alpha, b, stream),
-            None => multiply(a, alpha, b, &sorted(problem), &self.options, stream),
+            Some(plan) => plan.product(values, call, None),
+            None => multiply_values(patterns, values, &sorted(problem), &self.options, *call),
         }
     }
 
@@ -100,19 +100,17 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     pub(super) fn refill(
         &mut self,
         problem: &Problem,
-        a: &DeviceCsr<T, I, O>,
-        alpha: T::Accum,
-        b: &DeviceCsr<T, I, O>,
-        stream: &Stream,
+        values: Factors<'_, T>,
+        call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
         if let (Some(mut all), Some(plan)) = (self.kept.take(), &mut self.plan) {
-            match plan.execute_into(a, alpha, b, &mut all, stream) {
+            match plan.product_into(values, &mut all, call) {
                 // The algorithm finds C anew.
                 Err(Error::Unsupported { .. }) => {}
                 other => return other.map(|()| all),
             }
         }
-        self.multiply(problem, a, alpha, b, stream)
+        self.multiply(problem, values, call)
     }
 }
 

@@ -1,12 +1,17 @@
 //! The pattern of Aᵀ, made on the device, and A's values in its order. See
 //! `kernels/csr/transpose.cu`.
 
+use std::sync::Arc;
+
 use gustav_core::{Index, IndexType, Result, Scalar};
 
-use crate::converted::Gather;
+use super::DevicePattern;
+use super::converted::Gather;
 use crate::jit::Request;
+use crate::memory::Memory;
+use crate::order::{Access, Uses};
 use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, DeviceCsr};
+use crate::{Device, DeviceBuffer};
 
 /// Threads of a CTA, and values of a digit.
 const BLOCK: u32 = 256;
@@ -16,20 +21,19 @@ const ROUNDS: u32 = 16;
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
-    Request::new("csr/transpose.cu", include_str!("../kernels/csr/transpose.cu"))
+    Request::new("csr/transpose.cu", include_str!("../../kernels/csr/transpose.cu"))
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
         .with("ROUNDS", ROUNDS)
 }
 
-/// Aᵀ in CSR form, values gathered from A's at every execution.
-pub(crate) struct Transposed<T, I, O> {
+/// The pattern of Aᵀ, and for each of its nonzeros the position of the same nonzero in A.
+#[derive(Debug)]
+pub(crate) struct TransposedPattern<I, O> {
     pub offsets: DeviceBuffer<O>,
     pub indices: DeviceBuffer<I>,
-    pub values: DeviceBuffer<T>,
     source: DeviceBuffer<O>,
-    gather: Gather,
 }
 
 #[repr(C)]
@@ -51,30 +55,28 @@ struct Arguments {
     shift: u32,
 }
 
-impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
+impl<I: Index, O: Index> TransposedPattern<I, O> {
     /// Queues the pattern of the transpose of `a` on the device's stream, to be waited for by the
     /// caller. Entries of a row of it are in the order of the rows of `a`, in every run.
     ///
     /// # Errors
     /// [`gustav_core::Error::Overflow`] when a row of `a` is no column index,
     /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
-    pub(crate) fn new(device: &Device, a: &DeviceCsr<T, I, O>) -> Result<Self> {
+    pub(crate) fn new(device: &Device, a: &DevicePattern<I, O>) -> Result<Self> {
         I::try_from_usize(a.nrows().saturating_sub(1), "row index of the transpose")?;
         let starts = a.ncols().saturating_add(1);
-        let made = Transposed {
+        let made = TransposedPattern {
             offsets: DeviceBuffer::queued(device, starts, "row offsets of the transpose")?,
             indices: DeviceBuffer::queued(device, a.nnz(), "column indices of the transpose")?,
-            values: DeviceBuffer::queued(device, a.nnz(), "values of the transpose")?,
             source: DeviceBuffer::queued(device, a.nnz(), "positions of the transpose")?,
-            gather: Gather::new(device, T::DTYPE, O::TYPE, false)?,
         };
-        a.join_pattern(device)?;
+        a.join(device)?;
         made.sort(device, a)?;
         Ok(made)
     }
 
     /// Queues sorting the entries of `a` by column, digit by digit.
-    fn sort(&self, device: &Device, a: &DeviceCsr<T, I, O>) -> Result<()> {
+    fn sort(&self, device: &Device, a: &DevicePattern<I, O>) -> Result<()> {
         let (stream, nnz) = (device.stream(), a.nnz());
         let bits = usize::BITS - a.ncols().saturating_sub(1).leading_zeros();
         let digits = bits.div_ceil(DIGIT_BITS).max(1);
@@ -135,25 +137,59 @@ impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
             module.kernel(c"rows")?.launch(stream, grid(nnz), BLOCK, &arguments)
         }
     }
+}
+
+/// Aᵀ as a plan holds it: a shared pattern, and values gathered from A's at every execution.
+pub(crate) struct Transposed<T> {
+    pub offsets: Arc<Memory>,
+    pub indices: Arc<Memory>,
+    pub values: DeviceBuffer<T>,
+    source: Arc<Memory>,
+    gather: Gather,
+    bytes: usize,
+}
+
+impl<T: Scalar> Transposed<T> {
+    /// Of a matrix of `pattern`; the pattern is made on the own stream of `device` unless another plan
+    /// has made it.
+    ///
+    /// # Errors
+    /// As [`TransposedPattern::new`].
+    pub(crate) fn new<I: Index, O: Index>(
+        device: &Device,
+        pattern: &TransposedPattern<I, O>,
+    ) -> Result<Self> {
+        let TransposedPattern { offsets, indices, source } = pattern;
+        let nnz = indices.len();
+        let values = DeviceBuffer::<T>::queued(device, nnz, "values of the transpose")?;
+        let bytes = offsets.bytes() + indices.bytes() + source.bytes() + values.bytes();
+        let [offsets, source] = [offsets, source].map(|array| array.memory().clone());
+        let indices = indices.memory().clone();
+        let gather = Gather::new(device, T::DTYPE, O::TYPE, false)?;
+        Ok(Transposed { offsets, indices, values, source, gather, bytes })
+    }
 
     /// Bytes on the device.
     pub(crate) fn bytes(&self) -> usize {
-        self.offsets.bytes() + self.indices.bytes() + self.values.bytes() + self.source.bytes()
+        self.bytes
     }
 
-    /// Queues the gathering of `a`'s values.
-    pub(crate) fn refresh(&self, stream: &Stream, a: &DeviceCsr<T, I, O>) -> Result<()> {
-        for used in [&self.values, a.values()] {
-            used.used_on(stream);
+    /// Queues the gathering of the values of A, as many and in the order of its pattern, which the
+    /// stream may read.
+    pub(crate) fn refresh(
+        &self,
+        uses: &mut Uses<'_>,
+        stream: &Stream,
+        values: &DeviceBuffer<T>,
+    ) -> Result<()> {
+        for array in [&self.offsets, &self.indices, &self.source] {
+            uses.access(array, Access::Read)?;
         }
-        self.source.used_on(stream);
-        self.offsets.used_on(stream);
-        self.indices.used_on(stream);
-        let (values, source, out) =
-            (a.values().address(), self.source.address(), self.values.address());
+        self.values.used_on(stream);
+        let (source, out) = (self.source.address(), self.values.address());
         // SAFETY: both value arrays and the positions hold `nnz` entries, positions are below
         // `nnz`, and the buffers wait for the stream when freed.
-        unsafe { self.gather.launch(stream, values, source, out, a.nnz()) }
+        unsafe { self.gather.launch(stream, values.address(), source, out, self.values.len()) }
     }
 }
 
@@ -162,6 +198,7 @@ mod tests {
     use gustav_core::Csr;
 
     use super::*;
+    use crate::DeviceCsr;
 
     /// A matrix whose rows repeat columns of all kinds, in no order.
     fn matrix<I: Index, O: Index>(rows: usize, cols: usize, nnz: usize) -> Csr<f32, I, O> {
@@ -184,16 +221,20 @@ mod tests {
     fn check<I: Index, O: Index>(device: &Device, rows: usize, cols: usize, nnz: usize) {
         let host = matrix::<I, O>(rows, cols, nnz);
         let a = DeviceCsr::upload(device, &host.view()).expect("A");
-        let found = Transposed::new(device, &a).expect("a transpose");
-        found.refresh(device.stream(), &a).expect("values");
-        let (offsets, indices, source) = host.view().transpose_pattern().expect("a transpose");
+        let found = a.pattern().transposed(device).expect("a transpose");
+        let moved = Transposed::new(device, &found).expect("values");
+        let stream = device.stream();
+        moved.refresh(&mut Uses::on(stream), stream, a.values().buffer()).expect("values");
+        let expected = host.pattern().transposed().expect("a transpose");
+        let (offsets, indices) = (expected.pattern().offsets(), expected.pattern().indices());
+        let source = expected.permutation();
         let place = format!("{rows} x {cols}, {nnz} entries");
-        assert!(found.offsets.to_host().expect("offsets")[..] == offsets[..], "{place}: offsets");
-        assert!(found.indices.to_host().expect("indices")[..] == indices[..], "{place}: indices");
-        assert!(found.source.to_host().expect("source")[..] == source[..], "{place}: positions");
-        let values = found.values.to_host().expect("values");
-        let moved = source.iter().map(|s| host.values()[s.to_usize()]);
-        assert!(values.iter().copied().eq(moved), "{place}: values");
+        assert!(found.offsets.to_host().expect("offsets")[..] == *offsets, "{place}: offsets");
+        assert!(found.indices.to_host().expect("indices")[..] == *indices, "{place}: indices");
+        assert!(found.source.to_host().expect("source")[..] == *source, "{place}: positions");
+        let values = moved.values.to_host().expect("values");
+        let expected = source.iter().map(|s| host.values()[s.to_usize()]);
+        assert!(values.iter().copied().eq(expected), "{place}: values");
     }
 
     #[test]

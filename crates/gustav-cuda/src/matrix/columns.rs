@@ -34,7 +34,7 @@ struct Arguments {
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
-    Request::new("csr/columns.cu", include_str!("../kernels/csr/columns.cu"))
+    Request::new("csr/columns.cu", include_str!("../../kernels/csr/columns.cu"))
         .with("BLOCK", BLOCK)
         .with("INDEX", index)
         .with("OFFSET", offset)

@@ -1,50 +1,97 @@
 //! Memory of a device, owned or borrowed.
 
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 use gustav_core::{Buffer, Error, Result};
 
+use super::driver::{Checked, describe};
+use super::graph;
+use super::order::{self, Users, Uses};
+use super::stream::Stream;
 use crate::Device;
-use crate::driver::Checked;
-use crate::stream::Stream;
 
 /// `len` values on a device.
 ///
 /// Owned memory is allocated on the device's own stream and freed there in order, after the work
-/// of every stream that used it. Borrowed memory is somebody else's and stays theirs.
+/// of every stream that used it. Borrowed memory is somebody else's and stays theirs. Work that
+/// uses a buffer waits for work on other streams that it has to come after, see [`Stream`].
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
-    device: Device,
-    address: u64,
+    memory: Arc<Memory>,
     len: usize,
-    owned: bool,
-    users: Mutex<Vec<Stream>>,
     value: PhantomData<T>,
 }
 
+/// A block of memory and the streams that use it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    device: Device,
+    address: u64,
+    owned: bool,
+    users: Users,
+}
+
+impl Memory {
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(super) fn users(&self) -> &Users {
+        &self.users
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if !self.owned || self.address == 0 {
+            return;
+        }
+        #[cfg(test)]
+        ledger::free(self.address);
+        let stream = self.device.stream();
+        // Memory whose users cannot be waited for is left to the end of the process.
+        if self.device.bind().is_ok() && self.users.end_on(stream).is_ok() {
+            // SAFETY: allocated on this stream by us, freed once, after all work on it.
+            let _ = unsafe { result::free_async(self.address, stream.raw().cu_stream()) };
+        }
+    }
+}
+
 impl<T: bytemuck::Pod> DeviceBuffer<T> {
-    /// Room for `len` values that have not been written.
+    /// `len` values whose bytes are all zero.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] naming `what`, with what is free; the device stays usable.
-    pub fn uninit(device: &Device, len: usize, what: &'static str) -> Result<Self> {
-        let buffer = Self::queued(device, len, what)?;
+    pub fn zeros(device: &Device, len: usize, what: &'static str) -> Result<Self> {
+        let mut buffer = Self::queued(device, len, what)?;
+        buffer.fill(0, device.stream())?;
+        Ok(buffer)
+    }
+
+    /// Memory for `len` values that are written before they are read.
+    ///
+    /// # Errors
+    /// As [`DeviceBuffer::zeros`].
+    pub(crate) fn uninit(device: &Device, len: usize, what: &'static str) -> Result<Self> {
+        let mut buffer = Self::queued(device, len, what)?;
         // From here on the memory may be used on any stream.
-        if buffer.address != 0 {
+        if buffer.address() != 0 {
             device.stream().synchronize()?;
+            buffer.forget_users();
         }
         Ok(buffer)
     }
 
-    /// Room as [`DeviceBuffer::uninit`] makes it, on the device's own stream only until that has
-    /// been waited for.
+    /// Memory as [`DeviceBuffer::uninit`] makes it, that the host has not waited for.
     pub(crate) fn queued(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let needed = len as u128 * size_of::<T>() as u128;
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
         let mut address = 0;
         if bytes > 0 {
+            graph::refuse("taking memory")?;
             #[cfg(test)]
             ledger::allow(what, needed)?;
             device.bind()?;
@@ -58,15 +105,13 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
                     needed,
                     available: device.memory().ok().map(|(free, _)| free as u64),
                 },
-                _ => Error::Device {
-                    action: "allocating memory",
-                    reason: crate::driver::describe(e),
-                },
+                _ => Error::Device { action: "allocating memory", reason: describe(e) },
             })?;
             #[cfg(test)]
             ledger::take(address, bytes);
         }
-        Ok(Self::at(device, address, len, true))
+        let users = Users::allocated_on(device.stream());
+        Ok(Self::at(device, address, len, true, users))
     }
 
     /// A copy of `values`.
@@ -74,7 +119,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     /// # Errors
     /// [`Error::OutOfMemory`] naming `what`, [`Error::Device`].
     pub fn from_slice(device: &Device, values: &[T], what: &'static str) -> Result<Self> {
-        let mut buffer = Self::uninit(device, values.len(), what)?;
+        let mut buffer = Self::queued(device, values.len(), what)?;
         buffer.write(values)?;
         Ok(buffer)
     }
@@ -84,9 +129,10 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     /// # Safety
     /// `address` is `len` values of `T`, aligned for `T`, on this device, and lives (unfreed)
     /// until the last work that uses the buffer is done. Work of other libraries on it is
-    /// ordered with ours by the caller.
+    /// ordered with ours by the caller. Once it is part of a [`DevicePattern`](crate::DevicePattern),
+    /// nobody writes it.
     pub unsafe fn borrowed(device: &Device, address: u64, len: usize) -> Self {
-        Self::at(device, address, len, false)
+        Self::at(device, address, len, false, Users::default())
     }
 
     /// Memory that [`DeviceBuffer::give_away`] gave.
@@ -94,12 +140,12 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     /// # Safety
     /// `address` is what it returned, with at least `len` values, and nobody else owns it.
     pub(crate) unsafe fn owned(device: &Device, address: u64, len: usize) -> Self {
-        Self::at(device, address, len, true)
+        Self::at(device, address, len, true, Users::allocated_on(device.stream()))
     }
 
-    fn at(device: &Device, address: u64, len: usize, owned: bool) -> Self {
-        let (device, users) = (device.clone(), Mutex::default());
-        DeviceBuffer { device, address, len, owned, users, value: PhantomData }
+    fn at(device: &Device, address: u64, len: usize, owned: bool, users: Users) -> Self {
+        let memory = Memory { device: device.clone(), address, owned, users };
+        DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
     }
 
     /// Overwrites all values, and waits until that is done.
@@ -111,11 +157,15 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         if values.is_empty() {
             return Ok(());
         }
-        let stream = self.join()?;
+        let stream = self.device().stream();
+        stream.bind()?;
+        Uses::on(stream).write(self)?;
         // SAFETY: the buffer holds as many values as the slice, and the copy is waited for.
-        unsafe { result::memcpy_htod_async(self.address, values, stream.raw().cu_stream()) }
+        unsafe { result::memcpy_htod_async(self.address(), values, stream.raw().cu_stream()) }
             .during("copying to the device")?;
-        stream.synchronize()
+        stream.synchronize()?;
+        self.forget_users();
+        Ok(())
     }
 
     /// Queues setting all bytes to `byte` on `stream`.
@@ -126,30 +176,37 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         if self.is_empty() {
             return Ok(());
         }
-        self.device.bind()?;
-        self.used_on(stream);
+        self.device().bind()?;
+        Uses::on(stream).write(self)?;
+        let (address, bytes) = (self.address(), self.bytes());
         // SAFETY: the buffer holds as many bytes, and waits for the stream when freed.
-        unsafe {
-            result::memset_d8_async(self.address, byte, self.bytes(), stream.raw().cu_stream())
-        }
-        .during("filling memory")
+        unsafe { result::memset_d8_async(address, byte, bytes, stream.raw().cu_stream()) }
+            .during("filling memory")
     }
 
-    /// Queues copying all values of `from` on `stream`.
+    /// Queues copying all values of `from`, on the same device, on `stream`.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::Device`].
+    /// [`Error::Length`], [`Error::Argument`] for a buffer on another device, [`Error::Device`].
     pub fn copy_from(&mut self, from: &Self, stream: &Stream) -> Result<()> {
         self.check_length(from.len())?;
         if self.is_empty() {
             return Ok(());
         }
-        self.device.bind()?;
-        self.used_on(stream);
-        from.used_on(stream);
-        let (to, bytes) = (self.address, self.bytes());
+        if from.device() != self.device() {
+            return Err(Error::Argument {
+                name: "from",
+                found: "a buffer on another device".into(),
+                expected: "one on the same device".into(),
+            });
+        }
+        self.device().bind()?;
+        let mut uses = Uses::on(stream);
+        uses.read(from)?;
+        uses.write(self)?;
+        let (to, bytes) = (self.address(), self.bytes());
         // SAFETY: both hold as many bytes, and wait for the stream when freed.
-        unsafe { result::memcpy_dtod_async(to, from.address, bytes, stream.raw().cu_stream()) }
+        unsafe { result::memcpy_dtod_async(to, from.address(), bytes, stream.raw().cu_stream()) }
             .during("copying on the device")
     }
 
@@ -174,7 +231,8 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         if values.is_empty() {
             return Ok(());
         }
-        let (from, stream) = (self.address + (first * size_of::<T>()) as u64, self.join()?);
+        let from = self.address() + (first * size_of::<T>()) as u64;
+        let stream = self.join()?;
         // SAFETY: the values lie in the buffer, and the copy is waited for.
         unsafe { result::memcpy_dtoh_async(values, from, stream.raw().cu_stream()) }
             .during("copying from the device")?;
@@ -192,10 +250,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     }
 
     fn check_length(&self, found: usize) -> Result<()> {
-        if found == self.len {
-            return Ok(());
-        }
-        Err(Error::Length { what: "device buffer", expected: self.len, found })
+        gustav_core::validate::length("device buffer", self.len, found)
     }
 }
 
@@ -217,70 +272,108 @@ impl<T> DeviceBuffer<T> {
 
     /// Address on the device.
     pub fn address(&self) -> u64 {
-        self.address
+        self.memory.address
     }
 
     /// The device it is on.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.memory.device
     }
 
-    /// The address and length of owned memory, which is the caller's from here on.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// The address and length of owned memory that nobody else uses, which is the caller's from here
+    /// on. The device's stream comes after all work on it.
     pub(crate) fn give_away(&mut self) -> Option<(u64, usize)> {
-        let owned = std::mem::take(&mut self.owned) && self.address != 0;
-        owned.then_some((self.address, self.len))
+        let memory = Arc::get_mut(&mut self.memory)?;
+        if !memory.owned || memory.address == 0 || graph::refuse("giving memory away").is_err() {
+            return None;
+        }
+        memory.device.bind().ok()?;
+        memory.users.end_on(memory.device.stream()).ok()?;
+        memory.owned = false;
+        Some((memory.address, self.len))
     }
 
-    /// Remembers that `stream` has work on the buffer.
+    /// Remembers that `stream` has work on the buffer, whose order its owner keeps.
     pub(crate) fn used_on(&self, stream: &Stream) {
-        if stream.handle() == self.device.stream().handle() {
-            return;
-        }
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if users.iter().all(|u| u.handle() != stream.handle()) {
-            users.push(stream.clone());
-        }
+        order::note(&self.memory, stream);
     }
 
-    /// The device's stream, made to wait for the work of every stream that used the buffer.
+    /// The device's stream, which reads the buffer from here on.
     pub(crate) fn join(&self) -> Result<&Stream> {
-        self.device.bind()?;
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        for user in users.drain(..) {
-            self.device.stream().wait(&user.record()?)?;
-        }
-        Ok(self.device.stream())
+        let stream = self.device().stream();
+        stream.bind()?;
+        Uses::on(stream).read(self)?;
+        Ok(stream)
+    }
+
+    /// Lets `stream`, on the same GPU, read the buffer.
+    pub(crate) fn join_on(&self, stream: &Stream) -> Result<()> {
+        stream.bind()?;
+        Uses::on(stream).read(self)
+    }
+
+    /// Whether nobody else holds the memory: no plan, no graph.
+    pub(crate) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.memory) == 1
     }
 
     /// Whether the memory is freed with the buffer.
     pub(crate) fn is_owned(&self) -> bool {
-        self.owned
+        self.memory.owned
     }
 
-    /// Lets `stream`, on the same GPU, wait for all work on the buffer, which waits for that stream
-    /// when it is freed: another handle of the GPU has another stream of its own.
-    pub(crate) fn join_on(&self, stream: &Stream) -> Result<()> {
-        let own = self.join()?;
-        if own.handle() != stream.handle() {
-            stream.wait(&own.record()?)?;
-            self.used_on(stream);
+    /// Forgets the streams that used the buffer, all of whose work is done.
+    fn forget_users(&mut self) {
+        // A graph that holds the memory may be launched at any time.
+        if let Some(memory) = Arc::get_mut(&mut self.memory) {
+            memory.users.clear();
         }
-        Ok(())
     }
 }
 
-impl<T> Drop for DeviceBuffer<T> {
-    fn drop(&mut self) {
-        if !self.owned || self.address == 0 {
-            return;
-        }
-        #[cfg(test)]
-        ledger::free(self.address);
-        // Memory whose users cannot be waited for is left to the end of the process.
-        if let Ok(stream) = self.join() {
-            // SAFETY: allocated on this stream by us, freed once, after all work on it.
-            let _ = unsafe { result::free_async(self.address, stream.raw().cu_stream()) };
-        }
+/// The values of a matrix or of another owner of a buffer, to be changed in place: their number
+/// and their memory stay as they are.
+#[derive(Debug)]
+pub struct DeviceSliceMut<'a, T>(&'a mut DeviceBuffer<T>);
+
+impl<'a, T: bytemuck::Pod> DeviceSliceMut<'a, T> {
+    pub(crate) fn new(buffer: &'a mut DeviceBuffer<T>) -> Self {
+        DeviceSliceMut(buffer)
+    }
+
+    /// As [`DeviceBuffer::write`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write(&mut self, values: &[T]) -> Result<()> {
+        self.0.write(values)
+    }
+
+    /// As [`DeviceBuffer::fill`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fill(&mut self, byte: u8, stream: &Stream) -> Result<()> {
+        self.0.fill(byte, stream)
+    }
+
+    /// As [`DeviceBuffer::copy_from`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn copy_from(&mut self, from: &DeviceBuffer<T>, stream: &Stream) -> Result<()> {
+        self.0.copy_from(from, stream)
+    }
+}
+
+impl<T> Deref for DeviceSliceMut<'_, T> {
+    type Target = DeviceBuffer<T>;
+    fn deref(&self) -> &DeviceBuffer<T> {
+        self.0
     }
 }
 

@@ -1,5 +1,14 @@
 //! A CUDA device: its stream, and the kernels loaded on it.
 
+pub(crate) mod driver;
+pub(crate) mod graph;
+pub mod memory;
+pub(crate) mod order;
+pub mod pinned;
+mod pool;
+pub mod profile;
+pub mod stream;
+
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -11,11 +20,11 @@ use gustav_core::{Error, Result};
 use gustav_plan::DeviceProfile;
 
 use crate::Profile;
-use crate::driver::{Checked, describe};
 use crate::jit::{Jit, Request};
 use crate::kernel::{Kernel, Module};
-use crate::pool::keep_freed_memory;
-use crate::stream::Stream;
+use driver::{Checked, describe};
+use pool::keep_freed_memory;
+use stream::Stream;
 
 // The oldest driver whose entry points this crate is bound to.
 const OLDEST_DRIVER: i32 = 12_000;
@@ -61,7 +70,7 @@ impl Device {
         unsafe { context.disable_event_tracking() };
         let profile = Profile::of(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         profile.is_new_enough(ordinal)?;
-        let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?);
+        let stream = Stream::new(context.new_stream().map_err(|e| no_device(ordinal, e))?, true);
         keep_freed_memory(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         Ok(Device {
             inner: Arc::new(Inner {
@@ -147,7 +156,8 @@ impl Device {
     /// # Errors
     /// [`Error::Device`].
     pub fn new_stream(&self) -> Result<Stream> {
-        Ok(Stream::new(self.inner.context.new_stream().during("making a stream")?))
+        let raw = self.inner.context.new_stream().during("making a stream")?;
+        Ok(Stream::new(raw, false))
     }
 
     /// Free and total memory in bytes.

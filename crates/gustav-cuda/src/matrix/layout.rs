@@ -44,7 +44,7 @@ struct Arguments {
 impl Transpose {
     /// The source with its parameters.
     pub(crate) fn request(from: DType, to: DType, semiring: SemiringKind, steps: u8) -> Request {
-        Request::new("dense/transpose.cu", include_str!("../kernels/dense/transpose.cu"))
+        Request::new("dense/transpose.cu", include_str!("../../kernels/dense/transpose.cu"))
             .with("VALUE", from)
             .with("OUT", to)
             .with("SEMIRING", source::semiring(semiring))

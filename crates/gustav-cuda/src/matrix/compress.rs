@@ -8,7 +8,7 @@ use gustav_core::{DType, Error, Index, IndexType, Layout, Result, Scalar};
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense};
+use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense, graph};
 
 const THREADS: u32 = 256;
 const WARPS: u64 = 8;
@@ -62,7 +62,7 @@ struct Arguments {
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, entries: Entries) -> Request {
-    Request::new("dense/compress.cu", include_str!("../kernels/dense/compress.cu"))
+    Request::new("dense/compress.cu", include_str!("../../kernels/dense/compress.cu"))
         .with("VALUE", dtype)
         .with("THREADS", THREADS)
         .with("PATTERN", u32::from(entries == Entries::Pattern))
@@ -165,9 +165,8 @@ impl<T: Scalar> DeviceDense<T> {
             });
         }
         let device = self.data().device().clone();
-        if stream.handle() != device.stream().handle() {
-            device.stream().wait(&stream.record()?)?;
-        }
+        graph::refuse("a matrix in CSR form of a dense one")?;
+        device.stream().follow(stream)?;
         self.data().join()?;
         let compress = Compress::new(&device, T::DTYPE, entries)?;
         let panel = Panel {
@@ -178,9 +177,7 @@ impl<T: Scalar> DeviceDense<T> {
         };
         // SAFETY: the matrix holds the panel, and every use is on the device's own stream.
         let c = unsafe { compress.csr(self.nrows(), self.ncols(), [panel], |_| Ok(()))? };
-        if stream.handle() != device.stream().handle() {
-            stream.wait(&device.stream().record()?)?;
-        }
+        stream.follow(device.stream())?;
         Ok(c)
     }
 }
@@ -221,6 +218,6 @@ impl Compress {
             unsafe { self.fill(stream, &panel, csr)? };
         }
         // SAFETY: offsets increase to `nnz`, and columns increase below `ncols` in every row.
-        unsafe { DeviceCsr::from_parts(nrows, ncols, offsets, indices, values) }
+        unsafe { Ok(DeviceCsr::from_parts_unchecked(nrows, ncols, offsets, indices, values)) }
     }
 }

@@ -12,7 +12,7 @@ const BLOCK: u32 = 256;
 
 /// The source of the gather with its parameters.
 pub(crate) fn request(dtype: DType, source: IndexType, padded: bool) -> Request {
-    Request::new("csr/gather.cu", include_str!("../kernels/csr/gather.cu"))
+    Request::new("csr/gather.cu", include_str!("../../kernels/csr/gather.cu"))
         .with("VALUE", dtype)
         .with("OFFSET", source)
         .with("BLOCK", BLOCK)

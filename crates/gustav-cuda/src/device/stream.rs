@@ -1,0 +1,359 @@
+//! Streams and events.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::{CudaContext, CudaStream, result, sys};
+use gustav_core::{Error, Result};
+
+use super::driver::Checked;
+use crate::Device;
+
+// The handles of the default streams: of the device, and of the calling thread.
+const LEGACY: usize = 1;
+const PER_THREAD: usize = 2;
+// Set in the key of a thread's default stream, whose handle does not tell the thread.
+const OF_A_THREAD: u64 = 1 << 62;
+
+/// A queue of work on one device. Work of one stream runs in order; clones are the same stream.
+///
+/// Streams order themselves: work on a buffer waits for the work of other streams that uses the
+/// same buffer.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    context: Arc<CudaContext>,
+    handle: sys::CUstream,
+    key: u64,
+    /// The thread whose default stream it is.
+    thread: Option<u64>,
+    /// Marks the end of the queue when another stream has to wait for it.
+    event: OnceLock<Event>,
+    /// Destroys the stream; none for a stream that another library owns.
+    owner: Option<Arc<CudaStream>>,
+    /// Whether it is the own stream of a device.
+    of_device: bool,
+}
+
+// SAFETY: a stream handle may be used from any thread that has bound its context; the default
+// stream of a thread is waited for from other threads through the context.
+unsafe impl Send for Inner {}
+// SAFETY: the driver synchronises access to a stream.
+unsafe impl Sync for Inner {}
+
+impl Inner {
+    pub(crate) fn cu_stream(&self) -> sys::CUstream {
+        self.handle
+    }
+}
+
+impl Stream {
+    pub(super) fn new(owner: Arc<CudaStream>, of_device: bool) -> Self {
+        let (context, handle) = (owner.context().clone(), owner.cu_stream());
+        let (key, event) = (handle as u64, OnceLock::new());
+        let owner = Some(owner);
+        let inner = Inner { context, handle, key, thread: None, event, owner, of_device };
+        Stream { inner: Arc::new(inner) }
+    }
+
+    fn adopted(device: &Device, handle: usize, key: u64, thread: Option<u64>) -> Self {
+        let context = device.context().clone();
+        let (handle, event) = (handle as sys::CUstream, OnceLock::new());
+        let inner = Inner { context, handle, key, thread, event, owner: None, of_device: false };
+        Stream { inner: Arc::new(inner) }
+    }
+
+    /// A stream that another library created on `device`, which is never destroyed here. 0 and 1 are
+    /// the legacy default stream, 2 is the default stream of the calling thread.
+    ///
+    /// # Safety
+    /// `handle` is a stream of the device's primary context. It stays valid until the returned
+    /// stream and all of its clones are gone; buffers and plans that were used on the stream hold
+    /// clones until they are dropped or written on another stream. The stream of handle 2 is used
+    /// on the calling thread alone; buffers that it used may be used and dropped on any.
+    pub unsafe fn from_raw(device: &Device, handle: *mut std::ffi::c_void) -> Self {
+        match handle as usize {
+            0 | LEGACY => Self::adopted(device, LEGACY, LEGACY as u64, None),
+            PER_THREAD => {
+                let thread = this_thread();
+                Self::adopted(device, PER_THREAD, OF_A_THREAD | thread, Some(thread))
+            }
+            handle => Self::adopted(device, handle, handle as u64, None),
+        }
+    }
+
+    pub(crate) fn raw(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// The driver's handle, for other libraries.
+    ///
+    /// Work that they queue is ordered with that of other streams by the caller. A capture begun
+    /// with it is launched by the caller as well, see [`Graph`](crate::Graph) for one that is safe.
+    pub fn handle(&self) -> *mut std::ffi::c_void {
+        self.inner.handle.cast()
+    }
+
+    /// Whether both are the same queue.
+    pub(crate) fn is(&self, other: &Stream) -> bool {
+        self.inner.key == other.inner.key
+    }
+
+    /// A number that is the same for the same queue, below 2^63.
+    pub(crate) fn key(&self) -> u64 {
+        self.inner.key
+    }
+
+    /// Whether nobody else can queue work on the stream.
+    pub(crate) fn is_last_clone(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1 && self.inner.owner.is_some()
+    }
+
+    /// Whether it is the own stream of a device, which all threads use.
+    pub(super) fn is_of_device(&self) -> bool {
+        self.inner.of_device
+    }
+
+    pub(crate) fn bind(&self) -> Result<()> {
+        self.inner.context.bind_to_thread().during("using the device from this thread")
+    }
+
+    /// Waits until all work queued so far is done, and reports its errors.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the stream is alive.
+        unsafe { result::stream::synchronize(self.inner.handle) }.during("waiting for a stream")
+    }
+
+    /// Whether all work queued so far is done; reports its errors.
+    pub(crate) fn is_done(&self) -> Result<bool> {
+        // SAFETY: the stream is alive.
+        match unsafe { sys::cuStreamQuery(self.inner.handle) } {
+            sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(false),
+            status => status.result().during("waiting for a stream").map(|()| true),
+        }
+    }
+
+    /// Marks this point of the queue.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn record(&self) -> Result<Event> {
+        let event = Event::create(&self.inner.context, true)?;
+        self.mark(&event)?;
+        Ok(event)
+    }
+
+    /// Marks this point of the queue with an event made before, in place of what it marked.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn mark(&self, event: &Event) -> Result<()> {
+        self.bind()?;
+        // SAFETY: event and stream are alive.
+        unsafe { result::event::record(event.raw, self.inner.handle) }.during("recording an event")
+    }
+
+    /// Lets all work queued from now on wait for `event`.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        self.bind()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and stream are alive.
+        unsafe { result::stream::wait_event(self.inner.handle, event.raw, flags) }
+            .during("waiting for an event")
+    }
+
+    /// Lets work queued from now on wait for what `earlier` has queued so far. When only `earlier`
+    /// is being captured, this stream joins its capture.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn follow(&self, earlier: &Stream) -> Result<()> {
+        if self.is(earlier) {
+            return Ok(());
+        }
+        if earlier.inner.thread.is_some_and(|thread| thread != this_thread()) {
+            // Its handle would name the default stream of this thread.
+            return self.inner.context.synchronize().during("waiting for a thread's stream");
+        }
+        let event = match earlier.inner.event.get() {
+            Some(event) => event,
+            None => {
+                let made = Event::create(&earlier.inner.context, false)?;
+                earlier.inner.event.get_or_init(|| made)
+            }
+        };
+        // Another thread may mark a later point meanwhile, which is as good.
+        earlier.mark(event)?;
+        self.wait(event)
+    }
+
+    /// Lets work queued from now on come after what `earlier` has queued so far. A capture depends on
+    /// nothing outside of it: the host waits for work that was queued before the capture.
+    ///
+    /// # Errors
+    /// [`Error::Device`], also when `earlier` is being captured and this stream is not.
+    pub(crate) fn after(&self, earlier: &Stream) -> Result<()> {
+        if self.is(earlier) {
+            return Ok(());
+        }
+        self.bind()?;
+        match (self.is_capturing(), earlier.is_capturing()) {
+            (true, false) => relaxed(|| earlier.synchronize()),
+            (false, true) => Err(Error::Device {
+                action: "ordering work after a stream capture",
+                reason: "the capture that uses the memory has not ended".into(),
+            }),
+            _ => self.follow(earlier),
+        }
+    }
+
+    /// Whether the stream is being captured in a graph.
+    pub(crate) fn is_capturing(&self) -> bool {
+        use sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE as NONE;
+        if self.inner.thread.is_some_and(|thread| thread != this_thread()) {
+            return false;
+        }
+        let mut status = NONE;
+        // SAFETY: the stream is alive; the driver writes one word. The default stream answers with an
+        // error while another one is captured, and is not captured itself.
+        let found = unsafe { sys::cuStreamIsCapturing(self.inner.handle, &mut status) };
+        found.result().is_ok() && status != NONE
+    }
+}
+
+/// Does `work`, which waits for streams outside of a capture, although this thread captures one.
+fn relaxed<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: the driver exchanges the mode of this thread with the word.
+    unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }
+        .result()
+        .during("waiting for work before a capture")?;
+    let done = work();
+    // SAFETY: as above, back to the mode before.
+    unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }
+        .result()
+        .during("waiting for work before a capture")?;
+    done
+}
+
+/// A number of the calling thread that no other one has.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}
+
+/// A point in a stream's queue.
+#[derive(Debug)]
+pub struct Event {
+    context: Arc<CudaContext>,
+    raw: sys::CUevent,
+}
+
+// SAFETY: an event handle may be used from any thread that has bound its context.
+unsafe impl Send for Event {}
+// SAFETY: the driver synchronises access to an event.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// An event that marks nothing yet: waiting for it takes no time.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn new(device: &Device) -> Result<Self> {
+        Self::create(device.context(), true)
+    }
+
+    /// As [`Event::new`], for order alone: there is no time to be read.
+    pub(crate) fn untimed(device: &Device) -> Result<Self> {
+        Self::create(device.context(), false)
+    }
+
+    fn create(context: &Arc<CudaContext>, timed: bool) -> Result<Self> {
+        use sys::CUevent_flags::{CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING};
+        context.bind_to_thread().during("using the device from this thread")?;
+        let flags = if timed { CU_EVENT_DEFAULT } else { CU_EVENT_DISABLE_TIMING };
+        let raw = result::event::create(flags).during("making an event")?;
+        Ok(Event { context: context.clone(), raw })
+    }
+
+    /// Waits until the work before the mark is done.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn synchronize(&self) -> Result<()> {
+        self.context.bind_to_thread().during("using the device from this thread")?;
+        // SAFETY: the event is alive.
+        unsafe { result::event::synchronize(self.raw) }.during("waiting for an event")
+    }
+
+    /// Milliseconds from `self` to `later`, after waiting for both.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn milliseconds_to(&self, later: &Event) -> Result<f32> {
+        self.synchronize()?;
+        later.synchronize()?;
+        // SAFETY: both events are alive.
+        unsafe { result::event::elapsed(self.raw, later.raw) }
+            .during("reading the time between events")
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: created once, destroyed once; the driver keeps it for what waits for it.
+            let _ = unsafe { result::event::destroy(self.raw) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_a_number_of_its_own() {
+        let here = this_thread();
+        let there = std::thread::spawn(this_thread).join().expect("a thread");
+        assert_eq!(here, this_thread());
+        assert_ne!(here, there);
+    }
+
+    /// One handle is one queue, however often it is adopted; default streams of threads differ.
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn adopted_streams_are_known_by_their_handle() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        // SAFETY: default streams are always there, and `own` outlives its second name.
+        let adopt = |handle: usize| unsafe { Stream::from_raw(&device, handle as *mut _) };
+        let own = device.new_stream().expect("a stream");
+        assert!(adopt(own.handle() as usize).is(&own));
+        assert!(adopt(0).is(&adopt(1)));
+        assert!(!adopt(0).is(&adopt(2)));
+        let other = std::thread::scope(|scope| scope.spawn(|| adopt(2)).join().expect("a thread"));
+        assert!(adopt(2).is(&adopt(2)) && !adopt(2).is(&other));
+        // The stream of another thread is waited for all the same.
+        own.after(&other).expect("an order");
+    }
+}

@@ -1,0 +1,19 @@
+//! Matrices on a device, owned or over memory that another library holds.
+
+pub(crate) mod columns;
+pub(crate) mod compress;
+pub(crate) mod converted;
+mod csr;
+mod dense;
+pub(crate) mod layout;
+mod pattern;
+pub(crate) mod transposed;
+pub(crate) mod validate;
+mod values;
+
+pub use compress::Entries;
+pub use csr::DeviceCsr;
+pub use dense::DeviceDense;
+pub use pattern::DevicePattern;
+pub(crate) use pattern::{HeldPattern, WeakPattern};
+pub use values::DeviceValues;

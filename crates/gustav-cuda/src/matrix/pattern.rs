@@ -1,0 +1,296 @@
+//! Patterns on a device: where the nonzeros of a sparse matrix are.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use gustav_core::{
+    DType, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern, PatternId, PatternView,
+    Problem, Result, SemiringKind,
+};
+
+use super::transposed::TransposedPattern;
+use super::validate;
+use crate::memory::Memory;
+use crate::{Device, DeviceBuffer};
+
+/// The shape, row offsets and column indices of a sparse matrix in CSR form on a device: a
+/// [`Pattern`] there, with the same invariants.
+///
+/// It never changes. A clone shares the arrays and the identity and costs a reference count. Plans
+/// are made for patterns and hold them.
+#[derive(Clone, Debug)]
+pub struct DevicePattern<I: Index = u32, O: Index = u32> {
+    shared: Arc<Shared<I, O>>,
+}
+
+#[derive(Debug)]
+struct Shared<I, O> {
+    id: PatternId,
+    nrows: usize,
+    ncols: usize,
+    offsets: DeviceBuffer<O>,
+    indices: DeviceBuffer<I>,
+    /// Made when it is first asked for; holds no reference to this pattern.
+    transposed: OnceLock<Arc<TransposedPattern<I, O>>>,
+}
+
+impl<I: Index, O: Index> DevicePattern<I, O> {
+    /// A copy of `pattern` on `device`, with the same identity.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Device`].
+    pub fn upload<'a>(device: &Device, pattern: impl Into<PatternView<'a, I, O>>) -> Result<Self> {
+        let view = pattern.into();
+        let offsets =
+            DeviceBuffer::from_slice(device, view.offsets(), "row offsets on the device")?;
+        let what = "column indices on the device";
+        let indices = DeviceBuffer::from_slice(device, view.indices(), what)?;
+        Ok(Self::of(view.id(), view.nrows(), view.ncols(), offsets, indices))
+    }
+
+    /// A pattern over two arrays on one device, owned or borrowed, checked there. Waits for that.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] with the first place where an
+    /// invariant of [`Pattern`] fails; [`Error::Argument`] for arrays on two devices, or that a
+    /// [`Graph`](crate::Graph) uses; [`Error::NoDevice`] when the run-time compiler is missing,
+    /// [`Error::Device`].
+    pub fn new(
+        nrows: usize,
+        ncols: usize,
+        offsets: DeviceBuffer<O>,
+        indices: DeviceBuffer<I>,
+    ) -> Result<Self> {
+        validate::pattern(nrows, ncols, &offsets, &indices)?;
+        Ok(Self::of(PatternId::fresh(), nrows, ncols, offsets, indices))
+    }
+
+    /// A pattern over two arrays on one device, not checked.
+    ///
+    /// # Safety
+    /// The invariants of [`Pattern`] hold when the work queued on the arrays is done, and nobody
+    /// writes them afterwards; kernels read through the indices unchecked. Both are on one device.
+    pub unsafe fn new_unchecked(
+        nrows: usize,
+        ncols: usize,
+        offsets: DeviceBuffer<O>,
+        indices: DeviceBuffer<I>,
+    ) -> Self {
+        debug_assert_eq!(offsets.len(), nrows.saturating_add(1));
+        Self::of(PatternId::fresh(), nrows, ncols, offsets, indices)
+    }
+
+    fn of(
+        id: PatternId,
+        nrows: usize,
+        ncols: usize,
+        offsets: DeviceBuffer<O>,
+        indices: DeviceBuffer<I>,
+    ) -> Self {
+        let transposed = OnceLock::new();
+        DevicePattern {
+            shared: Arc::new(Shared { id, nrows, ncols, offsets, indices, transposed }),
+        }
+    }
+
+    /// The identity that clones, the matrices of this pattern, and the host pattern that it was copied
+    /// from share.
+    pub fn id(&self) -> PatternId {
+        self.shared.id
+    }
+
+    /// Number of rows.
+    pub fn nrows(&self) -> usize {
+        self.shared.nrows
+    }
+
+    /// Number of columns.
+    pub fn ncols(&self) -> usize {
+        self.shared.ncols
+    }
+
+    /// Number of nonzeros: stored entries, explicit zeros included.
+    pub fn nnz(&self) -> usize {
+        self.shared.indices.len()
+    }
+
+    /// The device it is on.
+    pub fn device(&self) -> &Device {
+        self.shared.offsets.device()
+    }
+
+    /// Row offsets, `nrows + 1` of them.
+    pub fn offsets(&self) -> &DeviceBuffer<O> {
+        &self.shared.offsets
+    }
+
+    /// Column indices.
+    pub fn indices(&self) -> &DeviceBuffer<I> {
+        &self.shared.indices
+    }
+
+    /// Bytes of the arrays.
+    pub fn bytes(&self) -> usize {
+        self.offsets().bytes() + self.indices().bytes()
+    }
+
+    /// A copy on the host, with an identity of its own.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Device`], and what [`Pattern::new`] finds wrong.
+    pub fn download(&self) -> Result<Pattern<I, O>> {
+        let (offsets, indices) = (self.offsets().to_host()?, self.indices().to_host()?);
+        Pattern::new(self.nrows(), self.ncols(), offsets, indices)
+    }
+
+    /// The product of a matrix of this pattern with a dense one, see [`Problem::spmm`]. Plans set the
+    /// types of values.
+    pub fn spmm(&self) -> Problem {
+        self.problem(Operation::Spmm)
+    }
+
+    /// The product of a matrix of this pattern with a vector, see [`Problem::spmv`].
+    pub fn spmv(&self) -> Problem {
+        self.problem(Operation::Spmv)
+    }
+
+    /// The product of a matrix of this pattern with another sparse one, see [`Problem::spgemm`].
+    pub fn spgemm(&self, b: &Self) -> Problem {
+        let (columns, nnz_b) = (b.ncols(), Some(b.nnz()));
+        Problem { columns, nnz_b, ..self.problem(Operation::Spgemm) }
+    }
+
+    fn problem(&self, operation: Operation) -> Problem {
+        Problem {
+            operation,
+            rows: self.nrows(),
+            cols: self.ncols(),
+            nnz: self.nnz(),
+            columns: 1,
+            nnz_b: None,
+            dtype: DType::F32,
+            output: DType::F32,
+            index_type: I::TYPE,
+            offset_type: O::TYPE,
+            transpose_a: false,
+            layout_b: Layout::RowMajor,
+            layout_c: Layout::RowMajor,
+            semiring: SemiringKind::PlusTimes,
+            deterministic: false,
+            finite: false,
+            tf32: false,
+            sorted: true,
+            epilogue: Epilogue::default(),
+            calls: 1,
+        }
+    }
+
+    /// The pattern of Aᵀ with the permutation of values, made by the first plan that needs it. Work of
+    /// `device`, a handle of the same GPU, may still be queued on it.
+    ///
+    /// # Errors
+    /// As [`TransposedPattern::new`].
+    pub(crate) fn transposed(&self, device: &Device) -> Result<Arc<TransposedPattern<I, O>>> {
+        if let Some(transposed) = self.shared.transposed.get() {
+            return Ok(transposed.clone());
+        }
+        let made = Arc::new(TransposedPattern::new(device, self)?);
+        // Another thread may have been faster; then its result is the one that is shared.
+        Ok(self.shared.transposed.get_or_init(|| made).clone())
+    }
+
+    /// Whether nobody but the one holder of this clone has the arrays: no matrix, plan or graph.
+    pub(crate) fn is_alone(&self) -> bool {
+        let Shared { offsets, indices, .. } = &*self.shared;
+        Arc::strong_count(&self.shared) == 1 && offsets.is_alone() && indices.is_alone()
+    }
+
+    /// Whether the arrays are freed with the pattern.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.offsets().is_owned() && self.indices().is_owned()
+    }
+
+    /// Lets the own stream of `device`, a handle of the same GPU, read the arrays.
+    pub(crate) fn join(&self, device: &Device) -> Result<()> {
+        self.offsets().join_on(device.stream())?;
+        self.indices().join_on(device.stream())
+    }
+
+    /// A reference that does not keep the arrays.
+    pub(crate) fn downgrade(&self) -> WeakPattern<I, O> {
+        WeakPattern { id: Some(self.id()), shared: Arc::downgrade(&self.shared) }
+    }
+
+    /// The arrays, whatever their types.
+    pub(crate) fn held(&self) -> HeldPattern {
+        HeldPattern {
+            id: self.id(),
+            nrows: self.nrows(),
+            ncols: self.ncols(),
+            nnz: self.nnz(),
+            index_type: I::TYPE,
+            offset_type: O::TYPE,
+            offsets: self.offsets().memory().clone(),
+            indices: self.indices().memory().clone(),
+        }
+    }
+}
+
+impl<I: Index, O: Index> PartialEq for DevicePattern<I, O> {
+    /// Whether both are the same pattern.
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl<I: Index, O: Index> From<&DevicePattern<I, O>> for DevicePattern<I, O> {
+    fn from(pattern: &DevicePattern<I, O>) -> Self {
+        pattern.clone()
+    }
+}
+
+/// A pattern that others may drop.
+#[derive(Debug)]
+pub(crate) struct WeakPattern<I, O> {
+    id: Option<PatternId>,
+    shared: Weak<Shared<I, O>>,
+}
+
+impl<I, O> Default for WeakPattern<I, O> {
+    fn default() -> Self {
+        WeakPattern { id: None, shared: Weak::new() }
+    }
+}
+
+impl<I: Index, O: Index> WeakPattern<I, O> {
+    /// The pattern, if somebody holds it.
+    pub(crate) fn upgrade(&self) -> Option<DevicePattern<I, O>> {
+        self.shared.upgrade().map(|shared| DevicePattern { shared })
+    }
+
+    /// Refuses `found` when it is another pattern.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`].
+    pub(crate) fn check(&self, found: PatternId) -> Result<()> {
+        match self.id {
+            Some(id) => id.check("C", Some(found)),
+            None => Err(Error::Pattern {
+                expected: "a pattern of C that it has not computed yet".into(),
+                found: "of another pattern".into(),
+            }),
+        }
+    }
+}
+
+/// The arrays of a pattern as plans hold them, whatever their types.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldPattern {
+    pub id: PatternId,
+    pub nrows: usize,
+    pub ncols: usize,
+    pub nnz: usize,
+    pub index_type: IndexType,
+    pub offset_type: IndexType,
+    pub offsets: Arc<Memory>,
+    pub indices: Arc<Memory>,
+}

@@ -1,0 +1,79 @@
+//! Values of a pattern on a device.
+
+use std::ops::Deref;
+
+use gustav_core::{Index, PatternId, Result, Scalar, validate};
+
+use crate::{DeviceBuffer, DeviceCsr};
+
+/// Values on a device in the order of a pattern's nonzeros.
+///
+/// Values that come from a matrix carry the identity of its pattern, and a plan for another pattern
+/// refuses them. A plain buffer carries none: its values are in the order of the plan's nonzeros by
+/// the caller's word, and only their number is checked.
+#[derive(Debug)]
+pub struct DeviceValues<'a, T> {
+    buffer: &'a DeviceBuffer<T>,
+    pattern: Option<PatternId>,
+}
+
+impl<T> Clone for DeviceValues<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for DeviceValues<'_, T> {}
+
+impl<'a, T> DeviceValues<'a, T> {
+    /// Values of the pattern `pattern`.
+    pub(super) fn of(pattern: PatternId, buffer: &'a DeviceBuffer<T>) -> Self {
+        DeviceValues { buffer, pattern: Some(pattern) }
+    }
+
+    /// The values alone.
+    pub fn buffer(self) -> &'a DeviceBuffer<T> {
+        self.buffer
+    }
+
+    /// The pattern that they belong to, where that is known.
+    pub fn pattern_id(&self) -> Option<PatternId> {
+        self.pattern
+    }
+
+    /// The values, if they fit the pattern `id` of `nnz` nonzeros.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`](gustav_core::Error::Pattern) for values of another pattern,
+    /// [`Error::Length`](gustav_core::Error::Length) for another number of values; both name
+    /// `operand`.
+    pub fn fit(
+        self,
+        operand: &'static str,
+        id: PatternId,
+        nnz: usize,
+    ) -> Result<&'a DeviceBuffer<T>> {
+        id.check(operand, self.pattern)?;
+        validate::length(operand, nnz, self.buffer.len())?;
+        Ok(self.buffer)
+    }
+}
+
+impl<T> Deref for DeviceValues<'_, T> {
+    type Target = DeviceBuffer<T>;
+    fn deref(&self) -> &DeviceBuffer<T> {
+        self.buffer
+    }
+}
+
+impl<'a, T> From<&'a DeviceBuffer<T>> for DeviceValues<'a, T> {
+    fn from(buffer: &'a DeviceBuffer<T>) -> Self {
+        DeviceValues { buffer, pattern: None }
+    }
+}
+
+impl<'a, T: Scalar, I: Index, O: Index> From<&'a DeviceCsr<T, I, O>> for DeviceValues<'a, T> {
+    fn from(a: &'a DeviceCsr<T, I, O>) -> Self {
+        a.values()
+    }
+}
