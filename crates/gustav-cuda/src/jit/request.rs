@@ -1,6 +1,9 @@
 //! What is to be compiled.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
 
 /// A kernel file with the values of its template parameters.
 ///
@@ -36,17 +39,38 @@ impl Request {
         options
     }
 
-    /// Everything that the cubin depends on, as text: compiler, options, source and headers.
-    pub fn key(&self, target: &str, compiler: &str) -> String {
-        let mut key = format!("{compiler}\n{}\n", self.name);
-        for option in self.options(target) {
-            let _ = writeln!(key, "{option}");
-        }
-        for text in HEADERS.iter().map(|(_, text)| *text).chain([self.source]) {
-            let _ = writeln!(key, "{:016x}", fnv(text.as_bytes()));
-        }
-        key
+    /// What tells the cubin of this request from every other: a hash of the compiler's version, the
+    /// options, the source and the headers.
+    pub fn key(&self, target: &str, compiler: &str) -> Key {
+        static HEADERS_HASHED: OnceLock<Sha256> = OnceLock::new();
+        let headers = HEADERS_HASHED.get_or_init(|| {
+            HEADERS.iter().fold(Sha256::new(), |h, (name, text)| field(field(h, name), text))
+        });
+        let fields = [compiler, self.name, self.source].into_iter();
+        let hash = fields.fold(headers.clone(), field);
+        Key(self.options(target).iter().fold(hash, |h, o| field(h, o)).finalize().into())
     }
+}
+
+/// The identity of a compiled kernel, a SHA-256 hash. Displayed in hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    pub(super) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Adds a text with its length, so that the border between two texts is part of the hash.
+fn field(hash: Sha256, text: &str) -> Sha256 {
+    hash.chain_update((text.len() as u64).to_le_bytes()).chain_update(text)
 }
 
 /// The file and its parameters, for messages.
@@ -112,13 +136,6 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "tile/pack.cuh",
     "tile/span.cuh",
 ];
-
-/// FNV-1a, 64 bits: the same in every build, unlike the standard library's hashers.
-pub(super) fn fnv(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
-}
 
 #[cfg(test)]
 mod tests {
