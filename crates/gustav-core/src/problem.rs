@@ -89,28 +89,9 @@ pub struct Problem {
 
 impl Problem {
     fn new<T: Scalar, I: Index, O: Index>(operation: Operation, a: &CsrView<'_, T, I, O>) -> Self {
-        Problem {
-            operation,
-            rows: a.nrows(),
-            cols: a.ncols(),
-            nnz: a.nnz(),
-            columns: 1,
-            nnz_b: None,
-            dtype: T::DTYPE,
-            output: T::DTYPE,
-            index_type: I::TYPE,
-            offset_type: O::TYPE,
-            transpose_a: false,
-            layout_b: Layout::RowMajor,
-            layout_c: Layout::RowMajor,
-            semiring: SemiringKind::PlusTimes,
-            deterministic: false,
-            finite: false,
-            tf32: false,
-            sorted: true,
-            epilogue: Epilogue::default(),
-            calls: 1,
-        }
+        let problem = Self::of_pattern(operation, a.nrows(), a.ncols(), a.nnz());
+        let (dtype, output) = (T::DTYPE, T::DTYPE);
+        Problem { dtype, output, index_type: I::TYPE, offset_type: O::TYPE, ..problem }
     }
 
     /// Sparse × dense, one column until [`Problem::columns`] says otherwise.
@@ -242,9 +223,18 @@ impl Problem {
     /// [`Error::Pattern`] when the problem was made for a matrix of another size.
     pub fn bound<T: Scalar>(&self, pattern: &AnyPattern<'_>) -> Result<Self> {
         self.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
-        let (index_type, offset_type) = pattern.index_types();
-        let output = if self.output == self.dtype { T::DTYPE } else { self.output };
-        Ok(Problem { dtype: T::DTYPE, output, index_type, offset_type, ..self.clone() })
+        Ok(self.with_types(T::DTYPE, pattern.index_types()))
+    }
+
+    /// The problem for values of type `T`, column indices `I` and row offsets `O`.
+    #[must_use]
+    pub fn typed<T: Scalar, I: Index, O: Index>(&self) -> Self {
+        self.with_types(T::DTYPE, (I::TYPE, O::TYPE))
+    }
+
+    fn with_types(&self, dtype: DType, (index_type, offset_type): (IndexType, IndexType)) -> Self {
+        let output = if self.output == self.dtype { dtype } else { self.output };
+        Problem { dtype, output, index_type, offset_type, ..self.clone() }
     }
 
     /// A is `rows` × `cols` with `nnz` nonzeros.
