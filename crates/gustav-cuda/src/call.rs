@@ -221,6 +221,12 @@ impl<'a, T: Scalar, I: Index, O: Index, U: Scalar> SpgemmCall<'a, T, I, O, U> {
         self.beta(beta)
     }
 
+    /// The same call without a sum and without somebody who watches; none where it adds D.
+    pub fn without_sum(self) -> Option<Call<'a, T>> {
+        let common = self.common;
+        self.add.is_none().then(|| Call { common, ..Call::default() })
+    }
+
     /// Tells `watch` of every part of C that is done: where the workspace is bounded or memory did not
     /// suffice, so many rows, else all of it. [`ControlFlow::Break`] stops the rest. Executions wait
     /// for the parts that they tell of.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use gustav_core::{CsrView, Index, Problem, Scalar};
+use gustav_core::{Index, PatternView, Problem};
 use gustav_plan::autotune::Timed;
 use gustav_plan::{Choice, Order, RowStats};
 
@@ -132,10 +132,10 @@ impl Explanation {
     }
 }
 
-/// The facts about a matrix in host memory.
-pub(crate) fn facts<T: Scalar, I: Index, O: Index>(
+/// The facts about a pattern in host memory.
+pub(crate) fn facts<I: Index, O: Index>(
     device: &Device,
-    a: &CsrView<'_, T, I, O>,
+    a: &PatternView<'_, I, O>,
 ) -> Option<RowStats> {
     Some(device.threads().run(|| RowStats::new(a)))
 }
