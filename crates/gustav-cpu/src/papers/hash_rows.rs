@@ -76,11 +76,7 @@ fn product_row<T: Scalar>(
     Ok(entries)
 }
 
-fn assemble<T: Scalar>(
-    ncols: usize,
-    alpha: T::Accum,
-    rows: &[Row<T::Accum>],
-) -> Result<Csr<T>> {
+fn assemble<T: Scalar>(ncols: usize, alpha: T::Accum, rows: &[Row<T::Accum>]) -> Result<Csr<T>> {
     let nnz = rows.iter().map(Vec::len).sum();
     u32::try_from_usize(nnz, "row offset of C")?;
     let mut offsets = try_vec(rows.len() + 1, "row offsets")?;

@@ -11,10 +11,9 @@ use gustav_core::{
 };
 use gustav_plan::Algorithm;
 
-use super::gustavson::{self, Entries, Task, Workers};
+use super::gustavson::{self, Workers};
 use super::operands::{Matrix, Product, Rows};
 use super::plan::unknown_pattern;
-use super::row::Job;
 use super::setup::{Setup, Transposed, gather};
 use super::{add, masked, refill};
 use crate::{Options, Threads, papers};
@@ -245,71 +244,43 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
             Ok::<_, gustav_core::Error>((a, in_order(b, b_values, None)?))
         })?;
         let to = reuse.map(|(_, values)| values);
-        let (drop_zeros, types) = (setup.drop_zeros, setup.types());
-        if let Some(mask) = &setup.mask {
-            let (rows_a, rows_b) = (setup.left(), setup.rows_of_b());
-            let mask = Rows::new(mask);
-            let job = masked::Job { a: rows_a, a_values: a, alpha, b: rows_b, b_values: b, mask, drop_zeros };
-            let known = pattern.as_ref().filter(|_| !drop_zeros);
-            let product = threads.run(|| masked::multiply(s, &job, types, known))?;
-            if let Some(to) = to {
-                to.copy_from_slice(&product.values);
-                return Ok(None);
-            }
-            if !drop_zeros {
-                *pattern = Some(product.pattern.clone());
-            }
-            return Ok(Some(product));
-        }
-        let Some(analysis) = &setup.analysis else { return Err(unknown_pattern()) };
-        let job = Job {
-            a: setup.left(),
-            a_values: a,
-            b: setup.right(),
-            b_values: b,
-            canonical: analysis.canonical,
-            ranges: analysis.ranges.as_deref(),
-            sorted: setup.problem.sorted,
-            clustered: analysis.clustered,
-        };
-        let names = setup.columns.as_ref().and_then(|columns| columns.names());
-        let streaming = setup.choice.config.streaming;
-        let task = Task {
-            job,
-            needs: setup.needs(),
-            entries: Entries { alpha, drop_zeros, names, streaming },
-            units: &analysis.units,
-            ncols: setup.problem.columns,
-            bound: analysis.bound,
-            types,
-            threads,
-            isa: setup.choice.config.isa,
-        };
-        match (pattern.as_ref().filter(|_| !drop_zeros), to) {
-            (Some(known), Some(to)) => {
-                // SAFETY: the first product of this plan had this pattern, and the length of the
-                // values is that of a matrix of this pattern.
-                unsafe { refill::refill(s, &task, known, Shared::new(to), workers)? };
-                Ok(None)
-            }
-            (Some(known), None) => {
-                let nnz = known.nnz();
-                let mut values = Buffer::uninit(nnz, "values of C")?;
-                // SAFETY: as above; every value is written.
-                let values = unsafe {
-                    refill::refill(s, &task, known, values.shared(), workers)?;
-                    values.assume_init(nnz)
-                };
-                Ok(Some(Product { pattern: known.clone(), values }))
-            }
-            (None, _) => {
-                let product = gustavson::multiply(s, &task, workers)?;
-                if !drop_zeros {
-                    *pattern = Some(product.pattern.clone());
+        let known = pattern.as_ref().filter(|_| setup.same_pattern());
+        let task = setup.task(a, b, alpha);
+        let product = match (&setup.mask, task) {
+            (Some(mask), _) => {
+                let job = setup.masked(mask, a, b, alpha);
+                let c = threads.run(|| masked::multiply(s, &job, setup.types(), known))?;
+                if let Some(to) = to {
+                    to.copy_from_slice(&c.values);
+                    return Ok(None);
                 }
-                Ok(Some(product))
+                c
             }
+            (None, Some(task)) => match (known, to) {
+                (None, _) => gustavson::multiply(s, &task, workers)?,
+                (Some(known), Some(to)) => {
+                    // SAFETY: an earlier product of this plan had this pattern, and `to` are the
+                    // values of a matrix of this pattern.
+                    unsafe { refill::refill(s, &task, known, Shared::new(to), workers)? };
+                    return Ok(None);
+                }
+                (Some(known), None) => {
+                    let nnz = known.nnz();
+                    let mut values = Buffer::uninit(nnz, "values of C")?;
+                    // SAFETY: as above; every value is written.
+                    let values = unsafe {
+                        refill::refill(s, &task, known, values.shared(), workers)?;
+                        values.assume_init(nnz)
+                    };
+                    Product { pattern: known.clone(), values }
+                }
+            },
+            (None, None) => return Err(unknown_pattern()),
+        };
+        if setup.same_pattern() {
+            *pattern = Some(product.pattern.clone());
         }
+        Ok(Some(product))
     }
 }
 
@@ -329,4 +300,37 @@ fn in_order<'v, T: Scalar>(
     }
     gather(values, buffer, transposed);
     Ok(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_counted_as_they_come_out() {
+        // Rows near each other, rows far apart, empty ones, duplicates, and one long row.
+        let (n, mut offsets, mut indices) = (9000u32, vec![0u32], Vec::new());
+        for row in 0..n {
+            let step = if row % 3 == 0 { 1 } else { 2654 };
+            let len = [0, 3, 9, 1][row as usize % 4] + if row == 5 { 4000 } else { 0 };
+            indices.extend((0..len).map(|k| (row.wrapping_mul(7) + k * step) % n));
+            offsets.push(indices.len() as u32);
+        }
+        let values = vec![1.0f32; indices.len()];
+        let n = n as usize;
+        let a = Csr::<f32>::new(n, n, offsets, indices, values).unwrap();
+        for (a, sorted) in
+            [(a.clone(), false), (a.clone(), true), (a.canonicalize().unwrap(), false)]
+        {
+            let problem = Problem::spgemm(&a.view(), &a.view()).sorted(sorted);
+            let any = || gustav_core::PatternRef::from(a.pattern()).into();
+            let mut plan =
+                Plan::<f32>::new([any(), any()], None, &problem, &Options::default()).unwrap();
+            let request = Request { alpha: None, add: None, reuse: None };
+            let c: Product<f32> = plan.execute(a.values(), a.values(), request).unwrap().unwrap();
+            let values = a.values().as_slice();
+            let task = plan.setup.task(values, values, 1.0).unwrap();
+            assert_eq!(gustavson::count(&task, &plan.workers).unwrap(), c.values.len());
+        }
+    }
 }

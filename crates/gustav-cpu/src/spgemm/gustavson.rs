@@ -281,9 +281,8 @@ unsafe fn unit_body<S: Ops<A>, V: Vector, A: Arith>(
     accumulator.slots.reserve(unit.bound);
     if !job.sorted && unit.longest < LONG && !entries.drop_zeros {
         // SAFETY: the chunk holds the unit's bound.
-        chunk.len = unsafe {
-            job.merge(s, unit.rows.clone(), &mut accumulator.slots, columns, sums, end)
-        };
+        chunk.len =
+            unsafe { job.merge(s, unit.rows.clone(), &mut accumulator.slots, columns, sums, end) };
         accumulator.slots.note(chunk.len, unit.products);
         return;
     }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::marker::PhantomData;
 
 use gustav_core::{
-    AnyPattern, Csr, CsrView, DType, Error, Index, IndexSlice, Pattern, PatternRef, Problem, Result,
-    Scalar, Values, with_pattern,
+    AnyPattern, Csr, CsrView, DType, Error, Index, IndexSlice, Pattern, PatternRef, Problem,
+    Result, Scalar, Values, with_pattern,
 };
 use gustav_plan::Choice;
 
@@ -173,7 +173,8 @@ impl<'c, A, U: Scalar> Request<'c, A, U> {
     /// The request under another name of the type of C's values.
     fn cast<V: Scalar>(self) -> Request<'c, A, V> {
         let Request { alpha, add, reuse } = self;
-        let matrix = |m: Matrix<'c, U>| Matrix { rows: m.rows, values: bytemuck::cast_slice(m.values) };
+        let matrix =
+            |m: Matrix<'c, U>| Matrix { rows: m.rows, values: bytemuck::cast_slice(m.values) };
         Request {
             alpha,
             add: add.map(|(beta, d)| (beta, matrix(d))),

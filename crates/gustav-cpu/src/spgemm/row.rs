@@ -218,13 +218,7 @@ impl<A: Arith> Job<'_, A> {
     /// # Safety
     /// The columns of B are in bounds of `sums` and `flags`.
     #[inline(always)]
-    unsafe fn add_flagged<S: Ops<A>>(
-        &self,
-        s: S,
-        position: usize,
-        sums: *mut A,
-        flags: *mut u8,
-    ) {
+    unsafe fn add_flagged<S: Ops<A>>(&self, s: S, position: usize, sums: *mut A, flags: *mut u8) {
         let (a, columns, values) = self.factor(position);
         if self.is_run(columns) {
             let start = columns[0] as usize;

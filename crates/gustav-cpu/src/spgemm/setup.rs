@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use gustav_core::{
     AnyPattern, DType, Error, Index, IndexSlice, IndexType, PatternRef, Problem, Result, Scalar,
-    TransposedPattern, Values, with_pattern,
+    TransposedPattern, Values, parallel, with_pattern,
 };
 use gustav_plan::heuristics::masked::reason_for_places;
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::accumulator::Needs;
-use super::choose;
 use super::columns::Columns;
-use super::operands::{Right, Rows};
-use super::row::{LONG, SHORT};
+use super::gustavson::{Entries, Task};
+use super::operands::{Right, Rows, get};
+use super::row::{Job, LONG, SHORT};
 use super::units::{Analysis, products};
+use super::{choose, masked};
 use crate::{Config, Options, Threads};
 
 /// The patterns of a product, and how it is computed.
@@ -82,8 +83,9 @@ impl<'a> Setup<'a> {
             let columns = if whole { Columns::new(&b)? } else { None };
             let op_a = Rows::new(transposed.as_ref().map_or(&a, |t| &t.pattern));
             let parts = (size / PART).clamp(1, count * PARTS);
-            let analysis =
-                whole.then(|| Analysis::new(&op_a, &right(&b, columns.as_ref()), parts)).transpose()?;
+            let analysis = whole
+                .then(|| Analysis::new(&op_a, &right(&b, columns.as_ref()), parts))
+                .transpose()?;
             Ok::<_, Error>((transposed, columns, analysis))
         })?;
         let (count, bound) = match &analysis {
@@ -113,24 +115,61 @@ impl<'a> Setup<'a> {
         })
     }
 
+    /// C = α·op(A)·B; none under a mask.
+    pub fn task<'s, A>(&'s self, a: &'s [A], b: &'s [A], alpha: A) -> Option<Task<'s, A>> {
+        let analysis = self.analysis.as_ref()?;
+        let job = Job {
+            a: self.left(),
+            a_values: a,
+            b: right(&self.b, self.columns.as_ref()),
+            b_values: b,
+            canonical: analysis.canonical,
+            ranges: analysis.ranges.as_deref(),
+            sorted: self.problem.sorted,
+            clustered: analysis.clustered,
+        };
+        let names = self.columns.as_ref().and_then(Columns::names);
+        let (drop_zeros, streaming) = (self.drop_zeros, self.choice.config.streaming);
+        Some(Task {
+            job,
+            needs: self.needs(),
+            entries: Entries { alpha, drop_zeros, names, streaming },
+            units: &analysis.units,
+            ncols: self.problem.columns,
+            bound: analysis.bound,
+            types: self.types(),
+            threads: &self.threads,
+            isa: self.choice.config.isa,
+        })
+    }
+
+    /// C = α·op(A)·B under `mask`.
+    pub fn masked<'s, A>(
+        &'s self,
+        mask: &'s AnyPattern<'_>,
+        a: &'s [A],
+        b: &'s [A],
+        alpha: A,
+    ) -> masked::Job<'s, A> {
+        masked::Job {
+            a: self.left(),
+            a_values: a,
+            alpha,
+            b: Rows::new(&self.b),
+            b_values: b,
+            mask: Rows::new(mask),
+            drop_zeros: self.drop_zeros,
+        }
+    }
+
     /// Types of the column indices and the row offsets of A, B and C.
     pub fn types(&self) -> (IndexType, IndexType) {
         self.a.index_types()
     }
 
     /// op(A).
-    pub fn left(&self) -> Rows<'_> {
+    fn left(&self) -> Rows<'_> {
         Rows::new(self.transposed.as_ref().map_or(&self.a, |t| &t.pattern))
-    }
-
-    /// B.
-    pub fn right(&self) -> Right<'_> {
-        right(&self.b, self.columns.as_ref())
-    }
-
-    /// B with its own column indices.
-    pub fn rows_of_b(&self) -> Rows<'_> {
-        Rows::new(&self.b)
     }
 
     /// The patterns of A and B where no index is wider than 32 bits.
@@ -150,7 +189,7 @@ impl<'a> Setup<'a> {
     pub fn products(&self) -> u64 {
         match &self.analysis {
             Some(analysis) => analysis.products,
-            None => products(&self.left(), self.rows_of_b().offsets),
+            None => products(&self.left(), Rows::new(&self.b).offsets),
         }
     }
 
@@ -169,13 +208,14 @@ impl<'a> Setup<'a> {
         let merges = |analysis: &Analysis| analysis.units.iter().any(|unit| unit.merges);
         let merges = self.analysis.as_ref().is_some_and(merges);
         let used = merges && self.choice.algorithm == Algorithm::Gustavson;
-        if used { self.right().ncols } else { 0 }
+        if used { right(&self.b, self.columns.as_ref()).ncols } else { 0 }
     }
 
     /// Bytes beside the patterns that the caller holds.
     pub fn bytes(&self) -> usize {
         let analysis = self.analysis.as_ref().map_or(0, |analysis| {
-            size_of_val(&*analysis.units) + analysis.ranges.as_ref().map_or(0, |r| size_of_val(&**r))
+            size_of_val(&*analysis.units)
+                + analysis.ranges.as_ref().map_or(0, |r| size_of_val(&**r))
         });
         analysis
             + self.columns.as_ref().map_or(0, Columns::bytes)
@@ -283,9 +323,9 @@ pub(super) fn gather<T: Scalar>(from: &[T], to: &mut [T::Accum], transposed: Opt
     // Values that one task writes.
     const TASK: usize = 1 << 14;
     match transposed.map(Transposed::permutation) {
-        None => gustav_core::parallel::each_mut(to, TASK, |at, to| *to = from[at].to_accum()),
-        Some(permutation) => gustav_core::parallel::each_mut(to, TASK, |at, to| {
-            *to = from[super::operands::get(permutation, at)].to_accum();
+        None => parallel::each_mut(to, TASK, |at, to| *to = from[at].to_accum()),
+        Some(permutation) => parallel::each_mut(to, TASK, |at, to| {
+            *to = from[get(permutation, at)].to_accum();
         }),
     }
 }

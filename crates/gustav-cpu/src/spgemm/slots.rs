@@ -201,13 +201,15 @@ mod tests {
 
     #[test]
     fn rows_are_told_apart_even_when_stamps_run_out() {
-        let offsets = IndexSlice::U32(&[0, 3, 5, 6]);
-        let columns = IndexSlice::U32(&[0, 1, 2, 2, 0, 1]);
-        let (of_b, columns_of_b) = (IndexSlice::U32(&[0, 2, 2, 5]), &[1, 4, 0, 1, 3]);
+        const OFFSETS: [u32; 4] = [0, 3, 5, 6];
+        const COLUMNS: [u32; 6] = [0, 1, 2, 2, 0, 1];
+        const OFFSETS_OF_B: [u32; 4] = [0, 2, 2, 5];
+        let (offsets, columns) = (IndexSlice::U32(&OFFSETS), IndexSlice::U32(&COLUMNS));
+        let of_b = IndexSlice::U32(&OFFSETS_OF_B);
         let job = Job {
             a: Rows { nrows: 3, ncols: 3, offsets, columns },
             a_values: &[1i64; 6],
-            b: Right { nrows: 3, ncols: 5, offsets: of_b, columns: columns_of_b },
+            b: Right { nrows: 3, ncols: 5, offsets: of_b, columns: &[1, 4, 0, 1, 3] },
             b_values: &[1, 2, 3, 4, 5],
             canonical: true,
             ranges: None,

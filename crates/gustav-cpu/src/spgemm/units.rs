@@ -120,7 +120,8 @@ pub(super) fn products(a: &Rows<'_>, offsets: IndexSlice<'_>) -> u64 {
 fn is_canonical(b: &Right<'_>) -> bool {
     let canonical = AtomicBool::new(true);
     parallel::ranges(b.nrows, 1024, |rows| {
-        let (first, end) = (row_range(b.offsets, rows.start).start, row_range(b.offsets, rows.end - 1).end);
+        let (first, end) =
+            (row_range(b.offsets, rows.start).start, row_range(b.offsets, rows.end - 1).end);
         let columns = &b.columns[first..end];
         let steps = columns.iter().zip(columns.get(1..).unwrap_or_default());
         let descents: usize = steps.map(|(left, right)| usize::from(left >= right)).sum();
