@@ -1,16 +1,16 @@
 //! `dense-naive` (Chen et al. 2025, §4.1.1): the triple loop over dense operands, the study's
 //! reference for correctness. The dense product becomes CSR in the paper's three steps (§3.3), so
 //! sums of exactly zero are not stored. Operands are multiplied with all their zeros: an infinity
-//! or NaN in A or B meets them, as it does in the paper.
+//! or NaN in A or B is multiplied by them, as in the paper.
 
-use gustav_core::{Arith, Csr, CsrView, Dense, Error, Index, Layout, Problem, Result, Scalar};
+use gustav_core::{Arith, Csr, CsrView, Dense, Error, Layout, Problem, Result, Scalar};
 use gustav_plan::Algorithm;
 
 // Bytes of the three dense matrices together.
 const MEMORY_CAP: u128 = 2 << 30;
 
-pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::published::supports(problem)?;
+pub(crate) fn supports(problem: &Problem) -> Result<()> {
+    super::supports(problem)?;
     let (m, k, n) = (problem.rows as u128, problem.cols as u128, problem.columns as u128);
     let bytes = (m * k + k * n + m * n) * problem.dtype.bytes() as u128;
     if bytes <= MEMORY_CAP {
@@ -29,11 +29,11 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 /// # Errors
 /// [`Error::OutOfMemory`], and [`Error::Overflow`] when the entries of C outnumber the offset
 /// type.
-pub(super) fn multiply<T: Scalar, I: Index, O: Index>(
-    a: CsrView<'_, T, I, O>,
+pub(super) fn multiply<T: Scalar>(
+    a: CsrView<'_, T>,
     alpha: T::Accum,
-    b: CsrView<'_, T, I, O>,
-) -> Result<Csr<T, I, O>> {
+    b: CsrView<'_, T>,
+) -> Result<Csr<T>> {
     let (m, k, n) = (a.nrows(), a.ncols(), b.ncols());
     let a = a.to_dense(Layout::RowMajor)?;
     let b = b.to_dense(Layout::RowMajor)?;

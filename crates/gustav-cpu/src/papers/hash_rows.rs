@@ -12,19 +12,19 @@ use gustav_core::{Arith, Csr, CsrView, Error, Index, Result, Scalar};
 
 use crate::Threads;
 
-type Row<I, A> = Vec<(I, A)>;
+type Row<A> = Vec<(u32, A)>;
 
 /// C = α·A·B, rows sorted.
 ///
 /// # Errors
 /// [`Error::Overflow`] when the entries of C outnumber the offset type, [`Error::OutOfMemory`].
-pub(super) fn multiply<T: Scalar, I: Index, O: Index>(
+pub(super) fn multiply<T: Scalar>(
     threads: &Threads,
-    a: CsrView<'_, T, I, O>,
+    a: CsrView<'_, T>,
     alpha: T::Accum,
-    b: CsrView<'_, T, I, O>,
-) -> Result<Csr<T, I, O>> {
-    let mut results: Vec<Row<I, T::Accum>> = try_vec(a.nrows(), "rows of C")?;
+    b: CsrView<'_, T>,
+) -> Result<Csr<T>> {
+    let mut results: Vec<Row<T::Accum>> = try_vec(a.nrows(), "rows of C")?;
     results.resize_with(a.nrows(), Vec::new);
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(None);
@@ -51,18 +51,18 @@ pub(super) fn multiply<T: Scalar, I: Index, O: Index>(
     }
 }
 
-fn product_row<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
-    b: &CsrView<'_, T, I, O>,
+fn product_row<T: Scalar>(
+    a: &CsrView<'_, T>,
+    b: &CsrView<'_, T>,
     row: usize,
-) -> Result<Row<I, T::Accum>> {
-    let mut map: HashMap<I, T::Accum> = HashMap::new();
+) -> Result<Row<T::Accum>> {
+    let mut map: HashMap<u32, T::Accum> = HashMap::new();
     let (columns, values) = a.row(row);
     for (k, a_ik) in columns.iter().zip(values) {
-        let (columns, values) = b.row(k.to_usize());
+        let (columns, values) = b.row(*k as usize);
         map.try_reserve(columns.len()).map_err(|_| Error::OutOfMemory {
             what: "hash map of a row",
-            needed: (columns.len() * size_of::<(I, T::Accum)>()) as u128,
+            needed: (columns.len() * size_of::<(u32, T::Accum)>()) as u128,
             available: gustav_core::buffer::available_memory(),
         })?;
         for (j, b_kj) in columns.iter().zip(values) {
@@ -76,21 +76,17 @@ fn product_row<T: Scalar, I: Index, O: Index>(
     Ok(entries)
 }
 
-fn assemble<T: Scalar, I: Index, O: Index>(
-    ncols: usize,
-    alpha: T::Accum,
-    rows: &[Row<I, T::Accum>],
-) -> Result<Csr<T, I, O>> {
+fn assemble<T: Scalar>(ncols: usize, alpha: T::Accum, rows: &[Row<T::Accum>]) -> Result<Csr<T>> {
     let nnz = rows.iter().map(Vec::len).sum();
-    O::try_from_usize(nnz, "row offset of C")?;
+    u32::try_from_usize(nnz, "row offset of C")?;
     let mut offsets = try_vec(rows.len() + 1, "row offsets")?;
     let mut indices = try_vec(nnz, "column indices")?;
     let mut values = try_vec(nnz, "values")?;
-    offsets.push(O::default());
+    offsets.push(0);
     for row in rows {
         indices.extend(row.iter().map(|(j, _)| *j));
         values.extend(row.iter().map(|(_, v)| T::from_accum(alpha.times(*v))));
-        offsets.push(O::truncate(indices.len()));
+        offsets.push(indices.len() as u32);
     }
     Csr::new(rows.len(), ncols, offsets, indices, values)
 }
