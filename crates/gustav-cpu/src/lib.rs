@@ -8,6 +8,7 @@ pub mod csb;
 mod deal;
 pub mod dense;
 mod offsets;
+mod papers;
 pub mod profile;
 pub mod schedule;
 pub mod spgemm;

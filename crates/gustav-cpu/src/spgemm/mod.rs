@@ -16,7 +16,7 @@ mod avx512;
 mod avx512_sort;
 mod clusters;
 mod columns;
-mod compiled;
+pub(crate) mod compiled;
 mod gustavson;
 mod masked;
 mod operands;
