@@ -1,8 +1,8 @@
 //! Products of patterns, described: what a device makes plans of.
 
 use crate::{
-    DType, Epilogue, Index, IndexType, Layout, Operation, Pattern, PatternRef, PatternView, Problem,
-    Result, SemiringKind,
+    DType, Epilogue, Index, IndexType, Layout, Operation, Pattern, PatternRef, PatternView,
+    Problem, Result, SemiringKind,
 };
 
 /// A device that makes plans: of requests `R`, for values of type `T`.
@@ -194,10 +194,7 @@ impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
     }
 
     /// Describes the product with the sparse matrices of pattern `b`.
-    pub fn spgemm(
-        self,
-        b: impl Into<PatternRef<'a, I, O>>,
-    ) -> SpgemmRequest<PatternRef<'a, I, O>> {
+    pub fn spgemm(self, b: impl Into<PatternRef<'a, I, O>>) -> SpgemmRequest<PatternRef<'a, I, O>> {
         spgemm(self.problem(Operation::Spgemm), self.into(), b.into())
     }
 }

@@ -53,10 +53,11 @@ mod product;
 pub use device::{Device, DeviceInfo};
 pub use explain::{Config, Considered, Explanation, OrderFacts};
 pub use gustav_core::{
-    Arith, Buffer, Coo, CooView, Csc, CscView, Csr, CsrView, DType, Dcsr, DcsrView, Dense, DenseView,
-    DenseViewMut, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern, PatternId, PatternRef,
-    PatternView, Permutation, Plans, Problem, Result, Scalar, Scale, SemiringKind, SpgemmRequest,
-    SpmmRequest, SpmvRequest, TransposedPattern, Values, bf16, buffer, f16, index, parallel,
+    Arith, Buffer, Coo, CooView, Csc, CscView, Csr, CsrView, DType, Dcsr, DcsrView, Dense,
+    DenseView, DenseViewMut, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern,
+    PatternId, PatternRef, PatternView, Permutation, Plans, Problem, Result, Scalar, Scale,
+    SemiringKind, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values, bf16, buffer,
+    f16, index, parallel,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
 pub use gustav_cpu::{CpuScalar, Threads};

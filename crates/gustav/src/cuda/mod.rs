@@ -32,8 +32,8 @@ mod tune;
 mod upload;
 
 pub use gustav_cuda::{
-    Call, DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern, DeviceSliceMut, DeviceValues, Entries,
-    Event, Graph, PinnedBuffer, Probe, Profile, SpgemmCall, Stream,
+    Call, DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern, DeviceSliceMut, DeviceValues,
+    Entries, Event, Graph, PinnedBuffer, Probe, Profile, SpgemmCall, Stream,
 };
 pub use gustav_cuda::{spgemm, spmm, spmv};
 pub use pipeline::PipelinePlan;

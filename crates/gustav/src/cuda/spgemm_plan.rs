@@ -96,15 +96,11 @@ fn masked(choice: &Choice<spgemm::masked::Config>) -> Choice<Config> {
 impl<T: Scalar, I: Index, O: Index> Plans<SpgemmRequest<DevicePattern<I, O>>, T> for Device {
     type Plan = SpgemmPlan<T, I, O>;
 
-    fn plan(
-        &self,
-        request: SpgemmRequest<DevicePattern<I, O>>,
-    ) -> Result<SpgemmPlan<T, I, O>> {
+    fn plan(&self, request: SpgemmRequest<DevicePattern<I, O>>) -> Result<SpgemmPlan<T, I, O>> {
         let SpgemmRequest { a, b, mask, problem } = request;
         let problem = check::<T, I, O>(self, &a, &problem)?;
         if let Some(mask) = mask {
-            let options =
-                spgemm::Options { chooser: self.chooser(), ..spgemm::Options::default() };
+            let options = spgemm::Options { chooser: self.chooser(), ..spgemm::Options::default() };
             let plan = spgemm::masked::MaskedPlan::new(&a, &b, &mask, &problem, &options)?;
             let (choice, bytes) = (masked(plan.choice()), plan.workspace_bytes());
             let explanation = Explanation::new(&problem, self, None, choice, bytes);

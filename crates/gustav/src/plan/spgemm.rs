@@ -130,10 +130,8 @@ impl<I: Index, O: Index> Tiled<'_, I, O> {
         };
         fit("A", self.a.view(), a)?;
         fit("B", self.b.view(), b)?;
-        let (a, b) = (
-            self.a.view().with_values(a.as_slice())?,
-            self.b.view().with_values(b.as_slice())?,
-        );
+        let (a, b) =
+            (self.a.view().with_values(a.as_slice())?, self.b.view().with_values(b.as_slice())?);
         let alpha = call.alpha.unwrap_or(self.problem.semiring.one());
         self.device.spgemm_tiled(a, alpha, b, &self.problem, Default::default())
     }
@@ -206,8 +204,7 @@ fn on_gpu<'a, T: CpuScalar, I: Index, O: Index>(
         let cuda = device.cuda_device()?;
         let on = |p: &PatternRef<'_, I, O>| DevicePattern::upload(cuda, p.view());
         let mask = mask.as_ref().map(on).transpose()?;
-        let request =
-            SpgemmRequest { a: on(&a)?, b: on(&b)?, mask, problem: problem.clone() };
+        let request = SpgemmRequest { a: on(&a)?, b: on(&b)?, mask, problem: problem.clone() };
         let plan: Resident<T, I, O> = device.plan(request)?;
         let ids = [a.view().id(), b.view().id()];
         let nnz = [a.view().nnz(), b.view().nnz()];

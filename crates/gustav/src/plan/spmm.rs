@@ -133,8 +133,7 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SpmmRequest<PatternRef<'a, I, O
         let SpmmRequest { pattern, problem } = request;
         if let Some(gpu) = self.gpu() {
             let on_device = DevicePattern::upload(&gpu.device, pattern.view())?;
-            let plan: SpmmPlan<'_, T> =
-                self.plan(SpmmRequest { pattern: on_device, problem })?;
+            let plan: SpmmPlan<'_, T> = self.plan(SpmmRequest { pattern: on_device, problem })?;
             let explanation =
                 Explanation { facts: facts(self, &pattern.view()), ..plan.explanation };
             return Ok(SpmmPlan { inner: plan.inner, explanation });

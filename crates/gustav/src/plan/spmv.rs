@@ -103,8 +103,7 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SpmvRequest<PatternRef<'a, I, O
         let SpmvRequest { pattern, problem } = request;
         if let Some(gpu) = self.gpu() {
             let on_device = DevicePattern::upload(&gpu.device, pattern.view())?;
-            let plan: SpmvPlan<'_, T> =
-                self.plan(SpmvRequest { pattern: on_device, problem })?;
+            let plan: SpmvPlan<'_, T> = self.plan(SpmvRequest { pattern: on_device, problem })?;
             let explanation =
                 Explanation { facts: facts(self, &pattern.view()), ..plan.explanation };
             return Ok(SpmvPlan { inner: plan.inner, explanation });

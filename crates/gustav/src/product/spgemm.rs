@@ -1,6 +1,6 @@
 //! Sparse × sparse.
 
-use gustav_core::{Csr, CsrView, Error, Index, Problem, Result, Scalar, SpgemmRequest};
+use gustav_core::{Csr, CsrView, Error, Index, PatternRef, Problem, Result, Scalar, SpgemmRequest};
 use gustav_cpu::spgemm::{SpgemmCall, multiply};
 use gustav_cpu::{CpuScalar, Options, SpgemmPlan};
 use gustav_plan::Chooser;
@@ -104,8 +104,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
         let call = SpgemmCall { alpha, add: added, reuse: None };
         if device.is_cuda() {
             let request = SpgemmRequest {
-                a: a.pattern().into(),
-                b: b.pattern().into(),
+                a: PatternRef::from(a.pattern()),
+                b: PatternRef::from(b.pattern()),
                 mask: mask.map(|mask| mask.pattern().into()),
                 problem,
             };
@@ -157,9 +157,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
             let options =
                 on_gpu::Options { chooser: device.chooser(), ..on_gpu::Options::default() };
             let (of_a, of_b) = (a.pattern(), b.pattern());
-            let mut plan = on_gpu::SpgemmPlan::<T, I, O, U>::with_output(
-                of_a, of_b, &problem, &options,
-            )?;
+            let mut plan =
+                on_gpu::SpgemmPlan::<T, I, O, U>::with_output(of_a, of_b, &problem, &options)?;
             let call = gustav_cuda::SpgemmCall::new();
             let call = match alpha {
                 Some(alpha) => call.alpha(alpha),

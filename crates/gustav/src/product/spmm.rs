@@ -1,7 +1,8 @@
 //! Sparse × dense.
 
 use gustav_core::{
-    CsrView, Dense, DenseView, DenseViewMut, Index, Layout, Problem, Result, Scale, SpmmRequest,
+    CsrView, Dense, DenseView, DenseViewMut, Index, Layout, PatternRef, Problem, Result, Scale,
+    SpmmRequest,
 };
 use gustav_cpu::CpuScalar;
 
@@ -97,8 +98,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spmm<'a, T, I, O> {
     fn execute(self, beta: Option<T::Accum>, mut c: DenseViewMut<'_, T>) -> Result<()> {
         let device = self.planner()?;
         let Spmm { a, b, problem, alpha, .. } = self;
-        let mut plan =
-            SpmmRequest { pattern: a.pattern().into(), problem }.plan::<T, _>(&device)?;
+        let mut plan = SpmmRequest { pattern: PatternRef::from(a.pattern()), problem }
+            .plan::<T, _>(&device)?;
         plan.execute(a, b, c.reborrow(), Scale { alpha, beta })
     }
 }

@@ -1,7 +1,7 @@
 //! Sparse × vector.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{CsrView, Index, Problem, Result, Scale, SpmvRequest};
+use gustav_core::{CsrView, Index, PatternRef, Problem, Result, Scale, SpmvRequest};
 use gustav_cpu::CpuScalar;
 
 use super::setters;
@@ -73,8 +73,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spmv<'a, T, I, O> {
     fn execute(self, beta: Option<T::Accum>, y: &mut [T]) -> Result<()> {
         let device = self.planner()?;
         let Spmv { a, x, problem, alpha, .. } = self;
-        let mut plan =
-            SpmvRequest { pattern: a.pattern().into(), problem }.plan::<T, _>(&device)?;
+        let mut plan = SpmvRequest { pattern: PatternRef::from(a.pattern()), problem }
+            .plan::<T, _>(&device)?;
         plan.execute(a, x, y, Scale { alpha, beta })
     }
 }
