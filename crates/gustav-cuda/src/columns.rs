@@ -16,25 +16,28 @@ const CTAS: u64 = 16;
 /// The kernels.
 pub(crate) struct Columns {
     device: Device,
-    increasing: Kernel,
-    cuts: Kernel,
+    increasing: Kernel<Arguments>,
+    cuts: Kernel<Arguments>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    out: u64,
-    rows: u64,
-    entries: u64,
-    width: u64,
-    chunks: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        /// A u64, the count, or u32 boundaries: out[c * rows + row] for c = 0 .. chunks.
+        out: u64,
+        rows: u64,
+        entries: u64,
+        /// Columns of a chunk.
+        width: u64,
+        chunks: u64,
+    }
 }
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
     Request::new("csr/columns.cu", include_str!("../kernels/csr/columns.cu"))
+        .with_block::<Arguments>()
         .with("BLOCK", BLOCK)
         .with("INDEX", index)
         .with("OFFSET", offset)

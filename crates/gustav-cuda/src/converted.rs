@@ -13,6 +13,7 @@ const BLOCK: u32 = 256;
 /// The source of the gather with its parameters.
 pub(crate) fn request(dtype: DType, source: IndexType, padded: bool) -> Request {
     Request::new("csr/gather.cu", include_str!("../kernels/csr/gather.cu"))
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("OFFSET", source)
         .with("BLOCK", BLOCK)
@@ -21,17 +22,17 @@ pub(crate) fn request(dtype: DType, source: IndexType, padded: bool) -> Request 
 
 /// A kernel that gathers values by their positions in A.
 pub(crate) struct Gather {
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     most: u64,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    values: u64,
-    source: u64,
-    out: u64,
-    count: u64,
+parameter_block! {
+    struct Arguments {
+        values: *const Value,
+        source: *const Offset,
+        out: *mut Value,
+        count: u64,
+    }
 }
 
 impl Gather {

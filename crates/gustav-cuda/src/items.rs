@@ -12,6 +12,7 @@ const THREADS: u32 = 64;
 /// The source for groups of `lanes` lanes.
 pub(crate) fn request(lanes: u32) -> Request {
     Request::new("schedule/items.cu", include_str!("../kernels/schedule/items.cu"))
+        .with_block::<Arguments>()
         .with("LANES", lanes)
 }
 
@@ -64,14 +65,14 @@ fn the_device_finds_the_row_of_every_item() {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    rows_of: u64,
-    items: u64,
-    rows: u64,
-    nonzeros: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const u32,
+        rows_of: *mut u32,
+        items: u64,
+        rows: u64,
+        nonzeros: u64,
+    }
 }
 
 /// Rows of all items as the device finds them.

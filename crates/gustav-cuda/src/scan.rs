@@ -9,25 +9,27 @@ use crate::{Device, DeviceBuffer};
 const BLOCK: u32 = 256;
 const ITEMS: u32 = 4;
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    rows: u64,
-    ticket: u64,
-    total: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *mut Offset,
+        rows: u64,
+        /// Zeros: a ticket, then a word for every tile.
+        ticket: *mut u64,
+        total: *mut u64,
+    }
 }
 
 /// The source with its parameters.
 pub(crate) fn request(offset: IndexType) -> Request {
     Request::new("csr/scan.cu", include_str!("../kernels/csr/scan.cu"))
+        .with_block::<Arguments>()
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
         .with("ITEMS", ITEMS)
 }
 
 /// The kernel, for one type of row offsets.
-pub(crate) struct Scan(Kernel);
+pub(crate) struct Scan(Kernel<Arguments>);
 
 impl Scan {
     pub(crate) fn new(device: &Device, offset: IndexType) -> Result<Self> {

@@ -16,6 +16,7 @@ type Boundaries = fn(&[u32], usize) -> Vec<(usize, usize)>;
 /// The source with its parameters.
 pub(crate) fn request(schedule: &str, items: u32) -> Request {
     Request::new("schedule/coverage.cu", include_str!("../kernels/schedule/coverage.cu"))
+        .with_block::<Arguments>()
         .with("SCHEDULE", schedule)
         .with("THREADS", THREADS)
         .with("ITEMS", items)
@@ -105,17 +106,20 @@ fn the_device_takes_everything_once() {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    boundaries: u64,
-    visits: u64,
-    rows_of: u64,
-    row_ends: u64,
-    shares: u64,
-    rows: u64,
-    nonzeros: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const u32,
+        boundaries: *mut schedule::Boundary,
+        /// Of each nonzero.
+        visits: *mut u32,
+        /// Row that each nonzero was taken for.
+        rows_of: *mut u32,
+        /// Shares that each row ends in.
+        row_ends: *mut u32,
+        shares: u64,
+        rows: u64,
+        nonzeros: u64,
+    }
 }
 
 /// Checks that the kernels which `launch` launches count every nonzero and every row end once, under

@@ -17,6 +17,7 @@ const ROUNDS: u32 = 16;
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
     Request::new("csr/transpose.cu", include_str!("../kernels/csr/transpose.cu"))
+        .with_block::<Arguments>()
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
@@ -32,23 +33,31 @@ pub(crate) struct Transposed<T, I, O> {
     gather: Gather,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    columns: u64,
-    positions: u64,
-    sorted_columns: u64,
-    sorted_positions: u64,
-    counts: u64,
-    totals: u64,
-    offsets: u64,
-    starts: u64,
-    rows: u64,
-    nrows: u64,
-    ncols: u64,
-    nnz: u64,
-    tiles: u64,
-    shift: u32,
+parameter_block! {
+    struct Arguments {
+        /// Of the entries in their order so far.
+        columns: *const Index,
+        /// Likewise; null in the first round, which takes them as stored.
+        positions: *const Offset,
+        sorted_columns: *mut Index,
+        sorted_positions: *mut Offset,
+        /// Digit by digit, of every tile.
+        counts: *mut Offset,
+        /// Of the digits.
+        totals: *mut Offset,
+        /// Of the matrix.
+        offsets: *const Offset,
+        /// Of the columns.
+        starts: *mut Offset,
+        /// Of the sorted entries.
+        rows: *mut Index,
+        nrows: u64,
+        ncols: u64,
+        nnz: u64,
+        tiles: u64,
+        /// Of the digit.
+        shift: u32,
+    }
 }
 
 impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {

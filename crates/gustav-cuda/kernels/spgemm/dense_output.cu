@@ -77,7 +77,7 @@ struct Item {
 // The tiles of as many rows as there are warps that a CTA has.
 template <class F>
 __device__ __forceinline__ void each_item(const Packed &p, F &&body) {
-    const u64 panels = (p.g.count + WARPS - 1) / WARPS;
+    const u64 panels = (p.arguments.count + WARPS - 1) / WARPS;
     for (u64 item = blockIdx.x; item < panels * p.tiles; item += p.ctas)
         body(Item{item / panels, item % panels});
 }
@@ -173,18 +173,18 @@ struct Own {
 // A row's nonzeros, 32 at a time: `body` gets those at `at`, with the next ones on their way.
 template <class F>
 __device__ __forceinline__ void each_batch(const Packed &p, u64 tile, u32 row, u32 lane, F &&body) {
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     const u32 *const segments = p.segments + tile * g.rows_b;
-    const u64 end = g.a_offsets[row + 1];
+    const u64 end = g.a.offsets[row + 1];
     const auto own = [&](u64 at) {
         Own own = {0, Sum()};
         if (at + lane < end) {
-            own.segment = __ldg(segments + g.a_indices[at + lane]);
-            own.factor = widen(g.a_values[at + lane]);
+            own.segment = __ldg(segments + g.a.indices[at + lane]);
+            own.factor = widen(g.a.values[at + lane]);
         }
         return own;
     };
-    u64 at = g.a_offsets[row];
+    u64 at = g.a.offsets[row];
     for (Own later = own(at); at < end; at += 32) {
         const Own now = later;
         later = own(at + 32);
@@ -305,20 +305,20 @@ __device__ __forceinline__ bool is_nothing(T sum) {
 
 // Writes a row's finished sums of a tile, and whether there is none among them.
 __device__ __forceinline__ bool write(const Packed &p, const Sum *sums, u64 tile, u64 row, u32 lane) {
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     const Sum alpha = from_bits<Sum>(g.alpha);
     const bool all = g.list == nullptr;
     const u64 first = tile * COLUMNS;
-    const u64 to = first + (all ? g.first + row * g.columns : (u64)g.c_offsets[row]);
+    const u64 to = first + (all ? g.first + row * g.columns : (u64)g.c.offsets[row]);
     const u32 width = (u32)min(g.columns - first, (u64)COLUMNS);
     if (p.wrong != nullptr && first == 0 && lane < 2)
-        g.c_offsets[row + lane] = (Offset)((row + lane) * g.columns);
+        g.c.offsets[row + lane] = (Offset)((row + lane) * g.columns);
     bool hole = false;
     for (u32 n = lane; n < width; n += 32) {
         const bool doubled = n < 32 * DOUBLED;
         const Sum sum = doubled ? S::add(sums[n], sums[second_place(n)]) : sums[n];
-        if (g.c_indices != nullptr) g.c_indices[to + n] = (Index)(first + n);
-        g.c_values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
+        if (g.c.indices != nullptr) g.c.indices[to + n] = (Index)(first + n);
+        g.c.values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
         hole |= is_nothing(sum);
     }
     return hole;
@@ -326,7 +326,7 @@ __device__ __forceinline__ bool write(const Packed &p, const Sum *sums, u64 tile
 
 // The rows of a warp.
 __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u32 lane) {
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     Sum *const sums = s.sums[warp];
     Walk walk = {s, sums, s.nonzeros[warp], lane, 0, 0, 0, 0};
     bool hole = false;

@@ -110,9 +110,9 @@ __device__ void sum_in_table(const Arguments &g) {
     u32 *keys = (u32 *)((Sum *)((u64 *)shared_memory + TEAMS * MOST) + ((u64)TEAMS << PLACES)) +
                 team * ((1u << PLACES) + 2);
     const u32 row = here ? row_of(g, i) : 0;
-    const u64 base = g.c_offsets[row], begin = g.a_offsets[row];
-    const u32 size = here ? (u32)(g.c_offsets[row + 1] - base) : 0;
-    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    const u64 base = g.c.offsets[row], begin = g.a.offsets[row];
+    const u32 size = here ? (u32)(g.c.offsets[row + 1] - base) : 0;
+    const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
     const u32 least = max(log2_of(WIDTH), size == 0 ? 0 : 32 - __clz(2 * size - 1));
     const u32 places = largest_of_teams<TEAM>(least);
     for (u32 at = thread; at < 1u << places; at += TEAM) {
@@ -172,8 +172,8 @@ __device__ void sum_in_table(const Arguments &g) {
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n) {
         if (thread + n * TEAM >= size) continue;
-        g.c_indices[base + own.ranks[n]] = (Index)(own.words[n] >> 32);
-        g.c_values[base + own.ranks[n]] = finished(alpha, sums[(u32)own.words[n]]);
+        g.c.indices[base + own.ranks[n]] = (Index)(own.words[n] >> 32);
+        g.c.values[base + own.ranks[n]] = finished(alpha, sums[(u32)own.words[n]]);
     }
 }
 
@@ -189,13 +189,13 @@ __device__ void sum_by_merging(const Arguments &g) {
     Out *values = staged_values[threadIdx.x / 32];
     const bool here = i < g.count;
     const u32 row = here ? row_of(g, i) : 0;
-    const u64 begin = g.a_offsets[row];
-    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
-    u64 base = g.c_offsets[row];
+    const u64 begin = g.a.offsets[row];
+    const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
+    u64 base = g.c.offsets[row];
     Sum factors[LISTS];
 #pragma unroll
     for (u32 n = 0; n < LISTS; ++n)
-        factors[n] = n < count ? widen(g.a_values[begin + n]) : Sum();
+        factors[n] = n < count ? widen(g.a.values[begin + n]) : Sum();
     const Sum alpha = from_bits<Sum>(g.alpha);
     Sum sum = S::zero();
     u32 filled = 0, steps = 0;
@@ -206,8 +206,8 @@ __device__ void sum_by_merging(const Arguments &g) {
             const u32 many = __shfl_sync(0xffffffffu, filled, from);
             const u64 to = __shfl_sync(0xffffffffu, base, from) + n;
             if (n >= many) continue;
-            g.c_indices[to] = (Index)columns[from * STRIDE + n];
-            g.c_values[to] = values[from * STRIDE + n];
+            g.c.indices[to] = (Index)columns[from * STRIDE + n];
+            g.c.values[to] = values[from * STRIDE + n];
         }
         __syncwarp();
         base += filled;
@@ -275,15 +275,15 @@ __device__ void sum_by_rank(const Arguments &g) {
     Bits *bits = (Bits *)shared_memory + team * g.words;
     Sum *sums = (Sum *)((Bits *)shared_memory + TEAMS * g.words) + team * g.entries;
     const u32 row = row_of(g, i);
-    const u64 begin = g.a_offsets[row];
-    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
+    const u64 begin = g.a.offsets[row];
+    const u32 count = (u32)(g.a.offsets[row + 1] - begin);
     const Range range = range_of(g, row);
     const u64 stop = (u64)range.low + range.width;
     const u32 lanes = log_lanes<TEAM>(products_of(g, row), count);
     // Columns of one row of B differ, so a warp that takes one at a time needs no atomics.
     const bool alone = TEAM == 32 && lanes == 5 && g.ordered;
     const Sum alpha = from_bits<Sum>(g.alpha);
-    u64 base = g.c_offsets[row];
+    u64 base = g.c.offsets[row];
     for (u64 first = range.low; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
         for (u32 at = thread; at < words; at += TEAM) bits[at] = Bits{0, 0};
@@ -293,7 +293,7 @@ __device__ void sum_by_rank(const Arguments &g) {
             if (at < span && (bits[at / 32].mask & bit) == 0) atomicOr(&bits[at / 32].mask, bit);
         });
         meet<TEAM>();
-        const u32 size = rank<TEAM>(bits, words, thread, (Index)first, g.c_indices + base);
+        const u32 size = rank<TEAM>(bits, words, thread, (Index)first, g.c.indices + base);
         meet<TEAM>();
         // As many sums at a time as there is room for.
         for (u32 from = 0; from < size; from += g.entries) {
@@ -323,7 +323,7 @@ __device__ void sum_by_rank(const Arguments &g) {
             }
             meet<TEAM>();
             for (u32 at = thread; at < room; at += TEAM)
-                g.c_values[base + from + at] = finished(alpha, sums[at]);
+                g.c.values[base + from + at] = finished(alpha, sums[at]);
             meet<TEAM>();
         }
         base += size;
@@ -376,14 +376,14 @@ __device__ void sum_in_pieces(const Arguments &g) {
     // Those that the symbolic phase found.
     for (u32 at = thread; at < g.words; at += TEAM) bits[at] = Bits{pieces::bits_of(g, piece)[at], 0};
     __syncthreads();
-    const u64 base = g.c_offsets[row];
-    rank<TEAM>(bits, g.words, thread, (Index)low, g.c_indices + base);
+    const u64 base = g.c.offsets[row];
+    rank<TEAM>(bits, g.words, thread, (Index)low, g.c.indices + base);
     __syncthreads();
     const Sum alpha = from_bits<Sum>(g.alpha);
     for (u32 at = thread; at < kept; at += TEAM) {
         const u32 mask = bits[at / 32].mask;
         if ((mask >> at % 32 & 1) == 0) continue;
-        g.c_values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
+        g.c.values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
             finished(alpha, __ldcg(found + at));
         // For the next launch.
         found[at] = S::zero();
@@ -402,9 +402,9 @@ __device__ void sum_densely(const Arguments &g) {
     const u32 row = row_of(g, blockIdx.x);
     const Range range = range_of(g, row);
     const u32 first = range.low, width = range.width;
-    const u64 begin = g.a_offsets[row], base = g.c_offsets[row];
-    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
-    const bool full = g.c_offsets[row + 1] - base == width;
+    const u64 begin = g.a.offsets[row], base = g.c.offsets[row];
+    const u32 count = (u32)(g.a.offsets[row + 1] - begin);
+    const bool full = g.c.offsets[row + 1] - base == width;
     for (u32 at = thread; at < width; at += TEAM) sums[at] = S::zero();
     if (!full)
         for (u32 at = thread; at < g.words; at += TEAM) taken[at] = 0;
@@ -421,10 +421,10 @@ __device__ void sum_densely(const Arguments &g) {
         const u32 valid = min(BATCH, count - batch);
         __syncthreads();
         if (thread < valid) {
-            const Index k = g.a_indices[begin + batch + thread];
-            starts[thread] = g.b_offsets[k];
-            lengths[thread] = (u32)(g.b_offsets[k + 1] - g.b_offsets[k]);
-            factors[thread] = widen(g.a_values[begin + batch + thread]);
+            const Index k = g.a.indices[begin + batch + thread];
+            starts[thread] = g.b.offsets[k];
+            lengths[thread] = (u32)(g.b.offsets[k + 1] - g.b.offsets[k]);
+            factors[thread] = widen(g.a.values[begin + batch + thread]);
         }
         __syncthreads();
         // Two entries of the next row are on their way.
@@ -436,8 +436,8 @@ __device__ void sum_densely(const Arguments &g) {
             for (u32 u = 0; u < 2; ++u) {
                 const u32 i = thread + u * TEAM;
                 if (i >= lengths[j]) break;
-                columns[u] = (u32)g.b_indices[starts[j] + i];
-                values[u] = g.b_values[starts[j] + i];
+                columns[u] = (u32)g.b.indices[starts[j] + i];
+                values[u] = g.b.values[starts[j] + i];
             }
         };
         fetch(0);
@@ -451,15 +451,15 @@ __device__ void sum_densely(const Arguments &g) {
             if (thread < length) add(c[0], a, b[0]);
             if (thread + TEAM < length) add(c[1], a, b[1]);
             for (u32 i = thread + 2 * TEAM; i < length; i += TEAM)
-                add((u32)g.b_indices[start + i], a, g.b_values[start + i]);
+                add((u32)g.b.indices[start + i], a, g.b.values[start + i]);
             __syncthreads();
         }
     }
     const Sum alpha = from_bits<Sum>(g.alpha);
     if (full) {
         for (u32 at = thread; at < width; at += TEAM) {
-            g.c_indices[base + at] = (Index)(first + at);
-            g.c_values[base + at] = finished(alpha, sums[at]);
+            g.c.indices[base + at] = (Index)(first + at);
+            g.c.values[base + at] = finished(alpha, sums[at]);
         }
         return;
     }
@@ -477,8 +477,8 @@ __device__ void sum_densely(const Arguments &g) {
         const u32 all = taken[start / 32];
         if (all >> lane & 1) {
             const u64 mine = place + __popc(all & ((1u << lane) - 1));
-            g.c_indices[mine] = (Index)(first + at);
-            g.c_values[mine] = finished(alpha, sums[at]);
+            g.c.indices[mine] = (Index)(first + at);
+            g.c.values[mine] = finished(alpha, sums[at]);
         }
         place += __popc(all);
     }
@@ -535,12 +535,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) copy(const Arguments g) {
     const u64 i = (u64)blockIdx.x * (BLOCK / 32) + threadIdx.x / 32;
     if (i >= g.count) return;
     const u32 row = row_of(g, i);
-    const u64 at = g.a_offsets[row], base = g.c_offsets[row];
-    const u64 k = g.a_indices[at], from = g.b_offsets[k], size = g.b_offsets[k + 1] - from;
-    const Value a = g.a_values[at];
+    const u64 at = g.a.offsets[row], base = g.c.offsets[row];
+    const u64 k = g.a.indices[at], from = g.b.offsets[k], size = g.b.offsets[k + 1] - from;
+    const Value a = g.a.values[at];
     const Sum alpha = from_bits<Sum>(g.alpha);
     for (u64 j = threadIdx.x % 32; j < size; j += 32) {
-        g.c_indices[base + j] = g.b_indices[from + j];
-        g.c_values[base + j] = finished(alpha, product(widen(a), g.b_values[from + j]));
+        g.c.indices[base + j] = g.b.indices[from + j];
+        g.c.values[base + j] = finished(alpha, product(widen(a), g.b.values[from + j]));
     }
 }

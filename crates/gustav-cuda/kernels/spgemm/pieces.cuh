@@ -22,7 +22,7 @@ __device__ __forceinline__ Piece own(const Arguments &g) {
     const u32 row = row_of(g, blockIdx.y);
     for (u32 n = threadIdx.x; n < g.slots; n += blockDim.x)
         if (g.slot_rows[n] == row) slot = n;
-    const u64 begin = g.a_offsets[row], nonzeros = g.a_offsets[row + 1] - begin;
+    const u64 begin = g.a.offsets[row], nonzeros = g.a.offsets[row + 1] - begin;
     const u64 from = nonzeros * blockIdx.x / gridDim.x, to = nonzeros * (blockIdx.x + 1) / gridDim.x;
     __syncthreads();
     return {row, slot, begin + from, (u32)(to - from)};

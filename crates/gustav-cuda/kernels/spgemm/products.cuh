@@ -54,10 +54,10 @@ __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 
         u32 length = 0;
         Sum factor = Sum();
         if (mine < count) {
-            const Index k = g.a_indices[begin + mine];
-            from = __ldg(g.b_offsets + k);
-            length = (u32)(__ldg(g.b_offsets + k + 1) - from);
-            if constexpr (VALUES) factor = widen(g.a_values[begin + mine]);
+            const Index k = g.a.indices[begin + mine];
+            from = __ldg(g.b.offsets + k);
+            length = (u32)(__ldg(g.b.offsets + k + 1) - from);
+            if constexpr (VALUES) factor = widen(g.a.values[begin + mine]);
         }
         const u32 valid = min(WIDTH, (most - base + crews - 1) / crews);
         Offset at = __shfl_sync(0xffffffffu, from, group, WIDTH) + sub;
@@ -65,8 +65,8 @@ __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 
         u32 c = 0;
         Value b = Value();
         if (sub < size) {
-            c = (u32)g.b_indices[at];
-            if constexpr (VALUES) b = g.b_values[at];
+            c = (u32)g.b.indices[at];
+            if constexpr (VALUES) b = g.b.values[at];
         }
         for (u32 j = 0; j < valid; j += groups) {
             const u32 next = j + groups + group;
@@ -76,8 +76,8 @@ __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 
             u32 next_c = 0;
             Value next_b = Value();
             if (sub < next_size) {
-                next_c = (u32)g.b_indices[next_at];
-                if constexpr (VALUES) next_b = g.b_values[next_at];
+                next_c = (u32)g.b.indices[next_at];
+                if constexpr (VALUES) next_b = g.b.values[next_at];
             }
             Sum a = Sum();
             if constexpr (VALUES) a = __shfl_sync(0xffffffffu, factor, j + group, WIDTH);
@@ -90,16 +90,16 @@ __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 
                     Value values[4];
 #pragma unroll
                     for (u32 u = 0; u < 4; ++u) {
-                        columns[u] = (u32)g.b_indices[i + u * lanes];
-                        if constexpr (VALUES) values[u] = g.b_values[i + u * lanes];
+                        columns[u] = (u32)g.b.indices[i + u * lanes];
+                        if constexpr (VALUES) values[u] = g.b.values[i + u * lanes];
                     }
 #pragma unroll
                     for (u32 u = 0; u < 4; ++u) visit(columns[u], a, values[u]);
                 }
                 for (; i < stop; i += lanes) {
                     Value value = Value();
-                    if constexpr (VALUES) value = g.b_values[i];
-                    visit((u32)g.b_indices[i], a, value);
+                    if constexpr (VALUES) value = g.b.values[i];
+                    visit((u32)g.b.indices[i], a, value);
                 }
             }
             after_row();

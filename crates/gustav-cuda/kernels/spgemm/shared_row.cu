@@ -30,26 +30,7 @@ constexpr int GROUP = THREADS / ROWS;
 static_assert(THREADS % ROWS == 0 && GROUP % 32 == 0, "groups are whole warps");
 static_assert(GROUP == 32 || ROWS < 16, "there are 16 barriers");
 
-struct Arguments {
-    const u32 *offsets;
-    const u32 *indices;
-    const Value *values;
-    // Row k of B enters chunk c at first[c * stride + k] and leaves it at last[c * stride + k].
-    const u32 *first;
-    const u32 *last;
-    const u32 *b_indices;
-    const Value *b_values;
-    Value *c;
-    u64 *next;  // counter of rows taken, zero at the start
-    u64 stride;
-    u64 row;     // first row of A
-    u64 rows;    // rows of A, and of `c`
-    u64 width;   // columns of a chunk
-    u64 chunks;
-    u64 columns;
-    u64 ldc;
-    u64 alpha;
-};
+#include "gustav_cuda::spgemm::shared_row::Arguments"
 
 extern __shared__ unsigned char shared[];
 __shared__ u64 taken[ROWS];

@@ -38,8 +38,8 @@ __device__ void count_by_merging(const Arguments &g) {
     const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
     const bool here = i < g.count;
     const u32 row = here ? row_of(g, i) : 0;
-    const u64 begin = g.a_offsets[row];
-    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    const u64 begin = g.a.offsets[row];
+    const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
     u32 found = 0;
     merge::columns<LISTS, false>(
         g, begin, count, [](u32, Value) {}, [&](u32 c) { found += c != merge::NONE; });
@@ -55,8 +55,8 @@ __device__ void count_in_table(const Arguments &g) {
     const bool here = i < g.count;
     u32 *keys = (u32 *)shared_memory + ((u64)team << MOST);
     const u32 row = here ? row_of(g, i) : 0, products = here ? products_of(g, row) : 1;
-    const u64 begin = g.a_offsets[row];
-    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    const u64 begin = g.a.offsets[row];
+    const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
     const u32 least = max(log2_of(TEAM), 32 - __clz(2 * products - 1));
     const u32 places = largest_of_teams<TEAM>(least);
     for (u32 at = thread; at < 1u << places; at += TEAM) keys[at] = table::EMPTY;
@@ -80,8 +80,8 @@ __device__ void count_in_mask(const Arguments &g) {
     if (i >= g.count) return;
     u32 *mask = (u32 *)shared_memory + team * g.words;
     const u32 row = row_of(g, i), products = products_of(g, row);
-    const u64 begin = g.a_offsets[row];
-    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
+    const u64 begin = g.a.offsets[row];
+    const u32 count = (u32)(g.a.offsets[row + 1] - begin);
     const Range range = range_of(g, row);
     const u64 stop = (u64)range.low + range.width;
     const u32 lanes = log_lanes<TEAM>(products, count);
@@ -131,7 +131,7 @@ template <int TEAM>
 __device__ void count_in_union(const Arguments &g) {
     constexpr u32 AHEAD = 8;
     const u32 row = row_of(g, blockIdx.x);
-    const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1];
+    const u64 begin = g.a.offsets[row], end = g.a.offsets[row + 1];
     u32 found = 0;
     for (u32 word = threadIdx.x; word < g.bit_words; word += TEAM) {
         const u32 last = (u32)(g.columns - (u64)word * 32);
@@ -140,7 +140,7 @@ __device__ void count_in_union(const Arguments &g) {
         for (u64 at = begin; at < end && mask != full; at += AHEAD)
 #pragma unroll
             for (u32 u = 0; u < AHEAD; ++u)
-                if (at + u < end) mask |= g.bits[(u64)g.a_indices[at + u] * g.bit_words + word];
+                if (at + u < end) mask |= g.bits[(u64)g.a.indices[at + u] * g.bit_words + word];
         found += __popc(mask);
     }
     found = sum_of<TEAM>(found);
@@ -153,8 +153,8 @@ __device__ void count_in_union(const Arguments &g) {
 extern "C" __global__ void __launch_bounds__(BLOCK) bits(const Arguments g) {
     const u64 row = (u64)blockIdx.x * (BLOCK / 32) + threadIdx.x / 32;
     if (row >= g.rows_b) return;
-    for (u64 at = g.b_offsets[row] + threadIdx.x % 32; at < g.b_offsets[row + 1]; at += 32) {
-        const u32 c = (u32)g.b_indices[at];
+    for (u64 at = g.b.offsets[row] + threadIdx.x % 32; at < g.b.offsets[row + 1]; at += 32) {
+        const u32 c = (u32)g.b.indices[at];
         atomicOr(g.bits + row * g.bit_words + c / 32, 1u << c % 32);
     }
 }

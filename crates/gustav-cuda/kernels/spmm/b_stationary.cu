@@ -58,19 +58,7 @@ struct Item {
     u32 unused;
 };
 
-struct Arguments {
-    Operands operands;
-    const u64 *pieces;
-    const Item *items;
-    const u32 *begins;     // the first item of each CTA, and one past the last
-    const u64 *cut_rows;   // row, first slot, number of slots
-    const u32 *slot_rows;  // place in cut_rows of each slot
-    Accum *sums;           // of each cut row, when it is the target
-    u64 inner;             // rows of B
-    u64 cut;               // rows that are cut
-    u64 panel;             // the first of this launch
-    u32 rows;              // of a tile
-};
+#include "gustav_cuda::spmm::b_stationary::Arguments"
 
 using Piece = schedule::Segment<Position>;
 

@@ -19,11 +19,7 @@
 constexpr int WORK_BITS = GUSTAV_WORK_BITS;
 static_assert(SHARE == 1, "one group walks one share");
 
-struct Arguments {
-    Operands operands;
-    u64 rows;
-    u64 shares;
-};
+#include "gustav_cuda::spmm::even_shares::Arguments"
 
 // The open row of a walk.
 struct Row {

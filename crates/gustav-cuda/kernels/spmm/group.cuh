@@ -39,23 +39,7 @@ using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 static_assert(GROUP <= 32 && 32 % GROUP == 0 && BLOCK % 32 == 0, "a group lies in one warp");
 static_assert((CHUNK & (CHUNK - 1)) == 0, "chunks are aligned by a mask");
 
-struct Operands {
-    const Offset *offsets;
-    const Index *indices;
-    const Value *values;
-    const Value *b;
-    Out *c;
-    Accum *partials;
-    u32 *arrivals;  // parts that have come, LEVELS a slot and panel; zero between launches
-    u64 slots;      // of partials
-    u64 nonzeros;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-    const Accum *bias;
-};
+#include "gustav_cuda::spmm::group::Operands"
 
 struct Chunk {
     tile::Pack<Index, CHUNK> column;

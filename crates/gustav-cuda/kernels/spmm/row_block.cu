@@ -47,22 +47,7 @@ static_assert(LANES % UNROLL == 0, "a chunk is unrolled whole");
 
 using Union = schedule::BlockEntry<Word, ROWS>;
 
-struct Arguments {
-    const Offset *offsets;
-    const Value *values;
-    const Word *entries;
-    const Position *positions;
-    const u32 *counts;
-    const Value *b;
-    Out *c;
-    u64 rows;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-    const Accum *bias;
-};
+#include "gustav_cuda::spmm::row_block::BlockOperands"
 
 // An entry with the values of its rows, as it lies in shared memory: read 16 bytes at a time.
 constexpr int STAGED = (int)(sizeof(Word) + ROWS * sizeof(Accum));
@@ -78,14 +63,14 @@ struct Header {
     u32 count;
 };
 
-__device__ __forceinline__ Header read_header(const Arguments &args, u64 block) {
+__device__ __forceinline__ Header read_header(const BlockOperands &args, u64 block) {
     if (block * ROWS >= args.rows) return {0, 0, 0};
     const u64 start = __ldg(args.offsets + block * ROWS);
     return {start, start / LANES + block, __ldg(args.counts + block)};
 }
 
 // Entry `lane` of a chunk, and the values of its rows; one without rows past the end.
-__device__ __forceinline__ Staged read_entry(const Arguments &args, const Header &block, u32 chunk,
+__device__ __forceinline__ Staged read_entry(const BlockOperands &args, const Header &block, u32 chunk,
                                              int lane) {
     Staged staged;
     staged.entry = 0;
@@ -106,7 +91,7 @@ __device__ __forceinline__ Staged read_entry(const Arguments &args, const Header
 }
 
 // Adds a staged chunk to the sums.
-__device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *stage, int live,
+__device__ __forceinline__ void sum_chunk(const BlockOperands &args, const Staged *stage, int live,
                                           const Value *b, const Span &span,
                                           Accum (&sum)[ROWS][TILES][VECTOR]) {
 #pragma unroll 1
@@ -138,7 +123,7 @@ __device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *s
     }
 }
 
-__device__ __forceinline__ void store(const Arguments &args, u64 block, const Span &span,
+__device__ __forceinline__ void store(const BlockOperands &args, u64 block, const Span &span,
                                       int sub, Accum (&sum)[ROWS][TILES][VECTOR]) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
@@ -158,7 +143,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, const Sp
 
 // One group's block in one panel. The groups of a warp go chunk by chunk together; the next chunk
 // is read while this one is summed.
-__device__ __forceinline__ void multiply(const Arguments &args, u64 block, const Header &header,
+__device__ __forceinline__ void multiply(const BlockOperands &args, u64 block, const Header &header,
                                          u64 column, int sub, Staged *stage) {
     const Span span(args.columns, column);
     Accum sum[ROWS][TILES][VECTOR];
@@ -185,7 +170,7 @@ __device__ __forceinline__ void multiply(const Arguments &args, u64 block, const
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
-    row_block(const __grid_constant__ Arguments args) {
+    row_block(const __grid_constant__ BlockOperands args) {
     ptx::wait_for_earlier();
     // One place more a sub-group: those of one warp read from different banks.
     __shared__ Staged stage[BLOCK / LANES][LANES + 1];

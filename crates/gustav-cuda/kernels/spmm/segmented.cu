@@ -35,17 +35,7 @@ constexpr bool STAGED = AHEAD > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Valu
 using Stage = tile::Pack<Value, VECTOR>;
 constexpr int DEPTH = STAGED ? AHEAD : 1;
 
-struct Arguments {
-    Operands operands;
-    const u64 *segments;   // null without a list
-    const u32 *order;      // rows, when ORDERED
-    const u64 *cut_rows;   // row, first slot, number of slots
-    const u32 *slot_rows;  // place in cut_rows of each slot
-    u64 count;             // segments, or rows without a list
-    u32 run;               // segments of a group one after another
-    u32 single;            // the first CTAs, whose groups take one
-    u64 panel;             // the first of this launch
-};
+#include "gustav_cuda::spmm::segmented::Arguments"
 
 __device__ __forceinline__ Segment segment(const Arguments &args, u64 i) {
     if (i >= args.count) return schedule::no_segment<Position>();

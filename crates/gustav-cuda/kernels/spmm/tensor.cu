@@ -58,23 +58,7 @@ struct Piece {
 // Column i of a lane in its two rows: [i / 2][i % 2 * 2 + 0..1], as the instructions leave them.
 using Sums = Accum[HELD / 2][4];
 
-struct Arguments {
-    const Offset *offsets;
-    const Value *values;
-    const Word *entries;
-    const Position *positions;
-    const u32 *counts;
-    const Value *b;
-    Out *c;
-    u64 rows;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-    const Accum *bias;
-    const Index *indices;
-};
+#include "gustav_cuda::spmm::tensor::Arguments"
 
 // Lane (g, t) in the instruction, and (t, g) when it loads.
 __device__ __forceinline__ int in_product_g() { return threadIdx.x % 32 / 4; }
@@ -97,11 +81,11 @@ struct Block {
 };
 
 __device__ __forceinline__ Block read_block(const Arguments &args, u64 block) {
-    if (block * ROWS >= args.rows) return {nullptr, nullptr, 0};
-    const u64 start = __ldg(args.offsets + block * ROWS);
-    return {args.entries + start + along_k(in_loads_t(), 0),
-            args.positions + (start / CHUNK + block) * ROWS + in_product_g(),
-            __ldg(args.counts + block)};
+    if (block * ROWS >= args.blocks.rows) return {nullptr, nullptr, 0};
+    const u64 start = __ldg(args.blocks.offsets + block * ROWS);
+    return {args.blocks.entries + start + along_k(in_loads_t(), 0),
+            args.blocks.positions + (start / CHUNK + block) * ROWS + in_product_g(),
+            __ldg(args.blocks.counts + block)};
 }
 
 // The entries of a chunk that a lane loads for, and where its row in the product has come to.
@@ -255,10 +239,10 @@ __device__ __forceinline__ void sum_block(const Arguments &args, const Block &bl
     const u32 chunks = (block.count + CHUNK - 1) / CHUNK;
     if (share >= chunks) return;
     const u64 column = panel + in_loads_g() * VECTOR;
-    const Source b = {reinterpret_cast<const u8 *>(args.b + column),
-                      (Stride)(args.ldb * sizeof(Value)),
-                      column < args.columns ? args.columns - column : 0};
-    const Value *values = args.values;
+    const Source b = {reinterpret_cast<const u8 *>(args.blocks.b + column),
+                      (Stride)(args.blocks.ldb * sizeof(Value)),
+                      column < args.blocks.columns ? args.blocks.columns - column : 0};
+    const Value *values = args.blocks.values;
     Chunk next = read_chunk(block, share);
     Factors factors = {};
     for (u32 c = share; c < chunks; c += SHARE) {
@@ -290,9 +274,9 @@ __device__ __forceinline__ void sum_row(const Arguments &args, u64 row, u64 colu
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) sum[v] = 0;
 #pragma unroll 1
-    for (u64 at = args.offsets[row]; at < args.offsets[row + 1]; ++at) {
-        const Accum a = widen(args.values[at]);
-        const auto b = tile::load<Value, VECTOR>(args.b + (u64)args.indices[at] * args.ldb + column);
+    for (u64 at = args.blocks.offsets[row]; at < args.blocks.offsets[row + 1]; ++at) {
+        const Accum a = widen(args.blocks.values[at]);
+        const auto b = tile::load<Value, VECTOR>(args.blocks.b + (u64)args.indices[at] * args.blocks.ldb + column);
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::mul_add(a, tile::widen_at(b, v), sum[v]);
     }
@@ -308,7 +292,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
 #pragma unroll
         for (int p = 0; p < PIECES; ++p) {
             const u64 row = first_row + side, j = column + p * 8 * VECTOR;
-            if (row >= args.rows || j >= args.columns) continue;
+            if (row >= args.blocks.rows || j >= args.blocks.columns) continue;
             bool lost = false;
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) {
@@ -319,13 +303,13 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
             if (lost)
                 again |= 1u << (side * PIECES + p);
             else
-                finish_row<Ring, STEPS>(args, total, row, j);
+                finish_row<Ring, STEPS>(args.blocks, total, row, j);
         }
     for (; again != 0; again &= again - 1) {
         const int i = __ffs(again) - 1;
         const u64 row = first_row + i / PIECES, j = column + i % PIECES * 8 * VECTOR;
         sum_row(args, row, j, total);
-        finish_row<Ring, STEPS>(args, total, row, j);
+        finish_row<Ring, STEPS>(args.blocks, total, row, j);
     }
 }
 
@@ -335,7 +319,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const int warp = threadIdx.x / 32, share = warp % SHARE;
     const u64 block = (u64)blockIdx.x * (WARPS / SHARE) + warp / SHARE;
     const Block mine = read_block(args, block);
-    for (u64 panel = blockIdx.y; panel * PANEL < args.columns; panel += gridDim.y) {
+    for (u64 panel = blockIdx.y; panel * PANEL < args.blocks.columns; panel += gridDim.y) {
         Sums sum;
         sum_block(args, mine, share, panel * PANEL, sum);
         if constexpr (SHARE > 1) add_shares(share, sum);

@@ -45,22 +45,7 @@ static_assert(THREADS % WARP == 0, "whole warps");
 static_assert(ITEMS % CHUNK == 0 && ITEMS <= WARP && (ITEMS & (ITEMS - 1)) == 0,
               "whole chunks, and a thread's bits lie in one word");
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    const Value *values;
-    const Value *x;
-    Value *y;
-    Position *boundaries;  // one more than shares
-    Accum *partials;       // two a share
-    Accum *exchange;       // the sum that came first of a row in two shares, at the first of them
-    u32 *arrivals;         // parts of a row that have come, at its first share
-    u64 rows;
-    u64 nonzeros;
-    u64 shares;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmv::even_shares::Arguments"
 
 // Where a share begins.
 struct Boundary {

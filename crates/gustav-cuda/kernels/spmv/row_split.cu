@@ -20,16 +20,7 @@ constexpr int LANES = GUSTAV_LANES;
 constexpr int AHEAD = 4;
 static_assert(LANES <= 32 && 32 % LANES == 0, "a group lies in one warp");
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    const Value *values;
-    const Value *x;
-    Value *y;
-    u64 rows;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmv::row_split::Arguments"
 
 extern "C" __global__ void __launch_bounds__(THREADS) row_split(const Arguments args) {
     const u64 row = (u64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;

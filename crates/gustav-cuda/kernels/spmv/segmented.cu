@@ -38,21 +38,7 @@ struct Part {
     u64 base;
 };
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    const Value *values;
-    const Value *x;
-    Value *y;
-    Part *parts;
-    u32 *done;         // parts of a row that are summed, at the place of its first part
-    Accum *partials;   // sums of parts
-    u64 *part_number;  // how many there are
-    u64 part_ctas;
-    u64 rows;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmv::segmented::in_order::Arguments"
 
 extern "C" __global__ void __launch_bounds__(THREADS) segmented_parts(const Arguments args) {
     const u64 row = (u64)blockIdx.x * THREADS + threadIdx.x;

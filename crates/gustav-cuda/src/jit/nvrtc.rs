@@ -6,7 +6,6 @@ use std::ffi::{CStr, CString, c_char};
 use cudarc::nvrtc::sys;
 use gustav_core::{Error, Result};
 
-use super::request::HEADERS;
 use super::{Compiler, Request};
 
 /// NVRTC as found on this machine.
@@ -98,8 +97,8 @@ struct Program {
 impl Program {
     fn new(request: &Request) -> Result<Self> {
         let texts = c_strings([request.source, request.name])?;
-        let headers = c_strings(HEADERS.iter().map(|(_, text)| *text))?;
-        let names = c_strings(HEADERS.iter().map(|(name, _)| *name))?;
+        let headers = c_strings(request.headers().map(|(_, text)| text))?;
+        let names = c_strings(request.headers().map(|(name, _)| name))?;
         let pointers = |strings: &[CString]| -> Vec<*const c_char> {
             strings.iter().map(|s| s.as_ptr()).collect()
         };
@@ -111,7 +110,7 @@ impl Program {
                 &mut raw,
                 texts[0].as_ptr(),
                 texts[1].as_ptr(),
-                HEADERS.len() as i32,
+                headers.len() as i32,
                 header_texts.as_ptr(),
                 header_names.as_ptr(),
             )

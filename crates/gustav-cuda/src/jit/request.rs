@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write};
 
+use crate::parameter_block::{Header, ParameterBlock};
+
 /// A kernel file with the values of its template parameters.
 ///
 /// A parameter `NAME` is the macro `GUSTAV_NAME` in the source.
@@ -13,12 +15,14 @@ pub struct Request {
     pub source: &'static str,
     /// Template parameters in order.
     pub parameters: Vec<(&'static str, String)>,
+    /// Headers of the parameter blocks that it includes.
+    pub(super) blocks: Vec<Header>,
 }
 
 impl Request {
     /// A kernel file without parameters.
     pub fn new(name: &'static str, source: &'static str) -> Self {
-        Request { name, source, parameters: Vec::new() }
+        Request { name, source, parameters: Vec::new(), blocks: Vec::new() }
     }
 
     /// Sets a template parameter.
@@ -26,6 +30,19 @@ impl Request {
     pub fn with(mut self, parameter: &'static str, value: impl Display) -> Self {
         self.parameters.push((parameter, value.to_string()));
         self
+    }
+
+    /// Supplies the header of a parameter block, and of those in it.
+    #[must_use]
+    pub(crate) fn with_block<B: ParameterBlock>(mut self) -> Self {
+        B::collect(&mut self.blocks);
+        self
+    }
+
+    /// The names and the texts of the headers that the source may include.
+    pub(super) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let blocks = self.blocks.iter().map(|block| (block.name, block.text.as_str()));
+        HEADERS.iter().copied().chain(blocks)
     }
 
     /// The compiler's options for `target`.
@@ -42,7 +59,7 @@ impl Request {
         for option in self.options(target) {
             let _ = writeln!(key, "{option}");
         }
-        for text in HEADERS.iter().map(|(_, text)| *text).chain([self.source]) {
+        for text in self.headers().map(|(_, text)| text).chain([self.source]) {
             let _ = writeln!(key, "{:016x}", fnv(text.as_bytes()));
         }
         key
@@ -64,7 +81,7 @@ macro_rules! headers {
 }
 
 /// Headers that kernel files include, by path below `kernels/`.
-pub(super) const HEADERS: &[(&str, &str)] = headers![
+const HEADERS: &[(&str, &str)] = headers![
     "common/absent.cuh",
     "common/epilogue.cuh",
     "common/search.cuh",
@@ -141,12 +158,32 @@ mod tests {
                 let text = std::fs::read_to_string(&path).expect("a kernel");
                 for line in text.lines().filter(|l| l.trim_start().starts_with("#include")) {
                     let name = line.split('"').nth(1).unwrap_or_default();
-                    let known = HEADERS.iter().any(|(known, _)| *known == name);
+                    let known = HEADERS.iter().any(|(known, _)| *known == name) || declares(name);
                     assert!(known, "{}: {line}", path.display());
                     seen += 1;
                 }
             }
         }
         assert!(seen > HEADERS.len(), "{seen} includes were found");
+        assert!(
+            !declares("gustav_cuda::jit::request::Arguments"),
+            "it declares no parameter block"
+        );
+    }
+
+    /// Whether `block` is the path of a parameter block that a module of this crate declares.
+    fn declares(block: &str) -> bool {
+        let Some((module, name)) =
+            block.strip_prefix("gustav_cuda::").and_then(|path| path.rsplit_once("::"))
+        else {
+            return false;
+        };
+        let file = format!("{}/src/{}", env!("CARGO_MANIFEST_DIR"), module.replace("::", "/"));
+        let text = std::fs::read_to_string(format!("{file}.rs"))
+            .or_else(|_| std::fs::read_to_string(format!("{file}/mod.rs")))
+            .unwrap_or_default();
+        text.split("parameter_block! {")
+            .skip(1)
+            .any(|rest| rest.contains(&format!("struct {name} {{")))
     }
 }

@@ -22,15 +22,17 @@ pub(crate) struct RowBlocks {
     pub position: IndexType,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    entries: u64,
-    positions: u64,
-    counts: u64,
-    rows: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        entries: *mut Word,
+        /// ROWS a chunk.
+        positions: *mut Position,
+        /// Entries of a block.
+        counts: *mut u32,
+        rows: u64,
+    }
 }
 
 impl RowBlocks {
@@ -44,6 +46,7 @@ impl RowBlocks {
         chunk: u32,
     ) -> Request {
         Request::new("schedule/row_blocks.cu", include_str!("../../kernels/schedule/row_blocks.cu"))
+            .with_block::<Arguments>()
             .with("INDEX", index)
             .with("OFFSET", offset)
             .with("WORD", word)

@@ -88,25 +88,33 @@ pub(crate) struct Variant {
 }
 
 struct Kernels {
-    multiply: Kernel,
-    prepare: Kernel,
-    finish: Kernel,
+    multiply: Kernel<Arguments>,
+    prepare: Kernel<Arguments>,
+    finish: Kernel<Arguments>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    operands: group::Arguments,
-    pieces: u64,
-    items: u64,
-    begins: u64,
-    cut_rows: u64,
-    slot_rows: u64,
-    sums: u64,
-    inner: u64,
-    cut: u64,
-    panel: u64,
-    rows: u32,
+parameter_block! {
+    struct Arguments {
+        operands: group::Operands,
+        pieces: *const u64,
+        items: *const Item,
+        /// The first item of each CTA, and one past the last.
+        begins: *const u32,
+        /// Row, first slot, number of slots.
+        cut_rows: *const u64,
+        /// Place in cut_rows of each slot.
+        slot_rows: *const u32,
+        /// Of each cut row, when it is the target.
+        sums: *mut Accum,
+        /// Rows of B.
+        inner: u64,
+        /// Rows that are cut.
+        cut: u64,
+        /// The first of this launch.
+        panel: u64,
+        /// Of a tile.
+        rows: u32,
+    }
 }
 
 impl Variant {
@@ -114,7 +122,9 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         let source = include_str!("../../kernels/spmm/b_stationary.cu");
-        let request = self.types.describe(Request::new("spmm/b_stationary.cu", source));
+        let request = self
+            .types
+            .describe(Request::new("spmm/b_stationary.cu", source).with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.block)

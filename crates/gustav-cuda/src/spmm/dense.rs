@@ -60,6 +60,8 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats: bool) -> Request {
     Request::new("spmm/dense.cu", include_str!("../../kernels/spmm/dense.cu"))
+        .with_block::<Arguments>()
+        .with_block::<Finish>()
         .with("VALUE", dtype)
         .with("INDEX", index)
         .with("OFFSET", offset)
@@ -70,37 +72,38 @@ pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats
 /// Room for A with its zeros, and cuBLAS's handle.
 pub(super) struct Prepared {
     matrix: DeviceBuffer<u8>,
-    fill: Kernel,
+    fill: Kernel<Arguments>,
     /// Sums in f32 of 16-bit values, and what makes C of them.
-    sums: Option<(DeviceBuffer<f32>, Kernel)>,
+    sums: Option<(DeviceBuffer<f32>, Kernel<Finish>)>,
     /// Threads of a row.
     lanes: u64,
     handle: Handle,
     tf32: bool,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    out: u64,
-    found: u64,
-    rows: u64,
-    inner: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        values: *const Value,
+        out: *mut void,
+        found: *mut u32,
+        rows: u64,
+        inner: u64,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Finish {
-    sums: u64,
-    c: u64,
-    rows: u64,
-    columns: u64,
-    ldc: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Finish {
+        /// Rows x columns.
+        sums: *const f32,
+        c: *mut Value,
+        rows: u64,
+        columns: u64,
+        ldc: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 impl Prepared {

@@ -44,7 +44,7 @@ pub(super) struct Prepared {
     config: Config,
     shares: u64,
     meeting: Meeting,
-    kernels: HashMap<Variant, Kernel>,
+    kernels: HashMap<Variant, Kernel<Arguments>>,
 }
 
 /// What a kernel is compiled for beyond the plan's problem.
@@ -54,12 +54,12 @@ pub(crate) struct Variant {
     pub(crate) types: Types,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    operands: group::Arguments,
-    rows: u64,
-    shares: u64,
+parameter_block! {
+    struct Arguments {
+        operands: group::Operands,
+        rows: u64,
+        shares: u64,
+    }
 }
 
 impl Variant {
@@ -67,7 +67,9 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         let source = include_str!("../../kernels/spmm/even_shares.cu");
-        let request = self.types.describe(Request::new("spmm/even_shares.cu", source));
+        let request = self
+            .types
+            .describe(Request::new("spmm/even_shares.cu", source).with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)

@@ -75,22 +75,30 @@ pub(crate) struct Variant {
 }
 
 struct Kernels {
-    segmented: Kernel,
-    prepare: Kernel,
+    segmented: Kernel<Arguments>,
+    prepare: Kernel<Arguments>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    operands: group::Arguments,
-    segments: u64,
-    order: u64,
-    cut_rows: u64,
-    slot_rows: u64,
-    count: u64,
-    run: u32,
-    single: u32,
-    panel: u64,
+parameter_block! {
+    struct Arguments {
+        operands: group::Operands,
+        /// Null without a list.
+        segments: *const u64,
+        /// Rows, when ORDERED.
+        order: *const u32,
+        /// Row, first slot, number of slots.
+        cut_rows: *const u64,
+        /// Place in cut_rows of each slot.
+        slot_rows: *const u32,
+        /// Segments, or rows without a list.
+        count: u64,
+        /// Segments of a group one after another.
+        run: u32,
+        /// The first CTAs, whose groups take one.
+        single: u32,
+        /// The first of this launch.
+        panel: u64,
+    }
 }
 
 impl Variant {
@@ -98,7 +106,9 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         let source = include_str!("../../kernels/spmm/segmented.cu");
-        let request = self.types.describe(Request::new("spmm/segmented.cu", source));
+        let request = self
+            .types
+            .describe(Request::new("spmm/segmented.cu", source).with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)

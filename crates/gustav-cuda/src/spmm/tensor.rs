@@ -123,7 +123,7 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 pub(super) struct Prepared {
     config: Config,
     blocks: RowBlocks,
-    kernels: HashMap<Variant, Kernel>,
+    kernels: HashMap<Variant, Kernel<Arguments>>,
 }
 
 /// What a kernel is compiled for.
@@ -142,18 +142,19 @@ pub(crate) struct Variant {
     pub(crate) steps: u8,
 }
 
-/// The kernel's parameter.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    blocks: row_block::Arguments,
-    indices: u64,
+parameter_block! {
+    /// The kernel's parameter.
+    struct Arguments {
+        blocks: row_block::BlockOperands,
+        indices: *const Index,
+    }
 }
 
 impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         Request::new("spmm/tensor.cu", include_str!("../../kernels/spmm/tensor.cu"))
+            .with_block::<Arguments>()
             .with("VALUE", self.dtype)
             .with("OUT", self.out)
             .with("INDEX", self.index)
@@ -230,7 +231,7 @@ impl Method for Prepared {
         self.compile(device, o)?;
         self.blocks.used_on(stream);
         let variant = self.variant(o);
-        let blocks = row_block::Arguments::new(&self.blocks, o);
+        let blocks = row_block::BlockOperands::new(&self.blocks, o);
         let arguments = Arguments { blocks, indices: o.indices };
         let Config { panel, warps, share, .. } = variant.config;
         let count = blocks.rows.div_ceil(u64::from(ROWS));

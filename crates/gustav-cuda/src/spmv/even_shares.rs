@@ -107,6 +107,7 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         Request::new("spmv/even_shares.cu", include_str!("../../kernels/spmv/even_shares.cu"))
+            .with_block::<Arguments>()
             .with("VALUE", self.dtype)
             .with("INDEX", self.index)
             .with("OFFSET", self.offset)
@@ -123,7 +124,7 @@ impl Variant {
 /// The compiled kernel, where shares begin, and room for the rows that several of them have.
 pub(super) struct Prepared {
     variant: Variant,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     shares: u64,
     // Positions have eight bytes at most.
     boundaries: DeviceBuffer<u64>,
@@ -132,23 +133,27 @@ pub(super) struct Prepared {
     arrivals: Counters,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    x: u64,
-    y: u64,
-    boundaries: u64,
-    partials: u64,
-    exchange: u64,
-    arrivals: u64,
-    rows: u64,
-    nonzeros: u64,
-    shares: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        values: *const Value,
+        x: *const Value,
+        y: *mut Value,
+        /// One more than shares.
+        boundaries: *mut Position,
+        /// Two a share.
+        partials: *mut Accum,
+        /// The sum that came first of a row in two shares, at the first of them.
+        exchange: *mut Accum,
+        /// Parts of a row that have come, at its first share.
+        arrivals: *mut u32,
+        rows: u64,
+        nonzeros: u64,
+        shares: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 impl Prepared {

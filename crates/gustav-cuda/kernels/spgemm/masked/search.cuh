@@ -14,9 +14,9 @@ __device__ void rows(const Arguments &g, List list) {
     const u64 step = (u64)gridDim.x * TEAMS, first_team = (u64)blockIdx.x * TEAMS;
     // Teams of a warp stay together.
     for (u64 team = first_team; team < count; team += step) {
-        const u64 i = team + threadIdx.x / LANES, row = i < count ? *g.listed(list, i) : 0;
-        const u64 a_begin = g.a_offsets[row], from = g.places_offsets[row];
-        const u64 a_end = i < count ? (u64)g.a_offsets[row + 1] : a_begin;
+        const u64 i = team + threadIdx.x / LANES, row = i < count ? *listed(g, list, i) : 0;
+        const u64 a_begin = g.a.offsets[row], from = g.places_offsets[row];
+        const u64 a_end = i < count ? (u64)g.a.offsets[row + 1] : a_begin;
         const u64 to = i < count ? (u64)g.places_offsets[row + 1] : from;
         const u32 nonzeros = warp::largest((u32)(a_end - a_begin));
         const u32 places = warp::largest((u32)(to - from));
@@ -33,10 +33,10 @@ __device__ void rows(const Arguments &g, List list) {
                 u32 length = 0;
                 Sum factor = Sum();
                 if (at < a_end) {
-                    const Index k = g.a_indices[at];
-                    start = g.b_offsets[k];
-                    length = (u32)(g.b_offsets[k + 1] - start);
-                    factor = widen(g.a_values[at]);
+                    const Index k = g.a.indices[at];
+                    start = g.b.offsets[k];
+                    length = (u32)(g.b.offsets[k + 1] - start);
+                    factor = widen(g.a.values[at]);
                 }
                 const u32 bits = 32 - __clz(warp::largest(length));
                 for (u32 j = 0; j < min(LANES, nonzeros - first); j += AHEAD) {
@@ -55,15 +55,15 @@ __device__ void rows(const Arguments &g, List list) {
 #pragma unroll
                         for (u32 n = 0; n < AHEAD; ++n)
                             if (below[n] + more <= size[n] &&
-                                g.b_indices[begin[n] + below[n] + more - 1] < column)
+                                g.b.indices[begin[n] + below[n] + more - 1] < column)
                                 below[n] += more;
                     }
 #pragma unroll
                     for (u32 n = 0; n < AHEAD; ++n) {
                         const Sum a = __shfl_sync(warp::ALL, factor, j + n, LANES);
                         const Offset entry = begin[n] + below[n];
-                        if (below[n] < size[n] && g.b_indices[entry] == column) {
-                            sum = S::mul_add(a, widen(g.b_values[entry]), sum);
+                        if (below[n] < size[n] && g.b.indices[entry] == column) {
+                            sum = S::mul_add(a, widen(g.b.values[entry]), sum);
                             met = 1;
                         }
                     }
@@ -77,7 +77,7 @@ __device__ void rows(const Arguments &g, List list) {
         }
         for (u32 distance = LANES / 2; distance > 0; distance /= 2)
             mine += __shfl_xor_sync(warp::ALL, mine, distance);
-        if (g.met != nullptr && lane == 0 && i < count) g.c_offsets[row + 1] = (Offset)mine;
+        if (g.met != nullptr && lane == 0 && i < count) g.c.offsets[row + 1] = (Offset)mine;
     }
 }
 

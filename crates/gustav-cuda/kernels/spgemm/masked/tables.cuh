@@ -136,7 +136,7 @@ struct Sums {
         Sum factor = Sum();
         if (at + thread < end) {
             own = p.nonzero(g, at + thread);
-            factor = widen(g.a_values[at + thread]);
+            factor = widen(g.a.values[at + thread]);
         }
         const u32 some = __ballot_sync(warp::ALL, own.length > 0);
         u32 place = __popc(some & warp::lanes_before()), rows = __popc(some);
@@ -169,13 +169,13 @@ struct Sums {
         const u32 k = t.searched[row];
         if (k == table::EMPTY) {
             at = t.starts[row] + (Offset)product;
-            return (u32)g.b_indices[at];
+            return (u32)g.b.indices[at];
         }
         const u64 place = product - (row == 0 ? 0 : t.ends[row - 1]);
         const Index column = g.places[p.from + place];
-        const Offset stop = g.b_offsets[k + 1];
-        at = lower_bound(g.b_indices, (Offset)g.b_offsets[k], stop, column);
-        return at < stop && g.b_indices[at] == column ? (u32)column : table::EMPTY;
+        const Offset stop = g.b.offsets[k + 1];
+        at = lower_bound(g.b.indices, (Offset)g.b.offsets[k], stop, column);
+        return at < stop && g.b.indices[at] == column ? (u32)column : table::EMPTY;
     }
 
     // Adds the products [from, to) of `rows` rows that are laid out, by a warp.
@@ -207,7 +207,7 @@ struct Sums {
                     row += others[n] + (__any_sync(warp::ALL, left == 32) ? 1 : 0);
                 }
                 if (product < to) columns[n] = column_of(owners[n], product, at[n]);
-                if (columns[n] != table::EMPTY) values[n] = g.b_values[at[n]];
+                if (columns[n] != table::EMPTY) values[n] = g.b.values[at[n]];
             }
             u32 places[AHEAD];
             if (ranked) {

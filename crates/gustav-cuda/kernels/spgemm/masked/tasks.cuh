@@ -11,8 +11,8 @@ __device__ u32 sum_at(const Arguments &g, Memory<TEAM, LOG> &t, const Places &p)
     const u32 thread = threadIdx.x % TEAM, own = thread / 32;
     Sums<TEAM, LOG> sums{g, t, p, thread, 0, 0, 0, false};
     sums.clear();
-    const u64 end = g.a_offsets[p.row + 1];
-    for (u64 at = g.a_offsets[p.row]; at < end; at += TEAM) {
+    const u64 end = g.a.offsets[p.row + 1];
+    for (u64 at = g.a.offsets[p.row]; at < end; at += TEAM) {
         u64 products;
         const u32 rows = sums.lay_out(at, end, products);
         u64 share = products;
@@ -37,18 +37,18 @@ __device__ void take(const Arguments &g, Memory<TEAM, LOG> &t, u64 task) {
     const u32 count = (u32)min(1ull << log, all - before);
     const u32 met = sum_at(g, t, Places(g, row, first + before, count, all > count));
     if (g.met != nullptr && threadIdx.x % 32 == 0 && met > 0)
-        atomicAdd(g.c_offsets + row + 1, (Offset)met);
+        atomicAdd(g.c.offsets + row + 1, (Offset)met);
 }
 
 // A warp has a row.
 __device__ void take_rows(const Arguments &g, Memory<32, FEW + 1> &t) {
     const u64 step = (u64)gridDim.x * WARPS, rows = g.counters[TABLE];
     for (u64 i = (u64)blockIdx.x * WARPS + threadIdx.x / 32; i < rows; i += step) {
-        const u64 row = *g.listed(TABLE, i), from = g.places_offsets[row];
+        const u64 row = *listed(g, TABLE, i), from = g.places_offsets[row];
         const u32 count = (u32)(g.places_offsets[row + 1] - from);
         u32 met = 0;
         if (count > 0) met = sum_at(g, t, Places(g, row, from, count, false));
-        if (g.met != nullptr && threadIdx.x % 32 == 0) g.c_offsets[row + 1] = (Offset)met;
+        if (g.met != nullptr && threadIdx.x % 32 == 0) g.c.offsets[row + 1] = (Offset)met;
     }
 }
 

@@ -46,19 +46,19 @@ pub(super) struct Kernels {
     /// What those wait for, and what is waited for of them.
     begun: Event,
     ended: [Event; 2],
-    analyse: Kernel,
-    analyse_long: Kernel,
-    place: Kernel,
-    bits: Kernel,
-    offsets: Kernel,
+    analyse: Kernel<Arguments>,
+    analyse_long: Kernel<Arguments>,
+    place: Kernel<Arguments>,
+    bits: Kernel<Arguments>,
+    offsets: Kernel<Arguments>,
     symbolic: Phase,
     numeric: Phase,
-    begin_pieces: Kernel,
+    begin_pieces: Kernel<Arguments>,
     told: Told,
 }
 
 /// The kernels of one phase by name.
-struct Phase(Vec<(&'static CStr, Kernel)>);
+struct Phase(Vec<(&'static CStr, Kernel<Arguments>)>);
 
 impl Phase {
     /// The kernels of `bins` and of `more`.
@@ -73,7 +73,7 @@ impl Phase {
         bins.iter().chain(more).map(kernel).collect::<Result<_>>().map(Phase)
     }
 
-    fn kernel(&self, name: &CStr) -> Option<&Kernel> {
+    fn kernel(&self, name: &CStr) -> Option<&Kernel<Arguments>> {
         self.0.iter().find(|(other, _)| *other == name).map(|(_, kernel)| kernel)
     }
 }
@@ -193,7 +193,7 @@ impl Kernels {
         &self,
         stream: &Stream,
         arguments: &mut Arguments,
-        kernel: &Kernel,
+        kernel: &Kernel<Arguments>,
         (grid, threads): (u64, u32),
     ) -> Result<Counters> {
         let listing = arguments.rows.div_ceil(u64::from(SCAN * ITEMS));

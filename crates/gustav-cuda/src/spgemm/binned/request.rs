@@ -2,8 +2,8 @@
 
 use gustav_core::DType;
 
-use super::Config;
 use super::bins::{BINS, BLOCK, GIANT_TEAM, MEDIUM_ENTRIES, SMALL, SMALL_ENTRIES, TINY, TINY_TEAM};
+use super::{Arguments, Config};
 use crate::jit::Request;
 use crate::source;
 use crate::spgemm::types::Types;
@@ -89,7 +89,8 @@ pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits
         Source::Numeric => (types.dtype, types.out),
         _ => (DType::F32, DType::F32),
     };
-    let request = typed(request, Types { dtype, out, ..types }).with("TINY", TINY);
+    let request = typed(request.with_block::<Arguments>(), Types { dtype, out, ..types });
+    let request = request.with("TINY", TINY);
     // A sum and a bit, rounded up.
     let bytes = limits.sum as u32 + 1;
     match file {

@@ -32,12 +32,12 @@ struct Kernels {
     ctas: u32,
     /// Whether sums have a mark, so that rows can be taken for full.
     marks: bool,
-    bounds: Kernel,
-    places: Kernel,
-    first_chunks: Kernel,
-    pack: Kernel,
-    values: Kernel,
-    full: Kernel,
+    bounds: Kernel<Packed>,
+    places: Kernel<Packed>,
+    first_chunks: Kernel<Packed>,
+    pack: Kernel<Packed>,
+    values: Kernel<Packed>,
+    full: Kernel<Packed>,
     /// Words by which kernels tell the host, that are in no use.
     words: Mutex<Vec<PinnedBuffer<u64>>>,
 }

@@ -4,7 +4,7 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 
 use super::kernels::Arguments;
 use crate::spgemm::catalog::Config;
-use crate::spgemm::operands::{Matrices, Sparse};
+use crate::spgemm::operands::{Matrix, Sparse};
 use crate::spgemm::plan::{Options, SpgemmPlan, choose, multiply};
 use crate::stream::Stream;
 use crate::{DeviceBuffer, DeviceCsr};
@@ -127,6 +127,6 @@ pub(super) fn among<T: Scalar, I: Index, O: Index>(
     offsets: &DeviceBuffer<O>,
     places: &DeviceBuffer<I>,
 ) -> Arguments {
-    let matrices = Matrices { b: Sparse::of(all).into(), ..Matrices::default() };
-    Arguments::at(matrices, all.nrows(), offsets, places)
+    let b = Sparse::of(all).into();
+    Arguments::at(Matrix::default(), b, all.nrows(), offsets, places)
 }

@@ -41,7 +41,7 @@ impl InOrder {
 /// The compiled kernel, and the parts of long rows.
 pub(in crate::spmv) struct Prepared {
     config: InOrder,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     part_ctas: u64,
     room: Room,
 }
@@ -54,22 +54,25 @@ struct Room {
     number: DeviceBuffer<u64>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    x: u64,
-    y: u64,
-    parts: u64,
-    done: u64,
-    partials: u64,
-    number: u64,
-    part_ctas: u64,
-    rows: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        values: *const Value,
+        x: *const Value,
+        y: *mut Value,
+        parts: *mut Part,
+        /// Parts of a row that are summed, at the place of its first part.
+        done: *mut u32,
+        /// Sums of parts.
+        partials: *mut Accum,
+        /// How many there are.
+        part_number: *mut u64,
+        part_ctas: u64,
+        rows: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 /// The source with its parameters; `parts` when a row is longer than the longest that stays whole.
@@ -81,6 +84,7 @@ pub(crate) fn request(
     parts: bool,
 ) -> Request {
     Request::new("spmv/segmented.cu", include_str!("../../../kernels/spmv/segmented.cu"))
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("INDEX", index)
         .with("OFFSET", offset)
@@ -157,7 +161,7 @@ impl Room {
             parts: self.parts.address(),
             done: self.done.address(),
             partials: self.partials.address(),
-            number: self.number.address(),
+            part_number: self.number.address(),
             ..Arguments::default()
         }
     }
