@@ -77,7 +77,7 @@ pub(crate) fn header<B: ParameterBlock>(name: &'static str) -> Header {
 /// Declares parameter blocks.
 ///
 /// A field is a number (`u32`, `u64`), another block, or a device address, which Rust holds as a `u64`. Addresses
-/// are written like Rust's pointers, `*const T`, `*mut T` or `*volatile T`, where `T` is a type of the kernel's
+/// are written like Rust's pointers, `*const T` or `*mut T`, where `T` is a type of the kernel's
 /// source.
 macro_rules! parameter_block {
     ($(
@@ -135,9 +135,7 @@ macro_rules! parameter_block {
     (@type * $access:ident $($ty:tt)+) => { u64 };
     (@type $($ty:tt)+) => { $($ty)+ };
     (@spelling * mut $($ty:tt)+) => { concat!(stringify!($($ty)+), " *") };
-    (@spelling * $access:ident $($ty:tt)+) => {
-        concat!(stringify!($access), " ", stringify!($($ty)+), " *")
-    };
+    (@spelling * const $($ty:tt)+) => { concat!("const ", stringify!($($ty)+), " *") };
     (@spelling $($ty:tt)+) => { <$($ty)+ as $crate::parameter_block::Member>::SPELLING };
 }
 
@@ -156,7 +154,7 @@ mod tests {
         struct Outer {
             first: u32,
             inner: Inner,
-            state: *volatile u64,
+            state: *const u64,
             out: *mut schedule::Value,
             again: Inner,
             last: u32,
@@ -183,7 +181,7 @@ mod tests {
         assert_eq!(inner.name, "gustav_cuda::parameter_block::tests::Inner");
         assert_eq!(outer.name, "gustav_cuda::parameter_block::tests::Outer");
         assert!(outer.text.contains(&format!("#include \"{}\"\n", inner.name)), "{outer:?}");
-        let declared = "struct Outer {\n    u32 first;\n    Inner inner;\n    volatile u64 * state;\n    \
+        let declared = "struct Outer {\n    u32 first;\n    Inner inner;\n    const u64 * state;\n    \
                         schedule :: Value * out;\n    Inner again;\n    u32 last;\n};\n";
         assert!(outer.text.contains(declared), "{outer:?}");
         for (field, offset) in

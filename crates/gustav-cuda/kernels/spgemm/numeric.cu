@@ -384,7 +384,7 @@ __device__ void sum_in_pieces(const Arguments &g) {
         const u32 mask = bits[at / 32].mask;
         if ((mask >> at % 32 & 1) == 0) continue;
         g.c.values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
-            finished(alpha, __ldcg(found + at));
+            finished(alpha, found[at]);
         // For the next launch.
         found[at] = S::zero();
     }

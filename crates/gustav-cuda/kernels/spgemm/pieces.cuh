@@ -6,6 +6,7 @@
 //   slot             of every row bits of `words` words, and sums of their columns; both phases find
 //                    a row's by its number
 #pragma once
+#include "schedule/arrival.cuh"
 #include "spgemm/products.cuh"
 
 namespace pieces {
@@ -51,17 +52,7 @@ __device__ __forceinline__ Sum *sums_of(const Arguments &g, const Piece &piece) 
 
 // Whether this CTA is the last of its row, after what it wrote.
 __device__ __forceinline__ bool ends(const Arguments &g, const Piece &piece) {
-    __shared__ u32 last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        last = atomicAdd(g.ended + piece.slot, 1u) + 1 == gridDim.x;
-        // For the next launch.
-        if (last) g.ended[piece.slot] = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return last;
+    return arrival::is_last_cta(g.ended + piece.slot, gridDim.x);
 }
 
 }  // namespace pieces

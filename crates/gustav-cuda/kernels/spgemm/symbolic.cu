@@ -118,10 +118,10 @@ __device__ void count_in_pieces(const Arguments &g) {
     __syncthreads();
     u32 *all = pieces::bits_of(g, piece);
     for (u32 at = thread; at < g.words; at += TEAM)
-        if (mask[at] & ~__ldcg(all + at)) atomicOr(all + at, mask[at]);
+        if (mask[at] & ~ptx::load_relaxed(all + at)) atomicOr(all + at, mask[at]);
     if (!pieces::ends(g, piece)) return;
     u32 found = 0;
-    for (u32 at = thread; at < g.words; at += TEAM) found += __popc(__ldcg(all + at));
+    for (u32 at = thread; at < g.words; at += TEAM) found += __popc(all[at]);
     found = sum_of<TEAM>(found);
     if (thread == 0) put_size(g, piece.row, found);
 }

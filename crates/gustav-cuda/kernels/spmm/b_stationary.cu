@@ -277,12 +277,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             ptx::arrive(&held.gone);
             __syncwarp();
             u32 before = 0;
-            if (lane == 0) before = atomicAdd(&held.left, 1);
+            // From zero again at the last.
+            if (lane == 0) before = atomicInc(&held.left, BLOCK / 32 - 1);
             before = __shfl_sync(~0u, before, 0);
             if (before == BLOCK / 32 - 1 && i + HELD < end) {
                 // All have arrived: what they read is theirs no more.
                 ptx::wait(&held.gone, turn);
-                if (lane == 0) held.taken = held.left = 0;
+                if (lane == 0) held.taken = 0;
                 __syncwarp();
                 ask(args, args.items[i + HELD], column, ring, held);
             }

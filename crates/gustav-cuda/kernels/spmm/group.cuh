@@ -11,6 +11,7 @@
 // every run.
 #pragma once
 #include "common/epilogue.cuh"
+#include "schedule/arrival.cuh"
 #include "tile/span.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -182,13 +183,8 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
         const u32 begin = part >> shift >> FAN_BITS << FAN_BITS;
         const int children = brought - begin < FAN ? (int)(brought - begin) : FAN;
         const u64 node = parts.slot((u64)begin << shift);
-        __syncwarp(group);
-        u32 before = 0;
-        if (threadIdx.x % 32 == first_lane)
-            before = ptx::arrive(args.arrivals + (panel * args.slots + node) * LEVELS + level,
-                                 children - 1);
-        before = __shfl_sync(group, before, first_lane);
-        if (before != children - 1) return;
+        u32 *const arrivals = args.arrivals + (panel * args.slots + node) * LEVELS + level;
+        if (!arrival::is_last(arrivals, children, group, first_lane)) return;
         const bool top = brought <= FAN;
         // One tile after another: this must not cost the main loop registers.
 #pragma unroll 1

@@ -19,6 +19,7 @@
 // not overlap.
 #include "common/epilogue.cuh"
 #include "ptx/dependents.cuh"
+#include "schedule/arrival.cuh"
 #include "schedule/even_shares.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -104,7 +105,7 @@ struct ExchangeAs {
         Word *const words = reinterpret_cast<Word *>(place);
         const Word found = atomicExch(words, word);
         if (found == ~(Word)0) return false;
-        *words = ~(Word)0;
+        ptx::store_relaxed(words, ~(Word)0);
         memcpy(&other, &found, sizeof(A));
         return true;
     }
@@ -126,13 +127,8 @@ __device__ __forceinline__ void meet(const Arguments &args, u64 share, u64 row, 
                 write_row(args, row, share == first ? Ring::add(sum, other) : Ring::add(other, sum));
             return;
         }
-    bool is_last = false;
-    if (lane == 0) {
-        args.partials[2 * share + (share == first ? 1 : 0)] = sum;
-        const u32 others = (u32)(last - first);
-        is_last = ptx::arrive(args.arrivals + first, others) == others;
-    }
-    if (!__shfl_sync(ALL, (int)is_last, 0)) return;
+    if (lane == 0) args.partials[2 * share + (share == first ? 1 : 0)] = sum;
+    if (!arrival::is_last(args.arrivals + first, (u32)(last - first) + 1, ALL, 0)) return;
     sum = Ring::zero();
 #pragma unroll 1
     for (u64 i = first + lane; i <= last; i += WARP)

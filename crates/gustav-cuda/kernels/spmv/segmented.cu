@@ -12,6 +12,7 @@
 // Invariant: `done` is zero between launches; launches of one plan do not overlap.
 #include "common/epilogue.cuh"
 #include "ptx/dependents.cuh"
+#include "schedule/arrival.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -92,12 +93,8 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
     const Part part = args.parts[i];
     Accum sum = strided_sum<WARP, PART_AHEAD>(args, part.first, part.first + part.length, lane);
     if (part.count > 1) {
-        bool last = false;
-        if (lane == 0) {
-            args.partials[i] = sum;
-            last = ptx::arrive(args.done + part.base, part.count - 1) == part.count - 1;
-        }
-        if (!__shfl_sync(0xffffffffu, (int)last, 0)) return;
+        if (lane == 0) args.partials[i] = sum;
+        if (!arrival::is_last(args.done + part.base, part.count, 0xffffffffu, 0)) return;
         sum = Ring::zero();
         for (u32 p = lane; p < part.count; p += WARP)
             sum = Ring::add(sum, tile::load_shared_by_all<Accum, 1>(args.partials + part.base + p).at[0]);

@@ -96,6 +96,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "ptx/memory.cuh",
     "ptx/mma.cuh",
     "ptx/warp.cuh",
+    "schedule/arrival.cuh",
     "schedule/even_shares.cuh",
     "schedule/lengths.cuh",
     "schedule/look_back.cuh",

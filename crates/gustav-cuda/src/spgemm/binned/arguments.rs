@@ -50,7 +50,7 @@ parameter_block! {
         pub list: *mut u32,
         pub counters: *mut u64,
         /// Memory of the host, for what was counted; the word behind it says when it is there.
-        pub told: *volatile u64,
+        pub told: *mut u64,
         /// Of every tile of the scan: what it and those before it hold.
         tiles: *mut u64,
         /// B as bits, `bit_words` words a row, where it is full enough.
