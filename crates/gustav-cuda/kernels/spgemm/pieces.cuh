@@ -29,11 +29,11 @@ __device__ __forceinline__ Piece own(const Arguments &g) {
     return {row, slot, begin + from, (u32)(to - from)};
 }
 
-// Lanes of a group, fewer than fill a mean row of B: there are so few threads that each should have
+// Lanes of a subgroup, fewer than fill a mean row of B: there are so few threads that each should have
 // loads of its own under way.
-template <int TEAM>
+template <int GROUP>
 __device__ __forceinline__ u32 log_lanes(const Arguments &g, const Piece &piece) {
-    const u32 lanes = ::log_lanes<TEAM>(products_of(g, piece.row) / gridDim.x, piece.count);
+    const u32 lanes = ::log_lanes<GROUP>(products_of(g, piece.row) / gridDim.x, piece.count);
     return lanes > 5 ? lanes : lanes > 3 ? lanes - 3 : 0;
 }
 

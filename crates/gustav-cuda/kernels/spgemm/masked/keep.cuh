@@ -13,11 +13,11 @@ constexpr u32 CHUNK = 256;
 // LANES of a warp have a row: its places that were met move to C.
 template <u32 LANES>
 __device__ void met(const Arguments &g) {
-    constexpr u32 TEAMS = BLOCK / LANES;
+    constexpr u32 GROUPS = BLOCK / LANES;
     const u32 lane = threadIdx.x % LANES, first_lane = threadIdx.x % 32 - lane;
-    const u64 step = (u64)gridDim.x * TEAMS;
-    // Teams of a warp stay together.
-    for (u64 first = (u64)blockIdx.x * TEAMS; first < g.rows; first += step) {
+    const u64 step = (u64)gridDim.x * GROUPS;
+    // Thread groups of a warp stay together.
+    for (u64 first = (u64)blockIdx.x * GROUPS; first < g.rows; first += step) {
         const u64 row = first + threadIdx.x / LANES;
         const bool here = row < g.rows;
         const u64 begin = here ? (u64)g.places_offsets[row] : 0;

@@ -7,14 +7,14 @@ namespace search {
 
 template <u32 LANES>
 __device__ void rows(const Arguments &g, List list) {
-    constexpr u32 TEAMS = BLOCK / LANES;
+    constexpr u32 GROUPS = BLOCK / LANES;
     const u64 count = g.counters[list];
     const u32 lane = threadIdx.x % LANES;
     const Sum alpha = from_bits<Sum>(g.alpha);
-    const u64 step = (u64)gridDim.x * TEAMS, first_team = (u64)blockIdx.x * TEAMS;
-    // Teams of a warp stay together.
-    for (u64 team = first_team; team < count; team += step) {
-        const u64 i = team + threadIdx.x / LANES, row = i < count ? *listed(g, list, i) : 0;
+    const u64 step = (u64)gridDim.x * GROUPS, first_group = (u64)blockIdx.x * GROUPS;
+    // Thread groups of a warp stay together.
+    for (u64 group = first_group; group < count; group += step) {
+        const u64 i = group + threadIdx.x / LANES, row = i < count ? *listed(g, list, i) : 0;
         const u64 a_begin = g.a.offsets[row], from = g.places_offsets[row];
         const u64 a_end = i < count ? (u64)g.a.offsets[row + 1] : a_begin;
         const u64 to = i < count ? (u64)g.places_offsets[row + 1] : from;

@@ -5,30 +5,30 @@
 namespace tasks {
 
 // The sums at some places; returns how many of a warp's are met, in every lane.
-template <u32 TEAM, u32 LOG>
-__device__ u32 sum_at(const Arguments &g, Memory<TEAM, LOG> &t, const Places &p) {
+template <u32 GROUP, u32 LOG>
+__device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Places &p) {
     constexpr u32 STEP = 32 * AHEAD;
-    const u32 thread = threadIdx.x % TEAM, own = thread / 32;
-    Sums<TEAM, LOG> sums{g, t, p, thread, 0, 0, 0, false};
+    const u32 thread = threadIdx.x % GROUP, own = thread / 32;
+    Sums<GROUP, LOG> sums{g, t, p, thread, 0, 0, 0, false};
     sums.clear();
     const u64 end = g.a.offsets[p.row + 1];
-    for (u64 at = g.a.offsets[p.row]; at < end; at += TEAM) {
+    for (u64 at = g.a.offsets[p.row]; at < end; at += GROUP) {
         u64 products;
         const u32 rows = sums.lay_out(at, end, products);
         u64 share = products;
-        if (TEAM > 32) share = (products / (2 * TEAM / 32) + STEP) / STEP * STEP;
-        for (u64 from = own * share; from < products; from += TEAM / 32 * share)
+        if (GROUP > 32) share = (products / (2 * GROUP / 32) + STEP) / STEP * STEP;
+        for (u64 from = own * share; from < products; from += GROUP / 32 * share)
             sums.add(rows, from, min(from + share, products));
-        meet<TEAM>();
+        meet<GROUP>();
     }
     const u32 met = (u32)warp::sum(sums.finish());
-    meet<TEAM>();
+    meet<GROUP>();
     return met;
 }
 
 // The sums at the places of a task, as far as the row has them.
-template <u32 TEAM, u32 LOG>
-__device__ void take(const Arguments &g, Memory<TEAM, LOG> &t, u64 task) {
+template <u32 GROUP, u32 LOG>
+__device__ void take(const Arguments &g, Memory<GROUP, LOG> &t, u64 task) {
     const u64 row = task >> 32;
     const u32 log = task & 15;
     const u64 first = g.places_offsets[row], all = g.places_offsets[row + 1] - first;

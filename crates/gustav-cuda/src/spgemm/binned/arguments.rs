@@ -69,7 +69,7 @@ parameter_block! {
         /// Entries of C before these rows.
         pub first: u64,
         /// Of a launch: where its rows are in the list, how many, and what shared memory has room
-        /// for per team.
+        /// for per thread group.
         pub begin: u32,
         pub count: u32,
         pub words: u32,
