@@ -49,21 +49,21 @@ struct Reach {
 
 // Of every `step`th nonzero from `at` on: products, or with `ranged` also the columns they reach.
 // So many are under way at once, fewer of them included.
-template <u32 AHEAD>
+template <u32 IN_FLIGHT>
 __device__ __forceinline__ Reach reach_of(const Arguments &g, u64 at, u64 end, u32 step,
                                           bool ranged) {
     Reach reach = {0, NOWHERE, 0};
-    for (; at < end; at += AHEAD * step) {
-        Offset from[AHEAD], to[AHEAD];
+    for (; at < end; at += IN_FLIGHT * step) {
+        Offset from[IN_FLIGHT], to[IN_FLIGHT];
 #pragma unroll
-        for (u32 u = 0; u < AHEAD; ++u) {
+        for (u32 u = 0; u < IN_FLIGHT; ++u) {
             from[u] = to[u] = 0;
             if (at + u * step >= end) continue;
             const Index k = g.a.indices[at + u * step];
             from[u] = g.b.offsets[k], to[u] = g.b.offsets[k + 1];
         }
 #pragma unroll
-        for (u32 u = 0; u < AHEAD; ++u) {
+        for (u32 u = 0; u < IN_FLIGHT; ++u) {
             reach.products += to[u] - from[u];
             if (ranged && from[u] < to[u]) {
                 reach.least = min(reach.least, (u32)g.b.indices[from[u]]);

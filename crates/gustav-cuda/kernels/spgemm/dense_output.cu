@@ -24,7 +24,7 @@
 // GUSTAV_COLUMNS    columns of a tile
 // GUSTAV_WARPS      warps of a CTA that have a row
 // GUSTAV_DOUBLED    lines of 32 columns that have two sums each
-// GUSTAV_AHEAD      pairs of groups that are read at once
+// GUSTAV_IN_FLIGHT      pairs of groups that are read at once
 // GUSTAV_CHUNK      pairs of a chunk
 // GUSTAV_CHUNKS     chunks of the ring
 // GUSTAV_ROUNDS     rounds of balancing banks when B is packed
@@ -37,7 +37,7 @@
 constexpr u32 WARPS = GUSTAV_WARPS;
 constexpr u32 CHUNKS = ptx::HAS_BULK_COPY ? GUSTAV_CHUNKS : 0;
 // Pairs of the ring. Those that a warp may read past its end are there once more.
-constexpr u32 RING = CHUNKS * CHUNK, MORE = CHUNKS > 0 ? AHEAD - 1 : 0;
+constexpr u32 RING = CHUNKS * CHUNK, MORE = CHUNKS > 0 ? IN_FLIGHT - 1 : 0;
 constexpr u32 ROUND = CHUNKS > 0 ? CHUNKS : 1;
 static_assert(MORE <= CHUNK, "the first chunk has them");
 static_assert(CHUNKS == 0 || CHUNKS > 1 + ((LINES + 1) / 2 + CHUNK - 2) / CHUNK,
@@ -58,7 +58,7 @@ constexpr u32 NONE = 0xffffffffu, LONG = 1u << 31;
 
 struct Shared {
     // The last of these are a segment without entries.
-    Pair ring[RING + MORE + AHEAD];
+    Pair ring[RING + MORE + IN_FLIGHT];
     Sum sums[WARPS][SUMS];
     Nonzero nonzeros[WARPS][32];
     // Barriers of chunks: whether one has come, and whether all warps are done with it.
@@ -227,21 +227,21 @@ struct Walk {
     __device__ __forceinline__ void leave(u32 chunk) { ptx::arrive(s.empty + chunk % ROUND); }
 
     // Adds the products of `now`, while what `later` gets is on its way.
-    __device__ __forceinline__ void visit(const Batch<AHEAD> &now, Batch<AHEAD> &later, Nonzero &a,
+    __device__ __forceinline__ void visit(const Batch<IN_FLIGHT> &now, Batch<IN_FLIGHT> &later, Nonzero &a,
                                           const Own &own, u32 n) {
         const Nonzero next = a;
         const bool goes = next.until > come;
         if (goes && next.until & LONG) {
             add(sums, now);
             go(next.first, next.until & ~LONG);
-            const u32 rest = __shfl_sync(0xffffffffu, own.segment, n) % 64 - AHEAD;
-            add_pairs(sums, s.ring, next.pair + AHEAD, rest, RING, lane, next.factor);
+            const u32 rest = __shfl_sync(0xffffffffu, own.segment, n) % 64 - IN_FLIGHT;
+            add_pairs(sums, s.ring, next.pair + IN_FLIGHT, rest, RING, lane, next.factor);
             read(later, s.ring + next.pair, lane, next.factor);
             a = nonzeros[(n + 1) % 32];
             __syncwarp();
             return;
         }
-        Sum sum[2 * AHEAD];
+        Sum sum[2 * IN_FLIGHT];
         read_sums(sums, now, sum);
         if (goes) go(next.first, next.until);
         read(later, s.ring + next.pair, lane, next.factor);
@@ -254,7 +254,7 @@ struct Walk {
     __device__ __forceinline__ void row(const Packed &p, u64 tile, u32 chunks, u32 row) {
         const Pair *const pairs = p.pairs + (u64)p.chunks[tile] * CHUNK;
         const u32 shift = begin % ROUND * CHUNK;
-        Batch<AHEAD> even, odd;
+        Batch<IN_FLIGHT> even, odd;
         read(even, s.ring + EMPTY, lane, Sum());
         each_batch(p, tile, row, lane, [&](const Own &own, u32 valid) {
             const u32 first = own.segment >> 6, count = own.segment % 64;
@@ -272,7 +272,7 @@ struct Walk {
             if (lane < valid && count > 0) {
                 mine.pair = (first + shift) % (ROUND * CHUNK);
                 mine.until = begin + (first + count - 1) / CHUNK + 1;
-                if (count > AHEAD) mine.until |= LONG;
+                if (count > IN_FLIGHT) mine.until |= LONG;
             }
             nonzeros[lane] = mine;
             kept = __shfl_sync(0xffffffffu, chunk, valid - 1);
@@ -367,7 +367,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + 1)) full(const Packed
         if (p.wrong != nullptr) *p.wrong = 1;
         return;
     }
-    for (u32 n = threadIdx.x; n < 64 * AHEAD; n += blockDim.x) {
+    for (u32 n = threadIdx.x; n < 64 * IN_FLIGHT; n += blockDim.x) {
         s.ring[EMPTY + n / 64].values[n % 64] = Sum();
         s.ring[EMPTY + n / 64].places[n % 64] = (u16)((PLACES + n / 2 % 32) * sizeof(Sum));
     }

@@ -23,8 +23,8 @@ constexpr u32 PLACES = COLUMNS + 32 * DOUBLED, SUMS = PLACES + 32;
 static_assert(DOUBLED <= LINES, "columns that there are");
 constexpr u32 CHUNK = GUSTAV_CHUNK;
 // Pairs that a warp reads at once.
-constexpr u32 AHEAD = GUSTAV_AHEAD;
-static_assert((LINES + 1) / 2 <= 63 && AHEAD <= 63, "pairs of a segment have 6 bits");
+constexpr u32 IN_FLIGHT = GUSTAV_IN_FLIGHT;
+static_assert((LINES + 1) / 2 <= 63 && IN_FLIGHT <= 63, "pairs of a segment have 6 bits");
 static_assert(SUMS * sizeof(Sum) <= 1u << 16, "places in bytes have 16 bits");
 
 struct Pair {

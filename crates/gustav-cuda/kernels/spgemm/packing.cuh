@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
                 const u32 begin = own + n < rows ? from[own + n] : 0;
                 const u32 end = own + n < rows ? to[own + n] : 0;
                 falls |= begin > end;
-                pairs[n] = begin >= end ? 0 : max((end - begin + 63) / 64, AHEAD);
+                pairs[n] = begin >= end ? 0 : max((end - begin + 63) / 64, IN_FLIGHT);
             }
 #pragma unroll
             for (u32 n = 0; n < packing::ROWS; ++n) sum += pairs[n];

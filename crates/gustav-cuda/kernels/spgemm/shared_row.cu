@@ -11,7 +11,7 @@
 //
 // Past the paper: C has any number of columns, in chunks of `width`, with where each row of B
 // enters each chunk found before; ROWS > 1 is the paper's attempt of section 7.1, and groups of one
-// warp its outlook of warp-level aggregation; AHEAD fetches nonzeros of A by the group and
+// warp its outlook of warp-level aggregation; PREFETCH loads nonzeros of A by the group and
 // starts to load the next row of B before this one is added. REPEATS admits columns of B that
 // repeat or are unsorted: additions are atomic then, and the chunk is picked by comparing.
 //
@@ -24,7 +24,7 @@ using Value = GUSTAV_VALUE;
 
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int ROWS = GUSTAV_ROWS;
-constexpr int AHEAD = GUSTAV_AHEAD;  // entries of the next row of B that a thread holds; 0: none
+constexpr int PREFETCH = GUSTAV_PREFETCH;  // entries of the next row of B that a thread holds; 0: none
 constexpr bool REPEATS = GUSTAV_REPEATS;
 constexpr int GROUP = THREADS / ROWS;
 static_assert(THREADS % ROWS == 0 && GROUP % 32 == 0, "groups are whole warps");
@@ -83,13 +83,13 @@ struct Step {
 
 // The first entries of a row of B that belong to this thread.
 struct Held {
-    u32 column[AHEAD > 0 ? AHEAD : 1];
-    Value b[AHEAD > 0 ? AHEAD : 1];
+    u32 column[PREFETCH > 0 ? PREFETCH : 1];
+    Value b[PREFETCH > 0 ? PREFETCH : 1];
 };
 
 __device__ __forceinline__ void hold(Held &held, const Arguments &args, const Step &step, int t) {
 #pragma unroll
-    for (int i = 0; i < AHEAD; ++i) {
+    for (int i = 0; i < PREFETCH; ++i) {
         const u32 j = t + i * GROUP;
         if (j < step.count) {
             held.column[i] = __ldg(args.b_indices + step.begin + j);
@@ -98,7 +98,7 @@ __device__ __forceinline__ void hold(Held &held, const Arguments &args, const St
     }
 }
 
-__device__ __forceinline__ void ahead(const Arguments &args, const Chunk &chunk, const u32 *first,
+__device__ __forceinline__ void prefetching(const Arguments &args, const Chunk &chunk, const u32 *first,
                                       const u32 *last, u32 from, u32 to, int t, Step *steps) {
     for (u64 batch = from; batch < to; batch += GROUP) {
         const int size = to - batch < GROUP ? (int)(to - batch) : GROUP;
@@ -119,9 +119,9 @@ __device__ __forceinline__ void ahead(const Arguments &args, const Chunk &chunk,
                 hold(held, args, step, t);
             }
 #pragma unroll
-            for (int i = 0; i < AHEAD; ++i)
+            for (int i = 0; i < PREFETCH; ++i)
                 if (t + i * GROUP < now.count) add(chunk, mine.column[i], now.a * mine.b[i]);
-            for (u32 j = t + AHEAD * GROUP; j < now.count; j += GROUP)
+            for (u32 j = t + PREFETCH * GROUP; j < now.count; j += GROUP)
                 add(chunk, __ldg(args.b_indices + now.begin + j),
                     now.a * __ldg(args.b_values + now.begin + j));
             meet();
@@ -151,8 +151,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) shared_row(const Arguments
         const u32 to = __ldg(args.offsets + args.row + row + 1);
         const u32 *first = args.first + chunk * args.stride;
         const u32 *last = args.last + chunk * args.stride;
-        if constexpr (AHEAD > 0)
-            ahead(args, mine, first, last, from, to, t, steps);
+        if constexpr (PREFETCH > 0)
+            prefetching(args, mine, first, last, from, to, t, steps);
         else
             plain(args, mine, first, last, from, to, t);
         Value *c = args.c + row * args.ldc + start;

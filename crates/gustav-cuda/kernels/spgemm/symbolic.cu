@@ -129,7 +129,7 @@ __device__ void count_in_pieces(const Arguments &g) {
 // Threads have words of columns of their own, and stop when all their bits are set.
 template <int GROUP>
 __device__ void count_in_union(const Arguments &g) {
-    constexpr u32 AHEAD = 8;
+    constexpr u32 IN_FLIGHT = 8;
     const u32 row = row_of(g, blockIdx.x);
     const u64 begin = g.a.offsets[row], end = g.a.offsets[row + 1];
     u32 found = 0;
@@ -137,9 +137,9 @@ __device__ void count_in_union(const Arguments &g) {
         const u32 last = (u32)(g.columns - (u64)word * 32);
         const u32 full = last >= 32 ? 0xffffffffu : (1u << last) - 1;
         u32 mask = 0;
-        for (u64 at = begin; at < end && mask != full; at += AHEAD)
+        for (u64 at = begin; at < end && mask != full; at += IN_FLIGHT)
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u)
+            for (u32 u = 0; u < IN_FLIGHT; ++u)
                 if (at + u < end) mask |= g.bits[(u64)g.a.indices[at + u] * g.bit_words + word];
         found += __popc(mask);
     }

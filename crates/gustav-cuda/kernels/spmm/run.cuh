@@ -11,9 +11,9 @@
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
 
-// Nonzeros whose rows of B are on their way, and those that the lanes of a group hold: whole flights.
-constexpr int FLIGHT = GUSTAV_FLIGHT < LANES ? GUSTAV_FLIGHT : LANES;
-constexpr int BATCH = LANES / FLIGHT * FLIGHT;
+// Nonzeros whose rows of B are in flight at once, and those that the lanes of a group hold: a multiple of it.
+constexpr int IN_FLIGHT = GUSTAV_IN_FLIGHT < LANES ? GUSTAV_IN_FLIGHT : LANES;
+constexpr int BATCH = LANES / IN_FLIGHT * IN_FLIGHT;
 constexpr bool FETCH = GUSTAV_FETCH;   // the row of B of a segment's last nonzero is asked for in L2
 
 // A lane's nonzero.
@@ -64,16 +64,16 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
         const int here = most - done < BATCH ? (int)(most - done) : BATCH;
         // Of this group's own, which may have none left.
         const int own = done > count ? 0 : count - done < BATCH ? (int)(count - done) : BATCH;
-        for (int from = 0; from < here; from += FLIGHT) {
+        for (int from = 0; from < here; from += IN_FLIGHT) {
             int left = own - from;
-            Index column[FLIGHT];
-            Accum value[FLIGHT];
+            Index column[IN_FLIGHT];
+            Accum value[IN_FLIGHT];
 #pragma unroll
-            for (int u = 0; u < FLIGHT; ++u)
+            for (int u = 0; u < IN_FLIGHT; ++u)
                 column[u] = __shfl_sync(~0u, held.column, from + u, LANES);
-            tile::Pack<Value, VECTOR> row[FLIGHT][TILES];
+            tile::Pack<Value, VECTOR> row[IN_FLIGHT][TILES];
 #pragma unroll
-            for (int u = 0; u < FLIGHT; ++u) {
+            for (int u = 0; u < IN_FLIGHT; ++u) {
                 const Value *at = b + (u64)(Stride)column[u] * (Stride)args.ldb;
 #pragma unroll
                 for (int k = 0; k < TILES; ++k)
@@ -84,10 +84,10 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
             // branch, in which lanes would part ahead of the shuffles.
             asm volatile("" : "+r"(left));
 #pragma unroll
-            for (int u = 0; u < FLIGHT; ++u)
+            for (int u = 0; u < IN_FLIGHT; ++u)
                 value[u] = __shfl_sync(~0u, held.value, from + u, LANES);
 #pragma unroll
-            for (int u = 0; u < FLIGHT; ++u)
+            for (int u = 0; u < IN_FLIGHT; ++u)
                 if (u < left)
 #pragma unroll
                     for (int k = 0; k < TILES; ++k)

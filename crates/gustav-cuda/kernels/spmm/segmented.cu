@@ -20,7 +20,7 @@
 #include "spmm/group.cuh"
 #include "spmm/run.cuh"
 
-constexpr int AHEAD = GUSTAV_AHEAD;  // chunks of B rows on their way through shared memory
+constexpr int STAGES = GUSTAV_STAGES;  // of the pipeline: chunks of rows of B in shared memory
 constexpr bool EARLY = GUSTAV_EARLY;  // a segment's part of A is asked for at once
 constexpr bool LIST = GUSTAV_LIST;
 constexpr bool RUNS = GUSTAV_RUNS;  // whether a group takes one segment after another
@@ -31,9 +31,9 @@ using Segment = schedule::Segment<Position>;
 constexpr int STEP = CHUNK * SHARE;
 
 // Rows of B pass through shared memory where the chip can copy there by itself.
-constexpr bool STAGED = AHEAD > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
+constexpr bool STAGED = STAGES > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
 using Stage = tile::Pack<Value, VECTOR>;
-constexpr int DEPTH = STAGED ? AHEAD : 1;
+constexpr int DEPTH = STAGED ? STAGES : 1;
 
 #include "gustav_cuda::spmm::segmented::Arguments"
 
@@ -87,7 +87,7 @@ __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b,
     }
 }
 
-// Sums a segment through shared memory, where AHEAD chunks of rows of B are on their way: more than
+// Sums a segment through shared memory, a pipeline of STAGES chunks of rows of B: more than
 // registers hold. A lane reads only what it copied itself.
 __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,

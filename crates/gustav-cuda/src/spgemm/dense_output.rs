@@ -187,7 +187,7 @@ pub(crate) fn request(types: Types, config: Config) -> Request {
         .with("SEMIRING", source::semiring(types.semiring))
         .with("COLUMNS", config.columns(sum))
         .with("WARPS", config.warps)
-        .with("AHEAD", config.ahead())
+        .with("IN_FLIGHT", config.ahead())
         .with("CHUNKS", config.chunks())
         .with("CHUNK", config.chunk(sum))
         .with("DOUBLED", doubled)

@@ -122,7 +122,7 @@ pub(crate) fn request(dtype: DType, config: Config, repeats: bool) -> Request {
         .with("VALUE", dtype)
         .with("THREADS", config.threads)
         .with("ROWS", config.rows)
-        .with("AHEAD", config.ahead)
+        .with("PREFETCH", config.ahead)
         .with("REPEATS", u32::from(repeats))
 }
 

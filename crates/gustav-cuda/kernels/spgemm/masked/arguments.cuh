@@ -12,7 +12,7 @@ constexpr u32 SHARING = 256;
 // Places of a warp and of a CTA, and of the smallest tasks, as powers of two.
 constexpr u32 FEW = 8, MANY = 10, LEAST = GUSTAV_LEAST;
 // Products that a lane has under way.
-constexpr u32 AHEAD = 4;
+constexpr u32 IN_FLIGHT = 4;
 
 // The lists that rows are in, by what computes them. Two lists are the ends of one array.
 enum List : u32 { MERGED_FEW, MERGED_MANY, SEARCHED_8, TABLE, SEARCHED_32, CUT, LISTS };

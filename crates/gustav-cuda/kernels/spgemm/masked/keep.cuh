@@ -24,15 +24,15 @@ __device__ void met(const Arguments &g) {
         const u64 to = here ? (u64)g.places_offsets[row + 1] : 0;
         u64 at = here ? (u64)g.c.offsets[row] : 0;
         const u32 most = warp::largest((u32)(to - begin));
-        for (u32 base = 0; base < most; base += LANES * AHEAD) {
-            bool met[AHEAD];
+        for (u32 base = 0; base < most; base += LANES * IN_FLIGHT) {
+            bool met[IN_FLIGHT];
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n) {
+            for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const u64 from = begin + base + LANES * n + lane;
                 met[n] = from < to && g.met[from] != 0;
             }
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n) {
+            for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const u64 from = begin + base + LANES * n + lane;
                 const u32 all = __ballot_sync(warp::ALL, met[n]) >> first_lane;
                 const u32 own = LANES == 32 ? all : all & ((1u << LANES % 32) - 1);

@@ -39,12 +39,12 @@ __device__ void rows(const Arguments &g, List list) {
                     factor = widen(g.a.values[at]);
                 }
                 const u32 bits = 32 - __clz(warp::largest(length));
-                for (u32 j = 0; j < min(LANES, nonzeros - first); j += AHEAD) {
-                    // Entries before the place, of AHEAD rows of B.
-                    Offset begin[AHEAD];
-                    u32 below[AHEAD], size[AHEAD];
+                for (u32 j = 0; j < min(LANES, nonzeros - first); j += IN_FLIGHT) {
+                    // Entries before the place, of IN_FLIGHT rows of B.
+                    Offset begin[IN_FLIGHT];
+                    u32 below[IN_FLIGHT], size[IN_FLIGHT];
 #pragma unroll
-                    for (u32 n = 0; n < AHEAD; ++n) {
+                    for (u32 n = 0; n < IN_FLIGHT; ++n) {
                         begin[n] = __shfl_sync(warp::ALL, start, j + n, LANES);
                         size[n] = __shfl_sync(warp::ALL, length, j + n, LANES);
                         below[n] = 0;
@@ -53,13 +53,13 @@ __device__ void rows(const Arguments &g, List list) {
                     for (u32 bit = bits; bit-- > 0;) {
                         const u32 more = 1u << bit;
 #pragma unroll
-                        for (u32 n = 0; n < AHEAD; ++n)
+                        for (u32 n = 0; n < IN_FLIGHT; ++n)
                             if (below[n] + more <= size[n] &&
                                 g.b.indices[begin[n] + below[n] + more - 1] < column)
                                 below[n] += more;
                     }
 #pragma unroll
-                    for (u32 n = 0; n < AHEAD; ++n) {
+                    for (u32 n = 0; n < IN_FLIGHT; ++n) {
                         const Sum a = __shfl_sync(warp::ALL, factor, j + n, LANES);
                         const Offset entry = begin[n] + below[n];
                         if (below[n] < size[n] && g.b.indices[entry] == column) {

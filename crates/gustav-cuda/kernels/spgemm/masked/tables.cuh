@@ -183,14 +183,14 @@ struct Sums {
         const u32 lane = threadIdx.x % 32;
         // The first row that ends after the products before.
         u32 row = GROUP_WARPS == 1 ? 0 : (u32)lower_bound(t.ends, 0u, rows, from + 1);
-        for (u64 base = from; base < to; base += 32 * AHEAD) {
-            u32 columns[AHEAD], owners[AHEAD];
-            Offset at[AHEAD];
-            Value values[AHEAD];
+        for (u64 base = from; base < to; base += 32 * IN_FLIGHT) {
+            u32 columns[IN_FLIGHT], owners[IN_FLIGHT];
+            Offset at[IN_FLIGHT];
+            Value values[IN_FLIGHT];
             // Rows that the lanes' products are of, but for the first.
-            u32 others[AHEAD];
+            u32 others[IN_FLIGHT];
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n) {
+            for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const u64 first = base + 32 * n, product = first + lane;
                 columns[n] = table::EMPTY, owners[n] = 0, at[n] = 0, others[n] = 0;
                 if (first >= to) continue;
@@ -209,26 +209,26 @@ struct Sums {
                 if (product < to) columns[n] = column_of(owners[n], product, at[n]);
                 if (columns[n] != table::EMPTY) values[n] = g.b.values[at[n]];
             }
-            u32 places[AHEAD];
+            u32 places[IN_FLIGHT];
             if (ranked) {
 #pragma unroll
-                for (u32 n = 0; n < AHEAD; ++n)
+                for (u32 n = 0; n < IN_FLIGHT; ++n)
                     places[n] = columns[n] == table::EMPTY ? table::EMPTY : rank_of(columns[n]);
             } else {
 #pragma unroll
-                for (u32 n = 0; n < AHEAD; ++n) {
+                for (u32 n = 0; n < IN_FLIGHT; ++n) {
                     if (columns[n] == table::EMPTY) continue;
                     const u32 bit = bit_of(columns[n]);
                     if ((t.filter[bit / 32] >> bit % 32 & 1) == 0) columns[n] = table::EMPTY;
                 }
 #pragma unroll
-                for (u32 n = 0; n < AHEAD; ++n) {
+                for (u32 n = 0; n < IN_FLIGHT; ++n) {
                     places[n] = table::EMPTY;
                     if (columns[n] != table::EMPTY) places[n] = look_up(t.keys, log, columns[n]);
                 }
             }
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n) {
+            for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const bool hit = places[n] != table::EMPTY;
                 const Sum a = hit ? t.factors[owners[n]] : Sum();
                 if (GROUP > 32 || !g.in_order) {

@@ -7,7 +7,7 @@ namespace tasks {
 // The sums at some places; returns how many of a warp's are met, in every lane.
 template <u32 GROUP, u32 LOG>
 __device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Places &p) {
-    constexpr u32 STEP = 32 * AHEAD;
+    constexpr u32 STEP = 32 * IN_FLIGHT;
     const u32 thread = threadIdx.x % GROUP, own = thread / 32;
     Sums<GROUP, LOG> sums{g, t, p, thread, 0, 0, 0, false};
     sums.clear();

@@ -90,7 +90,7 @@ pub(crate) fn request(
         .with("OFFSET", offset)
         .with("SEMIRING", source::semiring(semiring))
         .with("LANES", config.lanes)
-        .with("AHEAD", config.ahead)
+        .with("IN_FLIGHT", config.ahead)
         .with("THREADS", config.threads)
         .with("LIMIT", config.longest)
         .with("PART", config.part)
