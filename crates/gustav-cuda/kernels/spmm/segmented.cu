@@ -7,7 +7,7 @@
 //   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
 //   sub-group s takes chunks s, s + SHARE, ... of CHUNK nonzeros; sums meet by shuffles
 //   group, sub-groups, lanes and chunks: see spmm/group.cuh
-//   with RUNS a group takes one segment after another: see spmm/run.cuh
+//   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
 //
 // A part of a row either writes its sums to its slot, where the last to come adds the slots in their
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
@@ -18,12 +18,12 @@
 #include "ptx/dependents.cuh"
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
-#include "spmm/run.cuh"
+#include "spmm/segments_per_group.cuh"
 
 constexpr int STAGES = GUSTAV_STAGES;  // of the pipeline: chunks of rows of B in shared memory
 constexpr bool EARLY = GUSTAV_EARLY;  // a segment's part of A is asked for at once
 constexpr bool LIST = GUSTAV_LIST;
-constexpr bool RUNS = GUSTAV_RUNS;  // whether a group takes one segment after another
+constexpr bool SEVERAL = GUSTAV_SEVERAL;  // whether a group takes several segments, one after another
 constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
 
 using Segment = schedule::Segment<Position>;
@@ -173,11 +173,11 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
     ptx::wait_for_earlier();
-    if constexpr (RUNS) {
+    if constexpr (SEVERAL) {
         // The first segments are parts of cut rows and long rows: a group has one of them.
         if (blockIdx.x >= args.single) {
-            const Position before = args.single + (blockIdx.x - args.single) * args.run;
-            take_run(args.operands, before * (BLOCK / GROUP), args.run, args.panel + blockIdx.y,
+            const Position before = args.single + (blockIdx.x - args.single) * args.segments_per_group;
+            sum_segments(args.operands, before * (BLOCK / GROUP), args.segments_per_group, args.panel + blockIdx.y,
                      [&](Position i) { return segment(args, i); });
             return;
         }
@@ -190,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const auto take = [&](u64 panel) {
         multiply(args, s, panel, panel * PANEL + lane, sub, stage + (STAGED ? threadIdx.x : 0));
     };
-    if constexpr (RUNS)
+    if constexpr (SEVERAL)
         take(args.panel + blockIdx.y);
     else
         for (u64 panel = blockIdx.y; panel * PANEL < args.operands.columns; panel += gridDim.y)

@@ -124,7 +124,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "spmm/flattened.cuh",
     "spmm/padded.cuh",
     "spmm/group.cuh",
-    "spmm/run.cuh",
+    "spmm/segments_per_group.cuh",
     "spmm/stationary.cuh",
     "spmv/flattened.cuh",
     "tile/pack.cuh",

@@ -117,7 +117,7 @@ impl Variant {
             .with("TILES", c.tiles)
             .with("SHARE", c.share)
             .with("CHUNK", c.chunk.next_power_of_two())
-            .with("RUNS", c.run > 1)
+            .with("SEVERAL", c.run > 1)
             .with("IN_FLIGHT", c.chunk)
             .with("FETCH", c.fetch)
             .with("STAGES", c.ahead)

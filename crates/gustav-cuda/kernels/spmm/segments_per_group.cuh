@@ -1,4 +1,4 @@
-// A run of segments for every group, one after another: while one is summed, the nonzeros of the next, one
+// Several segments for every group, one after another: while one is summed, the nonzeros of the next, one
 // a lane, and the place of the one after it are on their way, so that a group waits for rows of B alone.
 //
 //   segment k of group g  =  base + k GROUPS + g
@@ -100,22 +100,22 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
     }
 }
 
-// The run of this thread's group in one panel, the first of which is segment `base`. `segment(i)` is the
+// The segments of this thread's group in one panel, `count` of them, the first of which is segment `base`. `segment(i)` is the
 // i-th of the list or none.
 template <class At>
-__device__ __forceinline__ void take_run(const Operands &args, Position base, u32 run, u32 panel,
+__device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
                                          At segment) {
     constexpr int GROUPS = BLOCK / GROUP;
     base += threadIdx.x / GROUP;
     const auto at = [&](u32 k) {
-        return k < run ? segment(base + k * GROUPS) : schedule::no_segment<Position>();
+        return k < count ? segment(base + k * GROUPS) : schedule::no_segment<Position>();
     };
     const u64 column = (u64)panel * PANEL + threadIdx.x % LANES * VECTOR;
     const Span span(args.columns, column);
     const Value *b = args.b + column;
     auto now = at(0), next = at(1);
     Held held = hold(args, now.first + threadIdx.x % LANES, now.last);
-    for (u32 k = 0; k < run; ++k) {
+    for (u32 k = 0; k < count; ++k) {
         const auto later = at(k + 2);
         const Held coming = hold(args, next.first + threadIdx.x % LANES, next.last);
         if (FETCH) fetch_last(args, coming, next.last - next.first, panel);
