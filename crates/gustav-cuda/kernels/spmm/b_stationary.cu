@@ -37,7 +37,7 @@ constexpr bool BULK = ptx::HAS_BULK_COPY && VECTOR * sizeof(Value) == 16;
 constexpr int HELD = BULK ? STAGES : 1;
 // Nonzeros read at once by all lanes.
 constexpr int AT_ONCE = BATCH < 4 ? BATCH : 4;
-static_assert(SHARE == 1 && BATCH % LANES == 0 && BATCH % AT_ONCE == 0, "whole batches");
+static_assert(SUBGROUPS == 1 && BATCH % LANES == 0 && BATCH % AT_ONCE == 0, "whole batches");
 
 // A nonzero of a batch: where its row of B begins in the tile.
 struct alignas(sizeof(Accum) == 8 ? 16 : 8) Entry {

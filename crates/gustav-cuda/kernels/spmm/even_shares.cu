@@ -11,13 +11,13 @@
 // A row inside a share goes straight to C. Of a row in several shares, each puts its sum aside, in
 // the slots 2 share (the row began before) and 2 share + 1, and the last to come adds them, in order.
 //
-// Invariants: those of spmm/group.cuh; SHARE is 1.
+// Invariants: those of spmm/group.cuh; SUBGROUPS is 1.
 #include "ptx/dependents.cuh"
 #include "schedule/even_shares.cuh"
 #include "spmm/group.cuh"
 
 constexpr int WORK_BITS = GUSTAV_WORK_BITS;
-static_assert(SHARE == 1, "one group walks one share");
+static_assert(SUBGROUPS == 1, "one group walks one share");
 
 #include "gustav_cuda::spmm::even_shares::Arguments"
 

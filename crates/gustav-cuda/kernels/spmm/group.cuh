@@ -1,7 +1,7 @@
 // A group of lanes, inside one warp, that sums runs of nonzeros into registers: what the schedules of
 // segmented and even-shares have in common.
 //
-//   group  =  SHARE sub-groups of LANES threads
+//   group  =  SUBGROUPS subgroups of LANES threads
 //   lane l holds columns (k LANES + l) VECTOR + 0..VECTOR-1 of a panel for k < TILES
 //
 // Nonzeros come in chunks, aligned in the arrays of A, so that the column indices and the values of a
@@ -27,14 +27,14 @@ constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int VECTOR = GUSTAV_VECTOR;
 constexpr int LANES = GUSTAV_LANES;
 constexpr int TILES = GUSTAV_TILES;
-constexpr int SHARE = GUSTAV_SHARE;
+constexpr int SUBGROUPS = GUSTAV_SUBGROUPS;
 constexpr int CHUNK = GUSTAV_CHUNK;
 constexpr int WHOLE = GUSTAV_WHOLE;  // tiles of which no lane lacks columns
 constexpr bool WIDE_A = GUSTAV_WIDE_A;
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
-constexpr int GROUP = LANES * SHARE;
+constexpr int GROUP = LANES * SUBGROUPS;
 constexpr int PANEL = LANES * TILES * VECTOR;
 using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 static_assert(GROUP <= 32 && 32 % GROUP == 0 && BLOCK % 32 == 0, "a group lies in one warp");
@@ -59,7 +59,7 @@ struct Chunk {
 // Asks for a run of A in L2: a group loads one chunk ahead, which is not enough where few groups have
 // long runs and memory is far.
 __device__ __forceinline__ void prefetch_run(const Operands &args, Position first, Position last) {
-    if (last - first <= 2 * CHUNK * SHARE) return;
+    if (last - first <= 2 * CHUNK * SUBGROUPS) return;
     const u64 count = last - first;
     ptx::prefetch(args.indices + first, count * sizeof(Index), threadIdx.x % GROUP, GROUP);
     ptx::prefetch(args.values + first, count * sizeof(Value), threadIdx.x % GROUP, GROUP);
@@ -135,8 +135,8 @@ __device__ __forceinline__ void clear(Accum (&sum)[TILES][VECTOR]) {
         for (int v = 0; v < VECTOR; ++v) sum[k][v] = Ring::zero();
 }
 
-// The sums of all sub-groups, in each of them.
-__device__ __forceinline__ void add_shares(Accum (&sum)[VECTOR], u32 lanes) {
+// The sums of all subgroups, in each of them.
+__device__ __forceinline__ void add_subgroups(Accum (&sum)[VECTOR], u32 lanes) {
 #pragma unroll
     for (int distance = LANES; distance < GROUP; distance *= 2)
 #pragma unroll
@@ -195,7 +195,7 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::zero();
 #pragma unroll MEETING
-            for (int c = sub; c < children; c += SHARE) {
+            for (int c = sub; c < children; c += SUBGROUPS) {
                 if (!live) continue;
                 const u64 slot = parts.slot((u64)(begin + c) << shift);
                 const auto part = tile::load_shared_by_all<Accum, VECTOR>(
@@ -203,7 +203,7 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::add(sum[v], part.at[v]);
             }
-            add_shares(sum, group);
+            add_subgroups(sum, group);
             if (sub != 0 || !live) continue;
             if (top)
                 finish_row<Ring, STEPS>(args, sum, parts.row, j);

@@ -6,8 +6,8 @@
 // zero.
 //
 //   grid.x -> blocks, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
-//   group  =  SHARE sub-groups of LANES threads, inside one warp
-//   sub-group s takes chunks s, s + SHARE, ... of LANES entries; sums meet by shuffles
+//   group  =  SUBGROUPS subgroups of LANES threads, inside one warp
+//   subgroup s takes chunks s, s + SUBGROUPS, ... of LANES entries; sums meet by shuffles
 //   lane l reads entry l of a chunk and the values of its rows, one chunk ahead, and lays them out
 //   in shared memory; then, entry after entry, it holds columns (k LANES + l) VECTOR + 0..VECTOR-1
 //   for k < TILES of every row of the block
@@ -33,13 +33,13 @@ constexpr int ROWS = GUSTAV_ROWS;
 constexpr int VECTOR = GUSTAV_VECTOR;
 constexpr int LANES = GUSTAV_LANES;
 constexpr int TILES = GUSTAV_TILES;
-constexpr int SHARE = GUSTAV_SHARE;
+constexpr int SUBGROUPS = GUSTAV_SUBGROUPS;
 constexpr int UNROLL = GUSTAV_UNROLL;
 constexpr int WHOLE = GUSTAV_WHOLE;  // tiles of which no lane lacks columns
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
-constexpr int GROUP = LANES * SHARE;
+constexpr int GROUP = LANES * SUBGROUPS;
 constexpr int PANEL = LANES * TILES * VECTOR;
 using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 static_assert(GROUP <= 32 && 32 % GROUP == 0 && BLOCK % 32 == 0, "a group lies in one warp");
@@ -77,7 +77,7 @@ __device__ __forceinline__ Staged read_entry(const BlockOperands &args, const He
     const u32 e = chunk * LANES + lane;
     const bool live = e < block.count;
     if (live) staged.entry = __ldg(args.entries + block.start + e);
-    // Lanes before this one in its sub-group.
+    // Lanes before this one in its subgroup.
     const u32 before = ~(~0u << threadIdx.x % 32) & ~0u << threadIdx.x % 32 / LANES * LANES;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -157,12 +157,12 @@ __device__ __forceinline__ void multiply(const BlockOperands &args, u64 block, c
     const int lane = threadIdx.x % LANES;
     Staged next = read_entry(args, header, sub, lane);
     bool more = true;
-    for (u32 chunk = sub; more; chunk += SHARE) {
+    for (u32 chunk = sub; more; chunk += SUBGROUPS) {
         __syncwarp();
         stage[lane] = next;
         __syncwarp();
-        more = __any_sync(~0u, (chunk + SHARE) * LANES < header.count);
-        if (more) next = read_entry(args, header, chunk + SHARE, lane);
+        more = __any_sync(~0u, (chunk + SUBGROUPS) * LANES < header.count);
+        if (more) next = read_entry(args, header, chunk + SUBGROUPS, lane);
         const int left = (int)header.count - (int)(chunk * LANES);
         sum_chunk(args, stage, left < LANES ? left : LANES, args.b + column, span, sum);
     }
@@ -172,7 +172,7 @@ __device__ __forceinline__ void multiply(const BlockOperands &args, u64 block, c
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     row_block(const __grid_constant__ BlockOperands args) {
     ptx::wait_for_earlier();
-    // One place more a sub-group: those of one warp read from different banks.
+    // One place more a subgroup: those of one warp read from different banks.
     __shared__ Staged stage[BLOCK / LANES][LANES + 1];
     const u64 block = (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP;
     const Header header = read_header(args, block);

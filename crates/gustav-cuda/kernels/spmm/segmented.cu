@@ -5,8 +5,8 @@
 // and B in 16-byte pieces.
 //
 //   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
-//   sub-group s takes chunks s, s + SHARE, ... of CHUNK nonzeros; sums meet by shuffles
-//   group, sub-groups, lanes and chunks: see spmm/group.cuh
+//   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros; sums meet by shuffles
+//   group, subgroups, lanes and chunks: see spmm/group.cuh
 //   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
 //
 // A part of a row either writes its sums to its slot, where the last to come adds the slots in their
@@ -28,7 +28,7 @@ constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
 
 using Segment = schedule::Segment<Position>;
 
-constexpr int STEP = CHUNK * SHARE;
+constexpr int STEP = CHUNK * SUBGROUPS;
 
 // Rows of B pass through shared memory where the chip can copy there by itself.
 constexpr bool STAGED = STAGES > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
@@ -162,7 +162,7 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
     else
         sum_direct(operands, b, span, s.first, last, position, sum);
 #pragma unroll
-    for (int k = 0; k < TILES; ++k) add_shares(sum[k], ~0u);
+    for (int k = 0; k < TILES; ++k) add_subgroups(sum[k], ~0u);
     store(operands, s, sum, span, sub);
     if (!LIST || GUSTAV_REDUCE || !s.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];

@@ -5,8 +5,8 @@
 // sixteen rows of B that they name are the other: C^T (16 x 8) += B^T (16 x 16) A^T (16 x 8). A block
 // of rows reads every row of B that it needs once.
 //
-//   grid.x -> blocks of 8 rows, SHARE warps each     grid.y -> panels of PANEL columns
-//   warp   =  chunks w, w + SHARE, ... of 16 entries of a block (schedule/row_blocks.cuh)
+//   grid.x -> blocks of 8 rows, SUBGROUPS warps each     grid.y -> panels of PANEL columns
+//   warp   =  chunks w, w + SUBGROUPS, ... of 16 entries of a block (schedule/row_blocks.cuh)
 //   lane (g, t) = (lane / 4, lane % 4)
 //     brings VECTOR neighbours from column (8 p + g) VECTOR on, p < PIECES, of four rows of B
 //     finds  the values of row g for those four by counting the bits before them
@@ -38,7 +38,7 @@ using Ring = PlusTimes<Accum>;
 constexpr int PANEL = GUSTAV_PANEL;
 constexpr int VECTOR = GUSTAV_VECTOR;
 constexpr int WARPS = GUSTAV_WARPS;
-constexpr int SHARE = GUSTAV_SHARE;
+constexpr int SUBGROUPS = GUSTAV_SUBGROUPS;
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 constexpr int BLOCK = WARPS * 32;
@@ -47,7 +47,7 @@ constexpr int CHUNK = 16;
 constexpr int ALONG = CHUNK / 4;       // entries of a chunk that are a lane's
 constexpr int HELD = PANEL / 8;        // columns that are a lane's
 constexpr int PIECES = HELD / VECTOR;  // of so many neighbours
-static_assert(HELD % 2 == 0 && HELD % VECTOR == 0 && WARPS % SHARE == 0, "whole tiles, whole blocks");
+static_assert(HELD % 2 == 0 && HELD % VECTOR == 0 && WARPS % SUBGROUPS == 0, "whole tiles, whole blocks");
 
 using Union = schedule::BlockEntry<Word, ROWS>;
 // VECTOR neighbours as the words that are loaded: taken apart, they would be put together again.
@@ -245,15 +245,15 @@ __device__ __forceinline__ void sum_block(const Arguments &args, const Block &bl
     const Value *values = args.blocks.values;
     Chunk next = read_chunk(block, share);
     Factors factors = {};
-    for (u32 c = share; c < chunks; c += SHARE) {
+    for (u32 c = share; c < chunks; c += SUBGROUPS) {
         load_factors(values, b, next, factors);
-        if (c + SHARE < chunks) next = read_chunk(block, c + SHARE);
+        if (c + SUBGROUPS < chunks) next = read_chunk(block, c + SUBGROUPS);
         multiply(factors, sum);
     }
 }
 
 // Adds the sums of a block's warps, in their order, to those of its first.
-__device__ __forceinline__ void add_shares(int share, Sums &sum) {
+__device__ __forceinline__ void add_subgroups(int share, Sums &sum) {
     constexpr int ITEMS = 2 * HELD;
     __shared__ Accum parts[WARPS][ITEMS][32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -262,7 +262,7 @@ __device__ __forceinline__ void add_shares(int share, Sums &sum) {
     __syncthreads();
     if (share == 0)
 #pragma unroll 1
-        for (int other = 1; other < SHARE; ++other)
+        for (int other = 1; other < SUBGROUPS; ++other)
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) sum[i / 4][i % 4] += parts[warp + other][i][lane];
     __syncthreads();
@@ -316,13 +316,13 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     tensor(const __grid_constant__ Arguments args) {
     ptx::wait_for_earlier();
-    const int warp = threadIdx.x / 32, share = warp % SHARE;
-    const u64 block = (u64)blockIdx.x * (WARPS / SHARE) + warp / SHARE;
+    const int warp = threadIdx.x / 32, share = warp % SUBGROUPS;
+    const u64 block = (u64)blockIdx.x * (WARPS / SUBGROUPS) + warp / SUBGROUPS;
     const Block mine = read_block(args, block);
     for (u64 panel = blockIdx.y; panel * PANEL < args.blocks.columns; panel += gridDim.y) {
         Sums sum;
         sum_block(args, mine, share, panel * PANEL, sum);
-        if constexpr (SHARE > 1) add_shares(share, sum);
+        if constexpr (SUBGROUPS > 1) add_subgroups(share, sum);
         if (share == 0) store(args, block, panel * PANEL + in_product_g() * VECTOR, sum);
     }
 }

@@ -131,7 +131,7 @@ impl Variant {
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SHARE", 1)
+            .with("SUBGROUPS", 1)
             .with("CHUNK", 4)
             .with("BATCH", c.batch())
             .with("STAGES", c.stages)

@@ -76,7 +76,7 @@ impl Variant {
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SHARE", 1)
+            .with("SUBGROUPS", 1)
             .with("CHUNK", c.chunk)
             .with("WORK_BITS", c.work.ilog2())
     }

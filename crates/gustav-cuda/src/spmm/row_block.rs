@@ -125,7 +125,7 @@ impl Variant {
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SHARE", c.share)
+            .with("SUBGROUPS", c.share)
             .with("UNROLL", c.unroll)
             .with("WHOLE", self.whole)
             .with("STEPS", self.steps)

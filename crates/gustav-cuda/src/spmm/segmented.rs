@@ -115,7 +115,7 @@ impl Variant {
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SHARE", c.share)
+            .with("SUBGROUPS", c.share)
             .with("CHUNK", c.chunk.next_power_of_two())
             .with("SEVERAL", c.run > 1)
             .with("IN_FLIGHT", c.chunk)

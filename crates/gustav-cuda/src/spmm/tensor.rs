@@ -163,7 +163,7 @@ impl Variant {
             .with("POSITION", self.position)
             .with("PANEL", self.config.panel)
             .with("WARPS", self.config.warps)
-            .with("SHARE", self.config.share)
+            .with("SUBGROUPS", self.config.share)
             .with("RESIDENT", self.config.resident)
             .with("STRIDE", self.stride)
             .with("VECTOR", self.vector)
