@@ -37,7 +37,7 @@ __device__ __forceinline__ u32 lanes_before() { return (1u << threadIdx.x % 32) 
 
 // All threads of the thread group are here, and see what the others wrote. Thread groups of a warp go together.
 template <int GROUP>
-__device__ __forceinline__ void meet() {
+__device__ __forceinline__ void sync_group() {
     if constexpr (GROUP > 32)
         __syncthreads();
     else

@@ -73,18 +73,18 @@ __device__ void rank_by_bucket(Entries<MOST / GROUP> &own, u32 size, u32 *spare,
     const u32 bits = 32 - __clz(max(width, 1u) - 1), shift = bits > LOG ? bits - LOG : 0;
     const auto bucket = [&](u32 n) { return ((u32)(own.words[n] >> 32) - low) >> shift; };
     for (u32 at = thread; at < MOST; at += GROUP) counts[at] = 0;
-    meet<GROUP>();
+    sync_group<GROUP>();
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n)
         if (thread + n * GROUP < size) own.ranks[n] = atomicAdd(counts + bucket(n), 1u);
-    meet<GROUP>();
+    sync_group<GROUP>();
     scan<GROUP, MOST>(counts, thread);
-    meet<GROUP>();
+    sync_group<GROUP>();
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n)
         if (thread + n * GROUP < size)
             ordered[counts[bucket(n)] + own.ranks[n]] = (u32)(own.words[n] >> 32);
-    meet<GROUP>();
+    sync_group<GROUP>();
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n) {
         if (thread + n * GROUP >= size) continue;
@@ -120,14 +120,14 @@ __device__ void sum_in_table(const Arguments &g) {
         sums[at] = S::zero();
     }
     if (thread == 0) filled[group] = 0;
-    meet<GROUP>();
+    sync_group<GROUP>();
     const u32 lanes = log_lanes<GROUP>(here ? products_of(g, row) : 0, count);
     each_product<GROUP, true>(g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
         bool added;
         const u32 at = table::find(keys, places, c, added);
         combine::into<S>(sums + at, product(a, b));
     });
-    meet<GROUP>();
+    sync_group<GROUP>();
     // Taken places, column above place.
     const u32 first = threadIdx.x % 32 / WIDTH * WIDTH;
     u32 place = 0;
@@ -143,7 +143,7 @@ __device__ void sum_in_table(const Arguments &g) {
             words[place + __popc(mine & ((1u << lane) - 1))] = (u64)key << 32 | at;
         place += __popc(mine);
     }
-    meet<GROUP>();
+    sync_group<GROUP>();
     const u32 most = GROUP > 32 ? MOST : largest_of_groups<GROUP>(size);
     Entries<MANY> own;
 #pragma unroll
@@ -287,19 +287,19 @@ __device__ void sum_by_rank(const Arguments &g) {
     for (u64 first = range.low; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
         for (u32 at = thread; at < words; at += GROUP) bits[at] = Bits{0, 0};
-        meet<GROUP>();
+        sync_group<GROUP>();
         each_product<GROUP, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
             const u32 at = c - (u32)first, bit = 1u << at % 32;
             if (at < span && (bits[at / 32].mask & bit) == 0) atomicOr(&bits[at / 32].mask, bit);
         });
-        meet<GROUP>();
+        sync_group<GROUP>();
         const u32 size = rank<GROUP>(bits, words, thread, (Index)first, g.c.indices + base);
-        meet<GROUP>();
+        sync_group<GROUP>();
         // As many sums at a time as there is room for.
         for (u32 from = 0; from < size; from += g.entries) {
             const u32 room = min(size - from, g.entries);
             for (u32 at = thread; at < room; at += GROUP) sums[at] = S::zero();
-            meet<GROUP>();
+            sync_group<GROUP>();
             const auto place_of = [&](u32 c) {
                 const u32 at = c - (u32)first;
                 if (at >= span) return room;
@@ -321,10 +321,10 @@ __device__ void sum_by_rank(const Arguments &g) {
                         if (place < room) combine::into<S>(sums + place, product(a, b));
                     });
             }
-            meet<GROUP>();
+            sync_group<GROUP>();
             for (u32 at = thread; at < room; at += GROUP)
                 g.c.values[base + from + at] = finished(alpha, sums[at]);
-            meet<GROUP>();
+            sync_group<GROUP>();
         }
         base += size;
     }

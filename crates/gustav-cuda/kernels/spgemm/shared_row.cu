@@ -35,7 +35,7 @@ static_assert(GROUP == 32 || ROWS < 16, "there are 16 barriers");
 extern __shared__ unsigned char shared[];
 __shared__ u64 taken[ROWS];
 
-__device__ __forceinline__ void meet() {
+__device__ __forceinline__ void sync_group() {
     if constexpr (GROUP == 32)
         __syncwarp();
     else if constexpr (ROWS == 1)
@@ -70,7 +70,7 @@ __device__ __forceinline__ void plain(const Arguments &args, const Chunk &chunk,
         const u32 begin = __ldg(first + k), count = __ldg(last + k) - begin;
         for (u32 j = t; j < count; j += GROUP)
             add(chunk, __ldg(args.b_indices + begin + j), a * __ldg(args.b_values + begin + j));
-        meet();
+        sync_group();
     }
 }
 
@@ -107,7 +107,7 @@ __device__ __forceinline__ void prefetching(const Arguments &args, const Chunk &
             const u32 begin = __ldg(first + k);
             steps[t] = {__ldg(args.values + batch + t), begin, __ldg(last + k) - begin};
         }
-        meet();
+        sync_group();
         Step step = steps[0];
         Held held;
         hold(held, args, step, t);
@@ -124,7 +124,7 @@ __device__ __forceinline__ void prefetching(const Arguments &args, const Chunk &
             for (u32 j = t + PREFETCH * GROUP; j < now.count; j += GROUP)
                 add(chunk, __ldg(args.b_indices + now.begin + j),
                     now.a * __ldg(args.b_values + now.begin + j));
-            meet();
+            sync_group();
         }
     }
 }
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) shared_row(const Arguments
     const Value alpha = from_bits<Value>(args.alpha);
     for (;;) {
         if (t == 0) taken[group] = atomicAdd(args.next, 1ull);
-        meet();
+        sync_group();
         const u64 item = taken[group];
         if (item >= args.rows * args.chunks) return;
         // Chunk by chunk, so that all CTAs read the same columns of B.
@@ -161,6 +161,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) shared_row(const Arguments
             sums[j] = absent<Value>();
         }
         // The accumulator is clear, and the row number read, before the next row.
-        meet();
+        sync_group();
     }
 }

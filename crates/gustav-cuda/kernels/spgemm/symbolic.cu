@@ -60,7 +60,7 @@ __device__ void count_in_table(const Arguments &g) {
     const u32 least = max(log2_of(GROUP), 32 - __clz(2 * products - 1));
     const u32 places = largest_of_groups<GROUP>(least);
     for (u32 at = thread; at < 1u << places; at += GROUP) keys[at] = table::EMPTY;
-    meet<GROUP>();
+    sync_group<GROUP>();
     u32 found = 0;
     const u32 lanes = log_lanes<GROUP>(products, count);
     each_product<GROUP, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
@@ -89,15 +89,15 @@ __device__ void count_in_mask(const Arguments &g) {
     for (u64 first = range.low; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
         for (u32 at = thread; at < words; at += GROUP) mask[at] = 0;
-        meet<GROUP>();
+        sync_group<GROUP>();
         each_product<GROUP, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
             const u32 at = c - (u32)first, bit = 1u << at % 32;
             // Most bits of rows that shrink are set: neighbours then need not take turns.
             if (at < span && (mask[at / 32] & bit) == 0) atomicOr(mask + at / 32, bit);
         });
-        meet<GROUP>();
+        sync_group<GROUP>();
         for (u32 at = thread; at < words; at += GROUP) found += __popc(mask[at]);
-        meet<GROUP>();
+        sync_group<GROUP>();
     }
     found = sum_of<GROUP>(found);
     if (thread == 0) put_size(g, row, found);

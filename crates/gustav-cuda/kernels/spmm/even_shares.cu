@@ -30,12 +30,12 @@ struct Row {
 };
 
 // The part that `share` has of the row `row`, and where its parts meet.
-__device__ __forceinline__ void meet_row(const Operands &args, u64 share, u64 row,
+__device__ __forceinline__ void fix_up_row(const Operands &args, u64 share, u64 row,
                                          const Span &span, u64 panel) {
     const u64 begin = ((u64)__ldg(args.offsets + row) + row) >> WORK_BITS;
     const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) >> WORK_BITS;
     const Parts parts = {row, 2 * begin + 1, 2 * begin, 2, (u32)(end - begin + 1)};
-    meet(args, parts, (u32)(share - begin), span, 0, panel);
+    fix_up(args, parts, (u32)(share - begin), span, 0, panel);
 }
 
 // One share in one panel; `first` is its first row.
@@ -117,7 +117,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
 #pragma unroll 1
     for (int end = 0; end < 2; ++end)
         if (end == 0 ? begun : goes_on)
-            meet_row(args, share, end == 0 ? first : row.at, span, panel);
+            fix_up_row(args, share, end == 0 ? first : row.at, span, panel);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)

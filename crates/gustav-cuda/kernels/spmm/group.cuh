@@ -171,9 +171,9 @@ constexpr int FAN_BITS = 5;
 constexpr int FAN = 1 << FAN_BITS;
 constexpr int LEVELS = 6;
 // Slots read at once: one where registers are few, and other work hides the wait.
-constexpr int MEETING = CHUNK > 2 ? 4 : 1;
+constexpr int FIX_UP_LOADS = CHUNK > 2 ? 4 : 1;
 
-__device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u32 part,
+__device__ __forceinline__ void fix_up(const Operands &args, const Parts &parts, u32 part,
                                      const Span &span, int sub, u64 panel) {
     const int first_lane = threadIdx.x % 32 / GROUP * GROUP;
     const u32 group = (GROUP == 32 ? ~0u : (1u << GROUP % 32) - 1) << first_lane;
@@ -194,7 +194,7 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
             Accum sum[VECTOR];
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::zero();
-#pragma unroll MEETING
+#pragma unroll FIX_UP_LOADS
             for (int c = sub; c < children; c += SUBGROUPS) {
                 if (!live) continue;
                 const u64 slot = parts.slot((u64)(begin + c) << shift);

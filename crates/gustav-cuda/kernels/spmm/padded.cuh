@@ -8,7 +8,7 @@
 // The plan converts the pattern once: the column of every slot, and the nonzero that its value is
 // gathered from. A slot without a nonzero is left out of the sum by its column; its value is never
 // read. Entry e of a row is read by lane e % LANES, so that lanes of a warp read neighbouring slots;
-// each thread sums VECTOR columns, and the lanes of a row meet by shuffles.
+// each thread sums VECTOR columns, and the lanes of a row are reduced by shuffles.
 //
 // Invariants: VECTOR divides columns, leading dimensions and addresses of B and C; LANES threads of
 // a row lie in one warp, Shape::DISTANCE apart.

@@ -7,7 +7,7 @@
 //
 //   grid.x -> blocks, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
 //   group  =  SUBGROUPS subgroups of LANES threads, inside one warp
-//   subgroup s takes chunks s, s + SUBGROUPS, ... of LANES entries; sums meet by shuffles
+//   subgroup s takes chunks s, s + SUBGROUPS, ... of LANES entries; sums are reduced by shuffles
 //   lane l reads entry l of a chunk and the values of its rows, one chunk ahead, and lays them out
 //   in shared memory; then, entry after entry, it holds columns (k LANES + l) VECTOR + 0..VECTOR-1
 //   for k < TILES of every row of the block

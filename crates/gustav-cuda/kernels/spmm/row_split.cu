@@ -122,7 +122,7 @@ __device__ __forceinline__ Value add_batch(const PaperOperands &args, const Batc
 }
 
 // The sum of all warps in the first, added in their order.
-__device__ __forceinline__ Value meet(Value sum) {
+__device__ __forceinline__ Value fix_up(Value sum) {
     __shared__ Value sums[WARPS][WARP];
     __syncthreads();
     sums[threadIdx.x / WARP][threadIdx.x % WARP] = sum;
@@ -147,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const PaperO
             sum[0] = batch.count == WARP ? add_batch<true>(args, batch, strip * WARP, sum[0])
                                          : add_batch<false>(args, batch, strip * WARP, sum[0]);
         }
-        if constexpr (VARIANT == CTA_PER_ROW) sum[0] = meet(sum[0]);
+        if constexpr (VARIANT == CTA_PER_ROW) sum[0] = fix_up(sum[0]);
         if (j < args.columns && (VARIANT != CTA_PER_ROW || warp == 0))
             finish<Ring>(sum, from_bits<Value>(args.alpha), from_bits<Value>(args.beta),
                          args.c + (LINES_OF_C == ROWS ? i * args.ldc + j : j * args.ldc + i));

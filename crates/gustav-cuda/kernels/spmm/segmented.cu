@@ -5,7 +5,7 @@
 // and B in 16-byte pieces.
 //
 //   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
-//   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros; sums meet by shuffles
+//   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros; sums are reduced by shuffles
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
 //   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
 //
@@ -167,7 +167,7 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
     if (!LIST || GUSTAV_REDUCE || !s.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    meet(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
+    fix_up(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)

@@ -2,7 +2,7 @@
 // output-stationary and dcsr have in common.
 //
 // A warp strides over the nonzeros of a row; every lane keeps WIDTH partial sums, one a column,
-// which meet by shuffles. B and C are column-major, so that neighbouring columns of A are
+// which are reduced by shuffles. B and C are column-major, so that neighbouring columns of A are
 // neighbours in memory.
 #pragma once
 #include "common/epilogue.cuh"

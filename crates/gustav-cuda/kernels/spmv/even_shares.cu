@@ -117,7 +117,7 @@ struct Exchange<f64> : ExchangeAs<f64, u64, 0x7ff8000000000000ull> {};
 
 // `sum` is one part of a row that lies in several shares, from item `begin` to item `end`; of their CTAs,
 // the last adds the parts, by a warp.
-__device__ __forceinline__ void meet(const Arguments &args, u64 share, u64 row, Position begin,
+__device__ __forceinline__ void fix_up(const Arguments &args, u64 share, u64 row, Position begin,
                                      Position end, Accum sum, int lane) {
     const u64 first = (begin + (Position)row) / WORK, last = (end + (Position)row) / WORK;
     if constexpr (Exchange<Accum>::POSSIBLE)
@@ -282,8 +282,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     for (row += THREADS; row < whole; row += THREADS)
         write_row(args, row, of(__ldg(args.offsets + row), __ldg(args.offsets + row + 1)));
     if (from.begun && from.row < whole && warp == 0)
-        meet(args, share, from.row, __shfl_sync(ALL, my_begin, 0), __shfl_sync(ALL, my_end, 0),
+        fix_up(args, share, from.row, __shfl_sync(ALL, my_begin, 0), __shfl_sync(ALL, my_end, 0),
              lane == 0 ? of(my_begin, my_end) : Ring::zero(), lane);
     if (to.begun && warp == WARPS - 1)
-        meet(args, share, to.row, tail_begin, tail_end, carried(open, closes, WARPS, lane), lane);
+        fix_up(args, share, to.row, tail_begin, tail_end, carried(open, closes, WARPS, lane), lane);
 }

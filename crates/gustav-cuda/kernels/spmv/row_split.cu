@@ -2,7 +2,7 @@
 // Yang, Buluc, Owens 2018, section 4.1 and figure 3(a), after Bell and Garland 2009.
 //
 // Idea: LANES neighbouring lanes own one row and stride over its nonzeros, so that reads of A are
-// coalesced; their sums meet by shuffles. LANES follows the mean row length: a whole warp for long
+// coalesced; their sums are reduced by shuffles. LANES follows the mean row length: a whole warp for long
 // rows, one lane for the shortest.
 //
 //   grid.x -> THREADS / LANES rows a CTA     group = LANES lanes, inside one warp

@@ -88,27 +88,27 @@ struct Sums {
             t.met[at] = 0;
         }
         for (u32 at = thread; at < 1u << (log + BITS - 5); at += GROUP) t.filter[at] = 0;
-        meet<GROUP>();
+        sync_group<GROUP>();
         for (u32 i = thread; i < p.count; i += GROUP) {
             const u32 column = (u32)g.places[p.from + i], bit = bit_of(column);
             bool added;
             table::find(t.keys, log, column, added);
             atomicOr(t.filter + bit / 32, 1u << bit % 32);
         }
-        meet<GROUP>();
+        sync_group<GROUP>();
     }
 
     __device__ void rank() {
         for (u32 at = thread; at < p.count; at += GROUP) t.sums[at] = S::zero(), t.met[at] = 0;
         for (u32 at = thread; at < (width + 31) / 32; at += GROUP) t.bits[at].mask = 0;
-        meet<GROUP>();
+        sync_group<GROUP>();
         for (u32 i = thread; i < p.count; i += GROUP) {
             const u32 at = (u32)g.places[p.from + i] - low;
             atomicOr(&t.bits[at / 32].mask, 1u << at % 32);
             const bool first = i == 0 || ((u32)g.places[p.from + i - 1] - low) / 32 != at / 32;
             if (first) t.bits[at / 32].before = i;
         }
-        meet<GROUP>();
+        sync_group<GROUP>();
     }
 
     // The number of the place of `column`, or EMPTY.
@@ -159,7 +159,7 @@ struct Sums {
             t.factors[place] = factor;
             t.searched[place] = own.searched ? own.k : table::EMPTY;
         }
-        meet<GROUP>();
+        sync_group<GROUP>();
         return rows;
     }
 

@@ -19,10 +19,10 @@ __device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Places &p
         if (GROUP > 32) share = (products / (2 * GROUP / 32) + STEP) / STEP * STEP;
         for (u64 from = own * share; from < products; from += GROUP / 32 * share)
             sums.add(rows, from, min(from + share, products));
-        meet<GROUP>();
+        sync_group<GROUP>();
     }
     const u32 met = (u32)warp::sum(sums.finish());
-    meet<GROUP>();
+    sync_group<GROUP>();
     return met;
 }
 
