@@ -8,8 +8,8 @@
 //   group  =  LANES threads: the next piece that nobody has taken, BATCH nonzeros at a time
 //
 // The nonzeros of a batch are loaded by the lanes of a group while the batch before is multiplied, and
-// lie in shared memory for all of them. Tiles come by the copy engine; the last warp that leaves one asks
-// for the one that takes its place. Where there is no copy engine, or operands are not aligned for it,
+// lie in shared memory for all of them. Tiles come by the copy engine; the last warp that leaves one issues
+// the copies of the one that takes its place. Where there is no copy engine, or operands are not aligned for it,
 // threads copy a tile between barriers.
 //
 // A part of a row either
@@ -64,7 +64,7 @@ using Piece = schedule::Segment<Position>;
 
 // A tile that is held or on its way, and what warps tell each other of it.
 struct Held {
-    u64 come, gone;   // barriers: it is there, and all threads are done with it
+    u64 full, empty;   // barriers: the tile is there, and all threads are done with it
     u32 taken, left;  // pieces that groups took, warps that are done
     Item item;
 };
@@ -84,8 +84,8 @@ __device__ __forceinline__ const Value *first_of(const Arguments &args, const It
     return args.operands.b + (u64)item.tile * args.rows * args.operands.ldb + column;
 }
 
-// Asks for a tile, by one warp.
-__device__ __forceinline__ void ask(const Arguments &args, const Item &item, u64 column, u8 *ring,
+// Issues the copies of a tile, by one warp.
+__device__ __forceinline__ void issue(const Arguments &args, const Item &item, u64 column, u8 *ring,
                                     Held &held) {
     if (threadIdx.x % 32 == 0) held.item = item;
     const u32 lane = threadIdx.x % 32, rows = rows_of(args, item);
@@ -93,13 +93,13 @@ __device__ __forceinline__ void ask(const Arguments &args, const Item &item, u64
     const Value *from = first_of(args, item, column);
     // Rows without anything between them are few long copies.
     const bool packed = bytes == ROW_BYTES && args.operands.ldb == PANEL;
-    if (lane == 0) ptx::expect_copies(&held.come, rows * bytes);
+    if (lane == 0) ptx::expect_copies(&held.full, rows * bytes);
     __syncwarp();
     const u32 step = packed ? (rows + 31) / 32 : 1;
     for (u32 r = lane * step; r < rows; r += 32 * step) {
         const u32 count = rows - r < step ? rows - r : step;
         ptx::copy_bulk(ring + r * ROW_BYTES, from + (u64)r * args.operands.ldb, count * bytes,
-                       &held.come);
+                       &held.full);
     }
 }
 
@@ -179,14 +179,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     if (threadIdx.x < 32) {
         if (lane < HELD) {
             if (BULK) {
-                ptx::begin_phases(&all[lane].come, 1);
-                ptx::begin_phases(&all[lane].gone, BLOCK);
+                ptx::begin_phases(&all[lane].full, 1);
+                ptx::begin_phases(&all[lane].empty, BLOCK);
             }
             all[lane].taken = all[lane].left = 0;
         }
         __syncwarp();
         for (u32 i = begin; BULK && i < end && i < begin + HELD; ++i)
-            ask(args, args.items[i], column, shared + (i - begin) * tile_bytes, all[i - begin]);
+            issue(args, args.items[i], column, shared + (i - begin) * tile_bytes, all[i - begin]);
     }
     __syncthreads();
     // From here on C may be written.
@@ -197,8 +197,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         Held &held = all[stage];
         u8 *const ring = shared + stage * tile_bytes;
         if constexpr (BULK) {
-            // Pieces are counted anew once the tile has been asked for.
-            if (turn > 0) ptx::wait(&held.come, turn);
+            // Pieces are counted anew once the copies of the tile have been issued.
+            if (turn > 0) ptx::wait(&held.full, turn);
         } else {
             __syncthreads();
             const Item item = args.items[i];
@@ -242,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         Accum sum[TILES][VECTOR];
         clear(sum);
         // Whoever found no piece waits as well: nobody must be two turns ahead.
-        if (BULK) ptx::wait(&held.come, turn);
+        if (BULK) ptx::wait(&held.full, turn);
         while (__any_sync(~0u, !piece.none())) {
             const Position left = piece.last > position ? piece.last - position : 0;
             const int count = left < BATCH ? (int)left : BATCH;
@@ -274,7 +274,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             }
         }
         if constexpr (BULK) {
-            ptx::arrive(&held.gone);
+            ptx::arrive(&held.empty);
             __syncwarp();
             u32 before = 0;
             // From zero again at the last.
@@ -282,10 +282,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             before = __shfl_sync(~0u, before, 0);
             if (before == BLOCK / 32 - 1 && i + HELD < end) {
                 // All have arrived: what they read is theirs no more.
-                ptx::wait(&held.gone, turn);
+                ptx::wait(&held.empty, turn);
                 if (lane == 0) held.taken = 0;
                 __syncwarp();
-                ask(args, args.items[i + HELD], column, ring, held);
+                issue(args, args.items[i + HELD], column, ring, held);
             }
         }
     }
