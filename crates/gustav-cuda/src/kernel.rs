@@ -106,7 +106,7 @@ fn compiled_for(raw: sys::CUfunction) -> Result<i32> {
 pub(crate) struct Kernel<P> {
     module: Arc<Module>,
     raw: sys::CUfunction,
-    /// Whether [`Kernel::launch_following`] has an effect.
+    /// Whether [`Kernel::launch_dependent`] has an effect.
     follows: bool,
     parameter: PhantomData<fn(P)>,
 }
@@ -178,7 +178,7 @@ impl<P: ParameterBlock> Kernel<P> {
     /// # Safety
     /// As there; before the kernel has waited, it writes nothing, and reads only what no launch writes, or what
     /// the launch ahead does not write, if that one has waited for all others before it let this one begin.
-    pub(crate) unsafe fn launch_following(
+    pub(crate) unsafe fn launch_dependent(
         &self,
         stream: &Stream,
         grid: (u64, u64),
@@ -190,7 +190,7 @@ impl<P: ParameterBlock> Kernel<P> {
         unsafe { self.launch_when(true, stream, grid, block, shared, arguments) }
     }
 
-    /// As [`Kernel::launch_following`] when it `follows`, else as [`Kernel::launch_with_shared`].
+    /// As [`Kernel::launch_dependent`] when it `follows`, else as [`Kernel::launch_with_shared`].
     ///
     /// # Safety
     /// As there.

@@ -11,16 +11,16 @@ namespace ptx {
 
 #if __CUDA_ARCH__ >= 900
 // Lets the next launch begin as soon as all CTAs of this one have come here.
-__device__ __forceinline__ void let_later_begin() {
+__device__ __forceinline__ void launch_dependents() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 // Waits until the launches before have ended, and what they wrote can be read.
-__device__ __forceinline__ void wait_for_earlier() {
+__device__ __forceinline__ void wait_for_prerequisites() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 #else
-__device__ __forceinline__ void let_later_begin() {}
-__device__ __forceinline__ void wait_for_earlier() {}
+__device__ __forceinline__ void launch_dependents() {}
+__device__ __forceinline__ void wait_for_prerequisites() {}
 #endif
 
 }  // namespace ptx

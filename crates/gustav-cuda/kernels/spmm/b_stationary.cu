@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 
     // Where C is added to, the launch ahead is `b_stationary_prepare`, which has waited for B. What the host
     // copied for the plan has been there since.
-    if (TARGET != ROW) ptx::wait_for_earlier();
+    if (TARGET != ROW) ptx::wait_for_prerequisites();
     if (threadIdx.x < 32) {
         if (lane < HELD) {
             if (BULK) {
@@ -190,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     }
     __syncthreads();
     // From here on C may be written.
-    if (TARGET == ROW) ptx::wait_for_earlier();
+    if (TARGET == ROW) ptx::wait_for_prerequisites();
 
     for (u32 i = begin; i < end; ++i) {
         const u32 stage = (i - begin) % HELD, turn = (i - begin) / HELD;
@@ -302,8 +302,8 @@ __device__ __forceinline__ void each_vector(const Arguments &args, Work work) {
 
 // Scales the cut rows of C by beta before their parts are added.
 extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_prepare(const Arguments args) {
-    ptx::wait_for_earlier();
-    ptx::let_later_begin();
+    ptx::wait_for_prerequisites();
+    ptx::launch_dependents();
     const Operands &operands = args.operands;
     each_vector(args, [&](u64, u64 row, u64 j) {
         Accum empty[VECTOR];
@@ -316,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_prepare(const A
 
 // Makes cut rows of C of their sums.
 extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_finish(const Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     each_vector(args, [&](u64 number, u64 row, u64 j) {
         auto *at = reinterpret_cast<tile::Pack<Accum, VECTOR> *>(
             args.sums + number * args.operands.columns + j);

@@ -122,7 +122,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     even_shares(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     const u64 share = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
     if (share >= args.shares) return;
     const int lane = threadIdx.x % LANES;

@@ -171,7 +171,7 @@ __device__ __forceinline__ void multiply(const BlockOperands &args, u64 block, c
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     row_block(const __grid_constant__ BlockOperands args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     // One place more a subgroup: those of one warp read from different banks.
     __shared__ Staged stage[BLOCK / LANES][LANES + 1];
     const u64 block = (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP;

@@ -172,7 +172,7 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     if constexpr (SEVERAL) {
         // The first segments are parts of cut rows and long rows: a group has one of them.
         if (blockIdx.x >= args.single) {
@@ -199,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
 
 // Scales the cut rows of C by beta before their parts are added. One CTA a row.
 extern "C" __global__ void __launch_bounds__(BLOCK) segmented_prepare(const Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     const u64 row = args.cut_rows[3 * (u64)blockIdx.x];
     const Operands &operands = args.operands;
     const Accum beta = from_bits<Accum>(operands.beta);

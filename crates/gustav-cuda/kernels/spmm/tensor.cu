@@ -315,7 +315,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     tensor(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     const int warp = threadIdx.x / 32, share = warp % SUBGROUPS;
     const u64 block = (u64)blockIdx.x * (WARPS / SUBGROUPS) + warp / SUBGROUPS;
     const Block mine = read_block(args, block);

@@ -168,7 +168,7 @@ __device__ __forceinline__ Accum carried(const Accum (&open)[WARPS], const bool 
 
 extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     even_shares(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     __shared__ Accum sums[PLACES];
     __shared__ u32 ends[PLACES / 32];
     __shared__ Accum open[WARPS];

@@ -106,7 +106,7 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) segmented(const Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     // Without parts, registers are left to the rows.
     if constexpr (PARTS)
         if (blockIdx.x < args.part_ctas) {

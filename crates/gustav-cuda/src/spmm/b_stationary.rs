@@ -251,7 +251,7 @@ impl Method for Prepared {
         unsafe {
             let prepares = self.target == Target::Row && cut > 0;
             if prepares {
-                prepare.launch_following(stream, of_cut_rows, config.block, 0, &arguments)?;
+                prepare.launch_dependent(stream, of_cut_rows, config.block, 0, &arguments)?;
             }
             while arguments.panel < panels {
                 let grid = (ctas, GRID_Y.min(panels - arguments.panel));
@@ -262,7 +262,7 @@ impl Method for Prepared {
                 arguments.panel += GRID_Y;
             }
             if self.target == Target::CutRow {
-                finish.launch_following(stream, of_cut_rows, config.block, 0, &arguments)?;
+                finish.launch_dependent(stream, of_cut_rows, config.block, 0, &arguments)?;
             }
         }
         self.unfinished = false;

@@ -128,7 +128,7 @@ impl Method for Prepared {
         // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
         // operands are the caller's promise.
         unsafe {
-            self.kernels[&variant].launch_following(stream, grid, config.block, 0, &arguments)
+            self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)
         }
     }
 }

@@ -183,7 +183,7 @@ impl Method for Prepared {
         // SAFETY: `BlockOperands` is the kernel's parameter; the blocks cover the matrix, and the
         // operands are the caller's promise.
         unsafe {
-            self.kernels[&variant].launch_following(stream, grid, config.block, 0, &arguments)
+            self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)
         }
     }
 }

@@ -246,13 +246,13 @@ impl Method for Prepared {
         // matrix, and the operands are the caller's promise.
         unsafe {
             if config.reduction == Reduction::Atomic {
-                kernels.prepare.launch_following(stream, (cut, 1), config.block, 0, &arguments)?;
+                kernels.prepare.launch_dependent(stream, (cut, 1), config.block, 0, &arguments)?;
             }
             // Without runs, a CTA goes on to the panels that a grid has no room for.
             let strip = if run > 1 { MOST_PANELS } else { panels };
             while arguments.panel < panels {
                 let grid = (ctas, strip.min(panels - arguments.panel));
-                kernels.segmented.launch_following(stream, grid, config.block, 0, &arguments)?;
+                kernels.segmented.launch_dependent(stream, grid, config.block, 0, &arguments)?;
                 arguments.panel += strip;
             }
         }

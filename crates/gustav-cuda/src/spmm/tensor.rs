@@ -239,6 +239,6 @@ impl Method for Prepared {
             (count.div_ceil(u64::from(warps / share)), blocks.columns.div_ceil(u64::from(panel)));
         // SAFETY: `Arguments` is the kernel's parameter; the blocks are those of the pattern, and the
         // operands are the caller's promise.
-        unsafe { self.kernels[&variant].launch_following(stream, grid, warps * 32, 0, &arguments) }
+        unsafe { self.kernels[&variant].launch_dependent(stream, grid, warps * 32, 0, &arguments) }
     }
 }

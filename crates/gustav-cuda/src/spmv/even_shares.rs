@@ -237,7 +237,7 @@ impl Method for Prepared {
         let threads = self.variant.config.threads;
         // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
         // operands are the caller's promise.
-        unsafe { self.kernel.launch_following(stream, (self.shares, 1), threads, 0, &arguments) }
+        unsafe { self.kernel.launch_dependent(stream, (self.shares, 1), threads, 0, &arguments) }
     }
 }
 

@@ -195,7 +195,7 @@ impl Method for Prepared {
         // SAFETY: `Arguments` is the kernel's parameter; the list of parts is that of the pattern,
         // and the operands are the caller's promise.
         unsafe {
-            self.kernel.launch_following(
+            self.kernel.launch_dependent(
                 stream,
                 (self.part_ctas + row_ctas, 1),
                 threads,
