@@ -93,7 +93,7 @@ parameter_block! {
         /// Segments, or rows without a list.
         count: u64,
         /// Segments of a group one after another.
-        run: u32,
+        segments_per_group: u32,
         /// The first CTAs, whose groups take one.
         single: u32,
         /// The first of this launch.
@@ -238,7 +238,7 @@ impl Method for Prepared {
             cut_rows,
             slot_rows,
             count,
-            run,
+            segments_per_group: run,
             single: single as u32,
             panel: 0,
         };
