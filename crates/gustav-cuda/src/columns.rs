@@ -77,7 +77,7 @@ impl Columns {
         let most = CTAS * self.device.profile().multiprocessors as u64;
         let work = arguments.rows.max(arguments.entries);
         let grid = (work.div_ceil(u64::from(BLOCK)).min(most), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; the matrix is the caller's promise.
+        // SAFETY: the matrix is the caller's promise.
         unsafe { self.increasing.launch(stream, grid, BLOCK, &arguments)? };
         let mut found = [1];
         count.read(&mut found)?;
@@ -108,7 +108,7 @@ impl Columns {
             chunks: chunks as u64,
         };
         let grid = (arguments.rows.div_ceil(u64::from(BLOCK)), (chunks as u64 + 1).min(GRID_Y));
-        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        // SAFETY: the rest is the caller's promise.
         unsafe { self.cuts.launch(stream, grid, BLOCK, &arguments) }
     }
 }

@@ -109,7 +109,7 @@ impl Compress {
     pub(crate) unsafe fn count(&self, stream: &Stream, panel: &Panel, offsets: u64) -> Result<()> {
         let arguments = self.arguments(panel, [offsets, 0, 0]);
         let grid = self.grid(panel.rows.len());
-        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { self.count.launch(stream, grid, THREADS, &arguments) }
     }
 
@@ -124,7 +124,7 @@ impl Compress {
         let whole = Panel { rows: 0..rows, columns: 0, dense: 0, ld: 0 };
         let arguments = self.arguments(&whole, [offsets, 0, 0]);
         self.total.used_on(stream);
-        // SAFETY: `Arguments` is the kernel's parameter; the offsets are the caller's promise.
+        // SAFETY: the offsets are the caller's promise.
         unsafe { self.sum.launch(stream, (1, 1), THREADS, &arguments)? };
         let mut total = [0];
         self.total.read(&mut total)?;
@@ -146,7 +146,7 @@ impl Compress {
     pub(crate) unsafe fn fill(&self, stream: &Stream, panel: &Panel, csr: [u64; 3]) -> Result<()> {
         let arguments = self.arguments(panel, csr);
         let grid = self.grid(panel.rows.len());
-        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { self.fill.launch(stream, grid, THREADS, &arguments) }
     }
 }

@@ -63,7 +63,7 @@ impl Gather {
     ) -> Result<()> {
         let arguments = Arguments { values, source, out, count: count as u64 };
         let grid = (arguments.count.div_ceil(u64::from(BLOCK)).min(self.most), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; the arrays are the caller's promise.
+        // SAFETY: the arrays are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, BLOCK, &arguments) }
     }
 }

@@ -92,7 +92,7 @@ impl Transpose {
             bias,
         };
         let grid = (arguments.length.div_ceil(EDGE), arguments.lines.div_ceil(EDGE));
-        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, BLOCK, &arguments) }
     }
 

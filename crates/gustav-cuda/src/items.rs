@@ -90,7 +90,7 @@ fn search(device: &Device, offsets: &[u32], lanes: u32) -> Result<Vec<u32>> {
     if items > 0 {
         let kernel = device.module(&request(lanes))?.kernel(c"items")?;
         let ctas = arguments.items.div_ceil(u64::from(THREADS / lanes));
-        // SAFETY: `Arguments` is the kernel's parameter, both arrays live until they are read.
+        // SAFETY: both arrays live until they are read.
         unsafe { kernel.launch(device.stream(), (ctas, 1), THREADS, &arguments)? };
     }
     Ok(rows_of.to_host()?.to_vec())

@@ -13,9 +13,9 @@ use crate::stream::Stream;
 
 /// The largest grid in y and z.
 pub(crate) const GRID_Y: u64 = 65_535;
-// Compute capability, in tenths, and driver of launches before the one ahead has ended.
-const FOLLOWING: i32 = 90;
-const FOLLOWING_DRIVER: i32 = 12_030;
+// Compute capability, in tenths, and driver of programmatic dependent launch.
+const DEPENDENT: i32 = 90;
+const DEPENDENT_DRIVER: i32 = 12_030;
 // The first driver that tells the size of a kernel's parameters.
 const PARAMETERS_DRIVER: i32 = 12_040;
 // The largest grid in x.
@@ -60,8 +60,8 @@ impl Module {
         if driver >= PARAMETERS_DRIVER {
             check_parameter::<P>(raw, name)?;
         }
-        let follows = driver >= FOLLOWING_DRIVER && compiled_for(raw)? >= FOLLOWING;
-        Ok(Kernel { module: self.clone(), raw, follows, parameter: PhantomData })
+        let dependent = driver >= DEPENDENT_DRIVER && compiled_for(raw)? >= DEPENDENT;
+        Ok(Kernel { module: self.clone(), raw, dependent, parameter: PhantomData })
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Kernel<P> {
     module: Arc<Module>,
     raw: sys::CUfunction,
     /// Whether [`Kernel::launch_dependent`] has an effect.
-    follows: bool,
+    dependent: bool,
     parameter: PhantomData<fn(P)>,
 }
 
@@ -190,13 +190,13 @@ impl<P: ParameterBlock> Kernel<P> {
         unsafe { self.launch_when(true, stream, grid, block, shared, arguments) }
     }
 
-    /// As [`Kernel::launch_dependent`] when it `follows`, else as [`Kernel::launch_with_shared`].
+    /// As [`Kernel::launch_dependent`] when `dependent`, else as [`Kernel::launch_with_shared`].
     ///
     /// # Safety
     /// As there.
     pub(crate) unsafe fn launch_when(
         &self,
-        follows: bool,
+        dependent: bool,
         stream: &Stream,
         grid: (u64, u64),
         block: u32,
@@ -219,7 +219,7 @@ impl<P: ParameterBlock> Kernel<P> {
         let shared = u32::try_from(shared).unwrap_or(u32::MAX);
         let (raw, stream) = (self.raw, stream.raw().cu_stream());
         let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
-        if follows && self.follows {
+        if dependent && self.dependent {
             let mut attribute = sys::CUlaunchAttribute {
                 id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                 pad: [0; 4],

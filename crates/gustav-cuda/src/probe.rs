@@ -121,7 +121,7 @@ impl Probe {
         self.sink.used_on(stream);
         let from = self.scratch.address();
         let arguments = Arguments { from, sink: self.sink.address(), pieces, passes };
-        // SAFETY: `Arguments` is the kernel's parameter; the scratch memory has so many pieces,
+        // SAFETY: the scratch memory has so many pieces,
         // and waits for the stream when freed.
         unsafe { self.kernel.launch(stream, (self.grid, 1), BLOCK, &arguments) }
     }

@@ -53,7 +53,7 @@ impl Scan {
         words.fill(0, device.stream())?;
         let (total, ticket) = (words.address(), words.address() + 8);
         let arguments = Arguments { offsets: offsets.address(), rows: rows as u64, ticket, total };
-        // SAFETY: `Arguments` is the kernel's parameter; the offsets are as many, and so are the
+        // SAFETY: the offsets are as many, and so are the
         // words.
         unsafe { self.0.launch(device.stream(), (tiles as u64, 1), BLOCK, &arguments)? };
         let mut total = [0];

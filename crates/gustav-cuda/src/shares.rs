@@ -165,7 +165,7 @@ fn check(
     let (search, cover) = (module.kernel(c"boundaries")?, module.kernel(c"coverage")?);
     let grid = (model.len() as u64).div_ceil(u64::from(THREADS));
     let found = counted(device, offsets, (name, model.len()), |arguments| {
-        // SAFETY: `Arguments` is the parameter of both kernels, all arrays live until they are read.
+        // SAFETY: all arrays live until they are read.
         unsafe {
             search.launch(device.stream(), (grid, 1), THREADS, arguments)?;
             cover.launch(device.stream(), (arguments.shares, 1), THREADS, arguments)
@@ -183,7 +183,7 @@ fn whole_rows_take_everything_once() {
     let kernel = module.kernel(c"rows").expect("a kernel");
     for offsets in matrices() {
         let grid = (offsets.len() as u64 - 1).div_ceil(u64::from(THREADS));
-        // SAFETY: `Arguments` is the kernel's parameter, all arrays live until they are read.
+        // SAFETY: all arrays live until they are read.
         let launch =
             |a: &Arguments| unsafe { kernel.launch(device.stream(), (grid, 1), THREADS, a) };
         counted(&device, &offsets, ("rows", 0), launch).expect("the device");

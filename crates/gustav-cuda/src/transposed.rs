@@ -122,7 +122,7 @@ impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
             };
             (arguments.sorted_columns, arguments.sorted_positions) = to;
             arguments.shift = digit * DIGIT_BITS;
-            // SAFETY: `Arguments` is the parameter of the kernels; every place that the counts give is
+            // SAFETY: every place that the counts give is
             // below nnz, and freed buffers wait for the stream.
             unsafe {
                 tally.launch(stream, (tiles as u64, 1), BLOCK, &arguments)?;

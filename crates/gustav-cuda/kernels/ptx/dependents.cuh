@@ -1,5 +1,5 @@
-// Kernels of which the later begins before the earlier has ended, from sm_90 on: the host says which
-// launch may. Elsewhere they come one after the other.
+// Programmatic dependent launch, from sm_90 on: a kernel begins before the one ahead of it on the stream has
+// ended, where the host launches it so. Elsewhere kernels run one after the other.
 //
 // A kernel that waits before it touches what launches write may follow any other; one that follows a kernel which
 // has waited, and lets it begin, may read what that one does not write. Products let nothing begin before their
@@ -10,7 +10,7 @@
 namespace ptx {
 
 #if __CUDA_ARCH__ >= 900
-// Lets the next launch begin as soon as all CTAs of this one have come here.
+// Lets the dependent launch begin as soon as all CTAs of this one have called it.
 __device__ __forceinline__ void launch_dependents() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }

@@ -18,6 +18,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP) dcsr(const Arguments a
         for (u64 empty = after + lane; empty < row; empty += WARP)
 #pragma unroll
             for (int w = 0; w < WIDTH; ++w) write(args, empty, j + w, Ring::zero());
-        if (i < args.operands.rows) sum_row(args, row, __ldg(args.operands.offsets + i), __ldg(args.operands.offsets + i + 1), j);
+        const u32 *offsets = args.operands.offsets;
+        if (i < args.operands.rows) sum_row(args, row, __ldg(offsets + i), __ldg(offsets + i + 1), j);
     }
 }

@@ -177,8 +177,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
         // The first segments are parts of cut rows and long rows: a group has one of them.
         if (blockIdx.x >= args.single) {
             const Position before = args.single + (blockIdx.x - args.single) * args.segments_per_group;
-            sum_segments(args.operands, before * (BLOCK / GROUP), args.segments_per_group, args.panel + blockIdx.y,
-                     [&](Position i) { return segment(args, i); });
+            sum_segments(args.operands, before * (BLOCK / GROUP), args.segments_per_group,
+                         args.panel + blockIdx.y, [&](Position i) { return segment(args, i); });
             return;
         }
     }

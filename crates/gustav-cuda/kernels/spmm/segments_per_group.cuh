@@ -100,8 +100,8 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
     }
 }
 
-// The segments of this thread's group in one panel, `count` of them, the first of which is segment `base`. `segment(i)` is the
-// i-th of the list or none.
+// The `count` segments of this thread's group in one panel, the first of which is segment `base`.
+// `segment(i)` is the i-th of the list or none.
 template <class At>
 __device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
                                          At segment) {

@@ -276,7 +276,8 @@ __device__ __forceinline__ void sum_row(const Arguments &args, u64 row, u64 colu
 #pragma unroll 1
     for (u64 at = args.blocks.offsets[row]; at < args.blocks.offsets[row + 1]; ++at) {
         const Accum a = widen(args.blocks.values[at]);
-        const auto b = tile::load<Value, VECTOR>(args.blocks.b + (u64)args.indices[at] * args.blocks.ldb + column);
+        const u64 row_of_b = (u64)args.indices[at] * args.blocks.ldb;
+        const auto b = tile::load<Value, VECTOR>(args.blocks.b + row_of_b + column);
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::mul_add(a, tile::widen_at(b, v), sum[v]);
     }

@@ -98,7 +98,7 @@ pub(crate) fn row_lengths(p: &Pattern<'_>) -> Result<RowLengths> {
     let arguments = Lengths { offsets: p.offsets, counts: counts.address(), rows };
     let most = CTAS * device.profile().multiprocessors as u64;
     let grid = (rows.div_ceil(u64::from(BLOCK)).min(most), 1);
-    // SAFETY: `Lengths` is the kernel's parameter; the buffers outlive the read below.
+    // SAFETY: the buffers outlive the read below.
     unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
     let mut found = vec![0; COUNTS];
     counts.read(&mut found)?;
@@ -125,7 +125,7 @@ pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
         samples,
     };
     let grid = (samples.div_ceil(u64::from(SAMPLE_BLOCK)), 4);
-    // SAFETY: `Similarity` is the kernel's parameter; the buffers outlive the read below.
+    // SAFETY: the buffers outlive the read below.
     unsafe { kernel.launch(device.stream(), grid, SAMPLE_BLOCK, &arguments)? };
     let mut c = [0; 8];
     counts.read(&mut c)?;
@@ -145,7 +145,7 @@ pub(crate) fn tile_reuse(p: &Pattern<'_>, inner: usize, tile: u64) -> Result<Til
     let (offsets, indices) = (p.offsets, p.indices);
     let arguments = Reuse { offsets, indices, counts: counted, rows, samples, tile };
     let grid = ((samples * 32).div_ceil(u64::from(BLOCK)), 1);
-    // SAFETY: `Reuse` is the kernel's parameter; the buffers outlive the read below.
+    // SAFETY: the buffers outlive the read below.
     unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
     let mut found = [0; 2];
     counts.read(&mut found)?;

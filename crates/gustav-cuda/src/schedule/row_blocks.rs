@@ -89,7 +89,7 @@ impl RowBlocks {
             rows: rows as u64,
         };
         let grid = ((blocks as u64).div_ceil(u64::from(BLOCK)), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; a block has no more entries than its rows
+        // SAFETY: a block has no more entries than its rows
         // have nonzeros, nor more chunks than counted above; the buffers wait for the stream.
         unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
         Ok(made)

@@ -181,7 +181,7 @@ impl Segments {
             first,
             to_rows: u32::from(target == Target::Row),
         };
-        // SAFETY: `Arguments` is the kernel's parameter; the counts of `lengths` are those of the
+        // SAFETY: the counts of `lengths` are those of the
         // same offsets, so that every place is inside its array; freed buffers wait for the stream.
         unsafe {
             kernel.launch(device.stream(), (windows as u64, 1), BLOCK.min(taken), &arguments)?

@@ -115,7 +115,7 @@ impl Cutting {
             tiles: u32::try_from_usize(tiles, "tile of B")?,
         };
         let grid = ((rows as u64).div_ceil(Self::window(counted)), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; there is a count for every row and place.
+        // SAFETY: there is a count for every row and place.
         unsafe { module.kernel(c"tile_count")?.launch(device.stream(), grid, BLOCK, &arguments)? };
         let mut found = try_vec(2 + places, "pieces of tiles")?;
         found.resize(2 + places, 0u64);

@@ -73,7 +73,7 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
     ) -> Result<()> {
         let most = device.profile().multiprocessors as u64 * CTAS;
         let grid = (arguments.rows.div_ceil(u64::from(BLOCK / 32)).min(most), 1);
-        // SAFETY: `Arguments` is the kernels' parameter. The matrices are alive, have one shape and
+        // SAFETY: the matrices are alive, have one shape and
         // rows that increase, and their buffers wait for the stream when they are freed.
         unsafe { kernel.launch(device.stream(), grid, BLOCK, arguments) }
     }

@@ -140,7 +140,7 @@ impl DenseRows for DenseNaive {
             let (offsets, indices, values) = (m.offsets, m.indices, m.values);
             let arguments = Spread { offsets, indices, values, dense: dense.address(), rows, ld };
             let grid = (rows.div_ceil(u64::from(threads / 32)), 1);
-            // SAFETY: `Spread` is the kernel's parameter; the operands are the caller's promise,
+            // SAFETY: the operands are the caller's promise,
             // and the dense matrix has the room.
             unsafe { self.spread.launch(stream, grid, threads, &arguments)? };
         }
@@ -170,7 +170,7 @@ impl DenseRows for DenseNaive {
             arguments.columns.div_ceil(u64::from(width)),
             arguments.rows.div_ceil(u64::from(height)),
         );
-        // SAFETY: `Arguments` is the kernel's parameter; C is the caller's promise.
+        // SAFETY: c is the caller's promise.
         unsafe { self.multiply.launch(stream, grid, width * height, &arguments) }
     }
 }

@@ -270,7 +270,7 @@ impl SharedRow {
         let items = arguments.rows * arguments.chunks;
         let grid = items.div_ceil(u64::from(self.config.rows)).min(self.ctas);
         let (kernel, threads) = (&self.kernel, self.config.threads);
-        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { kernel.launch_with_shared(stream, (grid, 1), threads, self.shared, &arguments) }
     }
 

@@ -245,7 +245,7 @@ impl Method for Prepared {
             self.sums.fill(0, stream)?;
         }
         self.unfinished = self.target == Target::CutRow;
-        // SAFETY: `Arguments` is the parameter of all kernels; the pieces cover the matrix, and the
+        // SAFETY: the pieces cover the matrix, and the
         // operands are the caller's promise. `prepare`, `finish` and a `multiply` without `prepare` wait
         // before they touch them; after `prepare`, which writes C alone, `multiply` waits before it adds to C.
         unsafe {

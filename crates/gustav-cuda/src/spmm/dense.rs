@@ -130,7 +130,7 @@ impl Prepared {
             inner: inner as u64,
         };
         let search = compiled(false)?.kernel(c"dense_repeats")?;
-        // SAFETY: `Arguments` is the kernel's parameter; A's positions have a bit each.
+        // SAFETY: a's positions have a bit each.
         unsafe { search.launch(stream, grid(rows as u64, 32), BLOCK, &arguments)? };
         let mut repeats = [0];
         found.read(&mut repeats)?;
@@ -183,7 +183,7 @@ impl Method for Prepared {
             rows: o.rows as u64,
             inner: o.inner as u64,
         };
-        // SAFETY: `Arguments` is the kernel's parameter; there is room for every element of A.
+        // SAFETY: there is room for every element of A.
         unsafe { self.fill.launch(stream, grid(arguments.rows, self.lanes), BLOCK, &arguments) }
     }
 
@@ -212,7 +212,7 @@ impl Method for Prepared {
             beta: o.beta,
         };
         let grid = ((arguments.rows * arguments.columns).div_ceil(u64::from(BLOCK)), 1);
-        // SAFETY: as above; there is room for every sum, and `Finish` is the kernel's parameter.
+        // SAFETY: as above; there is room for every sum.
         unsafe {
             self.handle.multiply(device, stream, a, &bare, self.tf32)?;
             finish.launch(stream, grid, BLOCK, &arguments)

@@ -125,7 +125,7 @@ impl Method for Prepared {
         let groups = u64::from(config.block / config.lanes);
         let panels = (o.columns as u64).div_ceil(config.panel());
         let grid = (shares.div_ceil(groups), panels);
-        // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
+        // SAFETY: parts have two slots a share, and the
         // operands are the caller's promise.
         unsafe {
             self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)

@@ -177,7 +177,7 @@ impl<S: Shares> Method for Prepared<S> {
         let threads = self.config.threads;
         let strips = |width: u64| arguments.columns.div_ceil(width);
         let [boundaries, sums, fix_up] = &self.kernels;
-        // SAFETY: `Arguments` is the parameter of all three kernels; boundaries, rows and sums
+        // SAFETY: boundaries, rows and sums
         // have room for every share, and the operands are the caller's promise.
         unsafe {
             let grid = ((self.shares + 1).div_ceil(u64::from(threads)), 1);

@@ -246,7 +246,7 @@ impl Method for Prepared {
         let warps = u64::from(self.config.warps);
         let (block, strips) = (self.config.warps * WARP, arguments.columns.div_ceil(32));
         let [scale, light, heavy] = &self.kernels;
-        // SAFETY: `Arguments` is the parameter of all three kernels; the parts are those of the
+        // SAFETY: the parts are those of the
         // pattern, and the operands are the caller's promise.
         unsafe {
             scale.launch(stream, (arguments.rows.div_ceil(warps), 1), block, &arguments)?;

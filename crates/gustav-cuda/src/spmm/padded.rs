@@ -119,7 +119,7 @@ impl<F: Format> Prepared<F> {
         };
         let module = device.module(&F::request(problem.dtype, 1, config))?;
         let grid = (room.lines.div_ceil(u64::from(BLOCK)), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; there is room for the slots of every row.
+        // SAFETY: there is room for the slots of every row.
         unsafe { module.kernel(F::KERNELS[0])?.launch(device.stream(), grid, BLOCK, &arguments)? };
         device.stream().synchronize()?;
         Ok(prepared)
@@ -191,7 +191,7 @@ impl<F: Format> Method for Prepared<F> {
         };
         let strips = operands.columns.div_ceil(u64::from(vector));
         let (grid, block) = F::launch(operands.rows, strips, self.config);
-        // SAFETY: `Arguments` is the kernel's parameter; the slots are those of the pattern, and the
+        // SAFETY: the slots are those of the pattern, and the
         // operands are the caller's promise.
         unsafe { self.kernels[&vector].launch(stream, grid, block, &arguments) }
     }

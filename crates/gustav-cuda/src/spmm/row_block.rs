@@ -180,7 +180,7 @@ impl Method for Prepared {
         let blocks = arguments.rows.div_ceil(u64::from(config.rows));
         let groups = u64::from(config.block / config.group());
         let grid = (blocks.div_ceil(groups), arguments.columns.div_ceil(config.panel()));
-        // SAFETY: `BlockOperands` is the kernel's parameter; the blocks cover the matrix, and the
+        // SAFETY: the blocks cover the matrix, and the
         // operands are the caller's promise.
         unsafe {
             self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)

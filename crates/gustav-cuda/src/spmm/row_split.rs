@@ -120,7 +120,7 @@ impl Method for Prepared {
         let rows = if self.config.variant == Variant::CtaPerRow { 1 } else { self.config.warps };
         let grid =
             (arguments.rows.div_ceil(u64::from(rows)), arguments.columns.div_ceil(u64::from(WARP)));
-        // SAFETY: `PaperOperands` is the kernel's parameter; the operands are the caller's promise.
+        // SAFETY: the operands are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, self.config.warps * WARP, &arguments) }
     }
 }

@@ -242,7 +242,7 @@ impl Method for Prepared {
             single: single as u32,
             panel: 0,
         };
-        // SAFETY: `Arguments` is the parameter of both kernels; the schedule covers the
+        // SAFETY: the schedule covers the
         // matrix, and the operands are the caller's promise.
         unsafe {
             if config.reduction == Reduction::Atomic {

@@ -237,7 +237,7 @@ impl Method for Prepared {
         let count = blocks.rows.div_ceil(u64::from(ROWS));
         let grid =
             (count.div_ceil(u64::from(warps / share)), blocks.columns.div_ceil(u64::from(panel)));
-        // SAFETY: `Arguments` is the kernel's parameter; the blocks are those of the pattern, and the
+        // SAFETY: the blocks are those of the pattern, and the
         // operands are the caller's promise.
         unsafe { self.kernels[&variant].launch_dependent(stream, grid, warps * 32, 0, &arguments) }
     }

@@ -86,7 +86,7 @@ impl Method for Prepared {
             arguments.rows.div_ceil(u64::from(threads)),
             arguments.columns.div_ceil(u64::from(width)),
         );
-        // SAFETY: `PaperOperands` is the kernel's parameter; the operands are the caller's promise.
+        // SAFETY: the operands are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, threads, &arguments) }
     }
 }

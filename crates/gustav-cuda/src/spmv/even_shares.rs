@@ -178,7 +178,7 @@ impl Prepared {
             let grid = (shares + 1).div_ceil(u64::from(config.threads / 32));
             let module = device.module(&variant.request())?;
             let search = module.kernel(c"even_shares_boundaries")?;
-            // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live,
+            // SAFETY: it reads the row offsets, which live,
             // and writes the boundaries, which have room for all.
             unsafe { search.launch(device.stream(), (grid, 1), config.threads, &arguments)? };
         }
@@ -235,7 +235,7 @@ impl Method for Prepared {
             beta: o.beta,
         };
         let threads = self.variant.config.threads;
-        // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
+        // SAFETY: parts have two slots a share, and the
         // operands are the caller's promise.
         unsafe { self.kernel.launch_dependent(stream, (self.shares, 1), threads, 0, &arguments) }
     }

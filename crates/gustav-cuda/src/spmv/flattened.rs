@@ -120,7 +120,7 @@ impl<S: Shares> Prepared<S> {
             ..Arguments::default()
         };
         let grid = (shares + 1).div_ceil(u64::from(config.threads));
-        // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live, and
+        // SAFETY: it reads the row offsets, which live, and
         // writes the boundaries, which have room for all.
         unsafe {
             let search = module.kernel(search)?;
@@ -167,7 +167,7 @@ impl<S: Shares> Method for Prepared<S> {
         };
         let threads = self.config.threads;
         let runs = self.shares.div_ceil(u64::from(threads / 32));
-        // SAFETY: `Arguments` is the parameter of both kernels; boundaries, rows and sums have
+        // SAFETY: boundaries, rows and sums have
         // room for every share, and the operands are the caller's promise.
         unsafe {
             self.sums.launch(stream, (self.shares, 1), threads, &arguments)?;

@@ -116,7 +116,7 @@ impl Method for Prepared {
         };
         let Config { lanes, threads } = self.config;
         let grid = (arguments.rows.div_ceil(u64::from(threads / lanes)), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; the operands are the caller's promise.
+        // SAFETY: the operands are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, threads, &arguments) }
     }
 }

@@ -202,7 +202,7 @@ impl Kernels {
         let listing = arguments.rows.div_ceil(u64::from(SCAN * ITEMS));
         self.told.after(stream, |told, turn| {
             (arguments.told, arguments.turn) = (told, turn);
-            // SAFETY: `Arguments` is the kernels' parameter; the addresses are the caller's promise.
+            // SAFETY: the addresses are the caller's promise.
             unsafe {
                 kernel.launch(stream, (grid, 1), threads, &*arguments)?;
                 self.place.launch(stream, (listing, 1), SCAN, &*arguments)

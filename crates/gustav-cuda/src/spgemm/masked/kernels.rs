@@ -269,7 +269,7 @@ impl Places {
         let looking = if looks { longer.div_ceil(LOOKS * u64::from(SHARING)) } else { 0 };
         let looking = looking.min(RESIDENT * self.multiprocessors);
         let arguments = Arguments { weighing: weighing as u32, ..self.complete(arguments) };
-        // SAFETY: the words are the first of the room; `Arguments` is the kernel's parameter.
+        // SAFETY: the words are the first of the room.
         unsafe {
             DeviceBuffer::<u64>::borrowed(self.room.device(), arguments.counters, COUNTERS)
                 .fill(0, stream)?;
@@ -318,7 +318,7 @@ impl Places {
             false => most(CUT),
             true => 0,
         };
-        // SAFETY: the words are counters; `Arguments` is the kernels' parameter.
+        // SAFETY: the words are counters.
         unsafe {
             if self.cut {
                 let taken = arguments.counters + 8 * TAKEN;
@@ -367,7 +367,7 @@ impl Places {
     /// # Safety
     /// As [`Places::sum`].
     pub(super) unsafe fn find(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
-        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        // SAFETY: the rest is the caller's promise.
         unsafe {
             let grid = self.grid(arguments.count, u64::from(BLOCK / 32) * FOUND);
             self.kernels.find.launch(stream, grid, BLOCK, arguments)
@@ -379,7 +379,7 @@ impl Places {
     /// # Safety
     /// As [`Places::sum`].
     pub(super) unsafe fn keep(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
-        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        // SAFETY: the rest is the caller's promise.
         unsafe {
             let short = arguments.count <= SHORT * arguments.rows;
             let ([eight, warp], lanes) = (&self.kernels.keep, if short { 8 } else { 32 });

@@ -129,7 +129,7 @@ impl Prepared {
             let offsets = pattern.offsets;
             let arguments = Arguments { offsets, rows, ..room.arguments() };
             let grid = rows.div_ceil(u64::from(config.threads));
-            // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live,
+            // SAFETY: it reads the row offsets, which live,
             // and writes the list, which has room for all.
             unsafe {
                 let parts = module(true)?.kernel(c"segmented_parts")?;
@@ -192,7 +192,7 @@ impl Method for Prepared {
         };
         let InOrder { lanes, threads, .. } = self.config;
         let row_ctas = arguments.rows.div_ceil(u64::from(threads / lanes));
-        // SAFETY: `Arguments` is the kernel's parameter; the list of parts is that of the pattern,
+        // SAFETY: the list of parts is that of the pattern,
         // and the operands are the caller's promise.
         unsafe {
             self.kernel.launch_dependent(
