@@ -1,6 +1,6 @@
 //! Parameter blocks: the struct that a kernel takes by value, declared once for the host and for CUDA C++.
 //!
-//! [`parameter_block!`] declares the Rust struct and generates the C++ one as the text of a header, which a
+//! `parameter_block!` declares the Rust struct and generates the C++ one as the text of a header, which a
 //! [`Request`](crate::jit::Request) supplies to the compiler. A kernel includes it by its Rust path,
 //! `#include "gustav_cuda::spmm::segmented::Arguments"`. The header asserts the size and the offsets that Rust
 //! gives the struct, so that a kernel with another layout does not compile.
@@ -34,7 +34,7 @@ unsafe impl Member for u64 {
 /// A struct with the same layout on the host and in kernels.
 ///
 /// # Safety
-/// As for [`Member`]; only [`parameter_block!`] implements it.
+/// As for [`Member`]; only `parameter_block!` implements it.
 pub(crate) unsafe trait ParameterBlock: Member {
     const FIELDS: &'static [Field];
 }
