@@ -249,3 +249,23 @@ impl<P: ParameterBlock> Kernel<P> {
         .during("launching a kernel")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, probe};
+
+    parameter_block! {
+        struct Shorter {
+            from: *const u64,
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn a_parameter_of_another_size_is_refused() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        let module = device.module(&probe::request()).expect("a module");
+        let refused = module.kernel::<Shorter>(c"read").err().expect("32 bytes, not 8").to_string();
+        assert!(refused.contains("read takes 32 bytes, but Shorter has 8"), "{refused}");
+    }
+}

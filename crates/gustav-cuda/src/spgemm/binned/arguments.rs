@@ -43,7 +43,7 @@ parameter_block! {
         pub b: Matrix,
         pub c: Output,
         /// Of every row: its columns, see `Range`, and its products and bin, see `Cost`. Its
-        /// entries are in `c_offsets`, one place on, until these are offsets.
+        /// entries are in `c.offsets`, one place on, until these are offsets.
         ranges: *mut u32,
         costs: *mut u16,
         /// Rows of a phase, bin after bin.
