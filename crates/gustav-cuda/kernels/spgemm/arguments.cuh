@@ -1,4 +1,4 @@
-// What every kernel of `binned` is told, and the layout of what they share.
+// The parameter of every kernel of `binned`, and the layout of the memory that they share.
 //
 // GUSTAV_BINS                    bins of a phase
 // GUSTAV_NARROW                  columns of rows that a warp has a mask for at most

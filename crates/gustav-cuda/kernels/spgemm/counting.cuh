@@ -33,7 +33,8 @@ struct Bins {
     }
 };
 
-// The CTA that ends last tells the host what all have counted. All threads of a CTA are here.
+// The last CTA to arrive writes what all have counted to memory of the host, and then the word that says so. All
+// threads of a CTA take part.
 __device__ __forceinline__ void tell(const Arguments &g) {
     if (!arrival::is_last_cta((u32 *)(g.counters + ENDED), gridDim.x)) return;
     for (u32 n = threadIdx.x; n < TOLD; n += blockDim.x) g.told[n] = g.counters[n];

@@ -50,7 +50,7 @@ __device__ __forceinline__ Sum *sums_of(const Arguments &g, const Piece &piece) 
     return (Sum *)g.found_sums + (u64)piece.slot * sums_of_a_row(g);
 }
 
-// Whether this CTA is the last of its row, after what it wrote.
+// Whether this CTA is the last of its row to arrive here.
 __device__ __forceinline__ bool ends(const Arguments &g, const Piece &piece) {
     return arrival::is_last_cta(g.ended + piece.slot, gridDim.x);
 }

@@ -1,4 +1,4 @@
-// The products of a row of C, dealt to the threads of a thread group.
+// The products of a row of C, distributed over the threads of a thread group.
 //
 //   nonzeros of A's row   a0        a1        a2        a3   ...
 //   lanes of a warp       0 1 2 3 | 4 5 6 7 | 8 9 .. | ...         a subgroup of lanes per row of B

@@ -99,7 +99,7 @@ __device__ __forceinline__ void hold(Held &held, const Arguments &args, const St
 }
 
 __device__ __forceinline__ void prefetching(const Arguments &args, const Chunk &chunk, const u32 *first,
-                                      const u32 *last, u32 from, u32 to, int t, Step *steps) {
+                                            const u32 *last, u32 from, u32 to, int t, Step *steps) {
     for (u64 batch = from; batch < to; batch += GROUP) {
         const int size = to - batch < GROUP ? (int)(to - batch) : GROUP;
         if (t < size) {

@@ -13,7 +13,7 @@
 // threads copy a tile between barriers.
 //
 // A part of a row either
-//   SLOT     writes its sums to its slot, where the last to come adds the slots in their order: the same
+//   SLOT     writes its sums to its slot, where the last to arrive adds the slots in their order: the same
 //            bits in every run;
 //   ROW      adds them to its row of C by reductions, after `b_stationary_prepare` has scaled that;
 //   CUT_ROW  adds them to sums of its row by reductions, of which `b_stationary_finish` makes C, and
@@ -62,7 +62,7 @@ struct Item {
 
 using Piece = schedule::Segment<Position>;
 
-// A tile that is held or on its way, and what warps tell each other of it.
+// A tile that is held or on its way, and what warps share about it.
 struct Held {
     u64 full, empty;   // barriers: the tile is there, and all threads are done with it
     u32 taken, left;  // pieces that groups took, warps that are done
@@ -86,7 +86,7 @@ __device__ __forceinline__ const Value *first_of(const Arguments &args, const It
 
 // Issues the copies of a tile, by one warp.
 __device__ __forceinline__ void issue(const Arguments &args, const Item &item, u64 column, u8 *ring,
-                                    Held &held) {
+                                      Held &held) {
     if (threadIdx.x % 32 == 0) held.item = item;
     const u32 lane = threadIdx.x % 32, rows = rows_of(args, item);
     const u32 bytes = width_of(args, column) * sizeof(Value);

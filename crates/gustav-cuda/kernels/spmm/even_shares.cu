@@ -9,7 +9,7 @@
 //          | a row's end, its start elsewhere         | a row's start, its end elsewhere
 //
 // A row inside a share goes straight to C. Of a row in several shares, each puts its sum aside, in
-// the slots 2 share (the row began before) and 2 share + 1, and the last to come adds them, in order.
+// the slots 2 share (the row began before) and 2 share + 1, and the last to arrive adds them, in order.
 //
 // Invariants: those of spmm/group.cuh; SUBGROUPS is 1.
 #include "ptx/dependents.cuh"
@@ -29,9 +29,9 @@ struct Row {
     bool open;      // it has items in the share that have not been closed
 };
 
-// The part that `share` has of the row `row`, and where its parts meet.
+// Fixes up the row `row`, of which `share` has a part.
 __device__ __forceinline__ void fix_up_row(const Operands &args, u64 share, u64 row,
-                                         const Span &span, u64 panel) {
+                                           const Span &span, u64 panel) {
     const u64 begin = ((u64)__ldg(args.offsets + row) + row) >> WORK_BITS;
     const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) >> WORK_BITS;
     const Parts parts = {row, 2 * begin + 1, 2 * begin, 2, (u32)(end - begin + 1)};

@@ -7,8 +7,8 @@
 // Nonzeros come in chunks, aligned in the arrays of A, so that the column indices and the values of a
 // chunk are one or two wide loads each; what a chunk holds before or after the run is predicated out.
 //
-// Rows whose nonzeros several groups sum meet in a tree, in the order of their parts: the same bits in
-// every run.
+// Rows whose nonzeros several groups sum are fixed up in a tree, in the order of their parts: the same bits
+// in every run.
 #pragma once
 #include "common/epilogue.cuh"
 #include "schedule/arrival.cuh"
@@ -56,7 +56,7 @@ struct Chunk {
     }
 };
 
-// Asks for a run of A in L2: a group loads one chunk ahead, which is not enough where few groups have
+// Prefetches a run of A into L2: a group loads one chunk ahead, which is not enough where few groups have
 // long runs and memory is far.
 __device__ __forceinline__ void prefetch_run(const Operands &args, Position first, Position last) {
     if (last - first <= 2 * CHUNK * SUBGROUPS) return;
@@ -164,7 +164,7 @@ struct Parts {
     }
 };
 
-// The parts of a cut row meet here, FAN at a time: of the groups that bring the parts of one node of
+// Adds up the parts of a cut row, FAN at a time: of the groups that bring the parts of one node of
 // the tree, the last adds them in their order and brings the sum one level up. Which group that is
 // depends on the run, the order of the sums does not.
 constexpr int FAN_BITS = 5;
@@ -174,7 +174,7 @@ constexpr int LEVELS = 6;
 constexpr int FIX_UP_LOADS = CHUNK > 2 ? 4 : 1;
 
 __device__ __forceinline__ void fix_up(const Operands &args, const Parts &parts, u32 part,
-                                     const Span &span, int sub, u64 panel) {
+                                       const Span &span, int sub, u64 panel) {
     const int first_lane = threadIdx.x % 32 / GROUP * GROUP;
     const u32 group = (GROUP == 32 ? ~0u : (1u << GROUP % 32) - 1) << first_lane;
     for (int level = 0, shift = 0;; ++level, shift += FAN_BITS) {

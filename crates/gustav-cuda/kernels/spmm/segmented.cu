@@ -9,7 +9,7 @@
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
 //   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
 //
-// A part of a row either writes its sums to its slot, where the last to come adds the slots in their
+// A part of a row either writes its sums to its slot, where the last to arrive adds the slots in their
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
 // scaled C.
 //

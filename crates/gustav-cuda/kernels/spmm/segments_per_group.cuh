@@ -104,7 +104,7 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
 // `segment(i)` is the i-th of the list or none.
 template <class At>
 __device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
-                                         At segment) {
+                                             At segment) {
     constexpr int GROUPS = BLOCK / GROUP;
     base += threadIdx.x / GROUP;
     const auto at = [&](u32 k) {

@@ -12,7 +12,7 @@
 // What is open at a thread's last nonzero is carried on by a scan over the CTA that begins anew at every
 // thread with a ^. Of a row in two shares, the first to come leaves its sum in exchange for nothing, the
 // other takes it. Of a row in more, each puts its sum aside, in the slots 2 share (the row began before)
-// and 2 share + 1; the last to come adds them. Either way in their order.
+// and 2 share + 1; the last to arrive adds them. Either way in their order.
 //
 // Where shares begin is searched by `even_shares_boundaries` once for a pattern, or in the launch itself.
 // Invariant: between launches, `arrivals` is zero and `exchange` has all bits set; launches of one plan do
@@ -118,7 +118,7 @@ struct Exchange<f64> : ExchangeAs<f64, u64, 0x7ff8000000000000ull> {};
 // `sum` is one part of a row that lies in several shares, from item `begin` to item `end`; of their CTAs,
 // the last adds the parts, by a warp.
 __device__ __forceinline__ void fix_up(const Arguments &args, u64 share, u64 row, Position begin,
-                                     Position end, Accum sum, int lane) {
+                                       Position end, Accum sum, int lane) {
     const u64 first = (begin + (Position)row) / WORK, last = (end + (Position)row) / WORK;
     if constexpr (Exchange<Accum>::POSSIBLE)
         if (last - first == 1) {
@@ -283,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
         write_row(args, row, of(__ldg(args.offsets + row), __ldg(args.offsets + row + 1)));
     if (from.begun && from.row < whole && warp == 0)
         fix_up(args, share, from.row, __shfl_sync(ALL, my_begin, 0), __shfl_sync(ALL, my_end, 0),
-             lane == 0 ? of(my_begin, my_end) : Ring::zero(), lane);
+               lane == 0 ? of(my_begin, my_end) : Ring::zero(), lane);
     if (to.begun && warp == WARPS - 1)
         fix_up(args, share, to.row, tail_begin, tail_end, carried(open, closes, WARPS, lane), lane);
 }

@@ -1,4 +1,4 @@
-// What every kernel of `masked` is told.
+// The parameter of every kernel of `masked`.
 #pragma once
 #include "common/semiring.cuh"
 #include "common/warp.cuh"
