@@ -199,6 +199,27 @@ mod tests {
         );
     }
 
+    parameter_block! {
+        struct Block {
+            count: u32,
+        }
+    }
+
+    /// The header of a parameter block is part of the key, and not taken for an option.
+    #[test]
+    fn blocks_are_part_of_the_key() {
+        let request = Request::new("a", "b");
+        let mut with_block = request.clone().with_block::<Block>();
+        let mut keys = vec![request.key("sm_90", "one"), with_block.key("sm_90", "one")];
+        with_block.blocks[0].text.push(' ');
+        keys.push(with_block.key("sm_90", "one"));
+        with_block.blocks[0].name = "gustav_cuda::Other";
+        keys.push(with_block.key("sm_90", "one"));
+        for (i, key) in keys.iter().enumerate() {
+            assert!(!keys[..i].contains(key), "{i}");
+        }
+    }
+
     /// Whether `block` is the path of a parameter block that a module of this crate declares.
     fn declares(block: &str) -> bool {
         let Some((module, name)) =
