@@ -8,7 +8,6 @@ use std::ffi::{CStr, CString, c_char};
 
 use gustav_core::{Error, Result};
 
-use super::request::HEADERS;
 use super::{Compiler, Request};
 use library::{Functions, RawProgram, Status, functions};
 
@@ -99,8 +98,8 @@ impl Program {
     fn new(request: &Request) -> Result<Self> {
         let nvrtc = functions()?;
         let texts = c_strings([request.source, request.name])?;
-        let headers = c_strings(HEADERS.iter().map(|(_, text)| *text))?;
-        let names = c_strings(HEADERS.iter().map(|(name, _)| *name))?;
+        let headers = c_strings(request.headers().map(|(_, text)| text))?;
+        let names = c_strings(request.headers().map(|(name, _)| name))?;
         let pointers = |strings: &[CString]| -> Vec<*const c_char> {
             strings.iter().map(|s| s.as_ptr()).collect()
         };
@@ -112,7 +111,7 @@ impl Program {
                 &mut raw,
                 texts[0].as_ptr(),
                 texts[1].as_ptr(),
-                HEADERS.len() as i32,
+                headers.len() as i32,
                 header_texts.as_ptr(),
                 header_names.as_ptr(),
             )

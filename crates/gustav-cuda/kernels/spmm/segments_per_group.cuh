@@ -1,4 +1,4 @@
-// A run of segments for every group, one after another: while one is summed, the nonzeros of the next, one
+// Several segments for every group, one after another: while one is summed, the nonzeros of the next, one
 // a lane, and the place of the one after it are on their way, so that a group waits for rows of B alone.
 //
 //   segment k of group g  =  base + k GROUPS + g
@@ -11,9 +11,9 @@
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
 
-// Nonzeros whose rows of B are on their way, and those that the lanes of a group hold: whole flights.
-constexpr int FLIGHT = GUSTAV_FLIGHT < LANES ? GUSTAV_FLIGHT : LANES;
-constexpr int BATCH = LANES / FLIGHT * FLIGHT;
+// Nonzeros whose rows of B are in flight at once, and those that the lanes of a group hold: a multiple of it.
+constexpr int IN_FLIGHT = GUSTAV_IN_FLIGHT < LANES ? GUSTAV_IN_FLIGHT : LANES;
+constexpr int BATCH = LANES / IN_FLIGHT * IN_FLIGHT;
 constexpr bool FETCH = GUSTAV_FETCH;   // the row of B of a segment's last nonzero is asked for in L2
 
 // A lane's nonzero.
@@ -64,16 +64,16 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
         const int here = most - done < BATCH ? (int)(most - done) : BATCH;
         // Of this group's own, which may have none left.
         const int own = done > count ? 0 : count - done < BATCH ? (int)(count - done) : BATCH;
-        for (int from = 0; from < here; from += FLIGHT) {
+        for (int from = 0; from < here; from += IN_FLIGHT) {
             int left = own - from;
-            Index column[FLIGHT];
-            Accum value[FLIGHT];
+            Index column[IN_FLIGHT];
+            Accum value[IN_FLIGHT];
 #pragma unroll
-            for (int u = 0; u < FLIGHT; ++u)
+            for (int u = 0; u < IN_FLIGHT; ++u)
                 column[u] = __shfl_sync(~0u, held.column, from + u, LANES);
-            tile::Pack<Value, VECTOR> row[FLIGHT][TILES];
+            tile::Pack<Value, VECTOR> row[IN_FLIGHT][TILES];
 #pragma unroll
-            for (int u = 0; u < FLIGHT; ++u) {
+            for (int u = 0; u < IN_FLIGHT; ++u) {
                 const Value *at = b + (u64)(Stride)column[u] * (Stride)args.ldb;
 #pragma unroll
                 for (int k = 0; k < TILES; ++k)
@@ -84,10 +84,10 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
             // branch, in which lanes would part ahead of the shuffles.
             asm volatile("" : "+r"(left));
 #pragma unroll
-            for (int u = 0; u < FLIGHT; ++u)
+            for (int u = 0; u < IN_FLIGHT; ++u)
                 value[u] = __shfl_sync(~0u, held.value, from + u, LANES);
 #pragma unroll
-            for (int u = 0; u < FLIGHT; ++u)
+            for (int u = 0; u < IN_FLIGHT; ++u)
                 if (u < left)
 #pragma unroll
                     for (int k = 0; k < TILES; ++k)
@@ -100,22 +100,22 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
     }
 }
 
-// The run of this thread's group in one panel, the first of which is segment `base`. `segment(i)` is the
-// i-th of the list or none.
+// The `count` segments of this thread's group in one panel, the first of which is segment `base`.
+// `segment(i)` is the i-th of the list or none.
 template <class At>
-__device__ __forceinline__ void take_run(const Operands &args, Position base, u32 run, u32 panel,
-                                         At segment) {
+__device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
+                                             At segment) {
     constexpr int GROUPS = BLOCK / GROUP;
     base += threadIdx.x / GROUP;
     const auto at = [&](u32 k) {
-        return k < run ? segment(base + k * GROUPS) : schedule::no_segment<Position>();
+        return k < count ? segment(base + k * GROUPS) : schedule::no_segment<Position>();
     };
     const u64 column = (u64)panel * PANEL + threadIdx.x % LANES * VECTOR;
     const Span span(args.columns, column);
     const Value *b = args.b + column;
     auto now = at(0), next = at(1);
     Held held = hold(args, now.first + threadIdx.x % LANES, now.last);
-    for (u32 k = 0; k < run; ++k) {
+    for (u32 k = 0; k < count; ++k) {
         const auto later = at(k + 2);
         const Held coming = hold(args, next.first + threadIdx.x % LANES, next.last);
         if (FETCH) fetch_last(args, coming, next.last - next.first, panel);
