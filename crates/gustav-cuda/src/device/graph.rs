@@ -52,6 +52,13 @@ pub(crate) struct Core<M> {
     pub method: M,
 }
 
+impl<M> Drop for Core<M> {
+    fn drop(&mut self) {
+        // Workspaces that an algorithm did not name as used are freed after the last execution, too.
+        let _ = self.order.end();
+    }
+}
+
 /// A plan's core, which graphs may hold as well.
 pub(crate) type SharedCore<M> = Arc<Mutex<Core<M>>>;
 

@@ -335,8 +335,25 @@ impl<T> DeviceBuffer<T> {
     }
 }
 
-/// The values of a matrix or of another owner of a buffer, to be changed in place: their number
-/// and their memory stay as they are.
+/// The values of a matrix, to be changed in place: their number and their memory stay as they are.
+///
+/// They are not swapped for others:
+/// ```compile_fail,E0596
+/// fn swap(c: &mut gustav_cuda::DeviceDense<f32>, other: &mut gustav_cuda::DeviceBuffer<f32>) {
+///     std::mem::swap(&mut *c.data_mut(), other);
+/// }
+/// ```
+/// ```compile_fail,E0596
+/// fn swap(a: &mut gustav_cuda::DeviceCsr<f32>, other: &mut gustav_cuda::DeviceBuffer<f32>) {
+///     std::mem::swap(&mut *a.values_mut(), other);
+/// }
+/// ```
+/// ```
+/// fn fill(c: &mut gustav_cuda::DeviceDense<f32>) -> gustav_core::Result<()> {
+///     let stream = c.data().device().stream().clone();
+///     c.data_mut().fill(0, &stream)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct DeviceSliceMut<'a, T>(&'a mut DeviceBuffer<T>);
 

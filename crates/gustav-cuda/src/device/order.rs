@@ -238,8 +238,10 @@ pub(super) fn note(memory: &std::sync::Arc<Memory>, stream: &Stream) {
 }
 
 /// The order of a plan's executions, which use the same workspaces: one after another.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PlanOrder {
+    /// The device's stream, on which workspaces are freed.
+    own: Stream,
     last: Option<Stream>,
 }
 
@@ -247,11 +249,17 @@ impl PlanOrder {
     /// Of a plan for so many calls, whose work is queued on the device's stream: a single one waits for
     /// nothing on the host.
     pub(crate) fn new(device: &Device, calls: u64) -> Result<Self> {
+        let own = device.stream().clone();
         if calls <= 1 {
-            return Ok(PlanOrder { last: Some(device.stream().clone()) });
+            return Ok(PlanOrder { last: Some(own.clone()), own });
         }
-        device.stream().synchronize()?;
-        Ok(PlanOrder::default())
+        own.synchronize()?;
+        Ok(PlanOrder { own, last: None })
+    }
+
+    /// Lets the device's stream wait for all executions, before workspaces are freed there.
+    pub(super) fn end(&self) -> Result<()> {
+        self.last.as_ref().map_or(Ok(()), |last| self.own.after(last))
     }
 
     /// Lets `stream` wait for the execution before.
