@@ -5,9 +5,12 @@ use std::process::ExitCode;
 
 use gustav_bench::{BenchArgs, read_records, run, summary, with_huge_pages};
 use gustav_core::Result;
+use gustav_core::buffer::{reuse_blocks, total_memory};
 
 fn main() -> ExitCode {
     with_huge_pages();
+    // As the command does.
+    reuse_blocks(total_memory().map_or(0, |bytes| bytes / 2));
     match bench(&std::env::args().skip(1).collect::<Vec<_>>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

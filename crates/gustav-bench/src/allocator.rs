@@ -35,7 +35,7 @@ pub fn with_huge_pages() {
 /// Gives freed memory back to the system, which `keep_freed_memory` would not. Nothing where the
 /// allocator is another one.
 pub(crate) fn give_back_freed_memory() {
-    gustav_core::buffer::release_kept();
+    gustav_core::buffer::release_blocks();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: returns free pages of the heap and touches no other.
     unsafe {

@@ -48,11 +48,8 @@ budget_s = 0.01
 "#;
 
 #[test]
+#[ignore = "needs python3, which stands in for a peer"]
 fn a_peer_multiplies_for_a_program() {
-    if std::process::Command::new("python3").arg("-V").output().is_err() {
-        eprintln!("skipped: no python3 to stand in for a peer");
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -1,5 +1,5 @@
 //! The tables and the picture of the README are those that the records give. With
-//! `GUSTAV_WRITE_README` set the tests write them instead of comparing.
+//! `GUSTAV_WRITE_README` set the tests write them first.
 
 use std::fmt::Write;
 use std::fs;
@@ -126,6 +126,10 @@ fn reading() -> String {
     out
 }
 
+fn writes() -> bool {
+    std::env::var_os("GUSTAV_WRITE_README").is_some()
+}
+
 #[test]
 fn the_tables_are_those_of_the_records() {
     let path = root().join("README.md");
@@ -135,14 +139,12 @@ fn the_tables_are_those_of_the_records() {
         let (before, rest) = text.split_once(&marks[0]).expect("where the table begins");
         let (found, after) = rest.split_once(&marks[1]).expect("where the table ends");
         let table = format!("\n{table}");
-        if std::env::var_os("GUSTAV_WRITE_README").is_some() {
+        if writes() {
             text = format!("{before}{}{table}{}{after}", marks[0], marks[1]);
+            fs::write(&path, &text).unwrap();
         } else {
             assert_eq!(found, table, "run this test with GUSTAV_WRITE_README=1");
         }
-    }
-    if std::env::var_os("GUSTAV_WRITE_README").is_some() {
-        fs::write(&path, text).unwrap();
     }
 }
 
@@ -152,9 +154,8 @@ fn the_picture_is_that_of_the_records() {
     let mut drawn = pictures(&records(&CPU)).unwrap();
     assert_eq!(drawn.len(), 1, "records of the CPU are of one place");
     let drawn = drawn.remove(0);
-    if std::env::var_os("GUSTAV_WRITE_README").is_some() {
-        fs::write(&path, drawn).unwrap();
-        return;
+    if writes() {
+        fs::write(&path, &drawn).unwrap();
     }
     let found = fs::read_to_string(&path).expect("docs/speed.svg");
     assert!(found == drawn, "docs/speed.svg is old: run this test with GUSTAV_WRITE_README=1");

@@ -3,10 +3,13 @@
 use std::ops::ControlFlow;
 
 use gustav::cuda::spgemm::tiled::{Progress, Tiling};
-use gustav::cuda::{DeviceCsr, DeviceDense, Probe, SpmmPlan, SpmvPlan, Stream};
+use gustav::cuda::{
+    Call, DeviceBuffer, DeviceCsr, DeviceDense, Probe, SpgemmCall, SpgemmPlan, Stream,
+};
 use gustav::{
-    Algorithm, Chooser, Csr, CsrView, Dense, DenseView, Device, Explanation, Index, Operation,
-    Problem, Scalar,
+    Algorithm, Chooser, CpuScalar, Csr, CsrView, Dense, DenseView, Device, Explanation, Index,
+    Operation, PatternRef, Problem, Scalar, SpgemmRequest, SpmmPlan, SpmmRequest, SpmvPlan,
+    SpmvRequest,
 };
 use indicatif::ProgressBar;
 
@@ -21,10 +24,49 @@ pub struct Resident<T: Scalar, I: Index, O: Index> {
     a: DeviceCsr<T, I, O>,
     b: DeviceDense<T>,
     before: Option<DeviceDense<T>>,
-    c: DeviceDense<T>,
+    c: Product<T>,
     stream: Stream,
     probe: Probe,
     upload_ms: f64,
+}
+
+/// C on the GPU: a matrix, or a vector.
+enum Product<T: Scalar> {
+    Matrix(DeviceDense<T>),
+    Vector(DeviceBuffer<T>),
+}
+
+impl<T: Scalar> Product<T> {
+    fn new(device: &Device, problem: &Problem) -> Result<Self> {
+        let rows = problem.output_rows();
+        Ok(match problem.operation {
+            Operation::Spmv => {
+                Product::Vector(DeviceBuffer::zeros(device.cuda_device()?, rows, "y on the GPU")?)
+            }
+            _ => Product::Matrix(device.zeros(rows, problem.columns, problem.layout_c)?),
+        })
+    }
+
+    fn fill(&mut self, byte: u8, stream: &Stream) -> Result<()> {
+        Ok(match self {
+            Product::Matrix(c) => c.data_mut().fill(byte, stream)?,
+            Product::Vector(y) => y.fill(byte, stream)?,
+        })
+    }
+
+    fn copy_from(&mut self, from: &DeviceBuffer<T>, stream: &Stream) -> Result<()> {
+        Ok(match self {
+            Product::Matrix(c) => c.data_mut().copy_from(from, stream)?,
+            Product::Vector(y) => y.copy_from(from, stream)?,
+        })
+    }
+
+    fn read(&self, values: &mut [T]) -> gustav::Result<()> {
+        match self {
+            Product::Matrix(c) => c.data().read(values),
+            Product::Vector(y) => y.read(values),
+        }
+    }
 }
 
 /// What one algorithm did.
@@ -39,21 +81,26 @@ pub struct Run {
     pub timing: Timing,
 }
 
-enum Plan<T: Scalar, I: Index, O: Index> {
-    Spmm(SpmmPlan<T, I, O>),
-    Spmv(SpmvPlan<T, I, O>),
+enum Plan<T: CpuScalar> {
+    Spmm(SpmmPlan<'static, T>),
+    Spmv(SpmvPlan<'static, T>),
 }
 
-impl<T: Scalar, I: Index, O: Index> Plan<T, I, O> {
-    fn new(device: &Device, a: &DeviceCsr<T, I, O>, problem: &Problem) -> Result<Self> {
+impl<T: CpuScalar> Plan<T> {
+    fn new<I: Index, O: Index>(
+        device: &Device,
+        a: &DeviceCsr<T, I, O>,
+        problem: &Problem,
+    ) -> Result<Self> {
+        let (pattern, problem) = (a.pattern().clone(), problem.clone());
         Ok(match problem.operation {
-            Operation::Spmv => Plan::Spmv(device.plan_spmv(a, problem)?),
-            _ => Plan::Spmm(device.plan_spmm(a, problem)?),
+            Operation::Spmv => Plan::Spmv(SpmvRequest { pattern, problem }.plan(device)?),
+            _ => Plan::Spmm(SpmmRequest { pattern, problem }.plan(device)?),
         })
     }
 }
 
-impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
+impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
     /// Moves the operands of `problem` to `device`, vectors as matrices of one column; `before` is C before the product, where it is
     /// read.
     ///
@@ -73,7 +120,7 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
             a,
             b,
             before: before.transpose()?,
-            c: device.dense(problem.output_rows(), problem.columns, problem.layout_c)?,
+            c: Product::new(device, problem)?,
             stream: device.stream()?,
             probe: Probe::new(device.cuda_device()?)?,
             upload_ms,
@@ -97,23 +144,24 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
         Plan::new(device, a, problem)?;
         let (mut plan, plan_ms) = measure::once(|| Plan::new(device, a, problem))?;
         // NaN in every floating-point type: what β = 0 must not read.
-        product.data_mut().fill(0xff, stream)?;
+        product.fill(0xff, stream)?;
         let mut execute = || -> Result<f64> {
             if let Some(before) = before {
-                product.data_mut().copy_from(before.data(), stream)?;
+                product.copy_from(before.data(), stream)?;
             }
-            let run = || match &mut plan {
-                Plan::Spmm(plan) => plan.execute(a, alpha, b, beta, product, stream),
-                Plan::Spmv(plan) => {
-                    plan.execute(a, alpha, b.data(), beta, product.data_mut(), stream)
-                }
+            let call = Call::new().alpha(alpha).beta(beta).on(stream);
+            let run = || match (&mut plan, &mut *product) {
+                (Plan::Spmm(plan), Product::Matrix(c)) => plan.execute(&*a, &*b, c, call),
+                (Plan::Spmv(plan), Product::Vector(y)) => plan.execute(&*a, b.data(), y, call),
+                // A product has the kind of its plan.
+                _ => Ok(()),
             };
             Ok(probe.cold_ms(stream, run)?)
         };
         // The first execution may set up what later ones reuse.
         execute()?;
         let timing = measure::repeat(repeat, &mut execute)?;
-        let (read, download_ms) = measure::once(|| Ok(product.data().read(c.data_mut())))?;
+        let (read, download_ms) = measure::once(|| Ok(product.read(c.data_mut())))?;
         read?;
         let explanation = match plan {
             Plan::Spmm(plan) => plan.explain().clone(),
@@ -128,7 +176,7 @@ impl<T: Scalar, I: Index, O: Index> Resident<T, I, O> {
 ///
 /// # Errors
 /// When the algorithm refuses `problem`, not even one row times one column fits, or the GPU fails.
-pub fn in_tiles<T: Scalar, I: Index, O: Index>(
+pub fn in_tiles<T: CpuScalar, I: Index, O: Index>(
     device: &Device,
     (a, alpha, b): (&Csr<T, I, O>, T::Accum, &Csr<T, I, O>),
     problem: &Problem,
@@ -138,7 +186,11 @@ pub fn in_tiles<T: Scalar, I: Index, O: Index>(
     let device = device.clone().choose(Chooser::Named(Algorithm::Tiled));
     // What was freed there before counts as free once the work up to it is over.
     device.cuda_device()?.stream().synchronize()?;
-    let (plan, plan_ms) = measure::once(|| Ok(device.plan_spgemm(a, b, problem)?))?;
+    let plan = || {
+        let (a, b, mask) = (PatternRef::from(a), PatternRef::from(b), None);
+        Ok(SpgemmRequest { a, b, mask, problem: problem.clone() }.plan::<T, _>(&device)?)
+    };
+    let (plan, plan_ms) = measure::once(plan)?;
     let mut product = None;
     let interrupt = Interrupt::new();
     let timing = measure::repeat(repeat, &mut || {
@@ -211,14 +263,13 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
     ) -> Result<(Run, Csr<T, I, O>)> {
         let Pair { a, b, mask, stream, upload_ms } = self;
         let plan = || {
-            Ok(match mask {
-                None => device.plan_spgemm(a, b, problem)?,
-                Some(mask) => device.plan_spgemm_masked(a, b, mask, problem)?,
-            })
+            let pattern = |m: &DeviceCsr<T, I, O>| m.pattern().clone();
+            let (a, b, mask) = (pattern(a), pattern(b), mask.as_ref().map(pattern));
+            Ok(SpgemmRequest { a, b, mask, problem: problem.clone() }.plan(device)?)
         };
         // Kernels are compiled once per machine, which is no part of planning.
-        drop(plan()?);
-        let (mut plan, plan_ms) = measure::once(plan)?;
+        let _: SpgemmPlan<T, I, O> = plan()?;
+        let (mut plan, plan_ms): (SpgemmPlan<T, I, O>, _) = measure::once(plan)?;
         let mut product = None;
         let interrupt = Interrupt::new();
         let timing = measure::repeat(repeat, &mut || {
@@ -228,7 +279,8 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
             let bar = output::bar(telling, "multiplying in parts");
             let mut told = |progress| tell(&bar, &interrupt, progress);
             let done = measure::once(|| {
-                let c = plan.execute_watched(a, alpha, b, stream, &mut told)?;
+                let call = SpgemmCall::new().alpha(alpha).on(stream).watch(&mut told);
+                let c = plan.execute(a, b, call)?;
                 stream.synchronize()?;
                 Ok(c)
             });
@@ -242,7 +294,7 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
         })?;
         let c = match product {
             Some(c) => c,
-            None => plan.execute(a, alpha, b, stream)?,
+            None => plan.execute(a, b, SpgemmCall::new().alpha(alpha).on(stream))?,
         };
         let (c, download_ms) = measure::once(|| Ok(c.download()?))?;
         let explanation = plan.explain().clone();

@@ -24,6 +24,8 @@ fn main() -> ExitCode {
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
     };
+    // A command has the machine for itself while it runs.
+    gustav::buffer::reuse_blocks(gustav::buffer::total_memory().map_or(0, |bytes| bytes / 2));
     match verbs::parse() {
         Ok(cli) => failure::finish(verbs::run(cli)),
         Err(e) if e.use_stderr() => {

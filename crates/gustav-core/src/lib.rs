@@ -22,7 +22,9 @@ pub mod pattern;
 pub mod permutation;
 pub mod problem;
 mod recycle;
+mod request;
 pub mod scalar;
+mod scale;
 pub mod semiring;
 pub mod validate;
 mod values;
@@ -40,7 +42,9 @@ pub use index::{Index, IndexSlice, IndexType};
 pub use pattern::{AnyPattern, Pattern, PatternId, PatternRef, PatternView, TransposedPattern};
 pub use permutation::Permutation;
 pub use problem::{Operation, Problem};
+pub use request::{Plans, SpgemmRequest, SpmmRequest, SpmvRequest};
 pub use scalar::{Arith, DType, Scalar};
+pub use scale::Scale;
 pub use semiring::{
     MaxTimes, MinPlus, Ops, OrAnd, PlusFirst, PlusSecond, PlusTimes, Semiring, SemiringKind,
 };

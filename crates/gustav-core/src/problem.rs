@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use crate::buffer::available_memory;
 use crate::{
-    CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar, SemiringKind,
+    AnyPattern, CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar,
+    SemiringKind,
 };
 
 /// The three products.
@@ -88,28 +89,9 @@ pub struct Problem {
 
 impl Problem {
     fn new<T: Scalar, I: Index, O: Index>(operation: Operation, a: &CsrView<'_, T, I, O>) -> Self {
-        Problem {
-            operation,
-            rows: a.nrows(),
-            cols: a.ncols(),
-            nnz: a.nnz(),
-            columns: 1,
-            nnz_b: None,
-            dtype: T::DTYPE,
-            output: T::DTYPE,
-            index_type: I::TYPE,
-            offset_type: O::TYPE,
-            transpose_a: false,
-            layout_b: Layout::RowMajor,
-            layout_c: Layout::RowMajor,
-            semiring: SemiringKind::PlusTimes,
-            deterministic: false,
-            finite: false,
-            tf32: false,
-            sorted: true,
-            epilogue: Epilogue::default(),
-            calls: 1,
-        }
+        let problem = Self::of_pattern(operation, a.nrows(), a.ncols(), a.nnz());
+        let (dtype, output) = (T::DTYPE, T::DTYPE);
+        Problem { dtype, output, index_type: I::TYPE, offset_type: O::TYPE, ..problem }
     }
 
     /// Sparse × dense, one column until [`Problem::columns`] says otherwise.
@@ -233,6 +215,26 @@ impl Problem {
     /// Rows of op(A) and of C.
     pub fn output_rows(&self) -> usize {
         if self.transpose_a { self.cols } else { self.rows }
+    }
+
+    /// The problem for values of type `T` on `pattern`: what a plan is made for.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] when the problem was made for a matrix of another size.
+    pub fn bound<T: Scalar>(&self, pattern: &AnyPattern<'_>) -> Result<Self> {
+        self.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+        Ok(self.with_types(T::DTYPE, pattern.index_types()))
+    }
+
+    /// The problem for values of type `T`, column indices `I` and row offsets `O`.
+    #[must_use]
+    pub fn typed<T: Scalar, I: Index, O: Index>(&self) -> Self {
+        self.with_types(T::DTYPE, (I::TYPE, O::TYPE))
+    }
+
+    fn with_types(&self, dtype: DType, (index_type, offset_type): (IndexType, IndexType)) -> Self {
+        let output = if self.output == self.dtype { dtype } else { self.output };
+        Problem { dtype, output, index_type, offset_type, ..self.clone() }
     }
 
     /// A is `rows` × `cols` with `nnz` nonzeros.

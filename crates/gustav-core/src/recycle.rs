@@ -1,14 +1,9 @@
-//! Large blocks of memory on their way from one owner to the next.
-//!
-//! The first touch of fresh memory costs more than writing a result into it. A few freed blocks
-//! are therefore kept, and the next allocation of about the same size finds its pages in place. Up
-//! to an eighth of the machine's memory is held so; blocks beyond it, up to a half, are marked as
-//! pages that the system may take back as soon as anybody needs them.
+//! Freed blocks that later buffers reuse, see [`reuse_blocks`](crate::buffer::reuse_blocks).
 
 use std::alloc::{Layout, dealloc};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, PoisonError};
 
-use crate::buffer::{HUGE_PAGE, meminfo};
+use crate::buffer::HUGE_PAGE;
 
 struct Block {
     ptr: *mut u8,
@@ -24,30 +19,47 @@ unsafe impl Send for Block {}
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: promised by the giver of the block.
+        // SAFETY: promised by the caller of `give`.
         unsafe { dealloc(self.ptr, self.layout) };
     }
 }
 
 // Enough for the arrays of two matrices and the workspaces of a few threads.
-const KEPT: usize = 32;
-// Shares of the machine's memory.
-const HELD: u64 = 8;
-const HELD_OR_LENT: u64 = 2;
+const MOST_BLOCKS: usize = 32;
+// The part of the limit whose pages the system may not take back.
+const FIRM: usize = 4;
 
-// Longest kept first.
-static BLOCKS: Mutex<Vec<Block>> = Mutex::new(Vec::new());
-
-/// One `share`-th of the machine's memory in bytes; nothing where the system does not say how
-/// much there is.
-fn limit(share: u64) -> usize {
-    static TOTAL: OnceLock<u64> = OnceLock::new();
-    (*TOTAL.get_or_init(|| meminfo("MemTotal:").unwrap_or(0)) / share) as usize
+struct Blocks {
+    /// Most bytes of all blocks together; at 0 there are none.
+    limit: usize,
+    /// Freed first, first.
+    blocks: Vec<Block>,
 }
 
-/// A kept block of at least `bytes` bytes, and at most twice that, with its layout.
+static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks { limit: 0, blocks: Vec::new() });
+
+fn lock() -> std::sync::MutexGuard<'static, Blocks> {
+    // Every change is complete before anything that may panic.
+    BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sets the limit, and frees the blocks beyond it.
+pub(crate) fn set_limit(limit: usize) {
+    let mut all = lock();
+    all.limit = limit;
+    let freed = all.settle();
+    drop(all);
+    drop(freed);
+}
+
+/// Bytes of all blocks that may have pages.
+pub(crate) fn retained() -> usize {
+    lock().blocks.iter().map(|b| b.used).sum()
+}
+
+/// A block of at least `bytes` bytes, and at most twice that, with its layout.
 pub(crate) fn take(bytes: usize) -> Option<(*mut u8, Layout)> {
-    let mut blocks = BLOCKS.lock().ok()?;
+    let blocks = &mut lock().blocks;
     let fitting = (0..blocks.len())
         .filter(|&k| (bytes..=bytes.saturating_mul(2)).contains(&blocks[k].layout.size()));
     let best = fitting.min_by_key(|&k| blocks[k].layout.size())?;
@@ -55,42 +67,57 @@ pub(crate) fn take(bytes: usize) -> Option<(*mut u8, Layout)> {
     Some((block.ptr, block.layout))
 }
 
-/// Keeps a block; lends out those kept for longest when they are too many to be held, and frees
-/// them when they are too many altogether. Room behind the `used` bytes at its start goes back to
-/// the system, so that a matrix in a block for an upper bound counts as what it is.
+/// Frees a block, or retains it for a later owner if the limit allows. The system takes back the pages
+/// behind the `used` bytes at its start, so that a matrix in a block for an upper bound counts as what
+/// it is.
 ///
 /// # Safety
 /// `ptr` was allocated with `layout` by the global allocator, and nothing refers to it any more.
 pub(crate) unsafe fn give(ptr: *mut u8, layout: Layout, used: usize) {
+    let mut block = Block { ptr, layout, used: layout.size(), lent: false };
+    let limit = lock().limit;
+    if limit == 0 || used > limit {
+        return;
+    }
     // SAFETY: promised by the caller.
-    let used = layout.size() - unsafe { shed(ptr, layout, used) };
-    let block = Block { ptr, layout, used, lent: false };
-    let Ok(mut blocks) = BLOCKS.lock() else { return };
-    blocks.push(block);
-    let freed = settle(&mut blocks, limit(HELD), limit(HELD_OR_LENT));
-    drop(blocks);
+    block.used -= unsafe { shed(ptr, layout, used) };
+    let mut all = lock();
+    all.blocks.push(block);
+    let freed = all.settle();
+    drop(all);
     drop(freed);
 }
 
-/// Brings the blocks within the limits; those that are to be freed.
-fn settle(blocks: &mut Vec<Block>, held: usize, held_or_lent: usize) -> Vec<Block> {
-    let mut kept: usize = blocks.iter().map(|b| b.used).sum();
-    let excess = blocks.len().saturating_sub(KEPT);
+impl Blocks {
+    /// Brings the blocks within the limit; those that are to be freed.
+    fn settle(&mut self) -> Vec<Block> {
+        match self.limit {
+            0 => std::mem::take(&mut self.blocks),
+            limit => settle(&mut self.blocks, limit / FIRM, limit),
+        }
+    }
+}
+
+/// Offers the pages of the blocks that were freed first to the system until at most `firm_limit` bytes
+/// are not offered, and takes blocks out until at most `limit` bytes are left; what was taken out.
+fn settle(blocks: &mut Vec<Block>, firm_limit: usize, limit: usize) -> Vec<Block> {
+    let mut retained: usize = blocks.iter().map(|b| b.used).sum();
+    let excess = blocks.len().saturating_sub(MOST_BLOCKS);
     let mut freed: Vec<Block> = blocks.drain(..excess).collect();
-    kept -= freed.iter().map(|b| b.used).sum::<usize>();
+    retained -= freed.iter().map(|b| b.used).sum::<usize>();
     let mut firm: usize = blocks.iter().filter(|b| !b.lent).map(|b| b.used).sum();
     let mut at = 0;
-    while at < blocks.len() && (firm > held || kept > held_or_lent) {
+    while at < blocks.len() && (firm > firm_limit || retained > limit) {
         let block = &mut blocks[at];
         if !block.lent {
             firm -= block.used;
-            // SAFETY: nothing refers to a kept block.
+            // SAFETY: nothing refers to a block that is not in use.
             block.lent = unsafe { lend(block.ptr, block.layout) };
         }
-        if block.lent && kept <= held_or_lent {
+        if block.lent && retained <= limit {
             at += 1;
         } else {
-            kept -= block.used;
+            retained -= block.used;
             freed.push(blocks.remove(at));
         }
     }
@@ -134,9 +161,9 @@ unsafe fn lend(_ptr: *mut u8, _layout: Layout) -> bool {
     false
 }
 
-/// Frees every kept block.
+/// Frees every block.
 pub(crate) fn clear() {
-    let blocks = BLOCKS.lock().map(|mut b| std::mem::take(&mut *b));
+    let blocks = std::mem::take(&mut lock().blocks);
     drop(blocks);
 }
 
@@ -198,7 +225,7 @@ mod tests {
         unsafe { blocks[0].ptr.write_bytes(9, pages(3)) };
         let freed = settle(&mut blocks, pages(9), pages(4));
         assert_eq!((sizes(&freed), sizes(&blocks)), (vec![(3, true)], vec![(2, false)]));
-        blocks.extend((0..KEPT).map(|_| block(1, 64)));
+        blocks.extend((0..MOST_BLOCKS).map(|_| block(1, 64)));
         assert_eq!(sizes(&settle(&mut blocks, usize::MAX, usize::MAX)), [(2, false)]);
     }
 }

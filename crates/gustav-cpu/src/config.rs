@@ -28,9 +28,6 @@ pub struct Options {
     pub ahead: Option<usize>,
     /// Whether entries of an SpGEMM's result that come out as exactly zero are left out.
     pub drop_zeros: bool,
-    /// Whether a plan of SpMM or SpMV serves only calls with the arrays that it was made from:
-    /// it then knows its pattern by their addresses and takes no digest of it.
-    pub one_call: bool,
 }
 
 impl Options {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use gustav_core::buffer::{try_collect, try_vec};
 use gustav_core::parallel::{self, Shared};
-use gustav_core::{Buffer, CsrView, Index, Result, Scalar};
+use gustav_core::{Buffer, Index, PatternView, Result};
 
 /// The pattern of a matrix in blocks, and where its entries are in the CSR arrays.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl<O: Index> Csb<O> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory).
-    pub fn new<T: Scalar, I: Index>(a: &CsrView<'_, T, I, O>, block: usize) -> Result<Self> {
+    pub fn new<I: Index>(a: &PatternView<'_, I, O>, block: usize) -> Result<Self> {
         let block = block.clamp(1, LARGEST_BLOCK);
         let nnz = a.nnz();
         let (block_rows, block_cols) = (a.nrows().div_ceil(block), a.ncols().div_ceil(block));
@@ -69,7 +69,7 @@ impl<O: Index> Csb<O> {
             let first = a.offsets()[span.start].to_usize();
             let mut next = Buffer::<usize>::zeroed(block_cols + 1, "block columns")?;
             for row in span.clone() {
-                for c in a.row(row).0 {
+                for c in a.row(row) {
                     next[c.to_usize() / block + 1] += 1;
                 }
             }
@@ -88,7 +88,7 @@ impl<O: Index> Csb<O> {
                 }
             }
             for row in span.clone() {
-                for (position, c) in a.row_range(row).zip(a.row(row).0) {
+                for (position, c) in a.row_range(row).zip(a.row(row)) {
                     let slot = &mut next[c.to_usize() / block];
                     // SAFETY: a strip's entries have places of their own.
                     unsafe {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use gustav_core::{Arith, Error, Index, Result, Scalar, SemiringKind};
+use gustav_core::{Arith, Error, Index, Problem, Result, Scalar, Scale, SemiringKind};
 
 use crate::spgemm::tiled::Progress;
 use crate::{Device, DeviceBuffer, DeviceCsr, Stream};
@@ -126,6 +126,49 @@ impl<'a, T: Scalar> Call<'a, T> {
     }
 }
 
+impl<T: Scalar> Call<'_, T> {
+    /// α and β.
+    pub fn scale(&self) -> Scale<T::Accum> {
+        Scale { alpha: self.common.alpha, beta: self.common.beta }
+    }
+
+    /// Whether the product is added to what C holds before.
+    pub fn reads(&self, semiring: SemiringKind) -> bool {
+        self.common.beta(semiring) != semiring.zero()
+    }
+
+    /// The call asks for nothing that only a GPU does.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a stream or a bias.
+    pub fn check_host(&self, problem: &Problem) -> Result<()> {
+        let found = match (self.bias, self.common.stream) {
+            (Some(_), _) => "a bias",
+            (None, Some(_)) => "a stream",
+            (None, None) => return Ok(()),
+        };
+        Err(Error::Unsupported {
+            problem: problem.to_string(),
+            backend: format!("{found} on the CPU"),
+            reason: "an execution there has ended when it returns, and adds no bias".into(),
+            nearest: "the call without it, or a plan of a GPU".into(),
+        })
+    }
+}
+
+impl<T: Scalar> From<()> for Call<'_, T> {
+    fn from((): ()) -> Self {
+        Self::default()
+    }
+}
+
+impl<T: Scalar> From<Scale<T::Accum>> for Call<'_, T> {
+    fn from(Scale { alpha, beta }: Scale<T::Accum>) -> Self {
+        let common = Common { alpha, beta, ..Common::default() };
+        Call { common, ..Self::default() }
+    }
+}
+
 impl<'a, T: Scalar> Call<'a, T> {
     /// The options of a call whose result is a new product.
     ///
@@ -176,6 +219,12 @@ impl<'a, T: Scalar, I: Index, O: Index, U: Scalar> SpgemmCall<'a, T, I, O, U> {
     pub fn add(mut self, beta: T::Accum, d: &'a DeviceCsr<U, I, O>) -> Self {
         self.add = Some(d);
         self.beta(beta)
+    }
+
+    /// The same call without a sum and without somebody who watches; none where it adds D.
+    pub fn without_sum(self) -> Option<Call<'a, T>> {
+        let common = self.common;
+        self.add.is_none().then(|| Call { common, ..Call::default() })
     }
 
     /// Tells `watch` of every part of C that is done: where the workspace is bounded or memory did not

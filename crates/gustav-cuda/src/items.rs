@@ -12,6 +12,7 @@ const THREADS: u32 = 64;
 /// The source for groups of `lanes` lanes.
 pub(crate) fn request(lanes: u32) -> Request {
     Request::new("schedule/items.cu", include_str!("../kernels/schedule/items.cu"))
+        .with_block::<Arguments>()
         .with("LANES", lanes)
 }
 
@@ -64,14 +65,14 @@ fn the_device_finds_the_row_of_every_item() {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    rows_of: u64,
-    items: u64,
-    rows: u64,
-    nonzeros: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const u32,
+        rows_of: *mut u32,
+        items: u64,
+        rows: u64,
+        nonzeros: u64,
+    }
 }
 
 /// Rows of all items as the device finds them.
@@ -89,7 +90,7 @@ fn search(device: &Device, offsets: &[u32], lanes: u32) -> Result<Vec<u32>> {
     if items > 0 {
         let kernel = device.module(&request(lanes))?.kernel(c"items")?;
         let ctas = arguments.items.div_ceil(u64::from(THREADS / lanes));
-        // SAFETY: `Arguments` is the kernel's parameter, both arrays live until they are read.
+        // SAFETY: both arrays live until they are read.
         unsafe { kernel.launch(device.stream(), (ctas, 1), THREADS, &arguments)? };
     }
     Ok(rows_of.to_host()?.to_vec())

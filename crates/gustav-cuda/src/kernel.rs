@@ -1,19 +1,23 @@
 //! Loaded modules, and launches.
 
 use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, sys};
 use gustav_core::{Error, Result};
 
 use crate::driver::Checked;
+use crate::parameter_block::ParameterBlock;
 use crate::stream::Stream;
 
 /// The largest grid in y and z.
 pub(crate) const GRID_Y: u64 = 65_535;
-// Compute capability, in tenths, and driver of launches before the one ahead has ended.
-const FOLLOWING: i32 = 90;
-const FOLLOWING_DRIVER: i32 = 12_030;
+// Compute capability, in tenths, and driver of programmatic dependent launch.
+const DEPENDENT: i32 = 90;
+const DEPENDENT_DRIVER: i32 = 12_030;
+// The first driver that tells the size of a kernel's parameters.
+const PARAMETERS_DRIVER: i32 = 12_040;
 // The largest grid in x.
 const GRID_X: u64 = i32::MAX as u64;
 
@@ -40,15 +44,24 @@ impl Module {
         Ok(Module { context, raw })
     }
 
-    /// The kernel `name`.
-    pub(crate) fn kernel(self: &Arc<Self>, name: &CStr) -> Result<Kernel> {
+    /// The kernel `name`, whose one parameter is a `P`.
+    pub(crate) fn kernel<P: ParameterBlock>(self: &Arc<Self>, name: &CStr) -> Result<Kernel<P>> {
         self.context.bind_to_thread().during("using the device from this thread")?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the module is loaded, the name ends in a zero.
         unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, name.as_ptr()) }
             .result()
             .during("finding a kernel")?;
-        Ok(Kernel { module: self.clone(), raw, follows: may_follow(raw)? })
+        let mut driver = 0;
+        // SAFETY: the driver writes one number.
+        unsafe { sys::cuDriverGetVersion(&mut driver) }
+            .result()
+            .during("asking for its version")?;
+        if driver >= PARAMETERS_DRIVER {
+            check_parameter::<P>(raw, name)?;
+        }
+        let dependent = driver >= DEPENDENT_DRIVER && compiled_for(raw)? >= DEPENDENT;
+        Ok(Kernel { module: self.clone(), raw, dependent, parameter: PhantomData })
     }
 }
 
@@ -61,35 +74,49 @@ impl Drop for Module {
     }
 }
 
-/// Whether a kernel was compiled for a capability, and the driver knows how (in graphs as well), to launch it
-/// before the one ahead of it has ended.
-fn may_follow(raw: sys::CUfunction) -> Result<bool> {
+/// Refuses a kernel whose parameter has another size than `P`.
+fn check_parameter<P: ParameterBlock>(raw: sys::CUfunction, name: &CStr) -> Result<()> {
+    let (mut offset, mut size) = (0, 0);
+    // SAFETY: the kernel's module is loaded; the driver writes two numbers.
+    unsafe { sys::cuFuncGetParamInfo(raw, 0, &mut offset, &mut size) }
+        .result()
+        .during("asking for the size of a kernel's parameter")?;
+    if size == size_of::<P>() {
+        return Ok(());
+    }
+    let (name, block) = (name.to_string_lossy(), P::SPELLING);
+    let reason =
+        format!("{name} takes {size} bytes, but {block} has {} on the host", size_of::<P>());
+    Err(Error::Device { action: "checking a kernel's parameter", reason })
+}
+
+/// The capability, in tenths, that a kernel was compiled for.
+fn compiled_for(raw: sys::CUfunction) -> Result<i32> {
     use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION as VERSION;
-    let (mut version, mut driver) = (0, 0);
+    let mut version = 0;
     // SAFETY: the kernel's module is loaded.
     unsafe { sys::cuFuncGetAttribute(&mut version, VERSION, raw) }
         .result()
         .during("asking what a kernel was compiled for")?;
-    // SAFETY: the driver writes one number.
-    unsafe { sys::cuDriverGetVersion(&mut driver) }.result().during("asking for its version")?;
-    Ok(version >= FOLLOWING && driver >= FOLLOWING_DRIVER)
+    Ok(version)
 }
 
-/// A kernel, ready to launch.
+/// A kernel, ready to launch, whose one parameter is a `P` passed by value.
 #[derive(Clone)]
-pub(crate) struct Kernel {
+pub(crate) struct Kernel<P> {
     module: Arc<Module>,
     raw: sys::CUfunction,
-    /// Whether [`Kernel::launch_following`] has an effect.
-    follows: bool,
+    /// Whether [`Kernel::launch_dependent`] has an effect.
+    dependent: bool,
+    parameter: PhantomData<fn(P)>,
 }
 
 // SAFETY: as for the module that holds it.
-unsafe impl Send for Kernel {}
+unsafe impl<P> Send for Kernel<P> {}
 // SAFETY: as for the module that holds it.
-unsafe impl Sync for Kernel {}
+unsafe impl<P> Sync for Kernel<P> {}
 
-impl Kernel {
+impl<P: ParameterBlock> Kernel<P> {
     /// Lets launches ask for up to `bytes` of shared memory beside what the kernel declares.
     pub(crate) fn allow_shared(&self, bytes: usize) -> Result<()> {
         use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as MOST;
@@ -114,18 +141,16 @@ impl Kernel {
         Ok(usize::try_from(ctas).unwrap_or(0))
     }
 
-    /// Queues a launch of `grid` CTAs of `block` threads; `arguments` is the kernel's one
-    /// parameter, a struct passed by value.
+    /// Queues a launch of `grid` CTAs of `block` threads.
     ///
     /// # Safety
-    /// `arguments` has the layout of the kernel's parameter, and every address in it is valid
-    /// for what the kernel does until the stream has done it.
-    pub(crate) unsafe fn launch<A: Copy>(
+    /// Every address in `arguments` is valid for what the kernel does until the stream has done it.
+    pub(crate) unsafe fn launch(
         &self,
         stream: &Stream,
         grid: (u64, u64),
         block: u32,
-        arguments: &A,
+        arguments: &P,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.launch_with_shared(stream, grid, block, 0, arguments) }
@@ -135,13 +160,13 @@ impl Kernel {
     ///
     /// # Safety
     /// As there.
-    pub(crate) unsafe fn launch_with_shared<A: Copy>(
+    pub(crate) unsafe fn launch_with_shared(
         &self,
         stream: &Stream,
         grid: (u64, u64),
         block: u32,
         shared: usize,
-        arguments: &A,
+        arguments: &P,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.launch_when(false, stream, grid, block, shared, arguments) }
@@ -153,30 +178,30 @@ impl Kernel {
     /// # Safety
     /// As there; before the kernel has waited, it writes nothing, and reads only what no launch writes, or what
     /// the launch ahead does not write, if that one has waited for all others before it let this one begin.
-    pub(crate) unsafe fn launch_following<A: Copy>(
+    pub(crate) unsafe fn launch_dependent(
         &self,
         stream: &Stream,
         grid: (u64, u64),
         block: u32,
         shared: usize,
-        arguments: &A,
+        arguments: &P,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.launch_when(true, stream, grid, block, shared, arguments) }
     }
 
-    /// As [`Kernel::launch_following`] when it `follows`, else as [`Kernel::launch_with_shared`].
+    /// As [`Kernel::launch_dependent`] when `dependent`, else as [`Kernel::launch_with_shared`].
     ///
     /// # Safety
     /// As there.
-    pub(crate) unsafe fn launch_when<A: Copy>(
+    pub(crate) unsafe fn launch_when(
         &self,
-        follows: bool,
+        dependent: bool,
         stream: &Stream,
         grid: (u64, u64),
         block: u32,
         shared: usize,
-        arguments: &A,
+        arguments: &P,
     ) -> Result<()> {
         if grid.0 == 0 || grid.1 == 0 {
             return Ok(());
@@ -194,7 +219,7 @@ impl Kernel {
         let shared = u32::try_from(shared).unwrap_or(u32::MAX);
         let (raw, stream) = (self.raw, stream.raw().cu_stream());
         let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
-        if follows && self.follows {
+        if dependent && self.dependent {
             let mut attribute = sys::CUlaunchAttribute {
                 id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                 pad: [0; 4],
@@ -222,5 +247,25 @@ impl Kernel {
         }
         .result()
         .during("launching a kernel")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, probe};
+
+    parameter_block! {
+        struct Shorter {
+            from: *const u64,
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn a_parameter_of_another_size_is_refused() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        let module = device.module(&probe::request()).expect("a module");
+        let refused = module.kernel::<Shorter>(c"read").err().expect("32 bytes, not 8").to_string();
+        assert!(refused.contains("read takes 32 bytes, but Shorter has 8"), "{refused}");
     }
 }

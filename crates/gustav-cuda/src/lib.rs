@@ -4,6 +4,9 @@
 //! cache on disk. Nothing of CUDA is needed to build this crate, nor to run it until a device is
 //! asked for: [`Device::cuda`] then says in one line what is missing.
 
+#[macro_use]
+mod parameter_block;
+
 mod call;
 pub mod catalog;
 mod counters;

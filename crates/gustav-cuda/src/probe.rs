@@ -19,24 +19,27 @@ const PASSES: u64 = 64;
 /// Measures a device's memory and empties its caches.
 pub struct Probe {
     device: Device,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     grid: u64,
     scratch: DeviceBuffer<u64>,
     sink: DeviceBuffer<u64>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    from: u64,
-    sink: u64,
-    pieces: u64,
-    passes: u64,
+parameter_block! {
+    struct Arguments {
+        from: *const u64,
+        sink: *mut u64,
+        /// Of 16 bytes.
+        pieces: u64,
+        passes: u64,
+    }
 }
 
 /// The source with its parameters.
 pub(crate) fn request() -> Request {
-    Request::new("memory/read.cu", include_str!("../kernels/memory/read.cu")).with("BLOCK", BLOCK)
+    Request::new("memory/read.cu", include_str!("../kernels/memory/read.cu"))
+        .with_block::<Arguments>()
+        .with("BLOCK", BLOCK)
 }
 
 impl Probe {
@@ -118,7 +121,7 @@ impl Probe {
         self.sink.used_on(stream);
         let from = self.scratch.address();
         let arguments = Arguments { from, sink: self.sink.address(), pieces, passes };
-        // SAFETY: `Arguments` is the kernel's parameter; the scratch memory has so many pieces,
+        // SAFETY: the scratch memory has so many pieces,
         // and waits for the stream when freed.
         unsafe { self.kernel.launch(stream, (self.grid, 1), BLOCK, &arguments) }
     }

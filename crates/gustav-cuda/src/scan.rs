@@ -9,25 +9,27 @@ use crate::{Device, DeviceBuffer};
 const BLOCK: u32 = 256;
 const ITEMS: u32 = 4;
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    rows: u64,
-    ticket: u64,
-    total: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *mut Offset,
+        rows: u64,
+        /// Zeros: a ticket, then a word for every tile.
+        ticket: *mut u64,
+        total: *mut u64,
+    }
 }
 
 /// The source with its parameters.
 pub(crate) fn request(offset: IndexType) -> Request {
     Request::new("csr/scan.cu", include_str!("../kernels/csr/scan.cu"))
+        .with_block::<Arguments>()
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
         .with("ITEMS", ITEMS)
 }
 
 /// The kernel, for one type of row offsets.
-pub(crate) struct Scan(Kernel);
+pub(crate) struct Scan(Kernel<Arguments>);
 
 impl Scan {
     pub(crate) fn new(device: &Device, offset: IndexType) -> Result<Self> {
@@ -51,7 +53,7 @@ impl Scan {
         words.fill(0, device.stream())?;
         let (total, ticket) = (words.address(), words.address() + 8);
         let arguments = Arguments { offsets: offsets.address(), rows: rows as u64, ticket, total };
-        // SAFETY: `Arguments` is the kernel's parameter; the offsets are as many, and so are the
+        // SAFETY: the offsets are as many, and so are the
         // words.
         unsafe { self.0.launch(device.stream(), (tiles as u64, 1), BLOCK, &arguments)? };
         let mut total = [0];

@@ -16,6 +16,7 @@ type Boundaries = fn(&[u32], usize) -> Vec<(usize, usize)>;
 /// The source with its parameters.
 pub(crate) fn request(schedule: &str, items: u32) -> Request {
     Request::new("schedule/coverage.cu", include_str!("../kernels/schedule/coverage.cu"))
+        .with_block::<Arguments>()
         .with("SCHEDULE", schedule)
         .with("THREADS", THREADS)
         .with("ITEMS", items)
@@ -105,17 +106,20 @@ fn the_device_takes_everything_once() {
     }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    boundaries: u64,
-    visits: u64,
-    rows_of: u64,
-    row_ends: u64,
-    shares: u64,
-    rows: u64,
-    nonzeros: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const u32,
+        boundaries: *mut schedule::Boundary,
+        /// Of each nonzero.
+        visits: *mut u32,
+        /// Row that each nonzero was taken for.
+        rows_of: *mut u32,
+        /// Shares that each row ends in.
+        row_ends: *mut u32,
+        shares: u64,
+        rows: u64,
+        nonzeros: u64,
+    }
 }
 
 /// Checks that the kernels which `launch` launches count every nonzero and every row end once, under
@@ -161,7 +165,7 @@ fn check(
     let (search, cover) = (module.kernel(c"boundaries")?, module.kernel(c"coverage")?);
     let grid = (model.len() as u64).div_ceil(u64::from(THREADS));
     let found = counted(device, offsets, (name, model.len()), |arguments| {
-        // SAFETY: `Arguments` is the parameter of both kernels, all arrays live until they are read.
+        // SAFETY: all arrays live until they are read.
         unsafe {
             search.launch(device.stream(), (grid, 1), THREADS, arguments)?;
             cover.launch(device.stream(), (arguments.shares, 1), THREADS, arguments)
@@ -179,7 +183,7 @@ fn whole_rows_take_everything_once() {
     let kernel = module.kernel(c"rows").expect("a kernel");
     for offsets in matrices() {
         let grid = (offsets.len() as u64 - 1).div_ceil(u64::from(THREADS));
-        // SAFETY: `Arguments` is the kernel's parameter, all arrays live until they are read.
+        // SAFETY: all arrays live until they are read.
         let launch =
             |a: &Arguments| unsafe { kernel.launch(device.stream(), (grid, 1), THREADS, a) };
         counted(&device, &offsets, ("rows", 0), launch).expect("the device");

@@ -172,33 +172,28 @@ fn mistakes_are_caught() {
     }
 }
 
+/// Values of the battery's matrix of that name.
+fn values_of<T: Scalar>(name: &str) -> Vec<f64> {
+    let list = matrices::<T, u32, u32>();
+    let found = list.iter().find(|m| m.name == name).expect(name);
+    found.csr.values().iter().map(|v| v.to_f64()).collect()
+}
+
+fn largest<T: Scalar>(name: &str) -> f64 {
+    values_of::<T>(name).iter().fold(0.0, |most: f64, v| most.max(v.abs()))
+}
+
 #[test]
 fn matrices_hold_what_their_names_say() {
     fn check<T: Scalar>() {
         let list = matrices::<T, u32, u32>();
         let names: HashSet<_> = list.iter().map(|m| m.name).collect();
         assert_eq!(names.len(), list.len(), "names repeat");
-        let of = |name: &str| -> Vec<f64> {
-            let m = list.iter().find(|m| m.name == name).expect(name);
-            m.csr.values().iter().map(|v| v.to_f64()).collect()
-        };
-        assert!(of("explicit zeros").contains(&0.0));
-        let random = of("random");
+        assert!(values_of::<T>("explicit zeros").contains(&0.0));
+        let random = values_of::<T>("random");
         assert!(random.iter().any(|v| *v < 0.0) && random.iter().any(|v| *v > 0.0));
         assert!(list.iter().any(|m| !m.traits.canonical) && list.iter().any(|m| !m.traits.finite));
-        let largest = |name: &str| of(name).iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-        assert!(largest("huge magnitudes") > 500.0 * largest("random"));
-        if T::DTYPE.is_integer() {
-            return;
-        }
-        let tiny = of("tiny magnitudes");
-        assert!(tiny.iter().all(|v| *v != 0.0), "tiny values have become zeros");
-        assert!(largest("tiny magnitudes") < 1e-6);
-        let special = of("NaN and infinity");
-        assert!(special.iter().any(|v| v.is_nan()) && special.iter().any(|v| v.is_infinite()));
-        assert!(of("overflow").iter().all(|v| v.is_finite()));
-        let finite = list.iter().filter(|m| m.traits.finite);
-        assert!(finite.flat_map(|m| m.csr.values()).all(|v| v.to_f64().is_finite()));
+        assert!(largest::<T>("huge magnitudes") > 500.0 * largest::<T>("random"));
     }
     check::<f16>();
     check::<bf16>();
@@ -206,4 +201,23 @@ fn matrices_hold_what_their_names_say() {
     check::<f64>();
     check::<i32>();
     check::<i64>();
+}
+
+#[test]
+fn matrices_of_floats_hold_what_their_names_say() {
+    fn check<T: Scalar>() {
+        let tiny = values_of::<T>("tiny magnitudes");
+        assert!(tiny.iter().all(|v| *v != 0.0), "tiny values have become zeros");
+        assert!(largest::<T>("tiny magnitudes") < 1e-6);
+        let special = values_of::<T>("NaN and infinity");
+        assert!(special.iter().any(|v| v.is_nan()) && special.iter().any(|v| v.is_infinite()));
+        assert!(values_of::<T>("overflow").iter().all(|v| v.is_finite()));
+        let list = matrices::<T, u32, u32>();
+        let finite = list.iter().filter(|m| m.traits.finite);
+        assert!(finite.flat_map(|m| m.csr.values()).all(|v| v.to_f64().is_finite()));
+    }
+    check::<f16>();
+    check::<bf16>();
+    check::<f32>();
+    check::<f64>();
 }

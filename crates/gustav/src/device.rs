@@ -12,7 +12,8 @@ use crate::cuda::{self, Gpu, Profile};
 
 /// A device to make plans for: the CPU, or an NVIDIA GPU.
 ///
-/// Parsed from `auto`, `cpu` or `cuda:K`.
+/// Parsed from `cpu`, `cuda:K` or `auto`, which is the CPU: what a GPU gains on a product of matrices
+/// in host memory is less than what moving them there and back costs.
 #[derive(Clone, Debug, Default)]
 pub struct Device {
     options: Options,
@@ -37,13 +38,6 @@ impl Device {
     /// The CPU, with one thread per core.
     pub fn cpu() -> Self {
         Self::default()
-    }
-
-    /// The best device for matrices in host memory: the CPU. What a GPU gains on a product is less
-    /// than what moving the operands there and back costs; matrices that stay in a GPU's memory
-    /// are worth naming it for, by [`Device::cuda`].
-    pub fn auto() -> Self {
-        Self::cpu()
     }
 
     /// The NVIDIA GPU number `ordinal`.
@@ -128,15 +122,6 @@ impl Device {
         self.order
     }
 
-    /// The same device for plans that serve only the call which makes them.
-    pub(crate) fn for_one_call(self) -> Self {
-        Device { options: Options { one_call: true, ..self.options }, ..self }
-    }
-
-    pub(crate) fn is_for_one_call(&self) -> bool {
-        self.options.one_call
-    }
-
     /// The short name: `cpu` or `cuda:K`.
     pub fn name(&self) -> &str {
         self.gpu.as_ref().map_or("cpu", |g| &g.name)
@@ -182,8 +167,7 @@ impl FromStr for Device {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self> {
         match s {
-            "auto" => Ok(Device::auto()),
-            "cpu" => Ok(Device::cpu()),
+            "auto" | "cpu" => Ok(Device::cpu()),
             _ => match s.strip_prefix("cuda:").map(str::parse) {
                 Some(Ok(ordinal)) => Device::cuda(ordinal),
                 _ => Err(Error::Argument {

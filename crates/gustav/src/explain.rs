@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use gustav_core::{CsrView, Index, Problem, Scalar};
+use gustav_core::{Index, PatternView, Problem};
 use gustav_plan::autotune::Timed;
 use gustav_plan::{Choice, Order, RowStats};
 
@@ -63,19 +63,19 @@ pub struct Considered {
 }
 
 /// What a trial or a prediction says of its choice.
-pub(crate) struct Told {
+pub(crate) struct Report {
     pub reason: String,
     pub considered: Vec<Considered>,
 }
 
-impl<C: Display> From<Timed<C>> for Told {
+impl<C: Display> From<Timed<C>> for Report {
     fn from(timed: Timed<C>) -> Self {
         let one = |(candidate, seconds): &(C, f64)| Considered {
             candidate: candidate.to_string(),
             predicted_ms: None,
             measured_ms: Some(seconds * 1e3),
         };
-        Told { reason: timed.reason(), considered: timed.iter().map(one).collect() }
+        Report { reason: timed.reason(), considered: timed.iter().map(one).collect() }
     }
 }
 
@@ -123,8 +123,8 @@ impl Explanation {
     }
 
     /// The same with the reason and the candidates of a trial or a prediction.
-    pub(crate) fn told(mut self, told: Option<Told>) -> Self {
-        if let Some(Told { reason, considered }) = told {
+    pub(crate) fn reported(mut self, report: Option<Report>) -> Self {
+        if let Some(Report { reason, considered }) = report {
             self.choice.reason = reason;
             self.considered = considered;
         }
@@ -132,10 +132,10 @@ impl Explanation {
     }
 }
 
-/// The facts about a matrix in host memory.
-pub(crate) fn facts<T: Scalar, I: Index, O: Index>(
+/// The facts about a pattern in host memory.
+pub(crate) fn facts<I: Index, O: Index>(
     device: &Device,
-    a: &CsrView<'_, T, I, O>,
+    a: &PatternView<'_, I, O>,
 ) -> Option<RowStats> {
     Some(device.threads().run(|| RowStats::new(a)))
 }

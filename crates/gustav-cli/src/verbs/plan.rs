@@ -1,6 +1,9 @@
 //! `gustav plan`: which way and why, without running.
 
-use gustav::{Chooser, Considered, Device, Error, Explanation, Operation, Order, Problem};
+use gustav::{
+    Chooser, Considered, Device, Error, Explanation, Operation, Order, PatternRef, Problem,
+    SpmmRequest, SpmvRequest,
+};
 use serde::Serialize;
 
 use super::spgemm::Operands;
@@ -80,7 +83,8 @@ pub fn run(args: &Args) -> Result {
                 let problem = refine(problem);
                 explained(args, &device, &|d, calls| {
                     let problem = problem.clone().calls(calls);
-                    Ok(d.plan_spmm(&a, &problem)?.explain().clone())
+                    let request = SpmmRequest { pattern: PatternRef::from(&a), problem };
+                    Ok(request.plan::<T, _>(d)?.explain().clone())
                 })?
             }
             Operation::Spmv => {
@@ -88,7 +92,8 @@ pub fn run(args: &Args) -> Result {
                 let problem = refine(Problem::spmv(&a.view()));
                 explained(args, &device, &|d, calls| {
                     let problem = problem.clone().calls(calls);
-                    Ok(d.plan_spmv(&a, &problem)?.explain().clone())
+                    let request = SpmvRequest { pattern: PatternRef::from(&a), problem };
+                    Ok(request.plan::<T, _>(d)?.explain().clone())
                 })?
             }
             Operation::Spgemm => {
@@ -100,7 +105,7 @@ pub fn run(args: &Args) -> Result {
                 let problem = refine(Problem::spgemm(&a.view(), &b.view()));
                 explained(args, &device, &|d, calls| {
                     let problem = problem.clone().calls(calls);
-                    Ok(d.plan_spgemm(a, b, &problem)?.explain().clone())
+                    Ok(operands.request(&problem).plan::<T, _>(d)?.explain().clone())
                 })?
             }
         }
@@ -222,7 +227,7 @@ mod tests {
         let a = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
         let (device, made) = (Device::cpu(), Cell::new(0));
         let explain = |_: &Device, _| {
-            let plan = device.plan_spmm(&a, &Problem::spmm(&a.view()).columns(4))?;
+            let plan = a.pattern().spmm(4).plan::<f32, _>(&device)?;
             made.set(made.get() + 1);
             let (predicted_ms, measured_ms) = (Some(1.0), None);
             let one =

@@ -1,10 +1,9 @@
 //! `gustav spgemm`: C = α·op(A)·B, all sparse.
 
-use gustav::cuda::intermediate_products;
 use gustav::io::WriteOptions;
 use gustav::{
-    Algorithm, Chooser, CpuScalar, Csr, Device, Error, Index, Operation, Problem, Scalar,
-    SpgemmPlan,
+    Algorithm, Chooser, CpuScalar, Csr, Device, Error, Index, Operation, PatternRef, Problem, Scalar,
+    SpgemmCall, SpgemmPlan, SpgemmRequest, intermediate_products,
 };
 use gustav_testkit::oracle;
 
@@ -15,7 +14,7 @@ use crate::measure;
 use crate::output::{self, Content};
 use crate::product::{self, Product, Sparse, Trial};
 use crate::source::Source;
-use crate::types::{Over, factor, with_product};
+use crate::types::{factor, with_types};
 
 /// Multiply two sparse matrices
 ///
@@ -69,11 +68,9 @@ pub fn run(args: &Args) -> Result {
             return Err(Failure::Request(format!("memory: it {words}")));
         }
     }
-    with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
+    with_types!(&args.types, |T, I, O| {
         let operands = device.threads().run(|| Operands::<T, I, O>::read(args))?;
-        operands.multiply(Over::new(s), args, &device, &|plan, a, alpha, b| {
-            plan.execute_with(s, a, alpha, b)
-        })
+        operands.multiply(args, &device)
     })
 }
 
@@ -151,51 +148,40 @@ impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
     }
 }
 
-/// The product of a plan over the semiring that was named.
-type Execute<'a, T, I, O> = dyn Fn(
-        &mut SpgemmPlan<T, I, O>,
-        &Csr<T, I, O>,
-        <T as Scalar>::Accum,
-        &Csr<T, I, O>,
-    ) -> gustav::Result<Csr<T, I, O>>
-    + 'a;
-
 impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
-    fn multiply(
-        &self,
-        over: Over<T::Accum>,
-        args: &Args,
-        device: &Device,
-        execute: &Execute<'_, T, I, O>,
-    ) -> Result {
+    /// The request for all of C, or for the entries of the mask.
+    pub fn request(&self, problem: &Problem) -> SpgemmRequest<PatternRef<'_, I, O>> {
+        let pattern = |m: &Csr<T, I, O>| PatternRef::from(m.pattern());
+        let (a, b, mask) = (pattern(&self.a), pattern(self.b()), self.mask.as_ref().map(pattern));
+        SpgemmRequest { a, b, mask, problem: problem.clone() }
+    }
+
+    fn multiply(&self, args: &Args, device: &Device) -> Result {
         let (a, b) = (&self.a, self.b());
         let Args { choice, running, .. } = args;
         let problem = choice
             .refine(Problem::spgemm(&a.view(), &b.view()))
             .sorted(!args.unsorted)
             .calls(running.calls());
-        let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
+        let alpha = factor("alpha", running.alpha.as_ref(), problem.semiring.one())?;
 
         let mut resident = self.resident(device, args)?;
         let mut product: Option<(Csr<T, I, O>, u64)> = None;
         let mut trial = |device: &Device| -> Result<Trial> {
             let mut run = if device.is_cuda() {
                 let (run, c) = self.on_gpu(&mut resident, device, &problem, alpha, args)?;
-                let products = intermediate_products(&a.view(), &b.view(), problem.transpose_a);
+                let (a, b) = (a.pattern().view(), b.pattern().view());
+                let products = intermediate_products(&a, &b, problem.transpose_a);
                 product = Some((c, products));
                 Trial::of(run)
             } else {
-                let plan = || {
-                    Ok(match &self.mask {
-                        None => device.plan_spgemm(a, b, &problem)?,
-                        Some(mask) => device.plan_spgemm_masked(a, b, mask, &problem)?,
-                    })
-                };
-                let (mut plan, plan_ms) = measure::once(plan)?;
+                let plan = || Ok(self.request(&problem).plan::<T, _>(device)?);
+                let (mut plan, plan_ms): (SpgemmPlan<'_, T, I, O>, _) = measure::once(plan)?;
                 let timing = measure::repeat(running.repeat, &mut || {
                     // The product before this one gives its memory back first.
                     product = None;
-                    let run = || Ok(execute(&mut plan, a, alpha, b)?);
+                    let call = SpgemmCall { alpha: Some(alpha), add: None, reuse: None };
+                    let run = || Ok(plan.execute(a, b, call)?);
                     let (c, ms) = measure::once(run)?;
                     product = Some((c, plan.products()));
                     Ok(ms)
@@ -208,7 +194,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                     let transposed =
                         if choice.transpose { Some(a.view().transpose()?) } else { None };
                     let reference = oracle::Spgemm {
-                        semiring: over.kind,
+                        semiring: problem.semiring,
                         alpha: Some(alpha),
                         sorted: problem.sorted,
                         mask: self.mask.as_ref().map(Csr::view),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use gustav::io::{ReadOptions, WriteOptions};
 use gustav::{
-    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, Problem, Scalar, SpmmPlan,
+    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, PatternRef, Problem, Scalar, Scale,
+    SpmmPlan, SpmmRequest,
 };
 use gustav_testkit::oracle;
 
@@ -16,7 +17,7 @@ use crate::output::{self, Content};
 use crate::product::{self, Product, Trial};
 use crate::random;
 use crate::source::Source;
-use crate::types::{Factor, Over, factor, with_product};
+use crate::types::{Factor, factor, with_types};
 
 /// Multiply a sparse matrix by a dense one
 ///
@@ -62,24 +63,10 @@ pub struct Right {
 pub fn run(args: &Args) -> Result {
     args.running.check(Content::Dense, args.types.dtype)?;
     let device = args.choice.device()?;
-    with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
-        let operands = Operands::<T, I, O>::read(args, &device)?;
-        operands.multiply(Over::new(s), args, &device, &|plan, a, alpha, b, beta, c| {
-            plan.execute_with(s, a, alpha, b, beta, c)
-        })
+    with_types!(&args.types, |T, I, O| {
+        Operands::<T, I, O>::read(args, &device)?.multiply(args, &device)
     })
 }
-
-/// The product of a plan over the semiring that was named.
-type Execute<'a, T, I, O> = dyn Fn(
-        &mut SpmmPlan<T, I, O>,
-        &Csr<T, I, O>,
-        <T as Scalar>::Accum,
-        &Dense<T>,
-        <T as Scalar>::Accum,
-        &mut Dense<T>,
-    ) -> gustav::Result<()>
-    + 'a;
 
 struct Operands<T: Scalar, I: Index, O: Index> {
     a: Csr<T, I, O>,
@@ -104,19 +91,14 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         Ok(Operands { a, b, problem })
     }
 
-    fn multiply(
-        &self,
-        over: Over<T::Accum>,
-        args: &Args,
-        device: &Device,
-        execute: &Execute<'_, T, I, O>,
-    ) -> Result {
+    fn multiply(&self, args: &Args, device: &Device) -> Result {
         let Operands { a, b, problem } = self;
         let running = &args.running;
-        let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
-        let beta = factor("beta", args.beta.as_ref(), over.zero)?;
+        let (one, zero) = (problem.semiring.one(), problem.semiring.zero());
+        let alpha = factor("alpha", running.alpha.as_ref(), one)?;
+        let beta = factor("beta", args.beta.as_ref(), zero)?;
         let (m, n, layout) = (problem.output_rows(), problem.columns, problem.layout_c);
-        let before = match (&args.c, beta == over.zero) {
+        let before = match (&args.c, beta == zero) {
             (_, true) => None,
             (Some(path), false) => Some(dense_file(path, layout, "C", m, Some(n))?),
             (None, false) => Some(random::dense(m, n, layout, running.seed.wrapping_add(1))?),
@@ -135,14 +117,21 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                     Trial::of(r.run(device, problem, (alpha, beta), running.repeat, &mut c)?)
                 }
                 None => {
-                    let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spmm(a, problem)?))?;
+                    let plan = || {
+                        let (pattern, problem) = (a.pattern().into(), problem.clone());
+                        let request: SpmmRequest<PatternRef<'_, I, O>> =
+                            SpmmRequest { pattern, problem };
+                        Ok(request.plan::<T, _>(device)?)
+                    };
+                    let (mut plan, plan_ms): (SpmmPlan<'_, T>, _) = measure::once(plan)?;
+                    let scale = Scale::new().alpha(alpha).beta(beta);
                     // What β = 0 must not read.
                     c.data_mut().fill(T::from_f64(f64::NAN));
                     let timing = measure::repeat(running.repeat, &mut || {
                         if let Some(before) = &before {
                             c.data_mut().copy_from_slice(before.data());
                         }
-                        let run = || Ok(execute(&mut plan, a, alpha, b, beta, &mut c)?);
+                        let run = || Ok(plan.execute(a, b, &mut c, scale)?);
                         Ok(measure::once(run)?.1)
                     })?;
                     Trial::new(plan.explain(), plan_ms, timing)
@@ -151,7 +140,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             run.verdict = if running.verify {
                 let _spinner = output::spinner(args.telling, "verifying");
                 let product = oracle::Spmm {
-                    semiring: over.kind,
+                    semiring: problem.semiring,
                     transpose_a: problem.transpose_a,
                     alpha,
                     beta,

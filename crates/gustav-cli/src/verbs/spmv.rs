@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use gustav::io::{ReadOptions, WriteOptions};
 use gustav::{
-    CpuScalar, Csr, Dense, DenseView, Device, Error, Index, Layout, Operation, Problem, Scalar,
-    SpmvPlan,
+    CpuScalar, Csr, Dense, DenseView, Device, Error, Index, Layout, Operation, PatternRef, Problem,
+    Scalar, Scale, SpmvPlan, SpmvRequest,
 };
 use gustav_testkit::oracle;
 
@@ -17,7 +17,7 @@ use crate::output::{self, Content};
 use crate::product::{self, Product, Trial};
 use crate::random;
 use crate::source::Source;
-use crate::types::{Factor, Over, factor, with_product};
+use crate::types::{Factor, factor, with_types};
 
 /// Multiply a sparse matrix by a vector
 ///
@@ -50,44 +50,30 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     args.running.check(Content::Dense, args.types.dtype)?;
     let device = args.choice.device()?;
-    with_product!(&args.types, args.choice.semiring, |T, I, O, s| {
+    with_types!(&args.types, |T, I, O| {
         let seed = args.running.seed;
         let a = device.threads().run(|| args.file.read::<T, I, O>(seed, args.telling))?;
-        multiply(Over::new(s), &a, args, &device, &|plan, a, alpha, x, beta, y| {
-            plan.execute_with(s, a, alpha, x, beta, y)
-        })
+        multiply(&a, args, &device)
     })
 }
 
-/// The product of a plan over the semiring that was named.
-type Execute<'a, T, I, O> = dyn Fn(
-        &mut SpmvPlan<T, I, O>,
-        &Csr<T, I, O>,
-        <T as Scalar>::Accum,
-        &[T],
-        <T as Scalar>::Accum,
-        &mut [T],
-    ) -> gustav::Result<()>
-    + 'a;
-
 fn multiply<T: CpuScalar, I: Index, O: Index>(
-    over: Over<T::Accum>,
     a: &Csr<T, I, O>,
     args: &Args,
     device: &Device,
-    execute: &Execute<'_, T, I, O>,
 ) -> Result {
     let Args { choice, running, .. } = args;
     let problem = choice.refine(Problem::spmv(&a.view()));
     let problem = problem.calls(running.calls());
     let (m, k) = (problem.output_rows(), problem.inner());
-    let alpha = factor("alpha", running.alpha.as_ref(), over.one)?;
-    let beta = factor("beta", args.beta.as_ref(), over.zero)?;
+    let (one, zero) = (problem.semiring.one(), problem.semiring.zero());
+    let alpha = factor("alpha", running.alpha.as_ref(), one)?;
+    let beta = factor("beta", args.beta.as_ref(), zero)?;
     let x = match &args.x {
         Some(path) => vector_file(path, "x", k)?,
         None => random::vector::<T>(k, running.seed)?,
     };
-    let before = match (&args.y, beta == over.zero) {
+    let before = match (&args.y, beta == zero) {
         (_, true) => None,
         (Some(path), false) => Some(vector_file(path, "y", m)?),
         (None, false) => Some(random::vector::<T>(m, running.seed.wrapping_add(1))?),
@@ -108,14 +94,21 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
             Some(r) => Trial::of(r.run(device, &problem, (alpha, beta), running.repeat, &mut y)?),
             None => {
                 let y = y.data_mut();
-                let (mut plan, plan_ms) = measure::once(|| Ok(device.plan_spmv(a, &problem)?))?;
+                let plan = || {
+                    let (pattern, problem) = (a.pattern().into(), problem.clone());
+                    let request: SpmvRequest<PatternRef<'_, I, O>> =
+                        SpmvRequest { pattern, problem };
+                    Ok(request.plan::<T, _>(device)?)
+                };
+                let (mut plan, plan_ms): (SpmvPlan<'_, T>, _) = measure::once(plan)?;
+                let scale = Scale::new().alpha(alpha).beta(beta);
                 // What β = 0 must not read.
                 y.fill(T::from_f64(f64::NAN));
                 let timing = measure::repeat(running.repeat, &mut || {
                     if let Some(before) = &before {
                         y.copy_from_slice(before);
                     }
-                    let run = || Ok(execute(&mut plan, a, alpha, &x, beta, y)?);
+                    let run = || Ok(plan.execute(a, &x, &mut *y, scale)?);
                     Ok(measure::once(run)?.1)
                 })?;
                 Trial::new(plan.explain(), plan_ms, timing)
@@ -125,7 +118,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
             let _spinner = output::spinner(args.telling, "verifying");
             let before = before.as_deref();
             let (a, transpose) = (a.view(), problem.transpose_a);
-            let check = || oracle::spmv(over.kind, a, transpose, &x, alpha, beta, before, y.data());
+            let check = || oracle::spmv(problem.semiring, a, transpose, &x, alpha, beta, before, y.data());
             Some(device.threads().run(check)?)
         } else {
             None

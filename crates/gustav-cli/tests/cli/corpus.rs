@@ -1,18 +1,13 @@
-//! Real matrices, where the corpus lies beside the checkout.
+//! Real matrices, from the corpus beside the checkout.
 
 use std::path::Path;
 
 use crate::support::Folder;
 
 #[test]
-fn small_real_matrices_verify_where_the_corpus_is_there() {
+#[ignore = "needs the corpus ../shared/corpus"]
+fn small_real_matrices_verify() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    if !corpus.exists() {
-        eprintln!(
-            "skipped small_real_matrices_verify_where_the_corpus_is_there: no ../shared/corpus"
-        );
-        return;
-    }
     let folder = Folder::new();
     let mut ran = 0;
     for entry in std::fs::read_dir(&corpus).expect("the corpus") {

@@ -18,12 +18,15 @@ macro_rules! vector {
      fetch: |$hp:ident| $fetch:expr,
      enter: |$w:ident| $enter:expr) => {
         impl Vector<$t> for $set {
+            type S = gustav_core::PlusTimes;
             type V = $v;
             type Mask = $mask;
             const LANES: usize = $lanes;
             const WIDTH: usize = 8;
             const WHOLE: bool = true;
+            const CHAINS: bool = true;
             const GROUP_WIDTH: usize = $group;
+            const GROUPS: bool = true;
 
             // SAFETY, of this and every other block below: the caller has the instruction set,
             // and says which lanes behind the pointers may be touched and how they are aligned.
@@ -39,9 +42,9 @@ macro_rules! vector {
                 fn fetch($hp: *const $t) -> () { $fetch }
                 fn load_sums(p: *const $accum) -> $v { $load_sums(p) }
                 fn store_sums(p: *mut $accum, v: $v) -> () { $store_sums(p, v) }
-                fn mul_add($fa: $v, $fb: $v, $fc: $v) -> $v { $mul_add }
-                fn add(a: $v, b: $v) -> $v { $add(a, b) }
-                fn scale(factor: $v, sum: $v) -> $v { $mul(factor, sum) }
+                fn mul_add(_s: gustav_core::PlusTimes, $fa: $v, $fb: $v, $fc: $v) -> $v { $mul_add }
+                fn add(_s: gustav_core::PlusTimes, a: $v, b: $v) -> $v { $add(a, b) }
+                fn scale(_s: gustav_core::PlusTimes, factor: $v, sum: $v) -> $v { $mul(factor, sum) }
             );
             #[inline(always)]
             unsafe fn enter<W: Work<$t>>($w: W) {

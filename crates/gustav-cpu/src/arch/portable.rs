@@ -1,28 +1,73 @@
 //! Vectors as arrays, in plain Rust: any semiring, any scalar.
 
-use std::marker::PhantomData;
-
-use gustav_core::{Scalar, Semiring};
+use gustav_core::semiring::Visit;
+use gustav_core::{Arith, Ops, Scalar, SemiringKind};
 
 use super::vector::{Vector, Work};
 
-/// Arrays of 8 sums of semiring `S`.
-pub struct Portable<S>(PhantomData<S>);
+/// Arrays of 16 sums.
+pub struct Portable;
 
-const LANES: usize = 8;
+const LANES: usize = 16;
 
 #[inline(always)]
 fn map<A: Copy>(f: impl Fn(usize) -> A) -> [A; LANES] {
     std::array::from_fn(f)
 }
 
-impl<T: Scalar, S: Semiring<T::Accum>> Vector<T> for Portable<S> {
+/// `acc ⊕ (a ⊗ b)` in every lane; one branch on the semiring for all lanes.
+struct MulAdd<A> {
+    a: [A; LANES],
+    b: [A; LANES],
+    acc: [A; LANES],
+}
+
+impl<A: Arith> Visit<A> for MulAdd<A> {
+    type Output = [A; LANES];
+    #[inline(always)]
+    fn visit<S: Ops<A>>(self, s: S) -> [A; LANES] {
+        map(|k| s.mul_add(self.a[k], self.b[k], self.acc[k]))
+    }
+}
+
+/// `a ⊕ b` in every lane.
+struct Add<A> {
+    a: [A; LANES],
+    b: [A; LANES],
+}
+
+impl<A: Arith> Visit<A> for Add<A> {
+    type Output = [A; LANES];
+    #[inline(always)]
+    fn visit<S: Ops<A>>(self, s: S) -> [A; LANES] {
+        map(|k| s.add(self.a[k], self.b[k]))
+    }
+}
+
+/// What a factor does to the sum in every lane.
+struct Factor<A> {
+    factor: [A; LANES],
+    sum: [A; LANES],
+}
+
+impl<A: Arith> Visit<A> for Factor<A> {
+    type Output = [A; LANES];
+    #[inline(always)]
+    fn visit<S: Ops<A>>(self, s: S) -> [A; LANES] {
+        map(|k| s.scale(self.factor[k], self.sum[k]))
+    }
+}
+
+impl<T: Scalar> Vector<T> for Portable {
+    type S = SemiringKind;
     type V = [T::Accum; LANES];
     type Mask = usize;
     const LANES: usize = LANES;
-    const WIDTH: usize = 2;
+    const WIDTH: usize = 1;
     const WHOLE: bool = false;
+    const CHAINS: bool = false;
     const GROUP_WIDTH: usize = 1;
+    const GROUPS: bool = false;
 
     #[inline(always)]
     unsafe fn splat(a: T::Accum) -> Self::V {
@@ -40,7 +85,7 @@ impl<T: Scalar, S: Semiring<T::Accum>> Vector<T> for Portable<S> {
     #[inline(always)]
     unsafe fn load_masked(p: *const T, count: usize) -> Self::V {
         // SAFETY: the lanes of the mask can be read, says the caller.
-        map(|k| if k < count { unsafe { p.add(k).read().to_accum() } } else { S::zero() })
+        map(|k| if k < count { unsafe { p.add(k).read().to_accum() } } else { T::Accum::default() })
     }
     #[inline(always)]
     unsafe fn store(p: *mut T, v: Self::V) {
@@ -77,16 +122,16 @@ impl<T: Scalar, S: Semiring<T::Accum>> Vector<T> for Portable<S> {
         unsafe { p.cast::<Self::V>().write_unaligned(v) }
     }
     #[inline(always)]
-    unsafe fn mul_add(a: Self::V, b: Self::V, acc: Self::V) -> Self::V {
-        map(|k| S::mul_add(a[k], b[k], acc[k]))
+    unsafe fn mul_add(s: SemiringKind, a: Self::V, b: Self::V, acc: Self::V) -> Self::V {
+        s.specialize(MulAdd { a, b, acc })
     }
     #[inline(always)]
-    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
-        map(|k| S::add(a[k], b[k]))
+    unsafe fn add(s: SemiringKind, a: Self::V, b: Self::V) -> Self::V {
+        s.specialize(Add { a, b })
     }
     #[inline(always)]
-    unsafe fn scale(factor: Self::V, sum: Self::V) -> Self::V {
-        map(|k| S::scale(factor[k], sum[k]))
+    unsafe fn scale(s: SemiringKind, factor: Self::V, sum: Self::V) -> Self::V {
+        s.specialize(Factor { factor, sum })
     }
     #[inline(always)]
     unsafe fn enter<W: Work<T>>(work: W) {

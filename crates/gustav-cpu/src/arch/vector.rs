@@ -1,12 +1,12 @@
 //! What a kernel asks of vector registers, and how a kernel is compiled once per instruction
 //! set and chosen at run time.
 
-use gustav_core::{Scalar, Semiring, SemiringKind};
+use gustav_core::{Ops, Scalar, SemiringKind};
 
 use super::Isa;
 use super::portable::Portable;
 
-/// Vectors of sums of one semiring over one scalar type on one instruction set.
+/// Vectors of sums over one scalar type on one instruction set.
 ///
 /// # Safety
 /// Every function needs the instruction set that the implementing type stands for. Loads and
@@ -14,6 +14,8 @@ use super::portable::Portable;
 /// and need no alignment, but for `stream`, which needs that of its own size, and
 /// `stream_pieces`, which needs 16 bytes.
 pub trait Vector<T: Scalar>: 'static {
+    /// The operations that the vectors have: plus-times, or those of any semiring.
+    type S: Ops<T::Accum>;
     /// A vector of sums.
     type V: Copy;
     /// A set of leading lanes.
@@ -24,8 +26,12 @@ pub trait Vector<T: Scalar>: 'static {
     const WIDTH: usize;
     /// Whether kernels without masks are worth compiling.
     const WHOLE: bool;
+    /// Whether kernels that sum a row in several chains are worth compiling.
+    const CHAINS: bool;
     /// Most vectors of a row when four rows are summed at once.
     const GROUP_WIDTH: usize;
+    /// Whether kernels that sum several rows at once are worth compiling.
+    const GROUPS: bool;
 
     /// `a` in every lane.
     unsafe fn splat(a: T::Accum) -> Self::V;
@@ -50,11 +56,11 @@ pub trait Vector<T: Scalar>: 'static {
     /// Puts sums aside.
     unsafe fn store_sums(p: *mut T::Accum, v: Self::V);
     /// `acc ⊕ (a ⊗ b)`.
-    unsafe fn mul_add(a: Self::V, b: Self::V, acc: Self::V) -> Self::V;
+    unsafe fn mul_add(s: Self::S, a: Self::V, b: Self::V, acc: Self::V) -> Self::V;
     /// `a ⊕ b`.
-    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn add(s: Self::S, a: Self::V, b: Self::V) -> Self::V;
     /// What α and β do to a sum.
-    unsafe fn scale(factor: Self::V, sum: Self::V) -> Self::V;
+    unsafe fn scale(s: Self::S, factor: Self::V, sum: Self::V) -> Self::V;
     /// Runs `work` on these vectors, in a function of its own where that keeps its variables in
     /// registers.
     unsafe fn enter<W: Work<T>>(work: W);
@@ -70,48 +76,37 @@ pub trait Work<T: Scalar> {
     unsafe fn run<V: Vector<T>>(self);
 }
 
-/// Scalars that have vector kernels for plus-times.
+/// Scalars and the vectors that their kernels are compiled for.
 pub trait Dispatch: Scalar {
-    /// Runs `work` with the plus-times vectors of `isa`.
+    /// Runs `work` with the vectors of `isa` for the semiring `kind`.
     ///
     /// # Safety
     /// `isa` is available.
-    unsafe fn plus_times<W: Work<Self>>(isa: Isa, work: W);
-}
-
-/// Runs `work` with vectors of semiring `S` on `isa`.
-///
-/// # Safety
-/// `isa` is available.
-pub unsafe fn vectorize<T: Dispatch, S: Semiring<T::Accum>, W: Work<T>>(isa: Isa, work: W) {
-    // SAFETY: promised by the caller.
-    unsafe {
-        if matches!(S::KIND, SemiringKind::PlusTimes) {
-            T::plus_times(isa, work)
-        } else {
-            any_semiring::<T, S, W>(isa, work)
-        }
-    }
+    unsafe fn vectorize<W: Work<Self>>(isa: Isa, kind: SemiringKind, work: W);
 }
 
 /// Runs `work` with arrays as vectors, which the compiler turns into those of `isa`.
 ///
 /// # Safety
 /// `isa` is available.
-unsafe fn any_semiring<T: Scalar, S: Semiring<T::Accum>, W: Work<T>>(isa: Isa, work: W) {
+unsafe fn portable<T: Scalar, W: Work<T>>(isa: Isa, work: W) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: AVX-512 machines have AVX2; otherwise promised by the caller.
-        Isa::Avx2 | Isa::Avx512 => unsafe { super::avx2::enable::<T, Portable<S>, W>(work) },
+        Isa::Avx2 | Isa::Avx512 => unsafe { super::avx2::enable::<T, Portable, W>(work) },
         // SAFETY: plain Rust needs no feature.
-        _ => unsafe { work.run::<Portable<S>>() },
+        _ => unsafe { work.run::<Portable>() },
     }
 }
 
 macro_rules! dispatch {
     ($t:ty, native) => {
         impl Dispatch for $t {
-            unsafe fn plus_times<W: Work<Self>>(isa: Isa, work: W) {
+            unsafe fn vectorize<W: Work<Self>>(isa: Isa, kind: SemiringKind, work: W) {
+                if kind != SemiringKind::PlusTimes {
+                    // SAFETY: promised by the caller.
+                    return unsafe { portable::<$t, W>(isa, work) };
+                }
                 match isa {
                     #[cfg(target_arch = "x86_64")]
                     // SAFETY: promised by the caller.
@@ -122,17 +117,17 @@ macro_rules! dispatch {
                     #[cfg(target_arch = "aarch64")]
                     // SAFETY: promised by the caller.
                     Isa::Neon => unsafe { work.run::<super::neon::Neon>() },
-                    // SAFETY: plain Rust needs no feature.
-                    _ => unsafe { work.run::<Portable<gustav_core::PlusTimes>>() },
+                    // SAFETY: promised by the caller.
+                    _ => unsafe { portable::<$t, W>(isa, work) },
                 }
             }
         }
     };
     ($t:ty, portable) => {
         impl Dispatch for $t {
-            unsafe fn plus_times<W: Work<Self>>(isa: Isa, work: W) {
+            unsafe fn vectorize<W: Work<Self>>(isa: Isa, _kind: SemiringKind, work: W) {
                 // SAFETY: promised by the caller.
-                unsafe { any_semiring::<$t, gustav_core::PlusTimes, W>(isa, work) }
+                unsafe { portable::<$t, W>(isa, work) }
             }
         }
     };

@@ -1,6 +1,6 @@
-//! Where the sums of one row of C are kept: a dense array of sums with a byte flag per column,
-//! a list of the columns that were met, or the place of every column in the row itself. Each is
-//! made when a product first needs it.
+//! Accumulators for one row of C: a dense array of sums with a byte flag per column, a list of the
+//! columns that occur, or the slot of every column in the row itself. Each is allocated when a
+//! product first needs it.
 
 use gustav_core::{Arith, Buffer, Result};
 
@@ -57,7 +57,7 @@ impl<A: Arith> Accumulator<A> {
         })
     }
 
-    /// Makes room for what is needed, and `zero` the value of an empty sum.
+    /// Allocates what is needed, and makes `zero` the value of an empty sum.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`].

@@ -1,17 +1,19 @@
-//! Rows of C to their final place while they are being computed. A unit's rows wait in a
-//! cache-sized chunk until the units before it are counted, then move to C once: memory for C is
-//! touched exactly as far as C reaches, although room was taken for an upper bound.
+//! Rows of C move to C while others are being computed. A unit's rows wait in a cache-sized chunk
+//! until the units before it are counted, then move once: memory for C is touched exactly as far
+//! as C reaches, although an upper bound was allocated.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use bytemuck::{cast_slice, cast_slice_mut};
 use gustav_core::buffer::{UninitBuffer, try_vec};
 use gustav_core::parallel::Shared;
-use gustav_core::{Arith, Buffer, Csr, Index, Result, Scalar};
+use gustav_core::{Arith, Buffer, IndexSlice, IndexType, Result, Scalar};
 
 use super::accumulator::BLOCK;
+use super::operands::{Product, SharedIndices, UninitIndices, get};
 use super::units::Unit;
-use crate::fingerprint;
+use crate::arch::stream;
 
 /// Columns and sums of a unit on their way to C.
 pub(super) struct Chunk<A> {
@@ -21,12 +23,12 @@ pub(super) struct Chunk<A> {
 }
 
 impl<A: Arith> Chunk<A> {
-    /// Room for `bound` entries, and the block more that vectors may write.
+    /// For `bound` entries, and the block more that vectors may write.
     pub fn new(bound: usize) -> Result<Self> {
-        let room = bound + BLOCK;
+        let capacity = bound + BLOCK;
         Ok(Chunk {
-            columns: Buffer::uninit(room, "rows of C")?,
-            sums: Buffer::uninit(room, "rows of C")?,
+            columns: Buffer::uninit(capacity, "rows of C")?,
+            sums: Buffer::uninit(capacity, "rows of C")?,
             len: 0,
         })
     }
@@ -39,26 +41,26 @@ impl<A: Arith> Chunk<A> {
 const UNKNOWN: u64 = u64::MAX;
 
 /// C under construction.
-pub(super) struct Assembly<'a, T: Scalar, I: Index, O: Index> {
+pub(super) struct Assembly<'a, U> {
     units: &'a [Unit],
     nrows: usize,
-    offsets: UninitBuffer<O>,
-    indices: UninitBuffer<I>,
-    values: UninitBuffer<T>,
+    offsets: UninitIndices,
+    columns: UninitIndices,
+    values: UninitBuffer<U>,
     counts: Vec<AtomicU64>,
     starts: Vec<AtomicU64>,
     /// The first unit that is not counted yet.
     frontier: Mutex<usize>,
-    /// How many units were moved to their place.
+    /// How many units were moved to C.
     placed: AtomicUsize,
 }
 
 /// The arrays of C, for threads that write disjoint rows.
 #[derive(Clone, Copy)]
-pub(super) struct Target<'a, T, I, O> {
-    pub offsets: Shared<'a, O>,
-    pub indices: Shared<'a, I>,
-    pub values: Shared<'a, T>,
+pub(super) struct Target<'a, U> {
+    pub offsets: SharedIndices<'a>,
+    columns: SharedIndices<'a>,
+    values: Shared<'a, U>,
 }
 
 fn unknown(len: usize) -> Result<Vec<AtomicU64>> {
@@ -67,16 +69,21 @@ fn unknown(len: usize) -> Result<Vec<AtomicU64>> {
     Ok(v)
 }
 
-impl<'a, T: Scalar, I: Index, O: Index> Assembly<'a, T, I, O> {
-    /// Room for `capacity` entries.
-    pub fn new(nrows: usize, units: &'a [Unit], capacity: usize) -> Result<Self> {
+impl<'a, U: Scalar> Assembly<'a, U> {
+    /// For `capacity` entries, with column indices and row offsets of these types.
+    pub fn new(
+        nrows: usize,
+        units: &'a [Unit],
+        capacity: usize,
+        (column, offset): (IndexType, IndexType),
+    ) -> Result<Self> {
         let starts = unknown(units.len() + 1)?;
         starts[0].store(0, Ordering::Relaxed);
         Ok(Assembly {
             units,
             nrows,
-            offsets: Buffer::uninit(nrows.saturating_add(1), "row offsets of C")?,
-            indices: Buffer::uninit(capacity, "column indices of C")?,
+            offsets: UninitIndices::new(offset, nrows.saturating_add(1), "row offsets of C")?,
+            columns: UninitIndices::new(column, capacity, "column indices of C")?,
             values: Buffer::uninit(capacity, "values of C")?,
             counts: unknown(units.len())?,
             starts,
@@ -85,19 +92,19 @@ impl<'a, T: Scalar, I: Index, O: Index> Assembly<'a, T, I, O> {
         })
     }
 
-    pub fn target(&mut self) -> Target<'a, T, I, O> {
+    pub fn target(&mut self) -> Target<'a, U> {
         // SAFETY: the buffers live as long as the assembly, which outlives the threads that
         // write; nothing else uses them until `finish`.
         unsafe {
             Target {
-                offsets: Shared::from_raw(self.offsets.as_mut_ptr(), self.offsets.capacity()),
-                indices: Shared::from_raw(self.indices.as_mut_ptr(), self.indices.capacity()),
+                offsets: self.offsets.shared(),
+                columns: self.columns.shared(),
                 values: Shared::from_raw(self.values.as_mut_ptr(), self.values.capacity()),
             }
         }
     }
 
-    /// Says that unit `unit` has `count` entries.
+    /// Notes that unit `unit` has `count` entries.
     pub fn counted(&self, unit: usize, count: usize) {
         self.counts[unit].store(count as u64, Ordering::Release);
         let mut frontier = self.frontier.lock().unwrap_or_else(|e| e.into_inner());
@@ -112,12 +119,12 @@ impl<'a, T: Scalar, I: Index, O: Index> Assembly<'a, T, I, O> {
         }
     }
 
-    /// Says that a unit was moved to its place.
+    /// Notes that a unit was moved to C.
     pub fn placed(&self) {
         self.placed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether every unit was moved to its place.
+    /// Whether every unit was moved to C.
     pub fn complete(&self) -> bool {
         self.placed.load(Ordering::Relaxed) == self.units.len()
     }
@@ -134,56 +141,88 @@ impl<'a, T: Scalar, I: Index, O: Index> Assembly<'a, T, I, O> {
     ///
     /// # Safety
     /// Every unit was moved to its start.
-    pub unsafe fn finish(mut self, ncols: usize) -> Csr<T, I, O> {
+    pub unsafe fn finish(mut self, ncols: usize) -> Product<U> {
         let nnz = self.start(self.units.len()).unwrap_or(0);
         // SAFETY: units cover all rows, and their entries are contiguous from 0 to nnz.
         unsafe {
-            self.offsets.as_mut_ptr().write(O::default());
-            Csr::new_unchecked(
-                self.nrows,
-                ncols,
-                self.offsets.assume_init(self.nrows + 1),
-                self.indices.assume_init(nnz),
-                self.values.assume_init(nnz),
-            )
+            self.offsets.shared().put(0, 0);
+            let pattern = self.offsets.into_pattern(self.columns, self.nrows, ncols, nnz);
+            Product { pattern, values: self.values.assume_init(nnz) }
         }
     }
 }
 
-impl<T: Scalar, I: Index, O: Index> Target<'_, T, I, O> {
-    /// Moves a unit's chunk to `start`: row ends become offsets, `columns` and `values` write the
-    /// stored entries. Returns a digest of the pattern when asked for.
+impl<U: Scalar> Target<'_, U> {
+    /// Moves a unit's chunk to `start`: row ends become offsets, columns get their `names`, and
+    /// `store` makes values of sums, or these are copied where there is none. `streaming` writes
+    /// past the caches what is copied.
     ///
     /// # Safety
     /// The unit belongs to this thread, its row ends and chunk are written, and its entries fit
     /// at `start`.
-    #[inline(always)]
     pub unsafe fn place(
         &self,
         unit: &Unit,
-        chunk: &mut Chunk<T::Accum>,
+        chunk: &mut Chunk<U::Accum>,
         start: usize,
-        columns: impl Fn(&mut [I], &[u32]),
-        values: impl Fn(&mut [T], &[T::Accum]),
-        digest: bool,
-    ) -> u64 {
+        names: Option<IndexSlice<'_>>,
+        store: Option<impl Fn(U::Accum) -> U>,
+        streaming: bool,
+    ) {
         let len = chunk.len;
-        // SAFETY: promised by the caller.
+        // SAFETY: promised by the caller; the values are copied where they have the type of sums.
         unsafe {
-            let ends = self.offsets.slice(unit.rows.start + 1..unit.rows.end + 1);
-            for end in ends.iter_mut() {
-                *end = O::truncate(end.to_usize() + start);
-            }
-            let indices = self.indices.slice(start..start + len);
-            columns(indices, std::slice::from_raw_parts(chunk.columns.as_mut_ptr(), len));
+            self.offsets.shift(unit.rows.start + 1..unit.rows.end + 1, start);
+            let columns = std::slice::from_raw_parts(chunk.columns.as_mut_ptr(), len);
+            place_columns(self.columns, start, columns, names, streaming);
             let sums = std::slice::from_raw_parts(chunk.sums.as_mut_ptr(), len);
-            values(self.values.slice(start..start + len), sums);
-            if digest { pattern_digest(ends, indices) } else { 0 }
+            let values = self.values.slice(start..start + len);
+            match store {
+                None => copy(cast_slice_mut(values), cast_slice(sums), streaming),
+                Some(store) => {
+                    values.iter_mut().zip(sums).for_each(|(value, sum)| *value = store(*sum));
+                }
+            }
+        }
+        if streaming {
+            stream::fence();
         }
     }
 }
 
-/// Digest of a unit's row ends and columns.
-pub(super) fn pattern_digest<I: Index, O: Index>(ends: &[O], indices: &[I]) -> u64 {
-    fingerprint::of_slice(ends).rotate_left(1) ^ fingerprint::of_slice(indices)
+/// # Safety
+/// The columns fit at `start`, where this thread writes.
+unsafe fn place_columns(
+    to: SharedIndices<'_>,
+    start: usize,
+    columns: &[u32],
+    names: Option<IndexSlice<'_>>,
+    streaming: bool,
+) {
+    let range = start..start + columns.len();
+    // SAFETY: promised by the caller.
+    unsafe {
+        match (to, names) {
+            (SharedIndices::U32(to), None) => {
+                copy(cast_slice_mut(to.slice(range)), cast_slice(columns), streaming);
+            }
+            (SharedIndices::U64(to), None) => {
+                let to = to.slice(range).iter_mut();
+                to.zip(columns).for_each(|(to, label)| *to = u64::from(*label));
+            }
+            (to, Some(names)) => {
+                for (at, label) in range.zip(columns) {
+                    to.put(at, get(names, *label as usize));
+                }
+            }
+        }
+    }
+}
+
+fn copy(to: &mut [u8], from: &[u8], streaming: bool) {
+    if streaming {
+        stream::copy(to, from);
+    } else {
+        to.copy_from_slice(from);
+    }
 }

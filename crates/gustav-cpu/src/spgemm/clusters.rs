@@ -1,26 +1,26 @@
 //! How the columns of B lie, judged by a few rows: the same for any number of threads, as the order
 //! of columns in unsorted rows of C depends on it.
 
-use gustav_core::{CsrView, Index, Scalar};
+use super::operands::{Right, Rows};
 
 // Rows of A, the row of B behind the middle of each, and neighbours in it that speak for all.
 const ROWS: usize = 128;
 const PAIRS: usize = 24;
-const CLOSE: usize = 4;
+const CLOSE: u32 = 4;
 
-/// Whether most columns of rows of B that the product meets have a close neighbour.
-pub(super) fn clustered<T: Scalar, I: Index, J: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
-    b: &CsrView<'_, T, J, O>,
-) -> bool {
-    let step = a.nrows().div_ceil(ROWS).max(1);
+/// Whether most columns in the rows of B that the product reads have a close neighbour.
+pub(super) fn clustered(a: &Rows<'_>, b: &Right<'_>) -> bool {
+    let step = a.nrows.div_ceil(ROWS).max(1);
     let (mut pairs, mut close) = (0, 0);
-    for row in (0..a.nrows()).step_by(step) {
-        let inner = a.row(row).0;
-        let Some(k) = inner.get(inner.len() / 2) else { continue };
-        for pair in b.row(k.to_usize()).0.windows(2).take(PAIRS) {
+    for row in (0..a.nrows).step_by(step) {
+        let range = a.range(row);
+        if range.is_empty() {
+            continue;
+        }
+        let middle = a.column(range.start + range.len() / 2);
+        for pair in b.row(middle).windows(2).take(PAIRS) {
             pairs += 1;
-            close += usize::from(pair[0].to_usize().abs_diff(pair[1].to_usize()) < CLOSE);
+            close += usize::from(pair[0].abs_diff(pair[1]) < CLOSE);
         }
     }
     2 * close > pairs
@@ -28,7 +28,7 @@ pub(super) fn clustered<T: Scalar, I: Index, J: Index, O: Index>(
 
 #[cfg(test)]
 mod tests {
-    use gustav_core::Csr;
+    use gustav_core::IndexSlice;
 
     use super::*;
 
@@ -40,11 +40,15 @@ mod tests {
                 indices.extend((0..row % 6).map(|k| k * step));
                 offsets.push(indices.len() as u32);
             }
-            let values = vec![1f32; indices.len()];
-            let a: Csr<f32> = Csr::new(600, 600, offsets, indices, values).unwrap();
-            assert_eq!(clustered(&a.view(), &a.view()), expected, "{step}");
+            assert_eq!(judged(&offsets, &indices), expected, "{step}");
         }
-        let empty: Csr<f32> = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
-        assert!(!clustered(&empty.view(), &empty.view()));
+        assert!(!judged(&[0], &[]));
+    }
+
+    fn judged(offsets: &[u32], columns: &[u32]) -> bool {
+        let (nrows, ncols) = (offsets.len() - 1, 600);
+        let offsets = IndexSlice::U32(offsets);
+        let a = Rows { nrows, ncols, offsets, columns: IndexSlice::U32(columns) };
+        clustered(&a, &Right { nrows, ncols, offsets, columns })
     }
 }

@@ -1,57 +1,95 @@
-//! Column labels for matrices far wider than they have entries: the columns that occur are
-//! numbered in order, so that an accumulator needs room for those only.
+//! Column labels: 32-bit numbers for the columns of B, where its own indices are wider, or where B
+//! is far wider than it has nonzeros, so that an accumulator needs only the columns that occur.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Buffer, CsrView, Index, Result, Scalar, parallel};
+use gustav_core::{AnyPattern, Buffer, Index, IndexSlice, Result, parallel, with_pattern};
 
-/// The columns that occur, and the column indices of B in terms of them.
-pub(super) struct Columns<I, O> {
-    /// Columns that occur, ascending.
-    pub names: Vec<I>,
+use super::operands::Right;
+
+/// Labels for the column indices of B.
+pub(super) struct Columns {
     labels: Buffer<u32>,
-    offsets: std::marker::PhantomData<O>,
+    names: Names,
 }
 
-impl<I: Index, O: Index> Columns<I, O> {
-    /// Labels for `b`, where its width calls for them: more columns than a label can name, or
-    /// many times more than entries.
+/// The columns that labels stand for, ascending.
+enum Names {
+    /// The labels themselves, of so many columns.
+    Same(usize),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+}
+
+impl Columns {
+    /// Labels for `b`, where it needs them.
     ///
     /// # Errors
     /// [`gustav_core::Error::Overflow`] when more than 2^32 columns occur,
     /// [`gustav_core::Error::OutOfMemory`].
-    pub fn new<T: Scalar>(b: &CsrView<'_, T, I, O>) -> Result<Option<Self>> {
-        // One place more than there are columns is counted to.
+    pub fn new(b: &AnyPattern<'_>) -> Result<Option<Self>> {
+        // The columns are counted in 32 bits too.
         let wide = b.ncols() as u64 >= u64::from(u32::MAX);
-        if !wide && b.ncols() <= b.nnz().saturating_mul(8).max(1 << 20) {
-            return Ok(None);
-        }
-        let mut names = try_vec(b.nnz(), "column labels")?;
-        names.extend_from_slice(b.indices());
-        parallel::sort(&mut names);
-        names.dedup();
-        u32::try_from_usize(names.len(), "columns that occur")?;
-        let mut labels = Buffer::<u32>::zeroed(b.nnz(), "column labels")?;
-        parallel::each_mut(&mut labels, 1024, |at, label| {
-            *label = names.partition_point(|name| *name < b.indices()[at]) as u32;
-        });
-        Ok(Some(Columns { names, labels, offsets: std::marker::PhantomData }))
+        let sparse = wide || b.ncols() > b.nnz().saturating_mul(8).max(1 << 20);
+        with_pattern!(b, |p| match IndexSlice::new(p.view().indices()) {
+            IndexSlice::U32(_) if !sparse => Ok(None),
+            IndexSlice::U64(columns) if !sparse => {
+                let mut labels = Buffer::<u32>::zeroed(columns.len(), LABELS)?;
+                parallel::each_mut(&mut labels, 1024, |at, label| *label = columns[at] as u32);
+                Ok(Some(Columns { labels, names: Names::Same(b.ncols()) }))
+            }
+            IndexSlice::U32(columns) => {
+                let (names, labels) = that_occur(columns)?;
+                Ok(Some(Columns { labels, names: Names::U32(names) }))
+            }
+            IndexSlice::U64(columns) => {
+                let (names, labels) = that_occur(columns)?;
+                Ok(Some(Columns { labels, names: Names::U64(names) }))
+            }
+        })
     }
 
-    /// B in terms of the labels; `b` has the pattern that they were made for.
-    pub fn relabel<'a, T: Scalar>(&'a self, b: CsrView<'a, T, I, O>) -> CsrView<'a, T, u32, O> {
-        // SAFETY: labels are below the number of names, and stand where the indices stood.
-        unsafe {
-            CsrView::new_unchecked(
-                b.nrows(),
-                self.names.len(),
-                b.offsets(),
-                &self.labels,
-                b.values(),
-            )
+    /// The columns that labels stand for, where these are not the columns themselves.
+    pub fn names(&self) -> Option<IndexSlice<'_>> {
+        match &self.names {
+            Names::Same(_) => None,
+            Names::U32(names) => Some(IndexSlice::U32(names)),
+            Names::U64(names) => Some(IndexSlice::U64(names)),
         }
+    }
+
+    /// `b`, for which the labels were made, in terms of them.
+    pub fn relabel<'a>(&'a self, b: &'a AnyPattern<'_>) -> Right<'a> {
+        let ncols = match &self.names {
+            Names::Same(ncols) => *ncols,
+            Names::U32(names) => names.len(),
+            Names::U64(names) => names.len(),
+        };
+        let offsets = with_pattern!(b, |p| IndexSlice::new(p.view().offsets()));
+        Right { nrows: b.nrows(), ncols, offsets, columns: &self.labels }
     }
 
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.names) + size_of_val(&*self.labels)
+        let names = match &self.names {
+            Names::Same(_) => 0,
+            Names::U32(names) => size_of_val(&**names),
+            Names::U64(names) => size_of_val(&**names),
+        };
+        names + size_of_val(&*self.labels)
     }
+}
+
+const LABELS: &str = "column labels";
+
+/// The columns that occur, and for every nonzero the number of its column among them.
+fn that_occur<I: Index>(columns: &[I]) -> Result<(Vec<I>, Buffer<u32>)> {
+    let mut names = try_vec(columns.len(), LABELS)?;
+    names.extend_from_slice(columns);
+    parallel::sort(&mut names);
+    names.dedup();
+    u32::try_from_usize(names.len(), "columns that occur")?;
+    let mut labels = Buffer::<u32>::zeroed(columns.len(), LABELS)?;
+    parallel::each_mut(&mut labels, 1024, |at, label| {
+        *label = names.partition_point(|name| *name < columns[at]) as u32;
+    });
+    Ok((names, labels))
 }

@@ -1,108 +1,75 @@
-//! `masked`: the entries of C = α·op(A)·B at the places of a given pattern. The places of a row are
-//! in a hash table; products elsewhere are looked up and left.
+//! `masked`: the entries of C = α·op(A)·B at positions of a given pattern. The columns of a row of
+//! the mask are in a hash table; products in other columns are looked up and left out.
 
 use std::ops::Range;
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Csr, CsrView, Error, Index, Problem, Result, Scalar, Semiring, parallel};
-use gustav_plan::{Algorithm, Chooser};
+use gustav_core::{AnyPattern, Arith, Index, IndexSlice, IndexType, Ops, Result, Scalar, parallel};
 
-use super::plan::check_problem;
-use super::rows::{Rows, joined};
-use crate::Options;
+use super::operands::{Product, Rows, row_range};
+use super::rows::{RowBlock, joined, joined_values};
 
-// Parts for every thread, each of so many rows or more.
-const PARTS: usize = 8;
+// Blocks of rows for every thread, each of so many rows or more.
+const BLOCKS: usize = 8;
 const LEAST: usize = 64;
 
-/// C⟨M⟩ = α·op(A)·B: of the product's entries those at the places where `mask` has an entry, of any
-/// value. A place that no product meets has no entry in C. Rows come out sorted; with
-/// [`Options::drop_zeros`] without entries of exactly zero. The operands and the mask may be unsorted
-/// and hold duplicates. Results are the same to the bit from run to run and for any number of
-/// threads: every sum is in A's order.
+/// The operands of a product under a mask. Values have the type of sums.
+pub(super) struct Job<'a, A> {
+    /// op(A).
+    pub a: Rows<'a>,
+    pub a_values: &'a [A],
+    pub alpha: A,
+    pub b: Rows<'a>,
+    pub b_values: &'a [A],
+    pub mask: Rows<'a>,
+    pub drop_zeros: bool,
+}
+
+/// Computes C, whose pattern is `known` after the first product: a column of the mask that no
+/// product has is no entry of C.
 ///
 /// # Errors
-/// [`Error::Shape`] when `a` and `b` do not fit together or the mask is not of C's shape,
-/// [`Error::Pattern`] when `problem` was made for others, [`Error::Unsupported`] when `options` name
-/// another algorithm, [`Error::Overflow`] when the entries of C outnumber the offset type,
-/// [`Error::OutOfMemory`].
-pub fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
-    _semiring: S,
-    a: CsrView<'_, T, I, O>,
-    alpha: T::Accum,
-    b: CsrView<'_, T, I, O>,
-    mask: CsrView<'_, T, I, O>,
-    problem: &Problem,
-    options: &Options,
-) -> Result<Csr<T, I, O>> {
-    check(&a, &b, &mask, problem)?;
-    if !matches!(options.chooser, Chooser::Auto | Chooser::Named(Algorithm::Masked)) {
-        return Err(Error::Unsupported {
-            problem: problem.to_string(),
-            backend: format!("{} under a mask", options.chooser),
-            reason: "it computes all of C".into(),
-            nearest: Algorithm::Masked.name().into(),
-        });
+/// [`gustav_core::Error::Overflow`] when the entries of C outnumber the offset type,
+/// [`gustav_core::Error::OutOfMemory`].
+pub(super) fn multiply<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
+    s: S,
+    job: &Job<'_, A>,
+    types: (IndexType, IndexType),
+    known: Option<&AnyPattern<'static>>,
+) -> Result<Product<U>> {
+    let nrows = job.mask.nrows;
+    let count = (nrows / LEAST).clamp(1, BLOCKS * parallel::threads());
+    let cut = |k: usize| nrows * k / count;
+    let blocks = parallel::map(count, |k| job.rows(s, cut(k)..cut(k + 1)));
+    let blocks = blocks.into_iter().collect::<Result<Vec<_>>>()?;
+    match known {
+        Some(known) => Ok(Product { pattern: known.clone(), values: joined_values(&blocks)? }),
+        // SAFETY: columns are those of the mask, and blocks follow one another.
+        None => unsafe { joined(&blocks, (nrows, job.mask.ncols), types) },
     }
-    let shape = (problem.output_rows(), problem.columns);
-    options.threads.run(|| {
-        let transposed = problem.transpose_a.then(|| a.transpose()).transpose()?;
-        let a = transposed.as_ref().map_or(a, Csr::view);
-        let product = Product { a, alpha, b, mask, drop_zeros: options.drop_zeros };
-        let count = (shape.0 / LEAST).clamp(1, PARTS * parallel::threads());
-        let cut = |k: usize| shape.0 * k / count;
-        let parts = parallel::map(count, |k| product.rows::<S>(cut(k)..cut(k + 1)));
-        let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
-        // SAFETY: columns are those of the mask, and parts follow one another.
-        unsafe { joined(parts, shape.0, shape.1) }
-    })
 }
 
-/// Whether [`multiply`] takes these operands.
-///
-/// # Errors
-/// As there.
-pub fn check<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
-    b: &CsrView<'_, T, I, O>,
-    mask: &CsrView<'_, T, I, O>,
-    problem: &Problem,
-) -> Result<()> {
-    super::any(problem)?;
-    problem.without_output("masked on the CPU")?;
-    check_problem(problem, a, b)?;
-    problem.check_like_c("a mask", (mask.nrows(), mask.ncols()))
-}
-
-struct Product<'a, T: Scalar, I: Index, O: Index> {
-    a: CsrView<'a, T, I, O>,
-    alpha: T::Accum,
-    b: CsrView<'a, T, I, O>,
-    mask: CsrView<'a, T, I, O>,
-    drop_zeros: bool,
-}
-
-/// The places of one row: their columns, increasing, and what was added there.
-struct Places<A> {
+/// The columns of one row of the mask, increasing, and their sums.
+struct Table<A> {
     columns: Vec<usize>,
     sums: Vec<Option<A>>,
-    /// Places plus one by their columns' hash, 0 where there is none; a power of two of them, at
-    /// least twice as many as places.
-    table: Vec<usize>,
+    /// Positions in `columns` plus one by the columns' hash, 0 where there is none; a power of two
+    /// of them, at least twice as many as columns.
+    slots: Vec<usize>,
 }
 
-impl<A: Copy> Places<A> {
+impl<A: Copy> Table<A> {
     fn new(most: usize) -> Result<Self> {
-        let what = "the places of a mask's row";
-        let mut table = try_vec(2 * most.max(1).next_power_of_two(), what)?;
-        table.resize(table.capacity(), 0);
-        Ok(Places { columns: try_vec(most, what)?, sums: try_vec(most, what)?, table })
+        let what = "hash table of a mask's row";
+        let mut slots = try_vec(2 * most.max(1).next_power_of_two(), what)?;
+        slots.resize(slots.capacity(), 0);
+        Ok(Table { columns: try_vec(most, what)?, sums: try_vec(most, what)?, slots })
     }
 
-    /// Takes the places of the next row.
-    fn set<I: Index>(&mut self, columns: &[I]) {
+    /// Replaces the columns by those of the next row.
+    fn set(&mut self, columns: impl Iterator<Item = usize>) {
         self.columns.clear();
-        self.columns.extend(columns.iter().map(|j| j.to_usize()));
+        self.columns.extend(columns);
         if !self.columns.is_sorted_by(|left, right| left < right) {
             self.columns.sort_unstable();
             self.columns.dedup();
@@ -110,70 +77,89 @@ impl<A: Copy> Places<A> {
         self.sums.clear();
         self.sums.resize(self.columns.len(), None);
         let len = 2 * self.columns.len().max(1).next_power_of_two();
-        self.table.resize(len, 0);
-        self.table.fill(0);
-        for place in 0..self.columns.len() {
-            let mut at = self.hash(self.columns[place]);
-            while self.table[at] != 0 {
+        self.slots.resize(len, 0);
+        self.slots.fill(0);
+        for position in 0..self.columns.len() {
+            let mut at = self.hash(self.columns[position]);
+            while self.slots[at] != 0 {
                 at = (at + 1) & (len - 1);
             }
-            self.table[at] = place + 1;
+            self.slots[at] = position + 1;
         }
     }
 
     fn hash(&self, column: usize) -> usize {
-        let bits = self.table.len().trailing_zeros();
+        let bits = self.slots.len().trailing_zeros();
         let product = (column as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (product >> (64 - bits)) as usize
     }
 
-    /// What was added in `column`, if it is a place.
+    /// The sum of `column`, if the mask has it.
     fn at(&mut self, column: usize) -> Option<&mut Option<A>> {
         let mut at = self.hash(column);
         loop {
-            match self.table[at] {
+            match self.slots[at] {
                 0 => return None,
-                place if self.columns[place - 1] == column => return self.sums.get_mut(place - 1),
-                _ => at = (at + 1) & (self.table.len() - 1),
+                slot if self.columns[slot - 1] == column => return self.sums.get_mut(slot - 1),
+                _ => at = (at + 1) & (self.slots.len() - 1),
             }
         }
     }
 }
 
-impl<T: Scalar, I: Index, O: Index> Product<'_, T, I, O> {
-    fn rows<S: Semiring<T::Accum>>(&self, rows: Range<usize>) -> Result<Rows<T, I>> {
-        let most = rows.clone().map(|row| self.mask.row_len(row)).max().unwrap_or(0);
-        let mut places = Places::new(most)?;
-        let room = rows.clone().map(|row| self.mask.row_len(row)).sum();
-        let mut out = Rows::new(rows.len(), room)?;
+impl<A: Arith> Job<'_, A> {
+    fn rows<S: Ops<A>, U: Scalar<Accum = A>>(
+        &self,
+        s: S,
+        rows: Range<usize>,
+    ) -> Result<RowBlock<U>> {
+        let length = |row| self.mask.range(row).len();
+        let mut table = Table::new(rows.clone().map(length).max().unwrap_or(0))?;
+        let mut out = RowBlock::new(rows.len(), rows.clone().map(length).sum())?;
         for row in rows {
-            let start = out.indices.len();
-            if self.mask.row_len(row) > 0 {
-                places.set(self.mask.row(row).0);
-                self.add_products::<S>(row, &mut places);
+            let start = out.columns.len();
+            let range = self.mask.range(row);
+            if !range.is_empty() {
+                table.set(range.map(|at| self.mask.column(at)));
+                self.add_products(s, row, &mut table);
             }
-            for (column, sum) in places.columns.drain(..).zip(&places.sums) {
-                let Some(value) = sum.map(|sum| S::scale(self.alpha, sum)) else { continue };
-                if !self.drop_zeros || value != S::zero() {
-                    out.indices.push(I::truncate(column));
-                    out.values.push(T::from_accum(value));
+            for (column, sum) in table.columns.drain(..).zip(&table.sums) {
+                let Some(value) = sum.map(|sum| s.scale(self.alpha, sum)) else { continue };
+                if !self.drop_zeros || value != s.zero() {
+                    out.columns.push(column as u64);
+                    out.values.push(U::from_accum(value));
                 }
             }
-            out.lengths.push(out.indices.len() - start);
+            out.lengths.push(out.columns.len() - start);
         }
         Ok(out)
     }
 
-    fn add_products<S: Semiring<T::Accum>>(&self, row: usize, places: &mut Places<T::Accum>) {
-        let (inner, factors) = self.a.row(row);
-        for (k, a) in inner.iter().zip(factors) {
-            let a = a.to_accum();
-            let (columns, values) = self.b.row(k.to_usize());
-            for (j, b) in columns.iter().zip(values) {
-                if let Some(sum) = places.at(j.to_usize()) {
-                    *sum = Some(S::mul_add(a, b.to_accum(), sum.unwrap_or(S::zero())));
-                }
+    fn add_products<S: Ops<A>>(&self, s: S, row: usize, table: &mut Table<A>) {
+        for position in self.a.range(row) {
+            let a = self.a_values[position];
+            let range = row_range(self.b.offsets, self.a.column(position));
+            let values = &self.b_values[range.clone()];
+            match self.b.columns {
+                IndexSlice::U32(columns) => add_row(s, a, &columns[range], values, table),
+                IndexSlice::U64(columns) => add_row(s, a, &columns[range], values, table),
             }
+        }
+    }
+}
+
+/// Adds a scaled row of B where the mask has its columns.
+#[inline(always)]
+fn add_row<S: Ops<A>, A: Arith, J: Index>(
+    s: S,
+    a: A,
+    columns: &[J],
+    values: &[A],
+    table: &mut Table<A>,
+) {
+    for (j, b) in columns.iter().zip(values) {
+        if let Some(sum) = table.at(j.to_usize()) {
+            *sum = Some(s.mul_add(a, *b, sum.unwrap_or(s.zero())));
         }
     }
 }

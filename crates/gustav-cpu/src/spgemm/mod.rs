@@ -1,10 +1,11 @@
 //! SpGEMM: C = α·op(A)·B ⊕ β·D, everything in CSR.
 //!
-//! One file per algorithm: `dense_naive`, `hash_rows`, `masked` and `gustavson`. The last is made of
-//! `units` (which rows are mine), `clusters` (how columns lie), `row` (one row of C), `slots` (rows
-//! in the order in which columns are met), `accumulator` (where sums are kept), `vector` (the
-//! instruction sets), `assemble` (rows of C to their final place) and `refill` (new values under a
-//! known pattern).
+//! A plan (`plan`) is made for two patterns (`setup`) and compiled once for every type of values
+//! (`compiled`). `gustavson` is made of `units` (rows cut into units of work), `columns` (32-bit
+//! labels), `clusters` (how columns lie), `row` (one row of C), `slots` (rows in the order in which
+//! columns occur), `accumulator` (where sums are added up), `vector` (the instruction sets),
+//! `assemble` (rows of C to C) and `refill` (new values under a known pattern). `masked` computes
+//! products under a mask, `add` the sum with D.
 
 mod accumulator;
 mod add;
@@ -15,27 +16,28 @@ mod avx512;
 mod avx512_sort;
 mod clusters;
 mod columns;
-mod dense_naive;
+pub(crate) mod compiled;
 mod gustavson;
-mod hash_rows;
-pub mod masked;
+mod masked;
+mod operands;
 mod plan;
-mod published;
 mod radix;
 mod refill;
 mod row;
 mod rows;
+mod setup;
 mod slots;
 mod units;
 mod vector;
 
-use gustav_core::{Csr, CsrView, Error, Index, Operation, Problem, Result, Scalar, Semiring};
+use gustav_core::{Csr, CsrView, Error, Index, Operation, Problem, Result, Scalar};
 use gustav_plan::{Algorithm, Chooser};
 
-use crate::Options;
 use crate::catalog::{Entry, autotune_elsewhere};
+use crate::{Options, papers};
 
-pub use plan::SpgemmPlan;
+pub use compiled::SpgemmKernels;
+pub use plan::{SpgemmCall, SpgemmPlan};
 
 /// The SpGEMM algorithms of this backend.
 pub fn catalog() -> &'static [Entry] {
@@ -44,56 +46,34 @@ pub fn catalog() -> &'static [Entry] {
 
 static CATALOG: [Entry; 3] = [
     Entry { algorithm: Algorithm::Gustavson, supports: any },
-    Entry { algorithm: Algorithm::HashRows, supports: published::supports },
-    Entry { algorithm: Algorithm::DenseNaive, supports: dense_naive::supports },
+    Entry { algorithm: Algorithm::HashRows, supports: papers::supports },
+    Entry { algorithm: Algorithm::DenseNaive, supports: papers::dense_naive_supports },
 ];
 
-/// C = α·op(A)·B in one call, without a plan: the pattern of C is found while its values are
-/// computed.
+/// C = α·op(A)·B ⊕ β·D in one call: a [`SpgemmPlan`] for one product.
 ///
-/// `a` is m × k (k × m when [`Problem::transpose_a`] is set), `b` k × n; C is m × n and holds
-/// every entry that the patterns produce once, sums of exactly zero included unless
-/// [`Options::drop_zeros`] is set. Rows come out sorted when [`Problem::sorted`] asks for it.
+/// `a` is m × k (k × m when [`Problem::transpose_a`] is set), `b` k × n; C is m × n.
 ///
 /// # Errors
-/// [`Error::Shape`] when `a` and `b` do not fit together, [`Error::Pattern`] when `problem` was
-/// made for others, [`Error::Unsupported`] when the algorithm named in `options` cannot compute
-/// it, [`Error::Overflow`] when the entries of C outnumber the offset type, and
-/// [`Error::OutOfMemory`].
-pub fn multiply<S: Semiring<T::Accum>, T: Scalar, I: Index, O: Index>(
-    semiring: S,
-    a: CsrView<'_, T, I, O>,
-    alpha: T::Accum,
-    b: CsrView<'_, T, I, O>,
+/// Those of [`SpgemmPlan::new`] and [`SpgemmPlan::execute`].
+pub fn multiply<'a, T, U, I, O>(
+    a: impl Into<CsrView<'a, T, I, O>>,
+    b: impl Into<CsrView<'a, T, I, O>>,
     problem: &Problem,
     options: &Options,
-) -> Result<Csr<T, I, O>> {
-    multiply_as(semiring, a, alpha, b, problem, options)
-}
-
-/// [`multiply`] with C's values in the type [`Problem::output`]: that of A's, or of their sums.
-///
-/// # Errors
-/// As there, and [`Error::Pattern`] when `problem` asks for a C of another type.
-pub fn multiply_as<S, U, T, I, O>(
-    semiring: S,
-    a: CsrView<'_, T, I, O>,
-    alpha: T::Accum,
-    b: CsrView<'_, T, I, O>,
-    problem: &Problem,
-    options: &Options,
+    call: SpgemmCall<'_, T, U, I, O>,
 ) -> Result<Csr<U, I, O>>
 where
-    S: Semiring<T::Accum>,
+    T: SpgemmKernels,
     U: Scalar<Accum = T::Accum>,
-    T: Scalar,
     I: Index,
     O: Index,
 {
-    SpgemmPlan::for_one_call(a, b, problem, options)?.execute_as(semiring, a, alpha, b)
+    let (a, b) = (a.into(), b.into());
+    SpgemmPlan::new(a.pattern(), b.pattern(), problem, options)?.execute(a, b, call)
 }
 
-fn any(problem: &Problem) -> Result<()> {
+pub(crate) fn any(problem: &Problem) -> Result<()> {
     if problem.operation == Operation::Spgemm {
         problem.check_output("the CPU's SpGEMM")?;
         return problem.without_epilogue("the CPU's SpGEMM");

@@ -1,89 +1,78 @@
 //! New values under a known pattern of C: sums are added up in the accumulator and collected at
-//! C's own columns. No flags, no lists, no memory taken.
-
-use std::sync::atomic::{AtomicBool, Ordering};
+//! C's own columns. No flags, no lists, no memory allocated.
 
 use gustav_core::parallel::Shared;
-use gustav_core::{Csr, Index, Result, Scalar, Semiring};
+use gustav_core::{AnyPattern, Arith, IndexSlice, Ops, Result, Scalar};
 
 use super::accumulator::Needs;
-use super::assemble::pattern_digest;
-use super::gustavson::{Entries, Product, Workers, unknown_pattern};
-use super::row::Job;
-use crate::Threads;
+use super::gustavson::{Task, Workers};
+use super::operands::Rows;
 
-/// Overwrites the values of `c`, whose pattern must have the given digests, one per unit.
+/// Writes the values of C, whose pattern is `pattern`, to `values`.
+///
+/// # Safety
+/// An earlier product of the same patterns had this pattern, and `values` holds its nonzeros; they
+/// need not be initialised, and are when this returns without an error.
 ///
 /// # Errors
-/// [`gustav_core::Error::Pattern`] when `c` has another pattern; some of its values may have been
-/// overwritten by then.
-pub(super) fn refill<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: Index>(
-    product: Product<'_, T, I, J, O>,
-    digests: &[u64],
-    c: &mut Csr<T, I, O>,
-    workers: &Workers<T::Accum>,
-    threads: &Threads,
+/// [`gustav_core::Error::OutOfMemory`] for the accumulators.
+pub(super) unsafe fn refill<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
+    s: S,
+    task: &Task<'_, A>,
+    pattern: &AnyPattern<'_>,
+    values: Shared<'_, U>,
+    workers: &Workers<A>,
 ) -> Result<()> {
-    let Product { job, entries, units, ncols, .. } = product;
-    let found = format!("{} x {} with {} nonzeros", c.nrows(), c.ncols(), c.nnz());
-    if (c.nrows(), c.ncols()) != (job.a.nrows(), ncols) {
-        return Err(unknown_pattern(found));
-    }
-    let (offsets, indices, values) = c.arrays_mut();
-    let values = Shared::new(values);
-    let strange = AtomicBool::new(false);
-    workers.each_unit(threads, S::zero(), Needs::REFILL, units.len(), |worker, unit| {
-        let rows = units[unit].rows.clone();
-        let range = offsets[rows.start].to_usize()..offsets[rows.end].to_usize();
-        let ends = &offsets[rows.start + 1..rows.end + 1];
-        if pattern_digest(ends, &indices[range]) != digests[unit] {
-            strange.store(true, Ordering::Relaxed);
-            return Ok(());
-        }
-        for row in rows {
-            let range = offsets[row].to_usize()..offsets[row + 1].to_usize();
+    let c = Rows::new(pattern);
+    workers.each_unit(task.threads, s.zero(), Needs::REFILL, task.units.len(), |worker, unit| {
+        for row in task.units[unit].rows.clone() {
             // SAFETY: rows of C are disjoint, and each belongs to one unit.
-            let values = unsafe { values.slice(range.clone()) };
-            let sums = &mut worker.accumulator.sums;
-            refill_row::<S, _, _, _, _>(&job, &entries, row, sums, &indices[range], values);
+            unsafe { refill_row(s, task, &c, row, &mut worker.accumulator.sums, values) };
         }
         Ok(())
-    })?;
-    if strange.into_inner() {
-        return Err(unknown_pattern(found));
-    }
-    Ok(())
+    })
 }
 
-fn refill_row<S: Semiring<T::Accum>, T: Scalar, I: Index, J: Index, O: Index>(
-    job: &Job<'_, T, I, J, O>,
-    entries: &Entries<'_, T::Accum, I>,
+/// # Safety
+/// As [`refill`]; the row belongs to this thread.
+unsafe fn refill_row<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
+    s: S,
+    task: &Task<'_, A>,
+    c: &Rows<'_>,
     row: usize,
-    sums: &mut [T::Accum],
-    columns: &[I],
-    to: &mut [T],
+    sums: &mut [A],
+    values: Shared<'_, U>,
 ) {
-    let stored = |sum| T::from_accum(S::scale(entries.alpha, sum));
+    let (job, entries) = (&task.job, &task.entries);
+    // SAFETY: promised by the caller.
+    let store = |at, sum| unsafe {
+        values.put(at, U::from_accum(s.scale(entries.alpha, sum)));
+    };
+    let range = c.range(row);
     let facts = job.facts(row);
     if job.is_copy(&facts) {
         let (a, _, b) = job.factor(facts.position);
-        for (to, b) in to.iter_mut().zip(b) {
-            *to = stored(S::mul(a, b.to_accum()));
-        }
+        range.zip(b).for_each(|(at, b)| store(at, s.mul(a, *b)));
         return;
     }
-    for position in job.a.row_range(row) {
-        let (a, columns, values) = job.factor(position);
-        for (j, b) in columns.iter().zip(values) {
-            let sum = &mut sums[j.to_usize()];
-            *sum = S::mul_add(a, b.to_accum(), *sum);
+    for position in job.a.range(row) {
+        let (a, columns, b) = job.factor(position);
+        for (j, b) in columns.iter().zip(b) {
+            let sum = &mut sums[*j as usize];
+            *sum = s.mul_add(a, *b, *sum);
         }
     }
-    for (to, j) in to.iter_mut().zip(columns) {
-        let label = match entries.columns {
-            None => j.to_usize(),
-            Some(names) => names.partition_point(|name| name < j),
-        };
-        *to = stored(std::mem::replace(&mut sums[label], S::zero()));
+    for at in range {
+        let column = c.column(at);
+        let label = entries.names.map_or(column, |names| label(names, column));
+        store(at, std::mem::replace(&mut sums[label], s.zero()));
+    }
+}
+
+/// The label of a column.
+fn label(names: IndexSlice<'_>, column: usize) -> usize {
+    match names {
+        IndexSlice::U32(names) => names.partition_point(|name| (*name as usize) < column),
+        IndexSlice::U64(names) => names.partition_point(|name| (*name as usize) < column),
     }
 }

@@ -2,16 +2,20 @@
 
 use std::ops::Range;
 
-use gustav_core::{CsrView, Index, Scalar, Semiring};
+use gustav_core::{Arith, Ops};
 
 use super::accumulator::Accumulator;
+use super::operands::{Right, Rows, row_range_unchecked};
 use super::vector::Vector;
 
-/// The operands and what is wanted of their product.
+/// The operands and what is wanted of their product. Values have the type of sums.
 #[derive(Clone, Copy)]
-pub(super) struct Job<'a, T: Scalar, I: Index, J: Index, O: Index> {
-    pub a: CsrView<'a, T, I, O>,
-    pub b: CsrView<'a, T, J, O>,
+pub(super) struct Job<'a, A> {
+    /// op(A), whose columns are rows of B.
+    pub a: Rows<'a>,
+    pub a_values: &'a [A],
+    pub b: Right<'a>,
+    pub b_values: &'a [A],
     /// Whether the columns of every row of B strictly increase.
     pub canonical: bool,
     /// Smallest and largest column of every row of B, where B is not canonical.
@@ -27,15 +31,15 @@ pub(super) struct Facts {
     /// Smallest and largest column.
     pub first: usize,
     pub last: usize,
-    /// Rows of B with entries that meet in this row, and the position in A of the last of them.
+    /// Rows of B with entries that this row adds up, and the position in A of the last of them.
     pub filled: usize,
     pub position: usize,
 }
 
 // Draining looks at every flag between the first and the last column. Up to this many columns
-// per product it costs less than listing the columns that were met and sorting them.
+// per product it costs less than listing the columns that occur and sorting them.
 const SCAN: usize = 112;
-// The same where columns may stay in the order in which they were met, and where they come in
+// The same where columns may stay in the order in which they occur, and where they come in
 // clusters, between which draining skips whole blocks.
 const UNSORTED_SCAN: usize = 4;
 const CLUSTERED_SCAN: usize = 32;
@@ -47,13 +51,14 @@ pub(super) const SHORT: usize = 32;
 // Rows of B without gaps are added as vectors from this length on.
 const RUN: usize = 16;
 
-impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
+impl<A: Arith> Job<'_, A> {
     #[inline(always)]
     pub fn facts(&self, row: usize) -> Facts {
         let mut facts = Facts { products: 0, first: usize::MAX, last: 0, filled: 0, position: 0 };
-        for position in self.a.row_range(row) {
-            let k = self.a.indices()[position].to_usize();
-            let range = self.b.row_range(k);
+        for position in self.a.range(row) {
+            let k = self.a.column(position);
+            // SAFETY: the columns of A are rows of B.
+            let range = unsafe { row_range_unchecked(self.b.offsets, k) };
             if range.is_empty() {
                 continue;
             }
@@ -62,8 +67,8 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
             facts.position = position;
             let (first, last) = match self.ranges {
                 None => {
-                    let columns = self.b.indices();
-                    (columns[range.start].to_usize(), columns[range.end - 1].to_usize())
+                    let columns = self.b.columns;
+                    (columns[range.start] as usize, columns[range.end - 1] as usize)
                 }
                 Some(ranges) => (ranges[k][0] as usize, ranges[k][1] as usize),
             };
@@ -81,15 +86,13 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
 
     /// The row of B and the value of A behind position `position` of A.
     #[inline(always)]
-    pub fn factor(&self, position: usize) -> (T::Accum, &[J], &[T]) {
-        let k = self.a.indices()[position].to_usize();
-        // SAFETY: the columns of A are rows of B, whose offsets lie within its entries.
+    pub fn factor(&self, position: usize) -> (A, &[u32], &[A]) {
+        // SAFETY: the columns of A are rows of B, whose offsets lie within its nonzeros.
         let (columns, values) = unsafe {
-            let at = |k: usize| self.b.offsets().get_unchecked(k).to_usize();
-            let range = at(k)..at(k + 1);
-            (self.b.indices().get_unchecked(range.clone()), self.b.values().get_unchecked(range))
+            let range = row_range_unchecked(self.b.offsets, self.a.column(position));
+            (self.b.columns.get_unchecked(range.clone()), self.b_values.get_unchecked(range))
         };
-        (self.a.values()[position].to_accum(), columns, values)
+        (self.a_values[position], columns, values)
     }
 
     /// Columns per product up to which a row of that many products is drained.
@@ -106,55 +109,56 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
     /// Computes row `row`, writes its columns and sums, and returns how many there are.
     ///
     /// # Safety
-    /// The outputs have room for the row's products or all columns, whichever is less, and one
-    /// block more; the accumulator has room for all columns of B.
+    /// The outputs hold the row's products or all columns, whichever is less, and one
+    /// block more; the accumulator holds all columns of B.
     #[inline(always)]
-    pub unsafe fn compute<S: Semiring<T::Accum>, V: Vector>(
+    pub unsafe fn compute<S: Ops<A>, V: Vector>(
         &self,
+        s: S,
         row: usize,
-        accumulator: &mut Accumulator<T::Accum>,
+        accumulator: &mut Accumulator<A>,
         to_columns: *mut u32,
-        to_sums: *mut T::Accum,
+        to_sums: *mut A,
     ) -> usize {
         let facts = self.facts(row);
         if facts.products == 0 {
             return 0;
         }
         if self.is_copy(&facts) {
-            // SAFETY: the outputs have room for the row's products.
-            return unsafe { self.copy::<S>(facts.position, to_columns, to_sums) };
+            // SAFETY: the outputs hold the row's products.
+            return unsafe { self.copy(s, facts.position, to_columns, to_sums) };
         }
         let (sums, flags) = (accumulator.sums.as_mut_ptr(), accumulator.flags.as_mut_ptr());
         let span = facts.last - facts.first + 1;
         if span <= facts.products.saturating_mul(self.scan(facts.products)) {
-            for position in self.a.row_range(row) {
+            for position in self.a.range(row) {
                 // SAFETY: columns of B are in bounds of the accumulator.
-                unsafe { self.add_flagged::<S, V>(position, sums, flags) };
+                unsafe { self.add_flagged(s, position, sums, flags) };
             }
             // SAFETY: as promised by the caller.
             return unsafe {
-                V::drain(S::zero(), flags, sums, facts.first, facts.last, to_columns, to_sums)
+                V::drain(s.zero(), flags, sums, facts.first, facts.last, to_columns, to_sums)
             };
         }
         if !self.sorted {
             // SAFETY: as promised by the caller.
             return unsafe {
-                self.meet::<S>(row..row + 1, &mut accumulator.slots, to_columns, to_sums, |_, _| {})
+                self.merge(s, row..row + 1, &mut accumulator.slots, to_columns, to_sums, |_, _| {})
             };
         }
         let list = accumulator.list.as_mut_ptr();
         let mut n = 0;
-        for position in self.a.row_range(row) {
+        for position in self.a.range(row) {
             // SAFETY: columns are in bounds, and the list holds every column once.
-            n = unsafe { self.add_listed::<S>(position, sums, flags, list, n) };
+            n = unsafe { self.add_listed(s, position, sums, flags, list, n) };
         }
-        // SAFETY: the list holds `n` columns, each flagged, and the outputs have room for them.
+        // SAFETY: the list holds `n` columns, each flagged, and the outputs hold them.
         unsafe {
             V::sort(&mut accumulator.list[..n], &mut accumulator.spare[..n]);
             for at in 0..n {
                 let column = *list.add(at);
                 to_columns.add(at).write(column);
-                to_sums.add(at).write(sums.add(column as usize).replace(S::zero()));
+                to_sums.add(at).write(sums.add(column as usize).replace(s.zero()));
                 flags.add(column as usize).write(0);
             }
         }
@@ -164,20 +168,21 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
     /// Writes the row of B behind position `position` of A, scaled; how many entries it has.
     ///
     /// # Safety
-    /// The outputs have room for them.
+    /// The outputs hold them.
     #[inline(always)]
-    pub unsafe fn copy<S: Semiring<T::Accum>>(
+    pub unsafe fn copy<S: Ops<A>>(
         &self,
+        s: S,
         position: usize,
         to_columns: *mut u32,
-        to_sums: *mut T::Accum,
+        to_sums: *mut A,
     ) -> usize {
         let (a, columns, values) = self.factor(position);
         for (at, (j, b)) in columns.iter().zip(values).enumerate() {
             // SAFETY: promised by the caller.
             unsafe {
-                to_columns.add(at).write(j.to_usize() as u32);
-                to_sums.add(at).write(S::mul(a, b.to_accum()));
+                to_columns.add(at).write(*j);
+                to_sums.add(at).write(s.mul(a, *b));
             }
         }
         columns.len()
@@ -187,20 +192,21 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
     /// the entries so far, and returns how many there are.
     ///
     /// # Safety
-    /// The outputs have room for the rows' products.
+    /// The outputs hold the rows' products.
     #[inline(always)]
-    pub unsafe fn scale<S: Semiring<T::Accum>>(
+    pub unsafe fn scale<S: Ops<A>>(
         &self,
+        s: S,
         rows: Range<usize>,
         to_columns: *mut u32,
-        to_sums: *mut T::Accum,
+        to_sums: *mut A,
         mut end: impl FnMut(usize, usize),
     ) -> usize {
         let mut n = 0;
         for row in rows {
-            for position in self.a.row_range(row) {
+            for position in self.a.range(row) {
                 // SAFETY: promised by the caller.
-                n += unsafe { self.copy::<S>(position, to_columns.add(n), to_sums.add(n)) };
+                n += unsafe { self.copy(s, position, to_columns.add(n), to_sums.add(n)) };
             }
             end(row, n);
         }
@@ -212,15 +218,10 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
     /// # Safety
     /// The columns of B are in bounds of `sums` and `flags`.
     #[inline(always)]
-    unsafe fn add_flagged<S: Semiring<T::Accum>, V: Vector>(
-        &self,
-        position: usize,
-        sums: *mut T::Accum,
-        flags: *mut u8,
-    ) {
+    unsafe fn add_flagged<S: Ops<A>>(&self, s: S, position: usize, sums: *mut A, flags: *mut u8) {
         let (a, columns, values) = self.factor(position);
         if self.is_run(columns) {
-            let start = columns[0].to_usize();
+            let start = columns[0] as usize;
             // SAFETY: the columns of the run are in bounds, as its last one is.
             let (sums, flags) = unsafe {
                 (
@@ -230,64 +231,65 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
             };
             flags.fill(1);
             for (sum, b) in sums.iter_mut().zip(values) {
-                *sum = S::mul_add(a, b.to_accum(), *sum);
+                *sum = s.mul_add(a, *b, *sum);
             }
             return;
         }
         for (j, b) in columns.iter().zip(values) {
-            let j = j.to_usize();
+            let j = *j as usize;
             // SAFETY: promised by the caller.
             unsafe {
                 flags.add(j).write(1);
-                *sums.add(j) = S::mul_add(a, b.to_accum(), *sums.add(j));
+                *sums.add(j) = s.mul_add(a, *b, *sums.add(j));
             }
         }
     }
 
     /// Whether these columns of a row of B are a long run without gaps.
     #[inline(always)]
-    pub fn is_run(&self, columns: &[J]) -> bool {
+    pub fn is_run(&self, columns: &[u32]) -> bool {
         let n = columns.len();
-        self.canonical && n >= RUN && columns[n - 1].to_usize() - columns[0].to_usize() == n - 1
+        self.canonical && n >= RUN && (columns[n - 1] - columns[0]) as usize == n - 1
     }
 
-    /// Adds a scaled row of B and lists the columns met for the first time.
+    /// Adds a scaled row of B and lists the columns that the row of C did not have before.
     ///
     /// # Safety
     /// The columns of B are in bounds of `sums`, `flags` and `list`, which holds `n` columns.
     #[inline(always)]
-    unsafe fn add_listed<S: Semiring<T::Accum>>(
+    unsafe fn add_listed<S: Ops<A>>(
         &self,
+        s: S,
         position: usize,
-        sums: *mut T::Accum,
+        sums: *mut A,
         flags: *mut u8,
         list: *mut u32,
         mut n: usize,
     ) -> usize {
         let (a, columns, values) = self.factor(position);
         for (j, b) in columns.iter().zip(values) {
-            let j = j.to_usize();
+            let j = *j as usize;
             // SAFETY: promised by the caller; a repeated column is overwritten by the next.
             unsafe {
                 list.add(n).write(j as u32);
                 n += usize::from(flags.add(j).replace(1) == 0);
-                *sums.add(j) = S::mul_add(a, b.to_accum(), *sums.add(j));
+                *sums.add(j) = s.mul_add(a, *b, *sums.add(j));
             }
         }
         n
     }
 
     /// Counts the entries of row `row` of C.
-    pub fn count(&self, row: usize, accumulator: &mut Accumulator<T::Accum>) -> usize {
+    pub fn count(&self, row: usize, accumulator: &mut Accumulator<A>) -> usize {
         let facts = self.facts(row);
         if self.is_copy(&facts) {
             return facts.products;
         }
         let span = facts.last.saturating_sub(facts.first) + 1;
         if span <= facts.products.saturating_mul(self.scan(facts.products)) {
-            for position in self.a.row_range(row) {
+            for position in self.a.range(row) {
                 for j in self.factor(position).1 {
-                    accumulator.flags[j.to_usize()] = 1;
+                    accumulator.flags[*j as usize] = 1;
                 }
             }
             let flags = &mut accumulator.flags[facts.first..=facts.last];
@@ -298,10 +300,10 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
             return n;
         }
         let mut n = 0;
-        for position in self.a.row_range(row) {
+        for position in self.a.range(row) {
             for j in self.factor(position).1 {
-                let flag = &mut accumulator.flags[j.to_usize()];
-                accumulator.list[n] = j.to_usize() as u32;
+                let flag = &mut accumulator.flags[*j as usize];
+                accumulator.list[n] = *j;
                 n += usize::from(std::mem::replace(flag, 1) == 0);
             }
         }

@@ -1,54 +1,84 @@
-//! Rows of C made part by part, and C from its parts.
+//! C from blocks of rows that were computed apart.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Csr, Index, Result, Scalar};
+use gustav_core::{AnyPattern, Buffer, Error, IndexType, Result, Scalar};
 
-/// Neighbouring rows: their lengths, and their entries one after another.
-pub(super) struct Rows<T, I> {
+use super::operands::{Product, UninitIndices, most};
+
+/// Consecutive rows: their lengths, and their entries one after another.
+pub(super) struct RowBlock<U> {
     pub lengths: Vec<usize>,
-    pub indices: Vec<I>,
-    pub values: Vec<T>,
+    pub columns: Vec<u64>,
+    pub values: Vec<U>,
 }
 
-impl<T, I> Rows<T, I> {
-    /// With room for `rows` rows of `entries` entries together.
+impl<U> RowBlock<U> {
+    /// With capacity for `rows` rows of `entries` entries together.
     pub fn new(rows: usize, entries: usize) -> Result<Self> {
-        Ok(Rows {
+        Ok(RowBlock {
             lengths: try_vec(rows, "rows of C")?,
-            indices: try_vec(entries, "rows of C")?,
+            columns: try_vec(entries, "rows of C")?,
             values: try_vec(entries, "rows of C")?,
         })
     }
 }
 
-/// C from parts that follow one another.
-///
-/// # Safety
-/// The parts have `nrows` rows together, of columns below `ncols`.
+/// The values of blocks that follow one another.
 ///
 /// # Errors
-/// [`gustav_core::Error::Overflow`] when the entries outnumber the offset type,
-/// [`gustav_core::Error::OutOfMemory`].
-pub(super) unsafe fn joined<T: Scalar, I: Index, O: Index>(
-    parts: Vec<Rows<T, I>>,
-    nrows: usize,
-    ncols: usize,
-) -> Result<Csr<T, I, O>> {
-    let nnz = parts.iter().map(|r| r.indices.len()).sum();
-    O::try_from_usize(nnz, "row offset of C")?;
-    let mut offsets = try_vec(nrows + 1, "row offsets of C")?;
-    let mut indices = try_vec(nnz, "column indices of C")?;
+/// [`Error::OutOfMemory`].
+pub(super) fn joined_values<U: Scalar>(blocks: &[RowBlock<U>]) -> Result<Buffer<U>> {
+    let nnz = blocks.iter().map(|block| block.values.len()).sum();
     let mut values = try_vec(nnz, "values of C")?;
-    let mut end = 0;
-    offsets.push(O::default());
-    for part in parts {
-        offsets.extend(part.lengths.iter().map(|length| {
-            end += length;
-            O::truncate(end)
-        }));
-        indices.extend_from_slice(&part.indices);
-        values.extend_from_slice(&part.values);
+    blocks.iter().for_each(|block| values.extend_from_slice(&block.values));
+    Ok(values.into())
+}
+
+/// C from blocks that follow one another.
+///
+/// # Safety
+/// The blocks have `nrows` rows together, of columns below `ncols`, which fit the index type.
+///
+/// # Errors
+/// [`Error::Overflow`] when the entries outnumber the offset type, [`Error::OutOfMemory`].
+pub(super) unsafe fn joined<U: Scalar>(
+    blocks: &[RowBlock<U>],
+    (nrows, ncols): (usize, usize),
+    types: (IndexType, IndexType),
+) -> Result<Product<U>> {
+    let parts: Vec<_> = blocks.iter().map(|b| (&b.lengths[..], &b.columns[..])).collect();
+    // SAFETY: promised by the caller.
+    let pattern = unsafe { joined_pattern(&parts, (nrows, ncols), types)? };
+    Ok(Product { pattern, values: joined_values(blocks)? })
+}
+
+/// # Safety
+/// As [`joined`].
+unsafe fn joined_pattern(
+    parts: &[(&[usize], &[u64])],
+    (nrows, ncols): (usize, usize),
+    (column, offset): (IndexType, IndexType),
+) -> Result<AnyPattern<'static>> {
+    let nnz = parts.iter().map(|(_, columns)| columns.len()).sum();
+    if nnz as u64 > most(offset) {
+        let what = "row offset of C";
+        return Err(Error::Overflow { what, need: nnz as u128, index_type: offset });
     }
-    // SAFETY: lengths of rows add up to offsets; the rest is the caller's promise.
-    Ok(unsafe { Csr::new_unchecked(nrows, ncols, offsets, indices, values) })
+    let mut offsets = UninitIndices::new(offset, nrows + 1, "row offsets of C")?;
+    let mut indices = UninitIndices::new(column, nnz, "column indices of C")?;
+    // SAFETY: both are written here and returned afterwards; lengths of rows add up to offsets,
+    // and the rest is promised by the caller.
+    unsafe {
+        let (to_offsets, to_columns) = (offsets.shared(), indices.shared());
+        to_offsets.put(0, 0);
+        let lengths = parts.iter().flat_map(|(lengths, _)| *lengths);
+        let ends = lengths.scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        ends.enumerate().for_each(|(row, end)| to_offsets.put(row + 1, end));
+        let columns = parts.iter().flat_map(|(_, columns)| *columns);
+        columns.enumerate().for_each(|(at, column)| to_columns.put(at, *column as usize));
+        Ok(offsets.into_pattern(indices, nrows, ncols, nnz))
+    }
 }

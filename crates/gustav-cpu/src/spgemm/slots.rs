@@ -1,70 +1,73 @@
-//! Unsorted rows of C whose columns keep the place they got when they were met (after Gustavson
-//! 1978): sums are added up in the output itself, and nothing is collected or cleared afterwards.
+//! Unsorted rows of C (after Gustavson 1978): the first product of a column takes the next position
+//! of the row, its slot, and later ones add there. Sums are added up in the output itself, and
+//! nothing is collected or cleared afterwards.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use gustav_core::{Buffer, Index, Result, Scalar, Semiring};
+use gustav_core::{Arith, Buffer, Ops, Result};
 
 use super::accumulator::Accumulator;
+use super::operands::{get_unchecked, row_range_unchecked};
 use super::row::{Job, SHORT};
 use super::vector::Vector;
 
-/// The place of every column, of one thread.
+/// The slot of every column, of one thread.
 pub(super) struct Slots {
-    /// Place in the present row plus `stamp`; less than `stamp` when left by an earlier row.
-    places: Buffer<u32>,
+    /// Slot in the present row plus `stamp`; less than `stamp` when left by an earlier row.
+    slots: Buffer<u32>,
     stamp: u32,
-    /// Whether most products open a place, as far as was seen.
+    /// Whether most products take a slot of their own, judged by the unit before.
     fresh: bool,
 }
 
 impl Slots {
-    /// Room for `columns` columns.
+    /// For `columns` columns.
     pub fn new(columns: usize) -> Result<Self> {
-        Ok(Slots { places: Buffer::zeroed(columns, "places of columns")?, stamp: 1, fresh: false })
+        Ok(Slots { slots: Buffer::zeroed(columns, "slots of columns")?, stamp: 1, fresh: false })
     }
 
     pub fn columns(&self) -> usize {
-        self.places.len()
+        self.slots.len()
     }
 
-    /// Makes sure that rows of `entries` entries together can be told from those before.
+    /// Makes sure that slots of rows of `entries` entries together differ from those before.
     pub fn reserve(&mut self, entries: usize) {
         if (u32::MAX - self.stamp) as usize <= entries {
-            self.places.fill(0);
+            self.slots.fill(0);
             self.stamp = 1;
         }
     }
 
-    /// Says how many entries came out of how many products of late.
+    /// Notes how many entries came out of how many products.
     pub fn note(&mut self, entries: usize, products: u64) {
         self.fresh = entries as u64 * 8 >= products * 7;
     }
 }
 
-impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
-    /// Computes rows with their columns in the order in which they are met; calls
+impl<A: Arith> Job<'_, A> {
+    /// Computes rows with their columns in the order in which they occur; calls
     /// `end(row, entries)` with the entries so far, and returns how many there are.
     ///
     /// # Safety
-    /// The outputs have room for all entries and a block more;
-    /// `slots` has room for all columns of B and was reserved for the entries.
+    /// The outputs hold all entries and a block more; `slots` holds all columns of B and was
+    /// reserved for the entries.
     #[inline(always)]
-    pub unsafe fn meet<S: Semiring<T::Accum>>(
+    pub unsafe fn merge<S: Ops<A>>(
         &self,
+        s: S,
         rows: Range<usize>,
         slots: &mut Slots,
         to_columns: *mut u32,
-        to_sums: *mut T::Accum,
+        to_sums: *mut A,
         end: impl FnMut(usize, usize),
     ) -> usize {
         // SAFETY: promised by the caller.
         unsafe {
             if slots.fresh {
-                self.meet_rows::<S, true>(rows, slots, to_columns, to_sums, end)
+                self.merge_rows::<S, true>(s, rows, slots, to_columns, to_sums, end)
             } else {
-                self.meet_rows::<S, false>(rows, slots, to_columns, to_sums, end)
+                self.merge_rows::<S, false>(s, rows, slots, to_columns, to_sums, end)
             }
         }
     }
@@ -73,100 +76,102 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
     /// returns how many entries there are.
     ///
     /// # Safety
-    /// As [`Job::meet`]; the accumulator's list and slots have room for all columns of B.
+    /// As [`Job::merge`]; the accumulator's list and slots hold all columns of B.
     #[inline(always)]
-    pub unsafe fn meet_sorted<S: Semiring<T::Accum>, V: Vector>(
+    pub unsafe fn merge_sorted<S: Ops<A>, V: Vector>(
         &self,
+        s: S,
         row: usize,
-        accumulator: &mut Accumulator<T::Accum>,
+        accumulator: &mut Accumulator<A>,
         to_columns: *mut u32,
-        to_sums: *mut T::Accum,
+        to_sums: *mut A,
     ) -> usize {
         let Accumulator { slots, list, spare, .. } = accumulator;
         let stamp = slots.stamp;
-        // SAFETY: promised by the caller; the row writes `n` entries, whose columns have their
-        // places below `n`, unless it is a copy of a row in order.
+        // SAFETY: promised by the caller; the row writes `n` entries, whose columns have slots
+        // below `n`, unless it is a copy of a row in order.
         unsafe {
-            let n = self.meet::<S>(row..row + 1, slots, to_columns, to_sums, |_, _| {});
+            let n = self.merge(s, row..row + 1, slots, to_columns, to_sums, |_, _| {});
             if slots.stamp == stamp {
                 return n;
             }
             let columns = std::slice::from_raw_parts_mut(to_columns, n);
             let sums = std::slice::from_raw_parts_mut(to_sums, n);
-            let mut met = [S::zero(); SHORT];
-            met[..n].copy_from_slice(sums);
+            let mut unsorted = [s.zero(); SHORT];
+            unsorted[..n].copy_from_slice(sums);
             let list = &mut list[..n];
             list.copy_from_slice(columns);
             V::sort(list, &mut spare[..n]);
             for ((column, sum), from) in columns.iter_mut().zip(sums).zip(list) {
                 *column = *from;
-                let place = slots.places.get_unchecked(*from as usize).wrapping_sub(stamp);
-                *sum = met[place as usize];
+                let slot = slots.slots.get_unchecked(*from as usize).wrapping_sub(stamp);
+                *sum = unsorted[slot as usize];
             }
             n
         }
     }
 
     /// # Safety
-    /// As [`Job::meet`].
+    /// As [`Job::merge`].
     #[inline(never)]
-    unsafe fn meet_rows<S: Semiring<T::Accum>, const FRESH: bool>(
+    unsafe fn merge_rows<S: Ops<A>, const FRESH: bool>(
         &self,
+        s: S,
         rows: Range<usize>,
         slots: &mut Slots,
         to_columns: *mut u32,
-        to_sums: *mut T::Accum,
+        to_sums: *mut A,
         mut end: impl FnMut(usize, usize),
     ) -> usize {
-        let places = slots.places.as_mut_ptr();
+        let of_column = slots.slots.as_mut_ptr();
         let (offsets, columns, values) =
-            (self.b.offsets().as_ptr(), self.b.indices().as_ptr(), self.b.values().as_ptr());
+            (self.b.offsets, self.b.columns.as_ptr(), self.b_values.as_ptr());
         let mut total = 0;
         for row in rows {
-            let entries = self.a.row_range(row);
+            let entries = self.a.range(row);
             // SAFETY: promised by the caller.
             let (to_columns, to_sums) = unsafe { (to_columns.add(total), to_sums.add(total)) };
             if entries.len() == 1 && self.canonical {
                 // SAFETY: promised by the caller.
-                total += unsafe { self.copy::<S>(entries.start, to_columns, to_sums) };
+                total += unsafe { self.copy(s, entries.start, to_columns, to_sums) };
                 end(row, total);
                 continue;
             }
             let stamp = slots.stamp;
             let mut n = 0u32;
             let mut filled = 0;
-            let (inner, factors) = self.a.row(row);
-            for (k, a) in inner.iter().zip(factors) {
-                let (k, a) = (k.to_usize(), a.to_accum());
-                // SAFETY: A's columns are rows of B, whose offsets lie within its entries; columns
-                // of B have a place each; places of this row are below `n`, and there is room
-                // for one more.
+            for (position, a) in entries.clone().zip(&self.a_values[entries.clone()]) {
+                let a = *a;
+                // SAFETY: nonzeros of A have a column each; A's columns are rows of B, whose offsets lie within its nonzeros; every
+                // column of B has a slot; slots of this row are below `n`, and the outputs hold
+                // one entry more.
                 unsafe {
-                    let (first, last) = (offsets.add(k).read(), offsets.add(k + 1).read());
-                    let products = first.to_usize()..last.to_usize();
+                    let k = get_unchecked(self.a.columns, position);
+                    let products = row_range_unchecked(offsets, k);
                     filled += usize::from(!products.is_empty());
                     for at in products {
-                        let j = columns.add(at).read().to_usize();
-                        let b = values.add(at).read().to_accum();
-                        let met = places.add(j).read().wrapping_sub(stamp);
-                        let new = met >= n;
+                        let j = columns.add(at).read();
+                        let b = values.add(at).read();
+                        let of_column = of_column.add(j as usize);
+                        let slot = of_column.read().wrapping_sub(stamp);
+                        let new = slot >= n;
                         if FRESH {
                             if new {
-                                places.add(j).write(stamp + n);
-                                to_columns.add(n as usize).write(j as u32);
-                                to_sums.add(n as usize).write(S::mul_add(a, b, S::zero()));
+                                of_column.write(stamp + n);
+                                to_columns.add(n as usize).write(j);
+                                to_sums.add(n as usize).write(s.mul_add(a, b, s.zero()));
                                 n += 1;
                             } else {
-                                let sum = to_sums.add(met as usize);
-                                sum.write(S::mul_add(a, b, sum.read()));
+                                let sum = to_sums.add(slot as usize);
+                                sum.write(s.mul_add(a, b, sum.read()));
                             }
                         } else {
-                            to_sums.add(n as usize).write(S::zero());
-                            let place = select_unpredictable(new, n, met);
-                            places.add(j).write(stamp + place);
-                            to_columns.add(n as usize).write(j as u32);
-                            let sum = to_sums.add(place as usize);
-                            sum.write(S::mul_add(a, b, sum.read()));
+                            to_sums.add(n as usize).write(s.zero());
+                            let slot = select_unpredictable(new, n, slot);
+                            of_column.write(stamp + slot);
+                            to_columns.add(n as usize).write(j);
+                            let sum = to_sums.add(slot as usize);
+                            sum.write(s.mul_add(a, b, sum.read()));
                             n += u32::from(new);
                         }
                     }
@@ -177,7 +182,7 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
                 // To the bit what a unit of such rows holds.
                 for position in entries {
                     // SAFETY: promised by the caller; all but one of these rows are empty.
-                    unsafe { self.copy::<S>(position, to_columns, to_sums) };
+                    unsafe { self.copy(s, position, to_columns, to_sums) };
                 }
             }
             total += n as usize;
@@ -189,30 +194,40 @@ impl<T: Scalar, I: Index, J: Index, O: Index> Job<'_, T, I, J, O> {
 
 #[cfg(test)]
 mod tests {
-    use gustav_core::{Csr, PlusTimes};
+    use gustav_core::{IndexSlice, PlusTimes};
 
     use super::*;
+    use crate::spgemm::operands::{Right, Rows};
 
     #[test]
     fn rows_are_told_apart_even_when_stamps_run_out() {
-        let a: Csr<i64> =
-            Csr::new(3, 3, vec![0, 3, 5, 6], vec![0, 1, 2, 2, 0, 1], vec![1i64; 6]).unwrap();
-        let b: Csr<i64> =
-            Csr::new(3, 5, vec![0, 2, 2, 5], vec![1, 4, 0, 1, 3], vec![1, 2, 3, 4, 5]).unwrap();
-        let (a, b) = (a.view(), b.view());
-        let job = Job { a, b, canonical: true, ranges: None, sorted: false, clustered: false };
+        const OFFSETS: [u32; 4] = [0, 3, 5, 6];
+        const COLUMNS: [u32; 6] = [0, 1, 2, 2, 0, 1];
+        const OFFSETS_OF_B: [u32; 4] = [0, 2, 2, 5];
+        let (offsets, columns) = (IndexSlice::U32(&OFFSETS), IndexSlice::U32(&COLUMNS));
+        let of_b = IndexSlice::U32(&OFFSETS_OF_B);
+        let job = Job {
+            a: Rows { nrows: 3, ncols: 3, offsets, columns },
+            a_values: &[1i64; 6],
+            b: Right { nrows: 3, ncols: 5, offsets: of_b, columns: &[1, 4, 0, 1, 3] },
+            b_values: &[1, 2, 3, 4, 5],
+            canonical: true,
+            ranges: None,
+            sorted: false,
+            clustered: false,
+        };
         for fresh in [false, true] {
             for stamp in [1, u32::MAX - 20, u32::MAX - 9, u32::MAX - 8, u32::MAX] {
                 let mut slots = Slots::new(5).unwrap();
                 // As rows before have left them.
-                slots.places.fill(stamp - 1);
+                slots.slots.fill(stamp - 1);
                 (slots.stamp, slots.fresh) = (stamp, fresh);
                 slots.reserve(8);
                 let (mut columns, mut sums, mut ends) = ([0; 16], [0; 16], Vec::new());
                 let end = |_, n| ends.push(n);
                 let (to, values) = (columns.as_mut_ptr(), sums.as_mut_ptr());
                 // SAFETY: 8 entries at most, and columns below 5.
-                let n = unsafe { job.meet::<PlusTimes>(0..3, &mut slots, to, values, end) };
+                let n = unsafe { job.merge(PlusTimes, 0..3, &mut slots, to, values, end) };
                 assert_eq!((n, &ends[..]), (8, &[4, 8, 8][..]), "{fresh} {stamp}");
                 assert_eq!(columns[..n], [1, 4, 0, 3, 0, 1, 3, 4]);
                 assert_eq!(sums[..n], [5, 2, 3, 5, 3, 5, 5, 2]);

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gustav_core::{Buffer, CsrView, Error, Index, IndexType, Result, Scalar, parallel};
+use gustav_core::{Buffer, Error, IndexSlice, IndexType, Result, parallel};
 
 use super::clusters::clustered;
+use super::operands::{Right, Rows, row_range, row_range_unchecked};
 use crate::schedule;
 
 /// Consecutive rows of C that one thread computes in one go.
@@ -27,7 +28,7 @@ impl Unit {
     }
 }
 
-// A unit's output stays in the level-2 cache until it is copied to its place in C.
+// A unit's output stays in the level-2 cache until it is copied to C.
 const MAX_BOUND: usize = 32 << 10;
 const MAX_PRODUCTS: u64 = 256 << 10;
 
@@ -47,12 +48,11 @@ pub(super) struct Analysis {
 
 impl Analysis {
     /// Both patterns are read once. Columns of B are below 2^32.
-    pub fn new<T: Scalar, I: Index, J: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
-        b: &CsrView<'_, T, J, O>,
-        parts: usize,
-    ) -> Result<Self> {
-        let shares = schedule::balanced_rows(a.offsets(), parts, 1);
+    pub fn new(a: &Rows<'_>, b: &Right<'_>, parts: usize) -> Result<Self> {
+        let shares = match a.offsets {
+            IndexSlice::U32(offsets) => schedule::balanced_rows(offsets, parts, 1),
+            IndexSlice::U64(offsets) => schedule::balanced_rows(offsets, parts, 1),
+        };
         let cut = parallel::map(shares.len(), |s| cut_units(a, b, shares[s].rows.clone()));
         let mut units: Vec<Unit> = cut.into_iter().flatten().collect();
         let total: u128 = units.iter().map(|u| u128::from(u.products)).sum();
@@ -76,30 +76,24 @@ impl Analysis {
     }
 }
 
-fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
-    b: &CsrView<'_, T, J, O>,
-    rows: Range<usize>,
-) -> Vec<Unit> {
-    let offsets = b.offsets();
+fn cut_units(a: &Rows<'_>, b: &Right<'_>, rows: Range<usize>) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut unit = Unit::starting_at(rows.start);
     for row in rows {
-        let entries = a.row_range(row);
+        let entries = a.range(row);
         if entries.is_empty() {
             unit.rows.end = row + 1;
             continue;
         }
         let (mut products, mut filled) = (0, 0);
-        for k in &a.indices()[entries] {
-            let k = k.to_usize();
+        for position in entries {
             // SAFETY: the columns of A are rows of B.
-            let [start, end] = unsafe { [k, k + 1].map(|k| offsets.get_unchecked(k).to_usize()) };
-            let len = (end - start) as u64;
+            let range = unsafe { row_range_unchecked(b.offsets, a.column(position)) };
+            let len = range.len() as u64;
             products += len;
             filled += usize::from(len > 0);
         }
-        let bound = products.min(b.ncols() as u64) as usize;
+        let bound = products.min(b.ncols as u64) as usize;
         let full = unit.bound + bound > MAX_BOUND || unit.products + products > MAX_PRODUCTS;
         if full && !unit.rows.is_empty() {
             units.push(std::mem::replace(&mut unit, Unit::starting_at(row)));
@@ -116,23 +110,30 @@ fn cut_units<T: Scalar, I: Index, J: Index, O: Index>(
     units
 }
 
-/// Whether every place where columns do not increase is the start of a row.
-fn is_canonical<T: Scalar, J: Index, O: Index>(b: &CsrView<'_, T, J, O>) -> bool {
+/// Intermediate products of A and of B with these row offsets.
+pub(super) fn products(a: &Rows<'_>, offsets: IndexSlice<'_>) -> u64 {
+    let nnz = if a.nrows == 0 { 0 } else { a.range(a.nrows - 1).end };
+    (0..nnz).map(|position| row_range(offsets, a.column(position)).len() as u64).sum()
+}
+
+/// Whether columns decrease or repeat at starts of rows alone.
+fn is_canonical(b: &Right<'_>) -> bool {
     let canonical = AtomicBool::new(true);
-    parallel::ranges(b.nrows(), 1024, |rows| {
-        let start = |r: usize| b.offsets()[r].to_usize();
-        let columns = &b.indices()[start(rows.start)..start(rows.end)];
+    parallel::ranges(b.nrows, 1024, |rows| {
+        let (first, end) =
+            (row_range(b.offsets, rows.start).start, row_range(b.offsets, rows.end - 1).end);
+        let columns = &b.columns[first..end];
         let steps = columns.iter().zip(columns.get(1..).unwrap_or_default());
         let descents: usize = steps.map(|(left, right)| usize::from(left >= right)).sum();
         if descents == 0 {
             return;
         }
-        let first = start(rows.start);
-        let starts = b.offsets()[rows.start + 1..=rows.end].windows(2);
-        let at_starts: usize = starts
+        let at_starts: usize = rows
+            .skip(1)
             .map(|row| {
-                let (at, end) = (row[0].to_usize() - first, row[1].to_usize() - first);
-                usize::from(0 < at && at < end && columns[at - 1] >= columns[at])
+                let Range { start, end } = row_range(b.offsets, row);
+                let at = start - first;
+                usize::from(0 < at && start < end && columns[at - 1] >= columns[at])
             })
             .sum();
         if descents != at_starts {
@@ -142,14 +143,12 @@ fn is_canonical<T: Scalar, J: Index, O: Index>(b: &CsrView<'_, T, J, O>) -> bool
     canonical.into_inner()
 }
 
-fn column_ranges<T: Scalar, J: Index, O: Index>(
-    b: &CsrView<'_, T, J, O>,
-) -> Result<Buffer<[u32; 2]>> {
-    let mut ranges = Buffer::<[u32; 2]>::zeroed(b.nrows(), "column ranges of B")?;
+fn column_ranges(b: &Right<'_>) -> Result<Buffer<[u32; 2]>> {
+    let mut ranges = Buffer::<[u32; 2]>::zeroed(b.nrows, "column ranges of B")?;
     parallel::each_mut(&mut ranges, 1024, |r, range| {
-        let columns = b.row(r).0;
-        let least = columns.iter().min().map_or(0, |c| c.to_usize() as u32);
-        let most = columns.iter().max().map_or(0, |c| c.to_usize() as u32);
+        let columns = b.row(r);
+        let least = columns.iter().min().map_or(0, |c| *c);
+        let most = columns.iter().max().map_or(0, |c| *c);
         *range = [least, most];
     });
     Ok(ranges)

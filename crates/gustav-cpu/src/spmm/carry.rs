@@ -4,16 +4,16 @@
 //! (`head`), and that of what is left over at its end (`tail`). A serial pass then adds, for
 //! every cut row, the tails in the order of the shares and the head, and writes the row once.
 
-use gustav_core::{Buffer, Index, Result, Scalar, Semiring};
+use gustav_core::{Arith, Buffer, Index, Ops, Result, Scalar};
 
 use super::kernel::{Panel, Panels, Rows, for_each_panel};
 use super::operands::Operands;
 use crate::Threads;
 use crate::arch::Isa;
 use crate::arch::stream;
-use crate::arch::vector::{Vector, Work, vectorize};
+use crate::arch::vector::{Vector, Work};
 use crate::schedule::Share;
-use crate::spmm::CpuScalar;
+use crate::types::CpuScalar;
 
 /// A share and where its row cuts lie.
 struct Cut {
@@ -36,7 +36,7 @@ struct Sums<A>(*mut A);
 // SAFETY: every share writes its own two rows.
 unsafe impl<A> Sync for Sums<A> {}
 
-impl<A: gustav_core::Arith> Cuts<A> {
+impl<A: Arith> Cuts<A> {
     pub(super) fn new<O: Index>(offsets: &[O], shares: Vec<Share>, columns: usize) -> Result<Self> {
         // Whole vectors are put aside, whatever their length.
         let stride = columns.next_multiple_of(64);
@@ -55,7 +55,7 @@ impl<A: gustav_core::Arith> Cuts<A> {
         size_of_val(&self.cuts[..]) + size_of_val(&self.sums[..])
     }
 
-    pub(super) fn execute<T: CpuScalar<Accum = A>, I: Index, S: Semiring<A>>(
+    pub(super) fn execute<T: CpuScalar<Accum = A>, I: Index>(
         &mut self,
         threads: &Threads,
         isa: Isa,
@@ -72,17 +72,21 @@ impl<A: gustav_core::Arith> Cuts<A> {
                 let head = sums.0.add(2 * p * stride);
                 for (range, to) in [(&cut.head, head), (&cut.tail, head.add(stride))] {
                     if let Some(range) = range {
-                        vectorize::<T, S, _>(isa, Partial { op, range: range.clone(), to });
+                        let part = Partial { op, range: range.clone(), to };
+                        T::vectorize(isa, op.semiring, part);
                     }
                 }
                 let rows =
                     cut.share.rows.start + usize::from(cut.head.is_some())..cut.share.rows.end;
-                vectorize::<T, S, _>(isa, Rows { op, rows });
+                T::vectorize(isa, op.semiring, Rows { op, rows });
             }
             stream::fence();
         });
         // SAFETY: the threads are done; the plan checked that the instruction set is there.
-        unsafe { vectorize::<T, S, _>(isa, FixUp { op, cuts, sums: sums.0, stride }) }
+        unsafe {
+            let op = &op.without_indices();
+            T::vectorize(isa, op.semiring, FixUp { op, cuts, sums: sums.0, stride })
+        }
         stream::fence();
     }
 }
@@ -114,19 +118,19 @@ impl<T: Scalar, I: Index> Work<T> for Partial<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, V, self.op.columns, V::WIDTH, self) }
+        unsafe { for_each_panel!(T, I, V, self.op.columns, V::WIDTH, false, self) }
     }
 }
 
 /// Adds up and writes the rows that were cut.
-struct FixUp<'a, T: Scalar, I> {
-    op: &'a Operands<'a, T, I>,
+struct FixUp<'a, T: Scalar> {
+    op: &'a Operands<'a, T, ()>,
     cuts: &'a [Cut],
     sums: *const T::Accum,
     stride: usize,
 }
 
-impl<T: Scalar, I: Index> Panels<T> for FixUp<'_, T, I> {
+impl<T: Scalar> Panels<T> for FixUp<'_, T> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,
@@ -134,17 +138,18 @@ impl<T: Scalar, I: Index> Panels<T> for FixUp<'_, T, I> {
     ) {
         // SAFETY: every head and tail that exists was put aside by its share; the rows are C's.
         unsafe {
+            let s = V::S::of(self.op.semiring);
             let zero = [V::splat(self.op.zero); W];
             let mut carry = zero;
             for (p, cut) in self.cuts.iter().enumerate() {
                 let head = self.sums.add(2 * p * self.stride + panel.start);
                 if cut.head.is_some() {
-                    take::<T, V, W>(&mut carry, head);
+                    take::<T, V, W>(s, &mut carry, head);
                     panel.finish(self.op, cut.share.rows.start, &carry);
                     carry = zero;
                 }
                 if cut.tail.is_some() {
-                    take::<T, V, W>(&mut carry, head.add(self.stride));
+                    take::<T, V, W>(s, &mut carry, head.add(self.stride));
                 }
             }
         }
@@ -157,19 +162,20 @@ impl<T: Scalar, I: Index> Panels<T> for FixUp<'_, T, I> {
 /// `W` vectors of sums lie behind `from`; the instruction set is available.
 #[inline(always)]
 unsafe fn take<T: Scalar, V: Vector<T>, const W: usize>(
+    s: V::S,
     carry: &mut [V::V; W],
     from: *const T::Accum,
 ) {
     for w in 0..W {
         // SAFETY: promised by the caller.
-        carry[w] = unsafe { V::add(carry[w], V::load_sums(from.add(w * V::LANES))) };
+        carry[w] = unsafe { V::add(s, carry[w], V::load_sums(from.add(w * V::LANES))) };
     }
 }
 
-impl<T: Scalar, I: Index> Work<T> for FixUp<'_, T, I> {
+impl<T: Scalar> Work<T> for FixUp<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, V, self.op.columns, V::WIDTH, self) }
+        unsafe { for_each_panel!(T, u32, V, self.op.columns, V::WIDTH, false, self) }
     }
 }

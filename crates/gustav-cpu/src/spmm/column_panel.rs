@@ -8,15 +8,16 @@
 
 use std::ops::Range;
 
-use gustav_core::{Arith, Buffer, CsrView, Index, Result, Scalar, Semiring};
+use gustav_core::{Arith, Buffer, Index, Ops, PatternView, Result, Scalar};
 
 use super::kernel::{Panel, Panels, for_each_panel};
-use super::operands::{Offsets, Operands};
+use super::operands::Operands;
 use crate::Threads;
 use crate::arch::Isa;
-use crate::arch::vector::{Vector, Work, vectorize};
+use crate::arch::vector::{Vector, Work};
 use crate::deal::Deal;
-use crate::spmm::CpuScalar;
+use crate::offsets::Offsets;
+use crate::types::CpuScalar;
 
 pub(super) struct ColumnPanel<A, O> {
     /// Rows of B in a tile.
@@ -38,8 +39,8 @@ unsafe impl<A> Sync for Shared<A> {}
 
 impl<A: Arith, O: Index> ColumnPanel<A, O> {
     /// `tile`: rows of B in a tile; `sums_bytes`: cache for the sums of a chunk.
-    pub(super) fn new<T: Scalar<Accum = A>, I: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub(super) fn new<I: Index>(
+        a: &PatternView<'_, I, O>,
         columns: usize,
         tile: usize,
         sums_bytes: usize,
@@ -50,7 +51,7 @@ impl<A: Arith, O: Index> ColumnPanel<A, O> {
         let mut ends = Buffer::<O>::zeroed(tiles.saturating_mul(rows), "ends of tiles")?;
         for r in 0..rows {
             let range = a.row_range(r);
-            let cols = a.row(r).0;
+            let cols = a.row(r);
             let sorted = cols.is_sorted();
             let mut at = 0;
             for t in 0..tiles {
@@ -81,7 +82,7 @@ impl<A: Arith, O: Index> ColumnPanel<A, O> {
         size_of_val(&self.ends[..]) + size_of_val(&self.sums[..]) + size_of_val(&self.chunks[..])
     }
 
-    pub(super) fn execute<T: CpuScalar<Accum = A>, I: Index, S: Semiring<A>>(
+    pub(super) fn execute<T: CpuScalar<Accum = A>, I: Index>(
         &mut self,
         threads: &Threads,
         isa: Isa,
@@ -97,7 +98,7 @@ impl<A: Arith, O: Index> ColumnPanel<A, O> {
             let sums = unsafe { sums.0.add(thread * chunk_sums) };
             let work = Chunk { op, ends, tiles, rows: chunks[p].clone(), sums, stride };
             // SAFETY: the plan checked that the instruction set is there.
-            unsafe { vectorize::<T, S, _>(isa, work) }
+            unsafe { T::vectorize(isa, op.semiring, work) }
         });
     }
 }
@@ -134,7 +135,7 @@ impl<T: Scalar, I: Index> Panels<T> for Chunk<'_, T, I> {
                     if t > 0 {
                         for w in 0..W {
                             let before = V::load_sums(put.add(w * V::LANES));
-                            sums[w] = V::add(before, sums[w]);
+                            sums[w] = V::add(V::S::of(op.semiring), before, sums[w]);
                         }
                     }
                     if t + 1 == self.tiles {
@@ -154,6 +155,6 @@ impl<T: Scalar, I: Index> Work<T> for Chunk<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, V, self.op.columns, V::WIDTH, self) }
+        unsafe { for_each_panel!(T, I, V, self.op.columns, V::WIDTH, false, self) }
     }
 }

@@ -5,16 +5,17 @@
 //! columns for Aᵀ. The sums of a strip stay in cache while its blocks, each of which meets few
 //! rows of B, come one after another. Values are read where the caller holds them.
 
-use gustav_core::{Arith, Buffer, CsrView, Index, Result, Scalar, Semiring};
+use gustav_core::{Arith, Buffer, Index, Ops, PatternView, Result, Scalar};
 
 use super::kernel::{Panel, Panels, for_each_panel};
-use super::operands::{Offsets, Operands};
+use super::operands::Operands;
 use crate::Threads;
 use crate::arch::Isa;
-use crate::arch::vector::{Vector, Work, vectorize};
+use crate::arch::vector::{Vector, Work};
 use crate::csb::{Block, Csb, default_block};
 use crate::deal::Deal;
-use crate::spmm::CpuScalar;
+use crate::offsets::Offsets;
+use crate::types::CpuScalar;
 
 pub(super) struct Blocks<A, O: Index> {
     csb: Csb<O>,
@@ -35,8 +36,8 @@ const SMALLEST_BLOCK: usize = 64;
 impl<A: Arith, O: Index> Blocks<A, O> {
     /// `sums_bytes`: cache for the sums of a strip; `block`: rows and columns of a block, if the
     /// cache is not to decide.
-    pub(super) fn new<T: Scalar<Accum = A>, I: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub(super) fn new<I: Index>(
+        a: &PatternView<'_, I, O>,
         transposed: bool,
         columns: usize,
         sums_bytes: usize,
@@ -60,7 +61,7 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         self.csb.bytes() + size_of_val(&self.sums[..])
     }
 
-    pub(super) fn execute<T: CpuScalar<Accum = A>, I: Index, S: Semiring<A>>(
+    pub(super) fn execute<T: CpuScalar<Accum = A>, I: Index>(
         &mut self,
         threads: &Threads,
         isa: Isa,
@@ -74,7 +75,7 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         };
         let entries = Entries { to, from, positions: Offsets::new(csb.positions()) };
         let sums = Shared(self.sums.as_mut_ptr());
-        let sums = &sums;
+        let (op, sums) = (&op.without_indices(), &sums);
         self.deal.run(threads, |thread, strip| {
             // SAFETY: one strip of sums was allocated for every thread of the deal.
             let sums = unsafe { sums.0.add(thread * strip_sums) };
@@ -83,7 +84,7 @@ impl<A: Arith, O: Index> Blocks<A, O> {
             let rows = csb.block();
             let work = Strip { op, entries, transposed, blocks, first, rows, sums, stride };
             // SAFETY: the plan checked that the instruction set is there.
-            unsafe { vectorize::<T, S, _>(isa, work) }
+            unsafe { T::vectorize(isa, op.semiring, work) }
         });
     }
 }
@@ -98,8 +99,8 @@ struct Entries<'a> {
 }
 
 /// One strip of blocks: at most `rows` rows of C from `first` on.
-struct Strip<'a, T: Scalar, I> {
-    op: &'a Operands<'a, T, I>,
+struct Strip<'a, T: Scalar> {
+    op: &'a Operands<'a, T, ()>,
     entries: Entries<'a>,
     transposed: bool,
     blocks: &'a [Block],
@@ -109,13 +110,14 @@ struct Strip<'a, T: Scalar, I> {
     stride: usize,
 }
 
-impl<T: Scalar, I: Index> Panels<T> for Strip<'_, T, I> {
+impl<T: Scalar> Panels<T> for Strip<'_, T> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,
         panel: &Panel<T, V, W, TAIL>,
     ) {
         let (op, entries) = (self.op, &self.entries);
+        let s = V::S::of(op.semiring);
         let rows = self.rows.min(op.rows - self.first);
         // SAFETY: local positions stay below the block's sides, which end with the matrix;
         // positions are those of the plan's nonzeros, of which `values` has as many; the sums
@@ -136,7 +138,7 @@ impl<T: Scalar, I: Index> Panels<T> for Strip<'_, T, I> {
                     let a = V::splat(value.to_accum());
                     for w in 0..W {
                         let at = sum.add(w * V::LANES);
-                        V::store_sums(at, V::mul_add(a, panel.load(x, w), V::load_sums(at)));
+                        V::store_sums(at, V::mul_add(s, a, panel.load(x, w), V::load_sums(at)));
                     }
                 }
             }
@@ -151,10 +153,10 @@ impl<T: Scalar, I: Index> Panels<T> for Strip<'_, T, I> {
     }
 }
 
-impl<T: Scalar, I: Index> Work<T> for Strip<'_, T, I> {
+impl<T: Scalar> Work<T> for Strip<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, V, self.op.columns, V::WIDTH, self) }
+        unsafe { for_each_panel!(T, u32, V, self.op.columns, V::WIDTH, false, self) }
     }
 }

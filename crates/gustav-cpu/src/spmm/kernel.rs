@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use gustav_core::{Index, Scalar};
+use gustav_core::{Index, IndexType, Ops, Scalar};
 
 use super::operands::{Operands, Streaming};
 use crate::arch::vector::{Vector, Work};
@@ -60,10 +60,11 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
             if !SMALL && op.ahead > 0 {
                 self.fetch(op, k.saturating_add(op.ahead));
             }
+            let s = V::S::of(op.semiring);
             let a = V::splat(op.values.get_unchecked(k).to_accum());
             let row = op.b.add(column * op.ldb);
             for w in 0..W {
-                sums[w] = V::mul_add(a, self.load(row, w), sums[w]);
+                sums[w] = V::mul_add(s, a, self.load(row, w), sums[w]);
             }
         }
     }
@@ -113,7 +114,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
             let mut sums = chains[0];
             for chain in &chains[1..] {
                 for w in 0..W {
-                    sums[w] = V::add(sums[w], chain[w]);
+                    sums[w] = V::add(V::S::of(op.semiring), sums[w], chain[w]);
                 }
             }
             while k < end {
@@ -139,12 +140,14 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
                 self.write(op, c, sums);
                 return;
             }
+            let s = V::S::of(op.semiring);
             let (alpha, beta) = (V::splat(op.alpha), V::splat(op.beta));
             let mut scaled = *sums;
             for w in 0..W {
-                scaled[w] = V::scale(alpha, sums[w]);
+                scaled[w] = V::scale(s, alpha, sums[w]);
                 if op.reads_c {
-                    scaled[w] = V::add(scaled[w], V::scale(beta, self.load(c, w)));
+                    let before = V::scale(s, beta, self.load(c, w));
+                    scaled[w] = V::add(s, scaled[w], before);
                 }
             }
             self.write(op, c, &scaled);
@@ -227,48 +230,60 @@ impl<T: Scalar, P: Panels<T>, const W: usize, const U: usize, const TAIL: bool> 
     }
 }
 
-/// Has `$work` done for the panels that cover `$columns` columns: at most `$width` vectors wide,
-/// as few as that allows, of as equal width as possible.
+/// Most vectors of a panel: with 64-bit indices, which are rare, fewer kernels are compiled.
+pub(super) const fn widest<I: Index>(most: usize) -> usize {
+    if matches!(I::TYPE, IndexType::U64) && most > 4 { 4 } else { most }
+}
+
+/// Whether kernels without masks are compiled.
+pub(super) const fn has_whole<I: Index>(whole: bool) -> bool {
+    whole && matches!(I::TYPE, IndexType::U32)
+}
+
+/// Has `$work`, with column indices `$i`, done for the panels that cover `$columns` columns: at most
+/// `$width` vectors wide, as few as that allows, of as equal width as possible. `$whole`: whether the
+/// work is done often enough for kernels without masks.
 macro_rules! for_each_panel {
-    ($t:ty, $v:ty, $columns:expr, $width:expr, $work:expr) => {{
+    ($t:ty, $i:ty, $v:ty, $columns:expr, $width:expr, $whole:expr, $work:expr) => {{
         use crate::arch::vector::Vector;
         let columns = $columns;
         let lanes = <$v as Vector<$t>>::LANES;
         let vectors = columns.div_ceil(lanes);
-        let count = vectors.div_ceil($width);
+        let count = vectors.div_ceil(const { crate::spmm::kernel::widest::<$i>($width) });
         let rest = columns - (vectors.max(1) - 1) * lanes;
         for p in 0..count {
             let (first, last) = (vectors * p / count, vectors * (p + 1) / count);
             let tail = last == vectors && rest < lanes;
             let place = (first * lanes, if tail { rest } else { lanes });
-            for_each_panel!(@arms $t, $v, $width, $work, last - first, tail, place,
+            for_each_panel!(@arms $t, $i, $v, $width, $whole, $work, last - first, tail, place,
                 [1, 2] [2, 2] [3, 2] [4, 2] [5, 1] [6, 1] [7, 1] [8, 1]);
         }
     }};
-    (@arms $t:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $place:expr,
-     $([$w:literal, $u:literal])*) => {
-        // Vectors of plain arrays, and widths seldom met without a rest, are always masked:
-        // kernels compiled twice cost more than they give there.
-        let tail = $tail || !<$v as Vector<$t>>::WHOLE || !matches!($width, 1 | 2 | 4 | 8);
+    (@arms $t:ty, $i:ty, $v:ty, $most:expr, $whole:expr, $work:expr, $width:expr, $tail:expr,
+     $place:expr, $([$w:literal, $u:literal])*) => {
+        // Widths that seldom come without a rest are always masked: kernels compiled twice cost
+        // more than they give there.
+        use crate::spmm::kernel::{OnPanel, has_whole, widest};
+        let whole = const { $whole && has_whole::<$i>(<$v as Vector<$t>>::WHOLE) };
+        let tail = $tail || !whole || !matches!($width, 1 | 2 | 4 | 8);
         let (start, lanes) = $place;
+        let work = &$work;
         match ($width, tail) {
             $(
                 ($w, false) if const {
-                    $most >= $w && <$v as Vector<$t>>::WHOLE && matches!($w, 1 | 2 | 4 | 8)
+                    widest::<$i>($most) >= $w
+                        && $whole
+                        && has_whole::<$i>(<$v as Vector<$t>>::WHOLE)
+                        && matches!($w, 1 | 2 | 4 | 8)
                 } => {
-                    let work = &$work;
-                    let piece = crate::spmm::kernel::OnPanel::<_, $w, $u, false> {
-                        work, start, lanes
-                    };
-                    <$v as Vector<$t>>::enter(piece)
+                    <$v as Vector<$t>>::enter(OnPanel::<_, $w, $u, false> { work, start, lanes })
                 }
-                ($w, true) if const { $most >= $w } => {
-                    let work = &$work;
-                    let piece = crate::spmm::kernel::OnPanel::<_, $w, $u, true> {
-                        work, start, lanes
-                    };
-                    <$v as Vector<$t>>::enter(piece)
-                }
+                ($w, true) if const {
+                    widest::<$i>($most) >= $w && <$v as Vector<$t>>::CHAINS
+                } => <$v as Vector<$t>>::enter(OnPanel::<_, $w, $u, true> { work, start, lanes }),
+                ($w, true) if const {
+                    widest::<$i>($most) >= $w && !<$v as Vector<$t>>::CHAINS
+                } => <$v as Vector<$t>>::enter(OnPanel::<_, $w, 1, true> { work, start, lanes }),
             )*
             _ => {}
         }
@@ -345,14 +360,18 @@ impl<T: Scalar, I: Index> Work<T> for Rows<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         let columns = self.op.columns;
-        let step = if columns <= V::LANES * V::WIDTH { self.rows.len().max(1) } else { BLOCK };
+        let step = if columns <= V::LANES * widest::<I>(V::WIDTH) {
+            self.rows.len().max(1)
+        } else {
+            BLOCK
+        };
         let mut start = self.rows.start;
         while start < self.rows.end {
             let rows = start..self.rows.end.min(start + step);
             start = rows.end;
             let block = Rows { op: self.op, rows };
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, V, columns, V::WIDTH, block) }
+            unsafe { for_each_panel!(T, I, V, columns, V::WIDTH, true, block) }
         }
     }
 }

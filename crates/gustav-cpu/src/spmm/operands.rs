@@ -1,59 +1,9 @@
 //! The operands of one execution as kernels see them: raw, row-major, checked beforehand.
 
-use std::ops::Range;
-
 use gustav_core::buffer::ALIGN;
-use gustav_core::{Index, IndexType, Scalar};
+use gustav_core::{Scalar, SemiringKind};
 
-/// Row offsets of either width. Read once or twice a row, so a branch here costs less than
-/// kernels compiled twice.
-#[derive(Clone, Copy)]
-pub(super) enum Offsets<'a> {
-    U32(&'a [u32]),
-    U64(&'a [u64]),
-}
-
-impl<'a> Offsets<'a> {
-    pub(super) fn new<O: Index>(offsets: &'a [O]) -> Self {
-        match O::TYPE {
-            IndexType::U32 => Offsets::U32(bytemuck::cast_slice(offsets)),
-            IndexType::U64 => Offsets::U64(bytemuck::cast_slice(offsets)),
-        }
-    }
-
-    /// Offset `k`.
-    #[inline(always)]
-    pub(super) fn at(&self, k: usize) -> usize {
-        match self {
-            Offsets::U32(o) => o[k] as usize,
-            Offsets::U64(o) => o[k] as usize,
-        }
-    }
-
-    /// Offset `k`.
-    ///
-    /// # Safety
-    /// There are more than `k` offsets.
-    #[inline(always)]
-    pub(super) unsafe fn get(&self, k: usize) -> usize {
-        // SAFETY: promised by the caller.
-        unsafe {
-            match self {
-                Offsets::U32(o) => *o.get_unchecked(k) as usize,
-                Offsets::U64(o) => *o.get_unchecked(k) as usize,
-            }
-        }
-    }
-
-    /// Positions of row `row`.
-    #[inline(always)]
-    pub(super) fn row(&self, row: usize) -> Range<usize> {
-        match self {
-            Offsets::U32(o) => o[row] as usize..o[row + 1] as usize,
-            Offsets::U64(o) => o[row] as usize..o[row + 1] as usize,
-        }
-    }
-}
+use crate::offsets::Offsets;
 
 /// C = scale(α, A·B) ⊕ scale(β, C) with A in CSR, B and C row-major.
 #[derive(Clone, Copy)]
@@ -70,6 +20,7 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     pub ldc: usize,
     pub alpha: T::Accum,
     pub beta: T::Accum,
+    pub semiring: SemiringKind,
     /// The value of an empty sum.
     pub zero: T::Accum,
     /// Whether C is read at all.
@@ -82,7 +33,32 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     pub ahead: usize,
 }
 
-impl<T: Scalar, I> Operands<'_, T, I> {
+impl<'a, T: Scalar, I> Operands<'a, T, I> {
+    /// The same for kernels that read no column indices.
+    pub(super) fn without_indices(&self) -> Operands<'a, T, ()> {
+        let Operands { offsets, values, rows, columns, b, ldb, c, ldc, .. } = *self;
+        let Operands { alpha, beta, semiring, zero, reads_c, plain, streaming, ahead, .. } = *self;
+        Operands {
+            offsets,
+            indices: &[],
+            values,
+            rows,
+            columns,
+            b,
+            ldb,
+            c,
+            ldc,
+            alpha,
+            beta,
+            semiring,
+            zero,
+            reads_c,
+            plain,
+            streaming,
+            ahead,
+        }
+    }
+
     /// The offsets, if they have 32 bits and nothing is to be done but to add up and write: then
     /// rows so short that every branch counts are worth a loop of their own.
     #[inline(always)]

@@ -3,16 +3,16 @@
 
 use std::ops::Range;
 
-use gustav_core::{Buffer, CsrView, Index, Result, Scalar, Semiring, parallel};
+use gustav_core::{Buffer, Index, IndexType, Ops, PatternView, Result, Scalar, parallel};
 
 use super::kernel::{Panel, Panels, for_each_panel};
 use super::operands::Operands;
 use super::row_split;
 use crate::Threads;
 use crate::arch::Isa;
-use crate::arch::vector::{Vector, Work, vectorize};
+use crate::arch::vector::{Vector, Work};
 use crate::deal::Deal;
-use crate::spmm::CpuScalar;
+use crate::types::CpuScalar;
 
 /// Most rows of a group.
 const ROWS: usize = 4;
@@ -25,8 +25,8 @@ pub(super) struct RowBlock {
 }
 
 impl RowBlock {
-    pub(super) fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub(super) fn new<I: Index, O: Index>(
+        a: &PatternView<'_, I, O>,
         columns: usize,
         threads: usize,
     ) -> Result<Self> {
@@ -34,7 +34,7 @@ impl RowBlock {
         let mut groups = Buffer::<u8>::zeroed(rows, "groups of rows")?;
         // 1 where a row has the columns of the row before it.
         parallel::each_mut(&mut groups, 1 << 10, |r, same| {
-            *same = u8::from(r > 0 && a.row(r).0 == a.row(r - 1).0);
+            *same = u8::from(r > 0 && a.row(r) == a.row(r - 1));
         });
         let mut start = 0;
         while start < rows {
@@ -57,7 +57,7 @@ impl RowBlock {
         self.groups.len() + size_of_val(&self.parts[..]) + self.deal.bytes()
     }
 
-    pub(super) fn execute<T: CpuScalar, I: Index, S: Semiring<T::Accum>>(
+    pub(super) fn execute<T: CpuScalar, I: Index>(
         &mut self,
         threads: &Threads,
         isa: Isa,
@@ -67,7 +67,7 @@ impl RowBlock {
         self.deal.run(threads, |_, p| {
             let work = Groups { op, groups, rows: parts[p].clone() };
             // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
-            unsafe { vectorize::<T, S, _>(isa, work) }
+            unsafe { T::vectorize(isa, op.semiring, work) }
         });
     }
 }
@@ -94,6 +94,11 @@ impl<T: Scalar, I: Index> Panels<T> for Groups<'_, T, I> {
             // SAFETY: the rows of a group belong to this part, and to the matrix.
             unsafe {
                 match rows {
+                    2.. if const { !V::GROUPS || matches!(I::TYPE, IndexType::U64) } => {
+                        for r in 0..rows {
+                            single::<T, I, V, W, U, TAIL>(self.op, panel, row + r);
+                        }
+                    }
                     2 => group::<T, I, V, W, U, TAIL, 2>(self.op, panel, row),
                     3 => group::<T, I, V, W, U, TAIL, 3>(self.op, panel, row),
                     4 => group::<T, I, V, W, U, TAIL, 4>(self.op, panel, row),
@@ -142,15 +147,10 @@ unsafe fn group<T, I, V, const W: usize, const U: usize, const TAIL: bool, const
 {
     let first = op.offsets.row(row);
     let length = first.len();
-    // SAFETY: promised by the caller; the lengths are compared, so that a matrix of another
-    // pattern is still read within its bounds.
+    // SAFETY: promised by the caller; the plan found these rows of its pattern to have the same
+    // columns.
     unsafe {
-        if (1..R).any(|r| op.offsets.row(row + r).len() != length) {
-            for r in 0..R {
-                single::<T, I, V, W, U, TAIL>(op, panel, row + r);
-            }
-            return;
-        }
+        let s = V::S::of(op.semiring);
         let mut sums = [[V::splat(op.zero); W]; R];
         let indices = op.indices.as_ptr().add(first.start);
         let values = op.values.as_ptr().add(first.start);
@@ -164,7 +164,7 @@ unsafe fn group<T, I, V, const W: usize, const U: usize, const TAIL: bool, const
                 // Rows of a group follow each other in the value array, all of one length.
                 let a = V::splat((*values.add(r * length + k)).to_accum());
                 for w in 0..W {
-                    sums[r][w] = V::mul_add(a, x[w], sums[r][w]);
+                    sums[r][w] = V::mul_add(s, a, x[w], sums[r][w]);
                 }
             }
         }
@@ -187,7 +187,7 @@ impl<T: Scalar, I: Index> Work<T> for Groups<'_, T, I> {
             let block = Groups { op: self.op, groups: self.groups, rows: start..end };
             start = end;
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, V, columns, V::GROUP_WIDTH, block) }
+            unsafe { for_each_panel!(T, I, V, columns, V::GROUP_WIDTH, false, block) }
         }
     }
 }

@@ -7,15 +7,14 @@
 
 use std::ops::Range;
 
-use gustav_core::{CsrView, Index, Scalar, Semiring};
+use gustav_core::{Index, PatternView};
 use gustav_plan::Bands;
 
 use super::kernel::Rows;
 use super::operands::Operands;
 use crate::arch::Isa;
-use crate::arch::vector::vectorize;
 use crate::deal::Deal;
-use crate::spmm::CpuScalar;
+use crate::types::CpuScalar;
 use crate::{Threads, schedule};
 
 // Most parts for each thread: enough to even out skewed rows and a busy core.
@@ -53,8 +52,8 @@ pub(super) struct RowSplit {
 impl RowSplit {
     /// `columns`: those of B, of `row_bytes` bytes a row; `l2_bytes`: the cache that B should
     /// stay in.
-    pub(super) fn new<T: Scalar, I: Index, O: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub(super) fn new<I: Index, O: Index>(
+        a: &PatternView<'_, I, O>,
         (columns, row_bytes): (usize, usize),
         l2_bytes: usize,
         threads: usize,
@@ -72,7 +71,7 @@ impl RowSplit {
         size_of_val(&self.parts[..]) + self.deal.bytes()
     }
 
-    pub(super) fn execute<T: CpuScalar, I: Index, S: Semiring<T::Accum>>(
+    pub(super) fn execute<T: CpuScalar, I: Index>(
         &mut self,
         threads: &Threads,
         isa: Isa,
@@ -85,15 +84,15 @@ impl RowSplit {
                 let start = part.rows.start + k * part.distance;
                 let rows = start..op.rows.min(start + part.rows.len());
                 // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
-                unsafe { vectorize::<T, S, _>(isa, Rows { op, rows }) }
+                unsafe { T::vectorize(isa, op.semiring, Rows { op, rows }) }
             }
         });
     }
 }
 
 /// Strips through the planes of a grid, if `a` has planes and three of them overflow L2.
-fn strips<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn strips<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
     row_bytes: usize,
     l2_bytes: usize,
     threads: usize,

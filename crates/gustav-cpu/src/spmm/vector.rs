@@ -1,15 +1,18 @@
 //! One column: the product is an SpMV, and B and C are vectors, in any layout.
 
 use gustav_core::{
-    Buffer, CsrView, DenseView, DenseViewMut, Index, Layout, Operation, Problem, Result, Semiring,
+    AnyPattern, Buffer, DenseView, DenseViewMut, Layout, Operation, Problem, Result, Scale,
 };
+use gustav_plan::Choice;
 
-use super::CpuScalar;
-use crate::{Options, SpmvPlan};
+use super::plan::Method;
+use crate::types::CpuScalar;
+use crate::{Config, Options, SpmvPlan};
 
-pub(super) struct Vector<T: CpuScalar, I: Index, O: Index> {
-    pub(super) plan: SpmvPlan<T, I, O>,
-    /// Room for B and C when their elements are not neighbours.
+pub(super) struct Vector<'a, T: CpuScalar> {
+    plan: SpmvPlan<'a, T>,
+    zero: T::Accum,
+    /// Copies of B and C when their elements are not neighbours.
     x: Buffer<T>,
     y: Buffer<T>,
 }
@@ -22,37 +25,46 @@ fn stride(layout: Layout, ld: usize) -> usize {
     }
 }
 
-impl<T: CpuScalar, I: Index, O: Index> Vector<T, I, O> {
+impl<'a, T: CpuScalar> Vector<'a, T> {
     pub(super) fn new(
-        a: CsrView<'_, T, I, O>,
+        pattern: AnyPattern<'a>,
         problem: &Problem,
         options: &Options,
     ) -> Result<Self> {
         let problem = Problem { operation: Operation::Spmv, ..problem.clone() };
-        let room = |layout, len, what| match layout {
+        let copy = |layout, len, what| match layout {
             Layout::RowMajor => Buffer::zeroed(len, what),
             Layout::ColumnMajor => Buffer::zeroed(0, what),
         };
         Ok(Vector {
-            plan: SpmvPlan::new(a, &problem, options)?,
-            x: room(problem.layout_b, problem.inner(), "a column of B")?,
-            y: room(problem.layout_c, problem.output_rows(), "a column of C")?,
+            plan: SpmvPlan::of_any(pattern, &problem, options)?,
+            zero: problem.semiring.zero(),
+            x: copy(problem.layout_b, problem.inner(), "a column of B")?,
+            y: copy(problem.layout_c, problem.output_rows(), "a column of C")?,
         })
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    /// What the SpMV chose.
+    pub(super) fn choice(&self) -> Choice<Config> {
+        let mut choice = self.plan.choice().clone();
+        choice.reason = format!("one column: an SpMV; {}", choice.reason);
+        choice
+    }
+}
+
+impl<T: CpuScalar> Method<T> for Vector<'_, T> {
+    fn bytes(&self) -> usize {
         self.plan.workspace_bytes() + size_of_val(&self.x[..]) + size_of_val(&self.y[..])
     }
 
-    /// The product; shapes have been checked, and C has one column and at least one row.
-    pub(super) fn execute<S: Semiring<T::Accum>>(
+    fn execute(
         &mut self,
-        a: CsrView<'_, T, I, O>,
-        alpha: T::Accum,
+        values: &[T],
         b: DenseView<'_, T>,
-        beta: T::Accum,
         mut c: DenseViewMut<'_, T>,
+        (alpha, beta): (T::Accum, T::Accum),
     ) -> Result<()> {
+        let scale = Scale { alpha: Some(alpha), beta: Some(beta) };
         let (inner, rows) = (b.nrows(), c.nrows());
         let (sb, sc) =
             (stride(b.layout(), b.leading_dimension()), stride(c.layout(), c.leading_dimension()));
@@ -65,14 +77,14 @@ impl<T: CpuScalar, I: Index, O: Index> Vector<T, I, O> {
             &self.x
         };
         if sc == 1 {
-            return self.plan.execute(S::default(), a, alpha, x, beta, &mut c.data()[..rows]);
+            return self.plan.execute(values, x, &mut c.data()[..rows], scale);
         }
-        if beta != S::zero() {
+        if beta != self.zero {
             for (to, from) in self.y.iter_mut().zip(c.data().iter().step_by(sc)) {
                 *to = *from;
             }
         }
-        self.plan.execute(S::default(), a, alpha, x, beta, &mut self.y)?;
+        self.plan.execute(values, x, &mut self.y, scale)?;
         for (to, from) in c.data().iter_mut().step_by(sc).zip(self.y.iter()) {
             *to = *from;
         }

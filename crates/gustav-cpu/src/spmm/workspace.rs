@@ -31,13 +31,7 @@ impl<T: Scalar> Workspace<T> {
         })
     }
 
-    /// Nothing, for plans that need nothing.
-    pub(super) fn none() -> Result<Self> {
-        let empty = |what| Buffer::zeroed(0, what);
-        Ok(Workspace { b: empty("a panel of B")?, c: empty("a panel of C")? })
-    }
-
-    /// Columns that an algorithm meets at once.
+    /// Columns that an algorithm multiplies at once.
     pub(super) fn panel(&self, problem: &Problem) -> usize {
         match (problem.layout_b, problem.layout_c) {
             (Layout::RowMajor, Layout::RowMajor) => problem.columns,

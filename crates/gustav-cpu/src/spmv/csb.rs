@@ -5,7 +5,7 @@
 //! block columns for Aᵀ. x is read one block at a time, y stays in cache for the whole strip.
 //! Values are read where the caller holds them.
 
-use gustav_core::{Arith, Buffer, CsrView, Index, Result, Scalar, Semiring};
+use gustav_core::{Arith, Buffer, Index, Ops, PatternView, Result, Scalar};
 
 use super::epilogue::{Epilogue, Output};
 use crate::Threads;
@@ -21,8 +21,8 @@ pub(crate) struct Blocks<A, O: Index> {
 }
 
 impl<A: Arith, O: Index> Blocks<A, O> {
-    pub(crate) fn new<T: Scalar<Accum = A>, I: Index>(
-        a: &CsrView<'_, T, I, O>,
+    pub(crate) fn new<I: Index>(
+        a: &PatternView<'_, I, O>,
         transposed: bool,
         threads: &Threads,
     ) -> Result<Self> {
@@ -40,7 +40,7 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         self.csb.bytes() + size_of_val(&*self.bounds) + size_of_val(&*self.sums)
     }
 
-    pub(crate) fn execute<T: Scalar<Accum = A>, S: Semiring<A>>(
+    pub(crate) fn execute<T: Scalar<Accum = A>, S: Ops<A>>(
         &mut self,
         threads: &Threads,
         values: &[T],
@@ -48,7 +48,7 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         epilogue: &Epilogue<A, S>,
         y: &mut [T],
     ) {
-        let (rows, block) = (y.len(), self.csb.block());
+        let (rows, block, s) = (y.len(), self.csb.block(), epilogue.semiring);
         let (csb, transposed, bounds) = (&self.csb, self.transposed, &self.bounds);
         let (out, sums) = (Output::new(y), Output::new(&mut self.sums));
         threads.each(bounds.len() - 1, |t| {
@@ -57,7 +57,7 @@ impl<A: Arith, O: Index> Blocks<A, O> {
                 let len = block.min(rows - first);
                 // SAFETY: a strip's stretch of the sums is its thread's own.
                 let sums = unsafe { sums.slice(first, len) };
-                sums.fill(S::zero());
+                sums.fill(s.zero());
                 for b in csb.strip(transposed, strip) {
                     let locals = (csb.local_rows(), csb.local_cols());
                     let ((to, from), start) =
@@ -66,7 +66,7 @@ impl<A: Arith, O: Index> Blocks<A, O> {
                         let a = values[csb.positions()[e].to_usize()].to_accum();
                         let x = x[start + usize::from(from[e])].to_accum();
                         let sum = &mut sums[usize::from(to[e])];
-                        *sum = S::mul_add(a, x, *sum);
+                        *sum = s.mul_add(a, x, *sum);
                     }
                 }
                 for (k, sum) in sums.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use gustav_core::{Arith, Scalar, Semiring};
+use gustav_core::{Arith, Ops, Scalar};
 
 #[cfg(target_arch = "x86_64")]
 use super::lanes::MaskLanes;
@@ -13,12 +13,12 @@ pub(crate) struct Epilogue<A, S> {
     alpha: A,
     beta: A,
     reads: bool,
-    semiring: PhantomData<S>,
+    pub(crate) semiring: S,
 }
 
-impl<A: Arith, S: Semiring<A>> Epilogue<A, S> {
-    pub(crate) fn new(alpha: A, beta: A) -> Self {
-        Epilogue { alpha, beta, reads: beta != S::zero(), semiring: PhantomData }
+impl<A: Arith, S: Ops<A>> Epilogue<A, S> {
+    pub(crate) fn new(semiring: S, (alpha, beta): (A, A)) -> Self {
+        Epilogue { alpha, beta, reads: beta != semiring.zero(), semiring }
     }
 
     /// Finishes the row at `at`.
@@ -27,11 +27,12 @@ impl<A: Arith, S: Semiring<A>> Epilogue<A, S> {
     /// `at` is below the length of y, and no other thread touches it meanwhile.
     #[inline(always)]
     pub(crate) unsafe fn store<T: Scalar<Accum = A>>(&self, y: Output<'_, T>, at: usize, sum: A) {
-        let mut sum = S::scale(self.alpha, sum);
+        let s = self.semiring;
+        let mut sum = s.scale(self.alpha, sum);
         // SAFETY: promised by the caller.
         let slot = unsafe { &mut *y.start.add(at) };
         if self.reads {
-            sum = S::add(sum, S::scale(self.beta, slot.to_accum()));
+            sum = s.add(sum, s.scale(self.beta, slot.to_accum()));
         }
         *slot = T::from_accum(sum);
     }
@@ -46,7 +47,7 @@ pub(crate) struct Finish<E> {
     y: *mut E,
 }
 
-impl<A: Arith, S: Semiring<A>> Epilogue<A, S> {
+impl<A: Arith, S: Ops<A>> Epilogue<A, S> {
     /// For plus-times, where stored values and sums are both `E`.
     pub(crate) fn finish<T: Scalar<Accum = A>, E: Arith>(&self, y: Output<'_, T>) -> Finish<E> {
         let cast = bytemuck::cast::<A, E>;

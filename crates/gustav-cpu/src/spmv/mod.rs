@@ -16,17 +16,20 @@ mod rows;
 mod shares;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use gustav_core::{
-    Buffer, CsrView, DType, Error, Index, IndexSlice, IndexType, Operation, Problem, Result,
-    Scalar, Semiring, SemiringKind,
+    AnyPattern, DType, Error, Index, IndexSlice, IndexType, Operation, Ops, PatternId, PatternRef,
+    PatternView, PlusTimes, Problem, Result, Scalar, Scale, SemiringKind, TransposedPattern,
+    Values, with_pattern,
 };
 use gustav_plan::heuristics::{cpu_spmv, mean_row_length};
 use gustav_plan::{Algorithm, Choice, Chooser, RowStats};
 
 use crate::arch::Isa;
 use crate::catalog::{Entry, autotune_elsewhere};
-use crate::fingerprint::Fingerprint;
+use crate::offsets::Offsets;
+use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
 use compressed_index::{Columns, Compressed};
 use epilogue::{Epilogue, Output};
@@ -81,77 +84,56 @@ fn in_vectors(problem: &Problem) -> Result<()> {
     Ok(())
 }
 
-/// A plan for y = α·op(A)·x ⊕ β·y, for one pattern of A and any values.
+/// A plan for y = scale(α, op(A)·x) ⊕ scale(β, y) over the semiring of its [`Problem`], for one
+/// pattern of A, which it holds or borrows, and any values.
 ///
 /// Results are the same to the bit from run to run and for any number of threads, whether
 /// [`Problem::deterministic`] asks for it or not.
-pub struct SpmvPlan<T: Scalar, I: Index, O: Index> {
+pub struct SpmvPlan<'a, T: CpuScalar> {
     problem: Problem,
     choice: Choice<Config>,
-    threads: Threads,
-    fingerprint: Fingerprint,
-    transposed: Option<Transposed<I, O>>,
-    method: Method<T::Accum, O>,
+    pattern: PatternId,
+    method: Box<dyn Method<T> + 'a>,
 }
 
-enum Method<A, O: Index> {
-    Rows,
-    Shares(Shares<A>),
-    Blocks(csb::Blocks<A, O>),
-    Compressed(Compressed<A>),
+/// A planned product, whatever the types of its indices.
+trait Method<T: CpuScalar>: Send {
+    /// Bytes that it holds.
+    fn bytes(&self) -> usize;
+
+    /// y = scale(α, op(A)·x) ⊕ scale(β, y), for arrays of the planned lengths.
+    fn execute(&mut self, values: &[T], x: &[T], y: &mut [T], factors: (T::Accum, T::Accum));
 }
 
-/// The pattern of Aᵀ, and where its entries are in A.
-struct Transposed<I, O> {
-    offsets: Buffer<O>,
-    indices: Buffer<I>,
-    source: Buffer<O>,
-}
-
-impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
-    /// Looks at the pattern of `a` once and chooses how to multiply by it.
+impl<'a, T: CpuScalar> SpmvPlan<'a, T> {
+    /// Looks at `pattern` once and chooses how to multiply by it: a
+    /// [`Pattern`](gustav_core::Pattern), of which the plan holds a clone, or a view, which it
+    /// borrows.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem` or
     /// the machine lacks the instruction set named there, [`Error::Pattern`] when `problem` was
-    /// made for another matrix, [`Error::OutOfMemory`].
-    pub fn new(a: CsrView<'_, T, I, O>, problem: &Problem, options: &Options) -> Result<Self> {
-        problem.check_a(a.nrows(), a.ncols(), a.nnz())?;
-        let isa = options.isa()?;
-        let (algorithm, reason) = choose(&a, problem, options)?;
-        let transposed = (problem.transpose_a && algorithm != Algorithm::Csb)
-            .then(|| Transposed::new(&a))
-            .transpose()?;
-        let offsets = transposed.as_ref().map_or(a.offsets(), |t| &t.offsets);
-        let threads = options.threads.count();
-        let method = match algorithm {
-            Algorithm::NonzeroSplit => Method::Shares(nonzero_split::plan(offsets, threads)?),
-            Algorithm::MergePath => Method::Shares(merge_path::plan(offsets, threads)?),
-            Algorithm::Csb => {
-                Method::Blocks(csb::Blocks::new(&a, problem.transpose_a, &options.threads)?)
-            }
-            Algorithm::CompressedIndex => {
-                let IndexSlice::U32(indices) = IndexSlice::new(a.indices()) else {
-                    return Err(no_algorithm(problem, algorithm));
-                };
-                let offsets = IndexSlice::new(a.offsets());
-                Method::Compressed(Compressed::new(offsets, indices, T::DTYPE, isa, threads)?)
-            }
-            _ => Method::Rows,
-        };
-        let tile = match &method {
-            Method::Blocks(blocks) => Some(blocks.block()),
-            _ => None,
-        };
-        let config = Config { isa, threads, tile, streaming: false, ahead: 0 };
-        Ok(SpmvPlan {
-            problem: problem.clone(),
-            choice: Choice { algorithm, config, reason },
-            threads: options.threads.clone(),
-            fingerprint: Fingerprint::new(&a, options.one_call, &options.threads),
-            transposed,
-            method,
-        })
+    /// made for a matrix of another size, [`Error::OutOfMemory`].
+    pub fn new<I: Index, O: Index>(
+        pattern: impl Into<PatternRef<'a, I, O>>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        T::plan_spmv(pattern.into().into(), problem, options)
+    }
+
+    pub(crate) fn of_any(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        let problem = problem.bound::<T>(&pattern)?;
+        let id = pattern.id();
+        let (choice, method): (_, Box<dyn Method<T> + 'a>) = with_pattern!(pattern, |p| {
+            let (choice, planned) = Planned::<T, _, _>::new(p, &problem, options)?;
+            (choice, Box::new(planned))
+        });
+        Ok(SpmvPlan { problem, choice, pattern: id, method })
     }
 
     /// What was chosen, and why.
@@ -161,86 +143,157 @@ impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
 
     /// Bytes that the plan holds beside the caller's arrays.
     pub fn workspace_bytes(&self) -> usize {
-        let method = match &self.method {
-            Method::Rows => 0,
-            Method::Shares(shares) => shares.bytes(),
-            Method::Blocks(blocks) => blocks.bytes(),
-            Method::Compressed(compressed) => compressed.bytes(),
-        };
-        method + self.transposed.as_ref().map_or(0, Transposed::bytes)
+        self.method.bytes()
     }
 
-    /// Computes y = α·op(A)·x ⊕ β·y; allocates nothing. `a` has the pattern that the plan was
-    /// made for, and any values. β equal to the semiring's zero leaves y unread.
+    /// Computes y = scale(α, op(A)·x) ⊕ scale(β, y) with `values` of A (a matrix of the plan's
+    /// pattern, or a slice in the order of its nonzeros); allocates nothing.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` has another pattern, [`Error::Shape`] when `x` or `y` is of
-    /// the wrong length.
-    ///
-    /// Arrays at the addresses of the last call are only sampled for this: a program that writes
-    /// another pattern over the old one makes a new plan, or it may get a wrong product.
-    pub fn execute<S: Semiring<T::Accum>>(
+    /// [`Error::Pattern`] for values of another pattern, [`Error::Length`] for another number of
+    /// them, [`Error::Shape`] when `x` or `y` is of the wrong length.
+    pub fn execute<'v>(
         &mut self,
-        _semiring: S,
-        a: CsrView<'_, T, I, O>,
-        alpha: T::Accum,
+        values: impl Into<Values<'v, T>>,
         x: &[T],
-        beta: T::Accum,
         y: &mut [T],
+        scale: impl Into<Scale<T::Accum>>,
     ) -> Result<()> {
-        self.fingerprint.check("A", &a, &self.threads)?;
+        let values = values.into().fit("A", self.pattern, self.problem.nnz)?;
         check_length("x", self.problem.inner(), x.len())?;
         check_length("y", self.problem.output_rows(), y.len())?;
-        let epilogue = Epilogue::<_, S>::new(alpha, beta);
-        let operands = match &self.transposed {
-            None => Operands {
-                offsets: a.offsets(),
-                indices: a.indices(),
-                values: a.values(),
-                source: None,
-                x,
-            },
-            Some(t) => Operands {
-                offsets: &t.offsets,
-                indices: &t.indices,
-                values: a.values(),
-                source: Some(&t.source),
-                x,
-            },
+        self.method.execute(values, x, y, scale.into().over(self.problem.semiring));
+        Ok(())
+    }
+}
+
+/// What an algorithm holds for a pattern.
+struct Planned<'a, T: CpuScalar, I: Index, O: Index> {
+    semiring: SemiringKind,
+    isa: Isa,
+    threads: Threads,
+    pattern: PatternRef<'a, I, O>,
+    transposed: Option<Arc<TransposedPattern<I, O>>>,
+    state: State<T::Accum, O>,
+}
+
+enum State<A, O: Index> {
+    Rows,
+    Partitions(Shares<A>),
+    Blocks(csb::Blocks<A, O>),
+    Compressed(Compressed<A>),
+}
+
+impl<'a, T: CpuScalar, I: Index, O: Index> Planned<'a, T, I, O> {
+    fn new(
+        pattern: PatternRef<'a, I, O>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<(Choice<Config>, Self)> {
+        let isa = options.isa()?;
+        let a = pattern.view();
+        let (algorithm, reason) = choose(&a, problem, options)?;
+        let transposed = (problem.transpose_a && algorithm != Algorithm::Csb)
+            .then(|| pattern.transposed())
+            .transpose()?;
+        let offsets = transposed.as_ref().map_or(a.offsets(), |t| t.pattern().offsets());
+        let threads = options.threads.count();
+        let state = match algorithm {
+            Algorithm::NonzeroSplit => State::Partitions(nonzero_split::plan(offsets, threads)?),
+            Algorithm::MergePath => State::Partitions(merge_path::plan(offsets, threads)?),
+            Algorithm::Csb => {
+                State::Blocks(csb::Blocks::new(&a, problem.transpose_a, &options.threads)?)
+            }
+            Algorithm::CompressedIndex => {
+                let IndexSlice::U32(indices) = IndexSlice::new(a.indices()) else {
+                    return Err(no_algorithm(problem, algorithm));
+                };
+                let offsets = IndexSlice::new(a.offsets());
+                State::Compressed(Compressed::new(offsets, indices, T::DTYPE, isa, threads)?)
+            }
+            _ => State::Rows,
         };
-        let isa = self.choice.config.isa;
-        match &mut self.method {
-            Method::Rows => row_split::execute(&self.threads, isa, &operands, &epilogue, y),
-            Method::Shares(shares) => {
+        let tile = match &state {
+            State::Blocks(blocks) => Some(blocks.block()),
+            _ => None,
+        };
+        let config = Config { isa, threads, tile, streaming: false, ahead: 0 };
+        let (semiring, threads) = (problem.semiring, options.threads.clone());
+        let planned = Planned { semiring, isa, threads, pattern, transposed, state };
+        Ok((Choice { algorithm, config, reason }, planned))
+    }
+
+    fn execute_over<S: Ops<T::Accum>>(
+        &mut self,
+        values: &[T],
+        x: &[T],
+        y: &mut [T],
+        factors: (T::Accum, T::Accum),
+    ) {
+        let s = S::of(self.semiring);
+        let epilogue = Epilogue::new(s, factors);
+        let (pattern, source) = match &self.transposed {
+            None => (self.pattern.view(), None),
+            Some(t) => (t.pattern().view(), Some(Offsets::new(t.permutation()))),
+        };
+        let operands = Operands {
+            offsets: Offsets::new(pattern.offsets()),
+            indices: pattern.indices(),
+            values,
+            source,
+            x,
+        };
+        let isa = self.isa;
+        match &mut self.state {
+            State::Rows => row_split::execute(&self.threads, isa, &operands, &epilogue, y),
+            State::Partitions(shares) => {
                 let y = Output::new(y);
                 let job = Job { isa, operands, epilogue, columns: None, y };
                 shares.execute(&self.threads, &job);
             }
-            Method::Blocks(blocks) => {
-                blocks.execute(&self.threads, a.values(), x, &epilogue, y);
+            State::Blocks(blocks) => {
+                blocks.execute(&self.threads, values, x, &epilogue, y);
             }
-            Method::Compressed(compressed) => {
+            State::Compressed(compressed) => {
                 let (y, columns) = (Output::new(y), Some(&compressed.columns));
                 let job = Job { isa, operands, epilogue, columns, y };
                 compressed.shares.execute(&self.threads, &job);
             }
         }
-        Ok(())
+    }
+}
+
+impl<T: CpuScalar, I: Index, O: Index> Method<T> for Planned<'_, T, I, O> {
+    fn bytes(&self) -> usize {
+        let state = match &self.state {
+            State::Rows => 0,
+            State::Partitions(shares) => shares.bytes(),
+            State::Blocks(blocks) => blocks.bytes(),
+            State::Compressed(compressed) => compressed.bytes(),
+        };
+        state + self.transposed.as_ref().map_or(0, |t| t.bytes())
+    }
+
+    fn execute(&mut self, values: &[T], x: &[T], y: &mut [T], factors: (T::Accum, T::Accum)) {
+        if self.semiring == SemiringKind::PlusTimes && !T::DTYPE.is_integer() {
+            return self.execute_over::<PlusTimes>(values, x, y, factors);
+        }
+        self.execute_over::<SemiringKind>(values, x, y, factors);
     }
 }
 
 /// A product in shares: straight from CSR, or from compressed columns.
-struct Job<'a, T: Scalar, I, O, S> {
+struct Job<'a, T: Scalar, I, S> {
     isa: Isa,
-    operands: Operands<'a, T, I, O>,
+    operands: Operands<'a, T, I>,
     epilogue: Epilogue<T::Accum, S>,
     columns: Option<&'a Columns>,
     y: Output<'a, T>,
 }
 
-impl<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Parts<T::Accum> for Job<'_, T, I, O, S> {
+impl<T: Scalar, I: Index, S: Ops<T::Accum>> Parts<T::Accum> for Job<'_, T, I, S> {
     fn dot(&self, entries: Range<usize>) -> T::Accum {
-        self.operands.dot::<S>(self.isa, entries)
+        self.operands.dot(self.isa, self.epilogue.semiring, entries)
     }
 
     fn whole(&self, share: usize, rows: Range<usize>) {
@@ -258,7 +311,7 @@ impl<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Parts<T::Accum> for J
     }
 
     fn add(&self, a: T::Accum, b: T::Accum) -> T::Accum {
-        S::add(a, b)
+        self.epilogue.semiring.add(a, b)
     }
 
     fn finish(&self, row: usize, sum: T::Accum) {
@@ -267,23 +320,12 @@ impl<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Parts<T::Accum> for J
     }
 
     fn empty(&self) -> T::Accum {
-        S::zero()
+        self.epilogue.semiring.zero()
     }
 }
 
-impl<I: Index, O: Index> Transposed<I, O> {
-    fn new<T: Scalar>(a: &CsrView<'_, T, I, O>) -> Result<Self> {
-        let (offsets, indices, source) = a.transpose_pattern()?;
-        Ok(Transposed { offsets, indices, source })
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&*self.offsets) + size_of_val(&*self.indices) + size_of_val(&*self.source)
-    }
-}
-
-fn choose<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
+fn choose<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
     problem: &Problem,
     options: &Options,
 ) -> Result<(Algorithm, String)> {

@@ -3,17 +3,17 @@
 //! Right for matrices whose rows are of like length; a long row delays its thread. Every row
 //! is summed by one thread, so nothing is carried over and nothing is held in the plan.
 
-use gustav_core::{Index, Scalar, Semiring};
+use gustav_core::{Index, Ops, Scalar};
 
 use super::epilogue::{Epilogue, Output};
 use super::rows::Operands;
 use crate::Threads;
 use crate::arch::Isa;
 
-pub(crate) fn execute<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+pub(crate) fn execute<T: Scalar, I: Index, S: Ops<T::Accum>>(
     threads: &Threads,
     isa: Isa,
-    operands: &Operands<'_, T, I, O>,
+    operands: &Operands<'_, T, I>,
     epilogue: &Epilogue<T::Accum, S>,
     y: &mut [T],
 ) {

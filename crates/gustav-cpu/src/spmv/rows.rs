@@ -4,27 +4,28 @@
 use std::ops::Range;
 
 use bytemuck::cast_slice;
-use gustav_core::{DType, Index, IndexSlice, IndexType, Scalar, Semiring, SemiringKind};
+use gustav_core::{DType, Index, IndexSlice, IndexType, Ops, Scalar};
 
 use super::compiled::Compiled;
 use super::epilogue::{Epilogue, Finish, Output};
 use super::lanes::{Element, Kernel, Lanes};
 use crate::arch::Isa;
+use crate::offsets::Offsets;
 
 /// A, or Aᵀ with the positions of its entries in A, and x.
 #[derive(Clone, Copy)]
-pub(crate) struct Operands<'a, T, I, O> {
-    pub(crate) offsets: &'a [O],
+pub(crate) struct Operands<'a, T, I> {
+    pub(crate) offsets: Offsets<'a>,
     pub(crate) indices: &'a [I],
     pub(crate) values: &'a [T],
     /// Position in `values` of each entry; none when they are in order.
-    pub(crate) source: Option<&'a [O]>,
+    pub(crate) source: Option<Offsets<'a>>,
     pub(crate) x: &'a [T],
 }
 
 /// Whether a product of these types has vector kernels.
-pub(crate) const fn has_vectors<T: Scalar, I: Index, S: Semiring<T::Accum>>() -> bool {
-    matches!(S::KIND, SemiringKind::PlusTimes)
+pub(crate) const fn has_vectors<T: Scalar, I: Index, S: Ops<T::Accum>>() -> bool {
+    S::PLUS_TIMES
         && matches!(I::TYPE, IndexType::U32)
         && matches!(T::DTYPE, DType::F32 | DType::F64)
 }
@@ -32,7 +33,7 @@ pub(crate) const fn has_vectors<T: Scalar, I: Index, S: Semiring<T::Accum>>() ->
 /// Longest x that vector kernels read: their gathers take 32-bit signed indices.
 pub(crate) const LONGEST: usize = i32::MAX as usize;
 
-impl<'a, T: Scalar, I: Index, O: Index> Operands<'a, T, I, O> {
+impl<'a, T: Scalar, I: Index> Operands<'a, T, I> {
     /// Whether entries are in order and vectors can gather from x.
     pub(crate) fn in_order(&self) -> bool {
         self.source.is_none() && self.x.len() <= LONGEST
@@ -42,7 +43,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Operands<'a, T, I, O> {
     ///
     /// # Safety
     /// `y` holds every row of `rows`, and no other thread touches them meanwhile.
-    pub(crate) unsafe fn multiply<S: Semiring<T::Accum>>(
+    pub(crate) unsafe fn multiply<S: Ops<T::Accum>>(
         &self,
         isa: Isa,
         rows: Range<usize>,
@@ -59,7 +60,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Operands<'a, T, I, O> {
             };
         }
         for row in rows {
-            let sum = self.sum::<S>(self.offsets[row].to_usize()..self.offsets[row + 1].to_usize());
+            let sum = self.sum(epilogue.semiring, self.offsets.row(row));
             // SAFETY: promised by the caller.
             unsafe { epilogue.store(y, row, sum) };
         }
@@ -67,7 +68,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Operands<'a, T, I, O> {
 
     fn rows<E: Element>(&self, rows: Range<usize>, finish: Finish<E>) -> Rows<'a, E> {
         Rows {
-            offsets: IndexSlice::new(&self.offsets[rows.start..=rows.end]),
+            offsets: self.offsets.slice(rows.start..rows.end + 1),
             indices: cast_slice(self.indices),
             values: cast_slice::<T, E>(self.values),
             x: cast_slice::<T, E>(self.x),
@@ -77,7 +78,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Operands<'a, T, I, O> {
     }
 
     /// The sum over the entries of one row (or a part of it).
-    pub(crate) fn dot<S: Semiring<T::Accum>>(&self, isa: Isa, entries: Range<usize>) -> T::Accum {
+    pub(crate) fn dot<S: Ops<T::Accum>>(&self, isa: Isa, s: S, entries: Range<usize>) -> T::Accum {
         if const { has_vectors::<T, I, S>() } && self.in_order() {
             // SAFETY: the columns of a valid matrix are in x; plans refuse an instruction set
             // that is missing.
@@ -88,7 +89,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Operands<'a, T, I, O> {
                 }
             };
         }
-        self.sum::<S>(entries)
+        self.sum(s, entries)
     }
 
     fn part<E: Element>(&self, entries: Range<usize>) -> Dot<'a, E> {
@@ -99,13 +100,13 @@ impl<'a, T: Scalar, I: Index, O: Index> Operands<'a, T, I, O> {
         }
     }
 
-    fn sum<S: Semiring<T::Accum>>(&self, entries: Range<usize>) -> T::Accum {
+    fn sum<S: Ops<T::Accum>>(&self, s: S, entries: Range<usize>) -> T::Accum {
         let product = |sum, k: usize| {
-            let at = self.source.map_or(k, |source| source[k].to_usize());
+            let at = self.source.as_ref().map_or(k, |source| source.at(k));
             let (a, x) = (self.values[at], self.x[self.indices[k].to_usize()]);
-            S::mul_add(a.to_accum(), x.to_accum(), sum)
+            s.mul_add(a.to_accum(), x.to_accum(), sum)
         };
-        entries.fold(S::zero(), product)
+        entries.fold(s.zero(), product)
     }
 }
 

@@ -1,27 +1,29 @@
 //! `dense-naive` on the battery, as published: f32 and f64, u32, plus-times, finite operands.
 //! It stores no zeros, so its entries are looked up in the pattern of the product.
 
-use gustav_core::{Csr, Error, PlusTimes, Scalar};
+use gustav_core::SemiringKind::PlusTimes;
+use gustav_core::{Csr, Error};
+use gustav_cpu::spgemm::SpgemmKernels;
 use gustav_plan::Algorithm;
-use gustav_testkit::battery::{Settings, check_spgemm};
+use gustav_testkit::battery::{Settings, check_spgemm_over};
 
 use crate::support::{options, product};
 
-fn passes<T: Scalar>() {
+fn passes<T: SpgemmKernels>() {
     let dense = options(Algorithm::DenseNaive, 1, None);
     let reference = options(Algorithm::Gustavson, 1, None);
     let settings = Settings { nonfinite: false, ..Settings::default() };
-    check_spgemm::<T, u32, u32, PlusTimes>(&settings, |case| {
-        let (_, c) = product::<T, u32, u32, PlusTimes>(case.a, case.b, true, &dense)?;
-        let (_, mut full) = product::<T, u32, u32, PlusTimes>(case.a, case.b, true, &reference)?;
+    check_spgemm_over::<T, u32, u32>(PlusTimes, &settings, |case| {
+        let (_, c) = product(PlusTimes, case.a, case.b, true, &dense)?;
+        let (_, mut full) = product(PlusTimes, case.a, case.b, true, &reference)?;
         let mut found = 0;
-        let (offsets, indices, values) = full.arrays_mut();
+        let pattern = full.pattern().clone();
         for row in 0..c.nrows() {
             let (columns, entries) = c.view().row(row);
-            for at in offsets[row] as usize..offsets[row + 1] as usize {
-                let entry = columns.binary_search(&indices[at]).ok();
+            for at in pattern.view().row_range(row) {
+                let entry = columns.binary_search(&pattern.indices()[at]).ok();
                 found += usize::from(entry.is_some());
-                values[at] = entry.map_or(T::zero(), |k| entries[k]);
+                full.values_mut()[at] = entry.map_or(T::zero(), |k| entries[k]);
             }
         }
         assert_eq!(found, c.nnz(), "{}: entries that no term produces", case.name);
@@ -38,7 +40,7 @@ fn battery() {
 #[test]
 fn matrices_past_the_memory_cap_are_refused() {
     let options = options(Algorithm::DenseNaive, 1, None);
-    let a = Csr::<f64, u32, u32>::empty(20_000, 20_000).unwrap();
-    let refused = product::<_, _, _, PlusTimes>(a.view(), a.view(), true, &options).err();
+    let a = Csr::<f64>::empty(20_000, 20_000).unwrap();
+    let refused = product(PlusTimes, a.view(), a.view(), true, &options).err();
     assert!(matches!(refused, Some(Error::Unsupported { .. })), "{refused:?}");
 }

@@ -1,21 +1,19 @@
-//! `masked` on the battery: the entries of the whole product at the mask's places.
+//! `masked` on the battery: the entries of the whole product at the mask's positions.
 
 use std::collections::BTreeSet;
 
-use gustav_core::{
-    Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Scalar,
-    Semiring, bf16, f16,
-};
-use gustav_cpu::Options;
-use gustav_cpu::spgemm::masked;
+use gustav_core::SemiringKind::{self, PlusTimes};
+use gustav_core::{Csr, Error, Index, Problem, Result, Scalar};
+use gustav_cpu::spgemm::{SpgemmCall, SpgemmKernels};
+use gustav_cpu::{Options, SpgemmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
-use gustav_testkit::battery::{Settings, check_spgemm};
+use gustav_testkit::battery::{Settings, check_spgemm_over};
 
-use crate::support::{options, product};
+use crate::support::{for_every_type, options, product};
 
-/// The entries of `c`, rows sorted, at places of `mask`.
-fn kept<T: Scalar, I: Index, O: Index>(c: &Csr<T, I, O>, mask: &Csr<T, I, O>) -> Csr<T, I, O> {
+/// The entries of `c`, rows sorted, at positions of `mask`.
+fn at_mask<T: Scalar, I: Index, O: Index>(c: &Csr<T, I, O>, mask: &Csr<T, I, O>) -> Csr<T, I, O> {
     let (mut offsets, mut indices, mut values) = (vec![O::truncate(0)], Vec::new(), Vec::new());
     for row in 0..c.nrows() {
         let wanted: BTreeSet<usize> = mask.view().row(row).0.iter().map(|j| j.to_usize()).collect();
@@ -31,11 +29,12 @@ fn kept<T: Scalar, I: Index, O: Index>(c: &Csr<T, I, O>, mask: &Csr<T, I, O>) ->
     Csr::new(c.nrows(), c.ncols(), offsets, indices, values).unwrap()
 }
 
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: SpgemmKernels, I: Index, O: Index>(semiring: SemiringKind) {
     let plain = options(Algorithm::Gustavson, 1, None);
+    let masked = [1, 3].map(|threads| options(Algorithm::Masked, threads, None));
     let settings = Settings { sorted: vec![true], ..Settings::default() };
-    check_spgemm::<T, I, O, S>(&settings, |case| {
-        let (_, whole) = product::<T, I, O, S>(case.a, case.b, true, &plain)?;
+    check_spgemm_over::<T, I, O>(semiring, &settings, |case| {
+        let (_, whole) = product(semiring, case.a, case.b, true, &plain)?;
         let (m, n) = (whole.nrows(), whole.ncols());
         let masks = [
             whole.clone(),
@@ -44,25 +43,21 @@ fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
             Csr::empty(m, n)?,
         ];
         for mask in masks.iter().filter(|mask| mask.ncols() == n) {
-            for threads in [1, 3] {
-                let options = options(Algorithm::Masked, threads, None);
-                let problem = Problem::spgemm(&case.a, &case.b).semiring(S::KIND);
-                let mask = mask.view();
-                let c = masked::multiply(
-                    S::default(),
-                    case.a,
-                    S::one(),
-                    case.b,
-                    mask,
-                    &problem,
-                    &options,
-                )?;
-                let expected = kept(&whole, &mask.to_owned()?);
-                assert_eq!((c.offsets(), c.indices()), (expected.offsets(), expected.indices()));
-                let mut pairs = c.values().iter().zip(expected.values());
-                let is_nan = |v: &T| v.partial_cmp(v).is_none();
-                let alike = pairs.all(|(l, r)| l == r || is_nan(l) && is_nan(r));
-                assert!(alike, "{}", case.name);
+            let expected = at_mask(&whole, mask);
+            for options in &masked {
+                let problem = Problem::spgemm(&case.a, &case.b).semiring(semiring);
+                let mut plan = SpgemmPlan::masked(case.a, case.b, mask, &problem, options)?;
+                let first = plan.execute(case.a, case.b, SpgemmCall::new())?;
+                let again = plan.execute(case.a, case.b, SpgemmCall::new())?;
+                assert_eq!(first.pattern().id(), again.pattern().id());
+                let call = SpgemmCall { reuse: Some(again.clone()), ..SpgemmCall::new() };
+                for c in [first, again, plan.execute(case.a, case.b, call)?] {
+                    assert_eq!(c.pattern(), expected.pattern());
+                    let mut pairs = c.values().into_iter().zip(expected.values());
+                    let is_nan = |v: &T| v.partial_cmp(v).is_none();
+                    let alike = pairs.all(|(l, r)| l == r || is_nan(l) && is_nan(r));
+                    assert!(alike, "{}", case.name);
+                }
             }
         }
         Ok(whole)
@@ -71,13 +66,15 @@ fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
 
 #[test]
 fn battery_under_masks() {
-    passes::<f32, u32, u32, PlusTimes>();
-    passes::<f64, u32, u64, PlusTimes>();
-    passes::<f16, u64, u32, MaxTimes>();
-    passes::<bf16, u64, u64, PlusFirst>();
-    passes::<i32, u32, u32, OrAnd>();
-    passes::<i64, u32, u32, MinPlus>();
-    passes::<f32, u32, u32, PlusSecond>();
+    fn check<T: SpgemmKernels>() {
+        for semiring in SemiringKind::ALL {
+            passes::<T, u32, u32>(semiring);
+        }
+    }
+    for_every_type!(check);
+    passes::<f64, u32, u64>(PlusTimes);
+    passes::<f64, u64, u32>(PlusTimes);
+    passes::<f64, u64, u64>(PlusTimes);
 }
 
 #[test]
@@ -88,19 +85,19 @@ fn transposed_scaled_and_without_zeros() {
     let problem = Problem::spgemm(&a.view(), &b.view()).transpose_a(true);
     let plain = options(Algorithm::Gustavson, 2, None);
     let at = a.view().transpose().unwrap();
-    let (_, mut whole) = product::<_, _, _, PlusTimes>(at.view(), b.view(), true, &plain).unwrap();
+    let (_, mut whole) = product(PlusTimes, at.view(), b.view(), true, &plain).unwrap();
     whole.values_mut().iter_mut().for_each(|v| *v *= 3);
-    let expected = kept(&whole, &mask);
+    let expected = at_mask(&whole, &mask);
     let all = Options::default();
     let run = |options: &Options| {
-        let (a, b, mask) = (a.view(), b.view(), mask.view());
-        masked::multiply(PlusTimes, a, 3, b, mask, &problem, options).unwrap()
+        let mut plan = SpgemmPlan::masked(&a, &b, &mask, &problem, options).unwrap();
+        plan.execute(&a, &b, SpgemmCall { alpha: Some(3), ..SpgemmCall::new() }).unwrap()
     };
     assert_eq!(run(&all), expected);
-    let zeros = expected.values().iter().filter(|v| **v == 0).count();
+    let zeros = expected.values().into_iter().filter(|v| **v == 0).count();
     let dropped = run(&Options { drop_zeros: true, ..all });
     assert_eq!(dropped.nnz(), expected.nnz() - zeros);
-    assert!(dropped.values().iter().all(|v| *v != 0));
+    assert!(dropped.values().into_iter().all(|v| *v != 0));
 }
 
 #[test]
@@ -114,9 +111,9 @@ fn columns_past_32_bits() {
         Csr::new(1, n, vec![0, 3], vec![far, 3, 5], vec![0.0; 3]).unwrap();
     let problem = Problem::spgemm(&a.view(), &b.view());
     let options = Options::default();
-    let (a, b, mask) = (a.view(), b.view(), mask.view());
-    let c = masked::multiply(PlusTimes, a, 1.0, b, mask, &problem, &options).unwrap();
-    assert_eq!((c.indices(), c.values()), ([3, far].as_slice(), [2.0, 6.0].as_slice()));
+    let mut plan = SpgemmPlan::masked(&a, &b, &mask, &problem, &options).unwrap();
+    let c = plan.execute(&a, &b, SpgemmCall::new()).unwrap();
+    assert_eq!((c.indices(), c.values().as_slice()), ([3, far].as_slice(), [2.0, 6.0].as_slice()));
 }
 
 #[test]
@@ -124,13 +121,15 @@ fn what_does_not_fit_is_refused() {
     let a: Csr<f32> = random_rows(9, 9, 1, |_| 3);
     let narrow: Csr<f32> = random_rows(9, 8, 1, |_| 3);
     let problem = Problem::spgemm(&a.view(), &a.view());
-    let run = |mask: &Csr<f32>, options: &Options| {
-        let view = a.view();
-        masked::multiply(PlusTimes, view, 1.0, view, mask.view(), &problem, options)
+    let run = |mask: &Csr<f32>, options: &Options, add| -> Result<Csr<f32>> {
+        let mut plan = SpgemmPlan::masked(&a, &a, mask, &problem, options)?;
+        plan.execute(&a, &a, SpgemmCall { add, ..SpgemmCall::new() })
     };
-    let refused = run(&narrow, &Options::default());
+    let refused = run(&narrow, &Options::default(), None);
     assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
     let chooser = Chooser::Named(Algorithm::Gustavson);
-    let refused = run(&a, &Options { chooser, ..Options::default() });
+    let refused = run(&a, &Options { chooser, ..Options::default() }, None);
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    let refused = run(&a, &Options::default(), Some((1.0, a.view())));
     assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
 }

@@ -2,6 +2,8 @@
 //
 // 16-bit values are held as bits and widened by ptx/convert.cuh, so that no header of the CUDA
 // toolkit is needed at run time.
+//
+// `#include "gustav_cuda::M::B"` declares the parameter block B, which src/M.rs declares and documents.
 #pragma once
 #include "ptx/convert.cuh"
 

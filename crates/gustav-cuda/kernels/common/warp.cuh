@@ -35,10 +35,10 @@ __device__ __forceinline__ u32 lanes_before() { return (1u << threadIdx.x % 32) 
 
 }  // namespace warp
 
-// All threads of the team are here, and see what the others wrote. Teams of a warp go together.
-template <int TEAM>
-__device__ __forceinline__ void meet() {
-    if constexpr (TEAM > 32)
+// All threads of the thread group are here, and see what the others wrote. Thread groups of a warp go together.
+template <int GROUP>
+__device__ __forceinline__ void sync_group() {
+    if constexpr (GROUP > 32)
         __syncthreads();
     else
         __syncwarp();

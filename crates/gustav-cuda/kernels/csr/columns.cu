@@ -12,15 +12,7 @@ typedef GUSTAV_OFFSET Offset;
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    u64 out;     // a u64, the count, or u32 boundaries: out[c * rows + row] for c = 0 .. chunks
-    u64 rows;
-    u64 entries;
-    u64 width;   // columns of a chunk
-    u64 chunks;
-};
+#include "gustav_cuda::matrix::columns::Arguments"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) increasing(const Arguments args) {
     const u64 threads = (u64)gridDim.x * BLOCK, thread = (u64)blockIdx.x * BLOCK + threadIdx.x;

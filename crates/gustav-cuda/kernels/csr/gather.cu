@@ -10,12 +10,7 @@ using Offset = GUSTAV_OFFSET;
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr bool PADDED = GUSTAV_PADDED;
 
-struct Arguments {
-    const Value *values;
-    const Offset *source;
-    Value *out;
-    u64 count;
-};
+#include "gustav_cuda::matrix::converted::Arguments"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) gather(const Arguments args) {
     const u64 step = (u64)gridDim.x * BLOCK;

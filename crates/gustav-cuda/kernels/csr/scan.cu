@@ -11,13 +11,7 @@ typedef GUSTAV_OFFSET Offset;
 
 constexpr u32 BLOCK = GUSTAV_BLOCK, ITEMS = GUSTAV_ITEMS;
 
-struct Arguments {
-    Offset *offsets;
-    u64 rows;
-    // Zeros: a ticket, then a word for every tile.
-    u64 *ticket;
-    u64 *total;
-};
+#include "gustav_cuda::scan::Arguments"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) scan(const Arguments args) {
     __shared__ u64 before;

@@ -22,22 +22,7 @@ constexpr int WARPS = BLOCK / 32;
 constexpr int TILE = BLOCK * ROUNDS;
 static_assert(DIGITS == 256, "a thread for every digit of eight bits");
 
-struct Arguments {
-    const Index *columns;     // of the entries in their order so far
-    const Offset *positions;  // likewise; null in the first round, which takes them as stored
-    Index *sorted_columns;
-    Offset *sorted_positions;
-    Offset *counts;           // digit by digit, of every tile
-    Offset *totals;           // of the digits
-    const Offset *offsets;    // of the matrix
-    Offset *starts;           // of the columns
-    Index *rows;              // of the sorted entries
-    u64 nrows;
-    u64 ncols;
-    u64 nnz;
-    u64 tiles;
-    u32 shift;                // of the digit
-};
+#include "gustav_cuda::matrix::transposed::Arguments"
 
 __device__ __forceinline__ int digit_of(const Arguments &args, Index column) {
     return (int)(column >> args.shift) & (DIGITS - 1);

@@ -10,14 +10,7 @@ typedef GUSTAV_OFFSET Offset;
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    u64 *found;  // first and last offset, first row that goes back, first index that is too large
-    u64 rows;
-    u64 entries;
-    u64 columns;
-};
+#include "gustav_cuda::matrix::validate::Arguments"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) validate(const Arguments args) {
     const u64 threads = (u64)gridDim.x * BLOCK, thread = (u64)blockIdx.x * BLOCK + threadIdx.x;

@@ -15,17 +15,7 @@ constexpr int THREADS = GUSTAV_THREADS;
 constexpr bool PATTERN = GUSTAV_PATTERN;
 constexpr int WARP = 32, WARPS = THREADS / WARP;
 
-struct Arguments {
-    const Value *dense;
-    u64 ld;
-    u64 rows;
-    u64 columns;
-    u64 row;       // where the rows go in `offsets`
-    u32 *offsets;  // of the whole matrix
-    u32 *indices;
-    Value *values;
-    u64 *total;
-};
+#include "gustav_cuda::matrix::compress::Arguments"
 
 __device__ __forceinline__ bool is_entry(Value v) {
     return PATTERN ? !is_absent(v) : v != Value(0);

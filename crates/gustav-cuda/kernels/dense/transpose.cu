@@ -15,17 +15,7 @@ constexpr int EDGE = 32;
 constexpr int ROWS = GUSTAV_BLOCK / EDGE;
 static_assert(GUSTAV_BLOCK % EDGE == 0, "a CTA is EDGE threads wide");
 
-struct Arguments {
-    const In *in;
-    Out *out;
-    u64 lines;   // of `in`
-    u64 length;  // of a line of `in`
-    u64 ld_in;
-    u64 ld_out;
-    u64 alpha;
-    u64 beta;
-    const Accum *bias;  // of a line of `out`
-};
+#include "gustav_cuda::matrix::layout::Arguments"
 
 extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) transpose(const Arguments args) {
     __shared__ Accum tile[EDGE][EDGE + 1];
@@ -35,12 +25,12 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) transpose(const Argum
     for (u64 line = (u64)blockIdx.y * EDGE; line < args.lines; line += (u64)gridDim.y * EDGE) {
         for (int r = y; r < EDGE; r += ROWS)
             if (line + r < args.lines && column + x < args.length)
-                tile[r][x] = widen(args.in[(line + r) * args.ld_in + column + x]);
+                tile[r][x] = widen(args.input[(line + r) * args.ld_in + column + x]);
         __syncthreads();
         for (int r = y; r < EDGE; r += ROWS)
             if (column + r < args.length && line + x < args.lines) {
                 const Accum value[1] = {tile[x][r]};
-                finish<Ring>(value, alpha, beta, args.out + (column + r) * args.ld_out + line + x,
+                finish<Ring>(value, alpha, beta, args.output + (column + r) * args.ld_out + line + x,
                              Steps<STEPS, Accum>{args.bias + column + r});
             }
         __syncthreads();

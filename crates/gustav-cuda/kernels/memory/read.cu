@@ -5,12 +5,7 @@
 #include "common/types.cuh"
 #include "ptx/memory.cuh"
 
-struct Arguments {
-    const u64 *from;
-    u64 *sink;
-    u64 pieces;  // of 16 bytes
-    u64 passes;
-};
+#include "gustav_cuda::probe::Arguments"
 
 extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) read(const Arguments args) {
     u64 seen = 0;

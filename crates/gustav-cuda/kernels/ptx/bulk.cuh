@@ -1,5 +1,6 @@
 // Copies to shared memory by the copy engine, from sm_90 on, and barriers of shared memory that have
-// phases: one thread asks for all bytes.
+// phases: one thread issues the copies of all bytes. An arrival is a release and a wait an acquire, both at the scope of
+// the CTA, which is what the instructions mean without a qualifier.
 #pragma once
 
 namespace ptx {

@@ -1,4 +1,4 @@
-// Loads through the read-only path, streaming stores, vector reductions.
+// Loads through the read-only path, strong loads and stores, arrivals, streaming stores, vector reductions.
 #pragma once
 
 namespace ptx {
@@ -20,17 +20,44 @@ __device__ __forceinline__ unsigned short load_readonly_16(const void *from) {
     return __ldg(static_cast<const unsigned short *>(from));
 }
 
-// Loads past L1, for what other CTAs wrote in this launch.
+// Weak loads that leave L1 as it is. As the compiler must not move them ahead of an acquire, they clobber memory.
 __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[4]) {
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "l"(from));
+                 : "l"(from)
+                 : "memory");
 }
 __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[2]) {
-    asm volatile("ld.global.cg.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "l"(from));
+    asm volatile("ld.global.cg.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(to[0]), "=r"(to[1])
+                 : "l"(from)
+                 : "memory");
 }
 __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[1]) {
-    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(to[0]) : "l"(from));
+    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(to[0]) : "l"(from) : "memory");
+}
+
+// Relaxed accesses to words that CTAs of a launch share. They order nothing: a word is all that is handed over.
+__device__ __forceinline__ unsigned load_relaxed(const unsigned *from) {
+    unsigned word;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+    return word;
+}
+__device__ __forceinline__ unsigned long long load_relaxed(const unsigned long long *from) {
+    unsigned long long word;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    return word;
+}
+__device__ __forceinline__ void store_relaxed(unsigned *to, unsigned word) {
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
+}
+__device__ __forceinline__ void store_relaxed(unsigned long long *to, unsigned long long word) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
+}
+
+// Stores a word in memory of the host after all that this thread wrote, and what it knows of by a barrier.
+__device__ __forceinline__ void store_release_system(unsigned long long *to, unsigned long long word) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
 }
 
 // Asks for the `bytes` from `from` on in L2, for loads to come; by one thread of `lanes`, or by all.
@@ -97,18 +124,20 @@ __device__ __forceinline__ void store_streaming_16(void *to, unsigned short from
     asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(to), "h"(from) : "memory");
 }
 
-// Counts one arrival at `counter`, from `last` on to zero again, and returns how many came before.
+// Counts one arrival at `counter`, from zero to `last` and then from zero again, and returns whether it is the last.
 //
-// What this thread wrote, and what it was told of by a barrier, is visible to whom a later arrival
-// lets know. The last to come has to read what the others wrote through `load_cached`: it is in L2,
-// and an acquiring fence, which empties L1, is not needed for that.
-__device__ __forceinline__ unsigned arrive(unsigned *counter, unsigned last) {
+// A release by every thread that arrives, and an acquire by the last one, at the scope of the device: what others
+// wrote before they arrived, or knew of by a barrier, is visible to the last one, and to whom it lets know by a
+// barrier. The acquire is a fence of its own, because it empties L1: only the last one pays for it.
+__device__ __forceinline__ bool arrives_last(unsigned *counter, unsigned last) {
     unsigned before;
     asm volatile("atom.release.gpu.global.inc.u32 %0, [%1], %2;"
                  : "=r"(before)
                  : "l"(counter), "r"(last)
                  : "memory");
-    return before;
+    if (before != last) return false;
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    return true;
 }
 
 // Adds neighbours to memory, one by one but where the chip has wider reductions.

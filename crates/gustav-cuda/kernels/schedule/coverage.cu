@@ -9,16 +9,7 @@
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int ITEMS = GUSTAV_ITEMS;
 
-struct Arguments {
-    const u32 *offsets;
-    schedule::Boundary *boundaries;
-    u32 *visits;    // of each nonzero
-    u32 *rows_of;   // row that each nonzero was taken for
-    u32 *row_ends;  // shares that each row ends in
-    u64 shares;
-    u64 rows;
-    u64 nonzeros;
-};
+#include "gustav_cuda::shares::Arguments"
 
 extern "C" __global__ void boundaries(const Arguments args) {
     const u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;

@@ -6,13 +6,7 @@
 
 constexpr int LANES = GUSTAV_LANES;
 
-struct Arguments {
-    const u32 *offsets;
-    u32 *rows_of;
-    u64 items;
-    u64 rows;
-    u64 nonzeros;
-};
+#include "gustav_cuda::items::Arguments"
 
 extern "C" __global__ void items(const Arguments args) {
     const u64 item = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;

@@ -3,22 +3,24 @@
 // in order, and their words begin at zero.
 #pragma once
 #include "common/warp.cuh"
+#include "ptx/memory.cuh"
 
 namespace look_back {
 
-// A tile's word: its state in the two highest bits, a sum below.
+// A tile's word: its state in the two highest bits, a sum below. It is all that tiles hand over, so that relaxed
+// accesses suffice.
 constexpr u64 OWN = 1ull << 62, ALL = 2ull << 62, SUM = OWN - 1;
 
 // The sum of all tiles before `tile`, whose own sum is `total`, by the first warp of its CTA.
-__device__ __forceinline__ u64 before(volatile u64 *tiles, u32 tile, u64 total) {
+__device__ __forceinline__ u64 before(u64 *tiles, u32 tile, u64 total) {
     const u32 lane = threadIdx.x;
-    if (lane == 0 && tile > 0) tiles[tile] = OWN | total;
+    if (lane == 0 && tile > 0) ptx::store_relaxed(tiles + tile, OWN | total);
     u64 sum = 0;
     for (long long last = (long long)tile - 1; last >= 0; last -= 32) {
         const long long mine = last - lane;
         u64 word = ALL;
         if (mine >= 0)
-            do word = tiles[mine];
+            do word = ptx::load_relaxed(tiles + mine);
             while (word == 0);
         // Lanes up to the nearest tile whose whole sum is known count.
         const u32 known = __ballot_sync(0xffffffffu, word >= ALL);
@@ -26,7 +28,7 @@ __device__ __forceinline__ u64 before(volatile u64 *tiles, u32 tile, u64 total) 
         sum += warp::sum(lane <= nearest ? word & SUM : 0);
         if (known != 0) break;
     }
-    if (lane == 0) tiles[tile] = ALL | (sum + total);
+    if (lane == 0) ptx::store_relaxed(tiles + tile, ALL | (sum + total));
     return sum;
 }
 

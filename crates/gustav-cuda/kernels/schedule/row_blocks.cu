@@ -12,14 +12,7 @@ constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int ROWS = GUSTAV_ROWS;
 constexpr int CHUNK = GUSTAV_CHUNK;
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    Word *entries;
-    Position *positions;  // ROWS a chunk
-    u32 *counts;          // entries of a block
-    u64 rows;
-};
+#include "gustav_cuda::schedule::row_blocks::Arguments"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) row_blocks(const Arguments args) {
     const u64 block = (u64)blockIdx.x * BLOCK + threadIdx.x;

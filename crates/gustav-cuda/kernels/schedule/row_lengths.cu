@@ -10,13 +10,9 @@ constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int FIRST_CUT_BITS = GUSTAV_FIRST_CUT_BITS;
 constexpr int CUTS = GUSTAV_CUTS;
 
-struct Arguments {
-    const Offset *offsets;
-    u64 *counts;
-    u64 rows;
-};
+#include "gustav_cuda::schedule::lengths::Lengths"
 
-extern "C" __global__ void __launch_bounds__(BLOCK) row_lengths(const Arguments args) {
+extern "C" __global__ void __launch_bounds__(BLOCK) row_lengths(const Lengths args) {
     using namespace schedule;
     constexpr int COUNTS = BINS + 2 * CUTS + 1;
     __shared__ u64 counts[COUNTS];

@@ -11,16 +11,10 @@ using Offset = GUSTAV_OFFSET;
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int MOST = GUSTAV_MOST;
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    u64 *counts;
-    u64 rows;
-    u64 samples;
-};
+#include "gustav_cuda::schedule::lengths::Similarity"
 
 template <int ROWS>
-__device__ __forceinline__ void sample(const Arguments &args, u64 row, u64 *counts) {
+__device__ __forceinline__ void sample(const Similarity &args, u64 row, u64 *counts) {
     const u64 first = row / ROWS * ROWS;
     schedule::Merge<ROWS, Index> merge(args.offsets, args.indices, first, args.rows);
     u64 column, nonzeros = 0, distinct = 0;
@@ -33,7 +27,7 @@ __device__ __forceinline__ void sample(const Arguments &args, u64 row, u64 *coun
     atomicAdd(counts + 1, distinct);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) row_similarity(const Arguments args) {
+extern "C" __global__ void __launch_bounds__(BLOCK) row_similarity(const Similarity args) {
     const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= args.samples) return;
     // Spread over the matrix, in whole blocks of every height.

@@ -22,19 +22,7 @@ constexpr int ROUNDS = WINDOW / BLOCK;
 static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the same fields");
 static_assert(WINDOW % BLOCK == 0 && BLOCK % 32 == 0, "whole rounds of whole warps");
 
-struct Arguments {
-    const Offset *offsets;
-    u64 *list;
-    u64 *cut_rows;   // row, first slot, number of slots
-    u32 *slot_rows;  // place in cut_rows of each slot
-    u64 *cursors;    // next part, next cut row, next place of each bin of lengths
-    const u32 *order;  // the rows in the order of the windows; null for the stored one
-    u64 rows;
-    u64 windows;     // where windows begin in the list
-    u32 longest_bits;
-    u32 first;
-    u32 to_rows;     // whether parts name their row in place of their slot
-};
+#include "gustav_cuda::schedule::segments::Arguments"
 
 // The parts of a cut row, written by the lanes of a warp.
 __device__ __forceinline__ void cut(const Arguments &args, u64 row, u64 first, u64 last) {

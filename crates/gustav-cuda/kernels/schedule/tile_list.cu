@@ -29,18 +29,7 @@ constexpr int TARGET = GUSTAV_TARGET;
 constexpr int WARPS = BLOCK / 32;
 static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the same fields");
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    u64 *list;
-    u64 *cut_rows;   // row, first slot, number of slots
-    u32 *slot_rows;  // place in cut_rows of each slot
-    u32 *pieces;     // of each row; the highest bit where its columns are unsorted
-    u64 *cursors;    // next slot, next cut row, next of each place
-    u64 rows;
-    u64 tile;        // rows of B in a tile
-    u32 tiles;
-};
+#include "gustav_cuda::schedule::tiles::Arguments"
 
 constexpr u32 UNSORTED = 1u << 31;
 

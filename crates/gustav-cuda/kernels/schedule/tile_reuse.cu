@@ -9,16 +9,9 @@ using Offset = GUSTAV_OFFSET;
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr u64 MOST = GUSTAV_MOST;
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    u64 *counts;
-    u64 rows;
-    u64 samples;
-    u64 tile;  // rows of B in a tile
-};
+#include "gustav_cuda::schedule::lengths::Reuse"
 
-extern "C" __global__ void __launch_bounds__(BLOCK) tile_reuse(const Arguments args) {
+extern "C" __global__ void __launch_bounds__(BLOCK) tile_reuse(const Reuse args) {
     const u64 i = ((u64)blockIdx.x * BLOCK + threadIdx.x) / 32;
     if (i >= args.samples) return;
     // Spread over the matrix.

@@ -18,24 +18,13 @@
 typedef GUSTAV_INDEX Index;
 typedef GUSTAV_OFFSET Offset;
 typedef GUSTAV_VALUE Value;
+typedef Value Out;
 typedef typename Accumulator<Value>::Type Sum;
 typedef GUSTAV_SEMIRING<Sum> S;
 
 constexpr u32 BLOCK = GUSTAV_BLOCK, WARPS = BLOCK / 32;
 
-struct Matrix {
-    Offset *offsets;
-    Index *indices;
-    Value *values;
-};
-
-struct Arguments {
-    Matrix p;
-    Matrix d;
-    Matrix c;
-    u64 rows;
-    u64 beta;
-};
+#include "gustav_cuda::spgemm::add::Arguments"
 
 namespace {
 
@@ -81,7 +70,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) count(const Arguments args) 
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) fill(const Arguments args) {
-    const Matrix &p = args.p, &d = args.d, &c = args.c;
+    const Matrix &p = args.p, &d = args.d;
+    const Output &c = args.c;
     const Sum beta = from_bits<Sum>(args.beta);
     const u64 step = (u64)gridDim.x * WARPS;
     for (u64 row = (u64)blockIdx.x * WARPS + threadIdx.x / 32; row < args.rows; row += step) {

@@ -49,25 +49,25 @@ struct Reach {
 
 // Of every `step`th nonzero from `at` on: products, or with `ranged` also the columns they reach.
 // So many are under way at once, fewer of them included.
-template <u32 AHEAD>
+template <u32 IN_FLIGHT>
 __device__ __forceinline__ Reach reach_of(const Arguments &g, u64 at, u64 end, u32 step,
                                           bool ranged) {
     Reach reach = {0, NOWHERE, 0};
-    for (; at < end; at += AHEAD * step) {
-        Offset from[AHEAD], to[AHEAD];
+    for (; at < end; at += IN_FLIGHT * step) {
+        Offset from[IN_FLIGHT], to[IN_FLIGHT];
 #pragma unroll
-        for (u32 u = 0; u < AHEAD; ++u) {
+        for (u32 u = 0; u < IN_FLIGHT; ++u) {
             from[u] = to[u] = 0;
             if (at + u * step >= end) continue;
-            const Index k = g.a_indices[at + u * step];
-            from[u] = g.b_offsets[k], to[u] = g.b_offsets[k + 1];
+            const Index k = g.a.indices[at + u * step];
+            from[u] = g.b.offsets[k], to[u] = g.b.offsets[k + 1];
         }
 #pragma unroll
-        for (u32 u = 0; u < AHEAD; ++u) {
+        for (u32 u = 0; u < IN_FLIGHT; ++u) {
             reach.products += to[u] - from[u];
             if (ranged && from[u] < to[u]) {
-                reach.least = min(reach.least, (u32)g.b_indices[from[u]]);
-                reach.most = max(reach.most, (u32)g.b_indices[to[u] - 1]);
+                reach.least = min(reach.least, (u32)g.b.indices[from[u]]);
+                reach.most = max(reach.most, (u32)g.b.indices[to[u] - 1]);
             }
         }
     }
@@ -90,7 +90,7 @@ __device__ __forceinline__ void reduce_range(Reach &reach, u32 lanes) {
 __device__ __forceinline__ void count_descents(const Arguments &g, u32 cta, u32 ctas) {
     const u64 threads = (u64)ctas * blockDim.x;
     const u64 thread = (u64)cta * blockDim.x + threadIdx.x;
-    const long long found = descents(g.b_offsets, g.b_indices, g.rows_b, g.nnz_b, thread, threads);
+    const long long found = descents(g.b.offsets, g.b.indices, g.rows_b, g.nnz_b, thread, threads);
     if (threadIdx.x % 32 == 0 && found != 0) atomicAdd(&g.counters[DESCENTS], (u64)found);
 }
 
@@ -116,7 +116,7 @@ __device__ __forceinline__ void count_rows(const Arguments &g) {
     for (u32 i = threadIdx.x >> g.log_lanes; i < g.tile; i += THREADS >> g.log_lanes) {
         const u64 row = first + i;
         u64 begin = 0, end = 0;
-        if (row < g.rows) begin = g.a_offsets[row], end = g.a_offsets[row + 1];
+        if (row < g.rows) begin = g.a.offsets[row], end = g.a.offsets[row + 1];
         if (end - begin > LONG * lanes) {
             // Left to a warp.
             if (lane == 0) long_rows[atomicAdd(&long_count, 1u)] = i;
@@ -136,7 +136,7 @@ __device__ __forceinline__ void count_rows(const Arguments &g) {
     __syncthreads();
     for (u32 n = 0; n < long_count; ++n) {
         const u32 i = long_rows[n];
-        const u64 begin = g.a_offsets[first + i], end = g.a_offsets[first + i + 1];
+        const u64 begin = g.a.offsets[first + i], end = g.a.offsets[first + i + 1];
         const u32 count = (u32)min(end - begin, (u64)0xffffffffu);
         // A row of a warp, or of all of them.
         const bool longest = count > LONGEST;

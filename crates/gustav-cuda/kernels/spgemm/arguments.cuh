@@ -1,4 +1,4 @@
-// What every kernel of `binned` is told, and the layout of what they share.
+// The parameter of every kernel of `binned`, and the layout of the memory that they share.
 //
 // GUSTAV_BINS                    bins of a phase
 // GUSTAV_NARROW                  columns of rows that a warp has a mask for at most
@@ -6,60 +6,7 @@
 #pragma once
 #include "spgemm/operands.cuh"
 
-struct Arguments : Matrices {
-    // Of every row: its columns, see `Range`, and its products and bin, see `Cost`. Its entries are in
-    // `c_offsets`, one place on, until these are offsets.
-    u32 *ranges;
-    u16 *costs;
-    // Rows of a phase, bin after bin.
-    u32 *list;
-    u64 *counters;
-    // Memory of the host, for what was counted; the word behind it says when it is there.
-    volatile u64 *told;
-    // Of every tile of the scan: what it and those before it hold.
-    u64 *tiles;
-    // B as bits, `bit_words` words a row, where it is full enough.
-    u32 *bits;
-    // Of `slots` rows cut into pieces: which these are, pieces that have ended, and what they found.
-    u32 *slot_rows;
-    u32 *ended;
-    u32 *found_bits;
-    void *found_sums;
-    u64 rows;
-    u64 rows_b;
-    u64 columns;
-    u64 nnz_b;
-    u64 alpha;
-    // Entries of C before these rows.
-    u64 first;
-    // Of a launch: where its rows are in the list, how many, and what shared memory has room for per
-    // team.
-    u32 begin;
-    u32 count;
-    u32 words;
-    u32 entries;
-    // Of the analysis: lanes of a row as a power of two, rows of a CTA.
-    u32 log_lanes;
-    u32 tile;
-    // Whether rows of B increase strictly; whether rows of C must.
-    u32 ordered;
-    u32 sorted;
-    u32 bit_words;
-    // Of the bins: products that a thread merges of few rows of B and of many, that a warp and a
-    // smaller CTA have a mask for, at most; nonzeros of rows cut into pieces, at least.
-    u32 merged_few;
-    u32 merged_many;
-    u32 narrow;
-    u32 wide;
-    u32 cut;
-    u32 slots;
-    // Products of an entry of full rows with a bin of their own, at least; none where 0.
-    u32 full;
-    // Columns of a granule of ranges as a power of two.
-    u32 log_granule;
-    // What the word behind `told` is to be.
-    u32 turn;
-};
+#include "gustav_cuda::spgemm::binned::arguments::Arguments"
 
 // Places in `counters`: rows, widest row and largest row of every bin, then sums, which the host is
 // told; then what CTAs need of each other.
@@ -120,7 +67,7 @@ __device__ __forceinline__ u32 products_of(const Arguments &g, u32 row) {
 
 // Entries of a row of C, before there are offsets.
 __device__ __forceinline__ void put_size(const Arguments &g, u64 row, u32 size) {
-    g.c_offsets[row + 1] = (Offset)size;
+    g.c.offsets[row + 1] = (Offset)size;
 }
 
 // Whether a row of so many nonzeros is cut into pieces, whose sums have to fit in shared memory.

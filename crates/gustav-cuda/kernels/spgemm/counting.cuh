@@ -1,5 +1,6 @@
 // Rows are counted by bin first and then put into the list, bin after bin.
 #pragma once
+#include "schedule/arrival.cuh"
 #include "spgemm/arguments.cuh"
 
 namespace counting {
@@ -32,19 +33,13 @@ struct Bins {
     }
 };
 
-// The CTA that ends last tells the host what all have counted. All threads of a CTA are here.
+// The last CTA to arrive writes what all have counted to memory of the host, and then the word that says so. All
+// threads of a CTA take part.
 __device__ __forceinline__ void tell(const Arguments &g) {
-    __shared__ u32 last;
-    __threadfence();
+    if (!arrival::is_last_cta((u32 *)(g.counters + ENDED), gridDim.x)) return;
+    for (u32 n = threadIdx.x; n < TOLD; n += blockDim.x) g.told[n] = g.counters[n];
     __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(&g.counters[ENDED], 1ull) + 1 == gridDim.x;
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
-    for (u32 n = threadIdx.x; n < TOLD; n += blockDim.x) g.told[n] = __ldcg(g.counters + n);
-    __threadfence_system();
-    __syncthreads();
-    if (threadIdx.x == 0) g.told[TOLD] = g.turn;
+    if (threadIdx.x == 0) ptx::store_release_system(g.told + TOLD, g.turn);
 }
 
 }  // namespace counting

@@ -12,14 +12,7 @@ using Value = GUSTAV_VALUE;
 constexpr int WIDTH = GUSTAV_WIDTH;
 constexpr int HEIGHT = GUSTAV_HEIGHT;
 
-struct Spread {
-    const u32 *offsets;
-    const u32 *indices;
-    const Value *values;
-    Value *dense;
-    u64 rows;
-    u64 ld;
-};
+#include "gustav_cuda::spgemm::dense_naive::Spread"
 
 // One lane adds, so that entries of a column that repeats are added in order.
 extern "C" __global__ void __launch_bounds__(WIDTH *HEIGHT) spread(const Spread args) {
@@ -36,16 +29,7 @@ extern "C" __global__ void __launch_bounds__(WIDTH *HEIGHT) spread(const Spread 
     }
 }
 
-struct Arguments {
-    const Value *a;
-    const Value *b;
-    Value *c;
-    u64 rows;
-    u64 inner;
-    u64 columns;
-    u64 ldc;
-    u64 alpha;
-};
+#include "gustav_cuda::spgemm::dense_naive::Arguments"
 
 extern "C" __global__ void __launch_bounds__(WIDTH *HEIGHT) multiply(const Arguments args) {
     const u64 j = (u64)blockIdx.x * WIDTH + threadIdx.x % WIDTH;

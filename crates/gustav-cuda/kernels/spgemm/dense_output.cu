@@ -24,7 +24,7 @@
 // GUSTAV_COLUMNS    columns of a tile
 // GUSTAV_WARPS      warps of a CTA that have a row
 // GUSTAV_DOUBLED    lines of 32 columns that have two sums each
-// GUSTAV_AHEAD      pairs of groups that are read at once
+// GUSTAV_IN_FLIGHT      pairs of groups that are read at once
 // GUSTAV_CHUNK      pairs of a chunk
 // GUSTAV_CHUNKS     chunks of the ring
 // GUSTAV_ROUNDS     rounds of balancing banks when B is packed
@@ -37,7 +37,7 @@
 constexpr u32 WARPS = GUSTAV_WARPS;
 constexpr u32 CHUNKS = ptx::HAS_BULK_COPY ? GUSTAV_CHUNKS : 0;
 // Pairs of the ring. Those that a warp may read past its end are there once more.
-constexpr u32 RING = CHUNKS * CHUNK, MORE = CHUNKS > 0 ? AHEAD - 1 : 0;
+constexpr u32 RING = CHUNKS * CHUNK, MORE = CHUNKS > 0 ? IN_FLIGHT - 1 : 0;
 constexpr u32 ROUND = CHUNKS > 0 ? CHUNKS : 1;
 static_assert(MORE <= CHUNK, "the first chunk has them");
 static_assert(CHUNKS == 0 || CHUNKS > 1 + ((LINES + 1) / 2 + CHUNK - 2) / CHUNK,
@@ -58,7 +58,7 @@ constexpr u32 NONE = 0xffffffffu, LONG = 1u << 31;
 
 struct Shared {
     // The last of these are a segment without entries.
-    Pair ring[RING + MORE + AHEAD];
+    Pair ring[RING + MORE + IN_FLIGHT];
     Sum sums[WARPS][SUMS];
     Nonzero nonzeros[WARPS][32];
     // Barriers of chunks: whether one has come, and whether all warps are done with it.
@@ -77,7 +77,7 @@ struct Item {
 // The tiles of as many rows as there are warps that a CTA has.
 template <class F>
 __device__ __forceinline__ void each_item(const Packed &p, F &&body) {
-    const u64 panels = (p.g.count + WARPS - 1) / WARPS;
+    const u64 panels = (p.arguments.count + WARPS - 1) / WARPS;
     for (u64 item = blockIdx.x; item < panels * p.tiles; item += p.ctas)
         body(Item{item / panels, item % panels});
 }
@@ -173,18 +173,18 @@ struct Own {
 // A row's nonzeros, 32 at a time: `body` gets those at `at`, with the next ones on their way.
 template <class F>
 __device__ __forceinline__ void each_batch(const Packed &p, u64 tile, u32 row, u32 lane, F &&body) {
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     const u32 *const segments = p.segments + tile * g.rows_b;
-    const u64 end = g.a_offsets[row + 1];
+    const u64 end = g.a.offsets[row + 1];
     const auto own = [&](u64 at) {
         Own own = {0, Sum()};
         if (at + lane < end) {
-            own.segment = __ldg(segments + g.a_indices[at + lane]);
-            own.factor = widen(g.a_values[at + lane]);
+            own.segment = __ldg(segments + g.a.indices[at + lane]);
+            own.factor = widen(g.a.values[at + lane]);
         }
         return own;
     };
-    u64 at = g.a_offsets[row];
+    u64 at = g.a.offsets[row];
     for (Own later = own(at); at < end; at += 32) {
         const Own now = later;
         later = own(at + 32);
@@ -227,21 +227,21 @@ struct Walk {
     __device__ __forceinline__ void leave(u32 chunk) { ptx::arrive(s.empty + chunk % ROUND); }
 
     // Adds the products of `now`, while what `later` gets is on its way.
-    __device__ __forceinline__ void visit(const Batch<AHEAD> &now, Batch<AHEAD> &later, Nonzero &a,
+    __device__ __forceinline__ void visit(const Batch<IN_FLIGHT> &now, Batch<IN_FLIGHT> &later, Nonzero &a,
                                           const Own &own, u32 n) {
         const Nonzero next = a;
         const bool goes = next.until > come;
         if (goes && next.until & LONG) {
             add(sums, now);
             go(next.first, next.until & ~LONG);
-            const u32 rest = __shfl_sync(0xffffffffu, own.segment, n) % 64 - AHEAD;
-            add_pairs(sums, s.ring, next.pair + AHEAD, rest, RING, lane, next.factor);
+            const u32 rest = __shfl_sync(0xffffffffu, own.segment, n) % 64 - IN_FLIGHT;
+            add_pairs(sums, s.ring, next.pair + IN_FLIGHT, rest, RING, lane, next.factor);
             read(later, s.ring + next.pair, lane, next.factor);
             a = nonzeros[(n + 1) % 32];
             __syncwarp();
             return;
         }
-        Sum sum[2 * AHEAD];
+        Sum sum[2 * IN_FLIGHT];
         read_sums(sums, now, sum);
         if (goes) go(next.first, next.until);
         read(later, s.ring + next.pair, lane, next.factor);
@@ -254,7 +254,7 @@ struct Walk {
     __device__ __forceinline__ void row(const Packed &p, u64 tile, u32 chunks, u32 row) {
         const Pair *const pairs = p.pairs + (u64)p.chunks[tile] * CHUNK;
         const u32 shift = begin % ROUND * CHUNK;
-        Batch<AHEAD> even, odd;
+        Batch<IN_FLIGHT> even, odd;
         read(even, s.ring + EMPTY, lane, Sum());
         each_batch(p, tile, row, lane, [&](const Own &own, u32 valid) {
             const u32 first = own.segment >> 6, count = own.segment % 64;
@@ -272,7 +272,7 @@ struct Walk {
             if (lane < valid && count > 0) {
                 mine.pair = (first + shift) % (ROUND * CHUNK);
                 mine.until = begin + (first + count - 1) / CHUNK + 1;
-                if (count > AHEAD) mine.until |= LONG;
+                if (count > IN_FLIGHT) mine.until |= LONG;
             }
             nonzeros[lane] = mine;
             kept = __shfl_sync(0xffffffffu, chunk, valid - 1);
@@ -305,20 +305,20 @@ __device__ __forceinline__ bool is_nothing(T sum) {
 
 // Writes a row's finished sums of a tile, and whether there is none among them.
 __device__ __forceinline__ bool write(const Packed &p, const Sum *sums, u64 tile, u64 row, u32 lane) {
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     const Sum alpha = from_bits<Sum>(g.alpha);
     const bool all = g.list == nullptr;
     const u64 first = tile * COLUMNS;
-    const u64 to = first + (all ? g.first + row * g.columns : (u64)g.c_offsets[row]);
+    const u64 to = first + (all ? g.first + row * g.columns : (u64)g.c.offsets[row]);
     const u32 width = (u32)min(g.columns - first, (u64)COLUMNS);
     if (p.wrong != nullptr && first == 0 && lane < 2)
-        g.c_offsets[row + lane] = (Offset)((row + lane) * g.columns);
+        g.c.offsets[row + lane] = (Offset)((row + lane) * g.columns);
     bool hole = false;
     for (u32 n = lane; n < width; n += 32) {
         const bool doubled = n < 32 * DOUBLED;
         const Sum sum = doubled ? S::add(sums[n], sums[second_place(n)]) : sums[n];
-        if (g.c_indices != nullptr) g.c_indices[to + n] = (Index)(first + n);
-        g.c_values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
+        if (g.c.indices != nullptr) g.c.indices[to + n] = (Index)(first + n);
+        g.c.values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
         hole |= is_nothing(sum);
     }
     return hole;
@@ -326,7 +326,7 @@ __device__ __forceinline__ bool write(const Packed &p, const Sum *sums, u64 tile
 
 // The rows of a warp.
 __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u32 lane) {
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     Sum *const sums = s.sums[warp];
     Walk walk = {s, sums, s.nonzeros[warp], lane, 0, 0, 0, 0};
     bool hole = false;
@@ -367,7 +367,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + 1)) full(const Packed
         if (p.wrong != nullptr) *p.wrong = 1;
         return;
     }
-    for (u32 n = threadIdx.x; n < 64 * AHEAD; n += blockDim.x) {
+    for (u32 n = threadIdx.x; n < 64 * IN_FLIGHT; n += blockDim.x) {
         s.ring[EMPTY + n / 64].values[n % 64] = Sum();
         s.ring[EMPTY + n / 64].places[n % 64] = (u16)((PLACES + n / 2 % 32) * sizeof(Sum));
     }

@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) few(const Arguments g) {
     tasks::take_rows(g, memory[threadIdx.x / 32]);
 }
 
-// Counts are added to what `c_offsets` has, which is zero at the start.
+// Counts are added to what `c.offsets` has, which is zero at the start.
 extern "C" __global__ void __launch_bounds__(BLOCK) many(const Arguments g) {
     __shared__ tasks::Memory<32, FEW + 1> memory[WARPS];
     tasks::take_by_warps(g, memory[threadIdx.x / 32]);

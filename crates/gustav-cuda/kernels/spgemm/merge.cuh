@@ -28,8 +28,8 @@ __device__ __forceinline__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 prod
 // nonzero number `n` with B's value `b`, read where VALUES says so; and for all threads together
 // `column(c)` after every column, NONE for threads that have no more. Nothing waits for what a list
 // reads but the next column, so that all lists read at once.
-template <u32 LISTS, bool VALUES, class Product, class Column>
-__device__ __forceinline__ void columns(const Matrices &g, u64 begin, u32 count, Product product,
+template <u32 LISTS, bool VALUES, class Arguments, class Product, class Column>
+__device__ __forceinline__ void columns(const Arguments &g, u64 begin, u32 count, Product product,
                                         Column column) {
     u32 heads[LISTS];
     Value values[LISTS];
@@ -38,15 +38,15 @@ __device__ __forceinline__ void columns(const Matrices &g, u64 begin, u32 count,
     for (u32 n = 0; n < LISTS; ++n) {
         at[n] = end[n] = 0;
         if (n < count) {
-            const Index k = g.a_indices[begin + n];
-            at[n] = __ldg(g.b_offsets + k);
-            end[n] = __ldg(g.b_offsets + k + 1);
+            const Index k = g.a.indices[begin + n];
+            at[n] = __ldg(g.b.offsets + k);
+            end[n] = __ldg(g.b.offsets + k + 1);
         }
     }
 #pragma unroll
     for (u32 n = 0; n < LISTS; ++n) {
-        heads[n] = at[n] < end[n] ? (u32)g.b_indices[at[n]] : NONE;
-        values[n] = VALUES && at[n] < end[n] ? g.b_values[at[n]] : Value();
+        heads[n] = at[n] < end[n] ? (u32)g.b.indices[at[n]] : NONE;
+        values[n] = VALUES && at[n] < end[n] ? g.b.values[at[n]] : Value();
     }
     for (;;) {
         u32 least = heads[0];
@@ -63,8 +63,8 @@ __device__ __forceinline__ void columns(const Matrices &g, u64 begin, u32 count,
         for (u32 n = 0; n < LISTS; ++n) {
             at[n] += takes[n];
             const bool more = at[n] < end[n];
-            if (takes[n]) heads[n] = more ? (u32)g.b_indices[at[n]] : NONE;
-            if (VALUES && takes[n] && more) values[n] = g.b_values[at[n]];
+            if (takes[n]) heads[n] = more ? (u32)g.b.indices[at[n]] : NONE;
+            if (VALUES && takes[n] && more) values[n] = g.b.values[at[n]];
         }
         column(least);
     }

@@ -32,7 +32,7 @@ __device__ __forceinline__ Out finished(Sum alpha, Sum sum) {
     return Narrow<Out>::from(S::scale(alpha, sum));
 }
 
-// What a thread of a team has of its entries.
+// What a thread of a thread group has of its entries.
 template <int MANY>
 struct Entries {
     u64 words[MANY];
@@ -40,9 +40,9 @@ struct Entries {
 };
 
 // Replaces counts by the sums before them, `MOST` of them and a last one for all.
-template <int TEAM, int MOST>
+template <int GROUP, int MOST>
 __device__ __forceinline__ void scan(u32 *counts, u32 thread) {
-    constexpr u32 MANY = MOST / TEAM, WARPS = TEAM > 32 ? TEAM / 32 : 1;
+    constexpr u32 MANY = MOST / GROUP, WARPS = GROUP > 32 ? GROUP / 32 : 1;
     __shared__ u32 sums[WARPS];
     u32 own[MANY], mine = 0;
 #pragma unroll
@@ -59,35 +59,35 @@ __device__ __forceinline__ void scan(u32 *counts, u32 thread) {
         counts[thread * MANY + n] = before;
         before += own[n];
     }
-    if (thread == TEAM - 1) counts[MOST] = before;
+    if (thread == GROUP - 1) counts[MOST] = before;
 }
 
 // Ranks by column, entries being spread over MOST buckets by the highest bits of their place in
 // the row's range: an entry is behind all of the buckets before its own, and behind the smaller
 // ones of its own. `spare` has room for 2 * MOST + 1 words.
-template <int TEAM, int MOST>
-__device__ void rank_by_bucket(Entries<MOST / TEAM> &own, u32 size, u32 *spare, u32 low, u32 width,
+template <int GROUP, int MOST>
+__device__ void rank_by_bucket(Entries<MOST / GROUP> &own, u32 size, u32 *spare, u32 low, u32 width,
                                u32 thread) {
-    constexpr u32 MANY = MOST / TEAM, LOG = log2_of(MOST);
+    constexpr u32 MANY = MOST / GROUP, LOG = log2_of(MOST);
     u32 *counts = spare, *ordered = spare + MOST + 1;
     const u32 bits = 32 - __clz(max(width, 1u) - 1), shift = bits > LOG ? bits - LOG : 0;
     const auto bucket = [&](u32 n) { return ((u32)(own.words[n] >> 32) - low) >> shift; };
-    for (u32 at = thread; at < MOST; at += TEAM) counts[at] = 0;
-    meet<TEAM>();
+    for (u32 at = thread; at < MOST; at += GROUP) counts[at] = 0;
+    sync_group<GROUP>();
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n)
-        if (thread + n * TEAM < size) own.ranks[n] = atomicAdd(counts + bucket(n), 1u);
-    meet<TEAM>();
-    scan<TEAM, MOST>(counts, thread);
-    meet<TEAM>();
+        if (thread + n * GROUP < size) own.ranks[n] = atomicAdd(counts + bucket(n), 1u);
+    sync_group<GROUP>();
+    scan<GROUP, MOST>(counts, thread);
+    sync_group<GROUP>();
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n)
-        if (thread + n * TEAM < size)
+        if (thread + n * GROUP < size)
             ordered[counts[bucket(n)] + own.ranks[n]] = (u32)(own.words[n] >> 32);
-    meet<TEAM>();
+    sync_group<GROUP>();
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n) {
-        if (thread + n * TEAM >= size) continue;
+        if (thread + n * GROUP >= size) continue;
         const u32 key = (u32)(own.words[n] >> 32), from = counts[bucket(n)];
         const u32 to = counts[bucket(n) + 1];
         u32 rank = from;
@@ -97,70 +97,70 @@ __device__ void rank_by_bucket(Entries<MOST / TEAM> &own, u32 size, u32 *spare, 
 }
 
 // Rows of at most MOST entries, in tables of at most 2^PLACES > 2 * MOST words.
-template <int TEAM, int PLACES, int MOST>
+template <int GROUP, int PLACES, int MOST>
 __device__ void sum_in_table(const Arguments &g) {
-    constexpr u32 TEAMS = TEAM > BLOCK ? 1 : BLOCK / TEAM, WIDTH = TEAM < 32 ? TEAM : 32;
-    constexpr u32 MANY = MOST / TEAM;
-    __shared__ u32 filled[TEAMS];
-    const u32 team = threadIdx.x / TEAM, thread = threadIdx.x % TEAM, lane = thread % WIDTH;
-    const u64 i = (u64)blockIdx.x * TEAMS + team;
+    constexpr u32 GROUPS = GROUP > BLOCK ? 1 : BLOCK / GROUP, WIDTH = GROUP < 32 ? GROUP : 32;
+    constexpr u32 MANY = MOST / GROUP;
+    __shared__ u32 filled[GROUPS];
+    const u32 group = threadIdx.x / GROUP, thread = threadIdx.x % GROUP, lane = thread % WIDTH;
+    const u64 i = (u64)blockIdx.x * GROUPS + group;
     const bool here = i < g.count;
-    u64 *words = (u64 *)shared_memory + team * MOST;
-    Sum *sums = (Sum *)((u64 *)shared_memory + TEAMS * MOST) + ((u64)team << PLACES);
-    u32 *keys = (u32 *)((Sum *)((u64 *)shared_memory + TEAMS * MOST) + ((u64)TEAMS << PLACES)) +
-                team * ((1u << PLACES) + 2);
+    u64 *words = (u64 *)shared_memory + group * MOST;
+    Sum *sums = (Sum *)((u64 *)shared_memory + GROUPS * MOST) + ((u64)group << PLACES);
+    u32 *keys = (u32 *)((Sum *)((u64 *)shared_memory + GROUPS * MOST) + ((u64)GROUPS << PLACES)) +
+                group * ((1u << PLACES) + 2);
     const u32 row = here ? row_of(g, i) : 0;
-    const u64 base = g.c_offsets[row], begin = g.a_offsets[row];
-    const u32 size = here ? (u32)(g.c_offsets[row + 1] - base) : 0;
-    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    const u64 base = g.c.offsets[row], begin = g.a.offsets[row];
+    const u32 size = here ? (u32)(g.c.offsets[row + 1] - base) : 0;
+    const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
     const u32 least = max(log2_of(WIDTH), size == 0 ? 0 : 32 - __clz(2 * size - 1));
-    const u32 places = largest_of_teams<TEAM>(least);
-    for (u32 at = thread; at < 1u << places; at += TEAM) {
+    const u32 places = largest_of_groups<GROUP>(least);
+    for (u32 at = thread; at < 1u << places; at += GROUP) {
         keys[at] = table::EMPTY;
         sums[at] = S::zero();
     }
-    if (thread == 0) filled[team] = 0;
-    meet<TEAM>();
-    const u32 lanes = log_lanes<TEAM>(here ? products_of(g, row) : 0, count);
-    each_product<TEAM, true>(g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
+    if (thread == 0) filled[group] = 0;
+    sync_group<GROUP>();
+    const u32 lanes = log_lanes<GROUP>(here ? products_of(g, row) : 0, count);
+    each_product<GROUP, true>(g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
         bool added;
         const u32 at = table::find(keys, places, c, added);
         combine::into<S>(sums + at, product(a, b));
     });
-    meet<TEAM>();
+    sync_group<GROUP>();
     // Taken places, column above place.
     const u32 first = threadIdx.x % 32 / WIDTH * WIDTH;
     u32 place = 0;
-    for (u32 at = thread; at < 1u << places; at += TEAM) {
+    for (u32 at = thread; at < 1u << places; at += GROUP) {
         const u32 key = keys[at];
         const u32 taken = __ballot_sync(0xffffffffu, key != table::EMPTY) >> first;
-        const u32 group = WIDTH == 32 ? taken : taken & ((1u << (WIDTH & 31)) - 1);
-        if constexpr (TEAM > 32) {
-            if (lane == 0 && group != 0) place = atomicAdd(filled + team, (u32)__popc(group));
+        const u32 mine = WIDTH == 32 ? taken : taken & ((1u << (WIDTH & 31)) - 1);
+        if constexpr (GROUP > 32) {
+            if (lane == 0 && mine != 0) place = atomicAdd(filled + group, (u32)__popc(mine));
             place = __shfl_sync(0xffffffffu, place, 0);
         }
         if (key != table::EMPTY)
-            words[place + __popc(group & ((1u << lane) - 1))] = (u64)key << 32 | at;
-        place += __popc(group);
+            words[place + __popc(mine & ((1u << lane) - 1))] = (u64)key << 32 | at;
+        place += __popc(mine);
     }
-    meet<TEAM>();
-    const u32 most = TEAM > 32 ? MOST : largest_of_teams<TEAM>(size);
+    sync_group<GROUP>();
+    const u32 most = GROUP > 32 ? MOST : largest_of_groups<GROUP>(size);
     Entries<MANY> own;
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n) {
-        if (n * TEAM >= most) break;
-        const u32 e = thread + n * TEAM;
+        if (n * GROUP >= most) break;
+        const u32 e = thread + n * GROUP;
         own.words[n] = e < size ? words[e] : 0;
         own.ranks[n] = e;
     }
     if (g.sorted) {
-        if constexpr (TEAM >= 32) {
+        if constexpr (GROUP >= 32) {
             const Range range = range_of(g, row);
-            rank_by_bucket<TEAM, MOST>(own, size, keys, range.low, range.width, thread);
+            rank_by_bucket<GROUP, MOST>(own, size, keys, range.low, range.width, thread);
         } else {
 #pragma unroll
             for (u32 n = 0; n < MANY; ++n) {
-                if (n * TEAM >= most) break;
+                if (n * GROUP >= most) break;
                 const u32 key = (u32)(own.words[n] >> 32);
                 own.ranks[n] = 0;
                 for (u32 other = 0; other < most; ++other)
@@ -171,9 +171,9 @@ __device__ void sum_in_table(const Arguments &g) {
     const Sum alpha = from_bits<Sum>(g.alpha);
 #pragma unroll
     for (u32 n = 0; n < MANY; ++n) {
-        if (thread + n * TEAM >= size) continue;
-        g.c_indices[base + own.ranks[n]] = (Index)(own.words[n] >> 32);
-        g.c_values[base + own.ranks[n]] = finished(alpha, sums[(u32)own.words[n]]);
+        if (thread + n * GROUP >= size) continue;
+        g.c.indices[base + own.ranks[n]] = (Index)(own.words[n] >> 32);
+        g.c.values[base + own.ranks[n]] = finished(alpha, sums[(u32)own.words[n]]);
     }
 }
 
@@ -189,13 +189,13 @@ __device__ void sum_by_merging(const Arguments &g) {
     Out *values = staged_values[threadIdx.x / 32];
     const bool here = i < g.count;
     const u32 row = here ? row_of(g, i) : 0;
-    const u64 begin = g.a_offsets[row];
-    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
-    u64 base = g.c_offsets[row];
+    const u64 begin = g.a.offsets[row];
+    const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
+    u64 base = g.c.offsets[row];
     Sum factors[LISTS];
 #pragma unroll
     for (u32 n = 0; n < LISTS; ++n)
-        factors[n] = n < count ? widen(g.a_values[begin + n]) : Sum();
+        factors[n] = n < count ? widen(g.a.values[begin + n]) : Sum();
     const Sum alpha = from_bits<Sum>(g.alpha);
     Sum sum = S::zero();
     u32 filled = 0, steps = 0;
@@ -206,8 +206,8 @@ __device__ void sum_by_merging(const Arguments &g) {
             const u32 many = __shfl_sync(0xffffffffu, filled, from);
             const u64 to = __shfl_sync(0xffffffffu, base, from) + n;
             if (n >= many) continue;
-            g.c_indices[to] = (Index)columns[from * STRIDE + n];
-            g.c_values[to] = values[from * STRIDE + n];
+            g.c.indices[to] = (Index)columns[from * STRIDE + n];
+            g.c.values[to] = values[from * STRIDE + n];
         }
         __syncwarp();
         base += filled;
@@ -233,9 +233,9 @@ struct Bits {
 };
 
 // Counts what is before every word, and writes the columns; returns the number of bits.
-template <int TEAM>
+template <int GROUP>
 __device__ u32 rank(Bits *bits, u32 words, u32 thread, Index first, Index *to) {
-    constexpr u32 WARPS = TEAM / 32;
+    constexpr u32 WARPS = GROUP / 32;
     const u32 lane = thread % 32, warp = thread / 32;
     const u32 share = ((words + WARPS - 1) / WARPS + 31) / 32 * 32;
     const u32 begin = min(warp * share, words), end = min(begin + share, words);
@@ -266,40 +266,40 @@ __device__ u32 rank(Bits *bits, u32 words, u32 thread, Index first, Index *to) {
     return WARPS > 1 ? total : before;
 }
 
-template <int TEAM>
+template <int GROUP>
 __device__ void sum_by_rank(const Arguments &g) {
-    constexpr u32 TEAMS = TEAM > BLOCK ? 1 : BLOCK / TEAM;
-    const u32 team = threadIdx.x / TEAM, thread = threadIdx.x % TEAM;
-    const u64 i = (u64)blockIdx.x * TEAMS + team;
+    constexpr u32 GROUPS = GROUP > BLOCK ? 1 : BLOCK / GROUP;
+    const u32 group = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
+    const u64 i = (u64)blockIdx.x * GROUPS + group;
     if (i >= g.count) return;
-    Bits *bits = (Bits *)shared_memory + team * g.words;
-    Sum *sums = (Sum *)((Bits *)shared_memory + TEAMS * g.words) + team * g.entries;
+    Bits *bits = (Bits *)shared_memory + group * g.words;
+    Sum *sums = (Sum *)((Bits *)shared_memory + GROUPS * g.words) + group * g.entries;
     const u32 row = row_of(g, i);
-    const u64 begin = g.a_offsets[row];
-    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
+    const u64 begin = g.a.offsets[row];
+    const u32 count = (u32)(g.a.offsets[row + 1] - begin);
     const Range range = range_of(g, row);
     const u64 stop = (u64)range.low + range.width;
-    const u32 lanes = log_lanes<TEAM>(products_of(g, row), count);
+    const u32 lanes = log_lanes<GROUP>(products_of(g, row), count);
     // Columns of one row of B differ, so a warp that takes one at a time needs no atomics.
-    const bool alone = TEAM == 32 && lanes == 5 && g.ordered;
+    const bool alone = GROUP == 32 && lanes == 5 && g.ordered;
     const Sum alpha = from_bits<Sum>(g.alpha);
-    u64 base = g.c_offsets[row];
+    u64 base = g.c.offsets[row];
     for (u64 first = range.low; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
-        for (u32 at = thread; at < words; at += TEAM) bits[at] = Bits{0, 0};
-        meet<TEAM>();
-        each_product<TEAM, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
+        for (u32 at = thread; at < words; at += GROUP) bits[at] = Bits{0, 0};
+        sync_group<GROUP>();
+        each_product<GROUP, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
             const u32 at = c - (u32)first, bit = 1u << at % 32;
             if (at < span && (bits[at / 32].mask & bit) == 0) atomicOr(&bits[at / 32].mask, bit);
         });
-        meet<TEAM>();
-        const u32 size = rank<TEAM>(bits, words, thread, (Index)first, g.c_indices + base);
-        meet<TEAM>();
+        sync_group<GROUP>();
+        const u32 size = rank<GROUP>(bits, words, thread, (Index)first, g.c.indices + base);
+        sync_group<GROUP>();
         // As many sums at a time as there is room for.
         for (u32 from = 0; from < size; from += g.entries) {
             const u32 room = min(size - from, g.entries);
-            for (u32 at = thread; at < room; at += TEAM) sums[at] = S::zero();
-            meet<TEAM>();
+            for (u32 at = thread; at < room; at += GROUP) sums[at] = S::zero();
+            sync_group<GROUP>();
             const auto place_of = [&](u32 c) {
                 const u32 at = c - (u32)first;
                 if (at >= span) return room;
@@ -307,7 +307,7 @@ __device__ void sum_by_rank(const Arguments &g) {
                 return word.before + __popc(word.mask & ((1u << at % 32) - 1)) - from;
             };
             if (alone) {
-                each_product<TEAM, true>(
+                each_product<GROUP, true>(
                     g, begin, count, thread, 5,
                     [&](u32 c, Sum a, Value b) {
                         const u32 place = place_of(c);
@@ -315,35 +315,35 @@ __device__ void sum_by_rank(const Arguments &g) {
                     },
                     [] { __syncwarp(); });
             } else {
-                each_product<TEAM, true>(
+                each_product<GROUP, true>(
                     g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
                         const u32 place = place_of(c);
                         if (place < room) combine::into<S>(sums + place, product(a, b));
                     });
             }
-            meet<TEAM>();
-            for (u32 at = thread; at < room; at += TEAM)
-                g.c_values[base + from + at] = finished(alpha, sums[at]);
-            meet<TEAM>();
+            sync_group<GROUP>();
+            for (u32 at = thread; at < room; at += GROUP)
+                g.c.values[base + from + at] = finished(alpha, sums[at]);
+            sync_group<GROUP>();
         }
         base += size;
     }
 }
 
 // `g.entries` copies of the sums, a power of two; a thread adds to the copy of its number.
-template <int TEAM>
+template <int GROUP>
 __device__ void sum_in_pieces(const Arguments &g) {
     const pieces::Piece piece = pieces::own(g);
     const u32 thread = threadIdx.x, lane = thread % 32, copies = g.entries;
     const u32 row = piece.row, low = range_of(g, row).low, columns = g.words * 32;
     Bits *bits = (Bits *)shared_memory;
     Sum *sums = (Sum *)(bits + g.words);
-    for (u32 at = thread; at < columns * copies; at += TEAM) sums[at] = S::zero();
+    for (u32 at = thread; at < columns * copies; at += GROUP) sums[at] = S::zero();
     __syncthreads();
     Sum *mine = sums + (thread & (copies - 1));
-    const bool alone = copies == TEAM;
-    const u32 lanes = pieces::log_lanes<TEAM>(g, piece);
-    each_product<TEAM, true>(
+    const bool alone = copies == GROUP;
+    const u32 lanes = pieces::log_lanes<GROUP>(g, piece);
+    each_product<GROUP, true>(
         g, piece.begin, piece.count, thread, lanes, [&](u32 c, Sum a, Value b) {
             Sum *sum = mine + (c - low) * copies;
             if (alone)
@@ -358,13 +358,13 @@ __device__ void sum_in_pieces(const Arguments &g) {
         if (sum != S::zero()) combine::into<S>(found + at, sum);
     };
     if (copies < 32) {
-        for (u32 at = thread; at < kept; at += TEAM) {
+        for (u32 at = thread; at < kept; at += GROUP) {
             Sum sum = sums[at * copies];
             for (u32 n = 1; n < copies; ++n) sum = S::add(sum, sums[at * copies + n]);
             give(at, sum);
         }
     } else {
-        for (u32 at = thread / 32; at < kept; at += TEAM / 32) {
+        for (u32 at = thread / 32; at < kept; at += GROUP / 32) {
             Sum sum = sums[at * copies + lane];
             for (u32 n = lane + 32; n < copies; n += 32) sum = S::add(sum, sums[at * copies + n]);
             for (u32 step = 16; step > 0; step /= 2)
@@ -374,25 +374,25 @@ __device__ void sum_in_pieces(const Arguments &g) {
     }
     if (!pieces::ends(g, piece)) return;
     // Those that the symbolic phase found.
-    for (u32 at = thread; at < g.words; at += TEAM) bits[at] = Bits{pieces::bits_of(g, piece)[at], 0};
+    for (u32 at = thread; at < g.words; at += GROUP) bits[at] = Bits{pieces::bits_of(g, piece)[at], 0};
     __syncthreads();
-    const u64 base = g.c_offsets[row];
-    rank<TEAM>(bits, g.words, thread, (Index)low, g.c_indices + base);
+    const u64 base = g.c.offsets[row];
+    rank<GROUP>(bits, g.words, thread, (Index)low, g.c.indices + base);
     __syncthreads();
     const Sum alpha = from_bits<Sum>(g.alpha);
-    for (u32 at = thread; at < kept; at += TEAM) {
+    for (u32 at = thread; at < kept; at += GROUP) {
         const u32 mask = bits[at / 32].mask;
         if ((mask >> at % 32 & 1) == 0) continue;
-        g.c_values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
-            finished(alpha, __ldcg(found + at));
+        g.c.values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
+            finished(alpha, found[at]);
         // For the next launch.
         found[at] = S::zero();
     }
 }
 
-template <int TEAM>
+template <int GROUP>
 __device__ void sum_densely(const Arguments &g) {
-    constexpr u32 WARPS = TEAM / 32, BATCH = 32;
+    constexpr u32 WARPS = GROUP / 32, BATCH = 32;
     __shared__ u32 shares[WARPS], lengths[BATCH];
     __shared__ Offset starts[BATCH];
     __shared__ Sum factors[BATCH];
@@ -402,12 +402,12 @@ __device__ void sum_densely(const Arguments &g) {
     const u32 row = row_of(g, blockIdx.x);
     const Range range = range_of(g, row);
     const u32 first = range.low, width = range.width;
-    const u64 begin = g.a_offsets[row], base = g.c_offsets[row];
-    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
-    const bool full = g.c_offsets[row + 1] - base == width;
-    for (u32 at = thread; at < width; at += TEAM) sums[at] = S::zero();
+    const u64 begin = g.a.offsets[row], base = g.c.offsets[row];
+    const u32 count = (u32)(g.a.offsets[row + 1] - begin);
+    const bool full = g.c.offsets[row + 1] - base == width;
+    for (u32 at = thread; at < width; at += GROUP) sums[at] = S::zero();
     if (!full)
-        for (u32 at = thread; at < g.words; at += TEAM) taken[at] = 0;
+        for (u32 at = thread; at < g.words; at += GROUP) taken[at] = 0;
     const auto take = [&](u32 at) {
         const u32 bit = 1u << at % 32;
         if (!full && (taken[at / 32] & bit) == 0) atomicOr(taken + at / 32, bit);
@@ -421,10 +421,10 @@ __device__ void sum_densely(const Arguments &g) {
         const u32 valid = min(BATCH, count - batch);
         __syncthreads();
         if (thread < valid) {
-            const Index k = g.a_indices[begin + batch + thread];
-            starts[thread] = g.b_offsets[k];
-            lengths[thread] = (u32)(g.b_offsets[k + 1] - g.b_offsets[k]);
-            factors[thread] = widen(g.a_values[begin + batch + thread]);
+            const Index k = g.a.indices[begin + batch + thread];
+            starts[thread] = g.b.offsets[k];
+            lengths[thread] = (u32)(g.b.offsets[k + 1] - g.b.offsets[k]);
+            factors[thread] = widen(g.a.values[begin + batch + thread]);
         }
         __syncthreads();
         // Two entries of the next row are on their way.
@@ -434,10 +434,10 @@ __device__ void sum_densely(const Arguments &g) {
             if (j >= valid) return;
 #pragma unroll
             for (u32 u = 0; u < 2; ++u) {
-                const u32 i = thread + u * TEAM;
+                const u32 i = thread + u * GROUP;
                 if (i >= lengths[j]) break;
-                columns[u] = (u32)g.b_indices[starts[j] + i];
-                values[u] = g.b_values[starts[j] + i];
+                columns[u] = (u32)g.b.indices[starts[j] + i];
+                values[u] = g.b.values[starts[j] + i];
             }
         };
         fetch(0);
@@ -449,17 +449,17 @@ __device__ void sum_densely(const Arguments &g) {
             const Offset start = starts[j];
             const Sum a = factors[j];
             if (thread < length) add(c[0], a, b[0]);
-            if (thread + TEAM < length) add(c[1], a, b[1]);
-            for (u32 i = thread + 2 * TEAM; i < length; i += TEAM)
-                add((u32)g.b_indices[start + i], a, g.b_values[start + i]);
+            if (thread + GROUP < length) add(c[1], a, b[1]);
+            for (u32 i = thread + 2 * GROUP; i < length; i += GROUP)
+                add((u32)g.b.indices[start + i], a, g.b.values[start + i]);
             __syncthreads();
         }
     }
     const Sum alpha = from_bits<Sum>(g.alpha);
     if (full) {
-        for (u32 at = thread; at < width; at += TEAM) {
-            g.c_indices[base + at] = (Index)(first + at);
-            g.c_values[base + at] = finished(alpha, sums[at]);
+        for (u32 at = thread; at < width; at += GROUP) {
+            g.c.indices[base + at] = (Index)(first + at);
+            g.c.values[base + at] = finished(alpha, sums[at]);
         }
         return;
     }
@@ -477,8 +477,8 @@ __device__ void sum_densely(const Arguments &g) {
         const u32 all = taken[start / 32];
         if (all >> lane & 1) {
             const u64 mine = place + __popc(all & ((1u << lane) - 1));
-            g.c_indices[mine] = (Index)(first + at);
-            g.c_values[mine] = finished(alpha, sums[at]);
+            g.c.indices[mine] = (Index)(first + at);
+            g.c.values[mine] = finished(alpha, sums[at]);
         }
         place += __popc(all);
     }
@@ -493,7 +493,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) merged_many(const Arguments 
     sum_by_merging<merge::MANY>(g);
 }
 extern "C" __global__ void __launch_bounds__(BLOCK) tiny(const Arguments g) {
-    sum_in_table<GUSTAV_TINY_TEAM, GUSTAV_TINY_LOG, GUSTAV_TINY>(g);
+    sum_in_table<GUSTAV_TINY_GROUP, GUSTAV_TINY_LOG, GUSTAV_TINY>(g);
 }
 extern "C" __global__ void __launch_bounds__(BLOCK) small(const Arguments g) {
     sum_in_table<32, log2_of(2 * GUSTAV_SMALL_ENTRIES), GUSTAV_SMALL_ENTRIES>(g);
@@ -504,23 +504,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK) medium(const Arguments g) {
 extern "C" __global__ void __launch_bounds__(BLOCK) narrow(const Arguments g) {
     sum_by_rank<32>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) wide(const Arguments g) {
-    sum_by_rank<GUSTAV_WIDE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_GROUP) wide(const Arguments g) {
+    sum_by_rank<GUSTAV_WIDE_GROUP>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_TEAM) huge(const Arguments g) {
-    sum_by_rank<GUSTAV_HUGE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_GROUP) huge(const Arguments g) {
+    sum_by_rank<GUSTAV_HUGE_GROUP>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_GIANT_TEAM) giant(const Arguments g) {
-    sum_by_rank<GUSTAV_GIANT_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_GIANT_GROUP) giant(const Arguments g) {
+    sum_by_rank<GUSTAV_GIANT_GROUP>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_DENSE_TEAM) dense(const Arguments g) {
-    sum_densely<GUSTAV_DENSE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_DENSE_GROUP) dense(const Arguments g) {
+    sum_densely<GUSTAV_DENSE_GROUP>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_TEAM) vast(const Arguments g) {
-    sum_densely<GUSTAV_HUGE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_GROUP) vast(const Arguments g) {
+    sum_densely<GUSTAV_HUGE_GROUP>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) cut(const Arguments g) {
-    sum_in_pieces<GUSTAV_WIDE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_GROUP) cut(const Arguments g) {
+    sum_in_pieces<GUSTAV_WIDE_GROUP>(g);
 }
 
 // Nothing is known yet of rows cut into pieces.
@@ -535,12 +535,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) copy(const Arguments g) {
     const u64 i = (u64)blockIdx.x * (BLOCK / 32) + threadIdx.x / 32;
     if (i >= g.count) return;
     const u32 row = row_of(g, i);
-    const u64 at = g.a_offsets[row], base = g.c_offsets[row];
-    const u64 k = g.a_indices[at], from = g.b_offsets[k], size = g.b_offsets[k + 1] - from;
-    const Value a = g.a_values[at];
+    const u64 at = g.a.offsets[row], base = g.c.offsets[row];
+    const u64 k = g.a.indices[at], from = g.b.offsets[k], size = g.b.offsets[k + 1] - from;
+    const Value a = g.a.values[at];
     const Sum alpha = from_bits<Sum>(g.alpha);
     for (u64 j = threadIdx.x % 32; j < size; j += 32) {
-        g.c_indices[base + j] = g.b_indices[from + j];
-        g.c_values[base + j] = finished(alpha, product(widen(a), g.b_values[from + j]));
+        g.c.indices[base + j] = g.b.indices[from + j];
+        g.c.values[base + j] = finished(alpha, product(widen(a), g.b.values[from + j]));
     }
 }

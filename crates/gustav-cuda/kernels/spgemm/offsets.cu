@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
     const u32 tile = ticket;
     const u64 first = (u64)tile * BLOCK * ITEMS;
     for (u32 i = threadIdx.x; i < BLOCK * ITEMS; i += BLOCK)
-        sizes[i] = first + i < g.rows ? (u32)g.c_offsets[first + i + 1] : 0;
+        sizes[i] = first + i < g.rows ? (u32)g.c.offsets[first + i + 1] : 0;
     __syncthreads();
     u64 mine = 0;
     for (u32 i = 0; i < ITEMS; ++i) mine += sizes[threadIdx.x * ITEMS + i];
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
         const u64 row = first + i;
         u32 bin = BINS, width = 0;
         if (row < g.rows) {
-            const u64 nonzeros = g.a_offsets[row + 1] - g.a_offsets[row];
+            const u64 nonzeros = g.a.offsets[row + 1] - g.a.offsets[row];
             const u32 products = products_of(g, (u32)row);
             width = range_of(g, (u32)row).width;
             bin = bin_of(g, (u32)min(nonzeros, (u64)0xffffffffu), products, width, sizes[i]);
@@ -94,11 +94,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
     __syncthreads();
     bins.end(g);
     u64 at = g.first + before + start;
-    if (tile == 0 && threadIdx.x == 0) g.c_offsets[0] = (Offset)g.first;
+    if (tile == 0 && threadIdx.x == 0) g.c.offsets[0] = (Offset)g.first;
     for (u32 i = 0; i < ITEMS; ++i) {
         const u64 row = first + (u64)threadIdx.x * ITEMS + i;
         at += sizes[threadIdx.x * ITEMS + i];
-        if (row < g.rows) g.c_offsets[row + 1] = (Offset)at;
+        if (row < g.rows) g.c.offsets[row + 1] = (Offset)at;
     }
     counting::tell(g);
 }

@@ -23,8 +23,8 @@ constexpr u32 PLACES = COLUMNS + 32 * DOUBLED, SUMS = PLACES + 32;
 static_assert(DOUBLED <= LINES, "columns that there are");
 constexpr u32 CHUNK = GUSTAV_CHUNK;
 // Pairs that a warp reads at once.
-constexpr u32 AHEAD = GUSTAV_AHEAD;
-static_assert((LINES + 1) / 2 <= 63 && AHEAD <= 63, "pairs of a segment have 6 bits");
+constexpr u32 IN_FLIGHT = GUSTAV_IN_FLIGHT;
+static_assert((LINES + 1) / 2 <= 63 && IN_FLIGHT <= 63, "pairs of a segment have 6 bits");
 static_assert(SUMS * sizeof(Sum) <= 1u << 16, "places in bytes have 16 bits");
 
 struct Pair {
@@ -36,25 +36,7 @@ struct alignas(2 * sizeof(Sum)) Two {
     Sum first, second;
 };
 
-struct Packed {
-    Arguments g;
-    Pair *pairs;
-    // Of every value of a pair the entry of B, counted from where its row enters the tile, or
-    // NO_SOURCE: where B is packed for values to come.
-    u16 *sources;
-    // Row k of B in tile t begins at bounds[t * rows_b + k], of `tiles` + 1 tiles, and is the pairs
-    // from segments[t * rows_b + k] >> 6 of the tile on, as many as the low bits say.
-    u32 *bounds;
-    u32 *segments;
-    // Of tile t: the first of its chunks, of all those there are.
-    u32 *chunks;
-    // Memory of the host, set where rows are not full that are taken for it; null where they are
-    // known to be.
-    u32 *wrong;
-    u64 tiles;
-    // CTAs of the kernel that sums.
-    u32 ctas;
-};
+#include "gustav_cuda::spgemm::dense_output::packed::Packed"
 
 constexpr u32 NO_SOURCE = 0xffff;
 static_assert(COLUMNS < NO_SOURCE, "entries of a row in a tile");

@@ -80,19 +80,19 @@ __device__ __forceinline__ Sum value_of(const Value *row, u32 source) {
 // Where rows of B enter tiles, a warp a row. Rows whose columns do not increase get bounds that do not
 // either.
 extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) bounds(const Packed p) {
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     const u64 k = (u64)blockIdx.x * packing::WARPS + threadIdx.x / 32;
     if (k >= g.rows_b) return;
     const u32 lane = threadIdx.x % 32;
-    const u64 begin = g.b_offsets[k], end = g.b_offsets[k + 1];
+    const u64 begin = g.b.offsets[k], end = g.b.offsets[k + 1];
     bool falls = false;
     for (u64 first = begin; first <= end; first += 32 * packing::BATCH) {
         u64 before[packing::BATCH], here[packing::BATCH];
 #pragma unroll
         for (u32 n = 0; n < packing::BATCH; ++n) {
             const u64 at = first + n * 32 + lane;
-            before[n] = at > begin && at <= end ? (u64)__ldg(g.b_indices + at - 1) : 0;
-            here[n] = at < end ? (u64)__ldg(g.b_indices + at) : p.tiles * COLUMNS;
+            before[n] = at > begin && at <= end ? (u64)__ldg(g.b.indices + at - 1) : 0;
+            here[n] = at < end ? (u64)__ldg(g.b.indices + at) : p.tiles * COLUMNS;
         }
 #pragma unroll
         for (u32 n = 0; n < packing::BATCH; ++n) {
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) bounds(const P
 // Where rows of B are among the pairs of a tile, by a CTA, and how many chunks the tile has: NONE where
 // the columns of a row do not increase.
 extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
-    const u64 rows = p.g.rows_b;
+    const u64 rows = p.arguments.rows_b;
     for (u64 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
         const u32 *const from = p.bounds + tile * rows, *const to = from + rows;
         u32 before = 0;
@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
                 const u32 begin = own + n < rows ? from[own + n] : 0;
                 const u32 end = own + n < rows ? to[own + n] : 0;
                 falls |= begin > end;
-                pairs[n] = begin >= end ? 0 : max((end - begin + 63) / 64, AHEAD);
+                pairs[n] = begin >= end ? 0 : max((end - begin + 63) / 64, IN_FLIGHT);
             }
 #pragma unroll
             for (u32 n = 0; n < packing::ROWS; ++n) sum += pairs[n];
@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
     // group of their own: how many are before them, and their banks.
     __shared__ u32 before[packing::WARPS][2 * LINES], banks[packing::WARPS][2 * LINES];
     __shared__ Bits firsts[packing::WARPS][32], seconds[packing::WARPS][32];
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const u64 k = blockIdx.x;
     if (is_empty(p)) return;
@@ -182,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
         if (entries == 0) continue;
         const u32 segment = p.segments[at_segment], slots = segment % 64 * 64;
         const u64 first = (u64)p.chunks[tile] * CHUNK + (segment >> 6);
-        const auto column_of = [&](u32 at) { return (u32)(g.b_indices[at] - tile * COLUMNS); };
+        const auto column_of = [&](u32 at) { return (u32)(g.b.indices[at] - tile * COLUMNS); };
         const auto put = [&](u32 slot, u32 place, u32 source) {
             const u64 pair = first + slot / 64;
             const u32 at = slot % 32 * 2 + slot / 32 % 2;
@@ -190,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
             if (p.sources != nullptr)
                 p.sources[pair * 64 + at] = (u16)source;
             else
-                p.pairs[pair].values[at] = packing::value_of(g.b_values + from, source);
+                p.pairs[pair].values[at] = packing::value_of(g.b.values + from, source);
         };
         firsts[warp][lane] = 0;
         __syncwarp();
@@ -244,14 +244,14 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
 
 // Puts B's values to where they are packed, a warp a row in a tile.
 extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) values(const Packed p) {
-    const Arguments &g = p.g;
+    const Arguments &g = p.arguments;
     const u32 lane = threadIdx.x % 32;
     const u64 k = blockIdx.x;
     for (u64 tile = (u64)blockIdx.y * packing::WARPS + threadIdx.x / 32; tile < p.tiles;
          tile += (u64)gridDim.y * packing::WARPS) {
         const u32 segment = p.segments[tile * g.rows_b + k];
         const u64 first = (u64)p.chunks[tile] * CHUNK + (segment >> 6);
-        const Value *const row = g.b_values + p.bounds[tile * g.rows_b + k];
+        const Value *const row = g.b.values + p.bounds[tile * g.rows_b + k];
         for (u64 pair = first; pair < first + segment % 64; ++pair) {
             const u32 both = ((const u32 *)p.sources)[pair * 32 + lane];
             ((Two *)p.pairs[pair].values)[lane] = {packing::value_of(row, both & 0xffff),

@@ -6,6 +6,7 @@
 //   slot             of every row bits of `words` words, and sums of their columns; both phases find
 //                    a row's by its number
 #pragma once
+#include "schedule/arrival.cuh"
 #include "spgemm/products.cuh"
 
 namespace pieces {
@@ -22,17 +23,17 @@ __device__ __forceinline__ Piece own(const Arguments &g) {
     const u32 row = row_of(g, blockIdx.y);
     for (u32 n = threadIdx.x; n < g.slots; n += blockDim.x)
         if (g.slot_rows[n] == row) slot = n;
-    const u64 begin = g.a_offsets[row], nonzeros = g.a_offsets[row + 1] - begin;
+    const u64 begin = g.a.offsets[row], nonzeros = g.a.offsets[row + 1] - begin;
     const u64 from = nonzeros * blockIdx.x / gridDim.x, to = nonzeros * (blockIdx.x + 1) / gridDim.x;
     __syncthreads();
     return {row, slot, begin + from, (u32)(to - from)};
 }
 
-// Lanes of a group, fewer than fill a mean row of B: there are so few threads that each should have
+// Lanes of a subgroup, fewer than fill a mean row of B: there are so few threads that each should have
 // loads of its own under way.
-template <int TEAM>
+template <int GROUP>
 __device__ __forceinline__ u32 log_lanes(const Arguments &g, const Piece &piece) {
-    const u32 lanes = ::log_lanes<TEAM>(products_of(g, piece.row) / gridDim.x, piece.count);
+    const u32 lanes = ::log_lanes<GROUP>(products_of(g, piece.row) / gridDim.x, piece.count);
     return lanes > 5 ? lanes : lanes > 3 ? lanes - 3 : 0;
 }
 
@@ -49,19 +50,9 @@ __device__ __forceinline__ Sum *sums_of(const Arguments &g, const Piece &piece) 
     return (Sum *)g.found_sums + (u64)piece.slot * sums_of_a_row(g);
 }
 
-// Whether this CTA is the last of its row, after what it wrote.
+// Whether this CTA is the last of its row to arrive here.
 __device__ __forceinline__ bool ends(const Arguments &g, const Piece &piece) {
-    __shared__ u32 last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        last = atomicAdd(g.ended + piece.slot, 1u) + 1 == gridDim.x;
-        // For the next launch.
-        if (last) g.ended[piece.slot] = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return last;
+    return arrival::is_last_cta(g.ended + piece.slot, gridDim.x);
 }
 
 }  // namespace pieces

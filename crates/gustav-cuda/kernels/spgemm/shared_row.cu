@@ -11,7 +11,7 @@
 //
 // Past the paper: C has any number of columns, in chunks of `width`, with where each row of B
 // enters each chunk found before; ROWS > 1 is the paper's attempt of section 7.1, and groups of one
-// warp its outlook of warp-level aggregation; AHEAD fetches nonzeros of A by the group and
+// warp its outlook of warp-level aggregation; PREFETCH loads nonzeros of A by the group and
 // starts to load the next row of B before this one is added. REPEATS admits columns of B that
 // repeat or are unsorted: additions are atomic then, and the chunk is picked by comparing.
 //
@@ -24,37 +24,18 @@ using Value = GUSTAV_VALUE;
 
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int ROWS = GUSTAV_ROWS;
-constexpr int AHEAD = GUSTAV_AHEAD;  // entries of the next row of B that a thread holds; 0: none
+constexpr int PREFETCH = GUSTAV_PREFETCH;  // entries of the next row of B that a thread holds; 0: none
 constexpr bool REPEATS = GUSTAV_REPEATS;
 constexpr int GROUP = THREADS / ROWS;
 static_assert(THREADS % ROWS == 0 && GROUP % 32 == 0, "groups are whole warps");
 static_assert(GROUP == 32 || ROWS < 16, "there are 16 barriers");
 
-struct Arguments {
-    const u32 *offsets;
-    const u32 *indices;
-    const Value *values;
-    // Row k of B enters chunk c at first[c * stride + k] and leaves it at last[c * stride + k].
-    const u32 *first;
-    const u32 *last;
-    const u32 *b_indices;
-    const Value *b_values;
-    Value *c;
-    u64 *next;  // counter of rows taken, zero at the start
-    u64 stride;
-    u64 row;     // first row of A
-    u64 rows;    // rows of A, and of `c`
-    u64 width;   // columns of a chunk
-    u64 chunks;
-    u64 columns;
-    u64 ldc;
-    u64 alpha;
-};
+#include "gustav_cuda::spgemm::shared_row::Arguments"
 
 extern __shared__ unsigned char shared[];
 __shared__ u64 taken[ROWS];
 
-__device__ __forceinline__ void meet() {
+__device__ __forceinline__ void sync_group() {
     if constexpr (GROUP == 32)
         __syncwarp();
     else if constexpr (ROWS == 1)
@@ -89,7 +70,7 @@ __device__ __forceinline__ void plain(const Arguments &args, const Chunk &chunk,
         const u32 begin = __ldg(first + k), count = __ldg(last + k) - begin;
         for (u32 j = t; j < count; j += GROUP)
             add(chunk, __ldg(args.b_indices + begin + j), a * __ldg(args.b_values + begin + j));
-        meet();
+        sync_group();
     }
 }
 
@@ -102,13 +83,13 @@ struct Step {
 
 // The first entries of a row of B that belong to this thread.
 struct Held {
-    u32 column[AHEAD > 0 ? AHEAD : 1];
-    Value b[AHEAD > 0 ? AHEAD : 1];
+    u32 column[PREFETCH > 0 ? PREFETCH : 1];
+    Value b[PREFETCH > 0 ? PREFETCH : 1];
 };
 
 __device__ __forceinline__ void hold(Held &held, const Arguments &args, const Step &step, int t) {
 #pragma unroll
-    for (int i = 0; i < AHEAD; ++i) {
+    for (int i = 0; i < PREFETCH; ++i) {
         const u32 j = t + i * GROUP;
         if (j < step.count) {
             held.column[i] = __ldg(args.b_indices + step.begin + j);
@@ -117,8 +98,8 @@ __device__ __forceinline__ void hold(Held &held, const Arguments &args, const St
     }
 }
 
-__device__ __forceinline__ void ahead(const Arguments &args, const Chunk &chunk, const u32 *first,
-                                      const u32 *last, u32 from, u32 to, int t, Step *steps) {
+__device__ __forceinline__ void prefetching(const Arguments &args, const Chunk &chunk, const u32 *first,
+                                            const u32 *last, u32 from, u32 to, int t, Step *steps) {
     for (u64 batch = from; batch < to; batch += GROUP) {
         const int size = to - batch < GROUP ? (int)(to - batch) : GROUP;
         if (t < size) {
@@ -126,7 +107,7 @@ __device__ __forceinline__ void ahead(const Arguments &args, const Chunk &chunk,
             const u32 begin = __ldg(first + k);
             steps[t] = {__ldg(args.values + batch + t), begin, __ldg(last + k) - begin};
         }
-        meet();
+        sync_group();
         Step step = steps[0];
         Held held;
         hold(held, args, step, t);
@@ -138,12 +119,12 @@ __device__ __forceinline__ void ahead(const Arguments &args, const Chunk &chunk,
                 hold(held, args, step, t);
             }
 #pragma unroll
-            for (int i = 0; i < AHEAD; ++i)
+            for (int i = 0; i < PREFETCH; ++i)
                 if (t + i * GROUP < now.count) add(chunk, mine.column[i], now.a * mine.b[i]);
-            for (u32 j = t + AHEAD * GROUP; j < now.count; j += GROUP)
+            for (u32 j = t + PREFETCH * GROUP; j < now.count; j += GROUP)
                 add(chunk, __ldg(args.b_indices + now.begin + j),
                     now.a * __ldg(args.b_values + now.begin + j));
-            meet();
+            sync_group();
         }
     }
 }
@@ -158,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) shared_row(const Arguments
     const Value alpha = from_bits<Value>(args.alpha);
     for (;;) {
         if (t == 0) taken[group] = atomicAdd(args.next, 1ull);
-        meet();
+        sync_group();
         const u64 item = taken[group];
         if (item >= args.rows * args.chunks) return;
         // Chunk by chunk, so that all CTAs read the same columns of B.
@@ -170,8 +151,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) shared_row(const Arguments
         const u32 to = __ldg(args.offsets + args.row + row + 1);
         const u32 *first = args.first + chunk * args.stride;
         const u32 *last = args.last + chunk * args.stride;
-        if constexpr (AHEAD > 0)
-            ahead(args, mine, first, last, from, to, t, steps);
+        if constexpr (PREFETCH > 0)
+            prefetching(args, mine, first, last, from, to, t, steps);
         else
             plain(args, mine, first, last, from, to, t);
         Value *c = args.c + row * args.ldc + start;
@@ -180,6 +161,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) shared_row(const Arguments
             sums[j] = absent<Value>();
         }
         // The accumulator is clear, and the row number read, before the next row.
-        meet();
+        sync_group();
     }
 }

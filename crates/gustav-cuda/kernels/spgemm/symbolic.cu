@@ -18,17 +18,17 @@ extern __shared__ uint4 shared_memory[];
 
 namespace {
 
-template <int TEAM>
+template <int GROUP>
 __device__ __forceinline__ u32 sum_of(u32 value) {
-    for (u32 step = (TEAM < 32 ? TEAM : 32) / 2; step > 0; step /= 2)
+    for (u32 step = (GROUP < 32 ? GROUP : 32) / 2; step > 0; step /= 2)
         value += __shfl_xor_sync(0xffffffffu, value, step);
-    if constexpr (TEAM > 32) {
-        __shared__ u32 sums[TEAM / 32];
+    if constexpr (GROUP > 32) {
+        __shared__ u32 sums[GROUP / 32];
         __syncthreads();
         if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = value;
         __syncthreads();
         value = 0;
-        for (u32 w = 0; w < TEAM / 32; ++w) value += sums[w];
+        for (u32 w = 0; w < GROUP / 32; ++w) value += sums[w];
     }
     return value;
 }
@@ -38,8 +38,8 @@ __device__ void count_by_merging(const Arguments &g) {
     const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
     const bool here = i < g.count;
     const u32 row = here ? row_of(g, i) : 0;
-    const u64 begin = g.a_offsets[row];
-    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+    const u64 begin = g.a.offsets[row];
+    const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
     u32 found = 0;
     merge::columns<LISTS, false>(
         g, begin, count, [](u32, Value) {}, [&](u32 c) { found += c != merge::NONE; });
@@ -47,103 +47,103 @@ __device__ void count_by_merging(const Arguments &g) {
 }
 
 // Tables of at most 2^MOST places, twice as many as the row has products.
-template <int TEAM, int MOST>
+template <int GROUP, int MOST>
 __device__ void count_in_table(const Arguments &g) {
-    constexpr u32 TEAMS = BLOCK / TEAM;
-    const u32 team = threadIdx.x / TEAM, thread = threadIdx.x % TEAM;
-    const u64 i = (u64)blockIdx.x * TEAMS + team;
+    constexpr u32 GROUPS = BLOCK / GROUP;
+    const u32 group = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
+    const u64 i = (u64)blockIdx.x * GROUPS + group;
     const bool here = i < g.count;
-    u32 *keys = (u32 *)shared_memory + ((u64)team << MOST);
+    u32 *keys = (u32 *)shared_memory + ((u64)group << MOST);
     const u32 row = here ? row_of(g, i) : 0, products = here ? products_of(g, row) : 1;
-    const u64 begin = g.a_offsets[row];
-    const u32 count = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
-    const u32 least = max(log2_of(TEAM), 32 - __clz(2 * products - 1));
-    const u32 places = largest_of_teams<TEAM>(least);
-    for (u32 at = thread; at < 1u << places; at += TEAM) keys[at] = table::EMPTY;
-    meet<TEAM>();
+    const u64 begin = g.a.offsets[row];
+    const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
+    const u32 least = max(log2_of(GROUP), 32 - __clz(2 * products - 1));
+    const u32 places = largest_of_groups<GROUP>(least);
+    for (u32 at = thread; at < 1u << places; at += GROUP) keys[at] = table::EMPTY;
+    sync_group<GROUP>();
     u32 found = 0;
-    const u32 lanes = log_lanes<TEAM>(products, count);
-    each_product<TEAM, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
+    const u32 lanes = log_lanes<GROUP>(products, count);
+    each_product<GROUP, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
         bool added;
         table::find(keys, places, c, added);
         found += added;
     });
-    found = sum_of<TEAM>(found);
+    found = sum_of<GROUP>(found);
     if (here && thread == 0) put_size(g, row, found);
 }
 
-template <int TEAM>
+template <int GROUP>
 __device__ void count_in_mask(const Arguments &g) {
-    constexpr u32 TEAMS = TEAM > BLOCK ? 1 : BLOCK / TEAM;
-    const u32 team = threadIdx.x / TEAM, thread = threadIdx.x % TEAM;
-    const u64 i = (u64)blockIdx.x * TEAMS + team;
+    constexpr u32 GROUPS = GROUP > BLOCK ? 1 : BLOCK / GROUP;
+    const u32 group = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
+    const u64 i = (u64)blockIdx.x * GROUPS + group;
     if (i >= g.count) return;
-    u32 *mask = (u32 *)shared_memory + team * g.words;
+    u32 *mask = (u32 *)shared_memory + group * g.words;
     const u32 row = row_of(g, i), products = products_of(g, row);
-    const u64 begin = g.a_offsets[row];
-    const u32 count = (u32)(g.a_offsets[row + 1] - begin);
+    const u64 begin = g.a.offsets[row];
+    const u32 count = (u32)(g.a.offsets[row + 1] - begin);
     const Range range = range_of(g, row);
     const u64 stop = (u64)range.low + range.width;
-    const u32 lanes = log_lanes<TEAM>(products, count);
+    const u32 lanes = log_lanes<GROUP>(products, count);
     u32 found = 0;
     for (u64 first = range.low; first < stop; first += (u64)g.words * 32) {
         const u32 span = (u32)min(stop - first, (u64)g.words * 32), words = (span + 31) / 32;
-        for (u32 at = thread; at < words; at += TEAM) mask[at] = 0;
-        meet<TEAM>();
-        each_product<TEAM, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
+        for (u32 at = thread; at < words; at += GROUP) mask[at] = 0;
+        sync_group<GROUP>();
+        each_product<GROUP, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
             const u32 at = c - (u32)first, bit = 1u << at % 32;
             // Most bits of rows that shrink are set: neighbours then need not take turns.
             if (at < span && (mask[at / 32] & bit) == 0) atomicOr(mask + at / 32, bit);
         });
-        meet<TEAM>();
-        for (u32 at = thread; at < words; at += TEAM) found += __popc(mask[at]);
-        meet<TEAM>();
+        sync_group<GROUP>();
+        for (u32 at = thread; at < words; at += GROUP) found += __popc(mask[at]);
+        sync_group<GROUP>();
     }
-    found = sum_of<TEAM>(found);
+    found = sum_of<GROUP>(found);
     if (thread == 0) put_size(g, row, found);
 }
 
-template <int TEAM>
+template <int GROUP>
 __device__ void count_in_pieces(const Arguments &g) {
     const pieces::Piece piece = pieces::own(g);
     const u32 low = range_of(g, piece.row).low, thread = threadIdx.x;
     u32 *mask = (u32 *)shared_memory;
-    for (u32 at = thread; at < g.words; at += TEAM) mask[at] = 0;
+    for (u32 at = thread; at < g.words; at += GROUP) mask[at] = 0;
     __syncthreads();
-    const u32 lanes = pieces::log_lanes<TEAM>(g, piece);
-    each_product<TEAM, false>(g, piece.begin, piece.count, thread, lanes, [&](u32 c, Sum, Value) {
+    const u32 lanes = pieces::log_lanes<GROUP>(g, piece);
+    each_product<GROUP, false>(g, piece.begin, piece.count, thread, lanes, [&](u32 c, Sum, Value) {
         const u32 at = c - low, bit = 1u << at % 32;
         if ((mask[at / 32] & bit) == 0) atomicOr(mask + at / 32, bit);
     });
     __syncthreads();
     u32 *all = pieces::bits_of(g, piece);
-    for (u32 at = thread; at < g.words; at += TEAM)
-        if (mask[at] & ~__ldcg(all + at)) atomicOr(all + at, mask[at]);
+    for (u32 at = thread; at < g.words; at += GROUP)
+        if (mask[at] & ~ptx::load_relaxed(all + at)) atomicOr(all + at, mask[at]);
     if (!pieces::ends(g, piece)) return;
     u32 found = 0;
-    for (u32 at = thread; at < g.words; at += TEAM) found += __popc(__ldcg(all + at));
-    found = sum_of<TEAM>(found);
+    for (u32 at = thread; at < g.words; at += GROUP) found += __popc(all[at]);
+    found = sum_of<GROUP>(found);
     if (thread == 0) put_size(g, piece.row, found);
 }
 
 // Threads have words of columns of their own, and stop when all their bits are set.
-template <int TEAM>
+template <int GROUP>
 __device__ void count_in_union(const Arguments &g) {
-    constexpr u32 AHEAD = 8;
+    constexpr u32 IN_FLIGHT = 8;
     const u32 row = row_of(g, blockIdx.x);
-    const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1];
+    const u64 begin = g.a.offsets[row], end = g.a.offsets[row + 1];
     u32 found = 0;
-    for (u32 word = threadIdx.x; word < g.bit_words; word += TEAM) {
+    for (u32 word = threadIdx.x; word < g.bit_words; word += GROUP) {
         const u32 last = (u32)(g.columns - (u64)word * 32);
         const u32 full = last >= 32 ? 0xffffffffu : (1u << last) - 1;
         u32 mask = 0;
-        for (u64 at = begin; at < end && mask != full; at += AHEAD)
+        for (u64 at = begin; at < end && mask != full; at += IN_FLIGHT)
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u)
-                if (at + u < end) mask |= g.bits[(u64)g.a_indices[at + u] * g.bit_words + word];
+            for (u32 u = 0; u < IN_FLIGHT; ++u)
+                if (at + u < end) mask |= g.bits[(u64)g.a.indices[at + u] * g.bit_words + word];
         found += __popc(mask);
     }
-    found = sum_of<TEAM>(found);
+    found = sum_of<GROUP>(found);
     if (threadIdx.x == 0) put_size(g, row, found);
 }
 
@@ -153,13 +153,13 @@ __device__ void count_in_union(const Arguments &g) {
 extern "C" __global__ void __launch_bounds__(BLOCK) bits(const Arguments g) {
     const u64 row = (u64)blockIdx.x * (BLOCK / 32) + threadIdx.x / 32;
     if (row >= g.rows_b) return;
-    for (u64 at = g.b_offsets[row] + threadIdx.x % 32; at < g.b_offsets[row + 1]; at += 32) {
-        const u32 c = (u32)g.b_indices[at];
+    for (u64 at = g.b.offsets[row] + threadIdx.x % 32; at < g.b.offsets[row + 1]; at += 32) {
+        const u32 c = (u32)g.b.indices[at];
         atomicOr(g.bits + row * g.bit_words + c / 32, 1u << c % 32);
     }
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) united(const Arguments g) {
-    count_in_union<GUSTAV_WIDE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_GROUP) united(const Arguments g) {
+    count_in_union<GUSTAV_WIDE_GROUP>(g);
 }
 extern "C" __global__ void __launch_bounds__(BLOCK) merged_few(const Arguments g) {
     count_by_merging<merge::FEW>(g);
@@ -168,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) merged_many(const Arguments 
     count_by_merging<merge::MANY>(g);
 }
 extern "C" __global__ void __launch_bounds__(BLOCK) tiny(const Arguments g) {
-    count_in_table<GUSTAV_TINY_TEAM, GUSTAV_TINY_LOG>(g);
+    count_in_table<GUSTAV_TINY_GROUP, GUSTAV_TINY_LOG>(g);
 }
 extern "C" __global__ void __launch_bounds__(BLOCK) small(const Arguments g) {
     count_in_table<32, GUSTAV_SMALL_LOG>(g);
@@ -176,15 +176,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) small(const Arguments g) {
 extern "C" __global__ void __launch_bounds__(BLOCK) narrow(const Arguments g) {
     count_in_mask<32>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) wide(const Arguments g) {
-    count_in_mask<GUSTAV_WIDE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_GROUP) wide(const Arguments g) {
+    count_in_mask<GUSTAV_WIDE_GROUP>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_TEAM) huge(const Arguments g) {
-    count_in_mask<GUSTAV_HUGE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_GROUP) huge(const Arguments g) {
+    count_in_mask<GUSTAV_HUGE_GROUP>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_GIANT_TEAM) giant(const Arguments g) {
-    count_in_mask<GUSTAV_GIANT_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_GIANT_GROUP) giant(const Arguments g) {
+    count_in_mask<GUSTAV_GIANT_GROUP>(g);
 }
-extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_TEAM) cut(const Arguments g) {
-    count_in_pieces<GUSTAV_WIDE_TEAM>(g);
+extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_GROUP) cut(const Arguments g) {
+    count_in_pieces<GUSTAV_WIDE_GROUP>(g);
 }

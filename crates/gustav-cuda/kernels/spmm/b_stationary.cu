@@ -8,12 +8,12 @@
 //   group  =  LANES threads: the next piece that nobody has taken, BATCH nonzeros at a time
 //
 // The nonzeros of a batch are loaded by the lanes of a group while the batch before is multiplied, and
-// lie in shared memory for all of them. Tiles come by the copy engine; the last warp that leaves one asks
-// for the one that takes its place. Where there is no copy engine, or operands are not aligned for it,
+// lie in shared memory for all of them. Tiles come by the copy engine; the last warp that leaves one issues
+// the copies of the one that takes its place. Where there is no copy engine, or operands are not aligned for it,
 // threads copy a tile between barriers.
 //
 // A part of a row either
-//   SLOT     writes its sums to its slot, where the last to come adds the slots in their order: the same
+//   SLOT     writes its sums to its slot, where the last to arrive adds the slots in their order: the same
 //            bits in every run;
 //   ROW      adds them to its row of C by reductions, after `b_stationary_prepare` has scaled that;
 //   CUT_ROW  adds them to sums of its row by reductions, of which `b_stationary_finish` makes C, and
@@ -37,7 +37,7 @@ constexpr bool BULK = ptx::HAS_BULK_COPY && VECTOR * sizeof(Value) == 16;
 constexpr int HELD = BULK ? STAGES : 1;
 // Nonzeros read at once by all lanes.
 constexpr int AT_ONCE = BATCH < 4 ? BATCH : 4;
-static_assert(SHARE == 1 && BATCH % LANES == 0 && BATCH % AT_ONCE == 0, "whole batches");
+static_assert(SUBGROUPS == 1 && BATCH % LANES == 0 && BATCH % AT_ONCE == 0, "whole batches");
 
 // A nonzero of a batch: where its row of B begins in the tile.
 struct alignas(sizeof(Accum) == 8 ? 16 : 8) Entry {
@@ -58,25 +58,13 @@ struct Item {
     u32 unused;
 };
 
-struct Arguments {
-    Operands operands;
-    const u64 *pieces;
-    const Item *items;
-    const u32 *begins;     // the first item of each CTA, and one past the last
-    const u64 *cut_rows;   // row, first slot, number of slots
-    const u32 *slot_rows;  // place in cut_rows of each slot
-    Accum *sums;           // of each cut row, when it is the target
-    u64 inner;             // rows of B
-    u64 cut;               // rows that are cut
-    u64 panel;             // the first of this launch
-    u32 rows;              // of a tile
-};
+#include "gustav_cuda::spmm::b_stationary::Arguments"
 
 using Piece = schedule::Segment<Position>;
 
-// A tile that is held or on its way, and what warps tell each other of it.
+// A tile that is held or on its way, and what warps share about it.
 struct Held {
-    u64 come, gone;   // barriers: it is there, and all threads are done with it
+    u64 full, empty;   // barriers: the tile is there, and all threads are done with it
     u32 taken, left;  // pieces that groups took, warps that are done
     Item item;
 };
@@ -96,22 +84,22 @@ __device__ __forceinline__ const Value *first_of(const Arguments &args, const It
     return args.operands.b + (u64)item.tile * args.rows * args.operands.ldb + column;
 }
 
-// Asks for a tile, by one warp.
-__device__ __forceinline__ void ask(const Arguments &args, const Item &item, u64 column, u8 *ring,
-                                    Held &held) {
+// Issues the copies of a tile, by one warp.
+__device__ __forceinline__ void issue(const Arguments &args, const Item &item, u64 column, u8 *ring,
+                                      Held &held) {
     if (threadIdx.x % 32 == 0) held.item = item;
     const u32 lane = threadIdx.x % 32, rows = rows_of(args, item);
     const u32 bytes = width_of(args, column) * sizeof(Value);
     const Value *from = first_of(args, item, column);
     // Rows without anything between them are few long copies.
     const bool packed = bytes == ROW_BYTES && args.operands.ldb == PANEL;
-    if (lane == 0) ptx::expect_copies(&held.come, rows * bytes);
+    if (lane == 0) ptx::expect_copies(&held.full, rows * bytes);
     __syncwarp();
     const u32 step = packed ? (rows + 31) / 32 : 1;
     for (u32 r = lane * step; r < rows; r += 32 * step) {
         const u32 count = rows - r < step ? rows - r : step;
         ptx::copy_bulk(ring + r * ROW_BYTES, from + (u64)r * args.operands.ldb, count * bytes,
-                       &held.come);
+                       &held.full);
     }
 }
 
@@ -151,7 +139,7 @@ __device__ __forceinline__ void store(const Arguments &args, const Piece &piece,
     if (TARGET != SLOT || !piece.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[piece.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    meet(operands, parts, (u32)(piece.target() - cut[1]), span, 0, panel);
+    fix_up(operands, parts, (u32)(piece.target() - cut[1]), span, 0, panel);
 }
 
 // Adds AT_ONCE nonzeros of a batch of `count`, from number u on; ALL of them are there.
@@ -187,30 +175,30 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 
     // Where C is added to, the launch ahead is `b_stationary_prepare`, which has waited for B. What the host
     // copied for the plan has been there since.
-    if (TARGET != ROW) ptx::wait_for_earlier();
+    if (TARGET != ROW) ptx::wait_for_prerequisites();
     if (threadIdx.x < 32) {
         if (lane < HELD) {
             if (BULK) {
-                ptx::begin_phases(&all[lane].come, 1);
-                ptx::begin_phases(&all[lane].gone, BLOCK);
+                ptx::begin_phases(&all[lane].full, 1);
+                ptx::begin_phases(&all[lane].empty, BLOCK);
             }
             all[lane].taken = all[lane].left = 0;
         }
         __syncwarp();
         for (u32 i = begin; BULK && i < end && i < begin + HELD; ++i)
-            ask(args, args.items[i], column, shared + (i - begin) * tile_bytes, all[i - begin]);
+            issue(args, args.items[i], column, shared + (i - begin) * tile_bytes, all[i - begin]);
     }
     __syncthreads();
     // From here on C may be written.
-    if (TARGET == ROW) ptx::wait_for_earlier();
+    if (TARGET == ROW) ptx::wait_for_prerequisites();
 
     for (u32 i = begin; i < end; ++i) {
         const u32 stage = (i - begin) % HELD, turn = (i - begin) / HELD;
         Held &held = all[stage];
         u8 *const ring = shared + stage * tile_bytes;
         if constexpr (BULK) {
-            // Pieces are counted anew once the tile has been asked for.
-            if (turn > 0) ptx::wait(&held.come, turn);
+            // Pieces are counted anew once the copies of the tile have been issued.
+            if (turn > 0) ptx::wait(&held.full, turn);
         } else {
             __syncthreads();
             const Item item = args.items[i];
@@ -254,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         Accum sum[TILES][VECTOR];
         clear(sum);
         // Whoever found no piece waits as well: nobody must be two turns ahead.
-        if (BULK) ptx::wait(&held.come, turn);
+        if (BULK) ptx::wait(&held.full, turn);
         while (__any_sync(~0u, !piece.none())) {
             const Position left = piece.last > position ? piece.last - position : 0;
             const int count = left < BATCH ? (int)left : BATCH;
@@ -286,17 +274,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             }
         }
         if constexpr (BULK) {
-            ptx::arrive(&held.gone);
+            ptx::arrive(&held.empty);
             __syncwarp();
             u32 before = 0;
-            if (lane == 0) before = atomicAdd(&held.left, 1);
+            // From zero again at the last.
+            if (lane == 0) before = atomicInc(&held.left, BLOCK / 32 - 1);
             before = __shfl_sync(~0u, before, 0);
             if (before == BLOCK / 32 - 1 && i + HELD < end) {
                 // All have arrived: what they read is theirs no more.
-                ptx::wait(&held.gone, turn);
-                if (lane == 0) held.taken = held.left = 0;
+                ptx::wait(&held.empty, turn);
+                if (lane == 0) held.taken = 0;
                 __syncwarp();
-                ask(args, args.items[i + HELD], column, ring, held);
+                issue(args, args.items[i + HELD], column, ring, held);
             }
         }
     }
@@ -313,8 +302,8 @@ __device__ __forceinline__ void each_vector(const Arguments &args, Work work) {
 
 // Scales the cut rows of C by beta before their parts are added.
 extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_prepare(const Arguments args) {
-    ptx::wait_for_earlier();
-    ptx::let_later_begin();
+    ptx::wait_for_prerequisites();
+    ptx::launch_dependents();
     const Operands &operands = args.operands;
     each_vector(args, [&](u64, u64 row, u64 j) {
         Accum empty[VECTOR];
@@ -327,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_prepare(const A
 
 // Makes cut rows of C of their sums.
 extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_finish(const Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     each_vector(args, [&](u64 number, u64 row, u64 j) {
         auto *at = reinterpret_cast<tile::Pack<Accum, VECTOR> *>(
             args.sums + number * args.operands.columns + j);

@@ -12,12 +12,13 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP) dcsr(const Arguments a
     const u64 j = (u64)blockIdx.x * WIDTH;
     const int lane = threadIdx.x % WARP;
     // The place after the last stands for the empty rows at the end.
-    for (u64 i = threadIdx.x / WARP; i <= args.rows; i += WARPS) {
-        const u64 row = i < args.rows ? (u64)__ldg(args.listed + i) : args.all_rows;
+    for (u64 i = threadIdx.x / WARP; i <= args.operands.rows; i += WARPS) {
+        const u64 row = i < args.operands.rows ? (u64)__ldg(args.listed + i) : args.all_rows;
         const u64 after = i == 0 ? 0 : (u64)__ldg(args.listed + i - 1) + 1;
         for (u64 empty = after + lane; empty < row; empty += WARP)
 #pragma unroll
             for (int w = 0; w < WIDTH; ++w) write(args, empty, j + w, Ring::zero());
-        if (i < args.rows) sum_row(args, row, __ldg(args.offsets + i), __ldg(args.offsets + i + 1), j);
+        const u32 *offsets = args.operands.offsets;
+        if (i < args.operands.rows) sum_row(args, row, __ldg(offsets + i), __ldg(offsets + i + 1), j);
     }
 }

@@ -19,15 +19,7 @@ constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr bool REPEATS = GUSTAV_REPEATS;
 constexpr int LANES = REPEATS ? 1 : 32;
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    const Value *values;
-    void *out;
-    u32 *found;
-    u64 rows;
-    u64 inner;
-};
+#include "gustav_cuda::spmm::dense::Arguments"
 
 template <class Work>
 __device__ __forceinline__ void each_entry(const Arguments &args, int lanes, Work work) {
@@ -56,15 +48,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) dense_fill(const Arguments a
     });
 }
 
-struct Finish {
-    const f32 *sums;  // rows x columns
-    Value *c;
-    u64 rows;
-    u64 columns;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmm::dense::Finish"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) dense_finish(const Finish args) {
     using Sums = PlusTimes<f32>;

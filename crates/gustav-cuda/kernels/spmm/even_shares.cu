@@ -9,21 +9,17 @@
 //          | a row's end, its start elsewhere         | a row's start, its end elsewhere
 //
 // A row inside a share goes straight to C. Of a row in several shares, each puts its sum aside, in
-// the slots 2 share (the row began before) and 2 share + 1, and the last to come adds them, in order.
+// the slots 2 share (the row began before) and 2 share + 1, and the last to arrive adds them, in order.
 //
-// Invariants: those of spmm/group.cuh; SHARE is 1.
+// Invariants: those of spmm/group.cuh; SUBGROUPS is 1.
 #include "ptx/dependents.cuh"
 #include "schedule/even_shares.cuh"
 #include "spmm/group.cuh"
 
 constexpr int WORK_BITS = GUSTAV_WORK_BITS;
-static_assert(SHARE == 1, "one group walks one share");
+static_assert(SUBGROUPS == 1, "one group walks one share");
 
-struct Arguments {
-    Operands operands;
-    u64 rows;
-    u64 shares;
-};
+#include "gustav_cuda::spmm::even_shares::Arguments"
 
 // The open row of a walk.
 struct Row {
@@ -33,13 +29,13 @@ struct Row {
     bool open;      // it has items in the share that have not been closed
 };
 
-// The part that `share` has of the row `row`, and where its parts meet.
-__device__ __forceinline__ void meet_row(const Operands &args, u64 share, u64 row,
-                                         const Span &span, u64 panel) {
+// Fixes up the row `row`, of which `share` has a part.
+__device__ __forceinline__ void fix_up_row(const Operands &args, u64 share, u64 row,
+                                           const Span &span, u64 panel) {
     const u64 begin = ((u64)__ldg(args.offsets + row) + row) >> WORK_BITS;
     const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) >> WORK_BITS;
     const Parts parts = {row, 2 * begin + 1, 2 * begin, 2, (u32)(end - begin + 1)};
-    meet(args, parts, (u32)(share - begin), span, 0, panel);
+    fix_up(args, parts, (u32)(share - begin), span, 0, panel);
 }
 
 // One share in one panel; `first` is its first row.
@@ -121,12 +117,12 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
 #pragma unroll 1
     for (int end = 0; end < 2; ++end)
         if (end == 0 ? begun : goes_on)
-            meet_row(args, share, end == 0 ? first : row.at, span, panel);
+            fix_up_row(args, share, end == 0 ? first : row.at, span, panel);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     even_shares(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     const u64 share = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
     if (share >= args.shares) return;
     const int lane = threadIdx.x % LANES;

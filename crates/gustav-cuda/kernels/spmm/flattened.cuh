@@ -29,24 +29,7 @@ static_assert(32 % COLUMNS == 0 && THREADS % 32 == 0, "a group lies in one warp"
 // No row: nothing is carried out.
 constexpr u32 NONE = 0xffffffffu;
 
-struct Arguments {
-    const u32 *offsets;
-    const u32 *indices;
-    const Value *values;
-    const Value *b;
-    Value *c;
-    schedule::Boundary *boundaries;  // shares + 1
-    u32 *carry_rows;                 // shares
-    Value *carries;                  // shares x columns
-    u64 shares;
-    u64 rows;
-    u64 nonzeros;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmm::flattened::Arguments"
 
 __device__ __forceinline__ void write_row(const Arguments &args, u64 row, u64 j, Value sum) {
     const Value total[1] = {sum};

@@ -1,16 +1,17 @@
 // A group of lanes, inside one warp, that sums runs of nonzeros into registers: what the schedules of
 // segmented and even-shares have in common.
 //
-//   group  =  SHARE sub-groups of LANES threads
+//   group  =  SUBGROUPS subgroups of LANES threads
 //   lane l holds columns (k LANES + l) VECTOR + 0..VECTOR-1 of a panel for k < TILES
 //
 // Nonzeros come in chunks, aligned in the arrays of A, so that the column indices and the values of a
 // chunk are one or two wide loads each; what a chunk holds before or after the run is predicated out.
 //
-// Rows whose nonzeros several groups sum meet in a tree, in the order of their parts: the same bits in
-// every run.
+// Rows whose nonzeros several groups sum are fixed up in a tree, in the order of their parts: the same bits
+// in every run.
 #pragma once
 #include "common/epilogue.cuh"
+#include "schedule/arrival.cuh"
 #include "tile/span.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -26,36 +27,20 @@ constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int VECTOR = GUSTAV_VECTOR;
 constexpr int LANES = GUSTAV_LANES;
 constexpr int TILES = GUSTAV_TILES;
-constexpr int SHARE = GUSTAV_SHARE;
+constexpr int SUBGROUPS = GUSTAV_SUBGROUPS;
 constexpr int CHUNK = GUSTAV_CHUNK;
 constexpr int WHOLE = GUSTAV_WHOLE;  // tiles of which no lane lacks columns
 constexpr bool WIDE_A = GUSTAV_WIDE_A;
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
-constexpr int GROUP = LANES * SHARE;
+constexpr int GROUP = LANES * SUBGROUPS;
 constexpr int PANEL = LANES * TILES * VECTOR;
 using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 static_assert(GROUP <= 32 && 32 % GROUP == 0 && BLOCK % 32 == 0, "a group lies in one warp");
 static_assert((CHUNK & (CHUNK - 1)) == 0, "chunks are aligned by a mask");
 
-struct Operands {
-    const Offset *offsets;
-    const Index *indices;
-    const Value *values;
-    const Value *b;
-    Out *c;
-    Accum *partials;
-    u32 *arrivals;  // parts that have come, LEVELS a slot and panel; zero between launches
-    u64 slots;      // of partials
-    u64 nonzeros;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-    const Accum *bias;
-};
+#include "gustav_cuda::spmm::group::Operands"
 
 struct Chunk {
     tile::Pack<Index, CHUNK> column;
@@ -71,10 +56,10 @@ struct Chunk {
     }
 };
 
-// Asks for a run of A in L2: a group loads one chunk ahead, which is not enough where few groups have
+// Prefetches a run of A into L2: a group loads one chunk ahead, which is not enough where few groups have
 // long runs and memory is far.
 __device__ __forceinline__ void prefetch_run(const Operands &args, Position first, Position last) {
-    if (last - first <= 2 * CHUNK * SHARE) return;
+    if (last - first <= 2 * CHUNK * SUBGROUPS) return;
     const u64 count = last - first;
     ptx::prefetch(args.indices + first, count * sizeof(Index), threadIdx.x % GROUP, GROUP);
     ptx::prefetch(args.values + first, count * sizeof(Value), threadIdx.x % GROUP, GROUP);
@@ -150,8 +135,8 @@ __device__ __forceinline__ void clear(Accum (&sum)[TILES][VECTOR]) {
         for (int v = 0; v < VECTOR; ++v) sum[k][v] = Ring::zero();
 }
 
-// The sums of all sub-groups, in each of them.
-__device__ __forceinline__ void add_shares(Accum (&sum)[VECTOR], u32 lanes) {
+// The sums of all subgroups, in each of them.
+__device__ __forceinline__ void add_subgroups(Accum (&sum)[VECTOR], u32 lanes) {
 #pragma unroll
     for (int distance = LANES; distance < GROUP; distance *= 2)
 #pragma unroll
@@ -179,17 +164,17 @@ struct Parts {
     }
 };
 
-// The parts of a cut row meet here, FAN at a time: of the groups that bring the parts of one node of
+// Adds up the parts of a cut row, FAN at a time: of the groups that bring the parts of one node of
 // the tree, the last adds them in their order and brings the sum one level up. Which group that is
 // depends on the run, the order of the sums does not.
 constexpr int FAN_BITS = 5;
 constexpr int FAN = 1 << FAN_BITS;
 constexpr int LEVELS = 6;
 // Slots read at once: one where registers are few, and other work hides the wait.
-constexpr int MEETING = CHUNK > 2 ? 4 : 1;
+constexpr int FIX_UP_LOADS = CHUNK > 2 ? 4 : 1;
 
-__device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u32 part,
-                                     const Span &span, int sub, u64 panel) {
+__device__ __forceinline__ void fix_up(const Operands &args, const Parts &parts, u32 part,
+                                       const Span &span, int sub, u64 panel) {
     const int first_lane = threadIdx.x % 32 / GROUP * GROUP;
     const u32 group = (GROUP == 32 ? ~0u : (1u << GROUP % 32) - 1) << first_lane;
     for (int level = 0, shift = 0;; ++level, shift += FAN_BITS) {
@@ -198,13 +183,8 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
         const u32 begin = part >> shift >> FAN_BITS << FAN_BITS;
         const int children = brought - begin < FAN ? (int)(brought - begin) : FAN;
         const u64 node = parts.slot((u64)begin << shift);
-        __syncwarp(group);
-        u32 before = 0;
-        if (threadIdx.x % 32 == first_lane)
-            before = ptx::arrive(args.arrivals + (panel * args.slots + node) * LEVELS + level,
-                                 children - 1);
-        before = __shfl_sync(group, before, first_lane);
-        if (before != children - 1) return;
+        u32 *const arrivals = args.arrivals + (panel * args.slots + node) * LEVELS + level;
+        if (!arrival::is_last(arrivals, children, group, first_lane)) return;
         const bool top = brought <= FAN;
         // One tile after another: this must not cost the main loop registers.
 #pragma unroll 1
@@ -214,8 +194,8 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
             Accum sum[VECTOR];
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::zero();
-#pragma unroll MEETING
-            for (int c = sub; c < children; c += SHARE) {
+#pragma unroll FIX_UP_LOADS
+            for (int c = sub; c < children; c += SUBGROUPS) {
                 if (!live) continue;
                 const u64 slot = parts.slot((u64)(begin + c) << shift);
                 const auto part = tile::load_shared_by_all<Accum, VECTOR>(
@@ -223,7 +203,7 @@ __device__ __forceinline__ void meet(const Operands &args, const Parts &parts, u
 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::add(sum[v], part.at[v]);
             }
-            add_shares(sum, group);
+            add_subgroups(sum, group);
             if (sub != 0 || !live) continue;
             if (top)
                 finish_row<Ring, STEPS>(args, sum, parts.row, j);

@@ -40,23 +40,7 @@ struct Group {
     u32 first, last;
 };
 
-struct Arguments {
-    const u32 *indices;
-    const Value *values;
-    const Run *light;  // with one more at the end
-    const Run *heavy;  // with one more at the end
-    const Group *groups;
-    const Value *b;
-    Value *c;
-    u64 rows;
-    u64 inner;
-    u64 light_rows;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmm::heavy_light::Arguments"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) heavy_light_scale(const Arguments args) {
     const Value beta = from_bits<Value>(args.beta), empty[1] = {Ring::zero()};

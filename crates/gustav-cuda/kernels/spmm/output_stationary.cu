@@ -15,9 +15,9 @@ constexpr u64 NO_ROW = 0xffffffff;  // the host asserts the same number
 
 extern "C" __global__ void __launch_bounds__(WARPS *WARP) output_stationary(const Arguments args) {
     const u64 j = (u64)blockIdx.x * WIDTH;
-    for (u64 i = threadIdx.x / WARP; i < args.rows; i += WARPS) {
+    for (u64 i = threadIdx.x / WARP; i < args.operands.rows; i += WARPS) {
         const u64 row = ORDERED ? (u64)__ldg(args.listed + i) : i;
         if (ORDERED && row == NO_ROW) continue;
-        sum_row(args, row, __ldg(args.offsets + row), __ldg(args.offsets + row + 1), j);
+        sum_row(args, row, __ldg(args.operands.offsets + row), __ldg(args.operands.offsets + row + 1), j);
     }
 }

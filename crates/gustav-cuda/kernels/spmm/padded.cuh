@@ -8,7 +8,7 @@
 // The plan converts the pattern once: the column of every slot, and the nonzero that its value is
 // gathered from. A slot without a nonzero is left out of the sum by its column; its value is never
 // read. Entry e of a row is read by lane e % LANES, so that lanes of a warp read neighbouring slots;
-// each thread sums VECTOR columns, and the lanes of a row meet by shuffles.
+// each thread sums VECTOR columns, and the lanes of a row are reduced by shuffles.
 //
 // Invariants: VECTOR divides columns, leading dimensions and addresses of B and C; LANES threads of
 // a row lie in one warp, Shape::DISTANCE apart.
@@ -25,24 +25,7 @@ static_assert(LANES <= 32 && 32 % LANES == 0, "a row lies in one warp");
 
 constexpr u32 NONE = 0xffffffffu;
 
-struct Arguments {
-    const u32 *offsets;
-    const u32 *indices;
-    const u64 *slices;  // first slot of every slice; null without slices
-    u32 *columns_of;    // column of every slot
-    u32 *source;        // nonzero of every slot
-    const Value *values;
-    const Value *b;
-    Value *c;
-    u64 rows;
-    u64 lines;  // rows with the padded ones
-    u64 width;  // entries of every row, a multiple of LANES; of no meaning with slices
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmm::padded::Arguments"
 
 // The slots of a row: entry e is at first + (e / LANES) step + (e % LANES) lane_step.
 struct Line {

@@ -6,8 +6,8 @@
 // zero.
 //
 //   grid.x -> blocks, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
-//   group  =  SHARE sub-groups of LANES threads, inside one warp
-//   sub-group s takes chunks s, s + SHARE, ... of LANES entries; sums meet by shuffles
+//   group  =  SUBGROUPS subgroups of LANES threads, inside one warp
+//   subgroup s takes chunks s, s + SUBGROUPS, ... of LANES entries; sums are reduced by shuffles
 //   lane l reads entry l of a chunk and the values of its rows, one chunk ahead, and lays them out
 //   in shared memory; then, entry after entry, it holds columns (k LANES + l) VECTOR + 0..VECTOR-1
 //   for k < TILES of every row of the block
@@ -33,13 +33,13 @@ constexpr int ROWS = GUSTAV_ROWS;
 constexpr int VECTOR = GUSTAV_VECTOR;
 constexpr int LANES = GUSTAV_LANES;
 constexpr int TILES = GUSTAV_TILES;
-constexpr int SHARE = GUSTAV_SHARE;
+constexpr int SUBGROUPS = GUSTAV_SUBGROUPS;
 constexpr int UNROLL = GUSTAV_UNROLL;
 constexpr int WHOLE = GUSTAV_WHOLE;  // tiles of which no lane lacks columns
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
-constexpr int GROUP = LANES * SHARE;
+constexpr int GROUP = LANES * SUBGROUPS;
 constexpr int PANEL = LANES * TILES * VECTOR;
 using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 static_assert(GROUP <= 32 && 32 % GROUP == 0 && BLOCK % 32 == 0, "a group lies in one warp");
@@ -47,22 +47,7 @@ static_assert(LANES % UNROLL == 0, "a chunk is unrolled whole");
 
 using Union = schedule::BlockEntry<Word, ROWS>;
 
-struct Arguments {
-    const Offset *offsets;
-    const Value *values;
-    const Word *entries;
-    const Position *positions;
-    const u32 *counts;
-    const Value *b;
-    Out *c;
-    u64 rows;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-    const Accum *bias;
-};
+#include "gustav_cuda::spmm::row_block::BlockOperands"
 
 // An entry with the values of its rows, as it lies in shared memory: read 16 bytes at a time.
 constexpr int STAGED = (int)(sizeof(Word) + ROWS * sizeof(Accum));
@@ -78,21 +63,21 @@ struct Header {
     u32 count;
 };
 
-__device__ __forceinline__ Header read_header(const Arguments &args, u64 block) {
+__device__ __forceinline__ Header read_header(const BlockOperands &args, u64 block) {
     if (block * ROWS >= args.rows) return {0, 0, 0};
     const u64 start = __ldg(args.offsets + block * ROWS);
     return {start, start / LANES + block, __ldg(args.counts + block)};
 }
 
 // Entry `lane` of a chunk, and the values of its rows; one without rows past the end.
-__device__ __forceinline__ Staged read_entry(const Arguments &args, const Header &block, u32 chunk,
+__device__ __forceinline__ Staged read_entry(const BlockOperands &args, const Header &block, u32 chunk,
                                              int lane) {
     Staged staged;
     staged.entry = 0;
     const u32 e = chunk * LANES + lane;
     const bool live = e < block.count;
     if (live) staged.entry = __ldg(args.entries + block.start + e);
-    // Lanes before this one in its sub-group.
+    // Lanes before this one in its subgroup.
     const u32 before = ~(~0u << threadIdx.x % 32) & ~0u << threadIdx.x % 32 / LANES * LANES;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -106,7 +91,7 @@ __device__ __forceinline__ Staged read_entry(const Arguments &args, const Header
 }
 
 // Adds a staged chunk to the sums.
-__device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *stage, int live,
+__device__ __forceinline__ void sum_chunk(const BlockOperands &args, const Staged *stage, int live,
                                           const Value *b, const Span &span,
                                           Accum (&sum)[ROWS][TILES][VECTOR]) {
 #pragma unroll 1
@@ -138,7 +123,7 @@ __device__ __forceinline__ void sum_chunk(const Arguments &args, const Staged *s
     }
 }
 
-__device__ __forceinline__ void store(const Arguments &args, u64 block, const Span &span,
+__device__ __forceinline__ void store(const BlockOperands &args, u64 block, const Span &span,
                                       int sub, Accum (&sum)[ROWS][TILES][VECTOR]) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
@@ -158,7 +143,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, const Sp
 
 // One group's block in one panel. The groups of a warp go chunk by chunk together; the next chunk
 // is read while this one is summed.
-__device__ __forceinline__ void multiply(const Arguments &args, u64 block, const Header &header,
+__device__ __forceinline__ void multiply(const BlockOperands &args, u64 block, const Header &header,
                                          u64 column, int sub, Staged *stage) {
     const Span span(args.columns, column);
     Accum sum[ROWS][TILES][VECTOR];
@@ -172,12 +157,12 @@ __device__ __forceinline__ void multiply(const Arguments &args, u64 block, const
     const int lane = threadIdx.x % LANES;
     Staged next = read_entry(args, header, sub, lane);
     bool more = true;
-    for (u32 chunk = sub; more; chunk += SHARE) {
+    for (u32 chunk = sub; more; chunk += SUBGROUPS) {
         __syncwarp();
         stage[lane] = next;
         __syncwarp();
-        more = __any_sync(~0u, (chunk + SHARE) * LANES < header.count);
-        if (more) next = read_entry(args, header, chunk + SHARE, lane);
+        more = __any_sync(~0u, (chunk + SUBGROUPS) * LANES < header.count);
+        if (more) next = read_entry(args, header, chunk + SUBGROUPS, lane);
         const int left = (int)header.count - (int)(chunk * LANES);
         sum_chunk(args, stage, left < LANES ? left : LANES, args.b + column, span, sum);
     }
@@ -185,9 +170,9 @@ __device__ __forceinline__ void multiply(const Arguments &args, u64 block, const
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
-    row_block(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
-    // One place more a sub-group: those of one warp read from different banks.
+    row_block(const __grid_constant__ BlockOperands args) {
+    ptx::wait_for_prerequisites();
+    // One place more a subgroup: those of one warp read from different banks.
     __shared__ Staged stage[BLOCK / LANES][LANES + 1];
     const u64 block = (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP;
     const Header header = read_header(args, block);

@@ -34,19 +34,7 @@ constexpr int ROWS_OF_CTA = VARIANT == CTA_PER_ROW ? 1 : WARPS;
 enum Lines { ROWS, COLUMNS };
 constexpr Lines LINES_OF_C = GUSTAV_LINES_OF_C;
 
-struct Arguments {
-    const u32 *offsets;
-    const u32 *indices;
-    const Value *values;
-    const Value *b;
-    Value *c;
-    u64 rows;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmm::papers::PaperOperands"
 
 // A batch of nonzeros, one a lane.
 struct Batch {
@@ -55,7 +43,7 @@ struct Batch {
     int count;
 };
 
-__device__ __forceinline__ Batch read_batch(const Arguments &args, u64 first, u64 last) {
+__device__ __forceinline__ Batch read_batch(const PaperOperands &args, u64 first, u64 last) {
     const int lane = threadIdx.x % WARP;
     Batch batch = {0, Ring::zero(), last - first < WARP ? (int)(last - first) : WARP};
     if (lane < batch.count) {
@@ -68,7 +56,7 @@ __device__ __forceinline__ Batch read_batch(const Arguments &args, u64 first, u6
 // Adds a batch to the sum of column `j`; `from(k)` is nonzero k of it. A FULL batch is 32 loads of B
 // that do not wait for each other; of others the paper reads 32 as well, here as many as there are.
 template <bool FULL, class From>
-__device__ __forceinline__ Value add_each(const Arguments &args, int count, u64 j, Value sum,
+__device__ __forceinline__ Value add_each(const PaperOperands &args, int count, u64 j, Value sum,
                                           From from) {
     const bool live = j < args.columns;
     const Value *column = args.b + j;
@@ -95,7 +83,7 @@ __device__ __forceinline__ Value add_each(const Arguments &args, int count, u64 
 }
 
 // Each lane multiplies its own nonzero by the columns of the strip; lane l keeps column l.
-__device__ __forceinline__ Value add_transposed(const Arguments &args, const Batch &batch,
+__device__ __forceinline__ Value add_transposed(const PaperOperands &args, const Batch &batch,
                                                 u64 first_column, Value sum) {
     const int lane = threadIdx.x % WARP;
     for (int k = 0; k < WARP && first_column + k < args.columns; ++k) {
@@ -112,7 +100,7 @@ __device__ __forceinline__ Value add_transposed(const Arguments &args, const Bat
 }
 
 template <bool FULL>
-__device__ __forceinline__ Value add_batch(const Arguments &args, const Batch &batch,
+__device__ __forceinline__ Value add_batch(const PaperOperands &args, const Batch &batch,
                                            u64 first_column, Value sum) {
     const int lane = threadIdx.x % WARP;
     const u64 j = first_column + lane;
@@ -134,7 +122,7 @@ __device__ __forceinline__ Value add_batch(const Arguments &args, const Batch &b
 }
 
 // The sum of all warps in the first, added in their order.
-__device__ __forceinline__ Value meet(Value sum) {
+__device__ __forceinline__ Value fix_up(Value sum) {
     __shared__ Value sums[WARPS][WARP];
     __syncthreads();
     sums[threadIdx.x / WARP][threadIdx.x % WARP] = sum;
@@ -144,7 +132,7 @@ __device__ __forceinline__ Value meet(Value sum) {
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const Arguments args) {
+extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const PaperOperands args) {
     const int warp = threadIdx.x / WARP;
     const u64 i = (u64)blockIdx.x * ROWS_OF_CTA + (VARIANT == CTA_PER_ROW ? 0 : warp);
     if (i >= args.rows) return;
@@ -159,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const Argume
             sum[0] = batch.count == WARP ? add_batch<true>(args, batch, strip * WARP, sum[0])
                                          : add_batch<false>(args, batch, strip * WARP, sum[0]);
         }
-        if constexpr (VARIANT == CTA_PER_ROW) sum[0] = meet(sum[0]);
+        if constexpr (VARIANT == CTA_PER_ROW) sum[0] = fix_up(sum[0]);
         if (j < args.columns && (VARIANT != CTA_PER_ROW || warp == 0))
             finish<Ring>(sum, from_bits<Value>(args.alpha), from_bits<Value>(args.beta),
                          args.c + (LINES_OF_C == ROWS ? i * args.ldc + j : j * args.ldc + i));

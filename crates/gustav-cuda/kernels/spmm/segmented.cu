@@ -5,11 +5,11 @@
 // and B in 16-byte pieces.
 //
 //   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
-//   sub-group s takes chunks s, s + SHARE, ... of CHUNK nonzeros; sums meet by shuffles
-//   group, sub-groups, lanes and chunks: see spmm/group.cuh
-//   with RUNS a group takes one segment after another: see spmm/run.cuh
+//   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros; sums are reduced by shuffles
+//   group, subgroups, lanes and chunks: see spmm/group.cuh
+//   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
 //
-// A part of a row either writes its sums to its slot, where the last to come adds the slots in their
+// A part of a row either writes its sums to its slot, where the last to arrive adds the slots in their
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
 // scaled C.
 //
@@ -18,34 +18,24 @@
 #include "ptx/dependents.cuh"
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
-#include "spmm/run.cuh"
+#include "spmm/segments_per_group.cuh"
 
-constexpr int AHEAD = GUSTAV_AHEAD;  // chunks of B rows on their way through shared memory
+constexpr int STAGES = GUSTAV_STAGES;  // of the pipeline: chunks of rows of B in shared memory
 constexpr bool EARLY = GUSTAV_EARLY;  // a segment's part of A is asked for at once
 constexpr bool LIST = GUSTAV_LIST;
-constexpr bool RUNS = GUSTAV_RUNS;  // whether a group takes one segment after another
+constexpr bool SEVERAL = GUSTAV_SEVERAL;  // whether a group takes several segments, one after another
 constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
 
 using Segment = schedule::Segment<Position>;
 
-constexpr int STEP = CHUNK * SHARE;
+constexpr int STEP = CHUNK * SUBGROUPS;
 
 // Rows of B pass through shared memory where the chip can copy there by itself.
-constexpr bool STAGED = AHEAD > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
+constexpr bool STAGED = STAGES > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
 using Stage = tile::Pack<Value, VECTOR>;
-constexpr int DEPTH = STAGED ? AHEAD : 1;
+constexpr int DEPTH = STAGED ? STAGES : 1;
 
-struct Arguments {
-    Operands operands;
-    const u64 *segments;   // null without a list
-    const u32 *order;      // rows, when ORDERED
-    const u64 *cut_rows;   // row, first slot, number of slots
-    const u32 *slot_rows;  // place in cut_rows of each slot
-    u64 count;             // segments, or rows without a list
-    u32 run;               // segments of a group one after another
-    u32 single;            // the first CTAs, whose groups take one
-    u64 panel;             // the first of this launch
-};
+#include "gustav_cuda::spmm::segmented::Arguments"
 
 __device__ __forceinline__ Segment segment(const Arguments &args, u64 i) {
     if (i >= args.count) return schedule::no_segment<Position>();
@@ -97,7 +87,7 @@ __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b,
     }
 }
 
-// Sums a segment through shared memory, where AHEAD chunks of rows of B are on their way: more than
+// Sums a segment through shared memory, a pipeline of STAGES chunks of rows of B: more than
 // registers hold. A lane reads only what it copied itself.
 __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,
@@ -172,23 +162,23 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
     else
         sum_direct(operands, b, span, s.first, last, position, sum);
 #pragma unroll
-    for (int k = 0; k < TILES; ++k) add_shares(sum[k], ~0u);
+    for (int k = 0; k < TILES; ++k) add_subgroups(sum[k], ~0u);
     store(operands, s, sum, span, sub);
     if (!LIST || GUSTAV_REDUCE || !s.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    meet(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
+    fix_up(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
-    if constexpr (RUNS) {
+    ptx::wait_for_prerequisites();
+    if constexpr (SEVERAL) {
         // The first segments are parts of cut rows and long rows: a group has one of them.
         if (blockIdx.x >= args.single) {
-            const Position before = args.single + (blockIdx.x - args.single) * args.run;
-            take_run(args.operands, before * (BLOCK / GROUP), args.run, args.panel + blockIdx.y,
-                     [&](Position i) { return segment(args, i); });
+            const Position before = args.single + (blockIdx.x - args.single) * args.segments_per_group;
+            sum_segments(args.operands, before * (BLOCK / GROUP), args.segments_per_group,
+                         args.panel + blockIdx.y, [&](Position i) { return segment(args, i); });
             return;
         }
     }
@@ -200,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const auto take = [&](u64 panel) {
         multiply(args, s, panel, panel * PANEL + lane, sub, stage + (STAGED ? threadIdx.x : 0));
     };
-    if constexpr (RUNS)
+    if constexpr (SEVERAL)
         take(args.panel + blockIdx.y);
     else
         for (u64 panel = blockIdx.y; panel * PANEL < args.operands.columns; panel += gridDim.y)
@@ -209,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
 
 // Scales the cut rows of C by beta before their parts are added. One CTA a row.
 extern "C" __global__ void __launch_bounds__(BLOCK) segmented_prepare(const Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     const u64 row = args.cut_rows[3 * (u64)blockIdx.x];
     const Operands &operands = args.operands;
     const Accum beta = from_bits<Accum>(operands.beta);

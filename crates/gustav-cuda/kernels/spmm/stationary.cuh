@@ -2,7 +2,7 @@
 // output-stationary and dcsr have in common.
 //
 // A warp strides over the nonzeros of a row; every lane keeps WIDTH partial sums, one a column,
-// which meet by shuffles. B and C are column-major, so that neighbouring columns of A are
+// which are reduced by shuffles. B and C are column-major, so that neighbouring columns of A are
 // neighbours in memory.
 #pragma once
 #include "common/epilogue.cuh"
@@ -16,27 +16,13 @@ constexpr bool ORDERED = GUSTAV_ORDERED;  // whether rows are taken as `listed` 
 constexpr int WARP = 32;
 
 // `rows` counts rows of C, or what is listed.
-struct Arguments {
-    const u32 *offsets;
-    const u32 *indices;
-    const Value *values;
-    const Value *b;
-    Value *c;
-    u64 rows;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-    const u32 *listed;  // rows of A that hold nonzeros (dcsr), slots of an order (output-stationary)
-    u64 all_rows;
-};
+#include "gustav_cuda::spmm::stationary::Arguments"
 
 __device__ __forceinline__ void write(const Arguments &args, u64 row, u64 j, Value sum) {
-    if (j >= args.columns) return;
+    if (j >= args.operands.columns) return;
     const Value total[1] = {sum};
-    finish<Ring>(total, from_bits<Value>(args.alpha), from_bits<Value>(args.beta),
-                 args.c + j * args.ldc + row);
+    finish<Ring>(total, from_bits<Value>(args.operands.alpha), from_bits<Value>(args.operands.beta),
+                 args.operands.c + j * args.operands.ldc + row);
 }
 
 // Row `row` of C in columns j .. j + WIDTH from nonzeros first .. last.
@@ -47,12 +33,12 @@ __device__ __forceinline__ void sum_row(const Arguments &args, u64 row, u32 firs
 #pragma unroll
     for (int w = 0; w < WIDTH; ++w) sum[w] = Ring::zero();
     for (u64 at = (u64)first + lane; at < last; at += WARP) {
-        const Value a = __ldg(args.values + at);
-        const Value *b = args.b + __ldg(args.indices + at);
+        const Value a = __ldg(args.operands.values + at);
+        const Value *b = args.operands.b + __ldg(args.operands.indices + at);
 #pragma unroll
         for (int w = 0; w < WIDTH; ++w)
-            if (j + w < args.columns)
-                sum[w] = Ring::mul_add(a, __ldg(b + (j + w) * args.ldb), sum[w]);
+            if (j + w < args.operands.columns)
+                sum[w] = Ring::mul_add(a, __ldg(b + (j + w) * args.operands.ldb), sum[w]);
     }
 #pragma unroll
     for (int w = 0; w < WIDTH; ++w) {

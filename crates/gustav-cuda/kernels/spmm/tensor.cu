@@ -5,8 +5,8 @@
 // sixteen rows of B that they name are the other: C^T (16 x 8) += B^T (16 x 16) A^T (16 x 8). A block
 // of rows reads every row of B that it needs once.
 //
-//   grid.x -> blocks of 8 rows, SHARE warps each     grid.y -> panels of PANEL columns
-//   warp   =  chunks w, w + SHARE, ... of 16 entries of a block (schedule/row_blocks.cuh)
+//   grid.x -> blocks of 8 rows, SUBGROUPS warps each     grid.y -> panels of PANEL columns
+//   warp   =  chunks w, w + SUBGROUPS, ... of 16 entries of a block (schedule/row_blocks.cuh)
 //   lane (g, t) = (lane / 4, lane % 4)
 //     brings VECTOR neighbours from column (8 p + g) VECTOR on, p < PIECES, of four rows of B
 //     finds  the values of row g for those four by counting the bits before them
@@ -38,7 +38,7 @@ using Ring = PlusTimes<Accum>;
 constexpr int PANEL = GUSTAV_PANEL;
 constexpr int VECTOR = GUSTAV_VECTOR;
 constexpr int WARPS = GUSTAV_WARPS;
-constexpr int SHARE = GUSTAV_SHARE;
+constexpr int SUBGROUPS = GUSTAV_SUBGROUPS;
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 constexpr int BLOCK = WARPS * 32;
@@ -47,7 +47,7 @@ constexpr int CHUNK = 16;
 constexpr int ALONG = CHUNK / 4;       // entries of a chunk that are a lane's
 constexpr int HELD = PANEL / 8;        // columns that are a lane's
 constexpr int PIECES = HELD / VECTOR;  // of so many neighbours
-static_assert(HELD % 2 == 0 && HELD % VECTOR == 0 && WARPS % SHARE == 0, "whole tiles, whole blocks");
+static_assert(HELD % 2 == 0 && HELD % VECTOR == 0 && WARPS % SUBGROUPS == 0, "whole tiles, whole blocks");
 
 using Union = schedule::BlockEntry<Word, ROWS>;
 // VECTOR neighbours as the words that are loaded: taken apart, they would be put together again.
@@ -58,23 +58,7 @@ struct Piece {
 // Column i of a lane in its two rows: [i / 2][i % 2 * 2 + 0..1], as the instructions leave them.
 using Sums = Accum[HELD / 2][4];
 
-struct Arguments {
-    const Offset *offsets;
-    const Value *values;
-    const Word *entries;
-    const Position *positions;
-    const u32 *counts;
-    const Value *b;
-    Out *c;
-    u64 rows;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-    const Accum *bias;
-    const Index *indices;
-};
+#include "gustav_cuda::spmm::tensor::Arguments"
 
 // Lane (g, t) in the instruction, and (t, g) when it loads.
 __device__ __forceinline__ int in_product_g() { return threadIdx.x % 32 / 4; }
@@ -97,11 +81,11 @@ struct Block {
 };
 
 __device__ __forceinline__ Block read_block(const Arguments &args, u64 block) {
-    if (block * ROWS >= args.rows) return {nullptr, nullptr, 0};
-    const u64 start = __ldg(args.offsets + block * ROWS);
-    return {args.entries + start + along_k(in_loads_t(), 0),
-            args.positions + (start / CHUNK + block) * ROWS + in_product_g(),
-            __ldg(args.counts + block)};
+    if (block * ROWS >= args.blocks.rows) return {nullptr, nullptr, 0};
+    const u64 start = __ldg(args.blocks.offsets + block * ROWS);
+    return {args.blocks.entries + start + along_k(in_loads_t(), 0),
+            args.blocks.positions + (start / CHUNK + block) * ROWS + in_product_g(),
+            __ldg(args.blocks.counts + block)};
 }
 
 // The entries of a chunk that a lane loads for, and where its row in the product has come to.
@@ -255,21 +239,21 @@ __device__ __forceinline__ void sum_block(const Arguments &args, const Block &bl
     const u32 chunks = (block.count + CHUNK - 1) / CHUNK;
     if (share >= chunks) return;
     const u64 column = panel + in_loads_g() * VECTOR;
-    const Source b = {reinterpret_cast<const u8 *>(args.b + column),
-                      (Stride)(args.ldb * sizeof(Value)),
-                      column < args.columns ? args.columns - column : 0};
-    const Value *values = args.values;
+    const Source b = {reinterpret_cast<const u8 *>(args.blocks.b + column),
+                      (Stride)(args.blocks.ldb * sizeof(Value)),
+                      column < args.blocks.columns ? args.blocks.columns - column : 0};
+    const Value *values = args.blocks.values;
     Chunk next = read_chunk(block, share);
     Factors factors = {};
-    for (u32 c = share; c < chunks; c += SHARE) {
+    for (u32 c = share; c < chunks; c += SUBGROUPS) {
         load_factors(values, b, next, factors);
-        if (c + SHARE < chunks) next = read_chunk(block, c + SHARE);
+        if (c + SUBGROUPS < chunks) next = read_chunk(block, c + SUBGROUPS);
         multiply(factors, sum);
     }
 }
 
 // Adds the sums of a block's warps, in their order, to those of its first.
-__device__ __forceinline__ void add_shares(int share, Sums &sum) {
+__device__ __forceinline__ void add_subgroups(int share, Sums &sum) {
     constexpr int ITEMS = 2 * HELD;
     __shared__ Accum parts[WARPS][ITEMS][32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -278,7 +262,7 @@ __device__ __forceinline__ void add_shares(int share, Sums &sum) {
     __syncthreads();
     if (share == 0)
 #pragma unroll 1
-        for (int other = 1; other < SHARE; ++other)
+        for (int other = 1; other < SUBGROUPS; ++other)
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) sum[i / 4][i % 4] += parts[warp + other][i][lane];
     __syncthreads();
@@ -290,9 +274,10 @@ __device__ __forceinline__ void sum_row(const Arguments &args, u64 row, u64 colu
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) sum[v] = 0;
 #pragma unroll 1
-    for (u64 at = args.offsets[row]; at < args.offsets[row + 1]; ++at) {
-        const Accum a = widen(args.values[at]);
-        const auto b = tile::load<Value, VECTOR>(args.b + (u64)args.indices[at] * args.ldb + column);
+    for (u64 at = args.blocks.offsets[row]; at < args.blocks.offsets[row + 1]; ++at) {
+        const Accum a = widen(args.blocks.values[at]);
+        const u64 row_of_b = (u64)args.indices[at] * args.blocks.ldb;
+        const auto b = tile::load<Value, VECTOR>(args.blocks.b + row_of_b + column);
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::mul_add(a, tile::widen_at(b, v), sum[v]);
     }
@@ -308,7 +293,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
 #pragma unroll
         for (int p = 0; p < PIECES; ++p) {
             const u64 row = first_row + side, j = column + p * 8 * VECTOR;
-            if (row >= args.rows || j >= args.columns) continue;
+            if (row >= args.blocks.rows || j >= args.blocks.columns) continue;
             bool lost = false;
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) {
@@ -319,26 +304,26 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
             if (lost)
                 again |= 1u << (side * PIECES + p);
             else
-                finish_row<Ring, STEPS>(args, total, row, j);
+                finish_row<Ring, STEPS>(args.blocks, total, row, j);
         }
     for (; again != 0; again &= again - 1) {
         const int i = __ffs(again) - 1;
         const u64 row = first_row + i / PIECES, j = column + i % PIECES * 8 * VECTOR;
         sum_row(args, row, j, total);
-        finish_row<Ring, STEPS>(args, total, row, j);
+        finish_row<Ring, STEPS>(args.blocks, total, row, j);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     tensor(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
-    const int warp = threadIdx.x / 32, share = warp % SHARE;
-    const u64 block = (u64)blockIdx.x * (WARPS / SHARE) + warp / SHARE;
+    ptx::wait_for_prerequisites();
+    const int warp = threadIdx.x / 32, share = warp % SUBGROUPS;
+    const u64 block = (u64)blockIdx.x * (WARPS / SUBGROUPS) + warp / SUBGROUPS;
     const Block mine = read_block(args, block);
-    for (u64 panel = blockIdx.y; panel * PANEL < args.columns; panel += gridDim.y) {
+    for (u64 panel = blockIdx.y; panel * PANEL < args.blocks.columns; panel += gridDim.y) {
         Sums sum;
         sum_block(args, mine, share, panel * PANEL, sum);
-        if constexpr (SHARE > 1) add_shares(share, sum);
+        if constexpr (SUBGROUPS > 1) add_subgroups(share, sum);
         if (share == 0) store(args, block, panel * PANEL + in_product_g() * VECTOR, sum);
     }
 }

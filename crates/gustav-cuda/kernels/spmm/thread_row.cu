@@ -14,21 +14,9 @@ using Ring = PlusTimes<Value>;
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int WIDTH = GUSTAV_WIDTH;
 
-struct Arguments {
-    const u32 *offsets;
-    const u32 *indices;
-    const Value *values;
-    const Value *b;
-    Value *c;
-    u64 rows;
-    u64 columns;
-    u64 ldb;
-    u64 ldc;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmm::papers::PaperOperands"
 
-extern "C" __global__ void __launch_bounds__(THREADS) thread_row(const Arguments args) {
+extern "C" __global__ void __launch_bounds__(THREADS) thread_row(const PaperOperands args) {
     const u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;
     if (i >= args.rows) return;
     const schedule::Segment<u64> row = schedule::row<u64>(args.offsets, i);

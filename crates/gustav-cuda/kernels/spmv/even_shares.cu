@@ -12,13 +12,14 @@
 // What is open at a thread's last nonzero is carried on by a scan over the CTA that begins anew at every
 // thread with a ^. Of a row in two shares, the first to come leaves its sum in exchange for nothing, the
 // other takes it. Of a row in more, each puts its sum aside, in the slots 2 share (the row began before)
-// and 2 share + 1; the last to come adds them. Either way in their order.
+// and 2 share + 1; the last to arrive adds them. Either way in their order.
 //
 // Where shares begin is searched by `even_shares_boundaries` once for a pattern, or in the launch itself.
 // Invariant: between launches, `arrivals` is zero and `exchange` has all bits set; launches of one plan do
 // not overlap.
 #include "common/epilogue.cuh"
 #include "ptx/dependents.cuh"
+#include "schedule/arrival.cuh"
 #include "schedule/even_shares.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -45,22 +46,7 @@ static_assert(THREADS % WARP == 0, "whole warps");
 static_assert(ITEMS % CHUNK == 0 && ITEMS <= WARP && (ITEMS & (ITEMS - 1)) == 0,
               "whole chunks, and a thread's bits lie in one word");
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    const Value *values;
-    const Value *x;
-    Value *y;
-    Position *boundaries;  // one more than shares
-    Accum *partials;       // two a share
-    Accum *exchange;       // the sum that came first of a row in two shares, at the first of them
-    u32 *arrivals;         // parts of a row that have come, at its first share
-    u64 rows;
-    u64 nonzeros;
-    u64 shares;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmv::even_shares::Arguments"
 
 // Where a share begins.
 struct Boundary {
@@ -119,7 +105,7 @@ struct ExchangeAs {
         Word *const words = reinterpret_cast<Word *>(place);
         const Word found = atomicExch(words, word);
         if (found == ~(Word)0) return false;
-        *words = ~(Word)0;
+        ptx::store_relaxed(words, ~(Word)0);
         memcpy(&other, &found, sizeof(A));
         return true;
     }
@@ -131,8 +117,8 @@ struct Exchange<f64> : ExchangeAs<f64, u64, 0x7ff8000000000000ull> {};
 
 // `sum` is one part of a row that lies in several shares, from item `begin` to item `end`; of their CTAs,
 // the last adds the parts, by a warp.
-__device__ __forceinline__ void meet(const Arguments &args, u64 share, u64 row, Position begin,
-                                     Position end, Accum sum, int lane) {
+__device__ __forceinline__ void fix_up(const Arguments &args, u64 share, u64 row, Position begin,
+                                       Position end, Accum sum, int lane) {
     const u64 first = (begin + (Position)row) / WORK, last = (end + (Position)row) / WORK;
     if constexpr (Exchange<Accum>::POSSIBLE)
         if (last - first == 1) {
@@ -141,13 +127,8 @@ __device__ __forceinline__ void meet(const Arguments &args, u64 share, u64 row, 
                 write_row(args, row, share == first ? Ring::add(sum, other) : Ring::add(other, sum));
             return;
         }
-    bool is_last = false;
-    if (lane == 0) {
-        args.partials[2 * share + (share == first ? 1 : 0)] = sum;
-        const u32 others = (u32)(last - first);
-        is_last = ptx::arrive(args.arrivals + first, others) == others;
-    }
-    if (!__shfl_sync(ALL, (int)is_last, 0)) return;
+    if (lane == 0) args.partials[2 * share + (share == first ? 1 : 0)] = sum;
+    if (!arrival::is_last(args.arrivals + first, (u32)(last - first) + 1, ALL, 0)) return;
     sum = Ring::zero();
 #pragma unroll 1
     for (u64 i = first + lane; i <= last; i += WARP)
@@ -187,7 +168,7 @@ __device__ __forceinline__ Accum carried(const Accum (&open)[WARPS], const bool 
 
 extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     even_shares(const __grid_constant__ Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     __shared__ Accum sums[PLACES];
     __shared__ u32 ends[PLACES / 32];
     __shared__ Accum open[WARPS];
@@ -301,8 +282,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     for (row += THREADS; row < whole; row += THREADS)
         write_row(args, row, of(__ldg(args.offsets + row), __ldg(args.offsets + row + 1)));
     if (from.begun && from.row < whole && warp == 0)
-        meet(args, share, from.row, __shfl_sync(ALL, my_begin, 0), __shfl_sync(ALL, my_end, 0),
-             lane == 0 ? of(my_begin, my_end) : Ring::zero(), lane);
+        fix_up(args, share, from.row, __shfl_sync(ALL, my_begin, 0), __shfl_sync(ALL, my_end, 0),
+               lane == 0 ? of(my_begin, my_end) : Ring::zero(), lane);
     if (to.begun && warp == WARPS - 1)
-        meet(args, share, to.row, tail_begin, tail_end, carried(open, closes, WARPS, lane), lane);
+        fix_up(args, share, to.row, tail_begin, tail_end, carried(open, closes, WARPS, lane), lane);
 }

@@ -25,21 +25,7 @@ static_assert(THREADS % 32 == 0, "whole warps");
 constexpr u32 NONE = 0xffffffffu;
 constexpr u32 ALL = 0xffffffffu;
 
-struct Arguments {
-    const u32 *offsets;
-    const u32 *indices;
-    const Value *values;
-    const Value *x;
-    Value *y;
-    schedule::Boundary *boundaries;  // shares + 1
-    u32 *carry_rows;                 // shares
-    Value *carries;                  // shares
-    u64 shares;
-    u64 rows;
-    u64 nonzeros;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmv::flattened::Arguments"
 
 __device__ __forceinline__ void write_row(const Arguments &args, u64 row, Value sum) {
     const Value total[1] = {sum};

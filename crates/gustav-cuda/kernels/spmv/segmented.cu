@@ -12,6 +12,7 @@
 // Invariant: `done` is zero between launches; launches of one plan do not overlap.
 #include "common/epilogue.cuh"
 #include "ptx/dependents.cuh"
+#include "schedule/arrival.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -26,8 +27,8 @@ constexpr bool PARTS = GUSTAV_PARTS;  // whether a row is longer than LIMIT
 constexpr u32 LIMIT = GUSTAV_LIMIT;
 constexpr u32 PART = GUSTAV_PART;
 // Nonzeros of a lane that are read before the first is used, in rows and in parts.
-constexpr int AHEAD = GUSTAV_AHEAD;
-constexpr int PART_AHEAD = PART <= 8 * WARP ? 8 : AHEAD;
+constexpr int IN_FLIGHT = GUSTAV_IN_FLIGHT;
+constexpr int PART_IN_FLIGHT = PART <= 8 * WARP ? 8 : IN_FLIGHT;
 static_assert(LANES <= WARP && WARP % LANES == 0, "a group lies in one warp");
 
 // A part of a long row: its nonzeros, its row, and the row's first part with their number.
@@ -38,21 +39,7 @@ struct Part {
     u64 base;
 };
 
-struct Arguments {
-    const Offset *offsets;
-    const Index *indices;
-    const Value *values;
-    const Value *x;
-    Value *y;
-    Part *parts;
-    u32 *done;         // parts of a row that are summed, at the place of its first part
-    Accum *partials;   // sums of parts
-    u64 *part_number;  // how many there are
-    u64 part_ctas;
-    u64 rows;
-    u64 alpha;
-    u64 beta;
-};
+#include "gustav_cuda::spmv::segmented::in_order::Arguments"
 
 extern "C" __global__ void __launch_bounds__(THREADS) segmented_parts(const Arguments args) {
     const u64 row = (u64)blockIdx.x * THREADS + threadIdx.x;
@@ -70,21 +57,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) segmented_parts(const Argu
 }
 
 // The sum of nonzeros first + lane, first + lane + GROUP, ... before last.
-template <int GROUP, int AHEAD>
+template <int GROUP, int IN_FLIGHT>
 __device__ __forceinline__ Accum strided_sum(const Arguments &args, u64 first, u64 last,
                                              int lane) {
     Accum sum = Ring::zero();
-    for (u64 base = first + lane; base < last; base += GROUP * AHEAD) {
-        tile::Pack<Value, 1> a[AHEAD], x[AHEAD];
+    for (u64 base = first + lane; base < last; base += GROUP * IN_FLIGHT) {
+        tile::Pack<Value, 1> a[IN_FLIGHT], x[IN_FLIGHT];
 #pragma unroll
-        for (int k = 0; k < AHEAD; ++k) {
+        for (int k = 0; k < IN_FLIGHT; ++k) {
             const u64 at = base + k * GROUP;
             if (at >= last) continue;
             a[k] = tile::load<Value, 1>(args.values + at);
             x[k] = tile::load<Value, 1>(args.x + (u64)__ldg(args.indices + at));
         }
 #pragma unroll
-        for (int k = 0; k < AHEAD; ++k)
+        for (int k = 0; k < IN_FLIGHT; ++k)
             if (base + k * GROUP < last)
                 sum = Ring::mul_add(widen(a[k].at[0]), widen(x[k].at[0]), sum);
     }
@@ -104,14 +91,10 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
     if (i >= *args.part_number) return;
     const int lane = threadIdx.x % WARP;
     const Part part = args.parts[i];
-    Accum sum = strided_sum<WARP, PART_AHEAD>(args, part.first, part.first + part.length, lane);
+    Accum sum = strided_sum<WARP, PART_IN_FLIGHT>(args, part.first, part.first + part.length, lane);
     if (part.count > 1) {
-        bool last = false;
-        if (lane == 0) {
-            args.partials[i] = sum;
-            last = ptx::arrive(args.done + part.base, part.count - 1) == part.count - 1;
-        }
-        if (!__shfl_sync(0xffffffffu, (int)last, 0)) return;
+        if (lane == 0) args.partials[i] = sum;
+        if (!arrival::is_last(args.done + part.base, part.count, 0xffffffffu, 0)) return;
         sum = Ring::zero();
         for (u32 p = lane; p < part.count; p += WARP)
             sum = Ring::add(sum, tile::load_shared_by_all<Accum, 1>(args.partials + part.base + p).at[0]);
@@ -123,7 +106,7 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) segmented(const Arguments args) {
-    ptx::wait_for_earlier();
+    ptx::wait_for_prerequisites();
     // Without parts, registers are left to the rows.
     if constexpr (PARTS)
         if (blockIdx.x < args.part_ctas) {
@@ -140,6 +123,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) segmented(const Arguments 
     const bool mine = row < args.rows && (!PARTS || last - first <= LIMIT);
     if (!mine) last = first;
     const int lane = threadIdx.x % LANES;
-    const Accum sum = strided_sum<LANES, AHEAD>(args, first, last, lane);
+    const Accum sum = strided_sum<LANES, IN_FLIGHT>(args, first, last, lane);
     if (mine && lane == 0) write_row(args, row, sum);
 }

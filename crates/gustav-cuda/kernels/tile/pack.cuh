@@ -60,7 +60,7 @@ __device__ __forceinline__ Pack<T, N> load(const T *from) {
     return pack;
 }
 
-// Values that other CTAs wrote in this launch: read from L2.
+// Values that other CTAs wrote in this launch, after an acquire: read from L2.
 template <class T, int N>
 __device__ __forceinline__ Pack<T, N> load_shared_by_all(const T *from) {
     constexpr int bytes = sizeof(T) * N;

@@ -22,6 +22,7 @@ use gustav_plan::DeviceProfile;
 use crate::Profile;
 use crate::jit::{Jit, Request};
 use crate::kernel::{Kernel, Module};
+use crate::parameter_block::ParameterBlock;
 use driver::{Checked, describe};
 use pool::keep_freed_memory;
 use stream::Stream;
@@ -196,15 +197,16 @@ impl Device {
 
     /// The kernel `name` of `request`, made and loaded at the first call with this variant; its type
     /// stands for the kernel file.
-    pub(crate) fn kernel<V: Clone + Eq + Hash + Send + 'static>(
+    pub(crate) fn kernel<V: Clone + Eq + Hash + Send + 'static, P: ParameterBlock>(
         &self,
         variant: &V,
         name: &CStr,
         request: impl FnOnce() -> Request,
-    ) -> Result<Kernel> {
+    ) -> Result<Kernel<P>> {
         let lock = || self.inner.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         let found = |all: &HashMap<TypeId, Box<dyn Any + Send>>| {
-            let of_type = all.get(&TypeId::of::<V>())?.downcast_ref::<HashMap<V, Kernel>>()?;
+            let of_type =
+                all.get(&TypeId::of::<(V, P)>())?.downcast_ref::<HashMap<V, Kernel<P>>>()?;
             of_type.get(variant).cloned()
         };
         if let Some(kernel) = found(&lock()) {
@@ -212,9 +214,10 @@ impl Device {
         }
         let kernel = self.module(&request())?.kernel(name)?;
         let mut all = lock();
-        let of_type =
-            all.entry(TypeId::of::<V>()).or_insert_with(|| Box::new(HashMap::<V, Kernel>::new()));
-        if let Some(of_type) = of_type.downcast_mut::<HashMap<V, Kernel>>() {
+        let of_type = all
+            .entry(TypeId::of::<(V, P)>())
+            .or_insert_with(|| Box::new(HashMap::<V, Kernel<P>>::new()));
+        if let Some(of_type) = of_type.downcast_mut::<HashMap<V, Kernel<P>>>() {
             of_type.insert(variant.clone(), kernel.clone());
         }
         Ok(kernel)

@@ -1,17 +1,17 @@
 //! Compiling kernels at run time, once per machine.
 
 mod cache;
+mod folder;
 mod nvrtc;
 mod request;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use gustav_core::Result;
 
 pub use cache::Cache;
 pub use nvrtc::Nvrtc;
-pub use request::Request;
+pub use request::{Key, Request};
 
 /// Turns CUDA C++ into what a driver loads.
 pub trait Compiler: Send + Sync {
@@ -39,13 +39,18 @@ pub struct Jit {
 }
 
 impl Jit {
-    /// `compiler`, with its output kept in `cache`.
+    /// `compiler`, with its output in `cache`.
     pub fn new(compiler: Arc<dyn Compiler>, cache: Cache) -> Self {
         Jit { compiler, cache }
     }
 
-    /// The cubin of `request` for `target`: from the cache, else compiled and kept there. A
-    /// cache that cannot be written costs time, not the result.
+    /// The cache; [`Cache::problem`] says why it is not used, if so.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// The cubin of `request` for `target`: from the cache, else compiled and written there. A
+    /// cache that cannot be used costs time, not the result.
     ///
     /// # Errors
     /// As [`Compiler::compile`].
@@ -61,18 +66,8 @@ impl Jit {
 }
 
 impl Default for Jit {
-    /// NVRTC, and the folder `gustav/cubins` in the user's cache folder.
+    /// NVRTC, and the user's cache.
     fn default() -> Self {
-        Jit::new(Arc::new(Nvrtc), Cache::new(user_cache_folder()))
+        Jit::new(Arc::new(Nvrtc), Cache::of_user())
     }
-}
-
-/// `$GUSTAV_CACHE`, else the system's folder for caches.
-fn user_cache_folder() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    variable("GUSTAV_CACHE")
-        .or_else(|| variable("XDG_CACHE_HOME").map(|p| p.join("gustav")))
-        .or_else(|| variable("LOCALAPPDATA").map(|p| p.join("gustav")))
-        .or_else(|| variable("HOME").map(|p| p.join(".cache/gustav")))
-        .map(|p| p.join("cubins"))
 }

@@ -1,6 +1,11 @@
 //! What is to be compiled.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
+
+use crate::parameter_block::{Header, ParameterBlock};
 
 /// A kernel file with the values of its template parameters.
 ///
@@ -13,12 +18,14 @@ pub struct Request {
     pub source: &'static str,
     /// Template parameters in order.
     pub parameters: Vec<(&'static str, String)>,
+    /// Headers of the parameter blocks that it includes.
+    pub(super) blocks: Vec<Header>,
 }
 
 impl Request {
     /// A kernel file without parameters.
     pub fn new(name: &'static str, source: &'static str) -> Self {
-        Request { name, source, parameters: Vec::new() }
+        Request { name, source, parameters: Vec::new(), blocks: Vec::new() }
     }
 
     /// Sets a template parameter.
@@ -26,6 +33,22 @@ impl Request {
     pub fn with(mut self, parameter: &'static str, value: impl Display) -> Self {
         self.parameters.push((parameter, value.to_string()));
         self
+    }
+
+    /// Supplies the header of a parameter block, and of those in it.
+    #[must_use]
+    pub(crate) fn with_block<B: ParameterBlock>(mut self) -> Self {
+        B::collect(&mut self.blocks);
+        self
+    }
+
+    /// The names and the texts of the headers that the source may include.
+    pub(super) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        HEADERS.iter().copied().chain(self.blocks())
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.blocks.iter().map(|block| (block.name, block.text.as_str()))
     }
 
     /// The compiler's options for `target`.
@@ -36,17 +59,45 @@ impl Request {
         options
     }
 
-    /// Everything that the cubin depends on, as text: compiler, options, source and headers.
-    pub fn key(&self, target: &str, compiler: &str) -> String {
-        let mut key = format!("{compiler}\n{}\n", self.name);
-        for option in self.options(target) {
-            let _ = writeln!(key, "{option}");
-        }
-        for text in HEADERS.iter().map(|(_, text)| *text).chain([self.source]) {
-            let _ = writeln!(key, "{:016x}", fnv(text.as_bytes()));
-        }
-        key
+    /// What tells the cubin of this request from every other: a hash of the compiler's version, the
+    /// options, the source and the headers.
+    pub fn key(&self, target: &str, compiler: &str) -> Key {
+        static HEADERS_HASHED: OnceLock<Sha256> = OnceLock::new();
+        let headers =
+            HEADERS_HASHED.get_or_init(|| HEADERS.iter().copied().fold(Sha256::new(), header));
+        let fields = [compiler, self.name, self.source].into_iter();
+        let hash = fields.fold(headers.clone(), field);
+        // With their number, so that no option is taken for a part of a header.
+        let hash = field(hash, &self.blocks.len().to_string());
+        let hash = self.blocks().fold(hash, header);
+        Key(self.options(target).iter().fold(hash, |h, o| field(h, o)).finalize().into())
     }
+}
+
+/// The identity of a compiled kernel, a SHA-256 hash. Displayed in hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    pub(super) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Adds a text with its length, so that the border between two texts is part of the hash.
+fn field(hash: Sha256, text: &str) -> Sha256 {
+    hash.chain_update((text.len() as u64).to_le_bytes()).chain_update(text)
+}
+
+/// Adds a header.
+fn header(hash: Sha256, (name, text): (&str, &str)) -> Sha256 {
+    field(field(hash, name), text)
 }
 
 /// The file and its parameters, for messages.
@@ -64,7 +115,7 @@ macro_rules! headers {
 }
 
 /// Headers that kernel files include, by path below `kernels/`.
-pub(super) const HEADERS: &[(&str, &str)] = headers![
+const HEADERS: &[(&str, &str)] = headers![
     "common/absent.cuh",
     "common/epilogue.cuh",
     "common/search.cuh",
@@ -79,6 +130,7 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "ptx/memory.cuh",
     "ptx/mma.cuh",
     "ptx/warp.cuh",
+    "schedule/arrival.cuh",
     "schedule/even_shares.cuh",
     "schedule/lengths.cuh",
     "schedule/look_back.cuh",
@@ -106,19 +158,12 @@ pub(super) const HEADERS: &[(&str, &str)] = headers![
     "spmm/flattened.cuh",
     "spmm/padded.cuh",
     "spmm/group.cuh",
-    "spmm/run.cuh",
+    "spmm/segments_per_group.cuh",
     "spmm/stationary.cuh",
     "spmv/flattened.cuh",
     "tile/pack.cuh",
     "tile/span.cuh",
 ];
-
-/// FNV-1a, 64 bits: the same in every build, unlike the standard library's hashers.
-pub(super) fn fnv(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
-}
 
 #[cfg(test)]
 mod tests {
@@ -141,12 +186,53 @@ mod tests {
                 let text = std::fs::read_to_string(&path).expect("a kernel");
                 for line in text.lines().filter(|l| l.trim_start().starts_with("#include")) {
                     let name = line.split('"').nth(1).unwrap_or_default();
-                    let known = HEADERS.iter().any(|(known, _)| *known == name);
+                    let known = HEADERS.iter().any(|(known, _)| *known == name) || declares(name);
                     assert!(known, "{}: {line}", path.display());
                     seen += 1;
                 }
             }
         }
         assert!(seen > HEADERS.len(), "{seen} includes were found");
+        assert!(
+            !declares("gustav_cuda::jit::request::Arguments"),
+            "it declares no parameter block"
+        );
+    }
+
+    parameter_block! {
+        struct Block {
+            count: u32,
+        }
+    }
+
+    /// The header of a parameter block is part of the key, and not taken for an option.
+    #[test]
+    fn blocks_are_part_of_the_key() {
+        let request = Request::new("a", "b");
+        let mut with_block = request.clone().with_block::<Block>();
+        let mut keys = vec![request.key("sm_90", "one"), with_block.key("sm_90", "one")];
+        with_block.blocks[0].text.push(' ');
+        keys.push(with_block.key("sm_90", "one"));
+        with_block.blocks[0].name = "gustav_cuda::Other";
+        keys.push(with_block.key("sm_90", "one"));
+        for (i, key) in keys.iter().enumerate() {
+            assert!(!keys[..i].contains(key), "{i}");
+        }
+    }
+
+    /// Whether `block` is the path of a parameter block that a module of this crate declares.
+    fn declares(block: &str) -> bool {
+        let Some((module, name)) =
+            block.strip_prefix("gustav_cuda::").and_then(|path| path.rsplit_once("::"))
+        else {
+            return false;
+        };
+        let file = format!("{}/src/{}", env!("CARGO_MANIFEST_DIR"), module.replace("::", "/"));
+        let text = std::fs::read_to_string(format!("{file}.rs"))
+            .or_else(|_| std::fs::read_to_string(format!("{file}/mod.rs")))
+            .unwrap_or_default();
+        text.split("parameter_block! {")
+            .skip(1)
+            .any(|rest| rest.contains(&format!("struct {name} {{")))
     }
 }

@@ -16,25 +16,28 @@ const CTAS: u64 = 16;
 /// The kernels.
 pub(crate) struct Columns {
     device: Device,
-    increasing: Kernel,
-    cuts: Kernel,
+    increasing: Kernel<Arguments>,
+    cuts: Kernel<Arguments>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    out: u64,
-    rows: u64,
-    entries: u64,
-    width: u64,
-    chunks: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        /// A u64, the count, or u32 boundaries: out[c * rows + row] for c = 0 .. chunks.
+        out: u64,
+        rows: u64,
+        entries: u64,
+        /// Columns of a chunk.
+        width: u64,
+        chunks: u64,
+    }
 }
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
     Request::new("csr/columns.cu", include_str!("../../kernels/csr/columns.cu"))
+        .with_block::<Arguments>()
         .with("BLOCK", BLOCK)
         .with("INDEX", index)
         .with("OFFSET", offset)
@@ -74,7 +77,7 @@ impl Columns {
         let most = CTAS * self.device.profile().multiprocessors as u64;
         let work = arguments.rows.max(arguments.entries);
         let grid = (work.div_ceil(u64::from(BLOCK)).min(most), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; the matrix is the caller's promise.
+        // SAFETY: the matrix is the caller's promise.
         unsafe { self.increasing.launch(stream, grid, BLOCK, &arguments)? };
         let mut found = [1];
         count.read(&mut found)?;
@@ -105,7 +108,7 @@ impl Columns {
             chunks: chunks as u64,
         };
         let grid = (arguments.rows.div_ceil(u64::from(BLOCK)), (chunks as u64 + 1).min(GRID_Y));
-        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        // SAFETY: the rest is the caller's promise.
         unsafe { self.cuts.launch(stream, grid, BLOCK, &arguments) }
     }
 }

@@ -30,9 +30,9 @@ pub enum Entries {
 /// The three kernels for one type.
 pub(crate) struct Compress {
     device: Device,
-    count: Kernel,
-    sum: Kernel,
-    fill: Kernel,
+    count: Kernel<Arguments>,
+    sum: Kernel<Arguments>,
+    fill: Kernel<Arguments>,
     total: DeviceBuffer<u64>,
 }
 
@@ -46,23 +46,26 @@ pub(crate) struct Panel {
     pub ld: usize,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    dense: u64,
-    ld: u64,
-    rows: u64,
-    columns: u64,
-    row: u64,
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    total: u64,
+parameter_block! {
+    struct Arguments {
+        dense: *const Value,
+        ld: u64,
+        rows: u64,
+        columns: u64,
+        /// Where the rows go in `offsets`.
+        row: u64,
+        /// Of the whole matrix.
+        offsets: *mut u32,
+        indices: *mut u32,
+        values: *mut Value,
+        total: *mut u64,
+    }
 }
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, entries: Entries) -> Request {
     Request::new("dense/compress.cu", include_str!("../../kernels/dense/compress.cu"))
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", THREADS)
         .with("PATTERN", u32::from(entries == Entries::Pattern))
@@ -106,7 +109,7 @@ impl Compress {
     pub(crate) unsafe fn count(&self, stream: &Stream, panel: &Panel, offsets: u64) -> Result<()> {
         let arguments = self.arguments(panel, [offsets, 0, 0]);
         let grid = self.grid(panel.rows.len());
-        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { self.count.launch(stream, grid, THREADS, &arguments) }
     }
 
@@ -121,7 +124,7 @@ impl Compress {
         let whole = Panel { rows: 0..rows, columns: 0, dense: 0, ld: 0 };
         let arguments = self.arguments(&whole, [offsets, 0, 0]);
         self.total.used_on(stream);
-        // SAFETY: `Arguments` is the kernel's parameter; the offsets are the caller's promise.
+        // SAFETY: the offsets are the caller's promise.
         unsafe { self.sum.launch(stream, (1, 1), THREADS, &arguments)? };
         let mut total = [0];
         self.total.read(&mut total)?;
@@ -143,7 +146,7 @@ impl Compress {
     pub(crate) unsafe fn fill(&self, stream: &Stream, panel: &Panel, csr: [u64; 3]) -> Result<()> {
         let arguments = self.arguments(panel, csr);
         let grid = self.grid(panel.rows.len());
-        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { self.fill.launch(stream, grid, THREADS, &arguments) }
     }
 }

@@ -13,6 +13,7 @@ const BLOCK: u32 = 256;
 /// The source of the gather with its parameters.
 pub(crate) fn request(dtype: DType, source: IndexType, padded: bool) -> Request {
     Request::new("csr/gather.cu", include_str!("../../kernels/csr/gather.cu"))
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("OFFSET", source)
         .with("BLOCK", BLOCK)
@@ -21,17 +22,17 @@ pub(crate) fn request(dtype: DType, source: IndexType, padded: bool) -> Request 
 
 /// A kernel that gathers values by their positions in A.
 pub(crate) struct Gather {
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     most: u64,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    values: u64,
-    source: u64,
-    out: u64,
-    count: u64,
+parameter_block! {
+    struct Arguments {
+        values: *const Value,
+        source: *const Offset,
+        out: *mut Value,
+        count: u64,
+    }
 }
 
 impl Gather {
@@ -62,7 +63,7 @@ impl Gather {
     ) -> Result<()> {
         let arguments = Arguments { values, source, out, count: count as u64 };
         let grid = (arguments.count.div_ceil(u64::from(BLOCK)).min(self.most), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; the arrays are the caller's promise.
+        // SAFETY: the arrays are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, BLOCK, &arguments) }
     }
 }

@@ -13,7 +13,7 @@ const EDGE: u64 = 32;
 
 /// The kernel of `kernels/dense/transpose.cu` for one pair of types.
 pub(crate) struct Transpose {
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
 }
 
 /// Where a matrix is, where it goes, and how many lines of what length it has.
@@ -27,24 +27,28 @@ pub(crate) struct Move {
     pub ld_to: usize,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    input: u64,
-    output: u64,
-    lines: u64,
-    length: u64,
-    ld_in: u64,
-    ld_out: u64,
-    alpha: u64,
-    beta: u64,
-    bias: u64,
+parameter_block! {
+    struct Arguments {
+        input: *const In,
+        output: *mut Out,
+        /// Of `in`.
+        lines: u64,
+        /// Of a line of `in`.
+        length: u64,
+        ld_in: u64,
+        ld_out: u64,
+        alpha: u64,
+        beta: u64,
+        /// Of a line of `out`.
+        bias: *const Accum,
+    }
 }
 
 impl Transpose {
     /// The source with its parameters.
     pub(crate) fn request(from: DType, to: DType, semiring: SemiringKind, steps: u8) -> Request {
         Request::new("dense/transpose.cu", include_str!("../../kernels/dense/transpose.cu"))
+            .with_block::<Arguments>()
             .with("VALUE", from)
             .with("OUT", to)
             .with("SEMIRING", source::semiring(semiring))
@@ -88,7 +92,7 @@ impl Transpose {
             bias,
         };
         let grid = (arguments.length.div_ceil(EDGE), arguments.lines.div_ceil(EDGE));
-        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, BLOCK, &arguments) }
     }
 

@@ -22,6 +22,7 @@ const ROUNDS: u32 = 16;
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
     Request::new("csr/transpose.cu", include_str!("../../kernels/csr/transpose.cu"))
+        .with_block::<Arguments>()
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
@@ -36,23 +37,31 @@ pub(crate) struct TransposedPattern<I, O> {
     source: DeviceBuffer<O>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    columns: u64,
-    positions: u64,
-    sorted_columns: u64,
-    sorted_positions: u64,
-    counts: u64,
-    totals: u64,
-    offsets: u64,
-    starts: u64,
-    rows: u64,
-    nrows: u64,
-    ncols: u64,
-    nnz: u64,
-    tiles: u64,
-    shift: u32,
+parameter_block! {
+    struct Arguments {
+        /// Of the entries in their order so far.
+        columns: *const Index,
+        /// Likewise; null in the first round, which takes them as stored.
+        positions: *const Offset,
+        sorted_columns: *mut Index,
+        sorted_positions: *mut Offset,
+        /// Digit by digit, of every tile.
+        counts: *mut Offset,
+        /// Of the digits.
+        totals: *mut Offset,
+        /// Of the matrix.
+        offsets: *const Offset,
+        /// Of the columns.
+        starts: *mut Offset,
+        /// Of the sorted entries.
+        rows: *mut Index,
+        nrows: u64,
+        ncols: u64,
+        nnz: u64,
+        tiles: u64,
+        /// Of the digit.
+        shift: u32,
+    }
 }
 
 impl<I: Index, O: Index> TransposedPattern<I, O> {
@@ -115,7 +124,7 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
             };
             (arguments.sorted_columns, arguments.sorted_positions) = to;
             arguments.shift = digit * DIGIT_BITS;
-            // SAFETY: `Arguments` is the parameter of the kernels; every place that the counts give is
+            // SAFETY: every place that the counts give is
             // below nnz, and freed buffers wait for the stream.
             unsafe {
                 tally.launch(stream, (tiles as u64, 1), BLOCK, &arguments)?;

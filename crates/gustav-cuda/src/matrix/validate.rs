@@ -12,20 +12,22 @@ const CTAS: u64 = 16;
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
     Request::new("csr/validate.cu", include_str!("../../kernels/csr/validate.cu"))
+        .with_block::<Arguments>()
         .with("BLOCK", BLOCK)
         .with("INDEX", index)
         .with("OFFSET", offset)
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    found: u64,
-    rows: u64,
-    entries: u64,
-    columns: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        /// First and last offset, first row whose offset is above the next one's, first index that is too large.
+        found: *mut u64,
+        rows: u64,
+        entries: u64,
+        columns: u64,
+    }
 }
 
 /// Checks the arrays of a pattern of `nrows` × `ncols`, as [`validate::pattern`] does on the host.
@@ -69,8 +71,7 @@ pub(super) fn pattern<I: Index, O: Index>(
     let most = CTAS * device.profile().multiprocessors as u64;
     let work = arguments.rows.max(arguments.entries).max(1);
     let grid = (work.div_ceil(u64::from(BLOCK)).min(most), 1);
-    // SAFETY: `Arguments` is the kernel's parameter; the arrays have the lengths of the parameter, and
-    // all are alive until the stream has been waited for.
+    // SAFETY: the arrays have the lengths in `arguments`, and all are alive until the stream has been waited for.
     unsafe { kernel.launch(stream, grid, BLOCK, &arguments)? };
     let mut positions = [0; 4];
     found.read(&mut positions)?;

@@ -21,33 +21,34 @@ const MOST: u32 = 96;
 const REUSE_SAMPLES: u64 = 1024;
 const REUSE_MOST: u32 = 1024;
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Lengths {
-    offsets: u64,
-    counts: u64,
-    rows: u64,
+parameter_block! {
+    struct Lengths {
+        offsets: *const Offset,
+        counts: *mut u64,
+        rows: u64,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Similarity {
-    offsets: u64,
-    indices: u64,
-    counts: u64,
-    rows: u64,
-    samples: u64,
+parameter_block! {
+    struct Similarity {
+        offsets: *const Offset,
+        indices: *const Index,
+        counts: *mut u64,
+        rows: u64,
+        samples: u64,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Reuse {
-    offsets: u64,
-    indices: u64,
-    counts: u64,
-    rows: u64,
-    samples: u64,
-    tile: u64,
+parameter_block! {
+    struct Reuse {
+        offsets: *const Offset,
+        indices: *const Index,
+        counts: *mut u64,
+        rows: u64,
+        samples: u64,
+        /// Rows of B in a tile.
+        tile: u64,
+    }
 }
 
 /// `request` with the bins of `kernels/schedule/lengths.cuh`.
@@ -58,7 +59,7 @@ pub(super) fn with_bins(request: Request) -> Request {
 /// The source of `row_lengths` with its parameters.
 pub(crate) fn lengths_request(offset: IndexType) -> Request {
     let source = include_str!("../../kernels/schedule/row_lengths.cu");
-    with_bins(Request::new("schedule/row_lengths.cu", source))
+    with_bins(Request::new("schedule/row_lengths.cu", source).with_block::<Lengths>())
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
         .with("FIRST_CUT_BITS", FIRST_CUT_BITS)
@@ -69,6 +70,7 @@ pub(crate) fn lengths_request(offset: IndexType) -> Request {
 pub(crate) fn similarity_request(index: IndexType, offset: IndexType) -> Request {
     let source = include_str!("../../kernels/schedule/row_similarity.cu");
     Request::new("schedule/row_similarity.cu", source)
+        .with_block::<Similarity>()
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("BLOCK", SAMPLE_BLOCK)
@@ -79,6 +81,7 @@ pub(crate) fn similarity_request(index: IndexType, offset: IndexType) -> Request
 pub(crate) fn reuse_request(index: IndexType, offset: IndexType) -> Request {
     let source = include_str!("../../kernels/schedule/tile_reuse.cu");
     Request::new("schedule/tile_reuse.cu", source)
+        .with_block::<Reuse>()
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
@@ -95,7 +98,7 @@ pub(crate) fn row_lengths(p: &Pattern<'_>) -> Result<RowLengths> {
     let arguments = Lengths { offsets: p.offsets, counts: counts.address(), rows };
     let most = CTAS * device.profile().multiprocessors as u64;
     let grid = (rows.div_ceil(u64::from(BLOCK)).min(most), 1);
-    // SAFETY: `Lengths` is the kernel's parameter; the buffers outlive the read below.
+    // SAFETY: the buffers outlive the read below.
     unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
     let mut found = vec![0; COUNTS];
     counts.read(&mut found)?;
@@ -122,7 +125,7 @@ pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
         samples,
     };
     let grid = (samples.div_ceil(u64::from(SAMPLE_BLOCK)), 4);
-    // SAFETY: `Similarity` is the kernel's parameter; the buffers outlive the read below.
+    // SAFETY: the buffers outlive the read below.
     unsafe { kernel.launch(device.stream(), grid, SAMPLE_BLOCK, &arguments)? };
     let mut c = [0; 8];
     counts.read(&mut c)?;
@@ -142,7 +145,7 @@ pub(crate) fn tile_reuse(p: &Pattern<'_>, inner: usize, tile: u64) -> Result<Til
     let (offsets, indices) = (p.offsets, p.indices);
     let arguments = Reuse { offsets, indices, counts: counted, rows, samples, tile };
     let grid = ((samples * 32).div_ceil(u64::from(BLOCK)), 1);
-    // SAFETY: `Reuse` is the kernel's parameter; the buffers outlive the read below.
+    // SAFETY: the buffers outlive the read below.
     unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
     let mut found = [0; 2];
     counts.read(&mut found)?;

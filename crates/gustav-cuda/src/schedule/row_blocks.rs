@@ -22,15 +22,17 @@ pub(crate) struct RowBlocks {
     pub position: IndexType,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    entries: u64,
-    positions: u64,
-    counts: u64,
-    rows: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        entries: *mut Word,
+        /// ROWS a chunk.
+        positions: *mut Position,
+        /// Entries of a block.
+        counts: *mut u32,
+        rows: u64,
+    }
 }
 
 impl RowBlocks {
@@ -44,6 +46,7 @@ impl RowBlocks {
         chunk: u32,
     ) -> Request {
         Request::new("schedule/row_blocks.cu", include_str!("../../kernels/schedule/row_blocks.cu"))
+            .with_block::<Arguments>()
             .with("INDEX", index)
             .with("OFFSET", offset)
             .with("WORD", word)
@@ -86,7 +89,7 @@ impl RowBlocks {
             rows: rows as u64,
         };
         let grid = ((blocks as u64).div_ceil(u64::from(BLOCK)), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; a block has no more entries than its rows
+        // SAFETY: a block has no more entries than its rows
         // have nonzeros, nor more chunks than counted above; the buffers wait for the stream.
         unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
         Ok(made)

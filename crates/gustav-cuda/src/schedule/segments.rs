@@ -55,20 +55,26 @@ pub(crate) struct Segments {
     pub long: usize,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    list: u64,
-    cut_rows: u64,
-    slot_rows: u64,
-    cursors: u64,
-    order: u64,
-    rows: u64,
-    windows: u64,
-    longest_bits: u32,
-    first: u32,
-    to_rows: u32,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        list: *mut u64,
+        /// Row, first slot, number of slots.
+        cut_rows: *mut u64,
+        /// Place in cut_rows of each slot.
+        slot_rows: *mut u32,
+        /// Next part, next cut row, next place of each bin of lengths.
+        cursors: *mut u64,
+        /// The rows in the order of the windows; null for the stored one.
+        order: *const u32,
+        rows: u64,
+        /// Where windows begin in the list.
+        windows: u64,
+        longest_bits: u32,
+        first: u32,
+        /// Whether parts name their row in place of their slot.
+        to_rows: u32,
+    }
 }
 
 impl Segments {
@@ -79,7 +85,7 @@ impl Segments {
     pub(crate) fn request(offset: IndexType, window: u32) -> Request {
         let (sorted, window) = (window > 1, Self::taken(window));
         let source = include_str!("../../kernels/schedule/segment_list.cu");
-        with_bins(Request::new("schedule/segment_list.cu", source))
+        with_bins(Request::new("schedule/segment_list.cu", source).with_block::<Arguments>())
             .with("LENGTH_BITS", LENGTH_BITS)
             .with("OFFSET", offset)
             .with("BLOCK", BLOCK.min(window))
@@ -175,7 +181,7 @@ impl Segments {
             first,
             to_rows: u32::from(target == Target::Row),
         };
-        // SAFETY: `Arguments` is the kernel's parameter; the counts of `lengths` are those of the
+        // SAFETY: the counts of `lengths` are those of the
         // same offsets, so that every place is inside its array; freed buffers wait for the stream.
         unsafe {
             kernel.launch(device.stream(), (windows as u64, 1), BLOCK.min(taken), &arguments)?

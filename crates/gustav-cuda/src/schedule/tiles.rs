@@ -1,7 +1,7 @@
 //! Rows cut where tiles of B's rows begin, see `kernels/schedule/tile_list.cu`.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{IndexType, Problem, Result};
+use gustav_core::{Index, IndexType, Problem, Result};
 
 use super::Target;
 use super::segments::{LENGTH_BITS, Segments};
@@ -38,19 +38,24 @@ pub(crate) struct Pieces {
     pub counts: Vec<u64>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    list: u64,
-    cut_rows: u64,
-    slot_rows: u64,
-    pieces: u64,
-    cursors: u64,
-    rows: u64,
-    tile: u64,
-    tiles: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        list: *mut u64,
+        /// Row, first slot, number of slots.
+        cut_rows: *mut u64,
+        /// Place in cut_rows of each slot.
+        slot_rows: *mut u32,
+        /// Of each row; the highest bit where its columns are unsorted.
+        pieces: *mut u32,
+        /// Next slot, next cut row, next of each place.
+        cursors: *mut u64,
+        rows: u64,
+        /// Rows of B in a tile.
+        tile: u64,
+        tiles: u32,
+    }
 }
 
 impl Cutting {
@@ -68,6 +73,7 @@ impl Cutting {
     /// The source with its parameters; `counted` where shared memory counts all places.
     pub(crate) fn request(&self, index: IndexType, offset: IndexType, counted: bool) -> Request {
         Request::new("schedule/tile_list.cu", include_str!("../../kernels/schedule/tile_list.cu"))
+            .with_block::<Arguments>()
             .with("INDEX", index)
             .with("OFFSET", offset)
             .with("LENGTH_BITS", LENGTH_BITS)
@@ -106,10 +112,10 @@ impl Cutting {
             cursors: cursors.address(),
             rows: rows as u64,
             tile,
-            tiles: tiles as u64,
+            tiles: u32::try_from_usize(tiles, "tile of B")?,
         };
         let grid = ((rows as u64).div_ceil(Self::window(counted)), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; there is a count for every row and place.
+        // SAFETY: there is a count for every row and place.
         unsafe { module.kernel(c"tile_count")?.launch(device.stream(), grid, BLOCK, &arguments)? };
         let mut found = try_vec(2 + places, "pieces of tiles")?;
         found.resize(2 + places, 0u64);

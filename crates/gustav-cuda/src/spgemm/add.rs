@@ -4,7 +4,7 @@
 use gustav_core::{DType, Error, Index, IndexType, PatternId, Result, Scalar, SemiringKind};
 
 use super::canonical::canonical;
-use super::operands::{Arrays, Sparse};
+use super::operands::{Matrix, Output, Sparse};
 use super::plan::{Factors, SpgemmPlan};
 use crate::call::Common;
 use crate::jit::Request;
@@ -26,6 +26,7 @@ pub(crate) fn request(
     semiring: SemiringKind,
 ) -> Request {
     Request::new("spgemm/add.cu", include_str!("../../kernels/spgemm/add.cu"))
+        .with_block::<Arguments>()
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("VALUE", dtype)
@@ -33,20 +34,20 @@ pub(crate) fn request(
         .with("BLOCK", BLOCK)
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    p: Arrays,
-    d: Arrays,
-    c: Arrays,
-    rows: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        p: Matrix,
+        d: Matrix,
+        c: Output,
+        rows: u64,
+        beta: u64,
+    }
 }
 
 /// The kernels, and the product that they add to.
 pub(super) struct Union<T, I: Index, O: Index> {
-    count: Kernel,
-    fill: Kernel,
+    count: Kernel<Arguments>,
+    fill: Kernel<Arguments>,
     scan: Scan,
     /// The product before this one, kept where there will be more of its pattern.
     product: Option<DeviceCsr<T, I, O>>,
@@ -68,10 +69,15 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         })
     }
 
-    fn launch(&self, device: &Device, kernel: &Kernel, arguments: &Arguments) -> Result<()> {
+    fn launch(
+        &self,
+        device: &Device,
+        kernel: &Kernel<Arguments>,
+        arguments: &Arguments,
+    ) -> Result<()> {
         let most = device.profile().multiprocessors as u64 * CTAS;
         let grid = (arguments.rows.div_ceil(u64::from(BLOCK / 32)).min(most), 1);
-        // SAFETY: `Arguments` is the kernels' parameter. The matrices are alive, have one shape and
+        // SAFETY: the matrices are alive, have one shape and
         // rows that increase, and their buffers wait for the stream when they are freed.
         unsafe { kernel.launch(device.stream(), grid, BLOCK, arguments) }
     }
@@ -87,14 +93,14 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         let (rows, cols) = (p.nrows(), p.ncols());
         let what = "row offsets of C on the device";
         let offsets = DeviceBuffer::<O>::queued(device, rows + 1, what)?;
-        let c = Arrays { offsets: offsets.address(), indices: 0, values: 0 };
+        let c = Output { offsets: offsets.address(), indices: 0, values: 0 };
         let (p, d) = (Sparse::of(p).into(), Sparse::of(d).into());
         let arguments = Arguments { p, d, c, rows: rows as u64, beta };
         self.launch(device, &self.count, &arguments)?;
         let nnz = self.scan.sum(device, &offsets)?;
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
         let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-        let c = Arrays { indices: indices.address(), values: values.address(), ..c };
+        let c = Output { indices: indices.address(), values: values.address(), ..c };
         self.launch(device, &self.fill, &Arguments { c, ..arguments })?;
         // SAFETY: offsets rise to `nnz`; the columns are those of matrices as wide.
         Ok(unsafe { DeviceCsr::from_parts_unchecked(rows, cols, offsets, indices, values) })
@@ -115,7 +121,8 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         c: &DeviceCsr<T, I, O>,
     ) -> Result<()> {
         let rows = p.nrows() as u64;
-        let [p, d, c] = [p, d, c].map(|m| Sparse::of(m).into());
+        let [p, d] = [p, d].map(|m| Sparse::of(m).into());
+        let c = Sparse::of(c).into();
         self.launch(device, &self.fill, &Arguments { p, d, c, rows, beta })
     }
 }

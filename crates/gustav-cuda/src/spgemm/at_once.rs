@@ -7,7 +7,7 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use super::binned::Arguments;
 use super::catalog::Config;
 use super::dense_output::FullRows;
-use super::operands::{Arrays, Operands};
+use super::operands::{Operands, Output};
 use crate::{Device, DeviceBuffer, DeviceCsr};
 
 // Entries that are expected to have no product, were columns spread evenly, up to which a C is tried.
@@ -64,7 +64,7 @@ unsafe fn compute<T: Scalar, I: Index, O: Index>(
         let offsets = DeviceBuffer::<O>::queued(device, o.a.rows + 1, what)?;
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
         let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-        arguments.matrices.c = Arrays {
+        arguments.c = Output {
             offsets: offsets.address(),
             indices: indices.address(),
             values: values.address(),

@@ -67,6 +67,8 @@ pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, config: Config) -> Request {
     Request::new("spgemm/dense_naive.cu", include_str!("../../kernels/spgemm/dense_naive.cu"))
+        .with_block::<Spread>()
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("WIDTH", config.width)
         .with("HEIGHT", config.height)
@@ -78,35 +80,35 @@ pub(super) type Prepared = ThroughDense<DenseNaive>;
 /// The compiled kernels, and room for dense operands.
 pub(crate) struct DenseNaive {
     config: Config,
-    spread: Kernel,
-    multiply: Kernel,
+    spread: Kernel<Spread>,
+    multiply: Kernel<Arguments>,
     a: DeviceBuffer<u8>,
     b: DeviceBuffer<u8>,
     value_bytes: u64,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Spread {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    dense: u64,
-    rows: u64,
-    ld: u64,
+parameter_block! {
+    struct Spread {
+        offsets: *const u32,
+        indices: *const u32,
+        values: *const Value,
+        dense: *mut Value,
+        rows: u64,
+        ld: u64,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    a: u64,
-    b: u64,
-    c: u64,
-    rows: u64,
-    inner: u64,
-    columns: u64,
-    ldc: u64,
-    alpha: u64,
+parameter_block! {
+    struct Arguments {
+        a: *const Value,
+        b: *const Value,
+        c: *mut Value,
+        rows: u64,
+        inner: u64,
+        columns: u64,
+        ldc: u64,
+        alpha: u64,
+    }
 }
 
 impl DenseRows for DenseNaive {
@@ -138,7 +140,7 @@ impl DenseRows for DenseNaive {
             let (offsets, indices, values) = (m.offsets, m.indices, m.values);
             let arguments = Spread { offsets, indices, values, dense: dense.address(), rows, ld };
             let grid = (rows.div_ceil(u64::from(threads / 32)), 1);
-            // SAFETY: `Spread` is the kernel's parameter; the operands are the caller's promise,
+            // SAFETY: the operands are the caller's promise,
             // and the dense matrix has the room.
             unsafe { self.spread.launch(stream, grid, threads, &arguments)? };
         }
@@ -168,7 +170,7 @@ impl DenseRows for DenseNaive {
             arguments.columns.div_ceil(u64::from(width)),
             arguments.rows.div_ceil(u64::from(height)),
         );
-        // SAFETY: `Arguments` is the kernel's parameter; C is the caller's promise.
+        // SAFETY: c is the caller's promise.
         unsafe { self.multiply.launch(stream, grid, width * height, &arguments) }
     }
 }

@@ -15,6 +15,7 @@ use crate::jit::Request;
 use crate::{Device, DeviceCsr, source};
 
 pub(super) use full_rows::FullRows;
+use packed::Packed;
 
 /// Tiles of C, and how B comes to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -182,11 +183,11 @@ pub(crate) fn request(types: Types, config: Config) -> Request {
     let text = include_str!("../../kernels/spgemm/dense_output.cu");
     let sum = types.sum();
     let (doubled, rounds) = config.balance(sum);
-    binned::typed(Request::new("spgemm/dense_output.cu", text), types)
+    binned::typed(Request::new("spgemm/dense_output.cu", text).with_block::<Packed>(), types)
         .with("SEMIRING", source::semiring(types.semiring))
         .with("COLUMNS", config.columns(sum))
         .with("WARPS", config.warps)
-        .with("AHEAD", config.ahead())
+        .with("IN_FLIGHT", config.ahead())
         .with("CHUNKS", config.chunks())
         .with("CHUNK", config.chunk(sum))
         .with("DOUBLED", doubled)

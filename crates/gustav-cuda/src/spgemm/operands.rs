@@ -34,34 +34,31 @@ impl Sparse {
     }
 }
 
-/// The arrays of a sparse matrix, as kernels are told of them.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Arrays {
-    pub offsets: u64,
-    pub indices: u64,
-    pub values: u64,
-}
+parameter_block! {
+    /// The arrays of a sparse matrix that kernels read.
+    pub(crate) struct Matrix {
+        pub offsets: *const Offset,
+        pub indices: *const Index,
+        pub values: *const Value,
+    }
 
-impl From<Sparse> for Arrays {
-    fn from(m: Sparse) -> Self {
-        Arrays { offsets: m.offsets, indices: m.indices, values: m.values }
+    /// The arrays of a sparse matrix that kernels write.
+    pub(crate) struct Output {
+        pub offsets: *mut Offset,
+        pub indices: *mut Index,
+        pub values: *mut Out,
     }
 }
 
-/// `Matrices` of `kernels/spgemm/operands.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Matrices {
-    pub a: Arrays,
-    pub b: Arrays,
-    pub c: Arrays,
+impl From<Sparse> for Matrix {
+    fn from(m: Sparse) -> Self {
+        Matrix { offsets: m.offsets, indices: m.indices, values: m.values }
+    }
 }
 
-impl Matrices {
-    /// A and B, with a C that has no arrays yet.
-    pub(crate) fn of(o: &Operands) -> Self {
-        Matrices { a: o.a.into(), b: o.b.into(), c: Arrays::default() }
+impl From<Sparse> for Output {
+    fn from(m: Sparse) -> Self {
+        Output { offsets: m.offsets, indices: m.indices, values: m.values }
     }
 }
 

@@ -118,10 +118,11 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 /// The source with its parameters; `repeats` for a B whose columns do not increase.
 pub(crate) fn request(dtype: DType, config: Config, repeats: bool) -> Request {
     Request::new("spgemm/shared_row.cu", include_str!("../../kernels/spgemm/shared_row.cu"))
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", config.threads)
         .with("ROWS", config.rows)
-        .with("AHEAD", config.ahead)
+        .with("PREFETCH", config.ahead)
         .with("REPEATS", u32::from(repeats))
 }
 
@@ -131,7 +132,7 @@ pub(super) type Prepared = ThroughDense<SharedRow>;
 /// The compiled kernel for one shape and type of B.
 pub(crate) struct SharedRow {
     config: Config,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     columns: Columns,
     /// Bytes of shared memory of a CTA.
     shared: usize,
@@ -145,26 +146,32 @@ pub(crate) struct SharedRow {
     next: DeviceBuffer<u64>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    first: u64,
-    last: u64,
-    b_indices: u64,
-    b_values: u64,
-    c: u64,
-    next: u64,
-    stride: u64,
-    row: u64,
-    rows: u64,
-    width: u64,
-    chunks: u64,
-    columns: u64,
-    ldc: u64,
-    alpha: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const u32,
+        indices: *const u32,
+        values: *const Value,
+        /// Row k of B enters chunk c at first[c * stride + k] and leaves it at last[c * stride +
+        /// k].
+        first: *const u32,
+        last: *const u32,
+        b_indices: *const u32,
+        b_values: *const Value,
+        c: *mut Value,
+        /// Counter of rows taken, zero at the start.
+        next: *mut u64,
+        stride: u64,
+        /// First row of A.
+        row: u64,
+        /// Rows of A, and of `c`.
+        rows: u64,
+        /// Columns of a chunk.
+        width: u64,
+        chunks: u64,
+        columns: u64,
+        ldc: u64,
+        alpha: u64,
+    }
 }
 
 impl SharedRow {
@@ -263,7 +270,7 @@ impl SharedRow {
         let items = arguments.rows * arguments.chunks;
         let grid = items.div_ceil(u64::from(self.config.rows)).min(self.ctas);
         let (kernel, threads) = (&self.kernel, self.config.threads);
-        // SAFETY: `Arguments` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { kernel.launch_with_shared(stream, (grid, 1), threads, self.shared, &arguments) }
     }
 

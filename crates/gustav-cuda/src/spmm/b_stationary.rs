@@ -88,25 +88,33 @@ pub(crate) struct Variant {
 }
 
 struct Kernels {
-    multiply: Kernel,
-    prepare: Kernel,
-    finish: Kernel,
+    multiply: Kernel<Arguments>,
+    prepare: Kernel<Arguments>,
+    finish: Kernel<Arguments>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    operands: group::Arguments,
-    pieces: u64,
-    items: u64,
-    begins: u64,
-    cut_rows: u64,
-    slot_rows: u64,
-    sums: u64,
-    inner: u64,
-    cut: u64,
-    panel: u64,
-    rows: u32,
+parameter_block! {
+    struct Arguments {
+        operands: group::Operands,
+        pieces: *const u64,
+        items: *const Item,
+        /// The first item of each CTA, and one past the last.
+        begins: *const u32,
+        /// Row, first slot, number of slots.
+        cut_rows: *const u64,
+        /// Place in cut_rows of each slot.
+        slot_rows: *const u32,
+        /// Of each cut row, when it is the target.
+        sums: *mut Accum,
+        /// Rows of B.
+        inner: u64,
+        /// Rows that are cut.
+        cut: u64,
+        /// The first of this launch.
+        panel: u64,
+        /// Of a tile.
+        rows: u32,
+    }
 }
 
 impl Variant {
@@ -114,14 +122,16 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         let source = include_str!("../../kernels/spmm/b_stationary.cu");
-        let request = self.types.describe(Request::new("spmm/b_stationary.cu", source));
+        let request = self
+            .types
+            .describe(Request::new("spmm/b_stationary.cu", source).with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.block)
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SHARE", 1)
+            .with("SUBGROUPS", 1)
             .with("CHUNK", 4)
             .with("BATCH", c.batch())
             .with("STAGES", c.stages)
@@ -235,13 +245,13 @@ impl Method for Prepared {
             self.sums.fill(0, stream)?;
         }
         self.unfinished = self.target == Target::CutRow;
-        // SAFETY: `Arguments` is the parameter of all kernels; the pieces cover the matrix, and the
+        // SAFETY: the pieces cover the matrix, and the
         // operands are the caller's promise. `prepare`, `finish` and a `multiply` without `prepare` wait
         // before they touch them; after `prepare`, which writes C alone, `multiply` waits before it adds to C.
         unsafe {
             let prepares = self.target == Target::Row && cut > 0;
             if prepares {
-                prepare.launch_following(stream, of_cut_rows, config.block, 0, &arguments)?;
+                prepare.launch_dependent(stream, of_cut_rows, config.block, 0, &arguments)?;
             }
             while arguments.panel < panels {
                 let grid = (ctas, GRID_Y.min(panels - arguments.panel));
@@ -252,7 +262,7 @@ impl Method for Prepared {
                 arguments.panel += GRID_Y;
             }
             if self.target == Target::CutRow {
-                finish.launch_following(stream, of_cut_rows, config.block, 0, &arguments)?;
+                finish.launch_dependent(stream, of_cut_rows, config.block, 0, &arguments)?;
             }
         }
         self.unfinished = false;

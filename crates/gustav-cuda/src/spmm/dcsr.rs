@@ -29,7 +29,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 /// The compiled kernel and the rows that hold nonzeros.
 pub(super) struct Prepared {
     config: Config,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     filled: DeviceBuffer<u32>,
     offsets: DeviceBuffer<u32>,
 }

@@ -60,6 +60,8 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats: bool) -> Request {
     Request::new("spmm/dense.cu", include_str!("../../kernels/spmm/dense.cu"))
+        .with_block::<Arguments>()
+        .with_block::<Finish>()
         .with("VALUE", dtype)
         .with("INDEX", index)
         .with("OFFSET", offset)
@@ -70,37 +72,38 @@ pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats
 /// Room for A with its zeros, and cuBLAS's handle.
 pub(super) struct Prepared {
     matrix: DeviceBuffer<u8>,
-    fill: Kernel,
+    fill: Kernel<Arguments>,
     /// Sums in f32 of 16-bit values, and what makes C of them.
-    sums: Option<(DeviceBuffer<f32>, Kernel)>,
+    sums: Option<(DeviceBuffer<f32>, Kernel<Finish>)>,
     /// Threads of a row.
     lanes: u64,
     handle: Handle,
     tf32: bool,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    out: u64,
-    found: u64,
-    rows: u64,
-    inner: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        values: *const Value,
+        out: *mut void,
+        found: *mut u32,
+        rows: u64,
+        inner: u64,
+    }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Finish {
-    sums: u64,
-    c: u64,
-    rows: u64,
-    columns: u64,
-    ldc: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Finish {
+        /// Rows x columns.
+        sums: *const f32,
+        c: *mut Value,
+        rows: u64,
+        columns: u64,
+        ldc: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 impl Prepared {
@@ -127,7 +130,7 @@ impl Prepared {
             inner: inner as u64,
         };
         let search = compiled(false)?.kernel(c"dense_repeats")?;
-        // SAFETY: `Arguments` is the kernel's parameter; A's positions have a bit each.
+        // SAFETY: a's positions have a bit each.
         unsafe { search.launch(stream, grid(rows as u64, 32), BLOCK, &arguments)? };
         let mut repeats = [0];
         found.read(&mut repeats)?;
@@ -180,7 +183,7 @@ impl Method for Prepared {
             rows: o.rows as u64,
             inner: o.inner as u64,
         };
-        // SAFETY: `Arguments` is the kernel's parameter; there is room for every element of A.
+        // SAFETY: there is room for every element of A.
         unsafe { self.fill.launch(stream, grid(arguments.rows, self.lanes), BLOCK, &arguments) }
     }
 
@@ -209,7 +212,7 @@ impl Method for Prepared {
             beta: o.beta,
         };
         let grid = ((arguments.rows * arguments.columns).div_ceil(u64::from(BLOCK)), 1);
-        // SAFETY: as above; there is room for every sum, and `Finish` is the kernel's parameter.
+        // SAFETY: as above; there is room for every sum.
         unsafe {
             self.handle.multiply(device, stream, a, &bare, self.tf32)?;
             finish.launch(stream, grid, BLOCK, &arguments)

@@ -62,6 +62,7 @@ impl Format for EllR {
 
     fn request(dtype: DType, vector: u32, config: Config) -> Request {
         Request::new("spmm/ell_r.cu", include_str!("../../kernels/spmm/ell_r.cu"))
+            .with_block::<padded::Arguments>()
             .with("VALUE", dtype)
             .with("LANES", config.lanes)
             .with("VECTOR", vector)

@@ -44,7 +44,7 @@ pub(super) struct Prepared {
     config: Config,
     shares: u64,
     meeting: Meeting,
-    kernels: HashMap<Variant, Kernel>,
+    kernels: HashMap<Variant, Kernel<Arguments>>,
 }
 
 /// What a kernel is compiled for beyond the plan's problem.
@@ -54,12 +54,12 @@ pub(crate) struct Variant {
     pub(crate) types: Types,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    operands: group::Arguments,
-    rows: u64,
-    shares: u64,
+parameter_block! {
+    struct Arguments {
+        operands: group::Operands,
+        rows: u64,
+        shares: u64,
+    }
 }
 
 impl Variant {
@@ -67,14 +67,16 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         let source = include_str!("../../kernels/spmm/even_shares.cu");
-        let request = self.types.describe(Request::new("spmm/even_shares.cu", source));
+        let request = self
+            .types
+            .describe(Request::new("spmm/even_shares.cu", source).with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SHARE", 1)
+            .with("SUBGROUPS", 1)
             .with("CHUNK", c.chunk)
             .with("WORK_BITS", c.work.ilog2())
     }
@@ -123,10 +125,10 @@ impl Method for Prepared {
         let groups = u64::from(config.block / config.lanes);
         let panels = (o.columns as u64).div_ceil(config.panel());
         let grid = (shares.div_ceil(groups), panels);
-        // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
+        // SAFETY: parts have two slots a share, and the
         // operands are the caller's promise.
         unsafe {
-            self.kernels[&variant].launch_following(stream, grid, config.block, 0, &arguments)
+            self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)
         }
     }
 }

@@ -82,6 +82,7 @@ pub(crate) trait Shares: Send {
 /// The source with its parameters.
 pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
     Request::new(S::SOURCE.0, S::SOURCE.1)
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", config.threads)
         .with("ITEMS", config.items)
@@ -92,32 +93,35 @@ pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
 pub(super) struct Prepared<S> {
     config: Config,
     shares: u64,
-    kernels: [Kernel; 3],
+    kernels: [Kernel<Arguments>; 3],
     boundaries: DeviceBuffer<u64>,
     carry_rows: DeviceBuffer<u32>,
     carries: DeviceBuffer<u64>,
     shares_of: PhantomData<S>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    b: u64,
-    c: u64,
-    boundaries: u64,
-    carry_rows: u64,
-    carries: u64,
-    shares: u64,
-    rows: u64,
-    nonzeros: u64,
-    columns: u64,
-    ldb: u64,
-    ldc: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const u32,
+        indices: *const u32,
+        values: *const Value,
+        b: *const Value,
+        c: *mut Value,
+        /// Shares + 1.
+        boundaries: *mut schedule::Boundary,
+        /// Shares.
+        carry_rows: *mut u32,
+        /// Shares x columns.
+        carries: *mut Value,
+        shares: u64,
+        rows: u64,
+        nonzeros: u64,
+        columns: u64,
+        ldb: u64,
+        ldc: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 impl<S: Shares> Prepared<S> {
@@ -173,7 +177,7 @@ impl<S: Shares> Method for Prepared<S> {
         let threads = self.config.threads;
         let strips = |width: u64| arguments.columns.div_ceil(width);
         let [boundaries, sums, fix_up] = &self.kernels;
-        // SAFETY: `Arguments` is the parameter of all three kernels; boundaries, rows and sums
+        // SAFETY: boundaries, rows and sums
         // have room for every share, and the operands are the caller's promise.
         unsafe {
             let grid = ((self.shares + 1).div_ceil(u64::from(threads)), 1);

@@ -2,7 +2,7 @@
 
 use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 
-use super::operands::Operands;
+use super::operands;
 use super::tile::{Tile, accumulator};
 use crate::counters::Counters;
 use crate::jit::Request;
@@ -29,7 +29,7 @@ pub(crate) struct Types {
 
 impl Types {
     /// For operands whose columns are taken in panels of `tile` over vectors of `vector` values.
-    pub(super) fn new(o: &Operands, tile: Tile, vector: u32) -> Self {
+    pub(super) fn new(o: &operands::Operands, tile: Tile, vector: u32) -> Self {
         let items = o.nnz.saturating_add(o.rows);
         Types {
             dtype: o.dtype,
@@ -61,25 +61,27 @@ impl Types {
     }
 }
 
-/// `Operands` of the header.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    b: u64,
-    c: u64,
-    partials: u64,
-    arrivals: u64,
-    slots: u64,
-    nonzeros: u64,
-    columns: u64,
-    ldb: u64,
-    ldc: u64,
-    alpha: u64,
-    beta: u64,
-    bias: u64,
+parameter_block! {
+    /// `Operands` of the header.
+    pub(super) struct Operands {
+        offsets: *const Offset,
+        indices: *const Index,
+        values: *const Value,
+        b: *const Value,
+        c: *mut Out,
+        partials: *mut Accum,
+        /// Parts that have come, LEVELS a slot and panel; zero between launches.
+        arrivals: *mut u32,
+        /// Of partials.
+        slots: u64,
+        nonzeros: u64,
+        columns: u64,
+        ldb: u64,
+        ldc: u64,
+        alpha: u64,
+        beta: u64,
+        bias: *const Accum,
+    }
 }
 
 /// Where the parts of cut rows meet.
@@ -119,8 +121,8 @@ impl Meeting {
     }
 
     /// The kernel's operands.
-    pub(super) fn arguments(&self, o: &Operands) -> Arguments {
-        Arguments {
+    pub(super) fn arguments(&self, o: &operands::Operands) -> Operands {
+        Operands {
             offsets: o.offsets,
             indices: o.indices,
             values: o.values,

@@ -63,6 +63,7 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, config: Config) -> Request {
     Request::new("spmm/heavy_light.cu", include_str!("../../kernels/spmm/heavy_light.cu"))
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("PANEL", config.panel)
         .with("WARPS", config.warps)
@@ -132,7 +133,7 @@ impl Parts {
 /// The compiled kernels and the parted pattern.
 pub(super) struct Prepared {
     config: Config,
-    kernels: [Kernel; 3],
+    kernels: [Kernel<Arguments>; 3],
     columns: DeviceBuffer<u32>,
     slots: Slots,
     light: DeviceBuffer<[u32; 2]>,
@@ -140,24 +141,26 @@ pub(super) struct Prepared {
     groups: DeviceBuffer<[u32; 3]>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    indices: u64,
-    values: u64,
-    light: u64,
-    heavy: u64,
-    groups: u64,
-    b: u64,
-    c: u64,
-    rows: u64,
-    inner: u64,
-    light_rows: u64,
-    columns: u64,
-    ldb: u64,
-    ldc: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        indices: *const u32,
+        values: *const Value,
+        /// With one more at the end.
+        light: *const Run,
+        /// With one more at the end.
+        heavy: *const Run,
+        groups: *const Group,
+        b: *const Value,
+        c: *mut Value,
+        rows: u64,
+        inner: u64,
+        light_rows: u64,
+        columns: u64,
+        ldb: u64,
+        ldc: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 impl Prepared {
@@ -243,7 +246,7 @@ impl Method for Prepared {
         let warps = u64::from(self.config.warps);
         let (block, strips) = (self.config.warps * WARP, arguments.columns.div_ceil(32));
         let [scale, light, heavy] = &self.kernels;
-        // SAFETY: `Arguments` is the parameter of all three kernels; the parts are those of the
+        // SAFETY: the parts are those of the
         // pattern, and the operands are the caller's promise.
         unsafe {
             scale.launch(stream, (arguments.rows.div_ceil(warps), 1), block, &arguments)?;

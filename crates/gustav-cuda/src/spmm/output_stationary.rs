@@ -28,7 +28,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 /// The compiled kernel, and the slots of the plan's order.
 pub(super) struct Prepared {
     config: Config,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     slots: Option<DeviceBuffer<u32>>,
 }
 

@@ -64,29 +64,34 @@ pub(super) struct Prepared<F: Format> {
     slots: Slots,
     lines: u64,
     width: u64,
-    kernels: HashMap<u32, Kernel>,
+    kernels: HashMap<u32, Kernel<Arguments>>,
     format: PhantomData<F>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    slices: u64,
-    columns_of: u64,
-    source: u64,
-    values: u64,
-    b: u64,
-    c: u64,
-    rows: u64,
-    lines: u64,
-    width: u64,
-    columns: u64,
-    ldb: u64,
-    ldc: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    pub(super) struct Arguments {
+        offsets: *const u32,
+        indices: *const u32,
+        /// First slot of every slice; null without slices.
+        slices: *const u64,
+        /// Column of every slot.
+        columns_of: *mut u32,
+        /// Nonzero of every slot.
+        source: *mut u32,
+        values: *const Value,
+        b: *const Value,
+        c: *mut Value,
+        rows: u64,
+        /// Rows with the padded ones.
+        lines: u64,
+        /// Entries of every row, a multiple of LANES; of no meaning with slices.
+        width: u64,
+        columns: u64,
+        ldb: u64,
+        ldc: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 impl<F: Format> Prepared<F> {
@@ -114,7 +119,7 @@ impl<F: Format> Prepared<F> {
         };
         let module = device.module(&F::request(problem.dtype, 1, config))?;
         let grid = (room.lines.div_ceil(u64::from(BLOCK)), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; there is room for the slots of every row.
+        // SAFETY: there is room for the slots of every row.
         unsafe { module.kernel(F::KERNELS[0])?.launch(device.stream(), grid, BLOCK, &arguments)? };
         device.stream().synchronize()?;
         Ok(prepared)
@@ -171,7 +176,7 @@ impl<F: Format> Method for Prepared<F> {
         self.slices.used_on(stream);
         self.columns.used_on(stream);
         let vector = widest_for(o);
-        let operands = papers::Arguments::new(o);
+        let operands = papers::PaperOperands::new(o);
         let arguments = Arguments {
             offsets: operands.offsets,
             b: operands.b,
@@ -186,7 +191,7 @@ impl<F: Format> Method for Prepared<F> {
         };
         let strips = operands.columns.div_ceil(u64::from(vector));
         let (grid, block) = F::launch(operands.rows, strips, self.config);
-        // SAFETY: `Arguments` is the kernel's parameter; the slots are those of the pattern, and the
+        // SAFETY: the slots are those of the pattern, and the
         // operands are the caller's promise.
         unsafe { self.kernels[&vector].launch(stream, grid, block, &arguments) }
     }

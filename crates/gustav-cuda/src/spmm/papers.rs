@@ -64,26 +64,26 @@ pub(super) fn spmm(
     supports(problem, algorithm, Operation::Spmm, layouts, Algorithm::Segmented)
 }
 
-/// The parameter of the kernels that need nothing beside the operands.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct Arguments {
-    pub offsets: u64,
-    pub indices: u64,
-    pub values: u64,
-    pub b: u64,
-    pub c: u64,
-    pub rows: u64,
-    pub columns: u64,
-    pub ldb: u64,
-    pub ldc: u64,
-    pub alpha: u64,
-    pub beta: u64,
+parameter_block! {
+    /// The parameter of the kernels that need nothing beside the operands.
+    pub(super) struct PaperOperands {
+        pub offsets: *const u32,
+        pub indices: *const u32,
+        pub values: *const Value,
+        pub b: *const Value,
+        pub c: *mut Value,
+        pub rows: u64,
+        pub columns: u64,
+        pub ldb: u64,
+        pub ldc: u64,
+        pub alpha: u64,
+        pub beta: u64,
+    }
 }
 
-impl Arguments {
+impl PaperOperands {
     pub fn new(o: &Operands) -> Self {
-        Arguments {
+        PaperOperands {
             offsets: o.offsets,
             indices: o.indices,
             values: o.values,

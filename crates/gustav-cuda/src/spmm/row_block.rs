@@ -45,7 +45,7 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 pub(super) struct Prepared {
     config: Config,
     blocks: RowBlocks,
-    kernels: HashMap<Variant, Kernel>,
+    kernels: HashMap<Variant, Kernel<BlockOperands>>,
 }
 
 /// What a kernel is compiled for beyond the plan's problem.
@@ -64,29 +64,29 @@ pub(crate) struct Variant {
     pub(crate) steps: u8,
 }
 
-/// The parameter of the kernels that read blocks of rows.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct Arguments {
-    offsets: u64,
-    values: u64,
-    entries: u64,
-    positions: u64,
-    counts: u64,
-    b: u64,
-    c: u64,
-    pub rows: u64,
-    pub columns: u64,
-    ldb: u64,
-    ldc: u64,
-    alpha: u64,
-    beta: u64,
-    bias: u64,
+parameter_block! {
+    /// The parameter of the kernels that read blocks of rows.
+    pub(super) struct BlockOperands {
+        offsets: *const Offset,
+        values: *const Value,
+        entries: *const Word,
+        positions: *const Position,
+        counts: *const u32,
+        b: *const Value,
+        c: *mut Out,
+        pub rows: u64,
+        pub columns: u64,
+        ldb: u64,
+        ldc: u64,
+        alpha: u64,
+        beta: u64,
+        bias: *const Accum,
+    }
 }
 
-impl Arguments {
+impl BlockOperands {
     pub fn new(blocks: &RowBlocks, o: &Operands) -> Self {
-        Arguments {
+        BlockOperands {
             offsets: o.offsets,
             values: o.values,
             entries: blocks.entries.address(),
@@ -110,6 +110,7 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         Request::new("spmm/row_block.cu", include_str!("../../kernels/spmm/row_block.cu"))
+            .with_block::<BlockOperands>()
             .with("VALUE", self.dtype)
             .with("OUT", self.out)
             .with("INDEX", self.index)
@@ -124,7 +125,7 @@ impl Variant {
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SHARE", c.share)
+            .with("SUBGROUPS", c.share)
             .with("UNROLL", c.unroll)
             .with("WHOLE", self.whole)
             .with("STEPS", self.steps)
@@ -175,14 +176,14 @@ impl Method for Prepared {
         let variant = self.variant(o);
         let config = variant.config;
         self.blocks.used_on(stream);
-        let arguments = Arguments::new(&self.blocks, o);
+        let arguments = BlockOperands::new(&self.blocks, o);
         let blocks = arguments.rows.div_ceil(u64::from(config.rows));
         let groups = u64::from(config.block / config.group());
         let grid = (blocks.div_ceil(groups), arguments.columns.div_ceil(config.panel()));
-        // SAFETY: `Arguments` is the kernel's parameter; the blocks cover the matrix, and the
+        // SAFETY: the blocks cover the matrix, and the
         // operands are the caller's promise.
         unsafe {
-            self.kernels[&variant].launch_following(stream, grid, config.block, 0, &arguments)
+            self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)
         }
     }
 }

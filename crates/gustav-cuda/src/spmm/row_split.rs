@@ -6,7 +6,7 @@ use gustav_plan::Algorithm;
 
 use super::catalog::Method;
 use super::operands::Operands;
-use super::papers::{self, Arguments};
+use super::papers::{self, PaperOperands};
 use super::pattern::Pattern;
 use crate::Device;
 use crate::jit::Request;
@@ -79,7 +79,7 @@ pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
 /// The compiled kernel.
 pub(super) struct Prepared {
     config: Config,
-    kernel: Kernel,
+    kernel: Kernel<PaperOperands>,
 }
 
 /// The source with its parameters.
@@ -89,6 +89,7 @@ pub(crate) fn request(dtype: DType, layout_c: Layout, config: Config) -> Request
         Layout::ColumnMajor => "COLUMNS",
     };
     Request::new("spmm/row_split.cu", include_str!("../../kernels/spmm/row_split.cu"))
+        .with_block::<PaperOperands>()
         .with("VALUE", dtype)
         .with("WARPS", config.warps)
         .with("VARIANT", config.variant.name())
@@ -115,11 +116,11 @@ impl Method for Prepared {
     }
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
-        let arguments = Arguments::new(o);
+        let arguments = PaperOperands::new(o);
         let rows = if self.config.variant == Variant::CtaPerRow { 1 } else { self.config.warps };
         let grid =
             (arguments.rows.div_ceil(u64::from(rows)), arguments.columns.div_ceil(u64::from(WARP)));
-        // SAFETY: `Arguments` is the kernel's parameter; the operands are the caller's promise.
+        // SAFETY: the operands are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, self.config.warps * WARP, &arguments) }
     }
 }

@@ -75,22 +75,30 @@ pub(crate) struct Variant {
 }
 
 struct Kernels {
-    segmented: Kernel,
-    prepare: Kernel,
+    segmented: Kernel<Arguments>,
+    prepare: Kernel<Arguments>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    operands: group::Arguments,
-    segments: u64,
-    order: u64,
-    cut_rows: u64,
-    slot_rows: u64,
-    count: u64,
-    run: u32,
-    single: u32,
-    panel: u64,
+parameter_block! {
+    struct Arguments {
+        operands: group::Operands,
+        /// Null without a list.
+        segments: *const u64,
+        /// Rows, when ORDERED.
+        order: *const u32,
+        /// Row, first slot, number of slots.
+        cut_rows: *const u64,
+        /// Place in cut_rows of each slot.
+        slot_rows: *const u32,
+        /// Segments, or rows without a list.
+        count: u64,
+        /// Segments of a group one after another.
+        segments_per_group: u32,
+        /// The first CTAs, whose groups take one.
+        single: u32,
+        /// The first of this launch.
+        panel: u64,
+    }
 }
 
 impl Variant {
@@ -98,19 +106,21 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         let source = include_str!("../../kernels/spmm/segmented.cu");
-        let request = self.types.describe(Request::new("spmm/segmented.cu", source));
+        let request = self
+            .types
+            .describe(Request::new("spmm/segmented.cu", source).with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SHARE", c.share)
+            .with("SUBGROUPS", c.share)
             .with("CHUNK", c.chunk.next_power_of_two())
-            .with("RUNS", c.run > 1)
-            .with("FLIGHT", c.chunk)
+            .with("SEVERAL", c.run > 1)
+            .with("IN_FLIGHT", c.chunk)
             .with("FETCH", c.fetch)
-            .with("AHEAD", c.ahead)
+            .with("STAGES", c.ahead)
             .with("EARLY", c.early)
             .with("LIST", c.longest.is_some())
             .with("ORDERED", self.ordered)
@@ -228,21 +238,21 @@ impl Method for Prepared {
             cut_rows,
             slot_rows,
             count,
-            run,
+            segments_per_group: run,
             single: single as u32,
             panel: 0,
         };
-        // SAFETY: `Arguments` is the parameter of both kernels; the schedule covers the
+        // SAFETY: the schedule covers the
         // matrix, and the operands are the caller's promise.
         unsafe {
             if config.reduction == Reduction::Atomic {
-                kernels.prepare.launch_following(stream, (cut, 1), config.block, 0, &arguments)?;
+                kernels.prepare.launch_dependent(stream, (cut, 1), config.block, 0, &arguments)?;
             }
             // Without runs, a CTA goes on to the panels that a grid has no room for.
             let strip = if run > 1 { MOST_PANELS } else { panels };
             while arguments.panel < panels {
                 let grid = (ctas, strip.min(panels - arguments.panel));
-                kernels.segmented.launch_following(stream, grid, config.block, 0, &arguments)?;
+                kernels.segmented.launch_dependent(stream, grid, config.block, 0, &arguments)?;
                 arguments.panel += strip;
             }
         }

@@ -65,6 +65,7 @@ impl Format for SellP {
 
     fn request(dtype: DType, vector: u32, config: Config) -> Request {
         Request::new("spmm/sell_p.cu", include_str!("../../kernels/spmm/sell_p.cu"))
+            .with_block::<padded::Arguments>()
             .with("VALUE", dtype)
             .with("ROWS", config.rows)
             .with("LANES", config.lanes)

@@ -60,24 +60,26 @@ pub(crate) fn request(
     ordered: bool,
 ) -> Request {
     Request::new(source.0, source.1)
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("WARPS", config.warps)
         .with("WIDTH", config.width)
         .with("ORDERED", u8::from(ordered))
 }
 
-/// The kernels' parameter.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct Arguments {
-    pub operands: papers::Arguments,
-    pub listed: u64,
-    pub all_rows: u64,
+parameter_block! {
+    /// The kernels' parameter.
+    pub(super) struct Arguments {
+        pub operands: papers::PaperOperands,
+        /// Rows of A that hold nonzeros (dcsr), slots of an order (output-stationary).
+        pub listed: *const u32,
+        pub all_rows: u64,
+    }
 }
 
 impl Arguments {
     pub fn new(o: &Operands) -> Self {
-        let operands = papers::Arguments::new(o);
+        let operands = papers::PaperOperands::new(o);
         Arguments { operands, listed: 0, all_rows: operands.rows }
     }
 }
@@ -87,7 +89,7 @@ impl Arguments {
 /// # Safety
 /// As [`Method::launch`](super::catalog::Method::launch); `arguments` describe the operands.
 pub(super) unsafe fn launch(
-    kernel: &Kernel,
+    kernel: &Kernel<Arguments>,
     config: Config,
     stream: &Stream,
     arguments: &Arguments,

@@ -123,7 +123,7 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 pub(super) struct Prepared {
     config: Config,
     blocks: RowBlocks,
-    kernels: HashMap<Variant, Kernel>,
+    kernels: HashMap<Variant, Kernel<Arguments>>,
 }
 
 /// What a kernel is compiled for.
@@ -142,18 +142,19 @@ pub(crate) struct Variant {
     pub(crate) steps: u8,
 }
 
-/// The kernel's parameter.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    blocks: row_block::Arguments,
-    indices: u64,
+parameter_block! {
+    /// The kernel's parameter.
+    struct Arguments {
+        blocks: row_block::BlockOperands,
+        indices: *const Index,
+    }
 }
 
 impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         Request::new("spmm/tensor.cu", include_str!("../../kernels/spmm/tensor.cu"))
+            .with_block::<Arguments>()
             .with("VALUE", self.dtype)
             .with("OUT", self.out)
             .with("INDEX", self.index)
@@ -162,7 +163,7 @@ impl Variant {
             .with("POSITION", self.position)
             .with("PANEL", self.config.panel)
             .with("WARPS", self.config.warps)
-            .with("SHARE", self.config.share)
+            .with("SUBGROUPS", self.config.share)
             .with("RESIDENT", self.config.resident)
             .with("STRIDE", self.stride)
             .with("VECTOR", self.vector)
@@ -230,14 +231,14 @@ impl Method for Prepared {
         self.compile(device, o)?;
         self.blocks.used_on(stream);
         let variant = self.variant(o);
-        let blocks = row_block::Arguments::new(&self.blocks, o);
+        let blocks = row_block::BlockOperands::new(&self.blocks, o);
         let arguments = Arguments { blocks, indices: o.indices };
         let Config { panel, warps, share, .. } = variant.config;
         let count = blocks.rows.div_ceil(u64::from(ROWS));
         let grid =
             (count.div_ceil(u64::from(warps / share)), blocks.columns.div_ceil(u64::from(panel)));
-        // SAFETY: `Arguments` is the kernel's parameter; the blocks are those of the pattern, and the
+        // SAFETY: the blocks are those of the pattern, and the
         // operands are the caller's promise.
-        unsafe { self.kernels[&variant].launch_following(stream, grid, warps * 32, 0, &arguments) }
+        unsafe { self.kernels[&variant].launch_dependent(stream, grid, warps * 32, 0, &arguments) }
     }
 }

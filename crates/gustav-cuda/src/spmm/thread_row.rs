@@ -6,7 +6,7 @@ use gustav_plan::Algorithm;
 
 use super::catalog::Method;
 use super::operands::Operands;
-use super::papers::{self, Arguments};
+use super::papers::{self, PaperOperands};
 use super::pattern::Pattern;
 use crate::Device;
 use crate::jit::Request;
@@ -47,12 +47,13 @@ pub(super) fn configs(_problem: &Problem) -> Vec<Config> {
 /// The compiled kernel.
 pub(super) struct Prepared {
     config: Config,
-    kernel: Kernel,
+    kernel: Kernel<PaperOperands>,
 }
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, config: Config) -> Request {
     Request::new("spmm/thread_row.cu", include_str!("../../kernels/spmm/thread_row.cu"))
+        .with_block::<PaperOperands>()
         .with("VALUE", dtype)
         .with("THREADS", config.threads)
         .with("WIDTH", config.width)
@@ -79,13 +80,13 @@ impl Method for Prepared {
     }
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
-        let arguments = Arguments::new(o);
+        let arguments = PaperOperands::new(o);
         let Config { threads, width } = self.config;
         let grid = (
             arguments.rows.div_ceil(u64::from(threads)),
             arguments.columns.div_ceil(u64::from(width)),
         );
-        // SAFETY: `Arguments` is the kernel's parameter; the operands are the caller's promise.
+        // SAFETY: the operands are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, threads, &arguments) }
     }
 }

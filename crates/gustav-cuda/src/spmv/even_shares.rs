@@ -107,6 +107,7 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
         Request::new("spmv/even_shares.cu", include_str!("../../kernels/spmv/even_shares.cu"))
+            .with_block::<Arguments>()
             .with("VALUE", self.dtype)
             .with("INDEX", self.index)
             .with("OFFSET", self.offset)
@@ -123,7 +124,7 @@ impl Variant {
 /// The compiled kernel, where shares begin, and room for the rows that several of them have.
 pub(super) struct Prepared {
     variant: Variant,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     shares: u64,
     // Positions have eight bytes at most.
     boundaries: DeviceBuffer<u64>,
@@ -132,23 +133,27 @@ pub(super) struct Prepared {
     arrivals: Counters,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    x: u64,
-    y: u64,
-    boundaries: u64,
-    partials: u64,
-    exchange: u64,
-    arrivals: u64,
-    rows: u64,
-    nonzeros: u64,
-    shares: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        values: *const Value,
+        x: *const Value,
+        y: *mut Value,
+        /// One more than shares.
+        boundaries: *mut Position,
+        /// Two a share.
+        partials: *mut Accum,
+        /// The sum that came first of a row in two shares, at the first of them.
+        exchange: *mut Accum,
+        /// Parts of a row that have come, at its first share.
+        arrivals: *mut u32,
+        rows: u64,
+        nonzeros: u64,
+        shares: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 impl Prepared {
@@ -173,7 +178,7 @@ impl Prepared {
             let grid = (shares + 1).div_ceil(u64::from(config.threads / 32));
             let module = device.module(&variant.request())?;
             let search = module.kernel(c"even_shares_boundaries")?;
-            // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live,
+            // SAFETY: it reads the row offsets, which live,
             // and writes the boundaries, which have room for all.
             unsafe { search.launch(device.stream(), (grid, 1), config.threads, &arguments)? };
         }
@@ -230,9 +235,9 @@ impl Method for Prepared {
             beta: o.beta,
         };
         let threads = self.variant.config.threads;
-        // SAFETY: `Arguments` is the kernel's parameter; parts have two slots a share, and the
+        // SAFETY: parts have two slots a share, and the
         // operands are the caller's promise.
-        unsafe { self.kernel.launch_following(stream, (self.shares, 1), threads, 0, &arguments) }
+        unsafe { self.kernel.launch_dependent(stream, (self.shares, 1), threads, 0, &arguments) }
     }
 }
 

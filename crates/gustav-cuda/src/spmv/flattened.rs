@@ -61,6 +61,7 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 /// The source with its parameters.
 pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
     Request::new(S::SOURCE.0, S::SOURCE.1)
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", config.threads)
         .with("ITEMS", config.items)
@@ -70,30 +71,33 @@ pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
 pub(super) struct Prepared<S> {
     config: Config,
     shares: u64,
-    sums: Kernel,
-    fix_up: Kernel,
+    sums: Kernel<Arguments>,
+    fix_up: Kernel<Arguments>,
     boundaries: DeviceBuffer<u64>,
     carry_rows: DeviceBuffer<u32>,
     carries: DeviceBuffer<u64>,
     shares_of: PhantomData<S>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    x: u64,
-    y: u64,
-    boundaries: u64,
-    carry_rows: u64,
-    carries: u64,
-    shares: u64,
-    rows: u64,
-    nonzeros: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const u32,
+        indices: *const u32,
+        values: *const Value,
+        x: *const Value,
+        y: *mut Value,
+        /// Shares + 1.
+        boundaries: *mut schedule::Boundary,
+        /// Shares.
+        carry_rows: *mut u32,
+        /// Shares.
+        carries: *mut Value,
+        shares: u64,
+        rows: u64,
+        nonzeros: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 impl<S: Shares> Prepared<S> {
@@ -116,7 +120,7 @@ impl<S: Shares> Prepared<S> {
             ..Arguments::default()
         };
         let grid = (shares + 1).div_ceil(u64::from(config.threads));
-        // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live, and
+        // SAFETY: it reads the row offsets, which live, and
         // writes the boundaries, which have room for all.
         unsafe {
             let search = module.kernel(search)?;
@@ -163,7 +167,7 @@ impl<S: Shares> Method for Prepared<S> {
         };
         let threads = self.config.threads;
         let runs = self.shares.div_ceil(u64::from(threads / 32));
-        // SAFETY: `Arguments` is the parameter of both kernels; boundaries, rows and sums have
+        // SAFETY: boundaries, rows and sums have
         // room for every share, and the operands are the caller's promise.
         unsafe {
             self.sums.launch(stream, (self.shares, 1), threads, &arguments)?;

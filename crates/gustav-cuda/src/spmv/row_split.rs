@@ -45,20 +45,20 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 /// The compiled kernel.
 pub(super) struct Prepared {
     config: Config,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    x: u64,
-    y: u64,
-    rows: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        values: *const Value,
+        x: *const Value,
+        y: *mut Value,
+        rows: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 /// The source with its parameters.
@@ -69,6 +69,7 @@ pub(crate) fn request(
     config: Config,
 ) -> Request {
     Request::new("spmv/row_split.cu", include_str!("../../kernels/spmv/row_split.cu"))
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("INDEX", index)
         .with("OFFSET", offset)
@@ -115,7 +116,7 @@ impl Method for Prepared {
         };
         let Config { lanes, threads } = self.config;
         let grid = (arguments.rows.div_ceil(u64::from(threads / lanes)), 1);
-        // SAFETY: `Arguments` is the kernel's parameter; the operands are the caller's promise.
+        // SAFETY: the operands are the caller's promise.
         unsafe { self.kernel.launch(stream, grid, threads, &arguments) }
     }
 }

@@ -13,7 +13,7 @@ mod spmm;
 mod spmv;
 pub mod values;
 
-pub use spgemm::{SpgemmCase, check_spgemm};
+pub use spgemm::{SpgemmCase, check_spgemm, check_spgemm_over};
 pub use spmm::{SpmmCase, check_spmm};
 pub use spmv::{SpmvCase, check_spmv};
 

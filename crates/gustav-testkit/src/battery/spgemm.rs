@@ -1,6 +1,6 @@
 //! The battery for sparse × sparse.
 
-use gustav_core::{Csr, CsrView, Index, Result, Scalar, Semiring};
+use gustav_core::{Csr, CsrView, Index, Result, Scalar, Semiring, SemiringKind};
 
 use super::covering::combinations;
 use super::matrices::{Named, matrices, random_rows};
@@ -49,13 +49,25 @@ fn other<T: Scalar, I: Index, O: Index>(
 /// With the list of failed cases: wrong pattern or elements, errors, panics.
 pub fn check_spgemm<T, I, O, S>(
     settings: &Settings,
-    mut kernel: impl FnMut(SpgemmCase<'_, T, I, O>) -> Result<Csr<T, I, O>>,
+    kernel: impl FnMut(SpgemmCase<'_, T, I, O>) -> Result<Csr<T, I, O>>,
 ) where
     T: Scalar,
     I: Index,
     O: Index,
     S: Semiring<T::Accum>,
 {
+    check_spgemm_over(S::KIND, settings, kernel);
+}
+
+/// [`check_spgemm`] over a semiring that is known at run time.
+///
+/// # Panics
+/// As there.
+pub fn check_spgemm_over<T: Scalar, I: Index, O: Index>(
+    semiring: SemiringKind,
+    settings: &Settings,
+    mut kernel: impl FnMut(SpgemmCase<'_, T, I, O>) -> Result<Csr<T, I, O>>,
+) {
     let matrices: Vec<_> =
         matrices::<T, I, O>().into_iter().filter(|m| settings.takes(&m.traits)).collect();
     let mut report = Report::default();
@@ -76,7 +88,7 @@ pub fn check_spgemm<T, I, O, S>(
             let failure = match attempt(|| kernel(SpgemmCase { name: matrix.name, a, b, sorted })) {
                 Err(failure) => Some(failure),
                 Ok(c) => wrong(
-                    oracle::Spgemm { semiring: S::KIND, sorted, ..oracle::Spgemm::new(a, b) }
+                    oracle::Spgemm { semiring, sorted, ..oracle::Spgemm::new(a, b) }
                         .verify(c.view()),
                 ),
             };
@@ -84,5 +96,5 @@ pub fn check_spgemm<T, I, O, S>(
             report.case(|| format!("{} x {}, {order}", matrix.name, OTHERS[row[1]]), failure);
         }
     }
-    report.finish(&format!("spgemm {} {} {}/{}", S::KIND, T::DTYPE, I::TYPE, O::TYPE));
+    report.finish(&format!("spgemm {semiring} {} {}/{}", T::DTYPE, I::TYPE, O::TYPE));
 }

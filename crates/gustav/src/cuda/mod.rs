@@ -9,12 +9,11 @@
 //! let gpu = Device::cuda(0)?;
 //! let a = gpu.upload(&a)?; // or borrow device pointers, see `DeviceBuffer::borrowed`
 //! let b = gpu.upload(&b)?;
-//! let mut c = gpu.dense(2, 1, Default::default())?;
-//! let stream = gpu.stream()?;
+//! let mut c = gpu.zeros(2, 1, Default::default())?;
 //!
-//! let mut plan = gpu.plan_spmm(&a, &a.spmm().columns(1).calls(1000))?;
-//! plan.execute(&a, 1.0, &b, 0.0, &mut c, &stream)?; // queued; values may change between calls
-//! assert_eq!(c.download()?.data(), [20.0, 20.0]); // waits for the stream
+//! let mut plan = a.pattern().spmm(1).calls(1000).plan(&gpu)?;
+//! plan.execute(&a, &b, &mut c, ())?; // queued; values may change between calls
+//! assert_eq!(c.download()?.data(), [20.0, 20.0]); // waits for the product
 //! println!("{}", plan.explain());
 //! # Ok::<(), gustav::Error>(())
 //! ```
@@ -22,24 +21,24 @@
 //! Matrices in host memory are multiplied on a GPU as well, by the same calls as on the CPU; every
 //! execution then moves the operands there and the product back.
 
-mod host;
 mod order;
 mod pipeline;
 mod plan;
 mod predict;
+mod spgemm_plan;
 mod tiled;
 mod tried;
 mod tune;
 mod upload;
 
 pub use gustav_cuda::{
-    DeviceBuffer, DeviceCsr, DeviceDense, Entries, Event, PinnedBuffer, Probe, Profile, Stream,
+    Call, DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern, DeviceSliceMut, DeviceValues,
+    Entries, Event, Graph, PinnedBuffer, Probe, Profile, SpgemmCall, Stream,
 };
 pub use gustav_cuda::{spgemm, spmm, spmv};
-pub use host::intermediate_products;
-pub(crate) use host::{HostSpgemm, HostSpmm, HostSpmv, spgemm_as};
 pub use pipeline::PipelinePlan;
-pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan};
+pub(crate) use plan::{plan_spmm, plan_spmv};
+pub use spgemm_plan::SpgemmPlan;
 pub use upload::Upload;
 
 use gustav_core::{Error, Layout, Result, Scalar};
@@ -89,17 +88,17 @@ impl Device {
         matrix.upload(self.cuda_device()?)
     }
 
-    /// A packed dense matrix in the device's memory whose values have not been written.
+    /// A packed dense matrix of zeros in the device's memory.
     ///
     /// # Errors
     /// As [`Device::upload`].
-    pub fn dense<T: Scalar>(
+    pub fn zeros<T: Scalar>(
         &self,
         nrows: usize,
         ncols: usize,
         layout: Layout,
     ) -> Result<DeviceDense<T>> {
-        DeviceDense::uninit(self.cuda_device()?, nrows, ncols, layout)
+        DeviceDense::zeros(self.cuda_device()?, nrows, ncols, layout)
     }
 
     /// A new queue of work on the device.
@@ -124,7 +123,7 @@ impl Device {
             problem: "matrices and streams of its own".into(),
             backend: "the CPU".into(),
             reason: "it multiplies matrices where they are".into(),
-            nearest: "plan_spmm with the matrix in host memory, or Device::cuda".into(),
+            nearest: "a plan for the pattern in host memory, or Device::cuda".into(),
         })
     }
 }

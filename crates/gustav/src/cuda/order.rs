@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use gustav_core::{CsrView, Error, Index, Problem, Result, Scalar};
+use gustav_core::{DType, Error, Index, PatternView, Problem, Result};
 use gustav_plan::orders::{Search, WarpShape};
 use gustav_plan::{Order, RowOrder};
 
-use super::DeviceCsr;
+use super::DevicePattern;
 use crate::Device;
 use crate::explain::OrderFacts;
 
@@ -17,10 +17,10 @@ const LINE: usize = 128;
 ///
 /// # Errors
 /// [`Error::Unsupported`] for op(A) = Aᵀ; [`Error::OutOfMemory`]; what the driver refuses.
-pub(super) fn of<T: Scalar, I: Index, O: Index>(
+pub(super) fn of<I: Index, O: Index>(
     device: &Device,
     order: Order,
-    a: &DeviceCsr<T, I, O>,
+    a: &DevicePattern<I, O>,
     problem: &Problem,
 ) -> Result<(RowOrder, OrderFacts)> {
     if problem.transpose_a {
@@ -28,23 +28,24 @@ pub(super) fn of<T: Scalar, I: Index, O: Index>(
             problem: problem.to_string(),
             backend: format!("the row order {order}"),
             reason: "orders are made of the rows of A as stored".into(),
-            nearest: "CsrView::transpose, and the product of that matrix".into(),
+            nearest: "PatternView::transpose, and the product of that pattern".into(),
         });
     }
-    made(device, order, &a.download()?.view())
+    made(device, order, &a.download()?.view(), problem.dtype)
 }
 
 /// The same of a matrix in host memory.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
-pub(super) fn made<T: Scalar, I: Index, O: Index>(
+pub(super) fn made<I: Index, O: Index>(
     device: &Device,
     order: Order,
-    a: &CsrView<'_, T, I, O>,
+    a: &PatternView<'_, I, O>,
+    dtype: DType,
 ) -> Result<(RowOrder, OrderFacts)> {
     let start = Instant::now();
-    let shape = WarpShape { line: LINE / T::DTYPE.bytes(), ..WarpShape::default() };
+    let shape = WarpShape { line: LINE / dtype.bytes(), ..WarpShape::default() };
     let made = device.threads().run(|| order.of(a, shape, Search::Auto))?;
     let ms = start.elapsed().as_secs_f64() * 1e3;
     let facts = OrderFacts { order, bound: made.bound(), ms };

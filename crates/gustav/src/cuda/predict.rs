@@ -7,9 +7,9 @@ use gustav_plan::predictor::{Candidate, Inputs, Kind, Model, Prediction};
 use gustav_plan::{Algorithm, Chooser, DeviceProfile, Features, Order, RowOrder};
 
 use super::tried::tried;
-use super::{DeviceCsr, order};
+use super::{DevicePattern, order};
 use crate::Device;
-use crate::explain::{Considered, OrderFacts, Told};
+use crate::explain::{Considered, OrderFacts, Report};
 
 // Calls that repay a trial of a candidate that costs nothing to make.
 const TRIAL_CALLS: u64 = 1000;
@@ -20,7 +20,7 @@ pub(super) struct Predicted {
     pub config: Option<spmm::Config>,
     /// The order of its rows, where it has one.
     pub order: Option<(RowOrder, OrderFacts)>,
-    pub told: Told,
+    pub report: Report,
 }
 
 impl Predicted {
@@ -41,7 +41,7 @@ impl Predicted {
 /// `problem`; what reading the model and the pattern, making the order and trying it run into.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     on: &Device,
-    a: &DeviceCsr<T, I, O>,
+    a: &DevicePattern<I, O>,
     problem: &Problem,
 ) -> Result<Predicted> {
     let (device, ordered) = (&a.device().profile().name, on.order().is_some());
@@ -103,8 +103,8 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
             if chosen != stored && computes(&stored, problem, ordered) {
                 rivals.push(stored);
             }
-            let make = |order| order::made(on, order, &host.view());
-            let tried = tried(a, problem, chosen, &rivals, make)?;
+            let make = |order| order::made(on, order, &host.view(), problem.dtype);
+            let tried = tried::<T, I, O>(a, problem, chosen, &rivals, make)?;
             for ran in tried.rivals.iter().chain([&tried.predicted]) {
                 let (name, measured_ms) = (ran.candidate.to_string(), ran.seconds.map(|s| s * 1e3));
                 match considered.iter_mut().find(|c| c.candidate == name) {
@@ -122,7 +122,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         }
     };
     let config = config(&candidate, problem)?;
-    Ok(Predicted { candidate, config, order, told: Told { reason, considered } })
+    Ok(Predicted { candidate, config, order, report: Report { reason, considered } })
 }
 
 /// Whether a candidate computes `problem`, with rows that the caller has `ordered` or in its own way.

@@ -6,7 +6,7 @@ use gustav_plan::predictor::Candidate;
 use gustav_plan::{Order, RowOrder};
 
 use super::tune::Trials;
-use super::{DeviceCsr, predict};
+use super::{DevicePattern, predict};
 use crate::explain::OrderFacts;
 
 // What takes more than this part of its rivals' time is no gain: times of the same plan differ by as much.
@@ -89,7 +89,7 @@ impl Tried {
 /// # Errors
 /// Those of making orders, of plans and of products, but for what there is no memory for, or is not supported.
 pub(super) fn tried<T: Scalar, I: Index, O: Index>(
-    a: &DeviceCsr<T, I, O>,
+    a: &DevicePattern<I, O>,
     problem: &Problem,
     predicted: Candidate,
     rivals: &[Candidate],
@@ -102,7 +102,7 @@ pub(super) fn tried<T: Scalar, I: Index, O: Index>(
     if let Some(why) = untriable(problem) {
         return untried(why);
     }
-    let mut trials = match Trials::new(a, problem) {
+    let mut trials = match Trials::<T, I, O>::new(a, problem) {
         Ok(trials) => trials,
         Err(Error::OutOfMemory { .. }) => return untried("there is no memory for another B and C"),
         Err(e) => return Err(e),

@@ -11,7 +11,7 @@ use gustav_plan::autotune::Timed;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser, Order, RowOrder, autotune};
 
-use super::{DeviceCsr, DeviceDense, order};
+use super::{Call, DeviceDense, DevicePattern, order};
 use crate::Device;
 use crate::explain::OrderFacts;
 
@@ -61,7 +61,8 @@ impl<C> Display for Trial<C> {
 
 /// Operands of a problem's shape, over plus-times, to time plans on.
 pub(super) struct Trials<'a, T: Scalar, I: Index, O: Index> {
-    a: &'a DeviceCsr<T, I, O>,
+    a: &'a DevicePattern<I, O>,
+    values: DeviceBuffer<T>,
     problem: Problem,
     b: DeviceDense<T>,
     c: DeviceDense<T>,
@@ -73,16 +74,16 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; what the driver refuses.
-    pub(super) fn new(a: &'a DeviceCsr<T, I, O>, problem: &Problem) -> Result<Self> {
+    pub(super) fn new(a: &'a DevicePattern<I, O>, problem: &Problem) -> Result<Self> {
         let (device, problem) = (a.device(), problem.clone().semiring(SemiringKind::PlusTimes));
         let n = problem.columns;
-        let mut b = DeviceDense::<T>::uninit(device, problem.inner(), n, problem.layout_b)?;
-        b.data_mut().fill(0, device.stream())?;
-        let c = DeviceDense::<T>::uninit(device, problem.output_rows(), n, problem.layout_c)?;
+        let values = DeviceBuffer::zeros(device, a.nnz(), "values of a trial")?;
+        let b = DeviceDense::<T>::zeros(device, problem.inner(), n, problem.layout_b)?;
+        let c = DeviceDense::<T>::zeros(device, problem.output_rows(), n, problem.layout_c)?;
         let bias = problem.epilogue.bias.then(|| vec![T::zero().to_accum(); n]);
         let bias =
             bias.map(|zeros| DeviceBuffer::from_slice(device, &zeros, "bias")).transpose()?;
-        Ok(Trials { a, problem, b, c, bias })
+        Ok(Trials { a, values, problem, b, c, bias })
     }
 
     /// Median seconds of a product by the plan that `options` ask for.
@@ -90,12 +91,10 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
     /// # Errors
     /// Those of the plan and of its products.
     pub(super) fn seconds(&mut self, options: &spmm::Options<'_>) -> Result<f64> {
-        let Trials { a, problem, b, c, bias } = self;
-        let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
-        let stream = a.device().stream();
+        let Trials { a, values, problem, b, c, bias } = self;
         let mut plan = spmm::SpmmPlan::new(a, problem, options)?;
-        let product = || plan.execute_with_bias(a, one, b, zero, bias.as_ref(), c, stream);
-        median_seconds(stream, product)
+        let call = Call::new().bias(bias.as_ref());
+        median_seconds(a.device().stream(), || plan.execute(&*values, b, c, call))
     }
 }
 
@@ -104,10 +103,10 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
 /// well. The fastest first, with its order where it has one.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     on: &Device,
-    a: &DeviceCsr<T, I, O>,
+    a: &DevicePattern<I, O>,
     problem: &Problem,
 ) -> Result<(Timed<Trial<spmm::Config>>, Option<(RowOrder, OrderFacts)>)> {
-    let mut trials = Trials::new(a, problem)?;
+    let mut trials = Trials::<T, I, O>::new(a, problem)?;
     let problem = trials.problem.clone();
     let configs = |algorithm| spmm::Config::candidates(algorithm, &problem);
     let mut time = |trial: &Trial<spmm::Config>, order: Option<&RowOrder>| {
@@ -133,7 +132,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let trials = orders.into_iter().map(|o| Trial::by_rules(Algorithm::Segmented, Some(o)));
     let ordered = autotune::timed(trials, |trial| {
         let Some(order) = trial.order else { return time(trial, None) };
-        let made = order::made(on, order, &host.view())?;
+        let made = order::made(on, order, &host.view(), problem.dtype)?;
         let seconds = time(trial, Some(&made.0))?;
         let saved = least_ms - seconds * 1e3;
         if saved > 0.0 && calls * saved < made.1.ms {
@@ -165,37 +164,41 @@ fn unrepaid(problem: &Problem, order: Order) -> Error {
 
 /// The same for a vector.
 pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
-    a: &DeviceCsr<T, I, O>,
+    a: &DevicePattern<I, O>,
     problem: &Problem,
 ) -> Result<Timed<Trial<spmv::Config>>> {
     let (device, stream) = (a.device(), a.device().stream());
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
-    let mut x = DeviceBuffer::<T>::uninit(device, problem.inner(), "x on the device")?;
-    x.fill(0, stream)?;
-    let mut y = DeviceBuffer::<T>::uninit(device, problem.output_rows(), "y on the device")?;
-    let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+    let values = DeviceBuffer::<T>::zeros(device, a.nnz(), "values of a trial")?;
+    let x = DeviceBuffer::<T>::zeros(device, problem.inner(), "x on the device")?;
+    let mut y = DeviceBuffer::<T>::zeros(device, problem.output_rows(), "y on the device")?;
     let configs = |algorithm| spmv::Config::candidates(algorithm, &problem);
     fastest(spmv::catalog(), None, configs, |trial| {
         let options = spmv::Options { chooser: trial.chooser(), config: trial.config() };
         let mut plan = spmv::SpmvPlan::new(a, &problem, &options)?;
-        median_seconds(stream, || plan.execute(a, one, &x, zero, &mut y, stream))
+        median_seconds(stream, || plan.execute(&values, &x, &mut y, Call::new()))
     })
 }
 
 /// The same for two sparse matrices: the whole product, symbolic work included.
 pub(super) fn spgemm<T: Scalar, I: Index, O: Index>(
-    a: &DeviceCsr<T, I, O>,
-    b: &DeviceCsr<T, I, O>,
+    a: &DevicePattern<I, O>,
+    b: &DevicePattern<I, O>,
     problem: &Problem,
 ) -> Result<Timed<Algorithm>> {
     let stream = a.device().stream();
     let problem = problem.clone().semiring(SemiringKind::PlusTimes);
-    let one = T::one().to_accum();
+    let device = a.device();
+    let values = |nnz| DeviceBuffer::<T>::zeros(device, nnz, "values of a trial");
+    let (of_a, of_b) = (values(a.nnz())?, values(b.nnz())?);
     let algorithms = spgemm::catalog().iter().map(|e| e.algorithm);
     autotune::timed(algorithms, |algorithm| {
         let chooser = Chooser::Named(*algorithm);
         let options = spgemm::Options { chooser, ..spgemm::Options::default() };
-        median_seconds(stream, || spgemm::multiply(a, one, b, &problem, &options, stream).map(drop))
+        median_seconds(stream, || {
+            let mut plan = spgemm::SpgemmPlan::<T, I, O>::new(a, b, &problem, &options)?;
+            plan.execute(&of_a, &of_b, Default::default()).map(drop)
+        })
     })
 }
 

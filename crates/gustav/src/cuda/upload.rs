@@ -1,10 +1,10 @@
 //! From host memory to a device.
 
-use gustav_core::{Csr, CsrView, Dense, DenseView, Index, Result, Scalar};
+use gustav_core::{Csr, CsrView, Dense, DenseView, Index, Pattern, Result, Scalar};
 
-use super::{DeviceCsr, DeviceDense};
+use super::{DeviceCsr, DeviceDense, DevicePattern};
 
-/// A matrix in host memory that can be copied to a GPU by
+/// A matrix or pattern in host memory that can be copied to a GPU by
 /// [`Device::upload`](crate::Device::upload).
 pub trait Upload {
     /// What it is there.
@@ -46,5 +46,13 @@ impl<T: Scalar> Upload for &Dense<T> {
 
     fn upload(self, device: &gustav_cuda::Device) -> Result<Self::Resident> {
         self.view().upload(device)
+    }
+}
+
+impl<I: Index, O: Index> Upload for &Pattern<I, O> {
+    type Resident = DevicePattern<I, O>;
+
+    fn upload(self, device: &gustav_cuda::Device) -> Result<Self::Resident> {
+        DevicePattern::upload(device, self)
     }
 }

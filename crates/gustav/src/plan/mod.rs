@@ -4,18 +4,18 @@ mod spgemm;
 mod spmm;
 mod spmv;
 
-pub use spgemm::{PlanSpgemm, SpgemmPlan};
+pub use spgemm::{SpgemmPlan, intermediate_products};
 pub(crate) use spgemm::{no_sum, tune as tune_spgemm};
-pub use spmm::{PlanSpmm, SpmmPlan};
-pub use spmv::{PlanSpmv, SpmvPlan};
+pub use spmm::SpmmPlan;
+pub use spmv::SpmvPlan;
 
 use std::time::Instant;
 
-use gustav_core::{CsrView, Index, Operation, Problem, Result, Scalar};
+use gustav_core::{Operation, Problem, Result};
 use gustav_cpu::Options;
-use gustav_plan::{Algorithm, Choice, Chooser, autotune};
+use gustav_plan::{Algorithm, Choice, Chooser, RowStats, autotune};
 
-use crate::explain::{Config, Told, facts};
+use crate::explain::{Config, Report};
 use crate::{Device, Explanation};
 
 // Timed runs of a candidate, after one to warm up.
@@ -39,42 +39,39 @@ fn autotuned(
     operation: Operation,
     options: &Options,
     mut time: impl FnMut(&Options) -> Result<f64>,
-) -> Result<(Options, Told)> {
+) -> Result<(Options, Report)> {
     let named = |a| Options { chooser: Chooser::Named(a), ..options.clone() };
     // The triple loop is a reference: cubic time, never the fastest.
     let candidates = Algorithm::ALL
         .iter()
         .copied()
         .filter(|a| a.operations().contains(&operation) && *a != Algorithm::DenseNaive);
-    let timed = autotune::timed(candidates, |a| {
-        // The trials multiply by the arrays at hand.
-        time(&Options { one_call: true, ..named(*a) })
-    })?;
+    let timed = autotune::timed(candidates, |a| time(&named(*a)))?;
     Ok((named(*timed.best()), timed.into()))
 }
 
 /// The options to plan with, those of `tune` where the device autotunes, and what that says.
 fn options(
     device: &Device,
-    tune: impl FnOnce() -> Result<(Options, Told)>,
-) -> Result<(Options, Option<Told>)> {
+    tune: impl FnOnce() -> Result<(Options, Report)>,
+) -> Result<(Options, Option<Report>)> {
     match device.chooser() {
-        Chooser::Autotune => tune().map(|(options, told)| (options, Some(told))),
+        Chooser::Autotune => tune().map(|(options, report)| (options, Some(report))),
         _ => Ok((device.options().clone(), None)),
     }
 }
 
 /// What a plan on the CPU says of itself; `tuned` is what the trial says.
-fn explained<T: Scalar, I: Index, O: Index>(
+fn explained(
     device: &Device,
-    a: &CsrView<'_, T, I, O>,
+    facts: Option<RowStats>,
     problem: &Problem,
     choice: &Choice<gustav_cpu::Config>,
-    tuned: Option<Told>,
+    tuned: Option<Report>,
     workspace_bytes: usize,
 ) -> Explanation {
     let choice = choice.clone().map(Config::Cpu);
-    Explanation::new(problem, device, facts(device, a), choice, workspace_bytes).told(tuned)
+    Explanation::new(problem, device, facts, choice, workspace_bytes).reported(tuned)
 }
 
 /// What every plan tells about itself; each has its `explanation` and its `inner` plan.

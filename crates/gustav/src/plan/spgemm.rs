@@ -1,135 +1,258 @@
-//! The plan of C = α·op(A)·B with all three sparse.
+//! The plan of C = scale(α, op(A)·B) with all three sparse.
 
 use gustav_core::{
-    Csr, CsrView, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind,
+    Csr, Error, Index, PatternId, PatternRef, PatternView, Plans, Problem, Result, SpgemmRequest,
+    Values,
 };
-use gustav_cpu::spgemm::masked;
-use gustav_plan::heuristics::masked::reason_for_places;
+use gustav_cpu::CpuScalar;
+use gustav_cpu::spgemm::SpgemmCall;
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::{accessors, autotuned, explained, median_seconds, options};
-use crate::cuda::{HostSpgemm, intermediate_products};
-use crate::explain::{Config, Told, facts};
+use crate::cuda::{DeviceBuffer, DeviceCsr, DevicePattern, SpgemmPlan as Resident, spgemm};
+use crate::explain::{Config, Report, facts};
 use crate::{Device, Explanation};
 
-/// Two sparse matrices that [`Device::plan_spgemm`] plans for: in host memory, or in a GPU's.
-pub trait PlanSpgemm: Sized {
-    /// The plan for matrices that are where these are.
-    type Plan;
-
-    /// See [`Device::plan_spgemm`].
-    ///
-    /// # Errors
-    /// As there.
-    fn plan_spgemm(self, b: Self, device: &Device, problem: &Problem) -> Result<Self::Plan>;
-
-    /// See [`Device::plan_spgemm_masked`].
-    ///
-    /// # Errors
-    /// As there.
-    fn plan_spgemm_masked(
-        self,
-        b: Self,
-        mask: Self,
-        device: &Device,
-        problem: &Problem,
-    ) -> Result<Self::Plan>;
-}
-
 /// A plan for sparse × sparse products with one pattern of A and one of B in host memory, made by
-/// [`Device::plan_spgemm`]. On a GPU every execution moves the operands there and the product back.
-pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32> {
-    inner: Inner<T, I, O>,
+/// `a.pattern().spgemm(b.pattern()).plan(&device)`. On a GPU every execution moves the values there
+/// and the product back; patterns in a GPU's memory give a
+/// [`cuda::SpgemmPlan`](crate::cuda::SpgemmPlan).
+pub struct SpgemmPlan<'a, T: CpuScalar, I: Index = u32, O: Index = u32> {
+    inner: Inner<'a, T, I, O>,
     explanation: Explanation,
-}
-
-enum Inner<T: Scalar, I: Index, O: Index> {
-    Cpu(Box<gustav_cpu::SpgemmPlan<T, I, O>>),
-    Cuda(Box<HostSpgemm<T, I, O>>),
-    Masked(Box<Masked<T, I, O>>),
-}
-
-/// A product under a mask on the CPU, which needs no plan.
-struct Masked<T: Scalar, I: Index, O: Index> {
-    problem: Problem,
-    options: gustav_cpu::Options,
-    mask: Csr<T, I, O>,
     products: u64,
 }
 
-impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
+enum Inner<'a, T: CpuScalar, I: Index, O: Index> {
+    Cpu(Box<gustav_cpu::SpgemmPlan<'a, T, I, O>>),
+    Cuda(Box<Staged<T, I, O>>),
+    /// In tiles, where the operands and the product do not fit on the GPU together.
+    Tiled(Box<Tiled<'a, I, O>>),
+}
+
+/// A plan on a GPU for patterns of host memory.
+struct Staged<T: CpuScalar, I: Index, O: Index> {
+    device: gustav_cuda::Device,
+    plan: Resident<T, I, O>,
+    ids: [PatternId; 2],
+    nnz: [usize; 2],
+}
+
+struct Tiled<'a, I: Index, O: Index> {
+    device: Device,
+    problem: Problem,
+    a: PatternRef<'a, I, O>,
+    b: PatternRef<'a, I, O>,
+}
+
+impl<T: CpuScalar, I: Index, O: Index> SpgemmPlan<'_, T, I, O> {
     accessors!();
 
-    /// Intermediate products: the number of multiplications.
+    /// Intermediate products: the multiplications that the patterns of A and B call for.
     pub fn products(&self) -> u64 {
-        match &self.inner {
-            Inner::Cpu(plan) => plan.products(),
-            Inner::Cuda(plan) => plan.products(),
-            Inner::Masked(on) => on.products,
-        }
+        self.products
     }
 
-    /// C = α·op(A)·B.
+    /// C = scale(α, op(A)·B) ⊕ scale(β, D) over the plan's semiring, as `call` says: rows sorted where
+    /// the plan's problem or D asks for it. `a` and `b` are values: matrices of the plan's patterns, or
+    /// slices in the order of their nonzeros.
     ///
     /// # Errors
-    /// As [`SpgemmPlan::execute_with`].
-    pub fn execute<'a>(
+    /// [`Error::Pattern`] for values of other patterns, [`Error::Length`] for another number of them,
+    /// [`Error::Overflow`] when the entries of C outnumber the offset type, [`Error::Shape`] when D has
+    /// another shape, [`Error::Unsupported`] for D under a mask and in tiles,
+    /// [`Error::OutOfMemory`], and on a GPU what its driver refuses.
+    pub fn execute<'v>(
         &mut self,
-        a: impl Into<CsrView<'a, T, I, O>>,
-        alpha: T::Accum,
-        b: impl Into<CsrView<'a, T, I, O>>,
-    ) -> Result<Csr<T, I, O>> {
-        self.execute_with(PlusTimes, a, alpha, b)
-    }
-
-    /// The same over another semiring; on a GPU it is that of the plan's problem, for which its
-    /// kernels were compiled.
-    ///
-    /// # Errors
-    /// [`gustav_core::Error::Pattern`] when A or B are not the matrices of the plan,
-    /// [`gustav_core::Error::Overflow`] when C has more nonzeros than `O` can count,
-    /// [`gustav_core::Error::OutOfMemory`] for C, and on a GPU [`gustav_core::Error::Argument`] for
-    /// another semiring and what its driver refuses.
-    pub fn execute_with<'a, S: Semiring<T::Accum>>(
-        &mut self,
-        semiring: S,
-        a: impl Into<CsrView<'a, T, I, O>>,
-        alpha: T::Accum,
-        b: impl Into<CsrView<'a, T, I, O>>,
+        a: impl Into<Values<'v, T>>,
+        b: impl Into<Values<'v, T>>,
+        call: SpgemmCall<'_, T, T, I, O>,
     ) -> Result<Csr<T, I, O>> {
         let (a, b) = (a.into(), b.into());
         match &mut self.inner {
-            Inner::Cpu(plan) => plan.execute(semiring, a, alpha, b),
-            Inner::Cuda(plan) => plan.execute(S::KIND, &a, alpha, &b),
-            Inner::Masked(on) => {
-                let mask = on.mask.view();
-                masked::multiply(semiring, a, alpha, b, mask, &on.problem, &on.options)
-            }
+            Inner::Cpu(plan) => plan.execute(a, b, call),
+            Inner::Cuda(staged) => staged.execute([a, b], call),
+            Inner::Tiled(tiled) => tiled.execute(a, b, call),
         }
     }
+}
 
-    /// C = α·op(A)·B ⊕ β·D over the semiring, with a sparse `d` of C's shape: C holds the union of
-    /// both patterns, rows sorted. β equal to the semiring's zero leaves `d` unread.
-    ///
-    /// # Errors
-    /// As [`SpgemmPlan::execute_with`], [`gustav_core::Error::Shape`] when `d` has another shape, and
-    /// [`gustav_core::Error::Unsupported`] under a mask and for products in tiles.
-    pub fn execute_add<'a, S: Semiring<T::Accum>>(
+impl<T: CpuScalar, I: Index, O: Index> Staged<T, I, O> {
+    fn execute(
         &mut self,
-        semiring: S,
-        a: impl Into<CsrView<'a, T, I, O>>,
-        alpha: T::Accum,
-        b: impl Into<CsrView<'a, T, I, O>>,
-        beta: T::Accum,
-        d: impl Into<CsrView<'a, T, I, O>>,
+        values: [Values<'_, T>; 2],
+        call: SpgemmCall<'_, T, T, I, O>,
     ) -> Result<Csr<T, I, O>> {
-        let (a, b, d) = (a.into(), b.into(), d.into());
-        match &mut self.inner {
-            Inner::Cpu(plan) => plan.execute_add(semiring, a, alpha, b, beta, d),
-            Inner::Cuda(plan) => plan.execute_add(S::KIND, &a, alpha, &b, beta, &d),
-            Inner::Masked(on) => Err(no_sum(&on.problem)),
+        let [a, b] = values;
+        let a = a.fit("A", self.ids[0], self.nnz[0])?;
+        let b = b.fit("B", self.ids[1], self.nnz[1])?;
+        let SpgemmCall { alpha, add, reuse } = call;
+        if reuse.is_some() {
+            return Err(Error::Unsupported {
+                problem: self.plan.explain().problem.to_string(),
+                backend: "a matrix in host memory to reuse".into(),
+                reason: "the product is moved from the GPU to new memory".into(),
+                nearest: "a call without it, or patterns in the GPU's memory".into(),
+            });
+        }
+        let on = |values: &[T]| DeviceBuffer::from_slice(&self.device, values, "values");
+        let (a, b) = (on(a)?, on(b)?);
+        let d = add.map(|(beta, d)| Ok::<_, Error>((beta, DeviceCsr::upload(&self.device, &d)?)));
+        let d = d.transpose()?;
+        let mut call = gustav_cuda::SpgemmCall::new();
+        if let Some(alpha) = alpha {
+            call = call.alpha(alpha);
+        }
+        if let Some((beta, d)) = &d {
+            call = call.add(*beta, d);
+        }
+        self.plan.execute(&a, &b, call)?.download()
+    }
+}
+
+impl<I: Index, O: Index> Tiled<'_, I, O> {
+    fn execute<T: CpuScalar>(
+        &self,
+        a: Values<'_, T>,
+        b: Values<'_, T>,
+        call: SpgemmCall<'_, T, T, I, O>,
+    ) -> Result<Csr<T, I, O>> {
+        if call.add.is_some() || call.reuse.is_some() {
+            return Err(Error::Unsupported {
+                problem: self.problem.to_string(),
+                backend: "a sum with D, or a matrix to reuse, in tiles".into(),
+                reason: "the product does not fit on the GPU at once".into(),
+                nearest: "the device cpu".into(),
+            });
+        }
+        let fit = |name, pattern: PatternView<'_, I, O>, values: Values<'_, T>| {
+            values.fit(name, pattern.id(), pattern.nnz()).map(|_| ())
+        };
+        fit("A", self.a.view(), a)?;
+        fit("B", self.b.view(), b)?;
+        let (a, b) =
+            (self.a.view().with_values(a.as_slice())?, self.b.view().with_values(b.as_slice())?);
+        let alpha = call.alpha.unwrap_or(self.problem.semiring.one());
+        self.device.spgemm_tiled(a, alpha, b, &self.problem, Default::default())
+    }
+}
+
+impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SpgemmRequest<PatternRef<'a, I, O>>, T>
+    for Device
+{
+    type Plan = SpgemmPlan<'a, T, I, O>;
+
+    fn plan(
+        &self,
+        request: SpgemmRequest<PatternRef<'a, I, O>>,
+    ) -> Result<SpgemmPlan<'a, T, I, O>> {
+        let SpgemmRequest { a, b, mask, problem } = request;
+        let problem = problem.typed::<T, I, O>();
+        self.offers(&problem)?;
+        if mask.is_none() {
+            self.offers_all_of_c(&problem)?;
+        }
+        let facts = facts(self, &a.view());
+        let products = intermediate_products(&a.view(), &b.view(), problem.transpose_a);
+        if self.gpu().is_some() {
+            let (inner, explanation) = on_gpu(self, a, b, mask, &problem)?;
+            let explanation = Explanation { facts, ..explanation };
+            return Ok(SpgemmPlan { inner, explanation, products });
+        }
+        let (plan, report) = match mask {
+            Some(mask) => {
+                self.offers_masks(&problem)?;
+                let options = self.options();
+                (gustav_cpu::SpgemmPlan::masked(a, b, mask, &problem, options)?, None)
+            }
+            None => {
+                // A plan's products are of the operands' type.
+                problem.without_output("a plan on the CPU")?;
+                let tune = || tune::<T, I, O>(self, a.view(), b.view(), &problem);
+                let (options, report) = options(self, tune)?;
+                (gustav_cpu::SpgemmPlan::new(a, b, &problem, &options)?, report)
+            }
+        };
+        let bytes = plan.workspace_bytes();
+        let explanation = explained(self, facts, &problem, plan.choice(), report, bytes);
+        Ok(SpgemmPlan { inner: Inner::Cpu(Box::new(plan)), explanation, products })
+    }
+}
+
+/// The plan on a GPU: of patterns that are moved there, or, where there is no memory for them and no
+/// other algorithm was named, in tiles.
+fn on_gpu<'a, T: CpuScalar, I: Index, O: Index>(
+    device: &Device,
+    a: PatternRef<'a, I, O>,
+    b: PatternRef<'a, I, O>,
+    mask: Option<PatternRef<'a, I, O>>,
+    problem: &Problem,
+) -> Result<(Inner<'a, T, I, O>, Explanation)> {
+    let tiled = |reason: &str| {
+        spgemm::tiled::supports(problem)?;
+        let (algorithm, config) = (Algorithm::Tiled, Config::CudaTiled);
+        let choice = Choice { algorithm, config, reason: reason.into() };
+        let explanation = Explanation::new(problem, device, None, choice, 0);
+        let (device, problem) = (device.clone(), problem.clone());
+        let (a, b) = (a.clone(), b.clone());
+        Ok((Inner::Tiled(Box::new(Tiled { device, problem, a, b })), explanation))
+    };
+    if mask.is_none() && device.chooser() == Chooser::Named(Algorithm::Tiled) {
+        return tiled("named by the caller");
+    }
+    let resident = || {
+        let cuda = device.cuda_device()?;
+        let on = |p: &PatternRef<'_, I, O>| DevicePattern::upload(cuda, p.view());
+        let mask = mask.as_ref().map(on).transpose()?;
+        let request = SpgemmRequest { a: on(&a)?, b: on(&b)?, mask, problem: problem.clone() };
+        let plan: Resident<T, I, O> = device.plan(request)?;
+        let ids = [a.view().id(), b.view().id()];
+        let nnz = [a.view().nnz(), b.view().nnz()];
+        Ok(Staged { device: cuda.clone(), plan, ids, nnz })
+    };
+    match resident() {
+        Err(Error::OutOfMemory { what, .. })
+            if mask.is_none() && device.chooser() == Chooser::Auto =>
+        {
+            tiled(&format!("there is no memory for {what} beside the rest"))
+        }
+        Err(e) => Err(e),
+        Ok(staged) => {
+            let explanation = staged.plan.explain().clone();
+            Ok((Inner::Cuda(Box::new(staged)), explanation))
         }
     }
+}
+
+/// Intermediate products of op(A)·B: its multiplications. Rows that B lacks count as empty.
+pub fn intermediate_products<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
+    b: &PatternView<'_, I, O>,
+    transpose_a: bool,
+) -> u64 {
+    let length = |row: usize| if row < b.nrows() { b.row_len(row) as u64 } else { 0 };
+    if transpose_a {
+        (0..a.nrows()).map(|row| a.row_len(row) as u64 * length(row)).sum()
+    } else {
+        a.indices().iter().map(|k| length(k.to_usize())).sum()
+    }
+}
+
+/// Times every algorithm on the patterns themselves.
+pub(crate) fn tune<T: CpuScalar, I: Index, O: Index>(
+    device: &Device,
+    a: PatternView<'_, I, O>,
+    b: PatternView<'_, I, O>,
+    problem: &Problem,
+) -> Result<(gustav_cpu::Options, Report)> {
+    let problem = problem.clone().output(problem.dtype);
+    let (of_a, of_b) = (vec![T::one(); a.nnz()], vec![T::one(); b.nnz()]);
+    autotuned(problem.operation, device.options(), |options| {
+        median_seconds(|| {
+            let mut plan = gustav_cpu::SpgemmPlan::<T, I, O>::new(a, b, &problem, options)?;
+            plan.execute(&of_a, &of_b, SpgemmCall::new()).map(drop)
+        })
+    })
 }
 
 /// A refusal to add to a product under a mask.
@@ -137,41 +260,12 @@ pub(crate) fn no_sum(problem: &Problem) -> Error {
     Error::Unsupported {
         problem: problem.to_string(),
         backend: "a sum with D under a mask".into(),
-        reason: "it computes the places of the mask alone".into(),
+        reason: "only the entries of the mask are computed".into(),
         nearest: "the product without a mask".into(),
     }
 }
 
 impl Device {
-    /// Plans sparse × sparse products with the patterns of `a` and `b`: matrices in host memory
-    /// ([`Csr`], [`CsrView`]), or in this device's memory
-    /// ([`DeviceCsr`](crate::cuda::DeviceCsr)).
-    ///
-    /// # Errors
-    /// As [`Device::plan_spmm`], and [`gustav_core::Error::Unsupported`] when `masked` is named.
-    pub fn plan_spgemm<M: PlanSpgemm>(&self, a: M, b: M, problem: &Problem) -> Result<M::Plan> {
-        self.offers_all_of_c(problem)?;
-        a.plan_spgemm(b, self, problem)
-    }
-
-    /// Plans products under a mask: of C = α·op(A)·B the entries at places where `mask`, of C's
-    /// shape, has one, whatever its value. Places that no product meets have no entry in C. Rows come
-    /// out sorted.
-    ///
-    /// # Errors
-    /// As [`Device::plan_spmm`], [`gustav_core::Error::Shape`] when the mask has another shape, and
-    /// [`gustav_core::Error::Unsupported`] on the CPU when another algorithm than `masked` is named; on a
-    /// GPU all of C is then computed by that, and the mask's places are found there.
-    pub fn plan_spgemm_masked<M: PlanSpgemm>(
-        &self,
-        a: M,
-        b: M,
-        mask: M,
-        problem: &Problem,
-    ) -> Result<M::Plan> {
-        a.plan_spgemm_masked(b, mask, self, problem)
-    }
-
     /// The chooser does not name the algorithm that needs a mask.
     pub(crate) fn offers_all_of_c(&self, problem: &Problem) -> Result<()> {
         if self.chooser() != Chooser::Named(Algorithm::Masked) {
@@ -180,9 +274,8 @@ impl Device {
         Err(Error::Unsupported {
             problem: problem.to_string(),
             backend: "masked without a mask".into(),
-            reason: "it computes the places of one".into(),
-            nearest: "a mask (gustav spgemm --mask FILE, Device::plan_spgemm_masked), or auto"
-                .into(),
+            reason: "it computes the entries of one".into(),
+            nearest: "a mask (gustav spgemm --mask FILE, SpgemmRequest::mask), or auto".into(),
         })
     }
 
@@ -195,91 +288,8 @@ impl Device {
         Err(Error::Unsupported {
             problem: problem.to_string(),
             backend: format!("{chooser} under a mask on the CPU"),
-            reason: "one algorithm computes the places of a mask alone".into(),
+            reason: "one algorithm computes the entries of a mask alone".into(),
             nearest: format!("auto or {}", Algorithm::Masked),
         })
     }
-}
-
-impl<T: Scalar, I: Index, O: Index> PlanSpgemm for &Csr<T, I, O> {
-    type Plan = SpgemmPlan<T, I, O>;
-
-    fn plan_spgemm(self, b: Self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
-        self.view().plan_spgemm(b.view(), device, problem)
-    }
-
-    fn plan_spgemm_masked(
-        self,
-        b: Self,
-        mask: Self,
-        device: &Device,
-        problem: &Problem,
-    ) -> Result<Self::Plan> {
-        self.view().plan_spgemm_masked(b.view(), mask.view(), device, problem)
-    }
-}
-
-impl<T: Scalar, I: Index, O: Index> PlanSpgemm for CsrView<'_, T, I, O> {
-    type Plan = SpgemmPlan<T, I, O>;
-
-    fn plan_spgemm(self, b: Self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
-        device.offers(problem)?;
-        if device.gpu().is_some() {
-            let plan = HostSpgemm::new(device, &self, &b, problem)?;
-            let explanation = Explanation { facts: facts(device, &self), ..plan.explain().clone() };
-            return Ok(SpgemmPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
-        }
-        // A plan's products are of the operands' type.
-        problem.without_output("a plan on the CPU")?;
-        let (options, tuned) = options(device, || tune(device, self, b, problem))?;
-        let inner = gustav_cpu::SpgemmPlan::new(self, b, problem, &options)?;
-        let bytes = inner.workspace_bytes();
-        let explanation = explained(device, &self, problem, inner.choice(), tuned, bytes);
-        Ok(SpgemmPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
-    }
-
-    fn plan_spgemm_masked(
-        self,
-        b: Self,
-        mask: Self,
-        device: &Device,
-        problem: &Problem,
-    ) -> Result<Self::Plan> {
-        let facts = facts(device, &self);
-        if device.gpu().is_some() {
-            let plan = HostSpgemm::masked(device, &self, &b, &mask, problem)?;
-            let explanation = Explanation { facts, ..plan.explain().clone() };
-            return Ok(SpgemmPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
-        }
-        device.offers_masks(problem)?;
-        let options = device.options().clone();
-        masked::check(&self, &b, &mask, problem)?;
-        let choice = masked_choice(mask.nnz());
-        let products = intermediate_products(&self, &b, problem.transpose_a);
-        let (mask, problem) = (mask.to_owned()?, problem.clone());
-        let bytes = mask.nnz() * (size_of::<T>() + size_of::<I>());
-        let explanation = Explanation::new(&problem, device, facts, choice, bytes);
-        let inner = Inner::Masked(Box::new(Masked { problem, options, mask, products }));
-        Ok(SpgemmPlan { inner, explanation })
-    }
-}
-
-/// The one way to multiply on a CPU under a mask of so many places.
-fn masked_choice(places: usize) -> Choice<Config> {
-    let reason = reason_for_places(places);
-    Choice { algorithm: Algorithm::Masked, config: Config::Masked, reason }
-}
-
-/// Times every algorithm on the operands themselves, over plus-times.
-pub(crate) fn tune<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    a: CsrView<'_, T, I, O>,
-    b: CsrView<'_, T, I, O>,
-    problem: &Problem,
-) -> Result<(gustav_cpu::Options, Told)> {
-    let problem = problem.clone().semiring(SemiringKind::PlusTimes).output(problem.dtype);
-    autotuned(problem.operation, device.options(), |options| {
-        let mut plan = gustav_cpu::SpgemmPlan::new(a, b, &problem, options)?;
-        median_seconds(|| plan.execute(PlusTimes, a, T::one().to_accum(), b).map(drop))
-    })
 }

@@ -1,138 +1,187 @@
-//! The plan of C = α·op(A)·B ⊕ β·C.
+//! The plan of C = scale(α, op(A)·B) ⊕ scale(β, C).
 
 use gustav_core::{
-    Csr, CsrView, Dense, DenseView, DenseViewMut, Index, PlusTimes, Problem, Result, Semiring,
-    SemiringKind,
+    CsrView, Dense, DenseView, DenseViewMut, Index, PatternRef, Plans, Problem, Result, SpmmRequest,
 };
 use gustav_cpu::CpuScalar;
 
 use super::{accessors, autotuned, explained, median_seconds, options};
-use crate::cuda::HostSpmm;
-use crate::explain::{Told, facts};
+use crate::cuda::{Call, DeviceBuffer, DeviceDense, DevicePattern, plan_spmm};
+use crate::explain::{Report, facts};
+use crate::operands::{DenseOperand, DenseResult, SparseValues, mixed};
 use crate::{Device, Explanation};
 
-/// A sparse matrix that [`Device::plan_spmm`] plans for: in host memory, or in a GPU's.
-pub trait PlanSpmm {
-    /// The plan for matrices that are where this one is.
-    type Plan;
-
-    /// See [`Device::plan_spmm`].
-    ///
-    /// # Errors
-    /// As there.
-    fn plan_spmm(self, device: &Device, problem: &Problem) -> Result<Self::Plan>;
-}
-
-/// A plan for sparse × dense products with one pattern of A in host memory, made by
-/// [`Device::plan_spmm`]. On a GPU every execution moves the operands there and the product back.
-pub struct SpmmPlan<T: CpuScalar, I: Index = u32, O: Index = u32> {
-    inner: Inner<T, I, O>,
+/// A plan for sparse × dense products with one pattern of A, made by
+/// `pattern.spmm(columns).plan(&device)`.
+///
+/// A plan on the CPU takes operands in host memory. A plan on a GPU takes them in the GPU's memory,
+/// where executions are queued, or in host memory: then every execution moves them to the GPU and the
+/// product back, and has ended when it returns.
+pub struct SpmmPlan<'a, T: CpuScalar> {
+    inner: Inner<'a, T>,
     explanation: Explanation,
 }
 
-enum Inner<T: CpuScalar, I: Index, O: Index> {
-    Cpu(Box<gustav_cpu::SpmmPlan<T, I, O>>),
-    Cuda(Box<HostSpmm<T, I, O>>),
+enum Inner<'a, T: CpuScalar> {
+    Cpu(gustav_cpu::SpmmPlan<'a, T>),
+    Cuda(Box<Staged<T>>),
 }
 
-impl<T: CpuScalar, I: Index, O: Index> SpmmPlan<T, I, O> {
+/// A plan on a GPU with copies of operands in host memory, made when there are such.
+struct Staged<T: CpuScalar> {
+    device: gustav_cuda::Device,
+    plan: gustav_cuda::SpmmPlan<T>,
+    pattern: gustav_core::PatternId,
+    nnz: usize,
+    values: Option<DeviceBuffer<T>>,
+    b: Option<DeviceDense<T>>,
+    c: Option<DeviceDense<T>>,
+}
+
+impl<T: CpuScalar> SpmmPlan<'_, T> {
     accessors!();
 
-    /// C = α·op(A)·B + β·C; β = 0 does not read C.
+    /// C = scale(α, op(A)·B) ⊕ scale(β, C) over the plan's semiring, with α its one and β its zero,
+    /// which leaves C unread, unless `call` says otherwise: a [`Call`], a [`Scale`](crate::Scale) or
+    /// `()`. `values` are those of A: a matrix of the plan's pattern, or a slice or buffer in the order
+    /// of its nonzeros.
     ///
     /// # Errors
-    /// As [`SpmmPlan::execute_with`].
-    pub fn execute<'a>(
+    /// [`Error::Pattern`](crate::Error::Pattern) for values of another pattern,
+    /// [`Error::Length`](crate::Error::Length) for another number of them,
+    /// [`Error::Shape`](crate::Error::Shape) when B or C does not fit,
+    /// [`Error::Argument`](crate::Error::Argument) for operands in memory of different kinds, and on a
+    /// GPU what its driver refuses.
+    pub fn execute<'v>(
         &mut self,
-        a: impl Into<CsrView<'a, T, I, O>>,
-        alpha: T::Accum,
-        b: impl Into<DenseView<'a, T>>,
-        beta: T::Accum,
-        c: impl Into<DenseViewMut<'a, T>>,
+        values: impl Into<SparseValues<'v, T>>,
+        b: impl Into<DenseOperand<'v, T>>,
+        c: impl Into<DenseResult<'v, T>>,
+        call: impl Into<Call<'v, T>>,
     ) -> Result<()> {
-        self.execute_with(PlusTimes, a, alpha, b, beta, c)
-    }
-
-    /// The same over another semiring; β equal to its zero does not read C. On a GPU it is the
-    /// semiring of the plan's problem, for which its kernel was compiled.
-    ///
-    /// # Errors
-    /// [`gustav_core::Error::Pattern`] when A is not the matrix of the plan,
-    /// [`gustav_core::Error::Shape`] when B or C do not fit, and on a GPU
-    /// [`gustav_core::Error::Argument`] for another semiring and what its driver refuses.
-    pub fn execute_with<'a, S: Semiring<T::Accum>>(
-        &mut self,
-        semiring: S,
-        a: impl Into<CsrView<'a, T, I, O>>,
-        alpha: T::Accum,
-        b: impl Into<DenseView<'a, T>>,
-        beta: T::Accum,
-        c: impl Into<DenseViewMut<'a, T>>,
-    ) -> Result<()> {
-        let (a, b, mut c) = (a.into(), b.into(), c.into());
-        match &mut self.inner {
-            Inner::Cpu(plan) => plan.execute(semiring, a, alpha, b, beta, c),
-            Inner::Cuda(plan) => {
-                plan.execute(S::KIND, &a, alpha, &b, beta, beta != S::zero(), &mut c)
+        use {DenseOperand as B, DenseResult as C, SparseValues as V};
+        let call = call.into();
+        match (&mut self.inner, values.into(), b.into(), c.into()) {
+            (Inner::Cpu(plan), V::Host(values), B::Host(b), C::Host(c)) => {
+                call.check_host(&self.explanation.problem)?;
+                plan.execute(values, b, c, call.scale())
             }
+            (Inner::Cuda(staged), V::Device(values), B::Device(b), C::Device(c)) => {
+                staged.plan.execute(values, b, c, call)
+            }
+            (Inner::Cuda(staged), V::Host(values), B::Host(b), C::Host(c)) => {
+                let values = values.fit("A", staged.pattern, staged.nnz)?;
+                staged.execute(values, b, c, call, &self.explanation.problem)
+            }
+            _ => mixed(&self.explanation.device),
         }
     }
 }
 
-impl Device {
-    /// Plans sparse × dense products with the pattern of `a`: a matrix in host memory
-    /// ([`Csr`], [`CsrView`]), or one in this device's memory
-    /// ([`DeviceCsr`](crate::cuda::DeviceCsr)).
-    ///
-    /// # Errors
-    /// [`gustav_core::Error::Unsupported`] when a named algorithm does not do `problem`,
-    /// [`gustav_core::Error::OutOfMemory`] for the workspace; on a GPU also
-    /// [`gustav_core::Error::NoDevice`] when the run-time compiler is missing and
-    /// [`gustav_core::Error::Device`] for what its driver refuses.
-    pub fn plan_spmm<A: PlanSpmm>(&self, a: A, problem: &Problem) -> Result<A::Plan> {
-        a.plan_spmm(self, problem)
-    }
-}
-
-impl<T: CpuScalar, I: Index, O: Index> PlanSpmm for &Csr<T, I, O> {
-    type Plan = SpmmPlan<T, I, O>;
-
-    fn plan_spmm(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
-        self.view().plan_spmm(device, problem)
-    }
-}
-
-impl<T: CpuScalar, I: Index, O: Index> PlanSpmm for CsrView<'_, T, I, O> {
-    type Plan = SpmmPlan<T, I, O>;
-
-    fn plan_spmm(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
-        device.offers(problem)?;
-        if device.gpu().is_some() {
-            let plan = HostSpmm::new(device, &self, problem)?;
-            let explanation = Explanation { facts: facts(device, &self), ..plan.explain().clone() };
-            return Ok(SpmmPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
+impl<T: CpuScalar> Staged<T> {
+    fn execute(
+        &mut self,
+        values: &[T],
+        b: DenseView<'_, T>,
+        mut c: DenseViewMut<'_, T>,
+        call: Call<'_, T>,
+        problem: &Problem,
+    ) -> Result<()> {
+        let device = &self.device;
+        let on_values = match &mut self.values {
+            Some(on) => {
+                on.write(values)?;
+                on
+            }
+            none => none.insert(DeviceBuffer::from_slice(device, values, "values on the device")?),
+        };
+        let on_b = copy_of(device, &mut self.b, &b)?;
+        on_b.data_mut().write(b.data())?;
+        let before = c.as_view();
+        // Padding between the lines of C goes there and comes back unchanged.
+        let padded = before.data().len() != before.nrows() * before.ncols();
+        let on_c = copy_of(device, &mut self.c, &before)?;
+        if padded || call.reads(problem.semiring) {
+            on_c.data_mut().write(before.data())?;
         }
-        let (options, tuned) = options(device, || tune(device, self, problem))?;
-        let inner = gustav_cpu::SpmmPlan::new(self, problem, &options)?;
+        self.plan.execute(&*on_values, on_b, on_c, call)?;
+        on_c.data().read(c.data())
+    }
+}
+
+/// The matrix in `held`, made anew when it does not lie in memory as `m` does.
+fn copy_of<'k, T: CpuScalar>(
+    device: &gustav_cuda::Device,
+    held: &'k mut Option<DeviceDense<T>>,
+    m: &DenseView<'_, T>,
+) -> Result<&'k mut DeviceDense<T>> {
+    let found = held.take().filter(|d| {
+        (d.nrows(), d.ncols(), d.layout()) == (m.nrows(), m.ncols(), m.layout())
+            && (d.leading_dimension(), d.data().len()) == (m.leading_dimension(), m.data().len())
+    });
+    let matrix = match found {
+        Some(matrix) => matrix,
+        None => DeviceDense::upload(device, m)?,
+    };
+    Ok(held.insert(matrix))
+}
+
+impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SpmmRequest<PatternRef<'a, I, O>>, T> for Device {
+    type Plan = SpmmPlan<'a, T>;
+
+    fn plan(&self, request: SpmmRequest<PatternRef<'a, I, O>>) -> Result<SpmmPlan<'a, T>> {
+        let SpmmRequest { pattern, problem } = request;
+        if let Some(gpu) = self.gpu() {
+            let on_device = DevicePattern::upload(&gpu.device, pattern.view())?;
+            let plan: SpmmPlan<'_, T> = self.plan(SpmmRequest { pattern: on_device, problem })?;
+            let explanation =
+                Explanation { facts: facts(self, &pattern.view()), ..plan.explanation };
+            return Ok(SpmmPlan { inner: plan.inner, explanation });
+        }
+        let problem = problem.bound::<T>(&pattern.clone().into())?;
+        self.offers(&problem)?;
+        let (options, tuned) = options(self, || tune::<T, I, O>(self, &pattern, &problem))?;
+        let view = pattern.view();
+        let facts = facts(self, &view);
+        let inner = gustav_cpu::SpmmPlan::new(pattern, &problem, &options)?;
         let bytes = inner.workspace_bytes();
-        let explanation = explained(device, &self, problem, inner.choice(), tuned, bytes);
-        Ok(SpmmPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
+        let explanation = explained(self, facts, &problem, inner.choice(), tuned, bytes);
+        Ok(SpmmPlan { inner: Inner::Cpu(inner), explanation })
     }
 }
 
-/// Times every algorithm on operands of the problem's shape, over plus-times.
+impl<T: CpuScalar, I: Index, O: Index> Plans<SpmmRequest<DevicePattern<I, O>>, T> for Device {
+    type Plan = SpmmPlan<'static, T>;
+
+    fn plan(&self, request: SpmmRequest<DevicePattern<I, O>>) -> Result<SpmmPlan<'static, T>> {
+        let SpmmRequest { pattern, problem } = request;
+        let (plan, explanation) = plan_spmm::<T, I, O>(self, &pattern, &problem)?;
+        let staged = Staged {
+            device: pattern.device().clone(),
+            plan,
+            pattern: pattern.id(),
+            nnz: pattern.nnz(),
+            values: None,
+            b: None,
+            c: None,
+        };
+        Ok(SpmmPlan { inner: Inner::Cuda(Box::new(staged)), explanation })
+    }
+}
+
+/// Times every algorithm on operands of the problem's shape.
 fn tune<T: CpuScalar, I: Index, O: Index>(
     device: &Device,
-    a: CsrView<'_, T, I, O>,
+    pattern: &PatternRef<'_, I, O>,
     problem: &Problem,
-) -> Result<(gustav_cpu::Options, Told)> {
-    let problem = problem.clone().semiring(SemiringKind::PlusTimes);
+) -> Result<(gustav_cpu::Options, Report)> {
     let n = problem.columns;
-    let b = Dense::from_fn(problem.inner(), n, problem.layout_b, |_, _| T::one())?;
-    let mut c = Dense::zeros(problem.output_rows(), n, problem.layout_c)?;
-    let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+    let values = vec![T::one(); problem.nnz];
+    let a: CsrView<'_, T, I, O> = pattern.view().with_values(&values)?;
+    let b = Dense::<T>::zeros(problem.inner(), n, problem.layout_b)?;
+    let mut c = Dense::<T>::zeros(problem.output_rows(), n, problem.layout_c)?;
     autotuned(problem.operation, device.options(), |options| {
-        let mut plan = gustav_cpu::SpmmPlan::new(a, &problem, options)?;
-        median_seconds(|| plan.execute(PlusTimes, a, one, b.view(), zero, c.view_mut()))
+        let mut plan = gustav_cpu::SpmmPlan::new(a, problem, options)?;
+        median_seconds(|| plan.execute(a, &b, &mut c, ()))
     })
 }

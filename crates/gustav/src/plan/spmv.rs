@@ -1,130 +1,150 @@
-//! The plan of y = α·op(A)·x ⊕ β·y.
+//! The plan of y = scale(α, op(A)·x) ⊕ scale(β, y).
 
-use gustav_core::buffer::try_collect;
-use gustav_core::{
-    Csr, CsrView, Index, PlusTimes, Problem, Result, Scalar, Semiring, SemiringKind,
-};
+use gustav_core::{CsrView, Index, PatternRef, Plans, Problem, Result, SpmvRequest};
+use gustav_cpu::CpuScalar;
 
 use super::{accessors, autotuned, explained, median_seconds, options};
-use crate::cuda::HostSpmv;
-use crate::explain::{Told, facts};
+use crate::cuda::{Call, DeviceBuffer, DevicePattern, plan_spmv};
+use crate::explain::{Report, facts};
+use crate::operands::{SparseValues, VectorOperand, VectorResult, mixed};
 use crate::{Device, Explanation};
 
-/// A sparse matrix that [`Device::plan_spmv`] plans for: in host memory, or in a GPU's.
-pub trait PlanSpmv {
-    /// The plan for matrices that are where this one is.
-    type Plan;
-
-    /// See [`Device::plan_spmv`].
-    ///
-    /// # Errors
-    /// As there.
-    fn plan_spmv(self, device: &Device, problem: &Problem) -> Result<Self::Plan>;
-}
-
-/// A plan for sparse × vector products with one pattern of A in host memory, made by
-/// [`Device::plan_spmv`]. On a GPU every execution moves the operands there and the product back.
-pub struct SpmvPlan<T: Scalar, I: Index = u32, O: Index = u32> {
-    inner: Inner<T, I, O>,
+/// A plan for sparse × vector products with one pattern of A, made by
+/// `pattern.spmv().plan(&device)`; see [`SpmmPlan`](crate::SpmmPlan) for where operands are.
+pub struct SpmvPlan<'a, T: CpuScalar> {
+    inner: Inner<'a, T>,
     explanation: Explanation,
 }
 
-enum Inner<T: Scalar, I: Index, O: Index> {
-    Cpu(Box<gustav_cpu::SpmvPlan<T, I, O>>),
-    Cuda(Box<HostSpmv<T, I, O>>),
+enum Inner<'a, T: CpuScalar> {
+    Cpu(gustav_cpu::SpmvPlan<'a, T>),
+    Cuda(Box<Staged<T>>),
 }
 
-impl<T: Scalar, I: Index, O: Index> SpmvPlan<T, I, O> {
+/// A plan on a GPU with copies of operands in host memory, made when there are such.
+struct Staged<T: CpuScalar> {
+    device: gustav_cuda::Device,
+    plan: gustav_cuda::SpmvPlan<T>,
+    pattern: gustav_core::PatternId,
+    nnz: usize,
+    copies: Option<[DeviceBuffer<T>; 3]>,
+}
+
+impl<T: CpuScalar> SpmvPlan<'_, T> {
     accessors!();
 
-    /// y = α·op(A)·x + β·y; β = 0 does not read y.
+    /// y = scale(α, op(A)·x) ⊕ scale(β, y); see [`SpmmPlan::execute`](crate::SpmmPlan::execute).
     ///
     /// # Errors
-    /// As [`SpmvPlan::execute_with`].
-    pub fn execute<'a>(
+    /// As there, with [`Error::Shape`](crate::Error::Shape) for the lengths of x and y.
+    pub fn execute<'v>(
         &mut self,
-        a: impl Into<CsrView<'a, T, I, O>>,
-        alpha: T::Accum,
-        x: &[T],
-        beta: T::Accum,
-        y: &mut [T],
+        values: impl Into<SparseValues<'v, T>>,
+        x: impl Into<VectorOperand<'v, T>>,
+        y: impl Into<VectorResult<'v, T>>,
+        call: impl Into<Call<'v, T>>,
     ) -> Result<()> {
-        self.execute_with(PlusTimes, a, alpha, x, beta, y)
-    }
-
-    /// The same over another semiring; β equal to its zero does not read y. On a GPU it is the
-    /// semiring of the plan's problem, for which its kernel was compiled.
-    ///
-    /// # Errors
-    /// [`gustav_core::Error::Pattern`] when A is not the matrix of the plan,
-    /// [`gustav_core::Error::Shape`] when x or y do not fit, and on a GPU
-    /// [`gustav_core::Error::Argument`] for another semiring and what its driver refuses.
-    pub fn execute_with<'a, S: Semiring<T::Accum>>(
-        &mut self,
-        semiring: S,
-        a: impl Into<CsrView<'a, T, I, O>>,
-        alpha: T::Accum,
-        x: &[T],
-        beta: T::Accum,
-        y: &mut [T],
-    ) -> Result<()> {
-        let a = a.into();
-        match &mut self.inner {
-            Inner::Cpu(plan) => plan.execute(semiring, a, alpha, x, beta, y),
-            Inner::Cuda(plan) => plan.execute(S::KIND, &a, alpha, x, beta, beta != S::zero(), y),
+        use {SparseValues as V, VectorOperand as X, VectorResult as Y};
+        let call = call.into();
+        match (&mut self.inner, values.into(), x.into(), y.into()) {
+            (Inner::Cpu(plan), V::Host(values), X::Host(x), Y::Host(y)) => {
+                call.check_host(&self.explanation.problem)?;
+                plan.execute(values, x, y, call.scale())
+            }
+            (Inner::Cuda(staged), V::Device(values), X::Device(x), Y::Device(y)) => {
+                staged.plan.execute(values, x, y, call)
+            }
+            (Inner::Cuda(staged), V::Host(values), X::Host(x), Y::Host(y)) => {
+                let values = values.fit("A", staged.pattern, staged.nnz)?;
+                staged.execute(values, x, y, call, &self.explanation.problem)
+            }
+            _ => mixed(&self.explanation.device),
         }
     }
 }
 
-impl Device {
-    /// Plans sparse × vector products with the pattern of `a`: a matrix in host memory, or one in
-    /// this device's memory.
-    ///
-    /// # Errors
-    /// As [`Device::plan_spmm`].
-    pub fn plan_spmv<A: PlanSpmv>(&self, a: A, problem: &Problem) -> Result<A::Plan> {
-        a.plan_spmv(self, problem)
+impl<T: CpuScalar> Staged<T> {
+    fn execute(
+        &mut self,
+        values: &[T],
+        x: &[T],
+        y: &mut [T],
+        call: Call<'_, T>,
+        problem: &Problem,
+    ) -> Result<()> {
+        let on = |values: &[T], what| DeviceBuffer::from_slice(&self.device, values, what);
+        // Copies of other lengths belong to operands that the plan refused.
+        let lengths = [values.len(), x.len(), y.len()];
+        let held = self.copies.take().filter(|c| [c[0].len(), c[1].len(), c[2].len()] == lengths);
+        let [on_values, on_x, on_y] = match held {
+            Some([mut on_values, mut on_x, mut on_y]) => {
+                on_values.write(values)?;
+                on_x.write(x)?;
+                if call.reads(problem.semiring) {
+                    on_y.write(y)?;
+                }
+                self.copies.insert([on_values, on_x, on_y])
+            }
+            None => self.copies.insert([
+                on(values, "values on the device")?,
+                on(x, "x on the device")?,
+                on(y, "y on the device")?,
+            ]),
+        };
+        self.plan.execute(&*on_values, on_x, on_y, call)?;
+        on_y.read(y)
     }
 }
 
-impl<T: Scalar, I: Index, O: Index> PlanSpmv for &Csr<T, I, O> {
-    type Plan = SpmvPlan<T, I, O>;
+impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SpmvRequest<PatternRef<'a, I, O>>, T> for Device {
+    type Plan = SpmvPlan<'a, T>;
 
-    fn plan_spmv(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
-        self.view().plan_spmv(device, problem)
-    }
-}
-
-impl<T: Scalar, I: Index, O: Index> PlanSpmv for CsrView<'_, T, I, O> {
-    type Plan = SpmvPlan<T, I, O>;
-
-    fn plan_spmv(self, device: &Device, problem: &Problem) -> Result<Self::Plan> {
-        device.offers(problem)?;
-        if device.gpu().is_some() {
-            let plan = HostSpmv::new(device, &self, problem)?;
-            let explanation = Explanation { facts: facts(device, &self), ..plan.explain().clone() };
-            return Ok(SpmvPlan { inner: Inner::Cuda(Box::new(plan)), explanation });
+    fn plan(&self, request: SpmvRequest<PatternRef<'a, I, O>>) -> Result<SpmvPlan<'a, T>> {
+        let SpmvRequest { pattern, problem } = request;
+        if let Some(gpu) = self.gpu() {
+            let on_device = DevicePattern::upload(&gpu.device, pattern.view())?;
+            let plan: SpmvPlan<'_, T> = self.plan(SpmvRequest { pattern: on_device, problem })?;
+            let explanation =
+                Explanation { facts: facts(self, &pattern.view()), ..plan.explanation };
+            return Ok(SpmvPlan { inner: plan.inner, explanation });
         }
-        let (options, tuned) = options(device, || tune(device, self, problem))?;
-        let inner = gustav_cpu::SpmvPlan::new(self, problem, &options)?;
+        let problem = problem.bound::<T>(&pattern.clone().into())?;
+        self.offers(&problem)?;
+        let (options, tuned) = options(self, || tune::<T, I, O>(self, &pattern, &problem))?;
+        let view = pattern.view();
+        let facts = facts(self, &view);
+        let inner = gustav_cpu::SpmvPlan::new(pattern, &problem, &options)?;
         let bytes = inner.workspace_bytes();
-        let explanation = explained(device, &self, problem, inner.choice(), tuned, bytes);
-        Ok(SpmvPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
+        let explanation = explained(self, facts, &problem, inner.choice(), tuned, bytes);
+        Ok(SpmvPlan { inner: Inner::Cpu(inner), explanation })
     }
 }
 
-/// Times every algorithm on vectors of the problem's shape, over plus-times.
-fn tune<T: Scalar, I: Index, O: Index>(
+impl<T: CpuScalar, I: Index, O: Index> Plans<SpmvRequest<DevicePattern<I, O>>, T> for Device {
+    type Plan = SpmvPlan<'static, T>;
+
+    fn plan(&self, request: SpmvRequest<DevicePattern<I, O>>) -> Result<SpmvPlan<'static, T>> {
+        let SpmvRequest { pattern, problem } = request;
+        let (plan, explanation) = plan_spmv::<T, I, O>(self, &pattern, &problem)?;
+        let device = pattern.device().clone();
+        let staged =
+            Staged { device, plan, pattern: pattern.id(), nnz: pattern.nnz(), copies: None };
+        Ok(SpmvPlan { inner: Inner::Cuda(Box::new(staged)), explanation })
+    }
+}
+
+/// Times every algorithm on operands of the problem's shape.
+fn tune<T: CpuScalar, I: Index, O: Index>(
     device: &Device,
-    a: CsrView<'_, T, I, O>,
+    pattern: &PatternRef<'_, I, O>,
     problem: &Problem,
-) -> Result<(gustav_cpu::Options, Told)> {
-    let problem = problem.clone().semiring(SemiringKind::PlusTimes);
-    let x = try_collect((0..problem.inner()).map(|_| T::one()), "x")?;
-    let mut y = try_collect((0..problem.output_rows()).map(|_| T::zero()), "y")?;
-    let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
+) -> Result<(gustav_cpu::Options, Report)> {
+    let values = vec![T::one(); problem.nnz];
+    let a: CsrView<'_, T, I, O> = pattern.view().with_values(&values)?;
+    let x = vec![T::zero(); problem.inner()];
+    let mut y = vec![T::zero(); problem.output_rows()];
     autotuned(problem.operation, device.options(), |options| {
-        let mut plan = gustav_cpu::SpmvPlan::new(a, &problem, options)?;
-        median_seconds(|| plan.execute(PlusTimes, a, one, &x, zero, &mut y))
+        let mut plan = gustav_cpu::SpmvPlan::new(a, problem, options)?;
+        median_seconds(|| plan.execute(a, &x, &mut y, ()))
     })
 }

@@ -1,77 +1,68 @@
 //! Sparse × sparse.
 
-use gustav_core::{Csr, CsrView, Error, Index, PlusTimes, Problem, Result, Scalar, Semiring};
-use gustav_cpu::spgemm::{masked, multiply, multiply_as};
-use gustav_cpu::{Options, SpgemmPlan};
+use gustav_core::{Csr, CsrView, Error, Index, PatternRef, Problem, Result, Scalar, SpgemmRequest};
+use gustav_cpu::spgemm::{SpgemmCall, multiply};
+use gustav_cpu::{CpuScalar, Options, SpgemmPlan};
 use gustav_plan::Chooser;
 
-use super::{Settings, setters};
+use super::setters;
 use crate::Device;
-use crate::cuda::spgemm_as;
+use crate::cuda::{DeviceCsr, spgemm as on_gpu};
 use crate::plan::{no_sum, tune_spgemm as tune};
 
-/// C = A·B with the best device and algorithm; rows of C are sorted.
+/// C = A·B with the best algorithm of the CPU; rows of C are sorted.
 ///
 /// # Errors
 /// [`gustav_core::Error::Shape`] when B has not as many rows as A has columns,
 /// [`gustav_core::Error::Overflow`] when C has more nonzeros than `O` can count,
 /// [`gustav_core::Error::OutOfMemory`] for C.
-pub fn spgemm<'a, T: Scalar, I: Index, O: Index>(
+pub fn spgemm<'a, T: CpuScalar, I: Index, O: Index>(
     a: impl Into<CsrView<'a, T, I, O>>,
     b: impl Into<CsrView<'a, T, I, O>>,
 ) -> Result<Csr<T, I, O>> {
     Spgemm::new(a, b).run()
 }
 
-/// A sparse × sparse product with options: C = α·op(A)·B ⊕ β·D, all of it or under a mask.
+/// A sparse × sparse product with options: C = scale(α, op(A)·B) ⊕ scale(β, D), all of it or under a
+/// mask.
 ///
 /// ```
-/// use gustav::{Csr, OrAnd, Spgemm};
+/// use gustav::{Csr, SemiringKind, Spgemm};
 ///
 /// // What can be reached in two steps on the cycle 0 → 1 → 2 → 0.
 /// let a = Csr::<i32>::new(3, 3, vec![0, 1, 2, 3], vec![1, 2, 0], vec![7, 7, 7])?;
-/// let c = Spgemm::new(&a, &a).semiring(OrAnd).run()?;
-/// assert_eq!((c.indices(), c.values()), ([2, 0, 1].as_slice(), [1, 1, 1].as_slice()));
+/// let c = Spgemm::new(&a, &a).semiring(SemiringKind::OrAnd).run()?;
+/// assert_eq!((c.indices(), c.values().as_slice()), (&[2, 0, 1][..], &[1, 1, 1][..]));
 /// # Ok::<(), gustav::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "the product is computed by run"]
-pub struct Spgemm<'a, T: Scalar, I: Index, O: Index, S = PlusTimes> {
+pub struct Spgemm<'a, T: CpuScalar, I: Index, O: Index> {
     a: CsrView<'a, T, I, O>,
     b: CsrView<'a, T, I, O>,
-    sorted: bool,
     drop_zeros: bool,
     mask: Option<CsrView<'a, T, I, O>>,
     added: Option<(T::Accum, CsrView<'a, T, I, O>)>,
-    settings: Settings<T, S>,
+    problem: Problem,
+    device: Device,
+    threads: Option<usize>,
+    alpha: Option<T::Accum>,
 }
 
-impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
+impl<'a, T: CpuScalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
     /// The product A·B.
     pub fn new(a: impl Into<CsrView<'a, T, I, O>>, b: impl Into<CsrView<'a, T, I, O>>) -> Self {
-        Spgemm {
-            a: a.into(),
-            b: b.into(),
-            sorted: true,
-            drop_zeros: false,
-            mask: None,
-            added: None,
-            settings: Settings::new(PlusTimes),
-        }
-    }
-}
-
-impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, O, S> {
-    setters!();
-
-    /// Multiplies over `semiring`, with α at its one.
-    pub fn semiring<R: Semiring<T::Accum>>(self, semiring: R) -> Spgemm<'a, T, I, O, R> {
-        let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
-        Spgemm { a, b, sorted, drop_zeros, mask, added, settings: settings.over(semiring) }
+        let (a, b) = (a.into(), b.into());
+        let problem = Problem::spgemm(&a, &b);
+        let (device, threads) = (Device::cpu(), None);
+        let (mask, added, alpha) = (None, None, None);
+        Spgemm { a, b, drop_zeros: false, mask, added, problem, device, threads, alpha }
     }
 
-    /// Computes the entries at places where `mask`, of C's shape, has one, whatever its value, and no
-    /// other; places that no product meets have no entry in C.
+    setters!(T::Accum);
+
+    /// Computes the entries that `mask`, of C's shape, has, whatever their values, and no others;
+    /// entries of the mask that no product meets have none in C.
     pub fn mask(mut self, mask: impl Into<CsrView<'a, T, I, O>>) -> Self {
         self.mask = Some(mask.into());
         self
@@ -87,7 +78,7 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
     /// Whether the columns of every row of C come out in order (they do unless told not to,
     /// which can be faster).
     pub fn sorted(mut self, sorted: bool) -> Self {
-        self.sorted = sorted;
+        self.problem.sorted = sorted;
         self
     }
 
@@ -98,46 +89,41 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
         self
     }
 
-    /// C = α·op(A)·B ⊕ β·D.
+    /// C = scale(α, op(A)·B) ⊕ scale(β, D).
     ///
     /// # Errors
     /// As [`spgemm`], [`gustav_core::Error::Shape`] when the mask or D is not of C's shape, and
     /// [`gustav_core::Error::Unsupported`] for a named algorithm and for a mask together with D.
     pub fn run(self) -> Result<Csr<T, I, O>> {
-        let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
-        let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted);
-        let device = settings.device()?;
+        let device = self.planner()?;
+        let options = self.options(&device)?;
+        let Spgemm { a, b, mask, added, problem, alpha, .. } = self;
         if added.is_some() && mask.is_some() {
             return Err(no_sum(&problem));
         }
-        keeps_zeros(&device, drop_zeros, &problem)?;
-        let (semiring, alpha) = (settings.semiring, settings.alpha);
+        let call = SpgemmCall { alpha, add: added, reuse: None };
         if device.is_cuda() {
-            let mut plan = match mask {
-                None => device.plan_spgemm(a, b, &problem)?,
-                Some(mask) => device.plan_spgemm_masked(a, b, mask, &problem)?,
+            let request = SpgemmRequest {
+                a: PatternRef::from(a.pattern()),
+                b: PatternRef::from(b.pattern()),
+                mask: mask.map(|mask| mask.pattern().into()),
+                problem,
             };
-            return match added {
-                None => plan.execute_with(semiring, a, alpha, b),
-                Some((beta, d)) => plan.execute_add(semiring, a, alpha, b, beta, d),
-            };
+            return request.plan::<T, _>(&device)?.execute(a, b, call);
         }
-        if let Some(mask) = mask {
-            device.offers_masks(&problem)?;
-            let options = Options { drop_zeros, ..device.options().clone() };
-            return masked::multiply(semiring, a, alpha, b, mask, &problem, &options);
-        }
-        device.offers_all_of_c(&problem)?;
-        let options = Options { drop_zeros, ..options(&device, a, b, &problem)? };
-        match added {
-            None => multiply(semiring, a, alpha, b, &problem, &options),
-            Some((beta, d)) => SpgemmPlan::new(a, b, &problem, &options)?
-                .execute_add(semiring, a, alpha, b, beta, d),
+        match mask {
+            Some(mask) => {
+                device.offers_masks(&problem)?;
+                let (a_pattern, b_pattern) = (a.pattern(), b.pattern());
+                SpgemmPlan::masked(a_pattern, b_pattern, mask.pattern(), &problem, &options)?
+                    .execute(a, b, call)
+            }
+            None => multiply(a, b, &problem, &options, call),
         }
     }
 
-    /// C = α·op(A)·B with values of another type than those of A and B: for f16 and bf16 that of
-    /// their sums, f32.
+    /// C = scale(α, op(A)·B) with values of another type than those of A and B: for f16 and bf16 that
+    /// of their sums, f32.
     ///
     /// ```
     /// use gustav::{Csr, Spgemm, f16};
@@ -152,9 +138,11 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
     /// # Errors
     /// As [`Spgemm::run`], and [`gustav_core::Error::Unsupported`] for other types, under a mask and
     /// with D.
-    pub fn run_as<U: Scalar<Accum = T::Accum>>(self) -> Result<Csr<U, I, O>> {
-        let Spgemm { a, b, sorted, drop_zeros, mask, added, settings } = self;
-        let problem = settings.refine(Problem::spgemm(&a, &b)).sorted(sorted).output(U::DTYPE);
+    pub fn run_as<U: Scalar<Accum = T::Accum>>(mut self) -> Result<Csr<U, I, O>> {
+        self.problem.output = U::DTYPE;
+        let device = self.planner()?;
+        let options = self.options(&device)?;
+        let Spgemm { a, b, mask, added, problem, alpha, .. } = self;
         if mask.is_some() || added.is_some() {
             return Err(Error::Unsupported {
                 problem: problem.to_string(),
@@ -163,41 +151,45 @@ impl<'a, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>> Spgemm<'a, T, I, 
                 nearest: "run".into(),
             });
         }
-        let device = settings.device()?;
-        keeps_zeros(&device, drop_zeros, &problem)?;
-        let (semiring, alpha) = (settings.semiring, settings.alpha);
         if device.is_cuda() {
-            device.offers(&problem)?;
-            return spgemm_as(&device, &a, alpha, &b, &problem);
+            let cuda = device.cuda_device()?;
+            let (a, b) = (DeviceCsr::upload(cuda, &a)?, DeviceCsr::upload(cuda, &b)?);
+            let options =
+                on_gpu::Options { chooser: device.chooser(), ..on_gpu::Options::default() };
+            let (of_a, of_b) = (a.pattern(), b.pattern());
+            let mut plan =
+                on_gpu::SpgemmPlan::<T, I, O, U>::with_output(of_a, of_b, &problem, &options)?;
+            let call = gustav_cuda::SpgemmCall::new();
+            let call = match alpha {
+                Some(alpha) => call.alpha(alpha),
+                None => call,
+            };
+            return plan.execute(&a, &b, call)?.download();
         }
-        let options = Options { drop_zeros, ..options(&device, a, b, &problem)? };
-        multiply_as(semiring, a, alpha, b, &problem, &options)
+        multiply(a, b, &problem, &options, SpgemmCall { alpha, add: None, reuse: None })
     }
-}
 
-/// Entries of zero are dropped on the CPU alone.
-fn keeps_zeros(device: &Device, drop_zeros: bool, problem: &Problem) -> Result<()> {
-    if !drop_zeros || !device.is_cuda() {
-        return Ok(());
-    }
-    Err(Error::Unsupported {
-        problem: problem.to_string(),
-        backend: device.name().into(),
-        reason: "entries of zero stay there".into(),
-        nearest: "cpu, or drop_zeros(false)".into(),
-    })
-}
-
-/// The options of the CPU for one call.
-fn options<T: Scalar, I: Index, O: Index>(
-    device: &Device,
-    a: CsrView<'_, T, I, O>,
-    b: CsrView<'_, T, I, O>,
-    problem: &Problem,
-) -> Result<Options> {
-    device.offers(problem)?;
-    match device.chooser() {
-        Chooser::Autotune => Ok(tune(device, a, b, problem)?.0),
-        _ => Ok(device.options().clone()),
+    /// The options of the CPU for this product, if `device` offers it.
+    fn options(&self, device: &Device) -> Result<Options> {
+        let problem = &self.problem;
+        if self.drop_zeros && device.is_cuda() {
+            return Err(Error::Unsupported {
+                problem: problem.to_string(),
+                backend: device.name().into(),
+                reason: "entries of zero stay there".into(),
+                nearest: "cpu, or drop_zeros(false)".into(),
+            });
+        }
+        device.offers(problem)?;
+        if self.mask.is_none() {
+            device.offers_all_of_c(problem)?;
+        }
+        let options = match device.chooser() {
+            Chooser::Autotune if !device.is_cuda() => {
+                tune::<T, I, O>(device, self.a.pattern(), self.b.pattern(), problem)?.0
+            }
+            _ => device.options().clone(),
+        };
+        Ok(Options { drop_zeros: self.drop_zeros, ..options })
     }
 }

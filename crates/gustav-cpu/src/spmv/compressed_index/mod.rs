@@ -18,7 +18,7 @@ mod slices;
 mod survey;
 
 use bytemuck::cast_slice;
-use gustav_core::{Arith, Buffer, DType, Index, IndexSlice, Result, Scalar, Semiring};
+use gustav_core::{Arith, Buffer, DType, Index, IndexSlice, Ops, Result, Scalar};
 
 use super::compiled::Compiled;
 use super::epilogue::{Epilogue, Output};
@@ -112,11 +112,11 @@ impl Columns {
     ///
     /// # Safety
     /// The rows are in `y`, and no other thread touches them meanwhile; `isa` is there.
-    pub(crate) unsafe fn multiply<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    pub(crate) unsafe fn multiply<T: Scalar, I: Index, S: Ops<T::Accum>>(
         &self,
         isa: Isa,
         share: usize,
-        operands: &Operands<'_, T, I, O>,
+        operands: &Operands<'_, T, I>,
         epilogue: &Epilogue<T::Accum, S>,
         y: Output<'_, T>,
     ) {
@@ -129,10 +129,10 @@ impl Columns {
         }
     }
 
-    fn part<'a, E: Element, T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    fn part<'a, E: Element, T: Scalar, I: Index, S: Ops<T::Accum>>(
         &'a self,
         share: usize,
-        operands: &Operands<'a, T, I, O>,
+        operands: &Operands<'a, T, I>,
         epilogue: &Epilogue<T::Accum, S>,
         y: Output<'_, T>,
     ) -> Part<'a, E> {

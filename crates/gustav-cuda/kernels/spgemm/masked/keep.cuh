@@ -13,33 +13,33 @@ constexpr u32 CHUNK = 256;
 // LANES of a warp have a row: its places that were met move to C.
 template <u32 LANES>
 __device__ void met(const Arguments &g) {
-    constexpr u32 TEAMS = BLOCK / LANES;
+    constexpr u32 GROUPS = BLOCK / LANES;
     const u32 lane = threadIdx.x % LANES, first_lane = threadIdx.x % 32 - lane;
-    const u64 step = (u64)gridDim.x * TEAMS;
-    // Teams of a warp stay together.
-    for (u64 first = (u64)blockIdx.x * TEAMS; first < g.rows; first += step) {
+    const u64 step = (u64)gridDim.x * GROUPS;
+    // Thread groups of a warp stay together.
+    for (u64 first = (u64)blockIdx.x * GROUPS; first < g.rows; first += step) {
         const u64 row = first + threadIdx.x / LANES;
         const bool here = row < g.rows;
         const u64 begin = here ? (u64)g.places_offsets[row] : 0;
         const u64 to = here ? (u64)g.places_offsets[row + 1] : 0;
-        u64 at = here ? (u64)g.c_offsets[row] : 0;
+        u64 at = here ? (u64)g.c.offsets[row] : 0;
         const u32 most = warp::largest((u32)(to - begin));
-        for (u32 base = 0; base < most; base += LANES * AHEAD) {
-            bool met[AHEAD];
+        for (u32 base = 0; base < most; base += LANES * IN_FLIGHT) {
+            bool met[IN_FLIGHT];
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n) {
+            for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const u64 from = begin + base + LANES * n + lane;
                 met[n] = from < to && g.met[from] != 0;
             }
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n) {
+            for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const u64 from = begin + base + LANES * n + lane;
                 const u32 all = __ballot_sync(warp::ALL, met[n]) >> first_lane;
                 const u32 own = LANES == 32 ? all : all & ((1u << LANES % 32) - 1);
                 if (met[n]) {
                     const u64 place = at + __popc(own & ((1u << lane) - 1));
-                    g.c_indices[place] = g.places[from];
-                    g.c_values[place] = g.values[from];
+                    g.c.indices[place] = g.places[from];
+                    g.c.values[place] = g.values[from];
                 }
                 at += __popc(own);
             }
@@ -54,7 +54,7 @@ __device__ void met(const Arguments &g) {
 //   32 places                2 9 30 ..       a lane each, looked up among the entries by shuffles
 __device__ void found(const Arguments &g) {
     const u32 lane = threadIdx.x % 32;
-    const Out *entries = reinterpret_cast<const Out *>(g.b_values);
+    const Out *entries = reinterpret_cast<const Out *>(g.b.values);
     const u64 stride = (u64)gridDim.x * WARPS * CHUNK;
     u64 chunk = ((u64)blockIdx.x * WARPS + threadIdx.x / 32) * CHUNK;
     for (; chunk < g.count; chunk += stride) {
@@ -62,13 +62,13 @@ __device__ void found(const Arguments &g) {
         // The row of the first place: the last that begins there or before.
         u64 row = lower_bound(g.places_offsets, (u64)0, g.rows + 1, chunk + 1) - 1;
         for (u64 start = chunk; start < stop; ++row) {
-            const u64 to = min((u64)g.places_offsets[row + 1], stop), end = g.b_offsets[row + 1];
-            u64 window = g.b_offsets[row];
+            const u64 to = min((u64)g.places_offsets[row + 1], stop), end = g.b.offsets[row + 1];
+            u64 window = g.b.offsets[row];
             if (start > g.places_offsets[row])
-                window = lower_bound(g.b_indices, window, end, g.places[start]);
+                window = lower_bound(g.b.indices, window, end, g.places[start]);
             u32 met = 0;
             const auto read = [&] {
-                return window + lane < end ? (u32)g.b_indices[window + lane] : NO_COLUMN;
+                return window + lane < end ? (u32)g.b.indices[window + lane] : NO_COLUMN;
             };
             u32 column = start < to ? read() : 0;
             for (; start < to; start += 32) {
@@ -96,7 +96,7 @@ __device__ void found(const Arguments &g) {
             }
             start = to;
             if (g.met != nullptr && lane == 0 && met > 0)
-                atomicAdd(g.c_offsets + row + 1, (Offset)met);
+                atomicAdd(g.c.offsets + row + 1, (Offset)met);
         }
     }
 }

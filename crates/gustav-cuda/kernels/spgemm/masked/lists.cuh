@@ -19,14 +19,14 @@ constexpr u64 LEAST_TOGETHER = 16384, MOST_TOGETHER = 131072;
 constexpr u32 LONG = 64, LONGEST = 1024;
 
 __device__ __forceinline__ u64 length_of(const Arguments &g, u64 k) {
-    return g.b_offsets[k + 1] - g.b_offsets[k];
+    return g.b.offsets[k + 1] - g.b.offsets[k];
 }
 
 // Products of the rows of B that every `step`th nonzero from `at` on names.
 __device__ __forceinline__ u64 products_of(const Arguments &g, u64 at, u64 end, u32 step) {
     u64 products = 0;
 #pragma unroll 4
-    for (; at < end; at += step) products += length_of(g, g.a_indices[at]);
+    for (; at < end; at += step) products += length_of(g, g.a.indices[at]);
     return products;
 }
 
@@ -90,7 +90,7 @@ __device__ void put(const Arguments &g, Shares &t, bool here, u64 row, u64 nonze
         if (sum > 0) atomicAdd(g.counters + (thread < LISTS ? WORK + thread : PRODUCTS), sum);
     }
     __syncthreads();
-    if (own < LISTS) *g.listed(own, t.first[own_warp][own] + before) = (u32)row;
+    if (own < LISTS) *listed(g, own, t.first[own_warp][own] + before) = (u32)row;
 }
 
 // Looks for descents in B and in the mask.
@@ -98,7 +98,7 @@ __device__ void descend(const Arguments &g) {
     const u64 threads = (u64)(gridDim.x - g.weighing) * SHARING;
     const u64 thread = (u64)(blockIdx.x - g.weighing) * SHARING + threadIdx.x;
     const long long found[2] = {
-        descents(g.b_offsets, g.b_indices, g.rows_b, g.nnz_b, thread, threads),
+        descents(g.b.offsets, g.b.indices, g.rows_b, g.nnz_b, thread, threads),
         descents(g.places_offsets, g.places, g.rows, g.count, thread, threads)};
     if (threadIdx.x % 32 != 0) return;
     for (u32 n = 0; n < 2; ++n)
@@ -117,8 +117,8 @@ __device__ void weigh(const Arguments &g) {
         __syncthreads();
         const u64 row = base + thread;
         const bool here = row < g.rows;
-        const u64 begin = here ? (u64)g.a_offsets[row] : 0;
-        const u64 end = here ? (u64)g.a_offsets[row + 1] : 0, nonzeros = end - begin;
+        const u64 begin = here ? (u64)g.a.offsets[row] : 0;
+        const u64 end = here ? (u64)g.a.offsets[row + 1] : 0, nonzeros = end - begin;
         // Row 4 * n + lane / 8 of the warp's: all of their first nonzeros at once.
         u64 at[STEPS], ends[STEPS], products[STEPS], mine = 0;
         Index first[STEPS];
@@ -128,7 +128,7 @@ __device__ void weigh(const Arguments &g) {
             at[n] = __shfl_sync(warp::ALL, begin, from) + lane % 8;
             ends[n] = __shfl_sync(warp::ALL, end, from);
             if (ends[n] + lane % 8 > at[n] + LONG) ends[n] = 0;
-            first[n] = at[n] < ends[n] ? g.a_indices[at[n]] : 0;
+            first[n] = at[n] < ends[n] ? g.a.indices[at[n]] : 0;
         }
 #pragma unroll
         for (u32 n = 0; n < STEPS; ++n) products[n] = at[n] < ends[n] ? length_of(g, first[n]) : 0;
@@ -151,7 +151,7 @@ __device__ void weigh(const Arguments &g) {
         __syncthreads();
         for (u32 n = 0; n < longest_count; ++n) {
             const u64 of = base + longest[n];
-            const u64 a_begin = g.a_offsets[of], a_end = g.a_offsets[of + 1];
+            const u64 a_begin = g.a.offsets[of], a_end = g.a.offsets[of + 1];
             const u64 part = warp::sum(products_of(g, a_begin + thread, a_end, SHARING));
             if (lane == 0) sums[own_warp] = part;
             __syncthreads();
@@ -173,9 +173,9 @@ __device__ void cut(const Arguments &g) {
     const u64 most = g.in_order ? min(max(share, LEAST_IN_ORDER), MOST_IN_ORDER)
                                 : min(max(share, LEAST_TOGETHER), MOST_TOGETHER);
     for (u64 i = (u64)blockIdx.x * WARPS + threadIdx.x / 32; i < rows; i += step) {
-        const u64 row = *g.listed(CUT, i);
+        const u64 row = *listed(g, CUT, i);
         const u64 count = g.places_offsets[row + 1] - g.places_offsets[row];
-        const u64 begin = g.a_offsets[row], end = g.a_offsets[row + 1];
+        const u64 begin = g.a.offsets[row], end = g.a.offsets[row + 1];
         const u64 products = warp::sum(products_of(g, begin + lane, end, 32));
         u32 log = g.in_order ? FEW : MANY;
         // Only where rows of B can be entered do smaller tasks have fewer products.

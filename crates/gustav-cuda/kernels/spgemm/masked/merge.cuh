@@ -22,16 +22,16 @@ __device__ void rows(const Arguments &g, List list) {
     for (u64 base = (u64)blockIdx.x * BLOCK; base < count; base += step) {
         const u64 i = base + threadIdx.x;
         const bool here = i < count;
-        const u64 row = here ? *g.listed(list, i) : 0;
-        const u64 begin = g.a_offsets[row];
-        const u32 nonzeros = here ? (u32)(g.a_offsets[row + 1] - begin) : 0;
+        const u64 row = here ? *listed(g, list, i) : 0;
+        const u64 begin = g.a.offsets[row];
+        const u32 nonzeros = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
         const u64 first = g.places_offsets[row];
         const u64 end = here ? (u64)g.places_offsets[row + 1] : first;
         u64 place = first;
         Sum factors[ROWS];
 #pragma unroll
         for (u32 n = 0; n < ROWS; ++n)
-            factors[n] = n < nonzeros ? widen(g.a_values[begin + n]) : Sum();
+            factors[n] = n < nonzeros ? widen(g.a.values[begin + n]) : Sum();
         const auto next_place = [&] { return place < end ? (u32)g.places[place] : merge::NONE; };
         u32 next = next_place(), met = 0, filled = 0, steps = 0;
         const auto leave = [&] {
@@ -65,7 +65,7 @@ __device__ void rows(const Arguments &g, List list) {
                 if (++steps % STAGED == 0) leave();
             });
         leave();
-        if (here && g.met != nullptr) g.c_offsets[row + 1] = (Offset)met;
+        if (here && g.met != nullptr) g.c.offsets[row + 1] = (Offset)met;
     }
 }
 

@@ -30,11 +30,11 @@ struct Places {
     }
 
     __device__ __forceinline__ Nonzero nonzero(const Arguments &g, u64 at) const {
-        const u32 k = (u32)g.a_indices[at];
-        Offset start = g.b_offsets[k], stop = g.b_offsets[k + 1];
+        const u32 k = (u32)g.a.indices[at];
+        Offset start = g.b.offsets[k], stop = g.b.offsets[k + 1];
         if (part) {
-            start = lower_bound(g.b_indices, start, stop, low);
-            stop = lower_bound(g.b_indices, start, stop, high + 1);
+            start = lower_bound(g.b.indices, start, stop, low);
+            stop = lower_bound(g.b.indices, start, stop, high + 1);
         }
         const u64 length = stop - start;
         // A search reads a few entries one after another.

@@ -7,16 +7,16 @@ namespace search {
 
 template <u32 LANES>
 __device__ void rows(const Arguments &g, List list) {
-    constexpr u32 TEAMS = BLOCK / LANES;
+    constexpr u32 GROUPS = BLOCK / LANES;
     const u64 count = g.counters[list];
     const u32 lane = threadIdx.x % LANES;
     const Sum alpha = from_bits<Sum>(g.alpha);
-    const u64 step = (u64)gridDim.x * TEAMS, first_team = (u64)blockIdx.x * TEAMS;
-    // Teams of a warp stay together.
-    for (u64 team = first_team; team < count; team += step) {
-        const u64 i = team + threadIdx.x / LANES, row = i < count ? *g.listed(list, i) : 0;
-        const u64 a_begin = g.a_offsets[row], from = g.places_offsets[row];
-        const u64 a_end = i < count ? (u64)g.a_offsets[row + 1] : a_begin;
+    const u64 step = (u64)gridDim.x * GROUPS, first_group = (u64)blockIdx.x * GROUPS;
+    // Thread groups of a warp stay together.
+    for (u64 group = first_group; group < count; group += step) {
+        const u64 i = group + threadIdx.x / LANES, row = i < count ? *listed(g, list, i) : 0;
+        const u64 a_begin = g.a.offsets[row], from = g.places_offsets[row];
+        const u64 a_end = i < count ? (u64)g.a.offsets[row + 1] : a_begin;
         const u64 to = i < count ? (u64)g.places_offsets[row + 1] : from;
         const u32 nonzeros = warp::largest((u32)(a_end - a_begin));
         const u32 places = warp::largest((u32)(to - from));
@@ -33,18 +33,18 @@ __device__ void rows(const Arguments &g, List list) {
                 u32 length = 0;
                 Sum factor = Sum();
                 if (at < a_end) {
-                    const Index k = g.a_indices[at];
-                    start = g.b_offsets[k];
-                    length = (u32)(g.b_offsets[k + 1] - start);
-                    factor = widen(g.a_values[at]);
+                    const Index k = g.a.indices[at];
+                    start = g.b.offsets[k];
+                    length = (u32)(g.b.offsets[k + 1] - start);
+                    factor = widen(g.a.values[at]);
                 }
                 const u32 bits = 32 - __clz(warp::largest(length));
-                for (u32 j = 0; j < min(LANES, nonzeros - first); j += AHEAD) {
-                    // Entries before the place, of AHEAD rows of B.
-                    Offset begin[AHEAD];
-                    u32 below[AHEAD], size[AHEAD];
+                for (u32 j = 0; j < min(LANES, nonzeros - first); j += IN_FLIGHT) {
+                    // Entries before the place, of IN_FLIGHT rows of B.
+                    Offset begin[IN_FLIGHT];
+                    u32 below[IN_FLIGHT], size[IN_FLIGHT];
 #pragma unroll
-                    for (u32 n = 0; n < AHEAD; ++n) {
+                    for (u32 n = 0; n < IN_FLIGHT; ++n) {
                         begin[n] = __shfl_sync(warp::ALL, start, j + n, LANES);
                         size[n] = __shfl_sync(warp::ALL, length, j + n, LANES);
                         below[n] = 0;
@@ -53,17 +53,17 @@ __device__ void rows(const Arguments &g, List list) {
                     for (u32 bit = bits; bit-- > 0;) {
                         const u32 more = 1u << bit;
 #pragma unroll
-                        for (u32 n = 0; n < AHEAD; ++n)
+                        for (u32 n = 0; n < IN_FLIGHT; ++n)
                             if (below[n] + more <= size[n] &&
-                                g.b_indices[begin[n] + below[n] + more - 1] < column)
+                                g.b.indices[begin[n] + below[n] + more - 1] < column)
                                 below[n] += more;
                     }
 #pragma unroll
-                    for (u32 n = 0; n < AHEAD; ++n) {
+                    for (u32 n = 0; n < IN_FLIGHT; ++n) {
                         const Sum a = __shfl_sync(warp::ALL, factor, j + n, LANES);
                         const Offset entry = begin[n] + below[n];
-                        if (below[n] < size[n] && g.b_indices[entry] == column) {
-                            sum = S::mul_add(a, widen(g.b_values[entry]), sum);
+                        if (below[n] < size[n] && g.b.indices[entry] == column) {
+                            sum = S::mul_add(a, widen(g.b.values[entry]), sum);
                             met = 1;
                         }
                     }
@@ -77,7 +77,7 @@ __device__ void rows(const Arguments &g, List list) {
         }
         for (u32 distance = LANES / 2; distance > 0; distance /= 2)
             mine += __shfl_xor_sync(warp::ALL, mine, distance);
-        if (g.met != nullptr && lane == 0 && i < count) g.c_offsets[row + 1] = (Offset)mine;
+        if (g.met != nullptr && lane == 0 && i < count) g.c.offsets[row + 1] = (Offset)mine;
     }
 }
 

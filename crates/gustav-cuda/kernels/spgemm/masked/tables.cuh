@@ -22,8 +22,8 @@ struct Bits {
     u32 mask, before;
 };
 
-// What TEAM threads have in shared memory.
-template <u32 TEAM, u32 LOG>
+// What GROUP threads have in shared memory.
+template <u32 GROUP, u32 LOG>
 struct Memory {
     // Columns that places may be apart to be found by rank.
     static constexpr u32 WIDTH = (3u << LOG) / 4 * 32;
@@ -38,10 +38,10 @@ struct Memory {
     Sum sums[1u << LOG];
     // Rows of B under way: where their products end among all, where they begin less the products
     // before, what they are multiplied by, their number if they are searched.
-    u64 ends[TEAM];
-    Offset starts[TEAM];
-    Sum factors[TEAM];
-    u32 searched[TEAM];
+    u64 ends[GROUP];
+    Offset starts[GROUP];
+    Sum factors[GROUP];
+    u32 searched[GROUP];
     u8 met[1u << LOG];
 };
 
@@ -54,17 +54,17 @@ __device__ __forceinline__ u32 look_up(const u32 *keys, u32 log, u32 column) {
     }
 }
 
-// Sums at places, by TEAM threads with tables of at most 2^LOG slots.
-template <u32 TEAM, u32 LOG>
+// Sums at places, by GROUP threads with tables of at most 2^LOG slots.
+template <u32 GROUP, u32 LOG>
 struct Sums {
-    static constexpr u32 TEAM_WARPS = TEAM / 32;
+    static constexpr u32 GROUP_WARPS = GROUP / 32;
     // Filters have so many bits for every slot, as a power of two.
     static constexpr u32 BITS = 4;
     // Rows of B that take turns one after another, whether they meet or not.
     static constexpr u32 TURNS = 4;
 
     const Arguments &g;
-    Memory<TEAM, LOG> &t;
+    Memory<GROUP, LOG> &t;
     const Places &p;
     u32 thread, log;
     // The first place and the columns up to the last, where these are few.
@@ -78,37 +78,37 @@ struct Sums {
 
     __device__ void clear() {
         low = (u32)g.places[p.from], width = (u32)g.places[p.from + p.count - 1] - low + 1;
-        ranked = width <= Memory<TEAM, LOG>::WIDTH;
+        ranked = width <= Memory<GROUP, LOG>::WIDTH;
         if (ranked) return rank();
         log = 5;
         while (1u << log < 2 * p.count) ++log;
-        for (u32 at = thread; at < 1u << log; at += TEAM) {
+        for (u32 at = thread; at < 1u << log; at += GROUP) {
             t.keys[at] = table::EMPTY;
             t.sums[at] = S::zero();
             t.met[at] = 0;
         }
-        for (u32 at = thread; at < 1u << (log + BITS - 5); at += TEAM) t.filter[at] = 0;
-        meet<TEAM>();
-        for (u32 i = thread; i < p.count; i += TEAM) {
+        for (u32 at = thread; at < 1u << (log + BITS - 5); at += GROUP) t.filter[at] = 0;
+        sync_group<GROUP>();
+        for (u32 i = thread; i < p.count; i += GROUP) {
             const u32 column = (u32)g.places[p.from + i], bit = bit_of(column);
             bool added;
             table::find(t.keys, log, column, added);
             atomicOr(t.filter + bit / 32, 1u << bit % 32);
         }
-        meet<TEAM>();
+        sync_group<GROUP>();
     }
 
     __device__ void rank() {
-        for (u32 at = thread; at < p.count; at += TEAM) t.sums[at] = S::zero(), t.met[at] = 0;
-        for (u32 at = thread; at < (width + 31) / 32; at += TEAM) t.bits[at].mask = 0;
-        meet<TEAM>();
-        for (u32 i = thread; i < p.count; i += TEAM) {
+        for (u32 at = thread; at < p.count; at += GROUP) t.sums[at] = S::zero(), t.met[at] = 0;
+        for (u32 at = thread; at < (width + 31) / 32; at += GROUP) t.bits[at].mask = 0;
+        sync_group<GROUP>();
+        for (u32 i = thread; i < p.count; i += GROUP) {
             const u32 at = (u32)g.places[p.from + i] - low;
             atomicOr(&t.bits[at / 32].mask, 1u << at % 32);
             const bool first = i == 0 || ((u32)g.places[p.from + i - 1] - low) / 32 != at / 32;
             if (first) t.bits[at / 32].before = i;
         }
-        meet<TEAM>();
+        sync_group<GROUP>();
     }
 
     // The number of the place of `column`, or EMPTY.
@@ -122,30 +122,30 @@ struct Sums {
     }
 
     __device__ __forceinline__ void add_at(u32 place, Sum a, Sum b) const {
-        if (TEAM == 32 && g.in_order)
+        if (GROUP == 32 && g.in_order)
             t.sums[place] = S::mul_add(a, b, t.sums[place]);
         else
             combine::into<S>(t.sums + place, S::mul_add(a, b, S::zero()));
         t.met[place] = 1;
     }
 
-    // Puts the rows of B of up to TEAM nonzeros, from `at` to `end`, end to end, empty ones left out;
+    // Puts the rows of B of up to GROUP nonzeros, from `at` to `end`, end to end, empty ones left out;
     // returns how many there are, and how many products.
     __device__ u32 lay_out(u64 at, u64 end, u64 &products) const {
         Nonzero own = {0, 0, 0, false};
         Sum factor = Sum();
         if (at + thread < end) {
             own = p.nonzero(g, at + thread);
-            factor = widen(g.a_values[at + thread]);
+            factor = widen(g.a.values[at + thread]);
         }
         const u32 some = __ballot_sync(warp::ALL, own.length > 0);
         u32 place = __popc(some & warp::lanes_before()), rows = __popc(some);
         u64 before;
-        if constexpr (TEAM > 32) {
+        if constexpr (GROUP > 32) {
             // Rows above products: the latter are fewer than 2^32 a row.
             const u64 mine = (own.length > 0 ? 1ull << 48 : 0) | own.length;
             u64 total;
-            const u64 start = look_back::within<TEAM>(mine, total);
+            const u64 start = look_back::within<GROUP>(mine, total);
             place = (u32)(start >> 48), before = start & ((1ull << 48) - 1);
             rows = (u32)(total >> 48), products = total & ((1ull << 48) - 1);
         } else {
@@ -159,7 +159,7 @@ struct Sums {
             t.factors[place] = factor;
             t.searched[place] = own.searched ? own.k : table::EMPTY;
         }
-        meet<TEAM>();
+        sync_group<GROUP>();
         return rows;
     }
 
@@ -169,28 +169,28 @@ struct Sums {
         const u32 k = t.searched[row];
         if (k == table::EMPTY) {
             at = t.starts[row] + (Offset)product;
-            return (u32)g.b_indices[at];
+            return (u32)g.b.indices[at];
         }
         const u64 place = product - (row == 0 ? 0 : t.ends[row - 1]);
         const Index column = g.places[p.from + place];
-        const Offset stop = g.b_offsets[k + 1];
-        at = lower_bound(g.b_indices, (Offset)g.b_offsets[k], stop, column);
-        return at < stop && g.b_indices[at] == column ? (u32)column : table::EMPTY;
+        const Offset stop = g.b.offsets[k + 1];
+        at = lower_bound(g.b.indices, (Offset)g.b.offsets[k], stop, column);
+        return at < stop && g.b.indices[at] == column ? (u32)column : table::EMPTY;
     }
 
     // Adds the products [from, to) of `rows` rows that are laid out, by a warp.
     __device__ void add(u32 rows, u64 from, u64 to) const {
         const u32 lane = threadIdx.x % 32;
         // The first row that ends after the products before.
-        u32 row = TEAM_WARPS == 1 ? 0 : (u32)lower_bound(t.ends, 0u, rows, from + 1);
-        for (u64 base = from; base < to; base += 32 * AHEAD) {
-            u32 columns[AHEAD], owners[AHEAD];
-            Offset at[AHEAD];
-            Value values[AHEAD];
+        u32 row = GROUP_WARPS == 1 ? 0 : (u32)lower_bound(t.ends, 0u, rows, from + 1);
+        for (u64 base = from; base < to; base += 32 * IN_FLIGHT) {
+            u32 columns[IN_FLIGHT], owners[IN_FLIGHT];
+            Offset at[IN_FLIGHT];
+            Value values[IN_FLIGHT];
             // Rows that the lanes' products are of, but for the first.
-            u32 others[AHEAD];
+            u32 others[IN_FLIGHT];
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n) {
+            for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const u64 first = base + 32 * n, product = first + lane;
                 columns[n] = table::EMPTY, owners[n] = 0, at[n] = 0, others[n] = 0;
                 if (first >= to) continue;
@@ -207,31 +207,31 @@ struct Sums {
                     row += others[n] + (__any_sync(warp::ALL, left == 32) ? 1 : 0);
                 }
                 if (product < to) columns[n] = column_of(owners[n], product, at[n]);
-                if (columns[n] != table::EMPTY) values[n] = g.b_values[at[n]];
+                if (columns[n] != table::EMPTY) values[n] = g.b.values[at[n]];
             }
-            u32 places[AHEAD];
+            u32 places[IN_FLIGHT];
             if (ranked) {
 #pragma unroll
-                for (u32 n = 0; n < AHEAD; ++n)
+                for (u32 n = 0; n < IN_FLIGHT; ++n)
                     places[n] = columns[n] == table::EMPTY ? table::EMPTY : rank_of(columns[n]);
             } else {
 #pragma unroll
-                for (u32 n = 0; n < AHEAD; ++n) {
+                for (u32 n = 0; n < IN_FLIGHT; ++n) {
                     if (columns[n] == table::EMPTY) continue;
                     const u32 bit = bit_of(columns[n]);
                     if ((t.filter[bit / 32] >> bit % 32 & 1) == 0) columns[n] = table::EMPTY;
                 }
 #pragma unroll
-                for (u32 n = 0; n < AHEAD; ++n) {
+                for (u32 n = 0; n < IN_FLIGHT; ++n) {
                     places[n] = table::EMPTY;
                     if (columns[n] != table::EMPTY) places[n] = look_up(t.keys, log, columns[n]);
                 }
             }
 #pragma unroll
-            for (u32 n = 0; n < AHEAD; ++n) {
+            for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const bool hit = places[n] != table::EMPTY;
                 const Sum a = hit ? t.factors[owners[n]] : Sum();
-                if (TEAM > 32 || !g.in_order) {
+                if (GROUP > 32 || !g.in_order) {
                     if (hit) add_at(places[n], a, widen(values[n]));
                     continue;
                 }
@@ -256,7 +256,7 @@ struct Sums {
     __device__ u32 finish() const {
         const Sum alpha = from_bits<Sum>(g.alpha);
         u32 mine = 0;
-        for (u32 i = thread; i < p.count; i += TEAM) {
+        for (u32 i = thread; i < p.count; i += GROUP) {
             const u32 place = ranked ? i : look_up(t.keys, log, (u32)g.places[p.from + i]);
             const u8 met = t.met[place];
             mine += met;

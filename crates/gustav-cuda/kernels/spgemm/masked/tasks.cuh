@@ -5,30 +5,30 @@
 namespace tasks {
 
 // The sums at some places; returns how many of a warp's are met, in every lane.
-template <u32 TEAM, u32 LOG>
-__device__ u32 sum_at(const Arguments &g, Memory<TEAM, LOG> &t, const Places &p) {
-    constexpr u32 STEP = 32 * AHEAD;
-    const u32 thread = threadIdx.x % TEAM, own = thread / 32;
-    Sums<TEAM, LOG> sums{g, t, p, thread, 0, 0, 0, false};
+template <u32 GROUP, u32 LOG>
+__device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Places &p) {
+    constexpr u32 STEP = 32 * IN_FLIGHT;
+    const u32 thread = threadIdx.x % GROUP, own = thread / 32;
+    Sums<GROUP, LOG> sums{g, t, p, thread, 0, 0, 0, false};
     sums.clear();
-    const u64 end = g.a_offsets[p.row + 1];
-    for (u64 at = g.a_offsets[p.row]; at < end; at += TEAM) {
+    const u64 end = g.a.offsets[p.row + 1];
+    for (u64 at = g.a.offsets[p.row]; at < end; at += GROUP) {
         u64 products;
         const u32 rows = sums.lay_out(at, end, products);
         u64 share = products;
-        if (TEAM > 32) share = (products / (2 * TEAM / 32) + STEP) / STEP * STEP;
-        for (u64 from = own * share; from < products; from += TEAM / 32 * share)
+        if (GROUP > 32) share = (products / (2 * GROUP / 32) + STEP) / STEP * STEP;
+        for (u64 from = own * share; from < products; from += GROUP / 32 * share)
             sums.add(rows, from, min(from + share, products));
-        meet<TEAM>();
+        sync_group<GROUP>();
     }
     const u32 met = (u32)warp::sum(sums.finish());
-    meet<TEAM>();
+    sync_group<GROUP>();
     return met;
 }
 
 // The sums at the places of a task, as far as the row has them.
-template <u32 TEAM, u32 LOG>
-__device__ void take(const Arguments &g, Memory<TEAM, LOG> &t, u64 task) {
+template <u32 GROUP, u32 LOG>
+__device__ void take(const Arguments &g, Memory<GROUP, LOG> &t, u64 task) {
     const u64 row = task >> 32;
     const u32 log = task & 15;
     const u64 first = g.places_offsets[row], all = g.places_offsets[row + 1] - first;
@@ -37,18 +37,18 @@ __device__ void take(const Arguments &g, Memory<TEAM, LOG> &t, u64 task) {
     const u32 count = (u32)min(1ull << log, all - before);
     const u32 met = sum_at(g, t, Places(g, row, first + before, count, all > count));
     if (g.met != nullptr && threadIdx.x % 32 == 0 && met > 0)
-        atomicAdd(g.c_offsets + row + 1, (Offset)met);
+        atomicAdd(g.c.offsets + row + 1, (Offset)met);
 }
 
 // A warp has a row.
 __device__ void take_rows(const Arguments &g, Memory<32, FEW + 1> &t) {
     const u64 step = (u64)gridDim.x * WARPS, rows = g.counters[TABLE];
     for (u64 i = (u64)blockIdx.x * WARPS + threadIdx.x / 32; i < rows; i += step) {
-        const u64 row = *g.listed(TABLE, i), from = g.places_offsets[row];
+        const u64 row = *listed(g, TABLE, i), from = g.places_offsets[row];
         const u32 count = (u32)(g.places_offsets[row + 1] - from);
         u32 met = 0;
         if (count > 0) met = sum_at(g, t, Places(g, row, from, count, false));
-        if (g.met != nullptr && threadIdx.x % 32 == 0) g.c_offsets[row + 1] = (Offset)met;
+        if (g.met != nullptr && threadIdx.x % 32 == 0) g.c.offsets[row + 1] = (Offset)met;
     }
 }
 

@@ -7,7 +7,7 @@ use gustav_core::Problem;
 use super::bins::WORDS;
 use super::request::{ITEMS, SCAN};
 use crate::Device;
-use crate::spgemm::operands::{Arrays, Matrices, Operands};
+use crate::spgemm::operands::{Matrix, Operands, Output};
 
 // Rows of a multiprocessor with which a CTA or a warp for each leaves it busy, and a thread for some
 // and for all.
@@ -36,53 +36,74 @@ pub(in crate::spgemm) fn merged(rows: usize, multiprocessors: usize) -> [u32; 2]
     [MERGED_FEW[threads], MERGED_MANY[threads]]
 }
 
-/// The parameter of every kernel, see `kernels/spgemm/arguments.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::spgemm) struct Arguments {
-    pub matrices: Matrices,
-    ranges: u64,
-    costs: u64,
-    pub list: u64,
-    pub counters: u64,
-    pub told: u64,
-    tiles: u64,
-    pub bits: u64,
-    pub slot_rows: u64,
-    pub ended: u64,
-    pub found_bits: u64,
-    pub found_sums: u64,
-    pub rows: u64,
-    pub rows_b: u64,
-    pub columns: u64,
-    nnz_b: u64,
-    pub alpha: u64,
-    pub first: u64,
-    pub begin: u32,
-    pub count: u32,
-    pub words: u32,
-    pub entries: u32,
-    pub log_lanes: u32,
-    pub tile: u32,
-    pub ordered: u32,
-    sorted: u32,
-    pub bit_words: u32,
-    merged_few: u32,
-    merged_many: u32,
-    narrow: u32,
-    wide: u32,
-    cut: u32,
-    pub slots: u32,
-    pub full: u32,
-    log_granule: u32,
-    pub turn: u32,
+parameter_block! {
+    /// The parameter of every kernel, see `kernels/spgemm/arguments.cuh`.
+    pub(in crate::spgemm) struct Arguments {
+        pub a: Matrix,
+        pub b: Matrix,
+        pub c: Output,
+        /// Of every row: its columns, see `Range`, and its products and bin, see `Cost`. Its
+        /// entries are in `c.offsets`, one place on, until these are offsets.
+        ranges: *mut u32,
+        costs: *mut u16,
+        /// Rows of a phase, bin after bin.
+        pub list: *mut u32,
+        pub counters: *mut u64,
+        /// Memory of the host, for what was counted; the word behind it says when it is there.
+        pub told: *mut u64,
+        /// Of every tile of the scan: what it and those before it hold.
+        tiles: *mut u64,
+        /// B as bits, `bit_words` words a row, where it is full enough.
+        pub bits: *mut u32,
+        /// Of `slots` rows cut into pieces: which these are, pieces that have ended, and what they
+        /// found.
+        pub slot_rows: *mut u32,
+        pub ended: *mut u32,
+        pub found_bits: *mut u32,
+        pub found_sums: *mut void,
+        pub rows: u64,
+        pub rows_b: u64,
+        pub columns: u64,
+        nnz_b: u64,
+        pub alpha: u64,
+        /// Entries of C before these rows.
+        pub first: u64,
+        /// Of a launch: where its rows are in the list, how many, and what shared memory has room
+        /// for per thread group.
+        pub begin: u32,
+        pub count: u32,
+        pub words: u32,
+        pub entries: u32,
+        /// Of the analysis: lanes of a row as a power of two, rows of a CTA.
+        pub log_lanes: u32,
+        pub tile: u32,
+        /// Whether rows of B increase strictly; whether rows of C must.
+        pub ordered: u32,
+        sorted: u32,
+        pub bit_words: u32,
+        /// Of the bins: products that a thread merges of few rows of B and of many, that a warp and
+        /// a smaller CTA have a mask for, at most; nonzeros of rows cut into pieces, at least.
+        merged_few: u32,
+        merged_many: u32,
+        narrow: u32,
+        wide: u32,
+        cut: u32,
+        pub slots: u32,
+        /// Products of an entry of full rows with a bin of their own, at least; none where 0.
+        pub full: u32,
+        /// Columns of a granule of ranges as a power of two.
+        log_granule: u32,
+        /// What the word behind `told` is to be.
+        pub turn: u32,
+    }
 }
 
 impl Arguments {
     /// Of operands alone, whose rows of B increase; all rows of A are counted.
     pub(in crate::spgemm) fn of(o: &Operands) -> Self {
         Arguments {
-            matrices: Matrices::of(o),
+            a: o.a.into(),
+            b: o.b.into(),
             rows: o.a.rows as u64,
             rows_b: o.b.rows as u64,
             columns: o.b.cols as u64,
@@ -96,7 +117,7 @@ impl Arguments {
 
     /// Another A and B of the same patterns.
     pub(in crate::spgemm) fn set_operands(&mut self, o: &Operands) {
-        self.matrices = Matrices { c: self.matrices.c, ..Matrices::of(o) };
+        (self.a, self.b) = (o.a.into(), o.b.into());
     }
 }
 
@@ -158,9 +179,8 @@ impl Layout {
         let [merged_few, merged_many] = merged(self.rows, multiprocessors);
         let few = self.rows < multiprocessors;
         let cut = if few { CUT_FEW } else { o.a.nnz.div_ceil(CUT_PARTS).max(CUT) };
-        let c = Arrays { offsets, ..Arrays::default() };
         let mut arguments = Arguments {
-            matrices: Matrices { c, ..Matrices::of(o) },
+            c: Output { offsets, ..Output::default() },
             log_granule: log_granule.unwrap_or(LEAST_GRANULE),
             sorted: u32::from(problem.sorted),
             merged_few,

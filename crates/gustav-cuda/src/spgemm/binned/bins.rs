@@ -28,7 +28,7 @@ pub(super) enum Accumulator {
 
 /// Who works on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Team {
+pub(super) enum ThreadGroup {
     /// So many threads of a CTA.
     Lanes(u32),
     /// A CTA of the configuration's smaller size.
@@ -47,23 +47,23 @@ pub(super) enum Team {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bin {
     pub kernel: &'static CStr,
-    pub team: Team,
+    pub group: ThreadGroup,
     pub accumulator: Accumulator,
 }
 
-const fn bin(kernel: &'static CStr, team: Team, accumulator: Accumulator) -> Bin {
-    Bin { kernel, team, accumulator }
+const fn bin(kernel: &'static CStr, group: ThreadGroup, accumulator: Accumulator) -> Bin {
+    Bin { kernel, group, accumulator }
 }
 
 /// For rows that are united from rows of bits, whatever their bin.
-pub(super) const UNITED: Bin = bin(c"united", Team::Wide, Accumulator::None);
+pub(super) const UNITED: Bin = bin(c"united", ThreadGroup::Wide, Accumulator::None);
 
 /// Threads of the largest CTAs.
-pub(super) const GIANT_TEAM: u32 = 1024;
+pub(super) const GIANT_GROUP: u32 = 1024;
 /// Threads of CTAs that have several rows, or one of a table.
 pub(super) const BLOCK: u32 = 128;
 /// Threads that share the smallest rows.
-pub(super) const TINY_TEAM: u32 = 8;
+pub(super) const TINY_GROUP: u32 = 8;
 /// Most products of the smallest rows.
 pub(super) const TINY: u32 = 32;
 /// Most products of rows that are counted in a warp's table.
@@ -75,14 +75,14 @@ pub(super) const MEDIUM_ENTRIES: u32 = 512;
 
 /// Of the symbolic phase, in the order of `kernels/spgemm/analysis.cu`.
 pub(super) const SYMBOLIC: [Bin; 8] = [
-    bin(c"merged_few", Team::Lanes(1), Accumulator::None),
-    bin(c"merged_many", Team::Lanes(1), Accumulator::None),
-    bin(c"tiny", Team::Lanes(TINY_TEAM), Accumulator::Table { entries: TINY }),
-    bin(c"small", Team::Lanes(32), Accumulator::Table { entries: SMALL }),
-    bin(c"narrow", Team::Lanes(32), Accumulator::Mask),
-    bin(c"wide", Team::Wide, Accumulator::Mask),
-    bin(c"huge", Team::Huge, Accumulator::Mask),
-    bin(c"cut", Team::Pieces, Accumulator::Copies),
+    bin(c"merged_few", ThreadGroup::Lanes(1), Accumulator::None),
+    bin(c"merged_many", ThreadGroup::Lanes(1), Accumulator::None),
+    bin(c"tiny", ThreadGroup::Lanes(TINY_GROUP), Accumulator::Table { entries: TINY }),
+    bin(c"small", ThreadGroup::Lanes(32), Accumulator::Table { entries: SMALL }),
+    bin(c"narrow", ThreadGroup::Lanes(32), Accumulator::Mask),
+    bin(c"wide", ThreadGroup::Wide, Accumulator::Mask),
+    bin(c"huge", ThreadGroup::Huge, Accumulator::Mask),
+    bin(c"cut", ThreadGroup::Pieces, Accumulator::Copies),
 ];
 
 /// Those of rows of many products, which bits of B help.
@@ -90,19 +90,19 @@ pub(super) const LARGE: [usize; 2] = [5, 6];
 
 /// Of the numeric phase, in the order of `kernels/spgemm/offsets.cu`.
 pub(super) const NUMERIC: [Bin; 13] = [
-    bin(c"merged_few", Team::Lanes(1), Accumulator::None),
-    bin(c"merged_many", Team::Lanes(1), Accumulator::None),
-    bin(c"tiny", Team::Lanes(TINY_TEAM), Accumulator::Table { entries: TINY }),
-    bin(c"small", Team::Lanes(32), Accumulator::Table { entries: SMALL_ENTRIES }),
-    bin(c"medium", Team::Lanes(BLOCK), Accumulator::Table { entries: MEDIUM_ENTRIES }),
-    bin(c"narrow", Team::Lanes(32), Accumulator::Mask),
-    bin(c"wide", Team::Wide, Accumulator::Mask),
-    bin(c"huge", Team::Huge, Accumulator::Mask),
-    bin(c"giant", Team::Giant, Accumulator::Mask),
-    bin(c"dense", Team::Dense, Accumulator::Dense),
-    bin(c"vast", Team::Huge, Accumulator::Dense),
-    bin(c"copy", Team::Lanes(32), Accumulator::None),
-    bin(c"cut", Team::Pieces, Accumulator::Copies),
+    bin(c"merged_few", ThreadGroup::Lanes(1), Accumulator::None),
+    bin(c"merged_many", ThreadGroup::Lanes(1), Accumulator::None),
+    bin(c"tiny", ThreadGroup::Lanes(TINY_GROUP), Accumulator::Table { entries: TINY }),
+    bin(c"small", ThreadGroup::Lanes(32), Accumulator::Table { entries: SMALL_ENTRIES }),
+    bin(c"medium", ThreadGroup::Lanes(BLOCK), Accumulator::Table { entries: MEDIUM_ENTRIES }),
+    bin(c"narrow", ThreadGroup::Lanes(32), Accumulator::Mask),
+    bin(c"wide", ThreadGroup::Wide, Accumulator::Mask),
+    bin(c"huge", ThreadGroup::Huge, Accumulator::Mask),
+    bin(c"giant", ThreadGroup::Giant, Accumulator::Mask),
+    bin(c"dense", ThreadGroup::Dense, Accumulator::Dense),
+    bin(c"vast", ThreadGroup::Huge, Accumulator::Dense),
+    bin(c"copy", ThreadGroup::Lanes(32), Accumulator::None),
+    bin(c"cut", ThreadGroup::Pieces, Accumulator::Copies),
 ];
 
 /// The bin after those: full rows, which `dense-output` takes where B is packed for it.

@@ -7,7 +7,9 @@ use gustav_core::Result;
 
 use super::Config;
 use super::arguments::Arguments;
-use super::bins::{Accumulator, BLOCK, Bin, Counters, GIANT_TEAM, NUMERIC, SYMBOLIC, Team, UNITED};
+use super::bins::{
+    Accumulator, BLOCK, Bin, Counters, GIANT_GROUP, NUMERIC, SYMBOLIC, ThreadGroup, UNITED,
+};
 use super::pieces::Pieces;
 use super::request::{ANALYSIS, ITEMS, LONG_ANALYSIS, Limits, SCAN, Source, request};
 use super::told::Told;
@@ -46,19 +48,19 @@ pub(super) struct Kernels {
     /// What those wait for, and what is waited for of them.
     begun: Event,
     ended: [Event; 2],
-    analyse: Kernel,
-    analyse_long: Kernel,
-    place: Kernel,
-    bits: Kernel,
-    offsets: Kernel,
+    analyse: Kernel<Arguments>,
+    analyse_long: Kernel<Arguments>,
+    place: Kernel<Arguments>,
+    bits: Kernel<Arguments>,
+    offsets: Kernel<Arguments>,
     symbolic: Phase,
     numeric: Phase,
-    begin_pieces: Kernel,
+    begin_pieces: Kernel<Arguments>,
     told: Told,
 }
 
 /// The kernels of one phase by name.
-struct Phase(Vec<(&'static CStr, Kernel)>);
+struct Phase(Vec<(&'static CStr, Kernel<Arguments>)>);
 
 impl Phase {
     /// The kernels of `bins` and of `more`.
@@ -73,13 +75,14 @@ impl Phase {
         bins.iter().chain(more).map(kernel).collect::<Result<_>>().map(Phase)
     }
 
-    fn kernel(&self, name: &CStr) -> Option<&Kernel> {
+    fn kernel(&self, name: &CStr) -> Option<&Kernel<Arguments>> {
         self.0.iter().find(|(other, _)| *other == name).map(|(_, kernel)| kernel)
     }
 }
 
 // The largest CTA with a mask, which the symbolic phase has no bin for.
-const GIANT: Bin = Bin { kernel: c"giant", team: Team::Giant, accumulator: Accumulator::Mask };
+const GIANT: Bin =
+    Bin { kernel: c"giant", group: ThreadGroup::Giant, accumulator: Accumulator::Mask };
 
 impl Kernels {
     pub(super) fn new(device: &Device, types: Types, config: Config) -> Result<Self> {
@@ -193,13 +196,13 @@ impl Kernels {
         &self,
         stream: &Stream,
         arguments: &mut Arguments,
-        kernel: &Kernel,
+        kernel: &Kernel<Arguments>,
         (grid, threads): (u64, u32),
     ) -> Result<Counters> {
         let listing = arguments.rows.div_ceil(u64::from(SCAN * ITEMS));
         self.told.after(stream, |told, turn| {
             (arguments.told, arguments.turn) = (told, turn);
-            // SAFETY: `Arguments` is the kernels' parameter; the addresses are the caller's promise.
+            // SAFETY: the addresses are the caller's promise.
             unsafe {
                 kernel.launch(stream, (grid, 1), threads, &*arguments)?;
                 self.place.launch(stream, (listing, 1), SCAN, &*arguments)
@@ -257,11 +260,11 @@ impl Kernels {
         pieces: Option<&Pieces>,
     ) -> &'b Bin {
         let own = &bins[number];
-        if own.team == Team::Pieces && pieces.is_none() {
-            return bins.iter().find(|bin| bin.team == Team::Huge).unwrap_or(own);
+        if own.group == ThreadGroup::Pieces && pieces.is_none() {
+            return bins.iter().find(|bin| bin.group == ThreadGroup::Huge).unwrap_or(own);
         }
         let few = (counters.rows(number) as usize) < FEW_MERGED * self.multiprocessors;
-        if own.team != Team::Lanes(1) || !few {
+        if own.group != ThreadGroup::Lanes(1) || !few {
             return own;
         }
         let holds = |bin: &&Bin| match bin.accumulator {
@@ -292,15 +295,15 @@ impl Kernels {
         pieces: Option<&Pieces>,
     ) -> Result<()> {
         let mut arguments = *arguments;
-        let teams = self.teams(bin.team);
+        let groups = self.groups(bin.group);
         let shared = match bin.accumulator {
-            Accumulator::Table { entries } => teams * 8 * entries as usize,
+            Accumulator::Table { entries } => groups * 8 * entries as usize,
             Accumulator::None => 0,
             Accumulator::Copies => pieces.map_or(0, Pieces::mask_bytes),
             Accumulator::Mask | Accumulator::Dense => {
                 let words = counters.widest(number).div_ceil(32);
-                arguments.words = words.min(self.limits.shared / 4 / teams) as u32;
-                teams * 4 * arguments.words as usize
+                arguments.words = words.min(self.limits.shared / 4 / groups) as u32;
+                groups * 4 * arguments.words as usize
             }
         };
         let launch = Launch { counters, number, bin, shared, pieces };
@@ -322,25 +325,25 @@ impl Kernels {
     ) -> Result<()> {
         let bin = self.way(&NUMERIC, counters, number, pieces);
         let mut arguments = *arguments;
-        let (teams, sum) = (self.teams(bin.team), self.limits.sum);
+        let (groups, sum) = (self.groups(bin.group), self.limits.sum);
         let words = counters.widest(number).div_ceil(32);
         let shared = match bin.accumulator {
             Accumulator::None => 0,
-            Accumulator::Table { entries } => teams * (entries as usize * (8 + 2 * (sum + 4)) + 8),
+            Accumulator::Table { entries } => groups * (entries as usize * (8 + 2 * (sum + 4)) + 8),
             Accumulator::Copies => pieces.map_or(0, Pieces::bytes_of_sums),
             Accumulator::Dense => {
                 arguments.words = words as u32;
                 words * (32 * sum + 4)
             }
             Accumulator::Mask => {
-                let room = self.limits.shared / teams;
+                let room = self.limits.shared / groups;
                 // At least a quarter for sums.
                 let words = words.min(room / 4 * 3 / 8);
                 let entries = counters.largest(number).min((room - 8 * words) / sum);
-                // Even, so that every team's sums are aligned.
+                // Even, so that every thread group's sums are aligned.
                 let entries = entries.next_multiple_of(2).min((room - 8 * words) / sum / 2 * 2);
                 (arguments.words, arguments.entries) = (words as u32, entries as u32);
-                teams * (8 * words + sum * entries)
+                groups * (8 * words + sum * entries)
             }
         };
         let launch = Launch { counters, number, bin, shared, pieces };
@@ -357,29 +360,29 @@ impl Kernels {
     ) -> Result<()> {
         (arguments.begin, arguments.count) = (counters.begin(number), counters.rows(number));
         let mut across = 1;
-        if bin.team == Team::Pieces {
+        if bin.group == ThreadGroup::Pieces {
             let Some(pieces) = pieces else { return Ok(()) };
             pieces.describe(&mut arguments);
             across = pieces.of_a_row();
         }
         let rows = arguments.count as usize;
-        let (mut name, mut team) = (bin.kernel, bin.team);
+        let (mut name, mut group) = (bin.kernel, bin.group);
         // Where few CTAs fit on a multiprocessor, or there are few, they should be large.
         let masked = bin.accumulator == Accumulator::Mask;
         let crowded = shared > CROWDED || self.is_empty(rows, self.config.huge);
-        if masked && team == Team::Wide && crowded {
-            (name, team) = (c"huge", Team::Huge);
+        if masked && group == ThreadGroup::Wide && crowded {
+            (name, group) = (c"huge", ThreadGroup::Huge);
         }
-        if masked && team == Team::Huge && self.is_empty(rows, GIANT_TEAM) {
-            (name, team) = (c"giant", Team::Giant);
+        if masked && group == ThreadGroup::Huge && self.is_empty(rows, GIANT_GROUP) {
+            (name, group) = (c"giant", ThreadGroup::Giant);
         }
         let Some(kernel) = phase.kernel(name) else { return Ok(()) };
-        let grid = match team {
-            Team::Pieces => (across as u64, rows as u64),
-            _ => (rows.div_ceil(self.teams(team)) as u64, 1),
+        let grid = match group {
+            ThreadGroup::Pieces => (across as u64, rows as u64),
+            _ => (rows.div_ceil(self.groups(group)) as u64, 1),
         };
         // SAFETY: as above.
-        unsafe { kernel.launch_with_shared(stream, grid, self.block(team), shared, &arguments) }
+        unsafe { kernel.launch_with_shared(stream, grid, self.block(group), shared, &arguments) }
     }
 
     /// Whether `rows` CTAs of so many threads leave the chip half empty.
@@ -388,20 +391,20 @@ impl Kernels {
     }
 
     /// Threads of a bin's CTAs.
-    fn block(&self, team: Team) -> u32 {
-        match team {
-            Team::Lanes(_) => BLOCK,
-            Team::Wide | Team::Pieces => self.config.wide,
-            Team::Huge => self.config.huge,
-            Team::Giant => GIANT_TEAM,
-            Team::Dense => self.config.dense,
+    fn block(&self, group: ThreadGroup) -> u32 {
+        match group {
+            ThreadGroup::Lanes(_) => BLOCK,
+            ThreadGroup::Wide | ThreadGroup::Pieces => self.config.wide,
+            ThreadGroup::Huge => self.config.huge,
+            ThreadGroup::Giant => GIANT_GROUP,
+            ThreadGroup::Dense => self.config.dense,
         }
     }
 
     /// Rows that such a CTA works on at once.
-    fn teams(&self, team: Team) -> usize {
-        match team {
-            Team::Lanes(lanes) => (BLOCK / lanes) as usize,
+    fn groups(&self, group: ThreadGroup) -> usize {
+        match group {
+            ThreadGroup::Lanes(lanes) => (BLOCK / lanes) as usize,
             _ => 1,
         }
     }

@@ -135,7 +135,7 @@ impl Part {
             pieces.set_found(there(at + behind, words));
         }
         self.layout().place(at, &mut self.arguments);
-        self.arguments.matrices.c.offsets = offsets;
+        self.arguments.c.offsets = offsets;
     }
 
     fn layout(&self) -> Layout {
@@ -160,7 +160,7 @@ impl Part {
 
     /// Where the offsets of the rows are.
     pub(super) fn offsets(&self) -> u64 {
-        self.arguments.matrices.c.offsets
+        self.arguments.c.offsets
     }
 
     /// Entries of the rows.
@@ -217,8 +217,8 @@ impl Part {
         c: &DeviceCsr<T, I, O>,
         known: bool,
     ) -> Result<()> {
-        arguments.matrices.c.indices = c.indices().address();
-        arguments.matrices.c.values = c.values().address();
+        arguments.c.indices = c.indices().address();
+        arguments.c.values = c.values().address();
         kernels.on_streams(device.stream(), &self.numeric, FULL + 1, |number, stream| {
             // SAFETY: the caller's promise.
             unsafe {
@@ -230,7 +230,7 @@ impl Part {
                         arguments.list = 0;
                     }
                     if known {
-                        arguments.matrices.c.indices = 0;
+                        arguments.c.indices = 0;
                     }
                     return full.launch(stream, &arguments, begin, count);
                 }

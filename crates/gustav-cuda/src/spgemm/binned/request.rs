@@ -2,8 +2,10 @@
 
 use gustav_core::DType;
 
-use super::Config;
-use super::bins::{BINS, BLOCK, GIANT_TEAM, MEDIUM_ENTRIES, SMALL, SMALL_ENTRIES, TINY, TINY_TEAM};
+use super::bins::{
+    BINS, BLOCK, GIANT_GROUP, MEDIUM_ENTRIES, SMALL, SMALL_ENTRIES, TINY, TINY_GROUP,
+};
+use super::{Arguments, Config};
 use crate::jit::Request;
 use crate::source;
 use crate::spgemm::types::Types;
@@ -89,7 +91,8 @@ pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits
         Source::Numeric => (types.dtype, types.out),
         _ => (DType::F32, DType::F32),
     };
-    let request = typed(request, Types { dtype, out, ..types }).with("TINY", TINY);
+    let request = typed(request.with_block::<Arguments>(), Types { dtype, out, ..types });
+    let request = request.with("TINY", TINY);
     // A sum and a bit, rounded up.
     let bytes = limits.sum as u32 + 1;
     match file {
@@ -101,12 +104,12 @@ pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits
         Source::Placing => request.with("BLOCK", SCAN).with("ITEMS", ITEMS),
         Source::Symbolic => request
             .with("BLOCK", BLOCK)
-            .with("TINY_TEAM", TINY_TEAM)
+            .with("TINY_GROUP", TINY_GROUP)
             .with("TINY_LOG", (2 * TINY).ilog2())
             .with("SMALL_LOG", (2 * SMALL).ilog2())
-            .with("WIDE_TEAM", config.wide)
-            .with("HUGE_TEAM", config.huge)
-            .with("GIANT_TEAM", GIANT_TEAM),
+            .with("WIDE_GROUP", config.wide)
+            .with("HUGE_GROUP", config.huge)
+            .with("GIANT_GROUP", GIANT_GROUP),
         Source::Offsets => request
             .with("BLOCK", SCAN)
             .with("ITEMS", ITEMS)
@@ -126,13 +129,13 @@ pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits
         Source::Numeric => request
             .with("SEMIRING", source::semiring(types.semiring))
             .with("BLOCK", BLOCK)
-            .with("TINY_TEAM", TINY_TEAM)
+            .with("TINY_GROUP", TINY_GROUP)
             .with("TINY_LOG", (2 * TINY).ilog2())
             .with("SMALL_ENTRIES", SMALL_ENTRIES)
             .with("MEDIUM_ENTRIES", MEDIUM_ENTRIES)
-            .with("WIDE_TEAM", config.wide)
-            .with("HUGE_TEAM", config.huge)
-            .with("GIANT_TEAM", GIANT_TEAM)
-            .with("DENSE_TEAM", config.dense),
+            .with("WIDE_GROUP", config.wide)
+            .with("HUGE_GROUP", config.huge)
+            .with("GIANT_GROUP", GIANT_GROUP)
+            .with("DENSE_GROUP", config.dense),
     }
 }

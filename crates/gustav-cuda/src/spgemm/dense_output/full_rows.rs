@@ -32,12 +32,12 @@ struct Kernels {
     ctas: u32,
     /// Whether sums have a mark, so that rows can be taken for full.
     marks: bool,
-    bounds: Kernel,
-    places: Kernel,
-    first_chunks: Kernel,
-    pack: Kernel,
-    values: Kernel,
-    full: Kernel,
+    bounds: Kernel<Packed>,
+    places: Kernel<Packed>,
+    first_chunks: Kernel<Packed>,
+    pack: Kernel<Packed>,
+    values: Kernel<Packed>,
+    full: Kernel<Packed>,
     /// Words by which kernels tell the host, that are in no use.
     words: Mutex<Vec<PinnedBuffer<u64>>>,
 }
@@ -71,7 +71,7 @@ impl Kernels {
     /// The addresses in `parameter` are valid until the stream has done the work.
     unsafe fn sum(&self, stream: &Stream, parameter: &Packed) -> Result<()> {
         let (grid, threads) = ((u64::from(self.ctas), 1), self.config.threads());
-        // SAFETY: `Packed` is the kernel's parameter; the addresses are the caller's promise.
+        // SAFETY: the addresses are the caller's promise.
         unsafe { self.full.launch_with_shared(stream, grid, threads, self.shared, parameter) }
     }
 }
@@ -141,7 +141,7 @@ impl FullRows {
         let b = PackedB::new(device, o, (k.config, k.sum, k.ctas), arguments, kept)?;
         let parameter = &b.parameter;
         let (rows, tiles) = (arguments.rows_b, parameter.tiles);
-        // SAFETY: `Packed` is the kernels' parameter; there is room for what they find.
+        // SAFETY: there is room for what they find.
         unsafe {
             let grid = (rows.div_ceil(u64::from(PACKERS)), 1);
             k.bounds.launch(stream, grid, 32 * PACKERS, parameter)?;
@@ -163,7 +163,7 @@ impl FullRows {
         let mut parameter = b.parameter;
         parameter.arguments.set_operands(o);
         let grid = in_tiles(parameter.arguments.rows_b, parameter.tiles);
-        // SAFETY: `Packed` is the kernel's parameter; there is room for all pairs.
+        // SAFETY: there is room for all pairs.
         unsafe { self.kernels.values.launch(stream, grid, 32 * PACKERS, &parameter) }
     }
 

@@ -10,19 +10,27 @@ use crate::{Device, DeviceBuffer};
 // Bytes that everything is aligned to.
 const ALIGNED: usize = 128;
 
-/// The parameter of the kernels.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub(super) struct Packed {
-    pub arguments: Arguments,
-    pairs: u64,
-    sources: u64,
-    bounds: u64,
-    segments: u64,
-    chunks: u64,
-    pub wrong: u64,
-    pub tiles: u64,
-    pub ctas: u32,
+parameter_block! {
+    /// The parameter of the kernels.
+    pub(super) struct Packed {
+        pub arguments: Arguments,
+        pairs: *mut Pair,
+        /// Of every value of a pair the entry of B, counted from where its row enters the tile, or
+        /// NO_SOURCE: where B is packed for values to come.
+        sources: *mut u16,
+        /// Row k of B in tile t begins at bounds[t * rows_b + k], of `tiles` + 1 tiles, and is the
+        /// pairs from segments[t * rows_b + k] >> 6 of the tile on, as many as the low bits say.
+        bounds: *mut u32,
+        segments: *mut u32,
+        /// Of tile t: the first of its chunks, of all those there are.
+        chunks: *mut u32,
+        /// Memory of the host, set where rows are not full that are taken for it; null where they
+        /// are known to be.
+        pub wrong: *mut u32,
+        pub tiles: u64,
+        /// CTAs of the kernel that sums.
+        pub ctas: u32,
+    }
 }
 
 /// B packed: where its rows are, and room for its entries.

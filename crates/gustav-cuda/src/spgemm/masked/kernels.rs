@@ -8,7 +8,7 @@ use gustav_plan::heuristics::masked::Work;
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::spgemm::binned::merged;
-use crate::spgemm::operands::{Matrices, Operands};
+use crate::spgemm::operands::{Matrix, Operands, Output};
 use crate::spgemm::types::Types;
 use crate::stream::{Event, Stream};
 use crate::{Device, DeviceBuffer, DeviceCsr, source};
@@ -43,47 +43,62 @@ const SHORT: u64 = 16;
 pub(crate) fn request(types: Types) -> Request {
     let text = include_str!("../../../kernels/spgemm/masked.cu");
     types
-        .of_arrays(Request::new("spgemm/masked.cu", text))
+        .of_arrays(Request::new("spgemm/masked.cu", text).with_block::<Arguments>())
         .with("SEMIRING", source::semiring(types.semiring))
         .with("LEAST", LEAST)
 }
 
-/// The parameter of every kernel.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub(super) struct Arguments {
-    pub matrices: Matrices,
-    places_offsets: u64,
-    places: u64,
-    pub values: u64,
-    pub met: u64,
-    rows: u64,
-    rows_b: u64,
-    nnz_b: u64,
-    count: u64,
-    alpha: u64,
-    lists: u64,
-    tasks: u64,
-    counters: u64,
-    weighing: u32,
-    alone: u32,
-    busy: u32,
-    merged_few: u32,
-    merged_many: u32,
-    ordered: u32,
-    in_order: u32,
+parameter_block! {
+    /// The parameter of every kernel.
+    pub(super) struct Arguments {
+        pub a: Matrix,
+        pub b: Matrix,
+        pub c: Output,
+        places_offsets: *const Offset,
+        places: *const Index,
+        /// Of every place: its value, and whether a product met it; the latter may be missing.
+        pub values: *mut Out,
+        pub met: *mut u8,
+        rows: u64,
+        /// Rows and entries of B, places of all rows.
+        rows_b: u64,
+        nnz_b: u64,
+        count: u64,
+        alpha: u64,
+        /// Three arrays with room for all rows.
+        lists: *mut u32,
+        /// A row above the number of the task among its tasks and 4 bits for the logarithm of their
+        /// places.
+        tasks: *mut u64,
+        /// Zeros at the start.
+        counters: *mut u64,
+        /// CTAs that weigh rows; those after them look for descents.
+        weighing: u32,
+        /// Products of a row that a warp takes alone, and tasks that keep the device busy.
+        alone: u32,
+        busy: u32,
+        /// Products of rows that a thread merges, with few rows of B and with many, at most.
+        merged_few: u32,
+        merged_many: u32,
+        /// Whether columns of B's rows increase.
+        ordered: u32,
+        /// Whether a sum must be in A's order.
+        in_order: u32,
+    }
 }
 
 impl Arguments {
-    /// Matrices with so many rows, and the places of a pattern.
+    /// A of so many rows, B, and the places of a pattern; C has no arrays yet.
     pub(super) fn at<I, O>(
-        matrices: Matrices,
+        a: Matrix,
+        b: Matrix,
         rows: usize,
         offsets: &DeviceBuffer<O>,
         places: &DeviceBuffer<I>,
     ) -> Self {
         Arguments {
-            matrices,
+            a,
+            b,
             places_offsets: offsets.address(),
             places: places.address(),
             rows: rows as u64,
@@ -119,12 +134,12 @@ enum Listed {
 /// The compiled kernels, and streams beside the device's own, so that kernels for different rows run at
 /// once.
 struct Kernels {
-    weigh: Kernel,
-    cut: Kernel,
+    weigh: Kernel<Arguments>,
+    cut: Kernel<Arguments>,
     /// Those that sum, the slowest first.
     sums: [Sums; 6],
-    keep: [Kernel; 2],
-    find: Kernel,
+    keep: [Kernel<Arguments>; 2],
+    find: Kernel<Arguments>,
     side: [Stream; 2],
     begun: Event,
     ended: [Event; 2],
@@ -132,7 +147,7 @@ struct Kernels {
 
 /// A kernel that sums at the places of rows or tasks.
 struct Sums {
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     threads: u32,
     /// The counter of what it has, and how many a CTA has at once.
     of: usize,
@@ -254,7 +269,7 @@ impl Places {
         let looking = if looks { longer.div_ceil(LOOKS * u64::from(SHARING)) } else { 0 };
         let looking = looking.min(RESIDENT * self.multiprocessors);
         let arguments = Arguments { weighing: weighing as u32, ..self.complete(arguments) };
-        // SAFETY: the words are the first of the room; `Arguments` is the kernel's parameter.
+        // SAFETY: the words are the first of the room.
         unsafe {
             DeviceBuffer::<u64>::borrowed(self.room.device(), arguments.counters, COUNTERS)
                 .fill(0, stream)?;
@@ -303,7 +318,7 @@ impl Places {
             false => most(CUT),
             true => 0,
         };
-        // SAFETY: the words are counters; `Arguments` is the kernels' parameter.
+        // SAFETY: the words are counters.
         unsafe {
             if self.cut {
                 let taken = arguments.counters + 8 * TAKEN;
@@ -352,7 +367,7 @@ impl Places {
     /// # Safety
     /// As [`Places::sum`].
     pub(super) unsafe fn find(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
-        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        // SAFETY: the rest is the caller's promise.
         unsafe {
             let grid = self.grid(arguments.count, u64::from(BLOCK / 32) * FOUND);
             self.kernels.find.launch(stream, grid, BLOCK, arguments)
@@ -364,7 +379,7 @@ impl Places {
     /// # Safety
     /// As [`Places::sum`].
     pub(super) unsafe fn keep(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
-        // SAFETY: `Arguments` is the kernel's parameter; the rest is the caller's promise.
+        // SAFETY: the rest is the caller's promise.
         unsafe {
             let short = arguments.count <= SHORT * arguments.rows;
             let ([eight, warp], lanes) = (&self.kernels.keep, if short { 8 } else { 32 });
@@ -417,7 +432,7 @@ pub(super) fn of<I, O>(
     places: &DeviceBuffer<I>,
     ordered: bool,
 ) -> Arguments {
-    let at = Arguments::at(Matrices::of(o), o.a.rows, offsets, places);
+    let at = Arguments::at(o.a.into(), o.b.into(), o.a.rows, offsets, places);
     let (rows_b, nnz_b) = (o.b.rows as u64, o.b.nnz as u64);
     Arguments { rows_b, nnz_b, alpha: o.alpha, ordered: u32::from(ordered), ..at }
 }

@@ -286,7 +286,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             sums
         } else {
             let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-            let c = &mut arguments.matrices.c;
+            let c = &mut arguments.c;
             (c.indices, c.values) = (indices.address(), values.address());
             // SAFETY: what the arguments name is alive; C has as many entries as places were met.
             unsafe { self.kernels.keep(device.stream(), &arguments)? };
@@ -391,7 +391,7 @@ impl<T: Scalar, O: Index> Found<T, O> {
     /// The arguments with this.
     fn told(&self, mut arguments: Arguments) -> Arguments {
         (arguments.values, arguments.met) = (self.values.address(), self.met.address());
-        arguments.matrices.c.offsets = self.offsets.address();
+        arguments.c.offsets = self.offsets.address();
         arguments
     }
 }

@@ -5,7 +5,7 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use super::kernels::Arguments;
 use crate::call::Common;
 use crate::spgemm::catalog::Config;
-use crate::spgemm::operands::{Matrices, Sparse};
+use crate::spgemm::operands::{Matrix, Sparse};
 use crate::spgemm::plan::{Factors, Options, SpgemmPlan, choose, multiply_values};
 use crate::{DeviceBuffer, DeviceCsr, DevicePattern};
 
@@ -125,6 +125,6 @@ pub(super) fn among<T: Scalar, I: Index, O: Index>(
     offsets: &DeviceBuffer<O>,
     places: &DeviceBuffer<I>,
 ) -> Arguments {
-    let matrices = Matrices { b: Sparse::of(all).into(), ..Matrices::default() };
-    Arguments::at(matrices, all.nrows(), offsets, places)
+    let b = Sparse::of(all).into();
+    Arguments::at(Matrix::default(), b, all.nrows(), offsets, places)
 }

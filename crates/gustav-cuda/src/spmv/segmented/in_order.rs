@@ -41,7 +41,7 @@ impl InOrder {
 /// The compiled kernel, and the parts of long rows.
 pub(in crate::spmv) struct Prepared {
     config: InOrder,
-    kernel: Kernel,
+    kernel: Kernel<Arguments>,
     part_ctas: u64,
     room: Room,
 }
@@ -54,22 +54,25 @@ struct Room {
     number: DeviceBuffer<u64>,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Arguments {
-    offsets: u64,
-    indices: u64,
-    values: u64,
-    x: u64,
-    y: u64,
-    parts: u64,
-    done: u64,
-    partials: u64,
-    number: u64,
-    part_ctas: u64,
-    rows: u64,
-    alpha: u64,
-    beta: u64,
+parameter_block! {
+    struct Arguments {
+        offsets: *const Offset,
+        indices: *const Index,
+        values: *const Value,
+        x: *const Value,
+        y: *mut Value,
+        parts: *mut Part,
+        /// Parts of a row that are summed, at the place of its first part.
+        done: *mut u32,
+        /// Sums of parts.
+        partials: *mut Accum,
+        /// How many there are.
+        part_number: *mut u64,
+        part_ctas: u64,
+        rows: u64,
+        alpha: u64,
+        beta: u64,
+    }
 }
 
 /// The source with its parameters; `parts` when a row is longer than the longest that stays whole.
@@ -81,12 +84,13 @@ pub(crate) fn request(
     parts: bool,
 ) -> Request {
     Request::new("spmv/segmented.cu", include_str!("../../../kernels/spmv/segmented.cu"))
+        .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("SEMIRING", source::semiring(semiring))
         .with("LANES", config.lanes)
-        .with("AHEAD", config.ahead)
+        .with("IN_FLIGHT", config.ahead)
         .with("THREADS", config.threads)
         .with("LIMIT", config.longest)
         .with("PART", config.part)
@@ -125,7 +129,7 @@ impl Prepared {
             let offsets = pattern.offsets;
             let arguments = Arguments { offsets, rows, ..room.arguments() };
             let grid = rows.div_ceil(u64::from(config.threads));
-            // SAFETY: `Arguments` is the kernel's parameter; it reads the row offsets, which live,
+            // SAFETY: it reads the row offsets, which live,
             // and writes the list, which has room for all.
             unsafe {
                 let parts = module(true)?.kernel(c"segmented_parts")?;
@@ -157,7 +161,7 @@ impl Room {
             parts: self.parts.address(),
             done: self.done.address(),
             partials: self.partials.address(),
-            number: self.number.address(),
+            part_number: self.number.address(),
             ..Arguments::default()
         }
     }
@@ -188,10 +192,10 @@ impl Method for Prepared {
         };
         let InOrder { lanes, threads, .. } = self.config;
         let row_ctas = arguments.rows.div_ceil(u64::from(threads / lanes));
-        // SAFETY: `Arguments` is the kernel's parameter; the list of parts is that of the pattern,
+        // SAFETY: the list of parts is that of the pattern,
         // and the operands are the caller's promise.
         unsafe {
-            self.kernel.launch_following(
+            self.kernel.launch_dependent(
                 stream,
                 (self.part_ctas + row_ctas, 1),
                 threads,

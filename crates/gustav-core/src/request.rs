@@ -1,0 +1,230 @@
+//! Products of patterns, described: what a device makes plans of.
+
+use crate::{
+    DType, Epilogue, Index, IndexType, Layout, Operation, Pattern, PatternRef, PatternView,
+    Problem, Result, SemiringKind,
+};
+
+/// A device that makes plans: of requests `R`, for values of type `T`.
+pub trait Plans<R, T> {
+    /// The plan.
+    type Plan;
+
+    /// Plans `request`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the nearest thing that works, and what
+    /// the device lacks.
+    fn plan(&self, request: R) -> Result<Self::Plan>;
+}
+
+/// The builder methods of every request, which set the fields of its [`Problem`].
+macro_rules! request {
+    ($name:ident) => {
+        impl<P> $name<P> {
+            /// Multiplies Aᵀ instead of A.
+            #[must_use]
+            pub fn transpose(mut self, transpose: bool) -> Self {
+                self.problem.transpose_a = transpose;
+                self
+            }
+
+            /// Sets the semiring, else plus-times.
+            #[must_use]
+            pub fn semiring(mut self, semiring: SemiringKind) -> Self {
+                self.problem.semiring = semiring;
+                self
+            }
+
+            /// Asks for results that are the same to the bit from run to run and for any number of
+            /// threads.
+            #[must_use]
+            pub fn deterministic(mut self, deterministic: bool) -> Self {
+                self.problem.deterministic = deterministic;
+                self
+            }
+
+            /// Says how often the plan will be executed, as far as the caller knows: once unless set.
+            #[must_use]
+            pub fn calls(mut self, calls: u64) -> Self {
+                self.problem.calls = calls;
+                self
+            }
+
+            /// The plan of `device` for values of type `T`, which the plan's first execution tells
+            /// where it is not named.
+            ///
+            /// # Errors
+            /// As [`Plans::plan`].
+            pub fn plan<T, D: Plans<Self, T>>(self, device: &D) -> Result<D::Plan> {
+                device.plan(self)
+            }
+        }
+    };
+}
+
+/// C = scale(α, op(A)·B) ⊕ scale(β, C) with dense B and C, for a pattern of A.
+#[derive(Clone, Debug)]
+pub struct SpmmRequest<P> {
+    /// The pattern of A.
+    pub pattern: P,
+    /// What is computed; the types are those of the pattern and of the values that the plan takes.
+    pub problem: Problem,
+}
+
+request!(SpmmRequest);
+
+impl<P> SpmmRequest<P> {
+    /// Sets the layouts of B and C, else row-major.
+    #[must_use]
+    pub fn layouts(mut self, b: Layout, c: Layout) -> Self {
+        (self.problem.layout_b, self.problem.layout_c) = (b, c);
+        self
+    }
+
+    /// Declares that no operand holds NaN or infinity, so that zeros that are not stored may be
+    /// multiplied.
+    #[must_use]
+    pub fn finite(mut self, finite: bool) -> Self {
+        self.problem.finite = finite;
+        self
+    }
+
+    /// Allows factors in f32 to be rounded to TF32.
+    #[must_use]
+    pub fn tf32(mut self, tf32: bool) -> Self {
+        self.problem.tf32 = tf32;
+        self
+    }
+
+    /// Sets what is done with finished sums.
+    #[must_use]
+    pub fn epilogue(mut self, epilogue: Epilogue) -> Self {
+        self.problem.epilogue = epilogue;
+        self
+    }
+}
+
+/// y = scale(α, op(A)·x) ⊕ scale(β, y), for a pattern of A.
+#[derive(Clone, Debug)]
+pub struct SpmvRequest<P> {
+    /// The pattern of A.
+    pub pattern: P,
+    /// What is computed; see [`SpmmRequest::problem`].
+    pub problem: Problem,
+}
+
+request!(SpmvRequest);
+
+/// C = scale(α, op(A)·B) with three sparse matrices, for patterns of A and B; all of C, or the entries
+/// that a mask has.
+#[derive(Clone, Debug)]
+pub struct SpgemmRequest<P> {
+    /// The pattern of A.
+    pub a: P,
+    /// The pattern of B.
+    pub b: P,
+    /// The pattern outside of which C has no entries.
+    pub mask: Option<P>,
+    /// What is computed; see [`SpmmRequest::problem`].
+    pub problem: Problem,
+}
+
+request!(SpgemmRequest);
+
+impl<P> SpgemmRequest<P> {
+    /// Whether rows of C must come out sorted, as they do unless told not to.
+    #[must_use]
+    pub fn sorted(mut self, sorted: bool) -> Self {
+        self.problem.sorted = sorted;
+        self
+    }
+
+    /// Computes the entries that `mask`, of C's shape, has, and no others.
+    #[must_use]
+    pub fn mask(mut self, mask: impl Into<P>) -> Self {
+        self.mask = Some(mask.into());
+        self
+    }
+}
+
+impl Problem {
+    /// The problem of `operation` for a pattern of `rows` × `cols` with `nnz` nonzeros, one column, of
+    /// types that a plan sets.
+    pub fn of_pattern(operation: Operation, rows: usize, cols: usize, nnz: usize) -> Self {
+        Problem {
+            operation,
+            rows,
+            cols,
+            nnz,
+            columns: 1,
+            nnz_b: None,
+            dtype: DType::F32,
+            output: DType::F32,
+            index_type: IndexType::U32,
+            offset_type: IndexType::U32,
+            transpose_a: false,
+            layout_b: Layout::RowMajor,
+            layout_c: Layout::RowMajor,
+            semiring: SemiringKind::PlusTimes,
+            deterministic: false,
+            finite: false,
+            tf32: false,
+            sorted: true,
+            epilogue: Epilogue::default(),
+            calls: 1,
+        }
+    }
+}
+
+impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
+    fn problem(&self, operation: Operation) -> Problem {
+        Problem::of_pattern(operation, self.nrows(), self.ncols(), self.nnz())
+    }
+
+    /// Describes the product with a dense matrix of `columns` columns.
+    pub fn spmm(self, columns: usize) -> SpmmRequest<PatternRef<'a, I, O>> {
+        let problem = self.problem(Operation::Spmm).columns(columns);
+        SpmmRequest { pattern: self.into(), problem }
+    }
+
+    /// Describes the product with a vector.
+    pub fn spmv(self) -> SpmvRequest<PatternRef<'a, I, O>> {
+        SpmvRequest { problem: self.problem(Operation::Spmv), pattern: self.into() }
+    }
+
+    /// Describes the product with the sparse matrices of pattern `b`.
+    pub fn spgemm(self, b: impl Into<PatternRef<'a, I, O>>) -> SpgemmRequest<PatternRef<'a, I, O>> {
+        spgemm(self.problem(Operation::Spgemm), self.into(), b.into())
+    }
+}
+
+fn spgemm<'a, I: Index, O: Index>(
+    problem: Problem,
+    a: PatternRef<'a, I, O>,
+    b: PatternRef<'a, I, O>,
+) -> SpgemmRequest<PatternRef<'a, I, O>> {
+    let (columns, nnz_b) = (b.view().ncols(), Some(b.view().nnz()));
+    SpgemmRequest { a, b, mask: None, problem: Problem { columns, nnz_b, ..problem } }
+}
+
+impl<I: Index, O: Index> Pattern<I, O> {
+    /// Describes the product with a dense matrix of `columns` columns.
+    pub fn spmm<'a>(&self, columns: usize) -> SpmmRequest<PatternRef<'a, I, O>> {
+        let problem = self.view().problem(Operation::Spmm).columns(columns);
+        SpmmRequest { pattern: self.into(), problem }
+    }
+
+    /// Describes the product with a vector.
+    pub fn spmv<'a>(&self) -> SpmvRequest<PatternRef<'a, I, O>> {
+        SpmvRequest { problem: self.view().problem(Operation::Spmv), pattern: self.into() }
+    }
+
+    /// Describes the product with the sparse matrices of pattern `b`.
+    pub fn spgemm<'a>(
+        &self,
+        b: impl Into<PatternRef<'a, I, O>>,
+    ) -> SpgemmRequest<PatternRef<'a, I, O>> {
+        spgemm(self.view().problem(Operation::Spgemm), self.into(), b.into())
+    }
+}

@@ -1,0 +1,44 @@
+//! The factors of one execution.
+
+use crate::{Arith, SemiringKind};
+
+/// α and β of C = scale(α, op(A)·B) ⊕ scale(β, C).
+///
+/// What is not said is the semiring's one for α and its zero for β, so that C is not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scale<A> {
+    /// Factor of the product.
+    pub alpha: Option<A>,
+    /// Factor of what C holds before.
+    pub beta: Option<A>,
+}
+
+impl<A: Arith> Scale<A> {
+    /// The product alone: C = op(A)·B.
+    pub fn new() -> Self {
+        Scale { alpha: None, beta: None }
+    }
+
+    /// Sets α.
+    #[must_use]
+    pub fn alpha(self, alpha: A) -> Self {
+        Scale { alpha: Some(alpha), ..self }
+    }
+
+    /// Sets β.
+    #[must_use]
+    pub fn beta(self, beta: A) -> Self {
+        Scale { beta: Some(beta), ..self }
+    }
+
+    /// α and β over `semiring`.
+    pub fn over(self, semiring: SemiringKind) -> (A, A) {
+        (self.alpha.unwrap_or(semiring.one()), self.beta.unwrap_or(semiring.zero()))
+    }
+}
+
+impl<A: Arith> From<()> for Scale<A> {
+    fn from((): ()) -> Self {
+        Scale::new()
+    }
+}

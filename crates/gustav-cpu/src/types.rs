@@ -1,0 +1,49 @@
+//! The scalar types that kernels are compiled for: all of them, once, in this crate.
+
+use gustav_core::{AnyPattern, Problem, Result, bf16, f16};
+
+use crate::arch::vector::Dispatch;
+use crate::spgemm::compiled::SpgemmKernels;
+use crate::{Options, SpmmPlan, SpmvPlan};
+
+/// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The functions
+/// that make plans belong to the types, so that programs link kernels and do not compile them.
+pub trait CpuScalar: Dispatch + SpgemmKernels {
+    #[doc(hidden)]
+    fn plan_spmm<'a>(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<SpmmPlan<'a, Self>>;
+
+    #[doc(hidden)]
+    fn plan_spmv<'a>(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<SpmvPlan<'a, Self>>;
+}
+
+macro_rules! compiled {
+    ($($t:ty),*) => {$(
+        impl CpuScalar for $t {
+            fn plan_spmm<'a>(
+                pattern: AnyPattern<'a>,
+                problem: &Problem,
+                options: &Options,
+            ) -> Result<SpmmPlan<'a, Self>> {
+                SpmmPlan::of_any(pattern, problem, options)
+            }
+
+            fn plan_spmv<'a>(
+                pattern: AnyPattern<'a>,
+                problem: &Problem,
+                options: &Options,
+            ) -> Result<SpmvPlan<'a, Self>> {
+                SpmvPlan::of_any(pattern, problem, options)
+            }
+        }
+    )*};
+}
+
+compiled!(f16, bf16, f32, f64, i32, i64);

@@ -1,0 +1,33 @@
+// Which of those that each bring a part of a sum adds the parts up: the last to arrive. Its loads see what all others
+// wrote before they arrived.
+//
+//   others   write a part   barrier   release at the counter
+//   last                              acquire at the counter   barrier   read all parts
+//
+// Counters are zero before and after.
+#pragma once
+#include "common/types.cuh"
+#include "ptx/memory.cuh"
+
+namespace arrival {
+
+// By the lanes `lanes` of a warp, the first of which is `first_lane`, which bring one of `parts`.
+__device__ __forceinline__ bool is_last(u32 *counter, u32 parts, u32 lanes, int first_lane) {
+    __syncwarp(lanes);
+    int last = 0;
+    if (threadIdx.x % 32 == first_lane) last = ptx::arrives_last(counter, parts - 1);
+    last = __shfl_sync(lanes, last, first_lane);
+    if (last) __syncwarp(lanes);
+    return last;
+}
+
+// By all threads of a CTA, which brings one of `parts`.
+__device__ __forceinline__ bool is_last_cta(u32 *counter, u32 parts) {
+    __shared__ bool last;
+    __syncthreads();
+    if (threadIdx.x == 0) last = ptx::arrives_last(counter, parts - 1);
+    __syncthreads();
+    return last;
+}
+
+}  // namespace arrival

@@ -1,0 +1,131 @@
+// Several segments for every group, one after another: while one is summed, the nonzeros of the next, one
+// a lane, and the place of the one after it are on their way, so that a group waits for rows of B alone.
+//
+//   segment k of group g  =  base + k GROUPS + g
+//
+// so that a CTA is among neighbours of the list all the time and meets their rows of B in L1. All
+// segments are whole rows.
+//
+// Lanes pass their nonzeros on by shuffles. The groups of a warp go together, at the pace of the longest.
+#pragma once
+#include "schedule/segments.cuh"
+#include "spmm/group.cuh"
+
+// Nonzeros whose rows of B are in flight at once, and those that the lanes of a group hold: a multiple of it.
+constexpr int IN_FLIGHT = GUSTAV_IN_FLIGHT < LANES ? GUSTAV_IN_FLIGHT : LANES;
+constexpr int BATCH = LANES / IN_FLIGHT * IN_FLIGHT;
+constexpr bool FETCH = GUSTAV_FETCH;   // the row of B of a segment's last nonzero is asked for in L2
+
+// A lane's nonzero.
+struct Held {
+    Index column;
+    Accum value;
+};
+
+__device__ __forceinline__ Held hold(const Operands &args, Position position, Position last) {
+    Held held = {};
+    if (threadIdx.x % LANES < BATCH && position < last) {
+        held.column = tile::load<Index, 1>(args.indices + position).at[0];
+        held.value = tile::widen_at(tile::load<Value, 1>(args.values + position), 0);
+    }
+    return held;
+}
+
+// Where neighbouring rows read neighbouring rows of B, its last is the one that nobody has read before.
+__device__ __forceinline__ void fetch_last(const Operands &args, const Held &held, u64 count,
+                                           u32 panel) {
+    const u64 last = count < BATCH ? count : BATCH;
+    if (threadIdx.x % LANES + 1 != last) return;
+    const u64 first = (u64)panel * PANEL, left = args.columns - first;
+    const Value *from = args.b + (u64)(Stride)held.column * (Stride)args.ldb + first;
+    ptx::prefetch(from, (left < PANEL ? left : PANEL) * sizeof(Value), 0, 1);
+}
+
+// The longest of a warp. One instruction has it for 32 bits, after which the compiler knows that it is the
+// same for all lanes.
+template <class T>
+__device__ __forceinline__ T longest(T mine) {
+#if __CUDA_ARCH__ >= 800
+    if constexpr (sizeof(T) == 4) return __reduce_max_sync(~0u, mine);
+#endif
+    for (int distance = LANES; distance < 32; distance *= 2)
+        mine = max(mine, __shfl_xor_sync(~0u, mine, distance));
+    return mine;
+}
+
+// Sums the nonzeros from `first` to `last`, of which every lane holds one of the first LANES.
+__device__ __forceinline__ void sum_held(const Operands &args, const Value *b, const Span &span,
+                                         Position first, Position last, Held held,
+                                         Accum (&sum)[TILES][VECTOR]) {
+    const Position count = last - first, most = longest(count);
+    const Position mine = first + threadIdx.x % LANES;
+    for (Position done = 0; done < most; done += BATCH) {
+        const Held next = hold(args, mine + done + BATCH, last);
+        const int here = most - done < BATCH ? (int)(most - done) : BATCH;
+        // Of this group's own, which may have none left.
+        const int own = done > count ? 0 : count - done < BATCH ? (int)(count - done) : BATCH;
+        for (int from = 0; from < here; from += IN_FLIGHT) {
+            int left = own - from;
+            Index column[IN_FLIGHT];
+            Accum value[IN_FLIGHT];
+#pragma unroll
+            for (int u = 0; u < IN_FLIGHT; ++u)
+                column[u] = __shfl_sync(~0u, held.column, from + u, LANES);
+            tile::Pack<Value, VECTOR> row[IN_FLIGHT][TILES];
+#pragma unroll
+            for (int u = 0; u < IN_FLIGHT; ++u) {
+                const Value *at = b + (u64)(Stride)column[u] * (Stride)args.ldb;
+#pragma unroll
+                for (int k = 0; k < TILES; ++k)
+                    if (u < left && span.has(k))
+                        row[u][k] = tile::load<Value, VECTOR>(at + k * LANES * VECTOR);
+            }
+            // Hides that the next conditions are the last ones: loads and sums must not become one
+            // branch, in which lanes would part ahead of the shuffles.
+            asm volatile("" : "+r"(left));
+#pragma unroll
+            for (int u = 0; u < IN_FLIGHT; ++u)
+                value[u] = __shfl_sync(~0u, held.value, from + u, LANES);
+#pragma unroll
+            for (int u = 0; u < IN_FLIGHT; ++u)
+                if (u < left)
+#pragma unroll
+                    for (int k = 0; k < TILES; ++k)
+#pragma unroll
+                        for (int v = 0; v < VECTOR; ++v)
+                            sum[k][v] =
+                                Ring::mul_add(value[u], tile::widen_at(row[u][k], v), sum[k][v]);
+        }
+        held = next;
+    }
+}
+
+// The `count` segments of this thread's group in one panel, the first of which is segment `base`.
+// `segment(i)` is the i-th of the list or none.
+template <class At>
+__device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
+                                             At segment) {
+    constexpr int GROUPS = BLOCK / GROUP;
+    base += threadIdx.x / GROUP;
+    const auto at = [&](u32 k) {
+        return k < count ? segment(base + k * GROUPS) : schedule::no_segment<Position>();
+    };
+    const u64 column = (u64)panel * PANEL + threadIdx.x % LANES * VECTOR;
+    const Span span(args.columns, column);
+    const Value *b = args.b + column;
+    auto now = at(0), next = at(1);
+    Held held = hold(args, now.first + threadIdx.x % LANES, now.last);
+    for (u32 k = 0; k < count; ++k) {
+        const auto later = at(k + 2);
+        const Held coming = hold(args, next.first + threadIdx.x % LANES, next.last);
+        if (FETCH) fetch_last(args, coming, next.last - next.first, panel);
+        Accum sum[TILES][VECTOR];
+        clear(sum);
+        sum_held(args, b, span, now.first, now.last, held, sum);
+        if (!now.none())
+#pragma unroll
+            for (int k = 0; k < TILES; ++k)
+                if (span.has(k)) finish_row<Ring, STEPS>(args, sum[k], now.target(), span.at(k));
+        now = next, next = later, held = coming;
+    }
+}
