@@ -6,8 +6,8 @@ use std::ptr::null_mut;
 use cudarc::cusparse::sys;
 use gustav_core::{DType, Error, IndexType, Layout, Result};
 
+use crate::matrix::Sparse;
 use crate::spgemm;
-use crate::spgemm::operands::Sparse;
 use crate::spmm::operands::Operands;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer};

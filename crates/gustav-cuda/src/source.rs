@@ -1,6 +1,6 @@
-//! Names of Rust types in the kernels' source.
+//! Names of Rust types in the kernels' source, and values in their parameters.
 
-use gustav_core::{IndexType, SemiringKind};
+use gustav_core::{Arith, IndexType, SemiringKind};
 
 /// A semiring's template in `kernels/common/semiring.cuh`.
 pub(crate) fn semiring(kind: SemiringKind) -> &'static str {
@@ -17,4 +17,12 @@ pub(crate) fn semiring(kind: SemiringKind) -> &'static str {
 /// The narrowest index type that holds every number below `bound`.
 pub(crate) fn narrowest(bound: u64) -> IndexType {
     if bound <= 1 << 32 { IndexType::U32 } else { IndexType::U64 }
+}
+
+/// A scalar's bits, in the low bytes of 64.
+pub(crate) fn bits<A: Arith>(value: A) -> u64 {
+    let mut bytes = [0; 8];
+    let value = bytemuck::bytes_of(&value);
+    bytes[..value.len()].copy_from_slice(value);
+    u64::from_le_bytes(bytes)
 }

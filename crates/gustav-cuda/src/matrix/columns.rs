@@ -3,9 +3,9 @@
 
 use gustav_core::{IndexType, Result};
 
+use super::Sparse;
 use crate::jit::Request;
 use crate::kernel::{GRID_Y, Kernel};
-use crate::spgemm::operands::Sparse;
 use crate::stream::Stream;
 use crate::{Device, DeviceBuffer};
 

@@ -4,7 +4,7 @@ use gustav_core::{Arith, DType, Result, Scalar, SemiringKind};
 
 use crate::jit::Request;
 use crate::kernel::Kernel;
-use crate::spmm::bits;
+use crate::source::bits;
 use crate::stream::Stream;
 use crate::{Device, source};
 

@@ -1,38 +1,8 @@
 //! The operands of one execution, as an algorithm's host side sees them.
 
-use gustav_core::{DType, Index, IndexType, Problem, Scalar};
+use gustav_core::{DType, IndexType, Problem};
 
-use crate::{DeviceCsr, DevicePattern};
-
-/// Shape and arrays of a sparse matrix on the device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sparse {
-    pub rows: usize,
-    pub cols: usize,
-    pub nnz: usize,
-    pub offsets: u64,
-    pub indices: u64,
-    pub values: u64,
-}
-
-impl Sparse {
-    /// The arrays of `m`.
-    pub(crate) fn of<T: Scalar, I: Index, O: Index>(m: &DeviceCsr<T, I, O>) -> Self {
-        Sparse { values: m.values().address(), ..Self::of_pattern(m.pattern()) }
-    }
-
-    /// The arrays of `m`, without values.
-    pub(crate) fn of_pattern<I: Index, O: Index>(m: &DevicePattern<I, O>) -> Self {
-        Sparse {
-            rows: m.nrows(),
-            cols: m.ncols(),
-            nnz: m.nnz(),
-            offsets: m.offsets().address(),
-            indices: m.indices().address(),
-            values: 0,
-        }
-    }
-}
+pub(crate) use crate::matrix::Sparse;
 
 parameter_block! {
     /// The arrays of a sparse matrix that kernels read.

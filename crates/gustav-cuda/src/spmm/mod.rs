@@ -35,7 +35,9 @@ pub mod thread_row;
 mod tile;
 pub mod vendor;
 
-use gustav_core::{Arith, Error, Problem};
+use gustav_core::{Error, Problem};
+
+pub(crate) use crate::source::bits;
 
 pub use catalog::{Config, catalog};
 pub use ordered::takes_orders;
@@ -57,12 +59,4 @@ pub(crate) fn only_spmm(problem: &Problem, backend: &str) -> gustav_core::Result
         return Ok(());
     }
     Err(unsupported(problem, backend, "it multiplies by a dense matrix", "Problem::spmm"))
-}
-
-/// A scalar's bits, in the low bytes of 64.
-pub(crate) fn bits<A: Arith>(value: A) -> u64 {
-    let mut bytes = [0; 8];
-    let value = bytemuck::bytes_of(&value);
-    bytes[..value.len()].copy_from_slice(value);
-    u64::from_le_bytes(bytes)
 }
