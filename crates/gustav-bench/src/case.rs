@@ -8,7 +8,9 @@ use gustav_core::{DType, Error, Operation, Result};
 use crate::{Layouts, Mask};
 
 /// One product on one matrix: what the engines take turns on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Case {
     /// Name of the matrix.
     pub matrix: String,

@@ -13,6 +13,7 @@
 
 mod affinity;
 mod allocator;
+mod analysis;
 mod args;
 mod case;
 mod change;
@@ -35,14 +36,13 @@ mod run;
 mod schedule;
 mod study;
 mod suite;
-mod summary;
-mod threshold;
 mod timing;
 mod tune;
 mod value;
 mod workload;
 
 pub use allocator::with_huge_pages;
+pub use analysis::{Comparison, Ratios, VENDORS, caches, compare};
 pub use args::{BenchArgs, Forecast, Outcome, Part};
 pub use case::{Case, Filter};
 pub use change::{Change, ChangeArgs, Changes, Verdict, changes};
@@ -54,11 +54,11 @@ pub use machine::{Bandwidth, Machine};
 pub use mask::Mask;
 pub use programs::Solve;
 pub use record::{Record, RecordFile, Stage, Status, parse as parse_records, read as read_records};
-pub use report::{Report, Written, pictures};
+pub use report::{Report, Written, pictures, summary};
 pub use run::run;
 pub use schedule::forecast;
 pub use suite::{Engines, Products, Source, Suite};
-pub use summary::{Comparison, Ratios, VENDORS, caches, compare, summary};
+
 pub use timing::Timing;
 pub use tune::{
     Folded, Told, TuneArgs, TuneReport, Tuned, can_train, measure_candidates, read_tuning,

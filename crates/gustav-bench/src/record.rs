@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::{Case, Gpu, Machine};
 
 /// How a measurement ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Right, and timed.
+    #[default]
     Ok,
     /// A result that the oracle refuses: it has no time.
     Wrong,
@@ -39,7 +40,7 @@ pub struct Stage {
 }
 
 /// One engine on one case. Times in milliseconds; `None` where a quantity has no meaning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The suite that asked.
     pub suite: String,
@@ -63,7 +64,7 @@ pub struct Record {
     /// Stored entries of C of an SpGEMM.
     pub nnz_c: Option<u64>,
     /// Stored entries of the mask of an SpGEMM.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nnz_mask: Option<u64>,
     /// Who computed: `gustav`, or the name of a peer.
     pub engine: String,
@@ -80,25 +81,21 @@ pub struct Record {
     /// Time to plan, inspect or convert, before the first execution.
     pub plan_ms: Option<f64>,
     /// Time to count the features of A on the host, where an engine takes rows in an order (GPUs).
-    #[serde(default)]
     pub features_ms: Option<f64>,
     /// Median time of one execution. An SpGEMM includes all symbolic work.
     pub execute_ms: Option<f64>,
     /// Median time with warm caches, where `execute_ms` is with cold ones.
-    #[serde(default)]
     pub hot_ms: Option<f64>,
     /// Sets of operands that took turns on a GPU, executions following one another; caches were emptied before
     /// single executions where there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sets: Option<usize>,
     /// Median time of a single execution after caches were emptied, where sets of operands took turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub single_ms: Option<f64>,
     /// Part of `execute_ms` that brings the values of A into an order of the algorithm's own (GPUs).
-    #[serde(default)]
     pub convert_ms: Option<f64>,
     /// Time to move A and B to a GPU.
-    #[serde(default)]
     pub transfer_ms: Option<f64>,
     /// First quartile of the executions.
     pub lower_ms: Option<f64>,
@@ -107,13 +104,10 @@ pub struct Record {
     /// Median time of an execution that reuses the symbolic work of a plan (SpGEMM).
     pub reuse_ms: Option<f64>,
     /// Median time of the products in one run of a program, whose whole time is `execute_ms`.
-    #[serde(default)]
     pub product_ms: Option<f64>,
     /// Most bytes of a GPU's memory in use during an SpGEMM, operands and C included.
-    #[serde(default)]
     pub peak_memory: Option<u64>,
     /// Bytes of the operands and twice those of C, which `peak_memory` should not pass.
-    #[serde(default)]
     pub memory_bar: Option<u64>,
     /// Rounds in which this engine took its turn.
     pub rounds: usize,
@@ -128,7 +122,6 @@ pub struct Record {
     /// Time that moving A, B and C once takes at the copy bandwidth measured for their size.
     pub floor_ms: Option<f64>,
     /// Time that reading B once for every nonzero takes at the bandwidth of a GPU's L2.
-    #[serde(default)]
     pub gather_ms: Option<f64>,
     /// What ran when, of an engine that overlaps its stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -148,7 +141,6 @@ pub struct Record {
     /// Where it ran.
     pub machine: Machine,
     /// The GPU, when it ran on one.
-    #[serde(default)]
     pub gpu: Option<Gpu>,
     /// Threads.
     pub threads: usize,
@@ -161,57 +153,7 @@ pub struct Record {
 impl Record {
     /// A record of `case` without results.
     pub(crate) fn blank(case: Case) -> Self {
-        Record {
-            suite: String::new(),
-            case,
-            kind: String::new(),
-            rows: 0,
-            cols: 0,
-            nnz: 0,
-            mean_row_length: 0.0,
-            max_row_length: 0,
-            products: None,
-            nnz_c: None,
-            nnz_mask: None,
-            engine: String::new(),
-            algorithm: String::new(),
-            chosen: None,
-            reason: None,
-            status: Status::Ok,
-            message: None,
-            plan_ms: None,
-            features_ms: None,
-            execute_ms: None,
-            hot_ms: None,
-            sets: None,
-            single_ms: None,
-            convert_ms: None,
-            transfer_ms: None,
-            lower_ms: None,
-            upper_ms: None,
-            reuse_ms: None,
-            product_ms: None,
-            peak_memory: None,
-            memory_bar: None,
-            rounds: 0,
-            repeats: 0,
-            best_peer: None,
-            ratio: None,
-            break_even_calls: None,
-            floor_ms: None,
-            gather_ms: None,
-            timeline: Vec::new(),
-            spy: Vec::new(),
-            max_error: None,
-            error_bound: None,
-            rows_checked: 0,
-            versions: BTreeMap::new(),
-            machine: Machine::default(),
-            gpu: None,
-            threads: 0,
-            seed: 0,
-            group: 0,
-        }
+        Record { case, ..Record::default() }
     }
 
     /// The record with what is known of A, a matrix of `kind`.
@@ -241,6 +183,42 @@ impl Record {
     /// Median time of a single execution with cold caches on a GPU.
     pub fn alone_ms(&self) -> Option<f64> {
         if self.sets.is_some() { self.single_ms } else { self.execute_ms }
+    }
+
+    /// Whether gustav computed, not a peer.
+    pub fn is_ours(&self) -> bool {
+        self.engine == "gustav"
+    }
+
+    /// Whether it is of a whole program, not of one product.
+    pub(crate) fn is_program(&self) -> bool {
+        !["spmm", "spmv", "spgemm"].contains(&self.case.operation.as_str())
+    }
+
+    /// Time of one execution for comparisons: infinite where there is none.
+    pub(crate) fn time(&self) -> f64 {
+        self.execute_ms.unwrap_or(f64::INFINITY)
+    }
+
+    /// Multiplications and additions of the product, as 2 · multiplications.
+    pub(crate) fn flops(&self) -> f64 {
+        let products = self.products.map(|p| p as f64);
+        2.0 * products.unwrap_or(self.nnz as f64 * self.case.columns as f64)
+    }
+
+    /// 10⁹ operations per second.
+    pub(crate) fn gflops(&self) -> Option<f64> {
+        Some(self.flops() / self.execute_ms? / 1e6)
+    }
+
+    /// Fraction of the positions of A that are stored.
+    pub(crate) fn density(&self) -> f64 {
+        self.nnz as f64 / (self.rows as f64 * self.cols as f64).max(1.0)
+    }
+
+    /// Percentage of the time of a program that its products take.
+    pub(crate) fn product_percentage(&self) -> Option<f64> {
+        Some(100.0 * self.product_ms? / self.execute_ms?)
     }
 
     /// The engine with what was asked of it, as tables name it.
@@ -288,37 +266,42 @@ pub fn parse(mut text: impl BufRead, path: &Path) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// The engines that `records` hold of each measurement.
-pub(crate) fn held(records: &[Record]) -> BTreeMap<Held, BTreeSet<String>> {
-    let mut done = BTreeMap::<Held, BTreeSet<String>>::new();
-    for record in records {
-        done.entry(Held::of(record)).or_default().insert(record.engine_name());
+/// The engines that were recorded, by measurement.
+#[derive(Debug, Default)]
+pub(crate) struct RecordIndex(BTreeMap<MeasurementId, BTreeSet<String>>);
+
+impl RecordIndex {
+    /// The index of `records`.
+    pub fn new(records: &[Record]) -> Self {
+        let mut index = RecordIndex::default();
+        index.add(records);
+        index
     }
-    done
+
+    fn add(&mut self, records: &[Record]) {
+        for record in records {
+            self.0.entry(MeasurementId::of(record)).or_default().insert(record.engine_name());
+        }
+    }
+
+    /// Whether every engine of `engines` has what is `wanted`.
+    pub fn holds(&self, wanted: &MeasurementId, engines: &[String]) -> bool {
+        let mut found = self.0.iter().filter(|(id, _)| wanted.matches(id));
+        found.any(|(_, names)| engines.iter().all(|e| names.contains(e)))
+    }
 }
 
-/// Whether every engine of `engines` has what is `asked` for in `done`.
-pub(crate) fn holds(
-    done: &BTreeMap<Held, BTreeSet<String>>,
-    asked: &Held,
-    engines: &[String],
-) -> bool {
-    let own = done.iter().filter(|(found, _)| asked.is(found));
-    let mut own = own.map(|(_, names)| names);
-    own.any(|names| engines.iter().all(|e| names.contains(e)))
-}
-
-/// A record file that grows a line at a time and remembers what it holds.
+/// A record file that grows a line at a time, with an index of what it holds.
 #[derive(Debug)]
 pub struct RecordFile {
     path: PathBuf,
     file: File,
-    done: BTreeMap<Held, BTreeSet<String>>,
+    index: RecordIndex,
 }
 
 /// What makes two measurements of a case the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Held {
+pub struct MeasurementId {
     /// The case.
     pub case: Case,
     /// Rows and columns of the matrix; a matrix whose shape is not known before it is loaded goes
@@ -332,9 +315,9 @@ pub struct Held {
     pub gpu: Option<String>,
 }
 
-impl Held {
+impl MeasurementId {
     fn of(record: &Record) -> Self {
-        Held {
+        MeasurementId {
             case: record.case.clone(),
             shape: Some((record.rows, record.cols)),
             threads: record.threads,
@@ -343,12 +326,12 @@ impl Held {
         }
     }
 
-    /// Whether `found` is a measurement of what this asks for.
-    fn is(&self, found: &Held) -> bool {
+    /// Whether `found` is a measurement of what this describes.
+    fn matches(&self, found: &MeasurementId) -> bool {
         let any = found.gpu.is_some() && self.gpu.as_deref() == Some("");
         let gpu = if any { &found.gpu } else { &self.gpu };
-        let asked = Held { shape: self.shape.or(found.shape), gpu: gpu.clone(), ..self.clone() };
-        asked == *found
+        let shape = self.shape.or(found.shape);
+        *found == MeasurementId { shape, gpu: gpu.clone(), ..self.clone() }
     }
 }
 
@@ -378,13 +361,12 @@ impl RecordFile {
         let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |k| k + 1);
         file.set_len(whole as u64).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
-        let done = held(&read(path)?);
-        Ok(RecordFile { path: path.into(), file, done })
+        Ok(RecordFile { path: path.into(), file, index: RecordIndex::new(&read(path)?) })
     }
 
-    /// Whether the file holds what is `asked` for of every engine of `engines`.
-    pub fn holds(&self, asked: &Held, engines: &[String]) -> bool {
-        holds(&self.done, asked, engines)
+    /// Whether the file has what is `wanted` of every engine of `engines`.
+    pub fn holds(&self, wanted: &MeasurementId, engines: &[String]) -> bool {
+        self.index.holds(wanted, engines)
     }
 
     /// Appends the records of one case and hands them to the system.
@@ -400,9 +382,7 @@ impl RecordFile {
         }
         self.file.write_all(text.as_bytes()).map_err(io)?;
         self.file.flush().map_err(io)?;
-        for record in records {
-            self.done.entry(Held::of(record)).or_default().insert(record.engine_name());
-        }
+        self.index.add(records);
         Ok(())
     }
 }
@@ -422,48 +402,43 @@ pub(crate) mod tests {
             nnz: 200_000,
             mean_row_length: 2.0,
             max_row_length: 3,
-            products: None,
-            nnz_c: None,
-            nnz_mask: None,
             engine: engine.into(),
             algorithm: algorithm.into(),
             chosen: Some("row-split".into()),
-            reason: None,
-            status: Status::Ok,
-            message: None,
             plan_ms: Some(0.25),
-            features_ms: None,
             execute_ms: Some(1.5),
-            hot_ms: None,
-            sets: None,
-            single_ms: None,
-            convert_ms: None,
-            transfer_ms: None,
-            lower_ms: None,
-            upper_ms: None,
-            reuse_ms: None,
-            product_ms: None,
-            peak_memory: None,
-            memory_bar: None,
             rounds: 15,
             repeats: 1,
-            best_peer: None,
-            ratio: None,
-            break_even_calls: None,
-            floor_ms: None,
-            gather_ms: None,
-            timeline: Vec::new(),
-            spy: Vec::new(),
             max_error: Some(1e-7),
             error_bound: Some(1e-6),
             rows_checked: 10,
             versions: BTreeMap::from([("gustav".into(), "0.1.0".into())]),
-            machine: Machine::default(),
-            gpu: None,
             threads: 2,
             seed: 1,
             group: 7,
+            ..Record::default()
         }
+    }
+
+    /// `auto` beside both vendors of the CPU, with their times.
+    pub(crate) fn beside_vendors(
+        case: &str,
+        group: u64,
+        ours: f64,
+        mkl: f64,
+        graphblas: f64,
+    ) -> Vec<Record> {
+        let engines = [
+            ("gustav", "auto", ours),
+            ("mkl", "default", mkl),
+            ("graphblas", "default", graphblas),
+        ];
+        let timed = |(engine, algorithm, ms): (&str, &str, f64)| Record {
+            group,
+            execute_ms: Some(ms),
+            ..record(case, engine, algorithm)
+        };
+        engines.map(timed).into()
     }
 
     #[test]
@@ -490,15 +465,17 @@ pub(crate) mod tests {
 
         let mut file = RecordFile::open(&path).unwrap();
         let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
-        let asked = Held::of(&first);
+        let asked = MeasurementId::of(&first);
         assert!(file.holds(&asked, &names(&["gustav:auto"])));
         assert!(!file.holds(&asked, &names(&["gustav:auto", "mkl"])));
-        assert!(file.holds(&Held { shape: None, ..asked.clone() }, &names(&["gustav:auto"])));
+        assert!(
+            file.holds(&MeasurementId { shape: None, ..asked.clone() }, &names(&["gustav:auto"]))
+        );
         for other in [
-            Held { threads: 1, ..asked.clone() },
-            Held { seed: 7, ..asked.clone() },
-            Held { shape: Some((11, 10)), ..asked.clone() },
-            Held { gpu: Some("a GPU".into()), ..asked.clone() },
+            MeasurementId { threads: 1, ..asked.clone() },
+            MeasurementId { seed: 7, ..asked.clone() },
+            MeasurementId { shape: Some((11, 10)), ..asked.clone() },
+            MeasurementId { gpu: Some("a GPU".into()), ..asked.clone() },
         ] {
             assert!(!file.holds(&other, &names(&["gustav:auto"])), "{other:?}");
         }

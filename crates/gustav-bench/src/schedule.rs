@@ -7,7 +7,7 @@ use gustav_core::{DType, Error, Operation, Result};
 use gustav_plan::{Algorithm, Chooser};
 
 use crate::listing;
-use crate::record::{self, Held};
+use crate::record::{MeasurementId, RecordIndex};
 use crate::workload::Workload;
 use crate::{BenchArgs, Case, Forecast, Layouts, Mask, Suite, cuda, read_records};
 
@@ -83,9 +83,15 @@ pub(crate) struct Typed {
 impl Typed {
     /// What a record file must hold for the case to be done: measured so with `threads` and
     /// `seed` on `gpu`.
-    pub fn asked(&self, workload: &Workload, threads: usize, seed: u64, gpu: Option<&str>) -> Held {
+    pub fn asked(
+        &self,
+        workload: &Workload,
+        threads: usize,
+        seed: u64,
+        gpu: Option<&str>,
+    ) -> MeasurementId {
         let (case, shape) = (self.case.clone(), workload.shape);
-        Held { case, shape, threads, seed, gpu: gpu.map(str::to_owned) }
+        MeasurementId { case, shape, threads, seed, gpu: gpu.map(str::to_owned) }
     }
 
     /// Names of the engines that take part, as records carry them: ours, and those of `peers` that
@@ -126,7 +132,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
     let suite = suite(args)?;
     let (workloads, notes) = listing::list(&suite)?;
     let records = if args.record.exists() { read_records(&args.record)? } else { Vec::new() };
-    let held = record::held(&records);
+    let index = RecordIndex::new(&records);
     let threads = args.threads();
     let gpu = suite.device.as_ref().map(|_| "");
     let (mut all, mut turns) = (Forecast { notes, ..Forecast::default() }, 0);
@@ -136,7 +142,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
         for case in cases {
             let engines = case.engines(case.peers.iter().cloned());
             let asked = case.asked(workload, threads, args.seed, gpu);
-            match record::holds(&held, &asked, &engines) {
+            match index.holds(&asked, &engines) {
                 true => all.held += 1,
                 false => turns += engines.len(),
             }
@@ -145,7 +151,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
     for solve in suite.programs.iter().filter(|s| args.only.matches(&s.case())) {
         let engines = solve.engines(suite.device.as_deref(), suite.engines.peers.clone());
         (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
-        match record::holds(&held, &solve.asked(threads, args.seed, gpu), &engines) {
+        match index.holds(&solve.asked(threads, args.seed, gpu), &engines) {
             true => all.held += 1,
             false => turns += engines.len(),
         }

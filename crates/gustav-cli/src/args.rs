@@ -9,6 +9,7 @@ use gustav::{
 };
 
 use crate::failure::{Failure, Result};
+pub use crate::output::Telling;
 use crate::output::{self, Content};
 use crate::types::Factor;
 
@@ -97,17 +98,6 @@ pub fn orders() -> impl TypedValueParser<Value = Order> {
 fn choosers() -> impl TypedValueParser<Value = Chooser> {
     PossibleValuesParser::new(["auto", "mean-row-length", "autotune", "predictor"])
         .try_map(|s| s.parse::<Chooser>())
-}
-
-/// How the result is told.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct Telling {
-    /// Print one JSON object instead of text (keys: docs/json.md)
-    #[arg(long)]
-    pub json: bool,
-    /// Print nothing but errors, and JSON where it was asked for
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 /// The types a matrix is read in.

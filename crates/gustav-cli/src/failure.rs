@@ -1,11 +1,10 @@
 //! How a command ends: exit status 0 done, 1 a check failed, 2 error, 130 stopped by Ctrl-C.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use gustav::{Error, IndexType};
-
-use crate::output::printable;
 
 const INTERRUPTED: u8 = 130;
 
@@ -78,6 +77,17 @@ impl Failure {
     }
 }
 
+/// `text` with control characters, but for line ends, written out: a file's name must not steer
+/// the terminal.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && c != '\n';
+    if !text.contains(steers) {
+        return text.into();
+    }
+    let shown = |c: char| if steers(c) { c.escape_default().collect() } else { c.to_string() };
+    text.chars().map(shown).collect::<String>().into()
+}
+
 /// The exit status of a command, after telling why on standard error.
 pub fn finish(result: Result) -> ExitCode {
     match result {
@@ -90,5 +100,16 @@ pub fn finish(result: Result) -> ExitCode {
             }
             ExitCode::from(failure.status())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_written_out() {
+        assert_eq!(printable("a\u{1b}[31m\tb\n"), "a\\u{1b}[31m\\tb\n");
+        assert!(matches!(printable("Ärger.mtx\n"), Cow::Borrowed(_)));
     }
 }

@@ -1,15 +1,14 @@
 //! Standard output, standard error, and the files a command writes.
 
-use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use clap::Args;
 use gustav::DType;
 use gustav::io::Format;
 use serde::Serialize;
 
-use crate::args::Telling;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, printable};
 
 /// A number in JSON; NaN and the infinities, which JSON lacks, as the strings `NaN`, `inf` and
 /// `-inf`.
@@ -29,15 +28,15 @@ impl Serialize for Number {
     }
 }
 
-/// `text` with control characters, but for line ends, written out: a file's name must not steer
-/// the terminal.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    let steers = |c: char| c.is_control() && c != '\n';
-    if !text.contains(steers) {
-        return text.into();
-    }
-    let shown = |c: char| if steers(c) { c.escape_default().collect() } else { c.to_string() };
-    text.chars().map(shown).collect::<String>().into()
+/// How the result is told.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Telling {
+    /// Print one JSON object instead of text (keys: docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors, and JSON where it was asked for
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Tells the result on standard output: `report` as one JSON object where that was asked for,
@@ -172,15 +171,4 @@ pub fn writable(path: &Path) -> Result<()> {
         return Err(refuse(std::io::ErrorKind::PermissionDenied.into()));
     }
     tempfile::tempfile_in(folder(path)).map(drop).map_err(refuse)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_written_out() {
-        assert_eq!(printable("a\u{1b}[31m\tb\n"), "a\\u{1b}[31m\\tb\n");
-        assert!(matches!(printable("Ärger.mtx\n"), Cow::Borrowed(_)));
-    }
 }

@@ -1,15 +1,12 @@
 //! A GPU as the place where engines take turns.
 
 mod engine;
-mod orders;
 mod resident;
 mod spgemm;
-mod summary;
 
 use engine::CudaEngine;
 use resident::Resident;
 use spgemm::{Pair, SpgemmEngine};
-pub(crate) use summary::summary;
 
 use gustav_core::{CsrView, Error, Operation, Problem, Result};
 use gustav_cuda::catalog::Entry;

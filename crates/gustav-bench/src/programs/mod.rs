@@ -14,7 +14,6 @@ mod shortest_paths;
 
 mod child;
 mod runner;
-mod summary;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,15 +24,13 @@ use gustav_io::generate::Generator;
 use crate::cuda::Started;
 use crate::measure::compare;
 use crate::peers::{Launch, Peers};
-use crate::record::Held;
+use crate::record::MeasurementId;
 use crate::timing::{Runner, interleave};
 use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
 
 use engine::Rival;
 use program::{PROGRAMS, Program};
 use runner::Solver;
-
-pub(crate) use summary::{is_program, share, summary};
 
 /// Solutions may differ by so much, relative to their largest element: they are iterated in f32.
 const TOLERANCE: f64 = 1e-3;
@@ -60,9 +57,9 @@ impl Solve {
     }
 
     /// What a record file must hold for the program to be done.
-    pub(crate) fn asked(&self, threads: usize, seed: u64, gpu: Option<&str>) -> Held {
+    pub(crate) fn asked(&self, threads: usize, seed: u64, gpu: Option<&str>) -> MeasurementId {
         let gpu = gpu.map(str::to_owned);
-        Held { case: self.case(), shape: None, threads, seed, gpu }
+        MeasurementId { case: self.case(), shape: None, threads, seed, gpu }
     }
 
     /// Engines that take turns on `device`, as records name them; `peers` are in processes of their

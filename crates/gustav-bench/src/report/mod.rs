@@ -1,14 +1,8 @@
 //! Records as a page of tables and figures, and each of them as a file.
 
-mod axis;
-mod canvas;
-mod figure;
+mod draw;
 mod figures;
-mod image;
 mod page;
-mod plans;
-mod plot;
-mod site;
 mod table;
 mod tables;
 mod text;
@@ -18,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use gustav_core::{Error, Result};
 
+use crate::analysis::Platform;
 use crate::{Counters, Record, TuneReport};
-use figure::Figure;
+use draw::Figure;
 use figures::Chapter;
-pub(crate) use figures::gains;
+use gustav_io::write_bytes as write;
 use page::Page;
-use site::Site;
 use table::Table;
 
 /// What records say, as tables and figures.
@@ -64,19 +58,19 @@ impl Report {
                 expected: "files with at least one line, as gustav bench writes them".into(),
             });
         }
-        let sites = Site::all(records);
-        let (chapters, absent) = figures::all(&sites, tunings, counters);
+        let platforms = Platform::all(records);
+        let (chapters, absent) = figures::all(&platforms, tunings, counters);
         let mut suites: Vec<_> = records.iter().map(|r| r.suite.as_str()).collect();
         suites.sort_unstable();
         suites.dedup();
-        let places: Vec<_> = sites.iter().map(|s| s.name.as_str()).collect();
+        let names: Vec<_> = platforms.iter().map(|s| s.name.as_str()).collect();
         let about = format!(
             "{} records of suite {} on {}. How they were measured: bench/METHODOLOGY.md.",
             records.len(),
             suites.join(", "),
-            places.join("; ")
+            names.join("; ")
         );
-        Ok(Report { about, tables: tables::all(&sites), chapters, absent })
+        Ok(Report { about, tables: tables::all(&platforms), chapters, absent })
     }
 
     /// Figures that the records do not fill, with what each needs.
@@ -107,8 +101,8 @@ impl Report {
         }
         for figure in self.figures() {
             let file = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
-            write(&file("svg"), image::svg_file(figure)?.as_bytes())?;
-            write(&file("png"), &image::png(figure)?)?;
+            write(&file("svg"), draw::svg_file(figure)?.as_bytes())?;
+            write(&file("png"), &draw::png(figure)?)?;
         }
         let html = Page {
             about: self.about.clone(),
@@ -133,11 +127,17 @@ impl Report {
 /// # Errors
 /// [`Error::Format`] when one cannot be drawn.
 pub fn pictures(records: &[Record]) -> Result<Vec<String>> {
-    figures::overview(&Site::all(records)).iter().map(image::svg_file).collect()
+    figures::overview(&Platform::all(records)).iter().map(draw::svg_file).collect()
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    gustav_io::write_bytes(path, bytes)
+/// What `records` say, as text: the tables of the report.
+pub fn summary(records: &[Record]) -> String {
+    let tables = tables::all(&Platform::all(records));
+    let mut text = String::new();
+    if !tables.iter().any(|table| table.id == "summary") {
+        text += "No ratios: no peer took part\n\n";
+    }
+    tables.iter().fold(text, |text, table| text + &table.text() + "\n")
 }
 
 #[cfg(test)]

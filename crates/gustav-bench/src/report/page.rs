@@ -4,10 +4,8 @@ use std::fmt::Write;
 
 use gustav_core::Result;
 
-use super::canvas::dark_rules;
-use super::figure::{Figure, slug};
+use super::draw::{Figure, dark_rules, slug, svg};
 use super::figures::Chapter;
-use super::image::svg;
 use super::table::Table;
 use super::text::escaped;
 

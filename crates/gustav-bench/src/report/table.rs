@@ -20,9 +20,23 @@ pub(crate) struct Table {
     /// How to read it.
     pub caption: String,
     /// Names of the columns, with units.
-    pub head: &'static [&'static str],
+    pub columns: Vec<String>,
     /// Lines.
-    pub rows: Vec<Vec<String>>,
+    pub rows: Vec<Row>,
+}
+
+/// A line of a table, a text for each column.
+pub(crate) type Row = Vec<String>;
+
+/// A line of a table: each value as it is displayed.
+macro_rules! row {
+    ($($cell:expr),* $(,)?) => { vec![$($cell.to_string()),*] };
+}
+pub(crate) use row;
+
+/// A number with so many digits, empty where there is none.
+pub(crate) fn number(value: impl Into<Option<f64>>, digits: usize) -> String {
+    value.into().map_or_else(String::new, |value| format!("{value:.digits$}"))
 }
 
 fn is_number(cell: &str) -> bool {
@@ -34,13 +48,25 @@ fn class(number: bool) -> &'static str {
 }
 
 impl Table {
+    /// A table whose `columns` are separated by commas.
+    pub fn new(
+        id: &'static str,
+        title: &'static str,
+        columns: &str,
+        caption: impl Into<String>,
+        rows: Vec<Row>,
+    ) -> Self {
+        let columns = columns.split(", ").map(str::to_owned).collect();
+        Table { id, title, caption: caption.into(), columns, rows }
+    }
+
     /// The table as a part of a page.
     pub fn html(&self, folder: &str) -> String {
         let mut out = format!("<section id=\"{}\"><h2>{}</h2>\n", self.id, escaped(self.title));
         let _ = writeln!(out, "<p>{}</p>", escaped(&self.caption));
         let long = if self.rows.len() > LONG { " long" } else { "" };
         let _ = write!(out, "<div class=\"wide{long}\"><table><thead><tr>");
-        for (k, name) in self.head.iter().enumerate() {
+        for (k, name) in self.columns.iter().enumerate() {
             // Above numbers as they stand.
             let numbers =
                 self.rows.first().and_then(|row| row.get(k)).is_some_and(|c| is_number(c));
@@ -66,12 +92,29 @@ impl Table {
         out
     }
 
+    fn lines(&self) -> impl Iterator<Item = &Row> {
+        [&self.columns].into_iter().chain(&self.rows)
+    }
+
     /// The table as CSV (RFC 4180).
     pub fn csv(&self) -> String {
-        let line = |cells: Vec<_>| cells.join(",") + "\r\n";
-        let head = line(self.head.iter().map(|c| field(c)).collect());
-        let rows = self.rows.iter().map(|row| line(row.iter().map(|c| field(c)).collect()));
-        head + &rows.collect::<String>()
+        let line = |row: &Row| row.iter().map(|c| field(c)).collect::<Vec<_>>().join(",") + "\r\n";
+        self.lines().map(line).collect()
+    }
+
+    /// The table as text: columns as wide as their widest cells, numbers to the right.
+    pub fn text(&self) -> String {
+        let width = |k: usize| self.lines().map(|row| row[k].chars().count()).max().unwrap_or(0);
+        let widths: Vec<_> = (0..self.columns.len()).map(width).collect();
+        let cell = |(cell, &width): (&String, &usize)| match is_number(cell) {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        };
+        let line = |row: &Row| {
+            let cells: Vec<_> = row.iter().zip(&widths).map(cell).collect();
+            cells.join("  ").trim_end().to_owned() + "\n"
+        };
+        format!("{}\n{}", self.title, self.lines().map(line).collect::<String>())
     }
 }
 
@@ -81,18 +124,14 @@ mod tests {
 
     #[test]
     fn long_tables_are_cut_on_the_page_alone() {
-        let table = Table {
-            id: "t",
-            title: "T",
-            caption: String::new(),
-            head: &["name", "ms"],
-            rows: (0..100).map(|k| vec![format!("a,{k}"), format!("{k}.5")]).collect(),
-        };
+        let rows = (0..100).map(|k| row![format!("a,{k}"), k as f64 + 0.5]).collect();
+        let table = Table::new("t", "T", "name, ms", "", rows);
         let (html, csv) = (table.html("r"), table.csv());
         assert!(html.contains("40 more lines") && html.contains("<a href=\"r/t.csv\">"), "{html}");
         assert!(html.contains("<td>a,3</td><td class=\"n\">3.5</td>"), "{html}");
         assert!(html.contains("<th>name</th><th class=\"n\">ms</th>"), "{html}");
         assert_eq!(csv.lines().count(), 101);
+        assert!(table.text().starts_with("T\nname  ms\na,0    0.5\na,1    1.5\n"));
         assert!(csv.starts_with("name,ms\r\n\"a,0\",0.5\r\n"), "{csv}");
     }
 }

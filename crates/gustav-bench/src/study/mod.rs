@@ -8,7 +8,6 @@
 
 mod device;
 mod host;
-mod tables;
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -26,8 +25,6 @@ use crate::timing::quantile;
 use crate::value::Value;
 use crate::workload::{products, with_fresh_values};
 use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
-
-pub(crate) use tables::tables;
 
 /// Threads of the paper's tables.
 const THREADS: [usize; 4] = [4, 8, 16, 32];

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::features;
 use crate::args::Telling;
-use crate::failure::{Failure, Outcome, Result};
+use crate::failure::{Failure, Outcome, Result, printable};
 use crate::measure;
 use crate::output::{self, Number};
 use crate::picture::{self, Density, Drawing, RowLengths};
@@ -172,7 +172,7 @@ fn draw<T: Scalar, I: Index, O: Index>(
     }
     let Report { file, rows, cols, nnz, .. } = report;
     let title = format!("{file}: {rows} x {cols}, {nnz} nonzeros").replace('\n', "\\n");
-    let title = output::printable(&title);
+    let title = printable(&title);
     let ordered = report.order.as_ref().zip(ordered.as_ref());
     let ordered = ordered.map(|(o, density)| (o.order.name(), density));
     let drawing = Drawing::new(&title, stored, ordered, &RowLengths::new(a));

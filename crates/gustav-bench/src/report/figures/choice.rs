@@ -1,13 +1,11 @@
 //! How good the rules are: what they chose beside what was fastest, and what a wrong choice costs
 //! (figures 13 and 14 of the study of row permutations for SpMM on GPUs).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::super::axis::Axis;
-use super::super::figure::{Figure, Mark, Series, slug};
-use super::super::site::{CHOOSERS, Product, Site};
-use super::lines_and_columns;
 use crate::Record;
+use crate::analysis::{CHOOSERS, Platform, Product, grouped, histogram};
+use crate::report::draw::{Axis, Figure, Mark, lines_and_columns, one};
 
 /// Upper ends of the bars of the histogram, in percent, and their names.
 const BINS: [(f64, &str); 8] = [
@@ -32,21 +30,16 @@ struct Choice<'a> {
 impl<'a> Choice<'a> {
     /// Of a case on which auto and two or more algorithms took turns.
     fn of(round: &[&'a Record]) -> Option<Self> {
-        let auto = round.iter().find(|r| r.engine == "gustav" && r.algorithm == "auto")?;
-        let named =
-            |r: &&&'a Record| r.engine == "gustav" && !CHOOSERS.contains(&plain(&r.algorithm));
+        let auto = round.iter().find(|r| r.is_ours() && r.algorithm == "auto")?;
+        let named = |r: &&&'a Record| r.is_ours() && !CHOOSERS.contains(&plain(&r.algorithm));
         let named: Vec<_> = round.iter().filter(named).copied().collect();
-        let best = named.iter().min_by(|a, b| time(a).total_cmp(&time(b)))?;
+        let best = named.iter().min_by(|a, b| a.time().total_cmp(&b.time()))?;
         let chosen = plain(auto.chosen.as_deref()?);
         // Auto may run a configuration that no algorithm by name does.
-        let fastest = if time(auto) <= time(best) { chosen } else { plain(&best.algorithm) };
-        let loss = 100.0 * (time(auto) / time(auto).min(time(best)) - 1.0);
+        let fastest = if auto.time() <= best.time() { chosen } else { plain(&best.algorithm) };
+        let loss = 100.0 * (auto.time() / auto.time().min(best.time()) - 1.0);
         (named.len() > 1).then_some(Choice { fastest, chosen, loss })
     }
-}
-
-fn time(r: &Record) -> f64 {
-    r.execute_ms.unwrap_or(f64::INFINITY)
 }
 
 /// The algorithm without its configuration and row order.
@@ -54,26 +47,24 @@ fn plain(name: &str) -> &str {
     name.split(['#', '@']).next().unwrap_or(name)
 }
 
-/// A confusion matrix and a histogram of losses for every place and operation.
-pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
+/// A confusion matrix and a histogram of losses for every platform and operation.
+pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for site in sites {
-        let mut groups = BTreeMap::<String, Vec<Choice<'_>>>::new();
-        let told = |round: &[&Record]| Choice::of(round).is_some();
-        for (case, round) in site.rounds_with(told) {
-            let name = Product::of(case).name().to_owned();
-            groups.entry(name).or_default().extend(Choice::of(&round));
-        }
-        for (name, choices) in groups.into_iter().filter(|(_, c)| !c.is_empty()) {
+    for platform in platforms {
+        let rounds = platform.rounds_with(|round| Choice::of(round).is_some()).into_iter();
+        let choices = rounds.filter_map(|(case, round)| {
+            Some((Product::of(case).name().to_owned(), Choice::of(&round)?))
+        });
+        for (name, choices) in grouped(choices) {
             // Where one algorithm alone is ever the fastest and chosen there is nothing to see.
-            figures.extend(confusion(&site.name, &name, &choices));
-            figures.push(histogram(&site.name, &name, &choices));
+            figures.extend(confusion(&platform.name, &name, &choices));
+            figures.push(losses(&platform.name, &name, &choices));
         }
     }
     figures
 }
 
-fn confusion(place: &str, name: &str, choices: &[Choice<'_>]) -> Option<Figure> {
+fn confusion(platform: &str, name: &str, choices: &[Choice<'_>]) -> Option<Figure> {
     let known: BTreeSet<&str> = choices.iter().flat_map(|c| [c.fastest, c.chosen]).collect();
     let known: Vec<&str> = known.into_iter().collect();
     if known.len() < 2 {
@@ -94,41 +85,33 @@ fn confusion(place: &str, name: &str, choices: &[Choice<'_>]) -> Option<Figure> 
     }
     let right = choices.iter().filter(|c| c.fastest == c.chosen).count();
     let (lines, columns) = lines_and_columns(known.iter().map(|k| (*k).to_owned()).collect());
-    Some(Figure {
-        id: slug(&format!("confusion {place} {name}")),
-        title: format!("{name}, {place}: chosen beside fastest"),
-        caption: format!(
+    Some(Figure::new(
+        format!("confusion {platform} {name}"),
+        format!("{name}, {platform}: chosen beside fastest"),
+        format!(
             "Cases by the algorithm of ours that was fastest and the one that auto chose; shades \
              are shares of a line. Auto chose the fastest algorithm in {right} of {} cases. \
              Algorithms by name run their usual configuration; auto may run another.",
             choices.len()
         ),
-        x: Axis::names("chosen by auto", columns),
-        y: Axis::names("fastest of ours", lines),
-        series: vec![Series { name: String::new(), mark: Mark::Cells(cells) }],
-        rules: Vec::new(),
-    })
+        [Axis::names("chosen by auto", columns), Axis::names("fastest of ours", lines)],
+        one(Mark::Cells(cells)),
+    ))
 }
 
-fn histogram(place: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
-    let mut counts = [0usize; BINS.len()];
-    for c in choices {
-        let bin = BINS.iter().position(|(end, _)| c.loss <= *end).unwrap_or(BINS.len() - 1);
-        counts[bin] += 1;
-    }
+fn losses(platform: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
+    let counts = histogram(&BINS, choices.iter().map(|c| c.loss));
     let bars = counts.iter().enumerate().map(|(k, count)| (k as f64, *count as f64)).collect();
     let mean = choices.iter().map(|c| c.loss).sum::<f64>() / choices.len() as f64;
-    Figure {
-        id: slug(&format!("loss {place} {name}")),
-        title: format!("{name}, {place}: what the choice costs"),
-        caption: format!(
+    Figure::new(
+        format!("loss {platform} {name}"),
+        format!("{name}, {platform}: what the choice costs"),
+        format!(
             "How much longer auto takes than the fastest of ours; {mean:.1} % on average over {} \
              cases.",
             choices.len()
         ),
-        x: Axis::names("loss (%)", BINS.iter().map(|b| b.1.to_owned()).collect()),
-        y: Axis::linear("cases"),
-        series: vec![Series { name: String::new(), mark: Mark::Bars(bars) }],
-        rules: Vec::new(),
-    }
+        [Axis::names("loss (%)", BINS.map(|bin| bin.1)), Axis::linear("cases")],
+        one(Mark::Bars(bars)),
+    )
 }

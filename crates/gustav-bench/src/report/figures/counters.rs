@@ -1,12 +1,9 @@
 //! What hardware counters say over aspect ratios (figure 1 of Yang, Buluç, Owens, 2018; of figure 4
 //! the instructions per cycle).
 
-use std::collections::BTreeMap;
-
-use super::super::axis::Axis;
-use super::super::figure::{Figure, Mark, slug};
-use super::series;
 use crate::Counters;
+use crate::analysis::grouped_twice;
+use crate::report::draw::{Axis, Figure, Mark, series};
 
 /// Matrices that a figure has at least.
 const FEWEST: usize = 3;
@@ -36,40 +33,38 @@ const COUNTERS: [Counter; 3] = [
 ];
 
 /// A figure for every GPU, operation and counter; a series for every algorithm.
-pub(crate) fn all(counters: &[Counters]) -> Vec<Figure> {
+pub(super) fn all(counters: &[Counters]) -> Vec<Figure> {
+    COUNTERS.iter().flat_map(|counter| of(counter, counters)).collect()
+}
+
+fn of((name, meaning, axis, value): &Counter, counters: &[Counters]) -> Vec<Figure> {
+    // A kernel of which the profiler gave no number has no line.
+    let points = counters.iter().filter_map(|c| {
+        let nnz = (c.rows * c.row_length) as u64;
+        let product = match c.operation.as_str() {
+            "spmv" => "SpMV".into(),
+            _ => format!("SpMM n = {}", c.columns),
+        };
+        let key = ((&c.gpu, &c.operation, c.columns, nnz), product);
+        Some((key, &c.algorithm, (c.rows, value(c)?)))
+    });
+    let mut groups = grouped_twice(points);
+    // A sweep is of one number of nonzeros; of fewer matrices there is nothing to see.
+    groups.retain(|_, engines| engines.values().any(|points| points.len() >= FEWEST));
     let mut figures = Vec::new();
-    for (name, meaning, axis, value) in COUNTERS {
-        let mut groups = BTreeMap::<_, BTreeMap<String, Vec<(f64, f64)>>>::new();
-        for c in counters {
-            let nnz = (c.rows * c.row_length) as u64;
-            let engines = groups.entry((&c.gpu, &c.operation, c.columns, nnz)).or_default();
-            let point = value(c).map(|value| (c.rows, value));
-            engines.entry(c.algorithm.clone()).or_default().extend(point);
-        }
-        // A kernel of which the profiler gave no number has no line.
-        groups.values_mut().for_each(|engines| engines.retain(|_, points| !points.is_empty()));
-        // A sweep is of one number of nonzeros; of fewer matrices there is nothing to see.
-        groups.retain(|_, engines| engines.values().any(|points| points.len() >= FEWEST));
-        for ((gpu, operation, columns, nnz), mut engines) in groups {
-            engines.values_mut().for_each(|p| p.sort_by(|a, b| a.0.total_cmp(&b.0)));
-            let product = match operation.as_str() {
-                "spmv" => "SpMV".into(),
-                _ => format!("SpMM n = {columns}"),
-            };
-            figures.push(Figure {
-                id: slug(&format!("counters {gpu} {product} {name} {nnz}")),
-                title: format!("{product}, {gpu}: {name} from wide to tall"),
-                caption: format!(
-                    "{meaning}. Full matrices of {:.1} million nonzeros, stored as CSR: few long \
-                     rows at the left, many short ones at the right.",
-                    nnz as f64 / 1e6
-                ),
-                x: Axis::log("rows"),
-                y: Axis::linear(axis),
-                series: series(engines, Mark::Line),
-                rules: Vec::new(),
-            });
-        }
+    for (((gpu, _, _, nnz), product), mut engines) in groups {
+        engines.values_mut().for_each(|p| p.sort_by(|a, b| a.0.total_cmp(&b.0)));
+        figures.push(Figure::new(
+            format!("counters {gpu} {product} {name} {nnz}"),
+            format!("{product}, {gpu}: {name} from wide to tall"),
+            format!(
+                "{meaning}. Full matrices of {:.1} million nonzeros, stored as CSR: few long \
+                 rows at the left, many short ones at the right.",
+                nnz as f64 / 1e6
+            ),
+            [Axis::log("rows"), Axis::linear(axis)],
+            series(engines, Mark::Line),
+        ));
     }
     figures
 }

@@ -1,142 +1,89 @@
-//! The figures of a report: one family a file, each drawn when the records hold its data and
+//! The figures of a report, family by family: each is drawn when the records hold its data and
 //! named as absent when they do not.
 
 mod choice;
 mod counters;
-mod distribution;
+mod distributions;
 mod limits;
 mod orders;
+mod paper_b;
 mod predictor;
 mod row_groups;
-mod scaling;
-mod speedup;
+mod speedups;
 mod spy;
-mod study;
 mod sweeps;
+mod threads;
 mod timeline;
 
 use std::collections::BTreeMap;
 
-use super::figure::{Figure, Mark, Series};
-use super::site::Site;
+use super::draw::Figure;
+use crate::analysis::Platform;
 use crate::{Counters, TuneReport};
 
-pub(crate) use distribution::overview;
-pub(crate) use limits::table as limits;
-pub(crate) use orders::{break_even_table as orders_break_even, gains, table as orders};
+pub(crate) use speedups::overview;
 
-/// A family of figures.
-struct Family {
-    /// What it shows.
-    name: &'static str,
-    /// Which records it needs.
-    needs: &'static str,
-    draw: fn(&[Site]) -> Vec<Figure>,
-}
+type Draw = fn(&[Platform]) -> Vec<Figure>;
 
-const FAMILIES: &[Family] = &[
-    Family {
-        name: "Overview",
-        needs: "products by auto beside a peer",
-        draw: distribution::overview,
-    },
-    Family {
-        name: "Speed-up against mean row length",
-        needs: "products by auto beside a peer",
-        draw: speedup::by_row_length,
-    },
-    Family {
-        name: "Algorithms against mean row length",
-        needs: "two or more of our algorithms by name, beside a peer",
-        draw: speedup::by_algorithm,
-    },
-    Family {
-        name: "Long rows and short rows",
-        needs: "row-split and nonzero-split by name beside a peer, SpMM of 64 columns, on matrix \
-                files of 100,000 nonzeros and more",
-        draw: row_groups::all,
-    },
-    Family {
-        name: "Distribution of speed-ups",
-        needs: "products by auto beside a peer",
-        draw: distribution::boxes,
-    },
-    Family {
-        name: "Loss against the best",
-        needs: "products by auto beside a peer",
-        draw: distribution::losses,
-    },
-    Family {
-        name: "Calls until a plan has paid",
-        needs: "plans faster than every peer",
-        draw: distribution::break_even,
-    },
-    Family { name: "Roofline", needs: "products with a memory floor", draw: limits::roofline },
-    Family {
-        name: "Share of the limits",
-        needs: "products with a memory floor",
-        draw: limits::shares,
-    },
-    Family {
-        name: "Density sweep",
-        needs: "random matrices of one shape in three or more densities",
-        draw: sweeps::density,
-    },
-    Family {
-        name: "Aspect-ratio sweep",
-        needs: "full matrices of one size in three or more shapes",
-        draw: sweeps::aspect_ratio,
-    },
-    Family {
-        name: "Implementations of A times A",
-        needs: "the study of suite paper-b on a GPU",
-        draw: study::all,
-    },
-    Family {
-        name: "Scaling with N",
-        needs: "SpGEMM on random square matrices of one density in three or more sizes",
-        draw: scaling::sizes,
-    },
-    Family {
-        name: "Scaling with threads",
-        needs: "the same cases on two or more numbers of threads",
-        draw: scaling::threads,
-    },
-    Family {
-        name: "Row orders",
-        needs: "an algorithm with a row order (NAME@ORDER) beside the same one without",
-        draw: orders::spread,
-    },
-    Family {
-        name: "Which orders to keep",
-        needs: "an algorithm in two or more row orders beside the same one without",
-        draw: orders::portfolio,
-    },
-    Family {
-        name: "Executions that repay a row order",
-        needs: "an algorithm with a row order that is faster than the same one without",
-        draw: orders::break_even,
-    },
-    Family {
-        name: "The kernel of row orders by density",
-        needs: "an algorithm with and without a row order, beside a peer",
-        draw: orders::kernel,
-    },
-    Family {
-        name: "What the rules chose",
-        needs: "auto beside two or more of our algorithms by name",
-        draw: choice::all,
-    },
-    Family {
-        name: "Timeline of the pipeline",
-        needs: "records with a timeline",
-        draw: timeline::all,
-    },
-    Family {
-        name: "Spy plots",
-        needs: "records that hold pictures of their matrices",
-        draw: spy::all,
-    },
+const BESIDE_A_PEER: &str = "products by auto beside a peer";
+const FLOOR: &str = "products with a memory floor";
+
+/// What each family shows, which records it needs, and how it is drawn.
+const FAMILIES: [(&str, &str, Draw); 21] = [
+    ("Overview", BESIDE_A_PEER, speedups::overview),
+    ("Speed-up against mean row length", BESIDE_A_PEER, speedups::by_row_length),
+    (
+        "Algorithms against mean row length",
+        "two or more of our algorithms by name, beside a peer",
+        speedups::by_algorithm,
+    ),
+    (
+        "Long rows and short rows",
+        "row-split and nonzero-split by name beside a peer, SpMM of 64 columns, on matrix \
+         files of 100,000 nonzeros and more",
+        row_groups::all,
+    ),
+    ("Distribution of speed-ups", BESIDE_A_PEER, speedups::boxes),
+    ("Loss against the best", BESIDE_A_PEER, distributions::losses),
+    ("Calls until a plan has paid", "plans faster than every peer", distributions::break_even),
+    ("Roofline", FLOOR, limits::roofline),
+    ("Share of the limits", FLOOR, limits::shares),
+    ("Density sweep", "random matrices of one shape in three or more densities", sweeps::density),
+    (
+        "Aspect-ratio sweep",
+        "full matrices of one size in three or more shapes",
+        sweeps::aspect_ratio,
+    ),
+    ("Implementations of A times A", "the study of suite paper-b on a GPU", paper_b::all),
+    (
+        "Scaling with N",
+        "SpGEMM on random square matrices of one density in three or more sizes",
+        sweeps::sizes,
+    ),
+    ("Scaling with threads", "the same cases on two or more numbers of threads", threads::all),
+    (
+        "Row orders",
+        "an algorithm with a row order (NAME@ORDER) beside the same one without",
+        orders::spread,
+    ),
+    (
+        "Which orders to keep",
+        "an algorithm in two or more row orders beside the same one without",
+        orders::portfolio,
+    ),
+    (
+        "Executions that repay a row order",
+        "an algorithm with a row order that is faster than the same one without",
+        orders::break_even,
+    ),
+    (
+        "The kernel of row orders by density",
+        "an algorithm with and without a row order, beside a peer",
+        orders::kernel,
+    ),
+    ("What the rules chose", "auto beside two or more of our algorithms by name", choice::all),
+    ("Timeline of the pipeline", "records with a timeline", timeline::all),
+    ("Spy plots", "records that hold pictures of their matrices", spy::all),
 ];
 
 /// The figures that need the report of a tuning.
@@ -155,16 +102,13 @@ pub(crate) struct Chapter {
     pub figures: Vec<Figure>,
 }
 
-/// Series that a figure of points or of distributions has at most.
-const MOST_SERIES: usize = 8;
-
 /// The families that the records fill, and of the others what they are and what they need.
 pub(crate) fn all(
-    sites: &[Site],
+    platforms: &[Platform],
     tunings: &[TuneReport],
     counters: &[Counters],
 ) -> (Vec<Chapter>, Vec<(&'static str, &'static str)>) {
-    let families = FAMILIES.iter().map(|f| ((f.name, f.needs), (f.draw)(sites)));
+    let families = FAMILIES.iter().map(|(name, needs, draw)| ((*name, *needs), draw(platforms)));
     let extra = [(TUNING, predictor::all(tunings)), (COUNTERS, counters::all(counters))];
     let (mut drawn, mut absent) = (Vec::new(), Vec::new());
     for (family, figures) in families.chain(extra) {
@@ -183,74 +127,4 @@ pub(crate) fn all(
         }
     }
     (drawn, absent)
-}
-
-/// The groups of most points, as many as a reader can tell apart, in their order, and what is to
-/// be said of the others. Of groups of one size all are drawn or none.
-fn fullest<P>(mut groups: Vec<(String, Vec<P>)>) -> (Vec<(String, Vec<P>)>, String) {
-    let mut sizes: Vec<_> = groups.iter().map(|(_, points)| points.len()).collect();
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let Some(first_left_out) = sizes.get(MOST_SERIES).copied() else {
-        return (groups, String::new());
-    };
-    if first_left_out == sizes[0] {
-        let rest: Vec<_> = groups.drain(MOST_SERIES..).map(|(name, _)| name).collect();
-        return (groups, format!(" Not drawn, for want of room: {}.", rest.join(", ")));
-    }
-    let (kept, rest): (Vec<_>, Vec<_>) =
-        groups.into_iter().partition(|(_, points)| points.len() > first_left_out);
-    let rest: Vec<_> = rest.into_iter().map(|(name, _)| name).collect();
-    (kept, format!(" Not drawn, for they have fewer points: {}.", rest.join(", ")))
-}
-
-/// Names of the lines and columns of a square of cells: where there are many, each line has a
-/// letter, and the columns have the letters alone.
-fn lines_and_columns(names: Vec<String>) -> (Vec<String>, Vec<String>) {
-    const FEW: usize = 4;
-    if names.len() <= FEW {
-        return (names.clone(), names);
-    }
-    let letters: Vec<String> = ('a'..='z').chain('A'..='Z').map(String::from).collect();
-    let letters: Vec<_> = letters.into_iter().cycle().take(names.len()).collect();
-    let lines = names.iter().zip(&letters).map(|(name, letter)| format!("{name}  {letter}"));
-    (lines.collect(), letters)
-}
-
-/// A series of each name, in their order, ours first: its colour is the same everywhere.
-fn series<P>(
-    groups: impl IntoIterator<Item = (String, Vec<P>)>,
-    mark: fn(Vec<P>) -> Mark,
-) -> Vec<Series> {
-    let named = |(name, points): (String, Vec<P>)| Series { name, mark: mark(points) };
-    let mut all: Vec<_> = groups.into_iter().map(named).collect();
-    all.sort_by_key(|s| !s.name.starts_with("gustav"));
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn groups(sizes: &[usize]) -> Vec<(String, Vec<usize>)> {
-        sizes.iter().enumerate().map(|(k, size)| (format!("g{k}"), vec![0; *size])).collect()
-    }
-
-    #[test]
-    fn the_groups_of_most_points_are_kept_and_the_others_named() {
-        let (kept, words) = fullest(groups(&[1, 9, 1, 9, 9, 9, 1, 1, 1, 1]));
-        let names: Vec<_> = kept.iter().map(|g| g.0.as_str()).collect();
-        assert_eq!(names, ["g1", "g3", "g4", "g5"]);
-        assert!(words.contains("fewer points: g0, g2, g6"), "{words}");
-        assert_eq!(fullest(groups(&[1; 8])).1, "");
-        let (kept, words) = fullest(groups(&[2; 10]));
-        assert!(kept.len() == MOST_SERIES && words.contains("room: g8, g9"), "{words}");
-    }
-
-    #[test]
-    fn many_columns_have_letters() {
-        let names = |count| (0..count).map(|k| format!("n{k}")).collect::<Vec<_>>();
-        assert_eq!(lines_and_columns(names(2)), (names(2), names(2)));
-        let (lines, columns) = lines_and_columns(names(5));
-        assert_eq!((lines[4].as_str(), columns[4].as_str()), ("n4  e", "e"));
-    }
 }

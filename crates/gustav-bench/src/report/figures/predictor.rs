@@ -1,16 +1,15 @@
 //! What a tuning says of its predictors (figures 11 to 15 of the study of row permutations for
 //! SpMM on GPUs).
 
-use super::super::axis::Axis;
-use super::super::figure::{Figure, Mark, Series, distribution, slug};
-use super::{lines_and_columns, series};
 use crate::TuneReport;
+use crate::analysis::distribution;
+use crate::report::draw::{Axis, Figure, Mark, Series, lines_and_columns, one, series};
 
 /// Bars of the histogram of losses, as an evaluation counts them.
 const LOSSES: [&str; 7] = ["none", "up to 2", "2-4", "4-10", "10-25", "25-50", "over 50"];
 
 /// The figures of every tuning.
-pub(crate) fn all(tunings: &[TuneReport]) -> Vec<Figure> {
+pub(super) fn all(tunings: &[TuneReport]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for tuning in tunings {
         figures.extend([classes(tuning), errors(tuning), confusion(tuning), losses(tuning)]);
@@ -22,23 +21,21 @@ pub(crate) fn all(tunings: &[TuneReport]) -> Vec<Figure> {
     figures
 }
 
-/// A figure of one tuning, without anything drawn.
-fn figure(t: &TuneReport, id: &str, title: &str, caption: String, x: Axis, y: Axis) -> Figure {
-    let place = format!("{}, n = {}", t.device, t.columns);
-    Figure {
-        id: slug(&format!("predictor-{id} {} n-{}", t.device, t.columns)),
-        title: format!("{title}, {place}"),
-        caption,
-        x,
-        y,
-        series: Vec::new(),
-        rules: Vec::new(),
-    }
+/// A figure of one tuning.
+fn figure(
+    t: &TuneReport,
+    (id, title): (&str, &str),
+    caption: String,
+    axes: [Axis; 2],
+    series: Vec<Series>,
+) -> Figure {
+    let TuneReport { device, columns, .. } = t;
+    let id = format!("predictor-{id} {device} n-{columns}");
+    Figure::new(id, format!("{title}, {device}, n = {columns}"), caption, axes, series)
 }
 
 fn bars(values: impl Iterator<Item = f64>) -> Vec<Series> {
-    let bars = values.enumerate().map(|(k, value)| (k as f64, value)).collect();
-    vec![Series { name: String::new(), mark: Mark::Bars(bars) }]
+    one(Mark::Bars(values.enumerate().map(|(k, value)| (k as f64, value)).collect()))
 }
 
 fn candidates(t: &TuneReport) -> Vec<String> {
@@ -50,10 +47,13 @@ fn classes(t: &TuneReport) -> Figure {
     let caption = format!("Of the {} matrices that were trained on.", t.matrices.0);
     let x = Axis::names("candidate", candidates(t));
     let y = Axis::linear("share of the matrices (%)");
-    Figure {
-        series: bars(t.classes.iter().map(|count| 100.0 * *count as f64 / all)),
-        ..figure(t, "classes", "Which candidate is the fastest", caption, x, y)
-    }
+    figure(
+        t,
+        ("classes", "Which candidate is the fastest"),
+        caption,
+        [x, y],
+        bars(t.classes.iter().map(|count| 100.0 * *count as f64 / all)),
+    )
 }
 
 fn errors(t: &TuneReport) -> Figure {
@@ -65,10 +65,7 @@ fn errors(t: &TuneReport) -> Figure {
     let curves = t.errors.iter().map(|(name, errors)| (name.clone(), distribution(errors.clone())));
     let x = Axis::log("error of the predicted time (%)");
     let y = Axis::linear("share of the predictions (%)");
-    Figure {
-        series: series(curves, Mark::Steps),
-        ..figure(t, "errors", "Errors of predicted times", caption, x, y)
-    }
+    figure(t, ("errors", "Errors of predicted times"), caption, [x, y], series(curves, Mark::Steps))
 }
 
 fn confusion(t: &TuneReport) -> Figure {
@@ -109,10 +106,7 @@ fn confusion(t: &TuneReport) -> Figure {
     let names = shown.iter().filter_map(|k| all.get(*k).cloned()).collect();
     let (lines, columns) = lines_and_columns(names);
     let (x, y) = (Axis::names("chosen", columns), Axis::names("fastest", lines));
-    Figure {
-        series: vec![Series { name: String::new(), mark: Mark::Cells(cells) }],
-        ..figure(t, "confusion", "Chosen beside fastest", caption, x, y)
-    }
+    figure(t, ("confusion", "Chosen beside fastest"), caption, [x, y], one(Mark::Cells(cells)))
 }
 
 fn losses(t: &TuneReport) -> Figure {
@@ -124,12 +118,15 @@ fn losses(t: &TuneReport) -> Figure {
         t.taken,
         100.0 * taken.map_or(0.0, |e| e.mean_loss)
     );
-    let x = Axis::names("loss (%)", LOSSES.iter().map(|n| (*n).to_owned()).collect());
+    let x = Axis::names("loss (%)", LOSSES);
     let y = Axis::linear("share of the matrices (%)");
-    Figure {
-        series: bars(counts.iter().map(|count| 100.0 * *count as f64 / all)),
-        ..figure(t, "losses", "What wrong choices cost", caption, x, y)
-    }
+    figure(
+        t,
+        ("losses", "What wrong choices cost"),
+        caption,
+        [x, y],
+        bars(counts.iter().map(|count| 100.0 * *count as f64 / all)),
+    )
 }
 
 fn rivals(t: &TuneReport) -> Figure {
@@ -147,22 +144,28 @@ fn rivals(t: &TuneReport) -> Figure {
         true => t.rivals.iter().map(|(name, e)| (name, e.mean_loss)).collect(),
         false => t.folds.iter().map(|(name, f)| (name, f.mean_loss)).collect(),
     };
-    let x = Axis::names("rival", losses.iter().map(|(name, _)| (*name).clone()).collect());
+    let x = Axis::names("rival", losses.iter().map(|(name, _)| name));
     let y = Axis::linear("mean loss (%)");
-    Figure {
-        series: bars(losses.iter().map(|(_, loss)| 100.0 * loss)),
-        ..figure(t, "rivals", "Rivals", caption, x, y)
-    }
+    figure(
+        t,
+        ("rivals", "Rivals"),
+        caption,
+        [x, y],
+        bars(losses.iter().map(|(_, loss)| 100.0 * loss)),
+    )
 }
 
 fn topologies(t: &TuneReport) -> Figure {
     let caption = "Mean loss of regressions with all features, by the neurons of their hidden \
                    layers."
         .into();
-    let x = Axis::names("hidden layers", t.topologies.iter().map(|t| t.0.clone()).collect());
+    let x = Axis::names("hidden layers", t.topologies.iter().map(|t| &t.0));
     let y = Axis::linear("mean loss (%)");
-    Figure {
-        series: bars(t.topologies.iter().map(|t| 100.0 * t.1)),
-        ..figure(t, "topologies", "Sizes of the network", caption, x, y)
-    }
+    figure(
+        t,
+        ("topologies", "Sizes of the network"),
+        caption,
+        [x, y],
+        bars(t.topologies.iter().map(|t| 100.0 * t.1)),
+    )
 }

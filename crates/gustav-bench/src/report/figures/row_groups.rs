@@ -1,13 +1,8 @@
 //! Long rows and short rows (figure 5 of Yang, Buluç, Owens, 2018): matrices whose mean row lengths
 //! are nearest to those of the paper's two groups, with the kernel that the paper has for each.
 
-use std::collections::BTreeMap;
-
-use super::super::axis::Axis;
-use super::super::figure::{Figure, Mark, slug};
-use super::super::site::{Product, Site, gflops};
-use super::series;
-use crate::summary::Ratios;
+use crate::analysis::{Platform, Product, Ratios, grouped};
+use crate::report::draw::{Axis, Figure, Mark, series};
 use crate::{Case, Record};
 
 /// Columns of B in the paper's figure.
@@ -47,37 +42,35 @@ const OURS: [&str; 5] = ["auto", "row-split", "nonzero-split", "sell-p", "ell-r"
 
 type Round<'a> = (&'a Case, Vec<&'a Record>);
 
-/// A figure for every place, product and group.
-pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
+/// A figure for every platform, product and group.
+pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for site in sites {
-        let both = |round: &[&Record]| GROUPS.iter().all(|g| ours(round, g.kernel).is_some());
+    for platform in platforms {
         let beside = |round: &[&Record]| {
-            both(round) && round.iter().any(|r| site.rivals.contains(&r.engine))
+            GROUPS.iter().all(|g| ours(round, g.kernel).is_some())
+                && round.iter().any(|r| platform.rivals.contains(&r.engine))
         };
-        let mut products = BTreeMap::<Product, Vec<Round<'_>>>::new();
-        for (case, round) in site.rounds_with(beside) {
-            // Names with a colon are descriptions of generated matrices.
-            let counts = case.operation == "spmm"
+        let rounds = platform.rounds_with(beside).into_iter();
+        // Names with a colon are descriptions of generated matrices.
+        let rounds = rounds.filter(|(case, round)| {
+            case.operation == "spmm"
                 && case.columns == COLUMNS
                 && round[0].nnz >= NONZEROS
-                && !case.matrix.contains(':');
-            if counts && beside(&round) {
-                products.entry(Product::of(case)).or_default().push((case, round));
-            }
-        }
-        for rounds in products.values() {
-            figures.extend(GROUPS.iter().filter_map(|group| figure(site, group, rounds)));
+                && !case.matrix.contains(':')
+                && beside(round)
+        });
+        for rounds in grouped(rounds.map(|round| (Product::of(round.0), round))).values() {
+            figures.extend(GROUPS.iter().filter_map(|group| figure(platform, group, rounds)));
         }
     }
     figures
 }
 
 fn ours<'a>(round: &[&'a Record], algorithm: &str) -> Option<&'a Record> {
-    round.iter().find(|r| r.engine == "gustav" && r.algorithm == algorithm).copied()
+    round.iter().find(|r| r.is_ours() && r.algorithm == algorithm).copied()
 }
 
-fn figure(site: &Site, group: &Group, rounds: &[Round<'_>]) -> Option<Figure> {
+fn figure(platform: &Platform, group: &Group, rounds: &[Round<'_>]) -> Option<Figure> {
     let border = GROUPS.iter().map(|g| g.length).product::<f64>().sqrt();
     let length = |round: &Round<'_>| round.1[0].mean_row_length;
     let far = |round: &Round<'_>| (length(round) / group.length).ln().abs();
@@ -87,18 +80,13 @@ fn figure(site: &Site, group: &Group, rounds: &[Round<'_>]) -> Option<Figure> {
     own.truncate(MATRICES);
     own.sort_by(|a, b| length(b).total_cmp(&length(a)));
     let product = Product::of(own.first()?.0);
-    let shown = |r: &Record| match r.engine.as_str() {
-        "gustav" => OURS.contains(&r.algorithm.as_str()),
-        _ => true,
-    };
-    let mut points = BTreeMap::<String, Vec<(f64, f64)>>::new();
-    let mut ratios = Vec::new();
+    let shown = |r: &Record| !r.is_ours() || OURS.contains(&r.algorithm.as_str());
+    let (mut points, mut ratios) = (Vec::new(), Vec::new());
     for (k, (_, round)) in own.iter().enumerate() {
-        for r in round.iter().filter(|r| shown(r)) {
-            let at = gflops(r).map(|rate| (rate, k as f64));
-            points.entry(site.engine(r)).or_default().extend(at);
-        }
-        let rivals = round.iter().filter(|r| r.engine != "gustav" || r.algorithm == "sell-p");
+        let shown = round.iter().filter(|r| shown(r));
+        let point = |r: &&Record| Some((platform.engine(r), (r.gflops()?, k as f64)));
+        points.extend(shown.filter_map(point));
+        let rivals = round.iter().filter(|r| !r.is_ours() || r.algorithm == "sell-p");
         let best = rivals.filter_map(|r| r.execute_ms).reduce(f64::min);
         let kernel = ours(round, group.kernel).and_then(|r| r.execute_ms);
         ratios.extend(best.zip(kernel).map(|(best, kernel)| best / kernel));
@@ -111,18 +99,17 @@ fn figure(site: &Site, group: &Group, rounds: &[Round<'_>]) -> Option<Figure> {
             group.kernel, found.geomean, found.best, group.paper
         )
     });
-    let (name, variant) = (product.name(), product.variant());
+    let (name, product) = (&platform.name, product.title());
     let label = |round: &&Round<'_>| format!("{} ({:.1})", round.0.matrix, length(round));
-    Some(Figure {
-        id: slug(&format!("rows {} {name} {variant} {}", site.name, group.name)),
-        title: format!("{name} {variant}, {}: {}", site.name, group.name),
-        caption: format!(
+    let matrices = Axis::names("matrix (nonzeros a row)", own.iter().map(label));
+    Some(Figure::new(
+        format!("rows {name} {product} {}", group.name),
+        format!("{product}, {name}: {}", group.name),
+        format!(
             "Matrices by mean row length, {mean:.1} nonzeros on average (the paper's group: {}).{said}",
             group.length
         ),
-        x: Axis::linear("GFLOP/s"),
-        y: Axis::names("matrix (nonzeros a row)", own.iter().map(label).collect()),
-        series: series(points, Mark::Points),
-        rules: Vec::new(),
-    })
+        [Axis::linear("GFLOP/s"), matrices],
+        series(grouped(points), Mark::Points),
+    ))
 }

@@ -2,32 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::axis::Axis;
-use super::super::figure::{Figure, Mark, Series, slug};
-use super::super::site::Site;
 use crate::Record;
+use crate::analysis::{Platform, grouped};
+use crate::report::draw::{Axis, Figure, Mark, one};
 
 /// Pictures that are drawn at most.
 const MOST: usize = 24;
 
 /// Pictures of matrices whose records hold one: of those that the summary counts first, the largest
 /// of every kind, then the second largest, and so on.
-pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
-    let mut matrices = BTreeMap::<&str, &Record>::new();
-    for r in sites.iter().flat_map(|s| &s.records).filter(|r| !r.spy.is_empty()) {
-        matrices.insert(&r.case.matrix, r);
-    }
-    let counted: BTreeSet<String> = sites.iter().flat_map(counted).collect();
-    let mut kinds = BTreeMap::<(bool, &str), Vec<&Record>>::new();
-    for (name, r) in &matrices {
-        kinds.entry((!counted.contains(*name), r.kind.as_str())).or_default().push(r);
-    }
-    let mut turns = Vec::new();
-    for ((late, _), mut own) in kinds {
+pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
+    let records = platforms.iter().flat_map(|p| &p.records).filter(|r| !r.spy.is_empty());
+    let matrices: BTreeMap<_, _> = records.map(|r| (r.case.matrix.as_str(), r)).collect();
+    let counted: BTreeSet<String> = platforms.iter().flat_map(counted).collect();
+    let kinds = matrices.iter().map(|(name, r)| ((!counted.contains(*name), &r.kind), *r));
+    let mut ranked = Vec::new();
+    for ((late, _), mut own) in grouped(kinds) {
         own.sort_by_key(|r| std::cmp::Reverse(r.nnz));
-        turns.extend(own.into_iter().enumerate().map(|(turn, r)| ((late, turn), r)));
+        ranked.extend(own.into_iter().enumerate().map(|(rank, r)| ((late, rank), r)));
     }
-    turns.sort_by_key(|(turn, _)| *turn);
+    ranked.sort_by_key(|(rank, _)| *rank);
     let said = match matrices.len() {
         all if all > MOST => format!(
             " One of {MOST} drawn of the {all} pictures that the records hold: the largest of \
@@ -35,13 +29,13 @@ pub(crate) fn all(sites: &[Site]) -> Vec<Figure> {
         ),
         _ => String::new(),
     };
-    turns.into_iter().take(MOST).map(|(_, r)| picture(r, &said)).collect()
+    ranked.into_iter().take(MOST).map(|(_, r)| picture(r, &said)).collect()
 }
 
 /// Matrices on which auto stands beside a peer that counts.
-fn counted(site: &Site) -> Vec<String> {
-    let ours = site.ours("auto");
-    let beside = ours.iter().filter(|c| site.against(c).is_some());
+fn counted(platform: &Platform) -> Vec<String> {
+    let ours = platform.ours("auto");
+    let beside = ours.iter().filter(|c| platform.against(c).is_some());
     beside.map(|c| c.ours.case.matrix.clone()).collect()
 }
 
@@ -49,19 +43,17 @@ fn picture(r: &Record, said: &str) -> Figure {
     let name = &r.case.matrix;
     let digit = |c: char| f64::from(c.to_digit(10).unwrap_or(0)) / 9.0;
     let bins = r.spy.iter().map(|line| line.chars().map(digit).collect()).collect();
-    Figure {
-        id: slug(&format!("spy {name}")),
-        title: if r.kind.is_empty() { name.clone() } else { format!("{name} ({})", r.kind) },
-        caption: format!(
+    Figure::new(
+        format!("spy {name}"),
+        if r.kind.is_empty() { name.clone() } else { format!("{name} ({})", r.kind) },
+        format!(
             "{} x {}, {} nonzeros. The stronger its colour, the fuller a bin, on a logarithmic \
              scale.{said}",
             r.rows, r.cols, r.nnz
         ),
-        x: Axis::extent("column", r.cols),
-        y: Axis::downwards("row", r.rows),
-        series: vec![Series { name: String::new(), mark: Mark::Bins(bins) }],
-        rules: Vec::new(),
-    }
+        [Axis::extent("column", r.cols), Axis::downwards("row", r.rows)],
+        one(Mark::Bins(bins)),
+    )
 }
 
 #[cfg(test)]
@@ -79,7 +71,7 @@ mod tests {
         };
         let mut records: Vec<_> = (0..40).map(|k| one("grid", k, "gustav")).collect();
         records.extend([one("graph", 0, "gustav"), one("net", 0, "gustav"), one("net", 0, "mkl")]);
-        let figures = all(&Site::all(&records));
+        let figures = all(&Platform::all(&records));
         assert_eq!(figures.len(), MOST);
         let ids: Vec<_> = figures.iter().take(3).map(|f| f.id.as_str()).collect();
         assert_eq!(ids, ["spy-net0", "spy-graph0", "spy-grid39"]);

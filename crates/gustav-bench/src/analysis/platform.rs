@@ -1,10 +1,10 @@
-//! Records of one place, CPU with its threads or GPU, set side by side.
+//! Records of one platform, a GPU or a CPU with its threads, and what they have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::programs::is_program;
-use crate::summary::compare_beside;
-use crate::{Case, Comparison, Layouts, Record, Status, VENDORS};
+use super::compare::{Comparison, VENDORS, compare_beside};
+use super::ratios::grouped;
+use crate::{Case, Layouts, Record, Status};
 
 /// What is computed, whatever the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,11 +69,21 @@ impl Product {
     pub fn variant(&self) -> String {
         format!("{} {}", self.dtype, self.detail()).trim_end().into()
     }
+
+    /// The operation with its type.
+    pub fn kind(&self) -> String {
+        format!("{} {}", self.name(), self.dtype)
+    }
+
+    /// The operation with its variant: `SpMM f32 n = 64`.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.name(), self.variant())
+    }
 }
 
-/// The records of one place.
-pub(crate) struct Site {
-    /// The place in words.
+/// The records of one platform.
+pub(crate) struct Platform {
+    /// The platform in words.
     pub name: String,
     /// Its records of products.
     pub records: Vec<Record>,
@@ -83,9 +93,9 @@ pub(crate) struct Site {
     pub rivals: Vec<String>,
 }
 
-impl Site {
-    /// The places of `records`, in order of their names.
-    pub fn all(records: &[Record]) -> Vec<Site> {
+impl Platform {
+    /// The platforms of `records`, in order of their names.
+    pub fn all(records: &[Record]) -> Vec<Platform> {
         let own = records.iter().filter(|r| r.gpu.is_none());
         let processors: BTreeSet<_> = own.map(|r| &r.machine.cpu).collect();
         let name = |r: &Record| match &r.gpu {
@@ -96,16 +106,13 @@ impl Site {
                 format!("{processor}, {} thread{plural}", r.threads)
             }
         };
-        let mut sites = BTreeMap::<String, Vec<Record>>::new();
-        for record in records {
-            sites.entry(name(record)).or_default().push(record.clone());
-        }
-        let site = |(name, records): (String, Vec<Record>)| {
-            let (programs, records): (Vec<_>, Vec<_>) = records.into_iter().partition(is_program);
+        let platform = |(name, records): (String, Vec<Record>)| {
+            let (programs, records): (Vec<_>, Vec<_>) =
+                records.into_iter().partition(Record::is_program);
             let rivals = rivals(&records);
-            Site { name, records, programs, rivals }
+            Platform { name, records, programs, rivals }
         };
-        sites.into_iter().map(site).collect()
+        grouped(records.iter().map(|r| (name(r), r.clone()))).into_iter().map(platform).collect()
     }
 
     /// The cases of one of our algorithms beside the peers: the latest rounds in which one that
@@ -126,16 +133,14 @@ impl Site {
 
     /// The rivals in words: `cusparse (alg1, default), mkl`.
     pub fn rivals_named(&self) -> String {
-        let mut families = BTreeMap::<&str, Vec<&str>>::new();
-        for rival in &self.rivals {
-            let (family, member) = rival.split_once('-').unwrap_or((rival, ""));
-            families.entry(family).or_default().push(member);
-        }
-        let words = families.into_iter().map(|(family, members)| match members.as_slice() {
-            [""] => family.to_owned(),
-            [member] => format!("{family}-{member}"),
-            members => format!("{family} ({})", members.join(", ")),
-        });
+        let rivals = self.rivals.iter();
+        let families = rivals.map(|rival| rival.split_once('-').unwrap_or((rival, "")));
+        let words =
+            grouped(families).into_iter().map(|(family, members)| match members.as_slice() {
+                [""] => family.to_owned(),
+                [member] => format!("{family}-{member}"),
+                members => format!("{family} ({})", members.join(", ")),
+            });
         let words: Vec<_> = words.collect();
         if words.is_empty() { "none".into() } else { words.join(", ") }
     }
@@ -146,21 +151,13 @@ impl Site {
         comparison.against(&names)
     }
 
-    /// Ratios of `auto` to the rivals with their comparisons, by product.
-    pub fn products<'a>(
-        &self,
-        comparisons: &'a [Comparison<'a>],
-    ) -> BTreeMap<Product, Vec<(f64, &'a Comparison<'a>)>> {
-        let mut found = BTreeMap::<_, Vec<_>>::new();
-        for c in comparisons {
-            if let Some(ratio) = self.against(c) {
-                found.entry(Product::of(&c.ours.case)).or_default().push((ratio, c));
-            }
-        }
-        found
+    /// Ratios of `algorithm` to the rivals with their comparisons, by product.
+    pub fn products(&self, algorithm: &str) -> BTreeMap<Product, Vec<(f64, Comparison<'_>)>> {
+        let ratios = self.ours(algorithm).into_iter();
+        grouped(ratios.filter_map(|c| Some((Product::of(&c.ours.case), (self.against(&c)?, c)))))
     }
 
-    /// The engine of a record, with its threads where the place has it with several numbers and
+    /// The engine of a record, with its threads where the platform has it with several numbers and
     /// they matter.
     pub fn engine(&self, record: &Record) -> String {
         let own = |r: &&Record| (&r.engine, &r.algorithm) == (&record.engine, &record.algorithm);
@@ -176,8 +173,15 @@ impl Site {
 
     /// Our algorithms that were asked for by name.
     pub fn algorithms(&self) -> BTreeSet<&str> {
-        let ours = self.records.iter().filter(|r| r.engine == "gustav");
+        let ours = self.records.iter().filter(|r| r.is_ours());
         ours.map(|r| r.algorithm.as_str()).filter(|a| !CHOOSERS.contains(a)).collect()
+    }
+
+    /// Results of auto that have a memory floor, by product.
+    pub fn with_floor(&self) -> BTreeMap<Product, Vec<&Record>> {
+        let auto = |r: &&Record| r.is_ours() && r.algorithm == "auto" && r.floor_ms.is_some();
+        let own = self.rounds().into_values().flatten().filter(auto);
+        grouped(own.map(|r| (Product::of(&r.case), r)))
     }
 
     /// Right and timed records of each case's latest rounds; rounds with a rival go before others.
@@ -190,21 +194,17 @@ impl Site {
         &self,
         wanted: impl Fn(&[&Record]) -> bool,
     ) -> BTreeMap<&Case, Vec<&Record>> {
-        let mut groups = BTreeMap::<(&Case, u64), Vec<&Record>>::new();
-        let timed = |r: &&Record| r.status == Status::Ok && r.execute_ms.is_some();
-        for r in self.records.iter().filter(timed) {
-            groups.entry((&r.case, r.group)).or_default().push(r);
-        }
-        let mut found = BTreeMap::<&Case, (bool, Vec<&Record>)>::new();
-        // Groups of a case come in the order of their times.
-        for ((case, _), round) in groups {
+        let timed =
+            self.records.iter().filter(|r| r.status == Status::Ok && r.execute_ms.is_some());
+        let mut latest = BTreeMap::<&Case, (bool, Vec<&Record>)>::new();
+        // Rounds of a case come in the order of their times.
+        for ((case, _), round) in grouped(timed.map(|r| ((&r.case, r.group), r))) {
             let has = wanted(&round);
-            match found.get(case) {
-                Some((true, _)) if !has => {}
-                _ => drop(found.insert(case, (has, round))),
+            if has || latest.get(case).is_none_or(|(had, _)| !had) {
+                latest.insert(case, (has, round));
             }
         }
-        found.into_iter().map(|(case, (_, round))| (case, round)).collect()
+        latest.into_iter().map(|(case, (_, round))| (case, round)).collect()
     }
 }
 
@@ -218,26 +218,10 @@ pub(crate) const CHOOSERS: [&str; 3] = ["auto", "once", "predictor"];
 
 fn rivals(records: &[Record]) -> Vec<String> {
     let peers: BTreeSet<_> =
-        records.iter().filter(|r| r.engine != "gustav").map(|r| r.engine.clone()).collect();
+        records.iter().filter(|r| !r.is_ours()).map(|r| r.engine.clone()).collect();
     let vendor = |p: &&String| VENDORS.contains(&p.as_str()) || p.starts_with("cusparse");
     let vendors: Vec<_> = peers.iter().filter(vendor).cloned().collect();
     if vendors.is_empty() { peers.into_iter().collect() } else { vendors }
-}
-
-/// Multiplications and additions of a product, as 2 · multiplications.
-pub(crate) fn flops(record: &Record) -> f64 {
-    let products = record.products.map(|p| p as f64);
-    2.0 * products.unwrap_or(record.nnz as f64 * record.case.columns as f64)
-}
-
-/// 10⁹ operations in a second.
-pub(crate) fn gflops(record: &Record) -> Option<f64> {
-    Some(flops(record) / record.execute_ms? / 1e6)
-}
-
-/// Share of the places of A that hold an entry.
-pub(crate) fn density(record: &Record) -> f64 {
-    record.nnz as f64 / (record.rows as f64 * record.cols as f64).max(1.0)
 }
 
 #[cfg(test)]
@@ -247,7 +231,7 @@ mod tests {
     use crate::record::tests::record;
 
     #[test]
-    fn places_are_told_apart_and_vendors_are_the_mark() {
+    fn platforms_are_distinguished_and_vendors_count() {
         let gpu = Some(Gpu { name: "a GPU".into(), ..Gpu::default() });
         let records = [
             record("m", "gustav", "auto"),
@@ -256,21 +240,24 @@ mod tests {
             Record { gpu: gpu.clone(), ..record("m", "gustav", "segmented") },
             Record { gpu, ..record("m", "cusparse-alg2", "default") },
         ];
-        let sites = Site::all(&records);
-        assert_eq!(sites.len(), 2);
-        assert_eq!((sites[0].name.as_str(), sites[1].name.as_str()), ("CPU, 2 threads", "a GPU"));
-        assert_eq!((sites[0].rivals_named().as_str(), sites[0].peers().len()), ("mkl", 2));
-        assert_eq!(sites[1].rivals, ["cusparse-alg2"]);
-        assert_eq!(sites[1].algorithms(), BTreeSet::from(["segmented"]));
+        let platforms = Platform::all(&records);
+        assert_eq!(platforms.len(), 2);
+        assert_eq!(
+            (platforms[0].name.as_str(), platforms[1].name.as_str()),
+            ("CPU, 2 threads", "a GPU")
+        );
+        assert_eq!((platforms[0].rivals_named().as_str(), platforms[0].peers().len()), ("mkl", 2));
+        assert_eq!(platforms[1].rivals, ["cusparse-alg2"]);
+        assert_eq!(platforms[1].algorithms(), BTreeSet::from(["segmented"]));
     }
 
     #[test]
     fn peers_of_one_family_are_named_together() {
         let peers = ["cusparse-alg1", "cusparse-default", "mkl", "sprs"];
         let records = peers.map(|name| record("m", name, "default"));
-        let named = Site::all(&records)[0].rivals_named();
+        let named = Platform::all(&records)[0].rivals_named();
         assert_eq!(named, "cusparse (alg1, default), mkl");
-        let named = Site::all(&records[3..])[0].rivals_named();
+        let named = Platform::all(&records[3..])[0].rivals_named();
         assert_eq!(named, "sprs");
     }
 
@@ -281,17 +268,17 @@ mod tests {
             execute_ms: Some(ms),
             ..record("m", engine, algorithm)
         };
-        let site = Site::all(&[
+        let platform = Platform::all(&[
             at(1, "gustav", "auto", 1.0),
             at(1, "mkl", "default", 2.0),
             at(2, "gustav", "auto", 3.0),
             at(2, "sprs", "default", 12.0),
         ])
         .remove(0);
-        assert_eq!(site.against(&site.ours("auto")[0]), Some(2.0));
-        assert_eq!(site.beside("auto", "sprs")[0].against(&["sprs"]), Some(4.0));
-        assert!(site.rounds().values().flatten().all(|r| r.group == 1));
-        let with_sprs = site.rounds_with(|round| round.iter().any(|r| r.engine == "sprs"));
+        assert_eq!(platform.against(&platform.ours("auto")[0]), Some(2.0));
+        assert_eq!(platform.beside("auto", "sprs")[0].against(&["sprs"]), Some(4.0));
+        assert!(platform.rounds().values().flatten().all(|r| r.group == 1));
+        let with_sprs = platform.rounds_with(|round| round.iter().any(|r| r.engine == "sprs"));
         assert!(with_sprs.values().flatten().all(|r| r.group == 2));
     }
 
@@ -299,10 +286,10 @@ mod tests {
     fn the_latest_rounds_of_a_case_count() {
         let old = record("m", "gustav", "auto");
         let new = Record { group: 9, ..old.clone() };
-        let site = Site::all(&[new.clone(), old, new]).remove(0);
-        let rounds = site.rounds();
+        let platform = Platform::all(&[new.clone(), old, new]).remove(0);
+        let rounds = platform.rounds();
         assert_eq!(rounds.len(), 1);
         assert!(rounds.values().flatten().all(|r| r.group == 9));
-        assert_eq!(flops(&site.records[0]), 2.0 * 200_000.0 * 8.0);
+        assert_eq!(platform.records[0].flops(), 2.0 * 200_000.0 * 8.0);
     }
 }

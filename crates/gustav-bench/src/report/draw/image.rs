@@ -8,7 +8,7 @@ use plotters::style::WHITE;
 use super::canvas::dark_rules;
 use super::figure::Figure;
 use super::plot::{WIDTH, draw, height};
-use super::text::escaped;
+use crate::report::text::escaped;
 
 /// Colours of a file that stands alone, in the light and in the dark.
 fn style() -> String {
@@ -80,25 +80,19 @@ fn refused(error: &dyn std::fmt::Display) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::axis::Axis;
+    use super::super::figure::{Mark, Series};
     use super::*;
-    use crate::report::axis::Axis;
-    use crate::report::figure::{Mark, Series};
 
     fn figure() -> Figure {
         let series = |name: &str, mark| Series { name: name.into(), mark };
-        Figure {
-            id: "f".into(),
-            title: "A & B".into(),
-            caption: String::new(),
-            x: Axis::log("rows"),
-            y: Axis::log("time in ms"),
-            series: vec![
-                series("points", Mark::Points(vec![(1.0, 1.0), (100.0, 10.0), (0.0, 3.0)])),
-                series("line", Mark::Line(vec![(1.0, 2.0), (100.0, 20.0)])),
-                series("limit", Mark::Limit(vec![(1.0, 1.0), (100.0, 1.0)])),
-            ],
-            rules: vec![(1.0, "level".into())],
-        }
+        let series = vec![
+            series("points", Mark::Points(vec![(1.0, 1.0), (100.0, 10.0), (0.0, 3.0)])),
+            series("line", Mark::Line(vec![(1.0, 2.0), (100.0, 20.0)])),
+            series("limit", Mark::Limit(vec![(1.0, 1.0), (100.0, 1.0)])),
+        ];
+        let axes = [Axis::log("rows"), Axis::log("time in ms")];
+        Figure::new("f", "A & B", "", axes, series).rule(1.0, "level")
     }
 
     #[test]

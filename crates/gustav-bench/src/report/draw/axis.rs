@@ -43,7 +43,8 @@ impl Axis {
     }
 
     /// An axis of names.
-    pub fn names(label: &str, names: Vec<String>) -> Self {
+    pub fn names<N: ToString>(label: &str, names: impl IntoIterator<Item = N>) -> Self {
+        let names = names.into_iter().map(|name| name.to_string()).collect();
         Axis { label: label.into(), scale: Scale::Names(names) }
     }
 
