@@ -1,4 +1,4 @@
-//! What one execution of a plan is asked for.
+//! Options of one execution of a plan.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use gustav_core::{Arith, Error, Index, Problem, Result, Scalar, Scale, SemiringK
 use crate::spgemm::tiled::Progress;
 use crate::{Device, DeviceBuffer, DeviceCsr, Stream};
 
-/// What one execution of a plan for SpMM or SpMV is asked for, beside its operands.
+/// Options of one execution of a plan for SpMM or SpMV.
 ///
 /// `Call::default()` computes op(A)·B on the device's own stream.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Call<'a, T: Scalar> {
     pub(crate) reuse_conversion: bool,
 }
 
-/// What the calls of all products have in common.
+/// The options that all products have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Common<'a, A> {
     stream: Option<&'a Stream>,
@@ -170,7 +170,7 @@ impl<T: Scalar> From<Scale<T::Accum>> for Call<'_, T> {
 }
 
 impl<'a, T: Scalar> Call<'a, T> {
-    /// What is common to all calls, where nothing else is asked for.
+    /// The options of a call whose result is a new product.
     ///
     /// # Errors
     /// [`Error::Argument`] for a bias, and for a β in a product that adds to nothing.
@@ -189,7 +189,7 @@ impl<'a, T: Scalar> Call<'a, T> {
     }
 }
 
-/// What one execution of a [`SpgemmPlan`](crate::SpgemmPlan) is asked for, beside its operands.
+/// Options of one execution of a [`SpgemmPlan`](crate::SpgemmPlan).
 ///
 /// `SpgemmCall::default()` computes op(A)·B on the device's own stream.
 pub struct SpgemmCall<'a, T: Scalar, I: Index = u32, O: Index = u32, U: Scalar = T> {

@@ -1,4 +1,4 @@
-// validate: the first places where the arrays of a CSR pattern are wrong.
+// validate: the first positions where the arrays of a CSR pattern are wrong.
 //
 //   thread -> row offsets that go back, then column indices past the last column, grid-stride
 //
@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) validate(const Arguments arg
     for (u64 row = thread; row < args.rows; row += threads) {
         if (args.offsets[row] <= args.offsets[row + 1]) continue;
         atomicMin(args.found + 2, row);
-        break;  // the thread's later rows are no earlier place
+        break;  // later rows of the thread are not first
     }
     for (u64 k = thread; k < args.entries; k += threads) {
         if (args.indices[k] < args.columns) continue;

@@ -18,8 +18,8 @@ thread_local! {
 
 /// Work on the device captured once, launched many times at the cost of one launch.
 ///
-/// The graph holds the plans and the memory that it uses. A launch counts as their user: it comes
-/// after other work on them, and other work comes after it. Dense operands may be changed between
+/// The graph holds the plans and the memory that it uses. A launch counts as their user: it is
+/// ordered after earlier work on them, and later work is ordered after it. Dense operands may be changed between
 /// launches, and values likewise; what the captured calls got besides (α, β) stays as it was.
 #[derive(Debug)]
 pub struct Graph {

@@ -17,7 +17,7 @@ use crate::Device;
 ///
 /// Owned memory is allocated on the device's own stream and freed there in order, after the work
 /// of every stream that used it. Borrowed memory is somebody else's and stays theirs. Work that
-/// uses a buffer waits for work on other streams that it has to come after, see [`Stream`].
+/// uses a buffer waits for earlier work on other streams that it depends on, see [`Stream`].
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     memory: Arc<Memory>,

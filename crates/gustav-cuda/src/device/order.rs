@@ -167,8 +167,8 @@ impl Waits {
             return Ok(());
         }
         stream.after(earlier)?;
-        if let Some(place) = self.waited.get_mut(self.count) {
-            *place = key;
+        if let Some(slot) = self.waited.get_mut(self.count) {
+            *slot = key;
             self.count += 1;
         }
         Ok(())
@@ -299,7 +299,7 @@ mod tests {
         assert!(!users.is_sole(&one, Access::Read) && !users.is_sole(&two, Access::Read));
         users.write(&three, &mut waits, false).expect("a write");
         assert!(users.is_sole(&three, Access::Write));
-        assert!(users.lock().readers.is_empty(), "a write comes after all");
+        assert!(users.lock().readers.is_empty(), "a write is ordered after all reads");
         users.note(&one);
         assert!(!users.is_sole(&three, Access::Write));
         users.write(&two, &mut waits, true).expect("a write of a graph");

@@ -73,7 +73,7 @@ impl Stream {
     ///
     /// # Safety
     /// `handle` is a stream of the device's primary context. It stays valid until the returned
-    /// stream and all of its clones are gone; buffers and plans that were used on the stream hold
+    /// stream and all of its clones are dropped; buffers and plans that were used on the stream hold
     /// clones until they are dropped or written on another stream. The stream of handle 2 is used
     /// on the calling thread alone; buffers that it used may be used and dropped on any.
     pub unsafe fn from_raw(device: &Device, handle: *mut std::ffi::c_void) -> Self {
@@ -152,7 +152,7 @@ impl Stream {
         Ok(event)
     }
 
-    /// Marks this point of the queue with an event made before, in place of what it marked.
+    /// Marks this point of the queue with an event made before, which then marks nothing else.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -199,7 +199,7 @@ impl Stream {
         self.wait(event)
     }
 
-    /// Lets work queued from now on come after what `earlier` has queued so far. A capture depends on
+    /// Orders work queued from now on after what `earlier` has queued so far. A capture depends on
     /// nothing outside of it: the host waits for work that was queued before the capture.
     ///
     /// # Errors

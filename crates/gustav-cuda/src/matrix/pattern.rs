@@ -29,7 +29,7 @@ struct Shared<I, O> {
     ncols: usize,
     offsets: DeviceBuffer<O>,
     indices: DeviceBuffer<I>,
-    /// Made when it is first asked for; holds no reference to this pattern.
+    /// Made when a plan first needs it; holds no reference to this pattern.
     transposed: OnceLock<Arc<TransposedPattern<I, O>>>,
 }
 
@@ -50,8 +50,8 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
     /// A pattern over two arrays on one device, owned or borrowed, checked there. Waits for that.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] with the first place where an
-    /// invariant of [`Pattern`] fails; [`Error::Argument`] for arrays on two devices, or that a
+    /// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] with the first row or position
+    /// where an invariant of [`Pattern`] fails; [`Error::Argument`] for arrays on two devices, or that a
     /// [`Graph`](crate::Graph) uses; [`Error::NoDevice`] when the run-time compiler is missing,
     /// [`Error::Device`].
     pub fn new(

@@ -34,7 +34,7 @@ parameter_block! {
 /// Waits for the device's own stream.
 ///
 /// # Errors
-/// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] for the first place found wrong,
+/// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] for the first position found wrong,
 /// [`Error::Argument`] for arrays on two devices or in use by a graph, [`Error::Device`].
 pub(super) fn pattern<I: Index, O: Index>(
     nrows: usize,
@@ -57,7 +57,7 @@ pub(super) fn pattern<I: Index, O: Index>(
     let device = offsets.device();
     let stream = offsets.join()?;
     indices.join_on(stream)?;
-    let mut found = DeviceBuffer::<u64>::queued(device, 4, "a place on the device")?;
+    let mut found = DeviceBuffer::<u64>::queued(device, 4, "positions on the device")?;
     found.fill(0xff, stream)?;
     let arguments = Arguments {
         offsets: offsets.address(),
@@ -73,14 +73,14 @@ pub(super) fn pattern<I: Index, O: Index>(
     let grid = (work.div_ceil(u64::from(BLOCK)).min(most), 1);
     // SAFETY: the arrays have the lengths in `arguments`, and all are alive until the stream has been waited for.
     unsafe { kernel.launch(stream, grid, BLOCK, &arguments)? };
-    let mut places = [0; 4];
-    found.read(&mut places)?;
-    Places::new(places).check(nrows, ncols, offsets, indices)
+    let mut positions = [0; 4];
+    found.read(&mut positions)?;
+    Positions::new(positions).check(nrows, ncols, offsets, indices)
 }
 
 /// What the kernel found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Places {
+struct Positions {
     first: u64,
     last: u64,
     /// The first row whose offset is above the next one's.
@@ -89,10 +89,10 @@ struct Places {
     index: Option<usize>,
 }
 
-impl Places {
+impl Positions {
     fn new([first, last, back, index]: [u64; 4]) -> Self {
-        let place = |found: u64| (found != u64::MAX).then_some(found as usize);
-        Places { first, last, back: place(back), index: place(index) }
+        let position = |found: u64| (found != u64::MAX).then_some(found as usize);
+        Positions { first, last, back: position(back), index: position(index) }
     }
 
     fn check<I: Index, O: Index>(
@@ -106,7 +106,6 @@ impl Places {
         if self.is_right(nnz) {
             return Ok(());
         }
-        // The host says what is wrong in its own words, of the places that matter.
         let offset = |row: usize| -> Result<O> {
             let mut value = [O::truncate(0)];
             offsets.read_at(row, &mut value)?;
@@ -153,7 +152,7 @@ impl Places {
     }
 
     fn is_right(self, nnz: usize) -> bool {
-        let Places { first, last, back, index } = self;
+        let Positions { first, last, back, index } = self;
         first == 0 && last == nnz as u64 && back.is_none() && index.is_none()
     }
 }

@@ -41,7 +41,7 @@ pub struct Options {
 /// values are of type `U`, that of A and B or of their sums.
 ///
 /// A plan may be sent to another thread. Several plans may be executed at once, also when they were
-/// made for one pattern; their work takes turns on the device's own stream.
+/// made for one pattern; their work is queued on the device's own stream.
 pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32, U: Scalar = T> {
     pub(super) patterns: Patterns<T>,
     choice: Choice<Config>,

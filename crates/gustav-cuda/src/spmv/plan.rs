@@ -88,8 +88,8 @@ impl<T: Scalar> SpmvPlan<T> {
     /// sets itself up at its first execution. `values` are those of A: a matrix of the plan's pattern,
     /// or a buffer in the order of its nonzeros. β equal to the semiring's zero leaves y unread.
     ///
-    /// The work comes after work of other streams on the operands, and after the executions of this
-    /// plan before it.
+    /// The work is ordered after earlier work of other streams on the operands, and after earlier
+    /// executions of this plan.
     ///
     /// # Errors
     /// [`Error::Pattern`] when `values` belong to another pattern, [`Error::Length`] when they are not
