@@ -89,7 +89,7 @@ fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
 }
 
 fn features(out: &Path, matrix: &str, a: &Csr<f32>) -> Result<()> {
-    let (view, shape) = (a.view(), WarpShape::default());
+    let (view, shape) = (a.pattern().view(), WarpShape::default());
     let (pass_ms, _) = median(|| Ok(pass(a)))?;
     let (touches_ms, _) = median(|| Ok(touches(a, shape.line, false)))?;
     let (rows_ms, _) = median(|| Ok(touches(a, shape.line, true)))?;
@@ -122,7 +122,7 @@ fn features(out: &Path, matrix: &str, a: &Csr<f32>) -> Result<()> {
 }
 
 fn orders(out: &Path, matrix: &str, a: &Csr<f32>) -> Result<()> {
-    let (view, shape) = (a.view(), WarpShape::default());
+    let (view, shape) = (a.pattern().view(), WarpShape::default());
     let lines = CacheLines::new(&view, shape.line)?;
     for &order in Order::ALL {
         // Those that search nothing are the same under every search.

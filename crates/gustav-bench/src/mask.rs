@@ -1,8 +1,9 @@
 //! Masks under which a product is measured.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Csr, Error, Index, PlusTimes, Problem, Result};
-use gustav_cpu::{Options, Threads, spgemm};
+use gustav_core::{Csr, Error, Index, Problem, Result};
+use gustav_cpu::spgemm::{SpgemmCall, multiply};
+use gustav_cpu::{Options, Threads};
 use serde::Deserialize;
 
 use crate::workload::mix;
@@ -49,7 +50,7 @@ impl Mask {
         let (left, right) = (a.view(), transposed.as_ref().unwrap_or(a).view());
         let problem = Problem::spgemm(&left, &right);
         let options = Options { threads: threads.clone(), ..Options::default() };
-        let c = spgemm::multiply(PlusTimes, left, 1.0, right, &problem, &options)?;
+        let c = multiply(left, right, &problem, &options, SpgemmCall::new())?;
         let mut offsets = try_vec::<u32>(c.nrows() + 1, "row offsets of a mask")?;
         let mut indices = try_vec::<u32>(c.nnz(), "column indices of a mask")?;
         offsets.push(0);
@@ -81,7 +82,7 @@ mod tests {
         let most = Mask::Most.of(&a, &threads).unwrap();
         let (left, options) = (a.view(), Options::default());
         let problem = Problem::spgemm(&left, &left);
-        let c = spgemm::multiply(PlusTimes, left, 1.0, left, &problem, &options).unwrap();
+        let c = multiply(left, left, &problem, &options, SpgemmCall::new()).unwrap();
         let share = most.nnz() as f64 / c.nnz() as f64;
         assert!((0.9..0.97).contains(&share), "{share}");
         for row in 0..c.nrows() {

@@ -125,7 +125,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
                 continue;
             }
         };
-        let mut spy = Density::new(&pattern.view(), SPY, 1).digits();
+        let mut spy = Density::new(&pattern.pattern().view(), SPY, 1).digits();
         for dtype in [DType::F32, DType::F64, DType::F16, DType::Bf16] {
             let own: Vec<_> = cases.iter().filter(|c| c.dtype == dtype).collect();
             let mut keep = |mut done: Vec<Record>| {

@@ -1,12 +1,12 @@
 //! The types of values that are measured.
 
-use gustav_core::{Arith, Error, Result, Scalar, bf16, f16};
-use gustav_cpu::Threads;
+use gustav_core::{Error, Result, Scalar, bf16, f16};
+use gustav_cpu::{CpuScalar, Threads};
 
 use crate::engine::{Engine, Ours, Task};
 
 /// A type that products are measured in.
-pub(crate) trait Value: Scalar {
+pub(crate) trait Value: CpuScalar {
     /// Our library on the CPU with the algorithm, or the chooser, of that name; ready for `copy`,
     /// a copy of the operands, too.
     ///
@@ -32,7 +32,7 @@ pub(crate) trait Value: Scalar {
 }
 
 /// A type that every engine multiplies.
-pub(crate) trait CpuValue: Value + Arith + gustav_cpu::CpuScalar + CrateValue {}
+pub(crate) trait CpuValue: Value + CrateValue {}
 
 macro_rules! on_cpu_and_gpu {
     ($($t:ty),*) => {$(

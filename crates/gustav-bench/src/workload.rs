@@ -64,13 +64,14 @@ impl Workload {
     }
 }
 
-/// The pattern of `matrix` with fresh values of another type.
+/// A copy of the pattern of `matrix` with fresh values of another type. Measured operands are in
+/// buffers of the library, wherever the arrays of `matrix` come from.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(crate) fn with_fresh_values<T: Scalar>(matrix: &Csr<f64>, seed: u64) -> Result<Csr<T>> {
     let values = random::<T>(matrix.nnz(), seed)?;
-    matrix.view().with_values(&values)?.to_owned()
+    Csr::from_pattern(&matrix.pattern().view().to_owned()?, values)
 }
 
 /// `count` values, each at random from ±[2⁻¹⁰, 1]; the same for a seed on every machine.

@@ -2,8 +2,8 @@
 //! threads.
 //!
 //! A schedule knows row offsets only, nothing of arithmetic. It cuts the nonzeros into
-//! [`Share`]s. The holder of a share finishes the rows that end in it and hands on the sum of
-//! what is left over (the carry-out), which belongs to the row that a later share finishes.
+//! [`Partition`]s. The holder of a partition finishes the rows that end in it and hands on the sum of
+//! what is left over (the carry-out), which belongs to the row that a later partition finishes.
 
 use std::ops::Range;
 
@@ -11,35 +11,35 @@ use gustav_core::Index;
 
 /// One worker's part of a matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// The rows that end in this share. Row `rows.start` may have begun in an earlier share.
+pub struct Partition {
+    /// The rows that end in this partition. Row `rows.start` may have begun in an earlier partition.
     pub rows: Range<usize>,
-    /// The nonzeros of this share. Those from `offsets[rows.end]` on are the carry-out: they
-    /// belong to row `rows.end`, which ends in a later share.
+    /// The nonzeros of this partition. Those from `offsets[rows.end]` on are the carry-out: they
+    /// belong to row `rows.end`, which ends in a later partition.
     pub nonzeros: Range<usize>,
 }
 
-impl Share {
-    /// The nonzeros of row `row` (one of `rows`) that lie in this share.
+impl Partition {
+    /// The nonzeros of row `row` (one of `rows`) that lie in this partition.
     #[inline(always)]
     pub fn of_row<O: Index>(&self, offsets: &[O], row: usize) -> Range<usize> {
         offsets[row].to_usize().max(self.nonzeros.start)..offsets[row + 1].to_usize()
     }
 
     /// Whether row `rows.start` (or, with no row ending here, the carry-out's row) began in an
-    /// earlier share.
+    /// earlier partition.
     #[inline(always)]
     pub fn begins_inside<O: Index>(&self, offsets: &[O]) -> bool {
         offsets[self.rows.start].to_usize() < self.nonzeros.start
     }
 
-    /// The rows that lie in this share as a whole.
+    /// The rows that lie in this partition as a whole.
     pub fn whole_rows<O: Index>(&self, offsets: &[O]) -> Range<usize> {
         let cut = usize::from(self.begins_inside(offsets) && !self.rows.is_empty());
         self.rows.start + cut..self.rows.end
     }
 
-    /// The nonzeros left over, of row `rows.end`; empty when the share ends with a row.
+    /// The nonzeros left over, of row `rows.end`; empty when the partition ends with a row.
     #[inline(always)]
     pub fn carry_out<O: Index>(&self, offsets: &[O]) -> Range<usize> {
         offsets[self.rows.end].to_usize().max(self.nonzeros.start)..self.nonzeros.end
@@ -47,9 +47,9 @@ impl Share {
 }
 
 /// `row-split` (Yang, Buluç, Owens 2018, §4.1): the same number of rows each.
-pub fn row_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
+pub fn row_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Partition> {
     let rows = offsets.len() - 1;
-    shares(offsets, parts, |p| {
+    partitions(offsets, parts, |p| {
         let row = cut(rows, p, parts);
         (row, offsets[row].to_usize())
     })
@@ -57,10 +57,10 @@ pub fn row_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
 
 /// Whole rows, cut where the work comes closest to the same for each: a unit for every nonzero
 /// and `row_weight` for every row.
-pub fn balanced_rows<O: Index>(offsets: &[O], parts: usize, row_weight: usize) -> Vec<Share> {
+pub fn balanced_rows<O: Index>(offsets: &[O], parts: usize, row_weight: usize) -> Vec<Partition> {
     let rows = offsets.len() - 1;
     let work = |row: usize| offsets[row].to_usize() as u128 + row as u128 * row_weight as u128;
-    shares(offsets, parts, |p| {
+    partitions(offsets, parts, |p| {
         let target = work(rows) * p as u128 / parts as u128;
         let (mut low, mut high) = (0, rows);
         while p > 0 && low < high {
@@ -78,10 +78,10 @@ pub fn balanced_rows<O: Index>(offsets: &[O], parts: usize, row_weight: usize) -
 
 /// `nonzero-split` (Yang, Buluç, Owens 2018, §4.2): the same number of nonzeros each, by binary
 /// search in the row offsets; rows may be cut.
-pub fn nonzero_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
+pub fn nonzero_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Partition> {
     let rows = offsets.len() - 1;
     let nnz = offsets[rows].to_usize();
-    shares(offsets, parts, |p| {
+    partitions(offsets, parts, |p| {
         if p == parts {
             return (rows, nnz);
         }
@@ -94,10 +94,10 @@ pub fn nonzero_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
 
 /// `merge-path` (Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4): the same number of nonzeros
 /// plus rows each, by search along the diagonals of the merge of row ends and nonzeros.
-pub fn merge_path<O: Index>(offsets: &[O], parts: usize) -> Vec<Share> {
+pub fn merge_path<O: Index>(offsets: &[O], parts: usize) -> Vec<Partition> {
     let rows = offsets.len() - 1;
     let nnz = offsets[rows].to_usize();
-    shares(offsets, parts, |p| {
+    partitions(offsets, parts, |p| {
         let diagonal = cut(rows + nnz, p, parts);
         // The first row r with offsets[r + 1] + r >= diagonal: r row ends lie before the cut.
         let (mut low, mut high) = (diagonal.saturating_sub(nnz), diagonal.min(rows));
@@ -118,14 +118,14 @@ fn cut(total: usize, p: usize, parts: usize) -> usize {
     (total as u128 * p as u128 / parts as u128) as usize
 }
 
-fn shares<O: Index>(
+fn partitions<O: Index>(
     offsets: &[O],
     parts: usize,
     at: impl Fn(usize) -> (usize, usize),
-) -> Vec<Share> {
+) -> Vec<Partition> {
     debug_assert!(!offsets.is_empty() && parts > 0);
     let cuts: Vec<_> = (0..=parts).map(at).collect();
-    cuts.windows(2).map(|w| Share { rows: w[0].0..w[1].0, nonzeros: w[0].1..w[1].1 }).collect()
+    cuts.windows(2).map(|w| Partition { rows: w[0].0..w[1].0, nonzeros: w[0].1..w[1].1 }).collect()
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     /// Every nonzero and every row end is visited exactly once, by the row it belongs to.
-    fn covers(schedule: fn(&[u32], usize) -> Vec<Share>, lengths: &[u32], parts: usize) {
+    fn covers(schedule: fn(&[u32], usize) -> Vec<Partition>, lengths: &[u32], parts: usize) {
         let mut offsets = vec![0u32];
         for l in lengths {
             offsets.push(offsets[offsets.len() - 1] + l);
@@ -145,13 +145,13 @@ mod tests {
                 assert_eq!(visits[k].replace(row), None, "nonzero {k} visited twice");
             }
         };
-        for share in schedule(&offsets, parts) {
-            for row in share.rows.clone() {
+        for partition in schedule(&offsets, parts) {
+            for row in partition.rows.clone() {
                 ended[row] += 1;
-                visit(row, share.of_row(&offsets, row));
+                visit(row, partition.of_row(&offsets, row));
             }
-            let carry = share.carry_out(&offsets);
-            visit(share.rows.end, carry);
+            let carry = partition.carry_out(&offsets);
+            visit(partition.rows.end, carry);
         }
         assert!(ended.iter().all(|&n| n == 1), "row ends {ended:?}");
         for (k, row) in visits.iter().enumerate() {

@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use gustav_core::parallel::{self, Executor};
 use gustav_core::{Error, Result};
 
-use crate::team::Team;
+use crate::thread_pool::ThreadPool;
 
 /// A set of worker threads, shared by the plans that were made with it.
 #[derive(Clone)]
 pub struct Threads {
-    // None: the global team, one thread per core.
-    own: Option<Arc<Team>>,
+    // None: the global pool, one thread per core.
+    own: Option<Arc<ThreadPool>>,
 }
 
 impl Threads {
@@ -45,14 +45,14 @@ impl Threads {
                 pin_to(*core);
             }
         };
-        let team = Team::new(count, pin)
+        let pool = ThreadPool::new(count, pin)
             .map_err(|e| refuse(format!("a number of threads the system gives ({e})")))?;
-        Ok(Threads { own: Some(Arc::new(team)) })
+        Ok(Threads { own: Some(Arc::new(pool)) })
     }
 
     /// Number of threads.
     pub fn count(&self) -> usize {
-        self.own.as_ref().map_or_else(rayon::current_num_threads, |team| team.count())
+        self.own.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.count())
     }
 
     /// Runs `work` on the calling thread, and the loops of [`gustav_core::parallel`] in it on
@@ -62,18 +62,18 @@ impl Threads {
     }
 
     /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` where there are as
-    /// many threads as parts, so that a thread meets the same memory again in the next call.
+    /// many threads as parts, so that a thread reads the same memory again in the next call.
     /// The calling thread is thread 0; it runs every part where `each` is called within `each`,
     /// or while another thread's call is running.
     pub fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
-        let team = match &self.own {
-            Some(team) => Some(&**team),
-            None => global_team(),
+        let pool = match &self.own {
+            Some(pool) => Some(&**pool),
+            None => global_pool(),
         };
-        // One type for all work, so that the team is compiled once.
+        // One type for all work, so that the pool is compiled once.
         let work: &(dyn Fn(usize) + Sync) = &work;
-        match team {
-            Some(team) => team.each(parts, work),
+        match pool {
+            Some(pool) => pool.each(parts, work),
             None => (0..parts).for_each(work),
         }
     }
@@ -98,10 +98,10 @@ impl Executor for Threads {
     }
 }
 
-/// The team of the process-wide pool, none where the system gives no threads.
-fn global_team() -> Option<&'static Team> {
-    static TEAM: OnceLock<Option<Team>> = OnceLock::new();
-    TEAM.get_or_init(|| Team::new(rayon::current_num_threads(), |_| {}).ok()).as_ref()
+/// The pool of the process-wide pool, none where the system gives no threads.
+fn global_pool() -> Option<&'static ThreadPool> {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    POOL.get_or_init(|| ThreadPool::new(rayon::current_num_threads(), |_| {}).ok()).as_ref()
 }
 
 impl Default for Threads {

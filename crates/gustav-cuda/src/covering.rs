@@ -1,5 +1,6 @@
-//! Kernel instantiations compiled without a device: every type meets every semiring, targets and
-//! tiles take turns.
+//! Kernel instantiations compiled without a device. The set has every kernel file; the kernels for any
+//! type and semiring have each type of value with each semiring or, where stated below, with two of
+//! them; targets, index types and tile sizes alternate.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -422,6 +423,26 @@ fn each<R: Send>(
         }
     });
     results.into_inner().expect("no thread has failed")
+}
+
+#[test]
+fn the_set_has_every_kernel_file() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+    let requests = requests();
+    let (mut folders, mut seen) = (vec![root.clone()], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder of kernels") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "cu") {
+                let name = path.strip_prefix(&root).expect("a kernel file").to_string_lossy();
+                assert!(requests.iter().any(|(_, r)| r.name == name), "{name} is not in the set");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 30, "{seen} kernel files");
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use gustav_core::{Error, Layout, Operation, Result, Scalar};
+use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar, SpmmRequest};
 use gustav_cuda::probe::timed;
-use gustav_cuda::{DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
+use gustav_cuda::{Call, DeviceBuffer, DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
 use gustav_plan::orders::Search;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser};
 
-use super::resident::Set;
+use super::resident::{Output, Set};
 use super::{CUBLAS, PEERS, Resident, Started};
 use crate::Layouts;
 use crate::engine::{Engine, Outcome, Prepared, Task};
@@ -56,9 +56,9 @@ pub(crate) struct CudaEngine<'a, T: Value> {
 }
 
 enum Plan<T: Value> {
-    Spmm(SpmmPlan<T, u32, u32>),
-    Predicted(Box<gustav::cuda::SpmmPlan<T>>),
-    Spmv(SpmvPlan<T, u32, u32>),
+    Spmm(SpmmPlan<T>),
+    Predicted(Box<gustav::SpmmPlan<'static, T>>),
+    Spmv(SpmvPlan<T>),
 }
 
 /// What is asked of a plan.
@@ -235,16 +235,17 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     }
 
     fn execute(&mut self, set: usize) -> Result<()> {
-        let (one, zero) = (<T as Scalar>::one().to_accum(), <T as Scalar>::zero().to_accum());
         let Set { a, b, c } = &self.on.sets[set];
-        let (stream, mut c) = (self.gpu.device.stream(), c.borrow_mut());
-        match &mut self.plans[set] {
-            Plan::Spmm(plan) if self.converted => {
-                plan.execute_converted(a, one, b, zero, &mut c, stream)
-            }
-            Plan::Spmm(plan) => plan.execute(a, one, b, zero, &mut c, stream),
-            Plan::Predicted(plan) => plan.execute(a, one, b, zero, &mut c, stream),
-            Plan::Spmv(plan) => plan.execute(a, one, b.data(), zero, c.data_mut(), stream),
+        let call = Call::new().reuse_conversion(self.converted);
+        match (&mut self.plans[set], &mut *c.borrow_mut()) {
+            (Plan::Spmm(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
+            (Plan::Predicted(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
+            (Plan::Spmv(plan), Output::Vector(y)) => plan.execute(a, b.data(), y, call),
+            _ => Err(Error::Argument {
+                name: "operands",
+                found: format!("those of {}", self.task.operation.name()),
+                expected: "those that the plan was made for".into(),
+            }),
         }
     }
 
@@ -297,12 +298,14 @@ impl<'a, T: Value> CudaEngine<'a, T> {
     fn result_of(&mut self, set: usize, rows: Option<&[usize]>) -> Result<Outcome<T>> {
         // NaN in every floating-point type.
         let c = &self.on.sets[set].c;
-        c.borrow_mut().data_mut().fill(0xff, self.gpu.device.stream())?;
+        c.borrow_mut().fill(0xff, self.gpu.device.stream())?;
         self.execute(set)?;
         let c = c.borrow();
-        let values = match rows {
-            Some(rows) => rows_of(&c, rows)?,
-            None => c.download()?.to_layout(Layout::RowMajor)?.data().to_vec(),
+        let values = match (&*c, rows) {
+            (Output::Matrix(c), Some(rows)) => rows_of(c, rows)?,
+            (Output::Matrix(c), None) => c.download()?.to_layout(Layout::RowMajor)?.data().to_vec(),
+            (Output::Vector(y), Some(rows)) => elements_of(y, rows)?,
+            (Output::Vector(y), None) => y.to_host()?.to_vec(),
         };
         Ok(Outcome::Dense(values))
     }
@@ -361,7 +364,7 @@ fn plan<T: Value>(
         expected: "a place among those that autotuning tries".into(),
     };
     if task.operation == Operation::Spmv {
-        let problem = set.a.spmv().calls(calls);
+        let problem = Problem::spmv(&task.a).calls(calls);
         let options = match wish {
             Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
             Wish::Candidate(candidate, _) => {
@@ -377,14 +380,16 @@ fn plan<T: Value>(
                 spmv::Options { config: Some(config), ..spmv::Options::default() }
             }
         };
-        return Ok(Plan::Spmv(SpmvPlan::new(&set.a, &problem, &options)?));
+        return Ok(Plan::Spmv(SpmvPlan::new(set.a.pattern(), &problem, &options)?));
     }
     // The benchmark's own values are finite.
     let (b, c) = (task.layouts.b(), task.layouts.c());
-    let problem = set.a.spmm().columns(task.columns).calls(calls).layouts(b, c).finite(true);
+    let problem = Problem::spmm(&task.a).columns(task.columns).calls(calls);
+    let problem = problem.layouts(b, c).finite(true);
     if let Wish::Ours(Chooser::Predictor) = wish {
         let device = gpu.whole.clone().choose(Chooser::Predictor);
-        return Ok(Plan::Predicted(Box::new(device.plan_spmm(&set.a, &problem)?)));
+        let request = SpmmRequest { pattern: set.a.pattern().clone(), problem };
+        return Ok(Plan::Predicted(Box::new(request.plan(&device)?)));
     }
     let order = match wish {
         Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
@@ -408,7 +413,7 @@ fn plan<T: Value>(
             spmm::Options { config: Some(config), ..spmm::Options::default() }
         }
     };
-    Ok(Plan::Spmm(SpmmPlan::new(&set.a, &problem, &options)?))
+    Ok(Plan::Spmm(SpmmPlan::new(set.a.pattern(), &problem, &options)?))
 }
 
 impl<T: Value> Runner for CudaEngine<'_, T> {
@@ -459,7 +464,7 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
         if self.converted || !plan.converts() {
             return Ok(None);
         }
-        let mut time = || probe.cold_ms(stream, || plan.convert(&self.on.sets[0].a, stream));
+        let mut time = || probe.cold_ms(stream, || plan.convert(&self.on.sets[0].a, Call::new()));
         let times: Vec<f64> = (0..HOT_RUNS).map(|_| time()).collect::<Result<_>>()?;
         Ok(quantile(&times, 0.5))
     }
@@ -500,6 +505,15 @@ fn rows_of<T: Scalar>(c: &DeviceDense<T>, rows: &[usize]) -> Result<Vec<T>> {
                 *v = columns[j * ld + row];
             }
         }
+    }
+    Ok(values)
+}
+
+/// Elements of `y`, without the rest of it on the host.
+fn elements_of<T: Scalar>(y: &DeviceBuffer<T>, rows: &[usize]) -> Result<Vec<T>> {
+    let mut values = vec![<T as Scalar>::zero(); rows.len()];
+    for (row, to) in rows.iter().zip(values.chunks_exact_mut(1)) {
+        y.read_at(*row, to)?;
     }
     Ok(values)
 }

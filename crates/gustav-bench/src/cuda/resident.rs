@@ -4,8 +4,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use gustav_core::{CsrView, DenseView, Error, Layout, Result, Scalar};
-use gustav_cuda::{DeviceCsr, DeviceDense};
+use gustav_core::{CsrView, DenseView, Error, Layout, Operation, Result, Scalar};
+use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, Stream};
 use gustav_plan::orders::{Search, WarpShape};
 use gustav_plan::{Features, Order, RowOrder};
 
@@ -15,8 +15,48 @@ use crate::engine::Task;
 /// A, B and C.
 pub(crate) struct Set<T> {
     pub a: DeviceCsr<T>,
+    /// A vector is its only column.
     pub b: DeviceDense<T>,
-    pub c: RefCell<DeviceDense<T>>,
+    pub c: RefCell<Output<T>>,
+}
+
+/// What a product is written to.
+pub(crate) enum Output<T> {
+    /// Of SpMM.
+    Matrix(DeviceDense<T>),
+    /// Of SpMV.
+    Vector(DeviceBuffer<T>),
+}
+
+impl<T: Scalar> Output<T> {
+    /// Zeros: C or y of `task`.
+    fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
+        let (m, n) = (task.a.nrows(), task.columns);
+        Ok(match task.operation {
+            Operation::Spmv => {
+                Output::Vector(DeviceBuffer::zeros(&gpu.device, m, "y on the device")?)
+            }
+            _ => Output::Matrix(DeviceDense::zeros(&gpu.device, m, n, task.layouts.c())?),
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Output::Matrix(c) => c.data().bytes(),
+            Output::Vector(y) => y.bytes(),
+        }
+    }
+
+    /// Sets every byte.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::Device`].
+    pub fn fill(&mut self, byte: u8, stream: &Stream) -> Result<()> {
+        match self {
+            Output::Matrix(c) => c.data_mut().fill(byte, stream),
+            Output::Vector(y) => y.fill(byte, stream),
+        }
+    }
 }
 
 /// One set of operands, or several alike that take turns, so that each is cold when its turn comes.
@@ -49,20 +89,19 @@ fn sets(bytes: usize, engines: usize, l2: usize, free: usize) -> usize {
 
 impl<T: Scalar> Set<T> {
     fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
-        let (m, k, n) = (task.a.nrows(), task.a.ncols(), task.columns);
+        let (k, n) = (task.a.ncols(), task.columns);
         let a = DeviceCsr::upload(&gpu.device, &task.a)?;
         let b = DenseView::row_major(k, n, task.dense_b())?;
         let b = match task.layouts.b() {
             Layout::RowMajor => DeviceDense::upload(&gpu.device, &b)?,
             layout => DeviceDense::upload(&gpu.device, &b.to_layout(layout)?.view())?,
         };
-        let c = RefCell::new(DeviceDense::uninit(&gpu.device, m, n, task.layouts.c())?);
+        let c = RefCell::new(Output::new(gpu, task)?);
         Ok(Set { a, b, c })
     }
 
     fn bytes(&self) -> usize {
-        let a = self.a.offsets().bytes() + self.a.indices().bytes() + self.a.values().bytes();
-        a + self.b.data().bytes() + self.c.borrow().data().bytes()
+        self.a.bytes() + self.b.data().bytes() + self.c.borrow().bytes()
     }
 }
 
@@ -109,7 +148,7 @@ impl<T: Scalar> Resident<T> {
         if let Some(made) = self.orders.borrow().get(&(order, search)) {
             return Ok(made.clone());
         }
-        let (ms, made) = crate::engine::timed(|| order.of(a, Self::shape(), search));
+        let (ms, made) = crate::engine::timed(|| order.of(&a.pattern(), Self::shape(), search));
         let made = Rc::new((made?, ms));
         self.orders.borrow_mut().insert((order, search), made.clone());
         Ok(made)
@@ -123,7 +162,7 @@ impl<T: Scalar> Resident<T> {
         if let Some(ms) = self.features_ms.get() {
             return Ok(*ms);
         }
-        let (ms, features) = crate::engine::timed(|| Features::new(a, Self::shape()));
+        let (ms, features) = crate::engine::timed(|| Features::new(&a.pattern(), Self::shape()));
         features?;
         Ok(*self.features_ms.get_or_init(|| ms))
     }

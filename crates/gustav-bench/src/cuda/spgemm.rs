@@ -7,7 +7,7 @@ use std::time::Instant;
 use gustav_core::{Error, Problem, Result, Scalar};
 use gustav_cuda::spgemm::masked::{self, MaskedPlan};
 use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, multiply, vendor};
-use gustav_cuda::{DeviceCsr, Stream};
+use gustav_cuda::{Call, DeviceCsr, SpgemmCall, Stream};
 use gustav_plan::Algorithm;
 
 use super::{PEERS, Started, WHOLE};
@@ -66,7 +66,7 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
     /// # Errors
     /// The library's own.
     pub fn ours(gpu: &'a Started, on: &'a Pair<T>, task: Task<'a, T>, name: &str) -> Result<Self> {
-        let problem = on.a.spgemm(on.b()).sorted(task.sorted);
+        let problem = problem(&task);
         let mask = on.mask.as_ref().filter(|_| name != WHOLE);
         let name = if name == WHOLE { "auto" } else { name };
         let options = match name.split_once('#') {
@@ -98,7 +98,7 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
     ) -> Result<Self> {
         let place = PEERS.iter().position(|p| *p == name).unwrap_or(0);
         let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
-        let problem = on.a.spgemm(on.b()).sorted(task.sorted);
+        let problem = problem(&task);
         let config = Some(Config::Vendor(vendor::Config::ALL[place]));
         let options = Options { config, ..Options::default() };
         Self::prepare(gpu, (on, on.mask.as_ref()), problem, options, versions)
@@ -121,13 +121,15 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
         };
         let prepared = match mask {
             None => {
-                let plan = SpgemmPlan::new(&on.a, on.b(), &problem, &options)?;
+                let plan =
+                    SpgemmPlan::<T>::new(on.a.pattern(), on.b().pattern(), &problem, &options)?;
                 let choice = plan.choice();
                 let told = told(choice.algorithm, &choice.reason, &choice.config);
                 Prepared { products: plan.products(), ..told }
             }
             Some(mask) => {
-                let plan = MaskedPlan::new(&on.a, on.b(), mask, &problem, &options)?;
+                let (a, b) = (on.a.pattern(), on.b().pattern());
+                let plan = MaskedPlan::<T>::new(a, b, mask.pattern(), &problem, &options)?;
                 let choice = plan.choice();
                 told(choice.algorithm, &choice.reason, &choice.config)
             }
@@ -144,17 +146,22 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
     fn execute(&self) -> Result<(f64, DeviceCsr<T>)> {
         self.stream().synchronize()?;
         let (ms, c) = crate::engine::timed(|| {
-            let (a, b, one) = (&self.on.a, self.on.b(), <T as Scalar>::one().to_accum());
-            let (problem, options, stream) = (&self.problem, &self.options, self.stream());
+            let (a, b, call) = (&self.on.a, self.on.b(), Call::new());
+            let (problem, options) = (&self.problem, &self.options);
             let c = match self.mask {
-                None => multiply(a, one, b, problem, options, stream)?,
-                Some(mask) => masked::multiply(a, one, b, mask, problem, options, stream)?,
+                None => multiply(a, b, problem, options, call)?,
+                Some(mask) => masked::multiply(a, b, mask.pattern(), problem, options, call)?,
             };
             self.stream().synchronize()?;
             Ok::<_, Error>(c)
         });
         Ok((ms, c?))
     }
+}
+
+/// The whole product of A and B.
+fn problem<T: Scalar>(task: &Task<'_, T>) -> Problem {
+    Problem::spgemm(&task.a, &task.b.unwrap_or(task.a)).sorted(task.sorted)
 }
 
 /// A plan whose symbolic work is reused.
@@ -183,25 +190,26 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
 
     fn reuse_ms(&mut self) -> Result<Option<f64>> {
         let (a, b, stream) = (&self.on.a, self.on.b(), self.stream());
-        let one = <T as Scalar>::one().to_accum();
+        let (of_a, of_b, options) = (a.pattern(), b.pattern(), &self.options);
         let mut plan = match self.mask {
-            None => Plan::Whole(Box::new(SpgemmPlan::new(a, b, &self.problem, &self.options)?)),
+            None => Plan::Whole(Box::new(SpgemmPlan::new(of_a, of_b, &self.problem, options)?)),
             Some(mask) => {
                 let problem = self.problem.clone().calls(REUSES as u64);
-                Plan::Masked(Box::new(MaskedPlan::new(a, b, mask, &problem, &self.options)?))
+                let plan = MaskedPlan::new(of_a, of_b, mask.pattern(), &problem, options)?;
+                Plan::Masked(Box::new(plan))
             }
         };
         let mut c = match &mut plan {
-            Plan::Whole(plan) => plan.execute(a, one, b, stream)?,
-            Plan::Masked(plan) => plan.execute(a, one, b, stream)?,
+            Plan::Whole(plan) => plan.execute(a, b, SpgemmCall::new())?,
+            Plan::Masked(plan) => plan.execute(a, b, Call::new())?,
         };
         let mut times = Vec::new();
         for _ in 0..REUSES {
             stream.synchronize()?;
             let (ms, done) = crate::engine::timed(|| {
                 match &mut plan {
-                    Plan::Whole(plan) => plan.execute_into(a, one, b, &mut c, stream)?,
-                    Plan::Masked(plan) => plan.execute_into(a, one, b, &mut c, stream)?,
+                    Plan::Whole(plan) => plan.execute_into(a, b, &mut c, SpgemmCall::new())?,
+                    Plan::Masked(plan) => plan.execute_into(a, b, &mut c, Call::new())?,
                 }
                 stream.synchronize()
             });
@@ -212,9 +220,7 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
     }
 
     fn memory(&mut self) -> Result<Option<[u64; 2]>> {
-        let bytes = |m: &DeviceCsr<T>| {
-            (m.offsets().bytes() + m.indices().bytes() + m.values().bytes()) as u64
-        };
+        let bytes = |m: &DeviceCsr<T>| m.bytes() as u64;
         let others = [self.on.b.as_ref(), self.mask].into_iter().flatten().map(bytes);
         let operands = bytes(&self.on.a) + others.sum::<u64>();
         let device = &self.gpu.device;

@@ -176,7 +176,7 @@ struct Sprs<'a, T: CpuValue> {
 }
 
 fn sprs_view<'a, T: CpuValue>(m: CsrView<'a, T>) -> Result<CsMatViewI<'a, T, u32, u32>> {
-    CsMatViewI::try_new((m.nrows(), m.ncols()), m.offsets(), m.indices(), m.values())
+    CsMatViewI::try_new((m.nrows(), m.ncols()), m.offsets(), m.indices(), m.values().as_slice())
         .map_err(|(_, _, _, why)| refuse("sprs", why))
 }
 
@@ -244,7 +244,7 @@ struct Faer<'a, T: CpuValue> {
 fn transposed<'a, T: CpuValue>(m: CsrView<'a, T>) -> SparseColMatRef<'a, u32, T> {
     let pattern =
         SymbolicSparseColMatRef::new_checked(m.ncols(), m.nrows(), m.offsets(), None, m.indices());
-    SparseColMatRef::new(pattern, m.values())
+    SparseColMatRef::new(pattern, m.values().as_slice())
 }
 
 impl<T: CpuValue> Product<T> for Faer<'_, T> {
@@ -267,7 +267,7 @@ impl<T: CpuValue> Product<T> for Faer<'_, T> {
             None,
             task.a.indices(),
         );
-        let a = SparseRowMatRef::new(pattern, task.a.values());
+        let a = SparseRowMatRef::new(pattern, task.a.values().as_slice());
         let b = MatRef::from_row_major_slice(task.dense_b(), task.a.ncols(), n);
         let c = MatMut::from_row_major_slice_mut(&mut self.dense.c, m, n);
         Ok(timed(|| sparse_dense_matmul(c, Accum::Replace, a, b, Scalar::one(), par)).0)

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gustav_core::{
-    Buffer, Csr, CsrView, DenseView, DenseViewMut, Error, Layout, Operation, PlusTimes, Problem,
-    Result, Scalar,
+    Buffer, Csr, CsrView, DenseView, DenseViewMut, Error, Layout, Operation, Problem, Result,
+    Scalar,
 };
-use gustav_cpu::{Options, SpgemmPlan, SpmmPlan, SpmvPlan, Threads, spgemm};
+use gustav_cpu::spgemm::{SpgemmCall, multiply};
+use gustav_cpu::{Options, SpgemmPlan, SpmmPlan, SpmvPlan, Threads};
 use gustav_plan::Choice;
 
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
@@ -26,14 +27,14 @@ pub(crate) struct Ours<'a, T: CpuValue> {
     options: Options,
     problem: Problem,
     prepared: Prepared,
-    method: Method<T>,
+    method: Method<'a, T>,
     /// The same on a copy of the operands.
     copy: Option<Box<Ours<'a, T>>>,
 }
 
-enum Method<T: CpuValue> {
-    Spmm { plan: Box<SpmmPlan<T>>, c: Buffer<T> },
-    Spmv { plan: Box<SpmvPlan<T, u32, u32>>, y: Buffer<T> },
+enum Method<'a, T: CpuValue> {
+    Spmm { plan: Box<SpmmPlan<'a, T>>, c: Buffer<T> },
+    Spmv { plan: Box<SpmvPlan<'a, T>>, y: Buffer<T> },
     // The product of the last call; freed outside the timing, as the peers do it.
     Spgemm { c: Option<Csr<T>> },
 }
@@ -72,7 +73,7 @@ impl<'a, T: CpuValue> Ours<'a, T> {
             }
             Operation::Spgemm => {
                 let b = second(&task)?;
-                let (ms, plan) = timed(|| SpgemmPlan::new(task.a, b, &problem, &options));
+                let (ms, plan) = timed(|| SpgemmPlan::<T>::new(task.a, b, &problem, &options));
                 let plan = plan?;
                 note(&mut prepared, ms, plan.choice());
                 prepared.products = Some(plan.products());
@@ -84,25 +85,24 @@ impl<'a, T: CpuValue> Ours<'a, T> {
 
     /// One execution; its time in milliseconds.
     fn execute(&mut self) -> Result<f64> {
-        let (one, zero) = (<T as Scalar>::one().to_accum(), <T as Scalar>::zero().to_accum());
         let task = self.task;
         let (ms, done) = match &mut self.method {
             Method::Spmm { plan, c } => {
                 let b = DenseView::row_major(task.a.ncols(), task.columns, task.dense_b())?;
                 let (m, n) = (task.a.nrows(), task.columns);
                 let c = DenseViewMut::new(m, n, Layout::RowMajor, n, c)?;
-                timed(|| plan.execute(PlusTimes, task.a, one, b, zero, c))
+                timed(|| plan.execute(task.a, b, c, ()))
             }
             Method::Spmv { plan, y } => {
                 let x = task.dense_b();
-                timed(|| plan.execute(PlusTimes, task.a, one, x, zero, y))
+                timed(|| plan.execute(task.a, x, y, ()))
             }
             Method::Spgemm { c } => {
                 *c = None;
                 let b = second(&task)?;
                 let (problem, options) = (&self.problem, &self.options);
                 let (ms, product) =
-                    timed(|| spgemm::multiply(PlusTimes, task.a, one, b, problem, options));
+                    timed(|| multiply(task.a, b, problem, options, SpgemmCall::new()));
                 (ms, product.map(|p| *c = Some(p)))
             }
         };
@@ -184,13 +184,12 @@ impl<T: CpuValue> Engine<T> for Ours<'_, T> {
         let (a, b) = (self.task.a, second(&self.task)?);
         let mut plan = SpgemmPlan::new(a, b, &self.problem, &self.options)?;
         let _pinned = Pinned::to_first_core();
-        let mut c = plan.execute(PlusTimes, a, <T as Scalar>::one().to_accum(), b)?;
+        let mut c = plan.execute(a, b, SpgemmCall::new())?;
         let mut times = Vec::new();
         for _ in 0..REUSES {
-            let (ms, done) = timed(|| {
-                plan.execute_into(PlusTimes, a, <T as Scalar>::one().to_accum(), b, &mut c)
-            });
-            done?;
+            let call = SpgemmCall { reuse: Some(c), ..SpgemmCall::new() };
+            let (ms, done) = timed(|| plan.execute(a, b, call));
+            c = done?;
             times.push(ms);
         }
         Ok(quantile(&times, 0.5))

@@ -222,7 +222,7 @@ impl PeerProcess {
         };
         let offsets = file("offsets", bytemuck::cast_slice(m.offsets()))?;
         let indices = file("indices", bytemuck::cast_slice(m.indices()))?;
-        let values = file("values", bytemuck::cast_slice(m.values()))?;
+        let values = file("values", bytemuck::cast_slice(m.values().as_slice()))?;
         let request = json!({
             "do": "matrix", "name": which.name(), "rows": m.nrows(), "cols": m.ncols(),
             "dtype": dtype_name::<T>(), "offsets": offsets, "indices": indices, "values": values,

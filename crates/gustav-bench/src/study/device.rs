@@ -1,11 +1,11 @@
 //! What runs on the GPU, or on both.
 
-use gustav_core::{Csr, Dense, DenseView, Layout, Result, Scalar};
+use gustav_core::{Csr, Dense, DenseView, Layout, Problem, Result, Scalar};
 use gustav_cpu::Threads;
 use gustav_cpu::dense::{Room, compress};
 use gustav_cuda::spgemm::pipeline::{Block, Config, Pipeline};
 use gustav_cuda::spgemm::{self, DensePlan, Options, SpgemmPlan};
-use gustav_cuda::{DeviceCsr, DeviceDense, PinnedBuffer};
+use gustav_cuda::{Call, DeviceCsr, DeviceDense, PinnedBuffer, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
 
 use super::{clocked, record, sample, set_times, sparse_of, verify};
@@ -23,17 +23,13 @@ const LEAST_TURNS: usize = 15;
 const MOST_TURNS: usize = 61;
 const TURNS_MS: f64 = 400.0;
 
-fn one<T: Scalar>() -> T::Accum {
-    T::one().to_accum()
-}
-
 /// `dense-naive` and every configuration of `shared-row`, C dense, operands in the GPU's memory: the
 /// kernels alone, with cold caches.
 pub(super) fn dense_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Result<Vec<Record>> {
     let on = DeviceCsr::upload(&gpu.device, &a.view())?;
     let (m, n) = (a.nrows(), a.ncols());
-    let mut c = DeviceDense::<T>::uninit(&gpu.device, m, n, Layout::RowMajor)?;
-    let problem = on.spgemm(&on);
+    let mut c = DeviceDense::<T>::zeros(&gpu.device, m, n, Layout::RowMajor)?;
+    let problem = Problem::spgemm(&a.view(), &a.view());
     let naive = spgemm::Config::candidates(Algorithm::DenseNaive, &problem);
     let shared = spgemm::Config::candidates(Algorithm::SharedRow, &problem);
     let numbered = |of: Vec<spgemm::Config>| of.into_iter().enumerate();
@@ -45,18 +41,19 @@ pub(super) fn dense_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Re
         };
         records.push(record(blank, &name, |r| {
             let options = Options { config: Some(config), ..Options::default() };
-            let (_, warm) = clocked(|| DensePlan::new(&on, &on, &problem, &options))?;
+            let (_, warm) =
+                clocked(|| DensePlan::<T>::new(on.pattern(), on.pattern(), &problem, &options))?;
             drop(warm);
             let stream = gpu.device.stream();
             let (plan_ms, mut plan) = clocked(|| {
-                let plan = DensePlan::new(&on, &on, &problem, &options)?;
+                let plan = DensePlan::<T>::new(on.pattern(), on.pattern(), &problem, &options)?;
                 stream.synchronize()?;
                 Ok(plan)
             })?;
             (r.plan_ms, r.chosen) = (Some(plan_ms), Some(config.algorithm().to_string()));
             r.reason = Some(format!("{config:?}"));
             c.data_mut().fill(0xff, stream)?;
-            let mut run = |c: &mut DeviceDense<T>| plan.execute(&on, one::<T>(), &on, c, stream);
+            let mut run = |c: &mut DeviceDense<T>| plan.execute(&on, &on, c, Call::new());
             let warm = gpu.probe.cold_ms(stream, || run(&mut c))?;
             let runs = if warm > LONG_MS { LONG_RUNS } else { RUNS };
             let times = (0..runs).map(|_| gpu.probe.cold_ms(stream, || run(&mut c)));
@@ -80,21 +77,21 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
     let options = Options { chooser, ..Options::default() };
     let (device, stream) = (&gpu.device, gpu.device.stream());
     let on = DeviceCsr::upload(device, &a.view())?;
-    let problem = on.spgemm(&on);
+    let problem = Problem::spgemm(&a.view(), &a.view());
     let runs = |execute: &mut dyn FnMut() -> Result<f64>| {
         let warm = execute()?;
         let runs = if warm > LONG_MS { LONG_RUNS } else { RUNS };
         (0..runs).map(|_| execute()).collect::<Result<Vec<_>>>()
     };
     let resident = record(blank, "shared-row+csr", |r| {
-        let mut plan = SpgemmPlan::new(&on, &on, &problem, &options)?;
+        let mut plan = SpgemmPlan::<T>::new(on.pattern(), on.pattern(), &problem, &options)?;
         let mut last = None;
         let times = runs(&mut || {
             last = None;
             gpu.probe.flush(stream)?;
             stream.synchronize()?;
             let (ms, c) = clocked(|| {
-                let c = plan.execute(&on, one::<T>(), &on, stream)?;
+                let c = plan.execute(&on, &on, SpgemmCall::new())?;
                 stream.synchronize()?;
                 Ok(c)
             })?;
@@ -110,9 +107,9 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
         Ok(())
     });
     let step = record(blank, "dense-to-csr", |r| {
-        let mut plan = DensePlan::new(&on, &on, &problem, &options)?;
-        let mut c = DeviceDense::<T>::uninit(device, a.nrows(), a.ncols(), Layout::RowMajor)?;
-        plan.execute(&on, one::<T>(), &on, &mut c, stream)?;
+        let mut plan = DensePlan::<T>::new(on.pattern(), on.pattern(), &problem, &options)?;
+        let mut c = DeviceDense::<T>::zeros(device, a.nrows(), a.ncols(), Layout::RowMajor)?;
+        plan.execute(&on, &on, &mut c, Call::new())?;
         let times = runs(&mut || {
             gpu.probe.flush(stream)?;
             stream.synchronize()?;
@@ -135,7 +132,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
             })?;
             let (on_a, on_b) = &operands;
             let (ms, c) = clocked(|| {
-                let c = spgemm::multiply(on_a, one::<T>(), on_b, &problem, &options, stream)?;
+                let c = spgemm::multiply(on_a, on_b, &problem, &options, Call::new())?;
                 stream.synchronize()?;
                 Ok(c)
             })?;
@@ -160,7 +157,7 @@ pub(super) fn from_dense<T: Value>(
     blank: &Record,
 ) -> Result<Vec<Record>> {
     let (m, n) = (a.nrows(), a.ncols());
-    let mut c = DeviceDense::<T>::uninit(&gpu.device, m, n, Layout::RowMajor)?;
+    let mut c = DeviceDense::<T>::zeros(&gpu.device, m, n, Layout::RowMajor)?;
     let mut host = PinnedBuffer::<T>::zeroed(&gpu.device, m * n, "C on the host")?;
     let own = Config::default();
     let sixteen = Config { block_rows: Some(m.div_ceil(16).max(1)), ..own };
@@ -230,7 +227,7 @@ fn run<T: Value>(
     host: Option<&mut PinnedBuffer<T>>,
 ) -> Result<()> {
     let (mut of_b, mut of_a) = (convert(threads, dense.view()), convert(threads, dense.view()));
-    pipeline.run(&mut of_b, &mut of_a, one::<T>(), c, host)
+    pipeline.run(&mut of_b, &mut of_a, <T as Scalar>::one().to_accum(), c, host)
 }
 
 /// Conversion of blocks of `dense` on `threads`.

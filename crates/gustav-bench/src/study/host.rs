@@ -1,7 +1,7 @@
 //! What runs on the CPU: the paper's two implementations, and a fair baseline.
 
-use gustav_core::{Csr, PlusTimes, Problem, Result, Scalar};
-use gustav_cpu::spgemm::multiply;
+use gustav_core::{Csr, Problem, Result};
+use gustav_cpu::spgemm::{SpgemmCall, multiply};
 use gustav_cpu::{Options, Threads};
 use gustav_plan::{Algorithm, Chooser};
 
@@ -49,12 +49,10 @@ fn rows_times<T: Value>(
     let all: Vec<usize> = (0..rows).collect();
     let part = take_rows(a.view(), &all)?;
     let problem = Problem::spgemm(&part.view(), &a.view());
-    let one = <T as Scalar>::one().to_accum();
     let scale = a.nrows() as f64 / rows.max(1) as f64;
     let (mut times, mut last) = (Vec::new(), None);
     for _ in 0..runs {
-        let (ms, c) =
-            clocked(|| multiply(PlusTimes, part.view(), one, a.view(), &problem, options))?;
+        let (ms, c) = clocked(|| multiply(&part, a, &problem, options, SpgemmCall::new()))?;
         times.push(ms * scale);
         last = Some(c);
     }

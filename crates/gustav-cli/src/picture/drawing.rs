@@ -150,7 +150,8 @@ mod tests {
     fn labels_end_before_bars_and_the_picture_after_its_words() {
         let bins = (14..20).map(|k| (1 << k, (2 << k) - 1, 1 << k)).collect();
         let a = Csr::<f64>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).expect("a matrix");
-        let drawing = Drawing::new("a", &Density::new(&a.view(), 8, 1), None, &RowLengths { bins });
+        let drawing =
+            Drawing::new("a", &Density::new(&a.pattern().view(), 8, 1), None, &RowLengths { bins });
         let end = |w: &Words| w.x + CHARACTER * w.text.chars().count() as f64;
         for bar in drawing.rects.iter().filter(|r| r.height == LINE - 4.0) {
             let beside = |w: &&Words| (w.y - bar.y).abs() < LINE / 2.0;
@@ -168,7 +169,7 @@ mod tests {
         let indices: Vec<u32> = (0..n * n).map(|k| k % n).collect();
         let a = Csr::<f64>::new(64, 64, offsets, indices, vec![1.0; 64 * 64]).expect("a matrix");
         let lengths = RowLengths { bins: Vec::new() };
-        let density = Density::new(&a.view(), 64, 1);
+        let density = Density::new(&a.pattern().view(), 64, 1);
         let drawing = Drawing::new("a", &density, None, &lengths);
         // A rectangle a row of bins, and the four sides of the frame.
         assert_eq!(drawing.rects.len(), 64 + 4);

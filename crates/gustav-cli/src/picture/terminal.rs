@@ -49,7 +49,7 @@ mod tests {
     fn a_diagonal_looks_like_one() {
         let a = Csr::<f32>::new(3, 3, vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3])
             .expect("a valid matrix");
-        let picture = spy(&Density::new(&a.view(), 64, 1));
+        let picture = spy(&Density::new(&a.pattern().view(), 64, 1));
         assert_eq!(picture, "┌───┐\n│█  │\n│ █ │\n│  █│\n└───┘\n");
         assert_eq!(
             histogram(&RowLengths::new(&a.view())),

@@ -32,9 +32,9 @@ impl Report {
     ) -> Result<Self> {
         let shape = WarpShape::default();
         let (features, feature_errors, feature_rows) = match sample {
-            None => (Features::new(a, shape)?, None, a.nrows()),
+            None => (Features::new(&a.pattern(), shape)?, None, a.nrows()),
             Some(rows) => {
-                let sampled = SampledFeatures::new(a, shape, rows)?;
+                let sampled = SampledFeatures::new(&a.pattern(), shape, rows)?;
                 (sampled.features, Some(by_name(sampled.errors)), sampled.rows)
             }
         };

@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Result {
 fn typed<T: Scalar, I: Index>(args: &Args) -> Result {
     let matrix: Csr<T, I, I> = args.file.read(args.seed, args.telling)?;
     let a = matrix.view();
-    let stats = RowStats::new(&a);
+    let stats = RowStats::new(&a.pattern());
     let cells = a.nrows() as f64 * a.ncols() as f64;
     let ordered = args.order.map(|order| in_order(&a, order)).transpose()?;
     let (order, ordered) = ordered.unzip();
@@ -123,7 +123,7 @@ fn typed<T: Scalar, I: Index>(args: &Args) -> Result {
         features: args.features.then(|| features::Report::new(&a, args.sample)).transpose()?,
     };
     let pictures = |most, stretch| {
-        let bins = |a: &Csr<T, I, I>| Density::new(&a.view(), most, stretch);
+        let bins = |a: &Csr<T, I, I>| Density::new(&a.view().pattern(), most, stretch);
         (bins(&matrix), ordered.as_ref().map(bins))
     };
     draw(args, &a, &report, &pictures(PIXELS / 2, 1))?;
@@ -136,7 +136,8 @@ fn in_order<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
     order: Order,
 ) -> Result<(Ordered, Csr<T, I, O>)> {
-    let (made, ms) = measure::once(|| Ok(order.of(a, WarpShape::default(), Search::Auto)?))?;
+    let (made, ms) =
+        measure::once(|| Ok(order.of(&a.pattern(), WarpShape::default(), Search::Auto)?))?;
     let rows = Permutation::new(made.sequence().collect())?;
     Ok((Ordered { order, order_ms: Number(ms) }, rows.apply_rows(*a)?))
 }

@@ -2,8 +2,8 @@
 
 use gustav::io::WriteOptions;
 use gustav::{
-    Algorithm, Chooser, CpuScalar, Csr, Device, Error, Index, Operation, PatternRef, Problem, Scalar,
-    SpgemmCall, SpgemmPlan, SpgemmRequest, intermediate_products,
+    Algorithm, Chooser, CpuScalar, Csr, Device, Error, Index, Operation, PatternRef, Problem,
+    Scalar, SpgemmCall, SpgemmPlan, SpgemmRequest, intermediate_products,
 };
 use gustav_testkit::oracle;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use gustav::io::{ReadOptions, WriteOptions};
 use gustav::{
-    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, PatternRef, Problem, Scalar, Scale,
-    SpmmPlan, SpmmRequest,
+    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, PatternRef, Problem, Scalar,
+    Scale, SpmmPlan, SpmmRequest,
 };
 use gustav_testkit::oracle;
 

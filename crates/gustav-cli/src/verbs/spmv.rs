@@ -118,7 +118,8 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
             let _spinner = output::spinner(args.telling, "verifying");
             let before = before.as_deref();
             let (a, transpose) = (a.view(), problem.transpose_a);
-            let check = || oracle::spmv(problem.semiring, a, transpose, &x, alpha, beta, before, y.data());
+            let check =
+                || oracle::spmv(problem.semiring, a, transpose, &x, alpha, beta, before, y.data());
             Some(device.threads().run(check)?)
         } else {
             None

@@ -19,7 +19,7 @@ pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     to.into_remainder().copy_from_slice(from.remainder());
 }
 
-/// Orders stores past the caches before whatever follows, as their threads hand on C.
+/// Orders stores past the caches before whatever follows, when threads pass C on.
 #[inline(always)]
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]

@@ -51,17 +51,3 @@ pub(crate) fn multiply<T: Scalar>(
         _ => hash_rows::multiply(threads, a, alpha, b),
     }
 }
-
-/// In place of [`multiply`] for types that the paper does not have.
-///
-/// # Errors
-/// [`Error::Unsupported`].
-pub(crate) fn refuse<T: Scalar>(
-    _algorithm: Algorithm,
-    _threads: &Threads,
-    a: CsrView<'_, T>,
-    _alpha: T::Accum,
-    b: CsrView<'_, T>,
-) -> Result<Csr<T>> {
-    Err(refusal(Problem::spgemm(&a, &b).to_string()))
-}

@@ -11,7 +11,7 @@ use gustav_core::parallel::Shared;
 use gustav_core::{Arith, Buffer, IndexSlice, IndexType, Result, Scalar};
 
 use super::accumulator::BLOCK;
-use super::operands::{Product, SharedIndices, UninitIndices, get};
+use super::operands::{Indices, Product, SharedIndices, UninitIndices};
 use super::units::Unit;
 use crate::arch::stream;
 
@@ -212,7 +212,7 @@ unsafe fn place_columns(
             }
             (to, Some(names)) => {
                 for (at, label) in range.zip(columns) {
-                    to.put(at, get(names, *label as usize));
+                    to.put(at, names.at(*label as usize));
                 }
             }
         }

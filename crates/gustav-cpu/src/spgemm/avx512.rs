@@ -55,7 +55,7 @@ unsafe fn drain<A: Arith>(
     let (mut block, end) = (first / BLOCK, last / BLOCK + 1);
     while block < end {
         // SAFETY: whole blocks of the accumulator are in bounds, and so are four blocks before
-        // `end`; the outputs have room for a block past the last element.
+        // `end`; the outputs are valid for a block past the last element.
         unsafe {
             let at = flags.add(block * BLOCK).cast::<__m512i>();
             if block + 4 <= end {

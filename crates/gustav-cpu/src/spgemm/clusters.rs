@@ -1,7 +1,7 @@
 //! How the columns of B lie, judged by a few rows: the same for any number of threads, as the order
 //! of columns in unsorted rows of C depends on it.
 
-use super::operands::{Right, Rows};
+use super::operands::{Indices, Right, Rows};
 
 // Rows of A, the row of B behind the middle of each, and neighbours in it that speak for all.
 const ROWS: usize = 128;
@@ -9,7 +9,7 @@ const PAIRS: usize = 24;
 const CLOSE: u32 = 4;
 
 /// Whether most columns in the rows of B that the product reads have a close neighbour.
-pub(super) fn clustered(a: &Rows<'_>, b: &Right<'_>) -> bool {
+pub(super) fn clustered(a: &Rows<impl Indices>, b: &Right<'_, impl Indices>) -> bool {
     let step = a.nrows.div_ceil(ROWS).max(1);
     let (mut pairs, mut close) = (0, 0);
     for row in (0..a.nrows).step_by(step) {
@@ -28,8 +28,6 @@ pub(super) fn clustered(a: &Rows<'_>, b: &Right<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use gustav_core::IndexSlice;
-
     use super::*;
 
     #[test]
@@ -47,8 +45,7 @@ mod tests {
 
     fn judged(offsets: &[u32], columns: &[u32]) -> bool {
         let (nrows, ncols) = (offsets.len() - 1, 600);
-        let offsets = IndexSlice::U32(offsets);
-        let a = Rows { nrows, ncols, offsets, columns: IndexSlice::U32(columns) };
+        let a = Rows { nrows, ncols, offsets, columns };
         clustered(&a, &Right { nrows, ncols, offsets, columns })
     }
 }

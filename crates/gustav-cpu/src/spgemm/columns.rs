@@ -58,7 +58,7 @@ impl Columns {
     }
 
     /// `b`, for which the labels were made, in terms of them.
-    pub fn relabel<'a>(&'a self, b: &'a AnyPattern<'_>) -> Right<'a> {
+    pub fn relabel<'a>(&'a self, b: &'a AnyPattern<'_>) -> Right<'a, IndexSlice<'a>> {
         let ncols = match &self.names {
             Names::Same(ncols) => *ncols,
             Names::U32(names) => names.len(),

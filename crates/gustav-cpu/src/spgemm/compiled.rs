@@ -6,17 +6,17 @@ use std::any::TypeId;
 use bytemuck::cast_slice;
 use gustav_core::parallel::Shared;
 use gustav_core::{
-    AnyPattern, Buffer, Csr, CsrView, Ops, PatternId, PlusTimes, Problem, Result, Scalar,
+    AnyPattern, Arith, Buffer, Csr, DType, Ops, PatternId, PlusTimes, Problem, Result, Scalar,
     SemiringKind, Values, bf16, f16,
 };
-use gustav_plan::Algorithm;
+use gustav_plan::{Algorithm, Choice};
 
-use super::gustavson::{self, Workers};
-use super::operands::{Matrix, Product, Rows};
-use super::plan::unknown_pattern;
+use super::gustavson::{self, Task, Workers};
+use super::operands::{Indices, Matrix, Product, Rows};
+use super::plan::{same, unknown_pattern};
 use super::setup::{Setup, Transposed, gather};
 use super::{add, masked, refill};
-use crate::{Options, Threads, papers};
+use crate::{Options, papers};
 
 /// A type of values that SpGEMM is compiled for.
 pub trait SpgemmKernels: Scalar {
@@ -49,20 +49,10 @@ pub trait SpgemmKernels: Scalar {
         b: Values<'_, Self>,
         request: Request<'_, Self::Accum, Self::Accum>,
     ) -> Result<Option<Product<Self::Accum>>>;
-
-    /// The algorithms of Chen et al., for the types that they were published for.
-    #[doc(hidden)]
-    fn spgemm_of_paper(
-        algorithm: Algorithm,
-        threads: &Threads,
-        a: CsrView<'_, Self>,
-        alpha: Self::Accum,
-        b: CsrView<'_, Self>,
-    ) -> Result<Csr<Self>>;
 }
 
 macro_rules! compiled {
-    ($($t:ty: $plus_times:ty, $paper:expr;)*) => {$(
+    ($($t:ty: $plus_times:ty;)*) => {$(
         impl SpgemmKernels for $t {
             type PlusTimes = $plus_times;
 
@@ -90,26 +80,17 @@ macro_rules! compiled {
             ) -> Result<Option<Product<Self::Accum>>> {
                 plan.execute(a, b, request)
             }
-            fn spgemm_of_paper(
-                algorithm: Algorithm,
-                threads: &Threads,
-                a: CsrView<'_, Self>,
-                alpha: Self::Accum,
-                b: CsrView<'_, Self>,
-            ) -> Result<Csr<Self>> {
-                $paper(algorithm, threads, a, alpha, b)
-            }
         }
     )*};
 }
 
 compiled! {
-    f32: PlusTimes, papers::multiply;
-    f64: PlusTimes, papers::multiply;
-    f16: PlusTimes, papers::refuse;
-    bf16: PlusTimes, papers::refuse;
-    i32: SemiringKind, papers::refuse;
-    i64: SemiringKind, papers::refuse;
+    f32: PlusTimes;
+    f64: PlusTimes;
+    f16: PlusTimes;
+    bf16: PlusTimes;
+    i32: SemiringKind;
+    i64: SemiringKind;
 }
 
 /// A plan for values of type `T` and patterns of any index types.
@@ -216,18 +197,28 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
         }
     }
 
+    /// The algorithms of Chen et al., compiled for the types that they were published for.
     fn paper<U: Scalar<Accum = T::Accum>>(
         &self,
         [a, b]: [&[T]; 2],
         alpha: T::Accum,
     ) -> Result<Option<Product<U>>> {
-        let Setup { problem, choice, threads, .. } = &self.setup;
-        let Some([of_a, of_b]) = self.setup.narrow() else {
-            return Err(papers::refusal(problem.to_string()));
+        let Setup { problem, choice: Choice { algorithm, .. }, threads, .. } = &self.setup;
+        let refused = || papers::refusal(problem.to_string());
+        let [of_a, of_b] = self.setup.narrow().ok_or_else(refused)?.map(|p| p.view());
+        macro_rules! product {
+            ($t:ty) => {{
+                let a = of_a.with_values(cast_slice::<_, $t>(a))?;
+                let b = of_b.with_values(cast_slice::<_, $t>(b))?;
+                same(papers::multiply(*algorithm, threads, a, bytemuck::cast(alpha), b)?)
+            }};
+        }
+        let c: Option<Csr<U>> = match T::DTYPE {
+            DType::F32 => product!(f32),
+            DType::F64 => product!(f64),
+            _ => None,
         };
-        let (a, b) = (of_a.view().with_values(a)?, of_b.view().with_values(b)?);
-        let c = T::spgemm_of_paper(choice.algorithm, threads, a, alpha, b)?;
-        Ok(super::plan::same(Product::from_csr(c)?))
+        Product::from_csr(c.ok_or_else(refused)?).map(Some)
     }
 
     fn run<S: Ops<T::Accum>, U: Scalar<Accum = T::Accum>>(
@@ -256,25 +247,16 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
                 }
                 c
             }
-            (None, Some(task)) => match (known, to) {
-                (None, _) => gustavson::multiply(s, &task, workers)?,
-                (Some(known), Some(to)) => {
-                    // SAFETY: an earlier product of this plan had this pattern, and `to` are the
-                    // values of a matrix of this pattern.
-                    unsafe { refill::refill(s, &task, known, Shared::new(to), workers)? };
-                    return Ok(None);
+            (None, Some(task)) => {
+                let product = match task.narrow() {
+                    Ok(task) => all_of(s, &task, known, to, workers)?,
+                    Err(task) => all_of(s, &task, known, to, workers)?,
+                };
+                match product {
+                    Some(product) => product,
+                    None => return Ok(None),
                 }
-                (Some(known), None) => {
-                    let nnz = known.nnz();
-                    let mut values = Buffer::uninit(nnz, "values of C")?;
-                    // SAFETY: as above; every value is written.
-                    let values = unsafe {
-                        refill::refill(s, &task, known, values.shared(), workers)?;
-                        values.assume_init(nnz)
-                    };
-                    Product { pattern: known.clone(), values }
-                }
-            },
+            }
             (None, None) => return Err(unknown_pattern()),
         };
         if setup.same_pattern() {
@@ -282,6 +264,31 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
         }
         Ok(Some(product))
     }
+}
+
+/// C without a mask, or its values `to` where its pattern is known.
+fn all_of<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
+    s: S,
+    task: &Task<'_, A, X>,
+    known: Option<&AnyPattern<'static>>,
+    to: Option<&mut [U]>,
+    workers: &Workers<A>,
+) -> Result<Option<Product<U>>> {
+    let Some(known) = known else { return gustavson::multiply(s, task, workers).map(Some) };
+    if let Some(to) = to {
+        // SAFETY: an earlier product of this plan had this pattern, and `to` are the values of a
+        // matrix of this pattern.
+        unsafe { refill::refill(s, task, known, Shared::new(to), workers)? };
+        return Ok(None);
+    }
+    let nnz = known.nnz();
+    let mut values = Buffer::uninit(nnz, "values of C")?;
+    // SAFETY: as above; every value is written.
+    let values = unsafe {
+        refill::refill(s, task, known, values.shared(), workers)?;
+        values.assume_init(nnz)
+    };
+    Ok(Some(Product { pattern: known.clone(), values }))
 }
 
 const VALUES: &str = "values of operands";

@@ -11,7 +11,7 @@ use gustav_core::{Arith, Error, IndexSlice, IndexType, Ops, Result, Scalar};
 
 use super::accumulator::{Accumulator, Needs};
 use super::assemble::{Assembly, Chunk};
-use super::operands::{Product, SharedIndices, most};
+use super::operands::{Indices, Product, SharedIndices, most};
 use super::row::{Job, LONG, SHORT};
 use super::units::Unit;
 use super::vector::{self, Vector};
@@ -93,8 +93,8 @@ pub(super) struct Entries<'a, A> {
 }
 
 /// A product to compute.
-pub(super) struct Task<'a, A> {
-    pub job: Job<'a, A>,
+pub(super) struct Task<'a, A, X> {
+    pub job: Job<'a, A, X>,
     pub needs: Needs,
     pub entries: Entries<'a, A>,
     pub units: &'a [Unit],
@@ -108,6 +108,17 @@ pub(super) struct Task<'a, A> {
     pub isa: Isa,
 }
 
+impl<'a, A> Task<'a, A, IndexSlice<'a>> {
+    /// The same, if the indices of A and the row offsets of B are 32 bits wide.
+    pub fn narrow(self) -> Result<Task<'a, A, &'a [u32]>, Self> {
+        let Job { a, a_values, b, b_values, canonical, ranges, sorted, clustered } = self.job;
+        let (Some(a), Some(b)) = (a.narrow(), b.narrow()) else { return Err(self) };
+        let job = Job { a, a_values, b, b_values, canonical, ranges, sorted, clustered };
+        let Task { needs, entries, units, ncols, bound, types, threads, isa, .. } = self;
+        Ok(Task { job, needs, entries, units, ncols, bound, types, threads, isa })
+    }
+}
+
 // An upper bound below this many bytes is not worth asking how much memory is free.
 const SMALL: u128 = 256 << 20;
 
@@ -115,9 +126,9 @@ const SMALL: u128 = 256 << 20;
 ///
 /// # Errors
 /// [`Error::Overflow`] when the entries of C outnumber the offset type, [`Error::OutOfMemory`].
-pub(super) fn multiply<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
+pub(super) fn multiply<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
     s: S,
-    task: &Task<'_, A>,
+    task: &Task<'_, A, X>,
     workers: &Workers<A>,
 ) -> Result<Product<U>> {
     let Task { job, needs, entries, units, threads, .. } = task;
@@ -183,7 +194,7 @@ fn place_pending<A: Arith>(
 }
 
 /// C with as many entries as it may have, where there is memory for that.
-fn for_bound<'a, A: Arith, U: Scalar>(task: &Task<'a, A>) -> Result<Option<Assembly<'a, U>>> {
+fn for_bound<'a, A, X, U: Scalar>(task: &Task<'a, A, X>) -> Result<Option<Assembly<'a, U>>> {
     let (column, offset) = task.types;
     let bytes = task.bound * (column.bytes() + size_of::<U>()) as u128;
     // An eighth is left to what else needs memory meanwhile.
@@ -200,7 +211,10 @@ fn for_bound<'a, A: Arith, U: Scalar>(task: &Task<'a, A>) -> Result<Option<Assem
 }
 
 /// The number of entries of C.
-pub(super) fn count<A: Arith>(task: &Task<'_, A>, workers: &Workers<A>) -> Result<usize> {
+pub(super) fn count<A: Arith, X: Indices>(
+    task: &Task<'_, A, X>,
+    workers: &Workers<A>,
+) -> Result<usize> {
     let Task { job, units, threads, types: (_, offset), .. } = task;
     let total = AtomicUsize::new(0);
     workers.each_unit(threads, A::zero(), Needs::COUNT, units.len(), |worker, unit| {
@@ -222,9 +236,9 @@ pub(super) fn count<A: Arith>(task: &Task<'_, A>, workers: &Workers<A>) -> Resul
 /// # Safety
 /// The machine has the instruction set; the unit belongs to this thread, and its chunk and the
 /// accumulator hold it.
-unsafe fn compute_unit<S: Ops<A>, A: Arith>(
+unsafe fn compute_unit<S: Ops<A>, A: Arith, X: Indices>(
     s: S,
-    task: &Task<'_, A>,
+    task: &Task<'_, A, X>,
     unit: &Unit,
     accumulator: &mut Accumulator<A>,
     chunk: &mut Chunk<A>,
@@ -237,16 +251,16 @@ unsafe fn compute_unit<S: Ops<A>, A: Arith>(
         return unsafe { unit_avx512(s, task, unit, accumulator, chunk, ends) };
     }
     // SAFETY: promised by the caller.
-    unsafe { unit_body::<S, vector::Scalar, _>(s, task, unit, accumulator, chunk, ends) }
+    unsafe { unit_body::<S, vector::Scalar, _, _>(s, task, unit, accumulator, chunk, ends) }
 }
 
 /// # Safety
 /// As [`compute_unit`], on a machine with AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn unit_avx512<S: Ops<A>, A: Arith>(
+unsafe fn unit_avx512<S: Ops<A>, A: Arith, X: Indices>(
     s: S,
-    task: &Task<'_, A>,
+    task: &Task<'_, A, X>,
     unit: &Unit,
     accumulator: &mut Accumulator<A>,
     chunk: &mut Chunk<A>,
@@ -254,16 +268,16 @@ unsafe fn unit_avx512<S: Ops<A>, A: Arith>(
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        unit_body::<S, super::avx512::Avx512, _>(s, task, unit, accumulator, chunk, ends);
+        unit_body::<S, super::avx512::Avx512, _, _>(s, task, unit, accumulator, chunk, ends);
     }
 }
 
 /// # Safety
 /// As [`compute_unit`].
 #[inline(always)]
-unsafe fn unit_body<S: Ops<A>, V: Vector, A: Arith>(
+unsafe fn unit_body<S: Ops<A>, V: Vector, A: Arith, X: Indices>(
     s: S,
-    task: &Task<'_, A>,
+    task: &Task<'_, A, X>,
     unit: &Unit,
     accumulator: &mut Accumulator<A>,
     chunk: &mut Chunk<A>,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use gustav_core::buffer::try_vec;
 use gustav_core::{AnyPattern, Arith, Index, IndexSlice, IndexType, Ops, Result, Scalar, parallel};
 
-use super::operands::{Product, Rows, row_range};
+use super::operands::{Product, Rows, with_indices};
 use super::rows::{RowBlock, joined, joined_values};
 
 // Blocks of rows for every thread, each of so many rows or more.
@@ -16,12 +16,12 @@ const LEAST: usize = 64;
 /// The operands of a product under a mask. Values have the type of sums.
 pub(super) struct Job<'a, A> {
     /// op(A).
-    pub a: Rows<'a>,
+    pub a: Rows<IndexSlice<'a>>,
     pub a_values: &'a [A],
     pub alpha: A,
-    pub b: Rows<'a>,
+    pub b: Rows<IndexSlice<'a>>,
     pub b_values: &'a [A],
-    pub mask: Rows<'a>,
+    pub mask: Rows<IndexSlice<'a>>,
     pub drop_zeros: bool,
 }
 
@@ -138,12 +138,9 @@ impl<A: Arith> Job<'_, A> {
     fn add_products<S: Ops<A>>(&self, s: S, row: usize, table: &mut Table<A>) {
         for position in self.a.range(row) {
             let a = self.a_values[position];
-            let range = row_range(self.b.offsets, self.a.column(position));
+            let range = self.b.range(self.a.column(position));
             let values = &self.b_values[range.clone()];
-            match self.b.columns {
-                IndexSlice::U32(columns) => add_row(s, a, &columns[range], values, table),
-                IndexSlice::U64(columns) => add_row(s, a, &columns[range], values, table),
-            }
+            with_indices!(self.b.columns, |columns| add_row(s, a, &columns[range], values, table));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A, B and C as kernels see them: index arrays of either width behind one type, so that kernels
-//! are compiled once. A branch on the width is paid once for every nonzero of A at most; columns of
-//! B, which the innermost loops read, are 32 bits wide always.
+//! A, B and C as kernels see them. Kernels are compiled for patterns of 32-bit indices and once
+//! more for all others, whose index arrays have a width known at run time; columns of B, which the
+//! innermost loops read, are 32 bits wide always.
 
 use std::ops::Range;
 
@@ -11,65 +11,91 @@ use gustav_core::{
     with_pattern,
 };
 
-/// Index `k`.
-#[inline(always)]
-pub(super) fn get(indices: IndexSlice<'_>, k: usize) -> usize {
-    match indices {
-        IndexSlice::U32(s) => s[k] as usize,
-        IndexSlice::U64(s) => s[k] as usize,
+/// An array of column indices or row offsets.
+pub(super) trait Indices: Copy + Send + Sync {
+    /// Index `k`.
+    fn at(self, k: usize) -> usize;
+
+    /// Index `k`.
+    ///
+    /// # Safety
+    /// There are more than `k` indices.
+    unsafe fn at_unchecked(self, k: usize) -> usize;
+
+    /// Positions of row `row`, for row offsets.
+    fn row(self, row: usize) -> Range<usize>;
+
+    /// Positions of row `row`, for row offsets.
+    ///
+    /// # Safety
+    /// There is such a row.
+    unsafe fn row_unchecked(self, row: usize) -> Range<usize>;
+}
+
+impl<I: Index> Indices for &[I] {
+    #[inline(always)]
+    fn at(self, k: usize) -> usize {
+        self[k].to_usize()
+    }
+    #[inline(always)]
+    unsafe fn at_unchecked(self, k: usize) -> usize {
+        // SAFETY: promised by the caller.
+        unsafe { self.get_unchecked(k).to_usize() }
+    }
+    #[inline(always)]
+    fn row(self, row: usize) -> Range<usize> {
+        self[row].to_usize()..self[row + 1].to_usize()
+    }
+    #[inline(always)]
+    unsafe fn row_unchecked(self, row: usize) -> Range<usize> {
+        // SAFETY: promised by the caller.
+        let [start, end] = unsafe { I::pair(self.as_ptr().add(row)) };
+        start..end
     }
 }
 
-/// Index `k`.
-///
-/// # Safety
-/// There are more than `k` indices.
-#[inline(always)]
-pub(super) unsafe fn get_unchecked(indices: IndexSlice<'_>, k: usize) -> usize {
-    // SAFETY: promised by the caller.
-    unsafe {
-        match indices {
-            IndexSlice::U32(s) => *s.get_unchecked(k) as usize,
-            IndexSlice::U64(s) => *s.get_unchecked(k) as usize,
-        }
-    }
-}
-
-/// Positions of row `row`.
-#[inline(always)]
-pub(super) fn row_range(offsets: IndexSlice<'_>, row: usize) -> Range<usize> {
-    match offsets {
-        IndexSlice::U32(o) => o[row] as usize..o[row + 1] as usize,
-        IndexSlice::U64(o) => o[row] as usize..o[row + 1] as usize,
-    }
-}
-
-/// Positions of row `row`.
-///
-/// # Safety
-/// There is such a row.
-#[inline(always)]
-pub(super) unsafe fn row_range_unchecked(offsets: IndexSlice<'_>, row: usize) -> Range<usize> {
-    // SAFETY: promised by the caller.
-    let [start, end] = unsafe {
-        match offsets {
-            IndexSlice::U32(o) => u32::pair(o.as_ptr().add(row)),
-            IndexSlice::U64(o) => u64::pair(o.as_ptr().add(row)),
+/// Runs `$body` with `$indices` as a slice.
+macro_rules! with_indices {
+    ($any:expr, |$indices:ident| $body:expr) => {
+        match $any {
+            IndexSlice::U32($indices) => $body,
+            IndexSlice::U64($indices) => $body,
         }
     };
-    start..end
+}
+pub(super) use with_indices;
+
+impl Indices for IndexSlice<'_> {
+    #[inline(always)]
+    fn at(self, k: usize) -> usize {
+        with_indices!(self, |s| s.at(k))
+    }
+    #[inline(always)]
+    unsafe fn at_unchecked(self, k: usize) -> usize {
+        // SAFETY: promised by the caller.
+        with_indices!(self, |s| unsafe { s.at_unchecked(k) })
+    }
+    #[inline(always)]
+    fn row(self, row: usize) -> Range<usize> {
+        with_indices!(self, |s| s.row(row))
+    }
+    #[inline(always)]
+    unsafe fn row_unchecked(self, row: usize) -> Range<usize> {
+        // SAFETY: promised by the caller.
+        with_indices!(self, |s| unsafe { s.row_unchecked(row) })
+    }
 }
 
 /// The pattern of a sparse matrix.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
-    pub nrows: usize,
-    pub ncols: usize,
-    pub offsets: IndexSlice<'a>,
-    pub columns: IndexSlice<'a>,
+pub struct Rows<X> {
+    pub(super) nrows: usize,
+    pub(super) ncols: usize,
+    pub(super) offsets: X,
+    pub(super) columns: X,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> Rows<IndexSlice<'a>> {
     pub fn new(pattern: &'a AnyPattern<'_>) -> Self {
         with_pattern!(pattern, |p| {
             let p = p.view();
@@ -78,41 +104,65 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// The same, if its indices are 32 bits wide.
+    pub fn narrow(self) -> Option<Rows<&'a [u32]>> {
+        let Rows { nrows, ncols, offsets, columns } = self;
+        match (offsets, columns) {
+            (IndexSlice::U32(offsets), IndexSlice::U32(columns)) => {
+                Some(Rows { nrows, ncols, offsets, columns })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<X: Indices> Rows<X> {
     /// Positions of row `row`.
     #[inline(always)]
     pub fn range(&self, row: usize) -> Range<usize> {
-        row_range(self.offsets, row)
+        self.offsets.row(row)
     }
 
     /// Column of the nonzero at `position`.
     #[inline(always)]
     pub fn column(&self, position: usize) -> usize {
-        get(self.columns, position)
+        self.columns.at(position)
     }
 }
 
 /// The pattern of B. Its columns are those of the matrix, or labels for them (`columns.rs`).
 #[derive(Clone, Copy)]
-pub(super) struct Right<'a> {
+pub(super) struct Right<'a, X> {
     pub nrows: usize,
     /// One more than the largest column can be.
     pub ncols: usize,
-    pub offsets: IndexSlice<'a>,
+    pub offsets: X,
     pub columns: &'a [u32],
 }
 
-impl<'a> Right<'a> {
+impl<'a> Right<'a, IndexSlice<'a>> {
+    /// The same, if its row offsets are 32 bits wide.
+    pub fn narrow(self) -> Option<Right<'a, &'a [u32]>> {
+        let Right { nrows, ncols, offsets, columns } = self;
+        match offsets {
+            IndexSlice::U32(offsets) => Some(Right { nrows, ncols, offsets, columns }),
+            IndexSlice::U64(_) => None,
+        }
+    }
+}
+
+impl<'a, X: Indices> Right<'a, X> {
     /// Columns of row `row`.
     #[inline(always)]
     pub fn row(&self, row: usize) -> &'a [u32] {
-        &self.columns[row_range(self.offsets, row)]
+        &self.columns[self.offsets.row(row)]
     }
 }
 
 /// A matrix of values of type `U`.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a, U> {
-    pub(super) rows: Rows<'a>,
+    pub(super) rows: Rows<IndexSlice<'a>>,
     pub(super) values: &'a [U],
 }
 

@@ -6,7 +6,7 @@ use gustav_core::{AnyPattern, Arith, IndexSlice, Ops, Result, Scalar};
 
 use super::accumulator::Needs;
 use super::gustavson::{Task, Workers};
-use super::operands::Rows;
+use super::operands::{Indices, Rows, with_indices};
 
 /// Writes the values of C, whose pattern is `pattern`, to `values`.
 ///
@@ -16,9 +16,9 @@ use super::operands::Rows;
 ///
 /// # Errors
 /// [`gustav_core::Error::OutOfMemory`] for the accumulators.
-pub(super) unsafe fn refill<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
+pub(super) unsafe fn refill<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
     s: S,
-    task: &Task<'_, A>,
+    task: &Task<'_, A, X>,
     pattern: &AnyPattern<'_>,
     values: Shared<'_, U>,
     workers: &Workers<A>,
@@ -35,10 +35,10 @@ pub(super) unsafe fn refill<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
 
 /// # Safety
 /// As [`refill`]; the row belongs to this thread.
-unsafe fn refill_row<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
+unsafe fn refill_row<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
     s: S,
-    task: &Task<'_, A>,
-    c: &Rows<'_>,
+    task: &Task<'_, A, X>,
+    c: &Rows<IndexSlice<'_>>,
     row: usize,
     sums: &mut [A],
     values: Shared<'_, U>,
@@ -71,8 +71,5 @@ unsafe fn refill_row<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
 
 /// The label of a column.
 fn label(names: IndexSlice<'_>, column: usize) -> usize {
-    match names {
-        IndexSlice::U32(names) => names.partition_point(|name| (*name as usize) < column),
-        IndexSlice::U64(names) => names.partition_point(|name| (*name as usize) < column),
-    }
+    with_indices!(names, |names| names.partition_point(|name| (*name as usize) < column))
 }

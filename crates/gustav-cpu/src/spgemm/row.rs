@@ -5,16 +5,16 @@ use std::ops::Range;
 use gustav_core::{Arith, Ops};
 
 use super::accumulator::Accumulator;
-use super::operands::{Right, Rows, row_range_unchecked};
+use super::operands::{Indices, Right, Rows};
 use super::vector::Vector;
 
 /// The operands and what is wanted of their product. Values have the type of sums.
 #[derive(Clone, Copy)]
-pub(super) struct Job<'a, A> {
+pub(super) struct Job<'a, A, X> {
     /// op(A), whose columns are rows of B.
-    pub a: Rows<'a>,
+    pub a: Rows<X>,
     pub a_values: &'a [A],
-    pub b: Right<'a>,
+    pub b: Right<'a, X>,
     pub b_values: &'a [A],
     /// Whether the columns of every row of B strictly increase.
     pub canonical: bool,
@@ -51,14 +51,14 @@ pub(super) const SHORT: usize = 32;
 // Rows of B without gaps are added as vectors from this length on.
 const RUN: usize = 16;
 
-impl<A: Arith> Job<'_, A> {
+impl<A: Arith, X: Indices> Job<'_, A, X> {
     #[inline(always)]
     pub fn facts(&self, row: usize) -> Facts {
         let mut facts = Facts { products: 0, first: usize::MAX, last: 0, filled: 0, position: 0 };
         for position in self.a.range(row) {
             let k = self.a.column(position);
             // SAFETY: the columns of A are rows of B.
-            let range = unsafe { row_range_unchecked(self.b.offsets, k) };
+            let range = unsafe { self.b.offsets.row_unchecked(k) };
             if range.is_empty() {
                 continue;
             }
@@ -89,7 +89,7 @@ impl<A: Arith> Job<'_, A> {
     pub fn factor(&self, position: usize) -> (A, &[u32], &[A]) {
         // SAFETY: the columns of A are rows of B, whose offsets lie within its nonzeros.
         let (columns, values) = unsafe {
-            let range = row_range_unchecked(self.b.offsets, self.a.column(position));
+            let range = self.b.offsets.row_unchecked(self.a.column(position));
             (self.b.columns.get_unchecked(range.clone()), self.b_values.get_unchecked(range))
         };
         (self.a_values[position], columns, values)

@@ -12,7 +12,7 @@ use gustav_plan::{Algorithm, Choice, Chooser};
 use super::accumulator::Needs;
 use super::columns::Columns;
 use super::gustavson::{Entries, Task};
-use super::operands::{Right, Rows, get};
+use super::operands::{Indices, Right, Rows};
 use super::row::{Job, LONG, SHORT};
 use super::units::{Analysis, products};
 use super::{choose, masked};
@@ -116,7 +116,12 @@ impl<'a> Setup<'a> {
     }
 
     /// C = α·op(A)·B; none under a mask.
-    pub fn task<'s, A>(&'s self, a: &'s [A], b: &'s [A], alpha: A) -> Option<Task<'s, A>> {
+    pub fn task<'s, A>(
+        &'s self,
+        a: &'s [A],
+        b: &'s [A],
+        alpha: A,
+    ) -> Option<Task<'s, A, IndexSlice<'s>>> {
         let analysis = self.analysis.as_ref()?;
         let job = Job {
             a: self.left(),
@@ -168,7 +173,7 @@ impl<'a> Setup<'a> {
     }
 
     /// op(A).
-    fn left(&self) -> Rows<'_> {
+    fn left(&self) -> Rows<IndexSlice<'_>> {
         Rows::new(self.transposed.as_ref().map_or(&self.a, |t| &t.pattern))
     }
 
@@ -265,7 +270,7 @@ impl Transposed {
 }
 
 /// B in terms of its labels, if it has any.
-fn right<'s>(b: &'s AnyPattern<'_>, columns: Option<&'s Columns>) -> Right<'s> {
+fn right<'s>(b: &'s AnyPattern<'_>, columns: Option<&'s Columns>) -> Right<'s, IndexSlice<'s>> {
     if let Some(columns) = columns {
         return columns.relabel(b);
     }
@@ -325,7 +330,7 @@ pub(super) fn gather<T: Scalar>(from: &[T], to: &mut [T::Accum], transposed: Opt
     match transposed.map(Transposed::permutation) {
         None => parallel::each_mut(to, TASK, |at, to| *to = from[at].to_accum()),
         Some(permutation) => parallel::each_mut(to, TASK, |at, to| {
-            *to = from[get(permutation, at)].to_accum();
+            *to = from[permutation.at(at)].to_accum();
         }),
     }
 }

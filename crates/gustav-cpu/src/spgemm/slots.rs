@@ -8,7 +8,7 @@ use std::ops::Range;
 use gustav_core::{Arith, Buffer, Ops, Result};
 
 use super::accumulator::Accumulator;
-use super::operands::{get_unchecked, row_range_unchecked};
+use super::operands::Indices;
 use super::row::{Job, SHORT};
 use super::vector::Vector;
 
@@ -45,7 +45,7 @@ impl Slots {
     }
 }
 
-impl<A: Arith> Job<'_, A> {
+impl<A: Arith, X: Indices> Job<'_, A, X> {
     /// Computes rows with their columns in the order in which they occur; calls
     /// `end(row, entries)` with the entries so far, and returns how many there are.
     ///
@@ -124,8 +124,8 @@ impl<A: Arith> Job<'_, A> {
         mut end: impl FnMut(usize, usize),
     ) -> usize {
         let of_column = slots.slots.as_mut_ptr();
-        let (offsets, columns, values) =
-            (self.b.offsets, self.b.columns.as_ptr(), self.b_values.as_ptr());
+        let (inner, offsets) = (self.a.columns, self.b.offsets);
+        let (columns, values) = (self.b.columns.as_ptr(), self.b_values.as_ptr());
         let mut total = 0;
         for row in rows {
             let entries = self.a.range(row);
@@ -146,8 +146,8 @@ impl<A: Arith> Job<'_, A> {
                 // column of B has a slot; slots of this row are below `n`, and the outputs hold
                 // one entry more.
                 unsafe {
-                    let k = get_unchecked(self.a.columns, position);
-                    let products = row_range_unchecked(offsets, k);
+                    let k = inner.at_unchecked(position);
+                    let products = offsets.row_unchecked(k);
                     filled += usize::from(!products.is_empty());
                     for at in products {
                         let j = columns.add(at).read();
@@ -194,7 +194,7 @@ impl<A: Arith> Job<'_, A> {
 
 #[cfg(test)]
 mod tests {
-    use gustav_core::{IndexSlice, PlusTimes};
+    use gustav_core::PlusTimes;
 
     use super::*;
     use crate::spgemm::operands::{Right, Rows};
@@ -204,12 +204,10 @@ mod tests {
         const OFFSETS: [u32; 4] = [0, 3, 5, 6];
         const COLUMNS: [u32; 6] = [0, 1, 2, 2, 0, 1];
         const OFFSETS_OF_B: [u32; 4] = [0, 2, 2, 5];
-        let (offsets, columns) = (IndexSlice::U32(&OFFSETS), IndexSlice::U32(&COLUMNS));
-        let of_b = IndexSlice::U32(&OFFSETS_OF_B);
         let job = Job {
-            a: Rows { nrows: 3, ncols: 3, offsets, columns },
+            a: Rows { nrows: 3, ncols: 3, offsets: &OFFSETS[..], columns: &COLUMNS[..] },
             a_values: &[1i64; 6],
-            b: Right { nrows: 3, ncols: 5, offsets: of_b, columns: &[1, 4, 0, 1, 3] },
+            b: Right { nrows: 3, ncols: 5, offsets: &OFFSETS_OF_B[..], columns: &[1, 4, 0, 1, 3] },
             b_values: &[1, 2, 3, 4, 5],
             canonical: true,
             ranges: None,

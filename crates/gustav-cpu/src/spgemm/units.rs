@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gustav_core::{Buffer, Error, IndexSlice, IndexType, Result, parallel};
 
 use super::clusters::clustered;
-use super::operands::{Right, Rows, row_range, row_range_unchecked};
+use super::operands::{Indices, Right, Rows, with_indices};
 use crate::schedule;
 
 /// Consecutive rows of C that one thread computes in one go.
@@ -48,12 +48,17 @@ pub(super) struct Analysis {
 
 impl Analysis {
     /// Both patterns are read once. Columns of B are below 2^32.
-    pub fn new(a: &Rows<'_>, b: &Right<'_>, parts: usize) -> Result<Self> {
-        let shares = match a.offsets {
-            IndexSlice::U32(offsets) => schedule::balanced_rows(offsets, parts, 1),
-            IndexSlice::U64(offsets) => schedule::balanced_rows(offsets, parts, 1),
+    pub fn new(
+        a: &Rows<IndexSlice<'_>>,
+        b: &Right<'_, IndexSlice<'_>>,
+        parts: usize,
+    ) -> Result<Self> {
+        let parts = with_indices!(a.offsets, |offsets| schedule::balanced_rows(offsets, parts, 1));
+        let rows = |p: usize| parts[p].rows.clone();
+        let cut = match (a.narrow(), b.narrow()) {
+            (Some(a), Some(b)) => parallel::map(parts.len(), |p| cut_units(&a, &b, rows(p))),
+            _ => parallel::map(parts.len(), |p| cut_units(a, b, rows(p))),
         };
-        let cut = parallel::map(shares.len(), |s| cut_units(a, b, shares[s].rows.clone()));
         let mut units: Vec<Unit> = cut.into_iter().flatten().collect();
         let total: u128 = units.iter().map(|u| u128::from(u.products)).sum();
         let products = u64::try_from(total).map_err(|_| Error::Overflow {
@@ -76,7 +81,7 @@ impl Analysis {
     }
 }
 
-fn cut_units(a: &Rows<'_>, b: &Right<'_>, rows: Range<usize>) -> Vec<Unit> {
+fn cut_units<X: Indices>(a: &Rows<X>, b: &Right<'_, X>, rows: Range<usize>) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut unit = Unit::starting_at(rows.start);
     for row in rows {
@@ -88,7 +93,7 @@ fn cut_units(a: &Rows<'_>, b: &Right<'_>, rows: Range<usize>) -> Vec<Unit> {
         let (mut products, mut filled) = (0, 0);
         for position in entries {
             // SAFETY: the columns of A are rows of B.
-            let range = unsafe { row_range_unchecked(b.offsets, a.column(position)) };
+            let range = unsafe { b.offsets.row_unchecked(a.column(position)) };
             let len = range.len() as u64;
             products += len;
             filled += usize::from(len > 0);
@@ -111,17 +116,16 @@ fn cut_units(a: &Rows<'_>, b: &Right<'_>, rows: Range<usize>) -> Vec<Unit> {
 }
 
 /// Intermediate products of A and of B with these row offsets.
-pub(super) fn products(a: &Rows<'_>, offsets: IndexSlice<'_>) -> u64 {
+pub(super) fn products(a: &Rows<IndexSlice<'_>>, offsets: IndexSlice<'_>) -> u64 {
     let nnz = if a.nrows == 0 { 0 } else { a.range(a.nrows - 1).end };
-    (0..nnz).map(|position| row_range(offsets, a.column(position)).len() as u64).sum()
+    (0..nnz).map(|position| offsets.row(a.column(position)).len() as u64).sum()
 }
 
 /// Whether columns decrease or repeat at starts of rows alone.
-fn is_canonical(b: &Right<'_>) -> bool {
+fn is_canonical(b: &Right<'_, IndexSlice<'_>>) -> bool {
     let canonical = AtomicBool::new(true);
     parallel::ranges(b.nrows, 1024, |rows| {
-        let (first, end) =
-            (row_range(b.offsets, rows.start).start, row_range(b.offsets, rows.end - 1).end);
+        let (first, end) = (b.offsets.row(rows.start).start, b.offsets.row(rows.end - 1).end);
         let columns = &b.columns[first..end];
         let steps = columns.iter().zip(columns.get(1..).unwrap_or_default());
         let descents: usize = steps.map(|(left, right)| usize::from(left >= right)).sum();
@@ -131,7 +135,7 @@ fn is_canonical(b: &Right<'_>) -> bool {
         let at_starts: usize = rows
             .skip(1)
             .map(|row| {
-                let Range { start, end } = row_range(b.offsets, row);
+                let Range { start, end } = b.offsets.row(row);
                 let at = start - first;
                 usize::from(0 < at && start < end && columns[at - 1] >= columns[at])
             })
@@ -143,7 +147,7 @@ fn is_canonical(b: &Right<'_>) -> bool {
     canonical.into_inner()
 }
 
-fn column_ranges(b: &Right<'_>) -> Result<Buffer<[u32; 2]>> {
+fn column_ranges(b: &Right<'_, IndexSlice<'_>>) -> Result<Buffer<[u32; 2]>> {
     let mut ranges = Buffer::<[u32; 2]>::zeroed(b.nrows, "column ranges of B")?;
     parallel::each_mut(&mut ranges, 1024, |r, range| {
         let columns = b.row(r);

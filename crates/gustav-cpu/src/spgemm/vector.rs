@@ -7,13 +7,13 @@ use super::radix;
 
 /// An instruction set. The methods here are plain Rust; instruction sets replace some of them.
 ///
-/// The output pointers need room for [`BLOCK`] elements past the last one written.
+/// The output pointers are valid for [`BLOCK`] elements past the last one written.
 pub(super) trait Vector: Copy + Send + Sync {
     /// Moves all flagged columns of the blocks that hold `first..=last` to `columns` and `sums`
     /// in ascending order, leaves zeros and cleared flags behind, and returns how many there were.
     ///
     /// # Safety
-    /// The accumulator has whole blocks up to `last`; the outputs have room.
+    /// The accumulator has whole blocks up to `last`; the outputs hold as many columns as are flagged.
     #[inline(always)]
     unsafe fn drain<A: Arith>(
         zero: A,

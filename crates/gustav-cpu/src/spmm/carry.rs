@@ -1,8 +1,8 @@
-//! Shares that cut rows: what `nonzero-split` and `merge-path` have in common.
+//! Partitions that cut rows: what `nonzero-split` and `merge-path` have in common.
 //!
-//! A share puts two sums aside: that of its first row, if the row began in an earlier share
+//! A partition puts two sums aside: that of its first row, if the row began in an earlier partition
 //! (`head`), and that of what is left over at its end (`tail`). A serial pass then adds, for
-//! every cut row, the tails in the order of the shares and the head, and writes the row once.
+//! every cut row, the tails in the order of the partitions and the head, and writes the row once.
 
 use gustav_core::{Arith, Buffer, Index, Ops, Result, Scalar};
 
@@ -12,13 +12,13 @@ use crate::Threads;
 use crate::arch::Isa;
 use crate::arch::stream;
 use crate::arch::vector::{Vector, Work};
-use crate::schedule::Share;
+use crate::schedule::Partition;
 use crate::types::CpuScalar;
 
-/// A share and where its row cuts lie.
+/// A partition and where its row cuts lie.
 struct Cut {
-    share: Share,
-    /// Nonzeros of the first row, when an earlier share began it.
+    partition: Partition,
+    /// Nonzeros of the first row, when an earlier partition began it.
     head: Option<std::ops::Range<usize>>,
     /// Nonzeros left over, when there are any.
     tail: Option<std::ops::Range<usize>>,
@@ -26,27 +26,32 @@ struct Cut {
 
 pub(super) struct Cuts<A> {
     cuts: Vec<Cut>,
-    /// Two rows of sums for every share: head and tail.
+    /// Two rows of sums for every partition: head and tail.
     sums: Buffer<A>,
     stride: usize,
 }
 
-/// Sums of one share, written by the thread that holds it.
+/// Sums of one partition, written by the thread that holds it.
 struct Sums<A>(*mut A);
-// SAFETY: every share writes its own two rows.
+// SAFETY: every partition writes its own two rows.
 unsafe impl<A> Sync for Sums<A> {}
 
 impl<A: Arith> Cuts<A> {
-    pub(super) fn new<O: Index>(offsets: &[O], shares: Vec<Share>, columns: usize) -> Result<Self> {
+    pub(super) fn new<O: Index>(
+        offsets: &[O],
+        partitions: Vec<Partition>,
+        columns: usize,
+    ) -> Result<Self> {
         // Whole vectors are put aside, whatever their length.
         let stride = columns.next_multiple_of(64);
-        let sums = Buffer::zeroed(shares.len() * 2 * stride, "carry-outs")?;
-        let cuts = shares.into_iter().map(|share| {
-            let first = share.rows.start;
-            let cut = !share.rows.is_empty() && offsets[first].to_usize() < share.nonzeros.start;
-            let head = cut.then(|| share.of_row(offsets, first));
-            let tail = Some(share.carry_out(offsets)).filter(|t| !t.is_empty());
-            Cut { share, head, tail }
+        let sums = Buffer::zeroed(partitions.len() * 2 * stride, "carry-outs")?;
+        let cuts = partitions.into_iter().map(|partition| {
+            let first = partition.rows.start;
+            let cut =
+                !partition.rows.is_empty() && offsets[first].to_usize() < partition.nonzeros.start;
+            let head = cut.then(|| partition.of_row(offsets, first));
+            let tail = Some(partition.carry_out(offsets)).filter(|t| !t.is_empty());
+            Cut { partition, head, tail }
         });
         Ok(Cuts { cuts: cuts.collect(), sums, stride })
     }
@@ -66,8 +71,8 @@ impl<A: Arith> Cuts<A> {
         let cuts = &self.cuts;
         threads.each(cuts.len(), |p| {
             let cut = &cuts[p];
-            // SAFETY: two rows of sums were allocated for every share; the plan checked that the
-            // instruction set is there, and shares end in disjoint rows.
+            // SAFETY: two rows of sums were allocated for every partition; the plan checked that the
+            // instruction set is there, and partitions end in disjoint rows.
             unsafe {
                 let head = sums.0.add(2 * p * stride);
                 for (range, to) in [(&cut.head, head), (&cut.tail, head.add(stride))] {
@@ -76,8 +81,8 @@ impl<A: Arith> Cuts<A> {
                         T::vectorize(isa, op.semiring, part);
                     }
                 }
-                let rows =
-                    cut.share.rows.start + usize::from(cut.head.is_some())..cut.share.rows.end;
+                let rows = cut.partition.rows.start + usize::from(cut.head.is_some())
+                    ..cut.partition.rows.end;
                 T::vectorize(isa, op.semiring, Rows { op, rows });
             }
             stream::fence();
@@ -136,7 +141,7 @@ impl<T: Scalar> Panels<T> for FixUp<'_, T> {
         &self,
         panel: &Panel<T, V, W, TAIL>,
     ) {
-        // SAFETY: every head and tail that exists was put aside by its share; the rows are C's.
+        // SAFETY: every head and tail that exists was put aside by its partition; the rows are C's.
         unsafe {
             let s = V::S::of(self.op.semiring);
             let zero = [V::splat(self.op.zero); W];
@@ -145,7 +150,7 @@ impl<T: Scalar> Panels<T> for FixUp<'_, T> {
                 let head = self.sums.add(2 * p * self.stride + panel.start);
                 if cut.head.is_some() {
                     take::<T, V, W>(s, &mut carry, head);
-                    panel.finish(self.op, cut.share.rows.start, &carry);
+                    panel.finish(self.op, cut.partition.rows.start, &carry);
                     carry = zero;
                 }
                 if cut.tail.is_some() {

@@ -15,8 +15,8 @@ use super::operands::Operands;
 use crate::Threads;
 use crate::arch::Isa;
 use crate::arch::vector::{Vector, Work};
-use crate::deal::Deal;
 use crate::offsets::Offsets;
+use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 
 pub(super) struct ColumnPanel<A, O> {
@@ -26,7 +26,7 @@ pub(super) struct ColumnPanel<A, O> {
     ends: Buffer<O>,
     tiles: usize,
     chunks: Vec<Range<usize>>,
-    deal: Deal,
+    assignment: StaticPartition,
     /// Sums of one chunk for every thread.
     sums: Buffer<A>,
     stride: usize,
@@ -69,9 +69,10 @@ impl<A: Arith, O: Index> ColumnPanel<A, O> {
         let rows_per_chunk = fit.min(rows.div_ceil(threads * 4)).max(1);
         let chunks = (0..rows).step_by(rows_per_chunk);
         let chunks: Vec<_> = chunks.map(|r| r..rows.min(r + rows_per_chunk)).collect();
-        let deal = Deal::new(chunks.len(), threads);
-        let sums = Buffer::zeroed(deal.threads() * rows_per_chunk * stride, "sums of chunks")?;
-        Ok(ColumnPanel { tile, ends, tiles, chunks, deal, sums, stride, rows_per_chunk })
+        let assignment = StaticPartition::new(chunks.len(), threads);
+        let sums =
+            Buffer::zeroed(assignment.threads() * rows_per_chunk * stride, "sums of chunks")?;
+        Ok(ColumnPanel { tile, ends, tiles, chunks, assignment, sums, stride, rows_per_chunk })
     }
 
     pub(super) fn tile(&self) -> usize {
@@ -93,8 +94,8 @@ impl<A: Arith, O: Index> ColumnPanel<A, O> {
         let sums = &sums;
         let (chunks, stride, tiles) = (&self.chunks, self.stride, self.tiles);
         let ends = Offsets::new(&self.ends);
-        self.deal.run(threads, |thread, p| {
-            // SAFETY: one chunk of sums was allocated for every thread of the deal.
+        self.assignment.run(threads, |thread, p| {
+            // SAFETY: one chunk of sums was allocated for every thread of the assignment.
             let sums = unsafe { sums.0.add(thread * chunk_sums) };
             let work = Chunk { op, ends, tiles, rows: chunks[p].clone(), sums, stride };
             // SAFETY: the plan checked that the instruction set is there.

@@ -13,14 +13,14 @@ use crate::Threads;
 use crate::arch::Isa;
 use crate::arch::vector::{Vector, Work};
 use crate::csb::{Block, Csb, default_block};
-use crate::deal::Deal;
 use crate::offsets::Offsets;
+use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 
 pub(super) struct Blocks<A, O: Index> {
     csb: Csb<O>,
     transposed: bool,
-    deal: Deal,
+    assignment: StaticPartition,
     /// Sums of one strip for every thread.
     sums: Buffer<A>,
     stride: usize,
@@ -48,9 +48,9 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         let fit = sums_bytes / (stride * size_of::<A>()).max(1);
         let fit = fit.max(SMALLEST_BLOCK).next_power_of_two();
         let csb = Csb::new(a, block.unwrap_or(default_block(a.nrows(), a.ncols()).min(fit)))?;
-        let deal = Deal::new(csb.strips(transposed), threads);
-        let sums = Buffer::zeroed(deal.threads() * csb.block() * stride, "sums of strips")?;
-        Ok(Blocks { csb, transposed, deal, sums, stride })
+        let assignment = StaticPartition::new(csb.strips(transposed), threads);
+        let sums = Buffer::zeroed(assignment.threads() * csb.block() * stride, "sums of strips")?;
+        Ok(Blocks { csb, transposed, assignment, sums, stride })
     }
 
     pub(super) fn block(&self) -> usize {
@@ -76,8 +76,8 @@ impl<A: Arith, O: Index> Blocks<A, O> {
         let entries = Entries { to, from, positions: Offsets::new(csb.positions()) };
         let sums = Shared(self.sums.as_mut_ptr());
         let (op, sums) = (&op.without_indices(), &sums);
-        self.deal.run(threads, |thread, strip| {
-            // SAFETY: one strip of sums was allocated for every thread of the deal.
+        self.assignment.run(threads, |thread, strip| {
+            // SAFETY: one strip of sums was allocated for every thread of the assignment.
             let sums = unsafe { sums.0.add(thread * strip_sums) };
             let first = strip * csb.block();
             let blocks = csb.strip(transposed, strip);

@@ -11,7 +11,7 @@ use super::row_split;
 use crate::Threads;
 use crate::arch::Isa;
 use crate::arch::vector::{Vector, Work};
-use crate::deal::Deal;
+use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 
 /// Most rows of a group.
@@ -21,7 +21,7 @@ pub(super) struct RowBlock {
     /// Rows of the group that starts at a row; 0 inside a group.
     groups: Buffer<u8>,
     parts: Vec<Range<usize>>,
-    deal: Deal,
+    assignment: StaticPartition,
 }
 
 impl RowBlock {
@@ -49,12 +49,12 @@ impl RowBlock {
         for part in &mut parts {
             *part = begin(part.start)..begin(part.end);
         }
-        let deal = Deal::new(parts.len(), threads);
-        Ok(RowBlock { groups, parts, deal })
+        let assignment = StaticPartition::new(parts.len(), threads);
+        Ok(RowBlock { groups, parts, assignment })
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.groups.len() + size_of_val(&self.parts[..]) + self.deal.bytes()
+        self.groups.len() + size_of_val(&self.parts[..]) + self.assignment.bytes()
     }
 
     pub(super) fn execute<T: CpuScalar, I: Index>(
@@ -64,7 +64,7 @@ impl RowBlock {
         op: &Operands<'_, T, I>,
     ) {
         let (groups, parts) = (&self.groups, &self.parts);
-        self.deal.run(threads, |_, p| {
+        self.assignment.run(threads, |_, p| {
             let work = Groups { op, groups, rows: parts[p].clone() };
             // SAFETY: the plan checked that the instruction set is there; parts are disjoint.
             unsafe { T::vectorize(isa, op.semiring, work) }

@@ -13,7 +13,7 @@ use gustav_plan::Bands;
 use super::kernel::Rows;
 use super::operands::Operands;
 use crate::arch::Isa;
-use crate::deal::Deal;
+use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 use crate::{Threads, schedule};
 
@@ -33,8 +33,8 @@ pub(super) fn parts<O: Index>(offsets: &[O], columns: usize, threads: usize) -> 
     let threads = if work <= SERIAL { 1 } else { threads };
     let each = if threads == 1 { 1 } else { (work / threads / PART_WORK).clamp(1, PARTS) };
     let parts = (threads * each).min(rows.max(1));
-    let shares = schedule::balanced_rows(offsets, parts, ROW_WEIGHT);
-    shares.into_iter().map(|s| s.rows).collect()
+    let partitions = schedule::balanced_rows(offsets, parts, ROW_WEIGHT);
+    partitions.into_iter().map(|s| s.rows).collect()
 }
 
 /// `rows`, and the rows `distance`, 2 · `distance`, … after them, `count` times in all.
@@ -46,7 +46,7 @@ struct Part {
 
 pub(super) struct RowSplit {
     parts: Vec<Part>,
-    deal: Deal,
+    assignment: StaticPartition,
 }
 
 impl RowSplit {
@@ -63,12 +63,12 @@ impl RowSplit {
             parts.into_iter().map(|rows| Part { rows, distance: 0, count: 1 }).collect()
         };
         let parts = strips(a, row_bytes, l2_bytes, threads).unwrap_or_else(whole);
-        let deal = Deal::new(parts.len(), threads);
-        RowSplit { parts, deal }
+        let assignment = StaticPartition::new(parts.len(), threads);
+        RowSplit { parts, assignment }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&self.parts[..]) + self.deal.bytes()
+        size_of_val(&self.parts[..]) + self.assignment.bytes()
     }
 
     pub(super) fn execute<T: CpuScalar, I: Index>(
@@ -78,7 +78,7 @@ impl RowSplit {
         op: &Operands<'_, T, I>,
     ) {
         let parts = &self.parts;
-        self.deal.run(threads, |_, p| {
+        self.assignment.run(threads, |_, p| {
             let part = &parts[p];
             for k in 0..part.count {
                 let start = part.rows.start + k * part.distance;

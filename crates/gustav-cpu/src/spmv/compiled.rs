@@ -3,7 +3,7 @@
 
 use gustav_core::IndexSlice;
 
-use super::compressed_index::kernel::{Part, Share};
+use super::compressed_index::kernel::{Part, Partition};
 use super::lanes::{Element, dispatch};
 use super::rows::{Dot, Rows, TypedRows};
 use crate::arch::Isa;
@@ -23,11 +23,11 @@ pub(crate) trait Compiled: Element {
     /// As [`Compiled::rows`].
     unsafe fn dot(isa: Isa, part: Dot<'_, Self>) -> Self;
 
-    /// Finishes the whole rows of a share of a compressed matrix.
+    /// Finishes the whole rows of a partition of a compressed matrix.
     ///
     /// # Safety
     /// As [`Compiled::rows`].
-    unsafe fn share(isa: Isa, part: Part<'_, Self>);
+    unsafe fn partition(isa: Isa, part: Part<'_, Self>);
 }
 
 macro_rules! compiled {
@@ -44,10 +44,10 @@ macro_rules! compiled {
                 dispatch(isa, part)
             }
 
-            unsafe fn share(isa: Isa, part: Part<'_, $t>) {
+            unsafe fn partition(isa: Isa, part: Part<'_, $t>) {
                 match part.columns.offsets() {
-                    IndexSlice::U32(offsets) => dispatch(isa, Share::new(part, offsets)),
-                    IndexSlice::U64(offsets) => dispatch(isa, Share::new(part, offsets)),
+                    IndexSlice::U32(offsets) => dispatch(isa, Partition::new(part, offsets)),
+                    IndexSlice::U64(offsets) => dispatch(isa, Partition::new(part, offsets)),
                 }
             }
         }

@@ -1,13 +1,13 @@
 //! `merge-path` (Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4): the same number of
-//! nonzeros plus rows in every share, by search along the diagonals of their merge.
+//! nonzeros plus rows in every partition, by search along the diagonals of their merge.
 //!
 //! Balanced whatever the row lengths, empty rows included.
 
 use gustav_core::{Arith, Index, Result};
 
-use super::shares::Shares;
+use super::partitions::Partitions;
 use crate::schedule;
 
-pub(crate) fn plan<A: Arith, O: Index>(offsets: &[O], threads: usize) -> Result<Shares<A>> {
-    Shares::new(offsets, schedule::merge_path, threads)
+pub(crate) fn plan<A: Arith, O: Index>(offsets: &[O], threads: usize) -> Result<Partitions<A>> {
+    Partitions::new(offsets, schedule::merge_path, threads)
 }

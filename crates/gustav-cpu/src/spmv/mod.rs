@@ -1,7 +1,7 @@
 //! SpMV: y = α·op(A)·x ⊕ β·y, A in CSR.
 //!
 //! One file per algorithm. `lanes` holds the vector instruction sets, `rows` the sums over CSR
-//! rows that the schedules share, `shares` the rows cut between workers, `epilogue` α and β,
+//! rows that the schedules share, `partitions` the rows cut between workers, `epilogue` α and β,
 //! `compiled` what is compiled in this crate rather than in the user's.
 
 mod compiled;
@@ -11,9 +11,9 @@ mod epilogue;
 mod lanes;
 mod merge_path;
 mod nonzero_split;
+mod partitions;
 mod row_split;
 mod rows;
-mod shares;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
 use compressed_index::{Columns, Compressed};
 use epilogue::{Epilogue, Output};
+use partitions::{Partitions, Parts};
 use rows::{LONGEST, Operands, has_vectors};
-use shares::{Parts, Shares};
 
 /// The SpMV algorithms of this backend.
 pub fn catalog() -> &'static [Entry] {
@@ -179,7 +179,7 @@ struct Planned<'a, T: CpuScalar, I: Index, O: Index> {
 
 enum State<A, O: Index> {
     Rows,
-    Partitions(Shares<A>),
+    Partitions(Partitions<A>),
     Blocks(csb::Blocks<A, O>),
     Compressed(Compressed<A>),
 }
@@ -246,10 +246,10 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Planned<'a, T, I, O> {
         let isa = self.isa;
         match &mut self.state {
             State::Rows => row_split::execute(&self.threads, isa, &operands, &epilogue, y),
-            State::Partitions(shares) => {
+            State::Partitions(partitions) => {
                 let y = Output::new(y);
                 let job = Job { isa, operands, epilogue, columns: None, y };
-                shares.execute(&self.threads, &job);
+                partitions.execute(&self.threads, &job);
             }
             State::Blocks(blocks) => {
                 blocks.execute(&self.threads, values, x, &epilogue, y);
@@ -257,7 +257,7 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Planned<'a, T, I, O> {
             State::Compressed(compressed) => {
                 let (y, columns) = (Output::new(y), Some(&compressed.columns));
                 let job = Job { isa, operands, epilogue, columns, y };
-                compressed.shares.execute(&self.threads, &job);
+                compressed.partitions.execute(&self.threads, &job);
             }
         }
     }
@@ -267,7 +267,7 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Planned<'_, T, I, O> {
     fn bytes(&self) -> usize {
         let state = match &self.state {
             State::Rows => 0,
-            State::Partitions(shares) => shares.bytes(),
+            State::Partitions(partitions) => partitions.bytes(),
             State::Blocks(blocks) => blocks.bytes(),
             State::Compressed(compressed) => compressed.bytes(),
         };
@@ -282,7 +282,7 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Planned<'_, T, I, O> {
     }
 }
 
-/// A product in shares: straight from CSR, or from compressed columns.
+/// A product in partitions: straight from CSR, or from compressed columns.
 struct Job<'a, T: Scalar, I, S> {
     isa: Isa,
     operands: Operands<'a, T, I>,
@@ -296,14 +296,14 @@ impl<T: Scalar, I: Index, S: Ops<T::Accum>> Parts<T::Accum> for Job<'_, T, I, S>
         self.operands.dot(self.isa, self.epilogue.semiring, entries)
     }
 
-    fn whole(&self, share: usize, rows: Range<usize>) {
+    fn whole(&self, partition: usize, rows: Range<usize>) {
         let Job { isa, operands, epilogue, columns, y } = self;
-        // SAFETY: shares hold different rows of y; columns were made for vectors on `isa`, and
+        // SAFETY: partitions hold different rows of y; columns were made for vectors on `isa`, and
         // bound what is read of A and x by themselves.
         unsafe {
             match columns {
                 Some(columns) if const { has_vectors::<T, I, S>() } => {
-                    columns.multiply(*isa, share, operands, epilogue, *y);
+                    columns.multiply(*isa, partition, operands, epilogue, *y);
                 }
                 _ => operands.multiply(*isa, rows, epilogue, *y),
             }

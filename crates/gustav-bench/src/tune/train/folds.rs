@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn orders_are_held_against_rows_as_stored() {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
-        let inputs = Features::new(&eye.view(), WarpShape::default()).expect("features");
+        let inputs = Features::new(&eye.pattern().view(), WarpShape::default()).expect("features");
         let names = ["auto", "segmented", "segmented@lpt", "segmented#4@lpt"];
         let candidates = names.map(|name| name.parse::<Candidate>().expect("a name"));
         let case = |ordered: f64| {

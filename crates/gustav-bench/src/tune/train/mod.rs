@@ -164,7 +164,7 @@ fn times(
 
 fn case(workload: &Workload, seed: u64, ms: Vec<f64>, candidates: &[Candidate]) -> Result<Case> {
     let matrix = workload.load(seed)?;
-    let inputs = Inputs::with_costs(&matrix.view(), candidates)?;
+    let inputs = Inputs::with_costs(&matrix.pattern().view(), candidates)?;
     Ok(Case { matrix: workload.name.clone(), source: workload.source.clone(), inputs, ms })
 }
 

@@ -106,8 +106,8 @@ proptest! {
     #[test]
     fn decoding_gives_back_the_columns(a in pattern(), masks: bool, wide: bool, parts in 1..4usize) {
         let a = a.view();
-        let shares = schedule::merge_path(a.offsets(), parts);
-        let rows: Vec<_> = shares.iter().map(|share| share.whole_rows(a.offsets())).collect();
+        let partitions = schedule::merge_path(a.offsets(), parts);
+        let rows: Vec<_> = partitions.iter().map(|partition| partition.whole_rows(a.offsets())).collect();
         let limits = Limits { width: if wide { 16 } else { 8 }, masks };
         let pattern = Pattern { offsets: a.offsets(), indices: a.indices() };
         let encoded = Encoded::new(pattern, &rows, limits).unwrap();
@@ -118,7 +118,7 @@ proptest! {
                 expected.extend(entries.map(|e| (row, e, a.indices()[e] as usize)));
             }
             let mut found = Vec::new();
-            for segment in encoded.of_share(k) {
+            for segment in encoded.of_partition(k) {
                 columns(&encoded, segment, pattern, limits.width, |row, entry, column| {
                     found.push((row, entry, column));
                 });

@@ -82,8 +82,8 @@ pub(super) enum Walk {
 #[derive(Debug)]
 pub(super) struct Encoded {
     segments: Vec<Segment>,
-    /// Ends of the segments of each share.
-    shares: Vec<usize>,
+    /// Ends of the segments of each partition.
+    partitions: Vec<usize>,
     pub(super) codes: Buffer<u16>,
     /// Columns of slices that lie close together.
     pub(super) narrow: Buffer<u16>,
@@ -101,11 +101,11 @@ pub(super) struct Encoded {
 impl Encoded {
     pub(super) fn new<O: Index>(
         a: Pattern<'_, O>,
-        shares: &[Range<usize>],
+        partitions: &[Range<usize>],
         limits: Limits,
     ) -> Result<Self> {
         let a = &a;
-        let surveys = parallel::map(shares.len(), |s| survey(a, shares[s].clone(), limits));
+        let surveys = parallel::map(partitions.len(), |s| survey(a, partitions[s].clone(), limits));
         let (mut segments, mut ends, mut distances) = (Vec::new(), Vec::new(), Vec::new());
         let mut latest = 0..0;
         let (mut narrow, mut wide) = (0, 0);
@@ -141,7 +141,7 @@ impl Encoded {
             filled: Buffer::zeroed(room(flat, a.nrows() / 8 + SPARE), "filled rows")?,
             alike: Buffer::zeroed(room(alike, a.nrows() / 8 + SPARE), "rows alike")?,
             segments,
-            shares: ends,
+            partitions: ends,
             distances,
         };
         let Encoded { codes, narrow, wide, segments, .. } = &mut encoded;
@@ -174,15 +174,15 @@ impl Encoded {
         Ok(encoded)
     }
 
-    /// The segments of share `share`.
-    pub(super) fn of_share(&self, share: usize) -> &[Segment] {
-        let start = if share == 0 { 0 } else { self.shares[share - 1] };
-        &self.segments[start..self.shares[share]]
+    /// The segments of partition `partition`.
+    pub(super) fn of_partition(&self, partition: usize) -> &[Segment] {
+        let start = if partition == 0 { 0 } else { self.partitions[partition - 1] };
+        &self.segments[start..self.partitions[partition]]
     }
 
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.segments)
-            + size_of_val(&*self.shares)
+            + size_of_val(&*self.partitions)
             + size_of_val(&*self.codes)
             + size_of_val(&*self.narrow)
             + size_of_val(&*self.wide)

@@ -14,10 +14,10 @@ use crate::spmv::epilogue::Finish;
 use crate::spmv::lanes::MaskLanes;
 use crate::spmv::lanes::{AHEAD, Element, Kernel, Lanes};
 
-/// One share of the rows of a compressed matrix, the operands, and who takes the sums.
+/// One partition of the rows of a compressed matrix, the operands, and who takes the sums.
 pub(crate) struct Part<'a, E> {
     pub(crate) columns: &'a super::Columns,
-    pub(crate) share: usize,
+    pub(crate) partition: usize,
     pub(crate) indices: &'a [u32],
     pub(crate) values: &'a [E],
     pub(crate) x: &'a [E],
@@ -25,9 +25,9 @@ pub(crate) struct Part<'a, E> {
 }
 
 /// The same as kernels see it.
-pub(crate) struct Share<'a, E, O> {
+pub(crate) struct Partition<'a, E, O> {
     pub(super) encoded: &'a Encoded,
-    pub(super) share: usize,
+    pub(super) partition: usize,
     pub(super) offsets: &'a [O],
     pub(super) indices: &'a [u32],
     pub(super) values: &'a [E],
@@ -35,20 +35,20 @@ pub(crate) struct Share<'a, E, O> {
     pub(super) finish: Finish<E>,
 }
 
-impl<'a, E, O> Share<'a, E, O> {
+impl<'a, E, O> Partition<'a, E, O> {
     /// `part` with the offsets of its columns.
     pub(crate) fn new(part: Part<'a, E>, offsets: &'a [O]) -> Self {
-        let Part { columns, share, indices, values, x, finish } = part;
-        Share { encoded: &columns.encoded, share, offsets, indices, values, x, finish }
+        let Part { columns, partition, indices, values, x, finish } = part;
+        Partition { encoded: &columns.encoded, partition, offsets, indices, values, x, finish }
     }
 }
 
-impl<E: Element, O: Index> Kernel<E> for Share<'_, E, O> {
+impl<E: Element, O: Index> Kernel<E> for Partition<'_, E, O> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = E>>(self) {
-        for segment in self.encoded.of_share(self.share) {
+        for segment in self.encoded.of_partition(self.partition) {
             // SAFETY: the segment was made from this pattern.
             unsafe { self.segment::<V>(segment) };
         }
@@ -57,7 +57,7 @@ impl<E: Element, O: Index> Kernel<E> for Share<'_, E, O> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn run_masked<V: MaskLanes<Elem = E>>(self) {
-        for segment in self.encoded.of_share(self.share) {
+        for segment in self.encoded.of_partition(self.partition) {
             // SAFETY: the segment was made from this pattern.
             unsafe {
                 let rows = segment.rows.clone();
@@ -94,7 +94,7 @@ impl<E: Element, O: Index> Kernel<E> for Share<'_, E, O> {
     }
 }
 
-impl<E: Element, O: Index> Share<'_, E, O> {
+impl<E: Element, O: Index> Partition<'_, E, O> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn walk<V, C>(&self, rows: Range<usize>, columns: C, walk: Walk)

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gustav_core::{Index, Scalar};
 
-use super::kernel::{Columns, Share};
+use super::kernel::{Columns, Partition};
 use super::survey::ROWS;
 use crate::spmv::lanes::{AHEAD, Element, MaskLanes};
 
@@ -20,21 +20,21 @@ const LINE: usize = 64;
 /// The rows are a shift segment of the pattern, `distances` its distances.
 #[inline(always)]
 pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
-    share: &Share<'_, V::Elem, O>,
+    partition: &Partition<'_, V::Elem, O>,
     rows: Range<usize>,
     distances: &[isize],
 ) {
     let len = distances.len();
-    let mut at = share.offsets[rows.start].to_usize();
+    let mut at = partition.offsets[rows.start].to_usize();
     if let [distance] = *distances {
-        let values = share.values[at..].as_ptr().wrapping_sub(rows.start);
-        let x = share.x.as_ptr().wrapping_offset(distance);
+        let values = partition.values[at..].as_ptr().wrapping_sub(rows.start);
+        let x = partition.x.as_ptr().wrapping_offset(distance);
         for row in rows.step_by(V::N) {
             V::fetch(values.wrapping_add(row).wrapping_byte_add(AHEAD));
             // SAFETY: the columns of these rows lie in x, and the rows in y.
             unsafe {
                 let product = V::load(values.wrapping_add(row)).mul(V::load(x.wrapping_add(row)));
-                share.finish.first(row, product, V::N);
+                partition.finish.first(row, product, V::N);
             }
         }
         return;
@@ -44,14 +44,14 @@ pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
         // row, fit in the array.
         unsafe {
             let x = |j: usize| {
-                let from = share.x.as_ptr().wrapping_add(row);
+                let from = partition.x.as_ptr().wrapping_add(row);
                 V::load(from.wrapping_offset(*distances.get_unchecked(j)))
             };
-            let values = share.values.as_ptr().add(at);
-            let fits = at + (V::N - 1) * len + V::COLUMNS.max(len) <= share.values.len();
+            let values = partition.values.as_ptr().add(at);
+            let fits = at + (V::N - 1) * len + V::COLUMNS.max(len) <= partition.values.len();
             let sums =
                 if fits { turned::<V>(values, len, x) } else { strided::<V>(values, len, x) };
-            share.finish.first(row, sums, V::N);
+            partition.finish.first(row, sums, V::N);
         }
         at += V::N * len;
     }
@@ -119,16 +119,16 @@ unsafe fn strided<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(u
 /// The rows are a segment of windows of the pattern.
 #[inline(always)]
 pub(super) unsafe fn windows<V: MaskLanes<Elem: Element>, O: Index, const RUNS: bool>(
-    share: &Share<'_, V::Elem, O>,
+    partition: &Partition<'_, V::Elem, O>,
     rows: Range<usize>,
     first: usize,
     base: usize,
 ) {
-    let mut codes = share.encoded.codes[first..].as_ptr();
-    let (values, x) = (share.values.as_ptr(), share.x[base..].as_ptr());
-    let mut k = share.offsets[rows.start].to_usize();
+    let mut codes = partition.encoded.codes[first..].as_ptr();
+    let (values, x) = (partition.values.as_ptr(), partition.x[base..].as_ptr());
+    let mut k = partition.offsets[rows.start].to_usize();
     for row in rows {
-        let end = share.offsets[row + 1].to_usize();
+        let end = partition.offsets[row + 1].to_usize();
         // SAFETY: windows hold as many values as the row, columns within x.
         unsafe {
             let (mut sum, mut other) = (V::zero(), V::zero());
@@ -145,7 +145,7 @@ pub(super) unsafe fn windows<V: MaskLanes<Elem: Element>, O: Index, const RUNS: 
                 k += mask.count_ones() as usize;
                 codes = codes.add(2);
             }
-            share.finish.one(row, sum.add(other).sum());
+            partition.finish.one(row, sum.add(other).sum());
         }
     }
 }
@@ -156,23 +156,24 @@ pub(super) unsafe fn windows<V: MaskLanes<Elem: Element>, O: Index, const RUNS: 
 /// The rows are a segment of the pattern that is walked so.
 #[inline(always)]
 pub(super) unsafe fn alike<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>>(
-    share: &Share<'_, V::Elem, O>,
+    partition: &Partition<'_, V::Elem, O>,
     rows: Range<usize>,
     columns: C,
 ) {
     let mut row = rows.start;
     while row < rows.end {
         // SAFETY: the bitmap holds spare bytes behind the last row.
-        let bits = unsafe { bits(&share.encoded.alike, row + 1) };
+        let bits = unsafe { bits(&partition.encoded.alike, row + 1) };
         let n = (1 + bits.trailing_ones() as usize).min(rows.end - row).min(4);
-        let (start, end) = (share.offsets[row].to_usize(), share.offsets[row + 1].to_usize());
+        let (start, end) =
+            (partition.offsets[row].to_usize(), partition.offsets[row + 1].to_usize());
         // SAFETY: these rows have the columns of the first.
         unsafe {
             match n {
-                1 => together::<V, O, C, 1>(share, row, start, end - start, columns),
-                2 => together::<V, O, C, 2>(share, row, start, end - start, columns),
-                3 => together::<V, O, C, 3>(share, row, start, end - start, columns),
-                _ => together::<V, O, C, 4>(share, row, start, end - start, columns),
+                1 => together::<V, O, C, 1>(partition, row, start, end - start, columns),
+                2 => together::<V, O, C, 2>(partition, row, start, end - start, columns),
+                3 => together::<V, O, C, 3>(partition, row, start, end - start, columns),
+                _ => together::<V, O, C, 4>(partition, row, start, end - start, columns),
             }
         }
         row += n;
@@ -181,7 +182,7 @@ pub(super) unsafe fn alike<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::
 
 #[inline(always)]
 unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, const R: usize>(
-    share: &Share<'_, V::Elem, O>,
+    partition: &Partition<'_, V::Elem, O>,
     row: usize,
     start: usize,
     len: usize,
@@ -189,7 +190,7 @@ unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, c
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        let values = share.values.as_ptr().add(start);
+        let values = partition.values.as_ptr().add(start);
         let mut sums = [V::zero(); R];
         let mut k = 0;
         while k + V::N <= len {
@@ -214,7 +215,7 @@ unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, c
             }
         }
         for (r, sum) in sums.into_iter().enumerate() {
-            share.finish.one(row + r, sum.sum());
+            partition.finish.one(row + r, sum.sum());
         }
     }
 }
@@ -236,11 +237,12 @@ unsafe fn bits(map: &[u8], at: usize) -> u32 {
 /// The rows are a flat segment of the pattern, at most [`ROWS`] of them.
 #[inline(always)]
 pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>>(
-    share: &Share<'_, V::Elem, O>,
+    partition: &Partition<'_, V::Elem, O>,
     rows: Range<usize>,
     columns: C,
 ) {
-    let (start, end) = (share.offsets[rows.start].to_usize(), share.offsets[rows.end].to_usize());
+    let (start, end) =
+        (partition.offsets[rows.start].to_usize(), partition.offsets[rows.end].to_usize());
     let mut sums = MaybeUninit::<[V::Elem; ROWS + LANES]>::uninit();
     let sums = sums.as_mut_ptr().cast::<V::Elem>();
     let all = (1u32 << V::N) - 1;
@@ -251,11 +253,11 @@ pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::E
         let mut carry = V::zero();
         let mut k = start / V::N * V::N;
         while k < end {
-            let mut ends = bits(&share.encoded.last, k) & all;
-            V::fetch(share.values.as_ptr().wrapping_add(k).wrapping_byte_add(AHEAD));
+            let mut ends = bits(&partition.encoded.last, k) & all;
+            V::fetch(partition.values.as_ptr().wrapping_add(k).wrapping_byte_add(AHEAD));
             columns.fetch::<V>(k);
             let mut sum = if k >= start && k + V::N <= end {
-                V::load(share.values.as_ptr().add(k)).mul_add(columns.gather::<V>(k), V::zero())
+                V::load(partition.values.as_ptr().add(k)).mul_add(columns.gather::<V>(k), V::zero())
             } else {
                 let mut mask = all;
                 if k < start {
@@ -265,7 +267,7 @@ pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::E
                     mask &= all >> (k + V::N - end);
                 }
                 ends &= mask;
-                let value = V::load_mask(share.values.as_ptr().wrapping_add(k), mask);
+                let value = V::load_mask(partition.values.as_ptr().wrapping_add(k), mask);
                 value.mul_add(columns.gather_mask::<V>(k, mask), V::zero())
             };
             // Lanes whose row goes on from the lane before; then 2, 4 and 8 lanes before.
@@ -289,8 +291,8 @@ pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::E
         let mut next = sums.cast_const();
         for row in rows.clone().step_by(V::N) {
             let n = (rows.end - row).min(V::N);
-            let filled = bits(&share.encoded.filled, row) & (all >> (V::N - n));
-            share.finish.first(row, V::expand(next, filled), n);
+            let filled = bits(&partition.encoded.filled, row) & (all >> (V::N - n));
+            partition.finish.first(row, V::expand(next, filled), n);
             next = next.add(filled.count_ones() as usize);
         }
     }

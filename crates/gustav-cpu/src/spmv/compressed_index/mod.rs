@@ -23,8 +23,8 @@ use gustav_core::{Arith, Buffer, DType, Index, IndexSlice, Ops, Result, Scalar};
 use super::compiled::Compiled;
 use super::epilogue::{Epilogue, Output};
 use super::lanes::Element;
+use super::partitions::Partitions;
 use super::rows::Operands;
-use super::shares::Shares;
 use crate::arch::Isa;
 use crate::schedule;
 use encode::{Encoded, Pattern};
@@ -32,7 +32,7 @@ use kernel::Part;
 use survey::Limits;
 
 pub(crate) struct Compressed<A> {
-    pub(crate) shares: Shares<A>,
+    pub(crate) partitions: Partitions<A>,
     pub(crate) columns: Columns,
 }
 
@@ -51,7 +51,7 @@ enum Offsets {
 
 impl<A: Arith> Compressed<A> {
     /// Writes down the pattern for values of type `dtype` (f32 or f64) and the vectors of `isa`, in
-    /// shares for `threads` threads.
+    /// partitions for `threads` threads.
     pub(crate) fn new(
         offsets: IndexSlice<'_>,
         indices: &[u32],
@@ -67,15 +67,15 @@ impl<A: Arith> Compressed<A> {
             }
             IndexSlice::U64(offsets) => Offsets::U64(copy(offsets)?),
         };
-        let (shares, encoded) = match &offsets {
+        let (partitions, encoded) = match &offsets {
             Offsets::U32(offsets) => encode(Pattern { offsets, indices }, limits, threads)?,
             Offsets::U64(offsets) => encode(Pattern { offsets, indices }, limits, threads)?,
         };
-        Ok(Compressed { shares, columns: Columns { offsets, encoded } })
+        Ok(Compressed { partitions, columns: Columns { offsets, encoded } })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.shares.bytes() + self.columns.bytes()
+        self.partitions.bytes() + self.columns.bytes()
     }
 }
 
@@ -83,11 +83,11 @@ fn encode<A: Arith, O: Index>(
     pattern: Pattern<'_, O>,
     limits: Limits,
     threads: usize,
-) -> Result<(Shares<A>, Encoded)> {
-    let shares = Shares::new(pattern.offsets, schedule::merge_path, threads)?;
-    let rows: Vec<_> = shares.whole_rows().collect();
+) -> Result<(Partitions<A>, Encoded)> {
+    let partitions = Partitions::new(pattern.offsets, schedule::merge_path, threads)?;
+    let rows: Vec<_> = partitions.whole_rows().collect();
     let encoded = Encoded::new(pattern, &rows, limits)?;
-    Ok((shares, encoded))
+    Ok((partitions, encoded))
 }
 
 fn copy<A: Index, B: Index>(offsets: &[A]) -> Result<Buffer<B>> {
@@ -107,7 +107,7 @@ impl Columns {
         offsets + self.encoded.bytes()
     }
 
-    /// Finishes the whole rows of share `share` of a matrix of the planned size, f32 or f64 with
+    /// Finishes the whole rows of partition `partition` of a matrix of the planned size, f32 or f64 with
     /// 32-bit column indices.
     ///
     /// # Safety
@@ -115,7 +115,7 @@ impl Columns {
     pub(crate) unsafe fn multiply<T: Scalar, I: Index, S: Ops<T::Accum>>(
         &self,
         isa: Isa,
-        share: usize,
+        partition: usize,
         operands: &Operands<'_, T, I>,
         epilogue: &Epilogue<T::Accum, S>,
         y: Output<'_, T>,
@@ -123,22 +123,22 @@ impl Columns {
         // SAFETY: promised by the caller.
         unsafe {
             match T::DTYPE {
-                DType::F32 => f32::share(isa, self.part(share, operands, epilogue, y)),
-                _ => f64::share(isa, self.part(share, operands, epilogue, y)),
+                DType::F32 => f32::partition(isa, self.part(partition, operands, epilogue, y)),
+                _ => f64::partition(isa, self.part(partition, operands, epilogue, y)),
             }
         }
     }
 
     fn part<'a, E: Element, T: Scalar, I: Index, S: Ops<T::Accum>>(
         &'a self,
-        share: usize,
+        partition: usize,
         operands: &Operands<'a, T, I>,
         epilogue: &Epilogue<T::Accum, S>,
         y: Output<'_, T>,
     ) -> Part<'a, E> {
         Part {
             columns: self,
-            share,
+            partition,
             indices: cast_slice(operands.indices),
             values: cast_slice::<T, E>(operands.values),
             x: cast_slice::<T, E>(operands.x),

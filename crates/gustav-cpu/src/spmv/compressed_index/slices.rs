@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gustav_core::{Index, Scalar};
 
-use super::kernel::{Columns, Share};
+use super::kernel::{Columns, Partition};
 use super::masked::fetch;
 use crate::spmv::lanes::{Element, MaskLanes};
 
@@ -18,7 +18,7 @@ const LANES: usize = 16;
 /// The rows are a segment of slices of the pattern.
 #[inline(always)]
 pub(super) unsafe fn slices<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>>(
-    share: &Share<'_, V::Elem, O>,
+    partition: &Partition<'_, V::Elem, O>,
     rows: Range<usize>,
     columns: C,
 ) {
@@ -27,13 +27,13 @@ pub(super) unsafe fn slices<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V:
         let n = (rows.end - row).min(V::N);
         // SAFETY: the rows are of the pattern, and y's; codes are those of the slices in turn.
         unsafe {
-            let offsets = share.offsets.get_unchecked(row..=row + n);
+            let offsets = partition.offsets.get_unchecked(row..=row + n);
             let (sums, len) = if n == V::N {
-                slice::<V, O, C>(share.values, offsets, V::N, columns, code)
+                slice::<V, O, C>(partition.values, offsets, V::N, columns, code)
             } else {
-                slice::<V, O, C>(share.values, offsets, n, columns, code)
+                slice::<V, O, C>(partition.values, offsets, n, columns, code)
             };
-            share.finish.first(row, sums, n);
+            partition.finish.first(row, sums, n);
             code += len * V::N;
         }
         row += n;

@@ -1,6 +1,6 @@
-//! Parts of a product dealt to threads. A thread gets neighbouring parts, the same ones in every
-//! execution, so that what it read and wrote last time still lies in its own caches; when it is
-//! done with them it helps the others.
+//! A static partition of parts among threads, with work stealing. A thread gets neighbouring parts,
+//! the same ones in every execution, so that what it read and wrote last time is still in its own
+//! caches; when it has done them it steals from the others.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,48 +8,48 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::Threads;
 use crate::arch::stream;
 
-pub(crate) struct Deal {
-    hands: Vec<Hand>,
+pub(crate) struct StaticPartition {
+    ranges: Vec<ThreadRange>,
 }
 
-/// What one thread was dealt; on cache lines of its own, for every thread counts up its own.
+/// The parts of one thread; on cache lines of its own, because every thread increments its own counter.
 #[repr(align(128))]
-struct Hand {
+struct ThreadRange {
     parts: Range<usize>,
     next: AtomicUsize,
 }
 
-impl Deal {
+impl StaticPartition {
     /// `parts` parts of about the same work to `threads` threads.
     pub(crate) fn new(parts: usize, threads: usize) -> Self {
         let threads = threads.min(parts).max(1);
         let cut = |t| (parts as u128 * t as u128 / threads as u128) as usize;
-        let hand = |t| Hand { parts: cut(t)..cut(t + 1), next: AtomicUsize::new(0) };
-        Deal { hands: (0..threads).map(hand).collect() }
+        let range = |t| ThreadRange { parts: cut(t)..cut(t + 1), next: AtomicUsize::new(0) };
+        StaticPartition { ranges: (0..threads).map(range).collect() }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&self.hands[..])
+        size_of_val(&self.ranges[..])
     }
 
-    /// Threads that were dealt anything.
+    /// Threads that have parts.
     pub(crate) fn threads(&self) -> usize {
-        self.hands.len()
+        self.ranges.len()
     }
 
-    /// Calls `work(thread, part)` once for every part, `thread` below [`Deal::threads`] and on
+    /// Calls `work(thread, part)` once for every part, `thread` below [`StaticPartition::threads`] and on
     /// one thread at a time; stores past the caches are in order when this returns.
     pub(crate) fn run(&mut self, threads: &Threads, work: impl Fn(usize, usize) + Sync) {
-        for hand in &mut self.hands {
-            *hand.next.get_mut() = hand.parts.start;
+        for range in &mut self.ranges {
+            *range.next.get_mut() = range.parts.start;
         }
-        let hands = &self.hands;
-        threads.each(hands.len(), |thread| {
-            for hand in hands[thread..].iter().chain(&hands[..thread]) {
-                // Looking first keeps the line shared once a hand is empty.
-                while hand.next.load(Relaxed) < hand.parts.end {
-                    let part = hand.next.fetch_add(1, Relaxed);
-                    if part < hand.parts.end {
+        let ranges = &self.ranges;
+        threads.each(ranges.len(), |thread| {
+            for range in ranges[thread..].iter().chain(&ranges[..thread]) {
+                // A load first keeps the cache line shared once a range is exhausted.
+                while range.next.load(Relaxed) < range.parts.end {
+                    let part = range.next.fetch_add(1, Relaxed);
+                    if part < range.parts.end {
                         work(thread, part);
                     }
                 }
@@ -68,10 +68,10 @@ mod tests {
         for count in [1, 2, 3] {
             let threads = Threads::new(count, false).unwrap();
             for parts in [0, 1, 2, 5, 64] {
-                let mut deal = Deal::new(parts, count);
+                let mut assignment = StaticPartition::new(parts, count);
                 for _ in 0..3 {
                     let runs: Vec<_> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
-                    deal.run(&threads, |_, part| {
+                    assignment.run(&threads, |_, part| {
                         runs[part].fetch_add(1, Relaxed);
                     });
                     assert!(runs.iter().all(|r| r.load(Relaxed) == 1));
@@ -81,12 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_done_helps_the_others() {
+    fn a_thread_without_work_steals_from_the_others() {
         let threads = Threads::new(2, false).unwrap();
-        let mut deal = Deal::new(8, 2);
+        let mut assignment = StaticPartition::new(8, 2);
         let done = AtomicUsize::new(0);
-        deal.run(&threads, |_, part| {
-            // Part 0 waits for all others, half of which were dealt to its own thread.
+        assignment.run(&threads, |_, part| {
+            // Part 0 waits for all others, half of which belong to its own thread.
             while part == 0 && done.load(Relaxed) < 7 {
                 std::thread::yield_now();
             }

@@ -1,4 +1,4 @@
-//! A team of threads that wait for work by spinning for a moment before they sleep: a fork and
+//! A pool of threads that wait for work by spinning for a moment before they sleep: a fork and
 //! join costs about a microsecond while calls follow each other closely, where waking sleeping
 //! threads costs tens.
 
@@ -15,11 +15,11 @@ use std::thread::{Builder, JoinHandle, available_parallelism};
 const SPINS: usize = 4000;
 
 /// The caller and `count - 1` threads of its own.
-pub(crate) struct Team {
+pub(crate) struct ThreadPool {
     shared: Arc<Shared>,
     // Held while a job runs.
     busy: Mutex<()>,
-    members: Vec<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -47,14 +47,14 @@ struct Job {
     stride: usize,
 }
 
-// SAFETY: `job` is written only while every member waits for the next epoch; what it points to
+// SAFETY: `job` is written only while every worker waits for the next epoch; what it points to
 // is `Sync` and outlives the job.
 unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
 
-impl Team {
-    /// `count` threads with the caller's; `begin(k)` runs on member `k` (from 1) first.
+impl ThreadPool {
+    /// `count` threads with the caller's; `begin(k)` runs on worker `k` (from 1) first.
     pub(crate) fn new(
         count: usize,
         begin: impl Fn(usize) + Clone + Send + 'static,
@@ -78,31 +78,31 @@ impl Team {
             panic: Mutex::new(None),
             spins: if count <= cores { SPINS } else { 0 },
         });
-        let mut team = Team { shared, busy: Mutex::new(()), members: Vec::new() };
+        let mut pool = ThreadPool { shared, busy: Mutex::new(()), workers: Vec::new() };
         for k in 1..count {
-            let (shared, begin) = (team.shared.clone(), begin.clone());
-            let member = Builder::new().name(format!("gustav-{k}")).spawn(move || {
+            let (shared, begin) = (pool.shared.clone(), begin.clone());
+            let worker = Builder::new().name(format!("gustav-{k}")).spawn(move || {
                 begin(k);
                 shared.serve(k);
             })?;
-            team.members.push(member);
+            pool.workers.push(worker);
         }
-        Ok(team)
+        Ok(pool)
     }
 
     /// Threads, the caller's included.
     pub(crate) fn count(&self) -> usize {
-        self.members.len() + 1
+        self.workers.len() + 1
     }
 
-    /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` modulo the team's
-    /// size, part 0 on the caller. Alone on the caller when the team is busy with another job
+    /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` modulo the pool's
+    /// size, part 0 on the caller. Alone on the caller when the pool is busy with another job
     /// (of another thread, or the one that this call comes from).
     pub(crate) fn each<F: Fn(usize) + Sync>(&self, parts: usize, work: F) {
         let Ok(_busy) = self.busy.try_lock() else {
             return (0..parts).for_each(work);
         };
-        if self.members.is_empty() || parts <= 1 {
+        if self.workers.is_empty() || parts <= 1 {
             return (0..parts).for_each(work);
         }
         unsafe fn call<F: Fn(usize)>(work: *const (), part: usize) {
@@ -110,17 +110,17 @@ impl Team {
             unsafe { (*work.cast::<F>())(part) }
         }
         let shared = &*self.shared;
-        let stride = self.members.len() + 1;
+        let stride = self.workers.len() + 1;
         let job = Job { work: (&raw const work).cast(), call: call::<F>, parts, stride };
-        // SAFETY: no member reads the job before the epoch changes.
+        // SAFETY: no worker reads the job before the epoch changes.
         unsafe { *shared.job.get() = job };
-        shared.pending.store(self.members.len(), SeqCst);
+        shared.pending.store(self.workers.len(), SeqCst);
         shared.begin();
         let mine = catch_unwind(AssertUnwindSafe(|| {
             (0..parts).step_by(stride).for_each(&work);
         }));
-        // `work` is borrowed by the members until they are all done, panic or not.
-        shared.wait_for_members();
+        // `work` is borrowed by the workers until they are all done, panic or not.
+        shared.wait_for_workers();
         let theirs = guard(&shared.panic).take();
         if let Some(panic) = mine.err().or(theirs) {
             resume_unwind(panic);
@@ -128,19 +128,19 @@ impl Team {
     }
 }
 
-impl Drop for Team {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shared.stop.store(true, SeqCst);
         self.shared.begin();
-        for member in self.members.drain(..) {
-            // A member catches its panics, so there is nothing to hand on.
-            let _ = member.join();
+        for worker in self.workers.drain(..) {
+            // A worker catches its panics, so there is nothing to pass on.
+            let _ = worker.join();
         }
     }
 }
 
 impl Shared {
-    /// Starts the members on the next job.
+    /// Starts the workers on the next job.
     fn begin(&self) {
         self.epoch.fetch_add(1, SeqCst);
         if self.asleep.load(SeqCst) > 0 {
@@ -149,7 +149,7 @@ impl Shared {
         }
     }
 
-    fn serve(&self, member: usize) {
+    fn serve(&self, worker: usize) {
         let mut seen = 0;
         loop {
             self.wait_for_job(seen);
@@ -160,8 +160,8 @@ impl Shared {
             // SAFETY: the caller wrote the job before the epoch, and waits for us.
             let job = unsafe { *self.job.get() };
             let mine = catch_unwind(AssertUnwindSafe(|| {
-                for part in (member..job.parts).step_by(job.stride) {
-                    // SAFETY: the caller keeps `work` until every member is done.
+                for part in (worker..job.parts).step_by(job.stride) {
+                    // SAFETY: the caller keeps `work` until every worker is done.
                     unsafe { (job.call)(job.work, part) };
                 }
             }));
@@ -190,7 +190,7 @@ impl Shared {
         self.asleep.fetch_sub(1, SeqCst);
     }
 
-    fn wait_for_members(&self) {
+    fn wait_for_workers(&self) {
         for _ in 0..self.spins {
             if self.pending.load(SeqCst) == 0 {
                 return;
@@ -218,10 +218,10 @@ mod tests {
     #[test]
     fn every_part_runs_once_awake_or_asleep() {
         for count in [1, 2, 5] {
-            let team = Team::new(count, |_| {}).unwrap();
+            let pool = ThreadPool::new(count, |_| {}).unwrap();
             for round in 0..50 {
                 let runs: Vec<AtomicUsize> = (0..round).map(|_| AtomicUsize::new(0)).collect();
-                team.each(round, |k| {
+                pool.each(round, |k| {
                     runs[k].fetch_add(1, SeqCst);
                 });
                 assert!(runs.iter().all(|r| r.load(SeqCst) == 1));
@@ -234,11 +234,11 @@ mod tests {
 
     #[test]
     fn jobs_within_jobs_and_from_two_threads_finish() {
-        let team = Team::new(3, |_| {}).unwrap();
+        let pool = ThreadPool::new(3, |_| {}).unwrap();
         let runs = AtomicUsize::new(0);
         let nested = || {
-            team.each(4, |_| {
-                team.each(5, |_| {
+            pool.each(4, |_| {
+                pool.each(5, |_| {
                     runs.fetch_add(1, SeqCst);
                 });
             });
@@ -252,15 +252,15 @@ mod tests {
 
     #[test]
     fn a_panic_comes_back_and_the_team_lives() {
-        let team = Team::new(2, |_| {}).unwrap();
+        let pool = ThreadPool::new(2, |_| {}).unwrap();
         for part in 0..2 {
             let caught = catch_unwind(AssertUnwindSafe(|| {
-                team.each(2, |k| assert!(k != part, "part {k}"));
+                pool.each(2, |k| assert!(k != part, "part {k}"));
             }));
             assert!(caught.is_err());
         }
         let runs = AtomicUsize::new(0);
-        team.each(2, |_| {
+        pool.each(2, |_| {
             runs.fetch_add(1, SeqCst);
         });
         assert_eq!(runs.load(SeqCst), 2);

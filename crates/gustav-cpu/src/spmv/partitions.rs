@@ -1,6 +1,6 @@
 //! Rows cut between workers: carry-outs are written aside and added afterwards.
 //!
-//! Shares are cut by the pattern alone, never by the number of threads, and carries are added
+//! Partitions are cut by the pattern alone, never by the number of threads, and carries are added
 //! in their order: results are the same to the bit for any number of threads.
 
 use std::ops::Range;
@@ -9,26 +9,26 @@ use gustav_core::{Arith, Index, Result, buffer::try_vec};
 
 use super::epilogue::Output;
 use crate::Threads;
-use crate::deal::Deal;
-use crate::schedule::Share;
+use crate::schedule::Partition;
+use crate::static_partition::StaticPartition;
 
-// Nonzeros plus rows of one share, and the most shares of a matrix.
+// Nonzeros plus rows of one partition, and the most partitions of a matrix.
 const WORK: usize = 8192;
 const MOST: usize = 1024;
-// Shares come in multiples of this, so that as many threads get the same number of them.
+// Partitions come in multiples of this, so that as many threads get the same number of them.
 const MULTIPLE: usize = 16;
 
-/// The shares of a plan and room for their sums.
-pub(crate) struct Shares<A> {
+/// The partitions of a plan and storage for their sums.
+pub(crate) struct Partitions<A> {
     pieces: Vec<Piece>,
-    /// Of each share, what it has of its first row (when that began before), and its carry-out.
+    /// Of each partition, what it has of its first row (when that began before), and its carry-out.
     ends: Vec<(A, A)>,
-    deal: Deal,
+    assignment: StaticPartition,
 }
 
-/// A share, with all that its worker asks of the row offsets.
+/// A partition, with all that its worker asks of the row offsets.
 struct Piece {
-    /// The end of a row that an earlier share began.
+    /// The end of a row that an earlier partition began.
     head: Option<(usize, Range<usize>)>,
     whole: Range<usize>,
     /// Whether a row ends here.
@@ -36,12 +36,12 @@ struct Piece {
     carry_out: Range<usize>,
 }
 
-/// What shares are made of: sums over entries, and rows to finish.
+/// What partitions are made of: sums over entries, and rows to finish.
 pub(crate) trait Parts<A>: Sync {
     /// The sum over the entries of one row (or a part of it).
     fn dot(&self, entries: Range<usize>) -> A;
-    /// Finishes the rows that lie in a share as a whole; no other thread is given them.
-    fn whole(&self, share: usize, rows: Range<usize>);
+    /// Finishes the rows that lie in a partition as a whole; no other thread is given them.
+    fn whole(&self, partition: usize, rows: Range<usize>);
     /// Two sums of the same row in one.
     fn add(&self, a: A, b: A) -> A;
     /// Finishes a row that was cut; no other thread is given it.
@@ -50,7 +50,7 @@ pub(crate) trait Parts<A>: Sync {
     fn empty(&self) -> A;
 }
 
-/// How many shares make `work` nonzeros and rows.
+/// How many partitions make `work` nonzeros and rows.
 fn count(work: usize) -> usize {
     match work / WORK {
         0 => 1,
@@ -59,35 +59,35 @@ fn count(work: usize) -> usize {
     }
 }
 
-impl<A: Arith> Shares<A> {
-    /// Shares that `threads` threads are dealt; neither number nor bounds depend on theirs.
+impl<A: Arith> Partitions<A> {
+    /// Partitions for `threads` threads to share; neither number nor bounds depend on theirs.
     pub(crate) fn new<O: Index>(
         offsets: &[O],
-        schedule: fn(&[O], usize) -> Vec<Share>,
+        schedule: fn(&[O], usize) -> Vec<Partition>,
         threads: usize,
     ) -> Result<Self> {
         let work = offsets.len() - 1 + offsets[offsets.len() - 1].to_usize();
-        let shares = schedule(offsets, count(work));
-        let mut ends = try_vec(shares.len(), "carry-outs")?;
-        ends.resize(shares.len(), (A::zero(), A::zero()));
-        let piece = |share: &Share| {
-            let (first, whole) = (share.rows.start, share.whole_rows(offsets));
+        let partitions = schedule(offsets, count(work));
+        let mut ends = try_vec(partitions.len(), "carry-outs")?;
+        ends.resize(partitions.len(), (A::zero(), A::zero()));
+        let piece = |partition: &Partition| {
+            let (first, whole) = (partition.rows.start, partition.whole_rows(offsets));
             Piece {
-                head: (whole.start > first).then(|| (first, share.of_row(offsets, first))),
+                head: (whole.start > first).then(|| (first, partition.of_row(offsets, first))),
                 whole,
-                closes: !share.rows.is_empty(),
-                carry_out: share.carry_out(offsets),
+                closes: !partition.rows.is_empty(),
+                carry_out: partition.carry_out(offsets),
             }
         };
-        let deal = Deal::new(shares.len(), threads);
-        Ok(Shares { pieces: shares.iter().map(piece).collect(), ends, deal })
+        let assignment = StaticPartition::new(partitions.len(), threads);
+        Ok(Partitions { pieces: partitions.iter().map(piece).collect(), ends, assignment })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.pieces) + size_of_val(&*self.ends) + self.deal.bytes()
+        size_of_val(&*self.pieces) + size_of_val(&*self.ends) + self.assignment.bytes()
     }
 
-    /// The rows that lie in each share as a whole.
+    /// The rows that lie in each partition as a whole.
     pub(crate) fn whole_rows(&self) -> impl ExactSizeIterator<Item = Range<usize>> {
         self.pieces.iter().map(|piece| piece.whole.clone())
     }
@@ -96,7 +96,7 @@ impl<A: Arith> Shares<A> {
     pub(crate) fn execute(&mut self, threads: &Threads, parts: &dyn Parts<A>) {
         let pieces = &self.pieces;
         let ends = Output::new(&mut self.ends);
-        self.deal.run(threads, |_, s| {
+        self.assignment.run(threads, |_, s| {
             let piece = &pieces[s];
             let head = match &piece.head {
                 Some((_, entries)) => parts.dot(entries.clone()),
@@ -104,7 +104,7 @@ impl<A: Arith> Shares<A> {
             };
             parts.whole(s, piece.whole.clone());
             let carry = parts.dot(piece.carry_out.clone());
-            // SAFETY: one share, one place.
+            // SAFETY: one element per partition.
             unsafe { ends.put(s, (head, carry)) };
         });
         let mut sum = parts.empty();
