@@ -1,11 +1,8 @@
 //! Who multiplies: gustav through a plan, the vendor's kernel, or a plain loop.
 
-use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use gustav::{
-    Algorithm, Chooser, Csr, Dense, Device, MinPlus, PlusTimes, Problem, Result, Semiring, SpmmPlan,
-};
+use gustav::{Algorithm, Arith, Chooser, Csr, Dense, Device, Result, SemiringKind, SpmmPlan};
 
 /// Multiplies A by dense matrices, and counts the time that takes.
 pub trait Engine {
@@ -25,11 +22,14 @@ pub enum Rival {
     Loop,
 }
 
-struct Counted<S> {
+struct Counted<F> {
     /// Without one, the loop multiplies.
-    plan: Option<SpmmPlan<f32>>,
+    plan: Option<SpmmPlan<'static, f32>>,
     spent: Duration,
-    semiring: PhantomData<S>,
+    /// An empty sum.
+    zero: f32,
+    /// The sum with one more product, of the first two arguments.
+    add_product: F,
 }
 
 /// The engine of + and ×.
@@ -42,7 +42,8 @@ pub fn plus_times(
     columns: usize,
     rival: Option<Rival>,
 ) -> Result<Box<dyn Engine>> {
-    engine::<PlusTimes>(device, a, columns, rival)
+    let add_product = |a: f32, b: f32, sum: f32| a.times_plus(b, sum);
+    engine(SemiringKind::PlusTimes, add_product, device, a, columns, rival)
 }
 
 /// The engine of min and +.
@@ -55,33 +56,36 @@ pub fn min_plus(
     columns: usize,
     rival: Option<Rival>,
 ) -> Result<Box<dyn Engine>> {
-    engine::<MinPlus>(device, a, columns, rival)
+    let add_product = |a: f32, b: f32, sum: f32| Arith::minimum(sum, a.plus_saturating(b));
+    engine(SemiringKind::MinPlus, add_product, device, a, columns, rival)
 }
 
-fn engine<S: Semiring<f32>>(
+fn engine<F: Fn(f32, f32, f32) -> f32 + 'static>(
+    semiring: SemiringKind,
+    add_product: F,
     device: &Device,
     a: &Csr<f32>,
     columns: usize,
     rival: Option<Rival>,
 ) -> Result<Box<dyn Engine>> {
-    let problem = Problem::spmm(&a.view()).columns(columns).calls(1000).semiring(S::KIND);
+    let request = a.pattern().spmm(columns).calls(1000).semiring(semiring);
     let plan = match rival {
-        None => Some(device.plan_spmm(a, &problem)?),
+        None => Some(request.plan(device)?),
         Some(Rival::Vendor) => {
             let device = device.clone().choose(Chooser::Named(Algorithm::Vendor));
-            Some(device.plan_spmm(a, &problem)?)
+            Some(request.plan(&device)?)
         }
         Some(Rival::Loop) => None,
     };
-    Ok(Box::new(Counted::<S> { plan, spent: Duration::ZERO, semiring: PhantomData }))
+    Ok(Box::new(Counted { plan, spent: Duration::ZERO, zero: semiring.zero(), add_product }))
 }
 
-impl<S: Semiring<f32>> Engine for Counted<S> {
+impl<F: Fn(f32, f32, f32) -> f32> Engine for Counted<F> {
     fn multiply(&mut self, a: &Csr<f32>, b: &Dense<f32>, c: &mut Dense<f32>) -> Result<()> {
         let start = Instant::now();
         match &mut self.plan {
-            Some(plan) => plan.execute_with(S::default(), a, S::one(), b, S::zero(), c)?,
-            None => plain::<S>(a, b, c),
+            Some(plan) => plan.execute(a, b, c, ())?,
+            None => plain(a, b, c, self.zero, &self.add_product),
         }
         self.spent += start.elapsed();
         Ok(())
@@ -93,16 +97,22 @@ impl<S: Semiring<f32>> Engine for Counted<S> {
 }
 
 /// Row by row, entry by entry, on one thread.
-fn plain<S: Semiring<f32>>(a: &Csr<f32>, b: &Dense<f32>, c: &mut Dense<f32>) {
+fn plain(
+    a: &Csr<f32>,
+    b: &Dense<f32>,
+    c: &mut Dense<f32>,
+    zero: f32,
+    add_product: impl Fn(f32, f32, f32) -> f32,
+) {
     let n = b.ncols();
     let view = a.view();
     for (i, row) in c.data_mut().chunks_exact_mut(n).enumerate() {
-        row.fill(S::zero());
+        row.fill(zero);
         let (columns, values) = view.row(i);
         for (&k, &value) in columns.iter().zip(values) {
             let source = &b.data()[k as usize * n..][..n];
             for (sum, &other) in row.iter_mut().zip(source) {
-                *sum = S::mul_add(value, other, *sum);
+                *sum = add_product(value, other, *sum);
             }
         }
     }
