@@ -87,8 +87,10 @@ fn every_algorithm_has_its_file_its_test_and_its_page() {
             let sources: Vec<_> = ["cpu", "cuda"]
                 .iter()
                 .flat_map(|b| {
-                    let folder = format!("crates/gustav-{b}/src/{op}");
-                    [format!("{folder}/{stem}.rs"), format!("{folder}/{stem}/mod.rs")]
+                    let source = format!("crates/gustav-{b}/src");
+                    let folder = format!("{source}/{op}");
+                    let paper = format!("{source}/papers/{stem}.rs");
+                    [format!("{folder}/{stem}.rs"), format!("{folder}/{stem}/mod.rs"), paper]
                 })
                 .collect();
             if !sources.iter().any(|s| root.join(s).exists()) {

@@ -2,19 +2,18 @@
 
 use std::time::Instant;
 
-use gustav::{Csr, Dense, Device, Layout, Problem, Result};
+use gustav::{Csr, Dense, Device, Layout, Result};
 
 fn main() -> Result<()> {
     let a = grid(500)?;
     let b = Dense::from_fn(a.ncols(), 64, Layout::RowMajor, |i, j| ((i + j) % 7) as f32)?;
     let mut c = Dense::zeros(a.nrows(), 64, Layout::RowMajor)?;
 
-    let problem = Problem::spmm(&a.view()).columns(64).calls(10);
-    let mut plan = Device::auto().plan_spmm(&a, &problem)?;
+    let mut plan = a.pattern().spmm(64).calls(10).plan(&Device::cpu())?;
     println!("{}", plan.explain());
     for _ in 0..10 {
         let start = Instant::now();
-        plan.execute(&a, 1.0, &b, 0.0, &mut c)?;
+        plan.execute(&a, &b, &mut c, ())?;
         println!("execute    {:.3} ms", start.elapsed().as_secs_f64() * 1e3);
     }
     println!("C(0, 0)    {}", c.get(0, 0));

@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn what_only_gpus_have_is_refused_with_what_works() {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
-        let problem = Problem::spmm(&eye.view()).columns(2);
         for algorithm in [Algorithm::Segmented, Algorithm::Vendor] {
             let device = Device::cpu().choose(Chooser::Named(algorithm));
-            let text = device.plan_spmm(&eye, &problem).err().expect("a refusal").to_string();
+            let plan = eye.pattern().spmm(2).plan::<f32, _>(&device);
+            let text = plan.err().expect("a refusal").to_string();
             for part in [algorithm.name(), "on the device cuda:0", "row-split", "csb"] {
                 assert!(text.contains(part), "{part}: {text}");
             }
@@ -98,13 +98,16 @@ mod tests {
     fn row_orders_are_refused_where_rows_are_taken_as_stored() {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
         let device = Device::cpu().with_order(gustav_plan::Order::Lpt);
-        let problem = Problem::spmm(&eye.view()).columns(2);
-        let text = device.plan_spmm(&eye, &problem).err().expect("a refusal").to_string();
+        let spmm = |device: &Device| {
+            let plan = eye.pattern().spmm(2).plan::<f32, _>(device);
+            plan.err().expect("a refusal").to_string()
+        };
+        let text = spmm(&device);
         assert!(text.contains("lpt") && text.contains("cuda:0"), "{text}");
-        let text = device.plan_spmv(&eye, &Problem::spmv(&eye.view())).err().expect("a refusal");
-        assert!(text.to_string().contains("row order"), "{text}");
-        let device = Device::cpu().choose(Chooser::Predictor);
-        let text = device.plan_spmm(&eye, &problem).err().expect("a refusal").to_string();
+        let plan = eye.pattern().spmv().plan::<f32, _>(&device);
+        let text = plan.err().expect("a refusal").to_string();
+        assert!(text.contains("row order"), "{text}");
+        let text = spmm(&Device::cpu().choose(Chooser::Predictor));
         assert!(text.contains("predictor") && text.contains("auto"), "{text}");
     }
 

@@ -1,8 +1,8 @@
 //! One-shot products, builders and plans, each held to the oracle.
 
 use gustav::{
-    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, MaxTimes, MinPlus, Operation, Problem,
-    SemiringKind, Spgemm, Spmm, Spmv,
+    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, Operation, PatternView, Scale,
+    SemiringKind, Spgemm, SpgemmCall, Spmm, SpmmPlan, SpmmRequest, Spmv, SpmvPlan,
 };
 use gustav_testkit::oracle;
 
@@ -42,9 +42,9 @@ fn builders_pass_every_option_on() {
     let before = operand(60, 5, Layout::ColumnMajor);
     let mut c = before.clone();
     Spmm::new(&a, &b)
-        .semiring(MinPlus)
+        .semiring(SemiringKind::MinPlus)
         .alpha(1.5)
-        .transpose_a(true)
+        .transpose(true)
         .deterministic(true)
         .threads(2)
         .run_into(0.25, &mut c)
@@ -61,7 +61,8 @@ fn builders_pass_every_option_on() {
     assert!(verdict.ok, "{verdict}");
 
     let x = vec![2.0; 60];
-    let y = Spmv::new(&a, &x).semiring(MaxTimes).alpha(-1.0).run().expect("shapes fit");
+    let y =
+        Spmv::new(&a, &x).semiring(SemiringKind::MaxTimes).alpha(-1.0).run().expect("shapes fit");
     let kind = SemiringKind::MaxTimes;
     let verdict = oracle::spmv(kind, a.view(), false, &x, -1.0, f64::NEG_INFINITY, None, &y);
     assert!(verdict.expect("shapes fit").ok);
@@ -90,11 +91,10 @@ fn a_plan_serves_new_values_and_explains_itself() {
     let mut a = matrix("grid5:12x12");
     let b = operand(144, 3, Layout::RowMajor);
     let mut c = Dense::zeros(144, 3, Layout::RowMajor).expect("small");
-    let problem = Problem::spmm(&a.view()).columns(3).calls(100);
-    let mut plan = Device::cpu().plan_spmm(&a, &problem).expect("supported");
+    let mut plan = a.pattern().spmm(3).calls(100).plan(&Device::cpu()).expect("supported");
     for factor in [1.0, -2.0] {
         a.values_mut().iter_mut().for_each(|v| *v *= factor);
-        plan.execute(&a, 1.0, &b, 0.0, &mut c).expect("the pattern of the plan");
+        plan.execute(&a, &b, &mut c, ()).expect("the pattern of the plan");
         let verdict = oracle::Spmm::new(a.view(), b.view()).verify(c.view());
         assert!(verdict.expect("shapes fit").ok);
     }
@@ -103,7 +103,7 @@ fn a_plan_serves_new_values_and_explains_itself() {
     assert!(text.contains("cpu") && text.contains("mean 4.67"), "{text}");
 
     let other = matrix("grid5:10x10");
-    let refusal = plan.execute(&other, 1.0, &b, 0.0, &mut c);
+    let refusal = plan.execute(&other, &b, &mut c, ());
     assert!(matches!(refusal, Err(Error::Pattern { .. })));
 }
 
@@ -111,7 +111,7 @@ fn a_plan_serves_new_values_and_explains_itself() {
 fn autotuning_says_what_it_timed() {
     let a = matrix("uniform:100x100,4");
     let device = Device::cpu().choose(Chooser::Autotune);
-    let plan = device.plan_spmv(&a, &Problem::spmv(&a.view())).expect("supported");
+    let plan: SpmvPlan<'_, f64> = a.pattern().spmv().plan(&device).expect("supported");
     assert!(plan.algorithm().operations().contains(&Operation::Spmv));
     assert!(plan.reason().starts_with("fastest of "), "{}", plan.reason());
 }
@@ -130,7 +130,7 @@ fn deterministic_products_are_the_same_to_the_bit_for_any_number_of_threads() {
             })
             .expect("small");
             let product = |threads| {
-                let spmm = Spmm::new(&a, &b).transpose_a(transpose).deterministic(true);
+                let spmm = Spmm::new(&a, &b).transpose(transpose).deterministic(true);
                 let c = spmm.threads(threads).run().expect("shapes fit");
                 c.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>()
             };
@@ -147,15 +147,11 @@ fn deterministic_products_are_the_same_to_the_bit_for_any_number_of_threads() {
 fn timing_is_no_way_to_a_deterministic_product() {
     let a = matrix("uniform:100x100,4");
     let device = Device::cpu().choose(Chooser::Autotune);
-    let b = operand(100, 3, Layout::RowMajor);
-    let spmm = Problem::spmm(&a.view()).columns(b.ncols()).deterministic(true);
-    let spmv = Problem::spmv(&a.view()).deterministic(true);
-    let spgemm = Problem::spgemm(&a.view(), &a.view()).deterministic(true);
-    for refused in [
-        device.plan_spmm(&a, &spmm).map(|_| ()),
-        device.plan_spmv(&a, &spmv).map(|_| ()),
-        device.plan_spgemm(&a, &a, &spgemm).map(|_| ()),
-    ] {
+    let a = a.pattern();
+    let spmm = a.spmm(3).deterministic(true).plan::<f64, _>(&device);
+    let spmv = a.spmv().deterministic(true).plan::<f64, _>(&device);
+    let spgemm = a.spgemm(a).deterministic(true).plan::<f64, _>(&device);
+    for refused in [spmm.map(|_| ()), spmv.map(|_| ()), spgemm.map(|_| ())] {
         let message = refused.expect_err("autotuning").to_string();
         assert!(message.starts_with("autotuning does not support "), "{message}");
         assert!(message.contains("nearest that works: the chooser auto"), "{message}");
@@ -189,7 +185,7 @@ fn more_columns_than_there_are_addresses_for_are_refused_by_every_algorithm() {
     for algorithm in device.algorithms(Operation::Spmm) {
         for columns in [1 << 50, 1 << 57, usize::MAX] {
             let device = device.clone().choose(Chooser::Named(algorithm));
-            let plan = device.plan_spmm(&a, &Problem::spmm(&a.view()).columns(columns));
+            let plan = a.pattern().spmm(columns).plan::<f64, _>(&device);
             let refused = matches!(plan, Err(Error::OutOfMemory { .. }));
             assert!(refused || columns < 1 << 57, "{algorithm}, {columns} columns");
         }
@@ -204,18 +200,19 @@ fn products_under_a_mask_and_added_to() {
     let masked = oracle::Spgemm { mask: Some(mask.view()), ..reference };
     assert!(masked.verify(c.view()).expect("shapes fit").ok);
     assert!(!reference.verify(c.view()).expect("shapes fit").ok);
-    let problem = Problem::spgemm(&a.view(), &a.view());
     let device = Device::cpu();
-    let mut plan = device.plan_spgemm_masked(&a, &a, &mask, &problem).expect("a plan");
+    let request = a.pattern().spgemm(a.pattern());
+    let mut plan = request.clone().mask(mask.pattern()).plan(&device).expect("a plan");
     assert_eq!(plan.algorithm(), Algorithm::Masked);
-    assert_eq!(plan.execute(&a, 1.0, &a).expect("C"), c);
+    assert_eq!(plan.execute(&a, &a, SpgemmCall::new()).expect("C"), c);
 
     let whole = Spgemm::new(&a, &a).run().expect("C");
     let sum = Spgemm::new(&a, &a).plus(2.0, &mask).run().expect("C");
     let both = whole.nnz() + mask.nnz() - sum.nnz();
     assert!(both > 0 && sum.nnz() > whole.nnz());
-    let mut plan = device.plan_spgemm(&a, &a, &problem).expect("a plan");
-    let again = plan.execute_add(gustav::PlusTimes, &a, 1.0, &a, 2.0, &mask).expect("C");
+    let mut plan = request.plan(&device).expect("a plan");
+    let call = SpgemmCall::new().add(2.0, &mask);
+    let again = plan.execute(&a, &a, call).expect("C");
     assert_eq!(again, sum);
 
     let refused = Spgemm::new(&a, &a).mask(&mask).plus(1.0, &mask).run();
@@ -227,4 +224,86 @@ fn products_under_a_mask_and_added_to() {
     assert!(matches!(shape, Err(Error::Shape { .. })), "{shape:?}");
     let shape = Spgemm::new(&a, &a).plus(1.0, &narrow).run();
     assert!(matches!(shape, Err(Error::Shape { .. })), "{shape:?}");
+}
+
+#[test]
+fn a_plan_obeys_the_semiring_of_its_request() {
+    // Plus-times gives [50, 60].
+    let a = Csr::<f64>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0, 2.0, 3.0]).expect("A");
+    let (device, min_plus) = (Device::cpu(), SemiringKind::MinPlus);
+    let b = Dense::from_row_major(2, 1, vec![10.0, 20.0]).expect("B");
+    let mut c = Dense::zeros(2, 1, Layout::RowMajor).expect("C");
+    let mut plan = a.pattern().spmm(1).semiring(min_plus).plan(&device).expect("a plan");
+    plan.execute(&a, &b, &mut c, ()).expect("C");
+    assert_eq!(c.data(), [11.0, 23.0]);
+    plan.execute(&a, &b, &mut c, Scale::new().alpha(2.0).beta(1.0)).expect("C");
+    assert_eq!(c.data(), [12.0, 24.0]);
+    let mut y = [0.0; 2];
+    let mut plan = a.pattern().spmv().semiring(min_plus).plan(&device).expect("a plan");
+    plan.execute(&a, &[10.0, 20.0], &mut y, ()).expect("y");
+    assert_eq!(y, [11.0, 23.0]);
+    let mut plan =
+        a.pattern().spgemm(a.pattern()).semiring(min_plus).plan(&device).expect("a plan");
+    // Rows 0 and 1 of A·A: min(1 + 1), min(1 + 2, 2 + 3); 3 + 3.
+    let c = plan.execute(&a, &a, SpgemmCall::new()).expect("C");
+    assert_eq!(c.values(), [2.0, 3.0, 6.0]);
+}
+
+#[test]
+fn values_are_compared_with_the_pattern_of_the_plan() {
+    let (a, equal) = (matrix("grid5:12x12"), matrix("grid5:12x12"));
+    assert_eq!(a.pattern(), equal.pattern());
+    let device = Device::cpu();
+    let b = operand(144, 3, Layout::RowMajor);
+    let mut c = Dense::zeros(144, 3, Layout::RowMajor).expect("small");
+    let mut spmm = a.pattern().spmm(3).plan(&device).expect("a plan");
+    let mut spmv = a.pattern().spmv().plan(&device).expect("a plan");
+    let mut spgemm = a.pattern().spgemm(a.pattern()).plan(&device).expect("a plan");
+    let (x, mut y) = (vec![1.0; 144], vec![0.0; 144]);
+    let foreign = [
+        spmm.execute(&equal, &b, &mut c, ()),
+        spmv.execute(&equal, &x, &mut y, ()),
+        spgemm.execute(&equal, &a, SpgemmCall::new()).map(drop),
+        spgemm.execute(&a, &equal, SpgemmCall::new()).map(drop),
+    ];
+    for refused in foreign {
+        assert!(matches!(refused, Err(Error::Pattern { .. })), "{refused:?}");
+    }
+    let short = &equal.values().as_slice()[1..];
+    for refused in [
+        spmm.execute(short, &b, &mut c, ()),
+        spmv.execute(short, &x, &mut y, ()),
+        spgemm.execute(short, a.values(), SpgemmCall::new()).map(drop),
+    ] {
+        assert!(matches!(refused, Err(Error::Length { .. })), "{refused:?}");
+    }
+    spmm.execute(equal.values().as_slice(), &b, &mut c, ()).expect("a slice of the right length");
+    assert!(oracle::Spmm::new(a.view(), b.view()).verify(c.view()).expect("shapes fit").ok);
+}
+
+#[test]
+fn plans_borrow_views_and_take_whole_problems() {
+    let a = matrix("uniform:60x50,4");
+    let view = PatternView::new(60, 50, a.offsets(), a.indices()).expect("valid");
+    let b = operand(50, 4, Layout::ColumnMajor);
+    let request = view.spmm(4).layouts(Layout::ColumnMajor, Layout::RowMajor);
+    let mut plan: SpmmPlan<'_, f64> = request.plan(&Device::cpu()).expect("a plan");
+    let mut c = Dense::zeros(60, 4, Layout::RowMajor).expect("small");
+    plan.execute(a.values().as_slice(), &b, &mut c, ()).expect("C");
+    assert!(oracle::Spmm::new(a.view(), b.view()).verify(c.view()).expect("shapes fit").ok);
+
+    let SpmmRequest { pattern, problem } = a.pattern().spmm(4);
+    let other = problem.layouts(Layout::ColumnMajor, Layout::ColumnMajor);
+    let mut plan = SpmmRequest { pattern, problem: other }.plan(&Device::cpu()).expect("a plan");
+    let mut turned = Dense::zeros(60, 4, Layout::ColumnMajor).expect("small");
+    plan.execute(&a, &b, &mut turned, ()).expect("C");
+    assert!(oracle::Spmm::new(a.view(), b.view()).verify(turned.view()).expect("shapes fit").ok);
+}
+
+#[test]
+fn what_only_a_gpu_does_is_refused() {
+    let a = matrix("banded:9,1");
+    let refused = Device::cpu().upload(&a).expect_err("no memory of its own");
+    assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+    assert!(refused.to_string().contains("Device::cuda"), "{refused}");
 }

@@ -41,7 +41,7 @@ pub struct SpgemmPlan<'a, T: SpgemmKernels, I: Index = u32, O: Index = u32> {
 ///
 /// let a = Csr::<f32>::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![2.0, 3.0])?;
 /// let problem = Problem::spgemm(&a.view(), &a.view());
-/// let call = SpgemmCall { alpha: Some(10.0), ..SpgemmCall::new() };
+/// let call = SpgemmCall::new().alpha(10.0);
 /// let c = multiply(&a, &a, &problem, &Default::default(), call)?;
 /// assert_eq!(c.values(), [60.0, 60.0]);
 /// # Ok::<(), gustav_core::Error>(())
@@ -62,6 +62,26 @@ impl<T: Scalar, I: Index, O: Index> SpgemmCall<'_, T, T, I, O> {
     /// A product with α at one, into a new matrix.
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+impl<'d, T: Scalar, U: Scalar, I: Index, O: Index> SpgemmCall<'d, T, U, I, O> {
+    /// Sets α, see [`SpgemmCall::alpha`](#structfield.alpha).
+    #[must_use]
+    pub fn alpha(self, alpha: T::Accum) -> Self {
+        SpgemmCall { alpha: Some(alpha), ..self }
+    }
+
+    /// Adds β·D, see [`SpgemmCall::add`](#structfield.add).
+    #[must_use]
+    pub fn add(self, beta: T::Accum, d: impl Into<CsrView<'d, U, I, O>>) -> Self {
+        SpgemmCall { add: Some((beta, d.into())), ..self }
+    }
+
+    /// Writes into `c`, see [`SpgemmCall::reuse`](#structfield.reuse).
+    #[must_use]
+    pub fn reuse(self, c: Csr<U, I, O>) -> Self {
+        SpgemmCall { reuse: Some(c), ..self }
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::sync::OnceLock;
 
-use gustav_core::*;
+use gustav_core::SemiringKind::{MinPlus, OrAnd, PlusTimes};
+use gustav_core::{Csr, Dense, Index, Layout, Problem, Scale, SemiringKind, bf16, f16};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::{CpuScalar, Options, SpmmPlan, Threads};
 use gustav_plan::{Algorithm, Chooser};
-use gustav_testkit::battery::{Settings, check_spmm};
+use gustav_testkit::battery::{Settings, check_spmm_over};
 
-/// Teams of 1, 2 and 5 threads, shared by all tests.
-fn teams() -> &'static [Threads; 3] {
-    static TEAMS: OnceLock<[Threads; 3]> = OnceLock::new();
-    TEAMS.get_or_init(|| [1, 2, 5].map(|n| Threads::new(n, false).unwrap()))
+/// Pools of 1, 2 and 5 threads, shared by all tests.
+fn pools() -> &'static [Threads; 3] {
+    static POOLS: OnceLock<[Threads; 3]> = OnceLock::new();
+    POOLS.get_or_init(|| [1, 2, 5].map(|n| Threads::new(n, false).unwrap()))
 }
 
 fn available() -> impl Iterator<Item = Isa> {
@@ -25,21 +26,16 @@ pub fn numbers(count: usize) -> Vec<f32> {
         .collect()
 }
 
-fn check<T, I, O, S>(options: &Options)
-where
-    T: CpuScalar,
-    I: Index,
-    O: Index,
-    S: Semiring<T::Accum>,
-{
-    check_spmm::<T, I, O, S>(&Settings::default(), |case| {
+fn check<T: CpuScalar, I: Index, O: Index>(semiring: SemiringKind, options: &Options) {
+    check_spmm_over::<T, I, O>(semiring, &Settings::default(), |case| {
         let problem = Problem::spmm(&case.a)
             .columns(case.c.ncols())
             .layouts(case.b.layout(), case.c.layout())
             .transpose_a(case.transpose_a)
-            .semiring(S::KIND);
+            .semiring(semiring);
         let mut plan = SpmmPlan::new(case.a, &problem, options)?;
-        plan.execute(S::default(), case.a, case.alpha, case.b, case.beta, case.c)
+        let scale = Scale::new().alpha(case.alpha).beta(case.beta);
+        plan.execute(case.a, case.b, case.c, scale)
     });
 }
 
@@ -49,7 +45,7 @@ pub fn run(algorithm: Algorithm, tile: Option<usize>) {
         let mut next = k;
         let mut options = || {
             next += 1;
-            let threads = teams()[next % 3].clone();
+            let threads = pools()[next % 3].clone();
             let chooser = Chooser::Named(algorithm);
             // What only large matrices would turn on by themselves.
             let (streaming, ahead) = (Some(next % 2 == 0), Some(next % 4));
@@ -63,14 +59,14 @@ pub fn run(algorithm: Algorithm, tile: Option<usize>) {
                 ..Options::default()
             }
         };
-        check::<f32, u32, u32, PlusTimes>(&options());
-        check::<f64, u32, u32, PlusTimes>(&options());
-        check::<f16, u32, u32, PlusTimes>(&options());
-        check::<bf16, u32, u32, PlusTimes>(&options());
-        check::<i64, u64, u32, PlusTimes>(&options());
-        check::<f64, u64, u64, PlusTimes>(&options());
-        check::<f32, u32, u32, MinPlus>(&options());
-        check::<i32, u32, u64, OrAnd>(&options());
+        check::<f32, u32, u32>(PlusTimes, &options());
+        check::<f64, u32, u32>(PlusTimes, &options());
+        check::<f16, u32, u32>(PlusTimes, &options());
+        check::<bf16, u32, u32>(PlusTimes, &options());
+        check::<i64, u64, u32>(PlusTimes, &options());
+        check::<f64, u64, u64>(PlusTimes, &options());
+        check::<f32, u32, u32>(MinPlus, &options());
+        check::<i32, u32, u64>(OrAnd, &options());
     }
 }
 
@@ -95,14 +91,14 @@ pub fn deterministic(algorithm: Algorithm, tile: Option<usize>) {
                 Problem::spmm(&a.view()).columns(n).transpose_a(transposed).deterministic(true);
             let b =
                 Dense::from_row_major(problem.inner(), n, numbers(problem.inner() * n)).unwrap();
-            let results = teams().each_ref().map(|threads| {
+            let results = pools().each_ref().map(|threads| {
                 let chooser = Chooser::Named(algorithm);
                 let threads = threads.clone();
                 let options =
                     Options { chooser, threads, isa: Some(isa), tile, ..Options::default() };
                 let mut c = Dense::zeros(problem.output_rows(), n, Layout::RowMajor).unwrap();
                 let mut plan = SpmmPlan::new(a.view(), &problem, &options).unwrap();
-                plan.multiply(a.view(), 1.5, b.view(), 0.0, c.view_mut()).unwrap();
+                plan.execute(&a, &b, &mut c, Scale::new().alpha(1.5)).unwrap();
                 c.data().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
             });
             assert!(results[0].iter().any(|bits| *bits != 0), "an empty product proves nothing");

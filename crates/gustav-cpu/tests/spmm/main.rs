@@ -5,6 +5,7 @@ mod battery;
 mod column_panel;
 mod csb;
 mod merge_path;
+mod misuse;
 mod nonzero_split;
 mod plan;
 mod row_block;

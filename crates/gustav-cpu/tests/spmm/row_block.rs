@@ -31,8 +31,8 @@ fn runs_of_equal_rows_of_every_length() {
         let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
         let problem = Problem::spmm(&a.view()).columns(33);
         let mut c = Dense::zeros(a.nrows(), 33, Layout::RowMajor).unwrap();
-        let mut plan = SpmmPlan::new(a.view(), &problem, &options).unwrap();
-        plan.multiply(a.view(), 1.0, b.view(), 0.0, c.view_mut()).unwrap();
+        let mut plan = SpmmPlan::new(&a, &problem, &options).unwrap();
+        plan.execute(&a, &b, &mut c, ()).unwrap();
         c
     };
     let (blocked, split) = (product(Algorithm::RowBlock), product(Algorithm::RowSplit));

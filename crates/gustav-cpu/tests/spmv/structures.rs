@@ -1,8 +1,8 @@
 //! Matrices with the structures that algorithms look for.
 
-use gustav_core::{Csr, PlusTimes, Problem, Scalar, SemiringKind};
+use gustav_core::{Csr, Problem, Scalar, Scale, SemiringKind};
 use gustav_cpu::arch::Isa;
-use gustav_cpu::{Options, SpmvPlan};
+use gustav_cpu::{CpuScalar, Options, SpmvPlan};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::matrices::random_rows;
 use gustav_testkit::battery::values::{poison, value, values};
@@ -83,7 +83,7 @@ fn structures<T: Scalar>() -> Vec<(&'static str, Csr<T, u32, u32>)> {
 
 /// The structures in one type: right against the oracle on every instruction set, and the same
 /// to the bit for 1, 2 and 5 threads.
-pub fn right<T: Scalar>(algorithm: Algorithm, transposed: &[bool]) {
+pub fn right<T: CpuScalar>(algorithm: Algorithm, transposed: &[bool]) {
     let mut all = options(algorithm);
     if T::DTYPE.is_integer() {
         // Without vector kernels, every instruction set runs the same code.
@@ -99,7 +99,7 @@ pub fn right<T: Scalar>(algorithm: Algorithm, transposed: &[bool]) {
     }
 }
 
-fn agree<T: Scalar>(
+fn agree<T: CpuScalar>(
     algorithm: Algorithm,
     name: &str,
     a: &Csr<T, u32, u32>,
@@ -117,7 +117,7 @@ fn agree<T: Scalar>(
             let mut plan = SpmvPlan::new(a, &problem, options).unwrap();
             assert_eq!(plan.choice().algorithm, algorithm);
             let mut y = start.clone();
-            plan.execute(PlusTimes, a, alpha, &x, beta, &mut y).unwrap();
+            plan.execute(a, &x, &mut y, Scale::new().alpha(alpha).beta(beta)).unwrap();
             y
         });
         let products: Vec<_> = products.collect();

@@ -145,17 +145,17 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
 
     /// The product of this matrix with a dense one, see [`Problem::spmm`].
     pub fn spmm(&self) -> Problem {
-        self.typed(self.pattern.spmm())
+        self.typed(self.pattern.spmm(1).problem)
     }
 
     /// The product of this matrix with a vector, see [`Problem::spmv`].
     pub fn spmv(&self) -> Problem {
-        self.typed(self.pattern.spmv())
+        self.typed(self.pattern.spmv().problem)
     }
 
     /// The product of this matrix with another sparse one, see [`Problem::spgemm`].
     pub fn spgemm(&self, b: &Self) -> Problem {
-        self.typed(self.pattern.spgemm(&b.pattern))
+        self.typed(self.pattern.spgemm(&b.pattern).problem)
     }
 
     fn typed(&self, problem: Problem) -> Problem {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use gustav_core::{
-    DType, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern, PatternId, PatternView,
-    Problem, Result, SemiringKind,
+    Error, Index, IndexType, Operation, Pattern, PatternId, PatternView, Problem, Result,
+    SpgemmRequest, SpmmRequest, SpmvRequest,
 };
 
 use super::transposed::TransposedPattern;
@@ -142,46 +142,28 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         Pattern::new(self.nrows(), self.ncols(), offsets, indices)
     }
 
-    /// The product of a matrix of this pattern with a dense one, see [`Problem::spmm`]. Plans set the
-    /// types of values.
-    pub fn spmm(&self) -> Problem {
-        self.problem(Operation::Spmm)
+    /// Describes the product with a dense matrix of `columns` columns.
+    pub fn spmm(&self, columns: usize) -> SpmmRequest<Self> {
+        let problem = self.problem(Operation::Spmm).columns(columns);
+        SpmmRequest { pattern: self.clone(), problem }
     }
 
-    /// The product of a matrix of this pattern with a vector, see [`Problem::spmv`].
-    pub fn spmv(&self) -> Problem {
-        self.problem(Operation::Spmv)
+    /// Describes the product with a vector.
+    pub fn spmv(&self) -> SpmvRequest<Self> {
+        SpmvRequest { pattern: self.clone(), problem: self.problem(Operation::Spmv) }
     }
 
-    /// The product of a matrix of this pattern with another sparse one, see [`Problem::spgemm`].
-    pub fn spgemm(&self, b: &Self) -> Problem {
+    /// Describes the product with the sparse matrices of pattern `b`.
+    pub fn spgemm(&self, b: impl Into<Self>) -> SpgemmRequest<Self> {
+        let (a, b) = (self.clone(), b.into());
         let (columns, nnz_b) = (b.ncols(), Some(b.nnz()));
-        Problem { columns, nnz_b, ..self.problem(Operation::Spgemm) }
+        let problem = Problem { columns, nnz_b, ..self.problem(Operation::Spgemm) };
+        SpgemmRequest { a, b, mask: None, problem }
     }
 
     fn problem(&self, operation: Operation) -> Problem {
-        Problem {
-            operation,
-            rows: self.nrows(),
-            cols: self.ncols(),
-            nnz: self.nnz(),
-            columns: 1,
-            nnz_b: None,
-            dtype: DType::F32,
-            output: DType::F32,
-            index_type: I::TYPE,
-            offset_type: O::TYPE,
-            transpose_a: false,
-            layout_b: Layout::RowMajor,
-            layout_c: Layout::RowMajor,
-            semiring: SemiringKind::PlusTimes,
-            deterministic: false,
-            finite: false,
-            tf32: false,
-            sorted: true,
-            epilogue: Epilogue::default(),
-            calls: 1,
-        }
+        let problem = Problem::of_pattern(operation, self.nrows(), self.ncols(), self.nnz());
+        Problem { index_type: I::TYPE, offset_type: O::TYPE, ..problem }
     }
 
     /// The pattern of Aᵀ with the permutation of values, made by the first plan that needs it. Work of

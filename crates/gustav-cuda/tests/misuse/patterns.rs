@@ -28,7 +28,7 @@ fn spmm_refuses_another_pattern() {
     assert_eq!(a.nnz(), other.nnz());
     let b = DeviceDense::zeros(&device, ROWS, 8, Layout::RowMajor).expect("B");
     let mut c = DeviceDense::zeros(&device, ROWS, 8, Layout::RowMajor).expect("C");
-    let problem = a.pattern().spmm().columns(8);
+    let problem = a.pattern().spmm(8).problem;
     for transpose in [false, true] {
         let problem = problem.clone().transpose_a(transpose);
         let options = spmm::Options::default();

@@ -14,8 +14,8 @@ mod spmv;
 pub mod values;
 
 pub use spgemm::{SpgemmCase, check_spgemm, check_spgemm_over};
-pub use spmm::{SpmmCase, check_spmm};
-pub use spmv::{SpmvCase, check_spmv};
+pub use spmm::{SpmmCase, check_spmm, check_spmm_over};
+pub use spmv::{SpmvCase, check_spmv, check_spmv_over};
 
 use gustav_core::Layout;
 

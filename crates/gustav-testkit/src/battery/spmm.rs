@@ -1,6 +1,8 @@
 //! The battery for sparse × dense.
 
-use gustav_core::{Csr, CsrView, DenseView, DenseViewMut, Index, Layout, Result, Scalar, Semiring};
+use gustav_core::{
+    Csr, CsrView, DenseView, DenseViewMut, Index, Layout, Result, Scalar, Semiring, SemiringKind,
+};
 
 use super::covering::combinations;
 use super::matrices::matrices;
@@ -43,13 +45,25 @@ struct Choice {
 /// With the list of failed cases: wrong elements, errors, panics, padding written.
 pub fn check_spmm<T, I, O, S>(
     settings: &Settings,
-    mut kernel: impl FnMut(SpmmCase<'_, T, I, O>) -> Result<()>,
+    kernel: impl FnMut(SpmmCase<'_, T, I, O>) -> Result<()>,
 ) where
     T: Scalar,
     I: Index,
     O: Index,
     S: Semiring<T::Accum>,
 {
+    check_spmm_over(S::KIND, settings, kernel);
+}
+
+/// [`check_spmm`] over a semiring that is known at run time.
+///
+/// # Panics
+/// As there.
+pub fn check_spmm_over<T: Scalar, I: Index, O: Index>(
+    semiring: SemiringKind,
+    settings: &Settings,
+    mut kernel: impl FnMut(SpmmCase<'_, T, I, O>) -> Result<()>,
+) {
     let matrices: Vec<_> =
         matrices::<T, I, O>().into_iter().filter(|m| settings.takes(&m.traits)).collect();
     let paddings = if settings.padded { 2 } else { 1 };
@@ -72,10 +86,10 @@ pub fn check_spmm<T, I, O, S>(
             transpose_a: settings.transpose_a[row[5]],
             scaling: settings.scalings[row[6]],
         };
-        let failure = choice.run::<T, I, O, S>(matrix.name, &matrix.csr, &mut kernel);
+        let failure = choice.run(semiring, matrix.name, &matrix.csr, &mut kernel);
         report.case(|| choice.describe(matrix.name), failure);
     }
-    report.finish(&format!("spmm {} {} {}/{}", S::KIND, T::DTYPE, I::TYPE, O::TYPE));
+    report.finish(&format!("spmm {semiring} {} {}/{}", T::DTYPE, I::TYPE, O::TYPE));
 }
 
 impl Choice {
@@ -94,20 +108,22 @@ impl Choice {
     }
 
     /// What went wrong, if anything.
-    fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+    fn run<T: Scalar, I: Index, O: Index>(
         &self,
+        semiring: SemiringKind,
         name: &str,
         a: &Csr<T, I, O>,
         kernel: &mut impl FnMut(SpmmCase<'_, T, I, O>) -> Result<()>,
     ) -> Option<String> {
         let (rows, inner) =
             if self.transpose_a { (a.ncols(), a.nrows()) } else { (a.nrows(), a.ncols()) };
-        let (alpha, beta) = scaling::<T::Accum, S>(self.scaling);
+        let (alpha, beta) = scaling::<T::Accum>(semiring, self.scaling);
         let n = self.columns;
         let b = Storage::new(inner, n, self.layouts.0, self.padded.0);
         let c = Storage::new(rows, n, self.layouts.1, self.padded.1);
         let b_data = b.fill(poison(), &values(inner * n, 1));
-        let start = if beta == S::zero() { vec![poison(); rows * n] } else { values(rows * n, 2) };
+        let start =
+            if beta == semiring.zero() { vec![poison(); rows * n] } else { values(rows * n, 2) };
         let before = c.fill(sentinel(), &start);
         let mut found = before.clone();
         let outcome = attempt(|| {
@@ -126,7 +142,7 @@ impl Choice {
         }
         let verify = || {
             let reference = oracle::Spmm {
-                semiring: S::KIND,
+                semiring,
                 a: a.view(),
                 transpose_a: self.transpose_a,
                 b: b.view(&b_data)?,

@@ -1,6 +1,6 @@
 //! The battery for sparse × vector.
 
-use gustav_core::{CsrView, Index, Result, Scalar, Semiring};
+use gustav_core::{CsrView, Index, Result, Scalar, Semiring, SemiringKind};
 
 use super::Settings;
 use super::covering::combinations;
@@ -34,13 +34,25 @@ pub struct SpmvCase<'a, T: Scalar, I: Index, O: Index> {
 /// With the list of failed cases: wrong elements, errors, panics.
 pub fn check_spmv<T, I, O, S>(
     settings: &Settings,
-    mut kernel: impl FnMut(SpmvCase<'_, T, I, O>) -> Result<()>,
+    kernel: impl FnMut(SpmvCase<'_, T, I, O>) -> Result<()>,
 ) where
     T: Scalar,
     I: Index,
     O: Index,
     S: Semiring<T::Accum>,
 {
+    check_spmv_over(S::KIND, settings, kernel);
+}
+
+/// [`check_spmv`] over a semiring that is known at run time.
+///
+/// # Panics
+/// As there.
+pub fn check_spmv_over<T: Scalar, I: Index, O: Index>(
+    semiring: SemiringKind,
+    settings: &Settings,
+    mut kernel: impl FnMut(SpmvCase<'_, T, I, O>) -> Result<()>,
+) {
     let matrices: Vec<_> =
         matrices::<T, I, O>().into_iter().filter(|m| settings.takes(&m.traits)).collect();
     let factors = [matrices.len(), settings.transpose_a.len(), settings.scalings.len()];
@@ -50,12 +62,12 @@ pub fn check_spmv<T, I, O, S>(
         let matrix = &matrices[row[0]];
         let transpose_a = settings.transpose_a[row[1]];
         let choice = settings.scalings[row[2]];
-        let (alpha, beta) = scaling::<T::Accum, S>(choice);
+        let (alpha, beta) = scaling::<T::Accum>(semiring, choice);
         let a = matrix.csr.view();
         let (rows, inner) =
             if transpose_a { (a.ncols(), a.nrows()) } else { (a.nrows(), a.ncols()) };
         let x = values::<T>(inner, 1);
-        let before = if beta == S::zero() { vec![poison(); rows] } else { values(rows, 2) };
+        let before = if beta == semiring.zero() { vec![poison(); rows] } else { values(rows, 2) };
         let mut y = before.clone();
         let name = matrix.name;
         let case = SpmvCase { name, a, transpose_a, x: &x, alpha, beta, y: &mut y };
@@ -63,11 +75,11 @@ pub fn check_spmv<T, I, O, S>(
             Err(failure) => Some(failure),
             Ok(()) => {
                 let before = Some(&before[..]);
-                wrong(oracle::spmv(S::KIND, a, transpose_a, &x, alpha, beta, before, &y))
+                wrong(oracle::spmv(semiring, a, transpose_a, &x, alpha, beta, before, &y))
             }
         };
         let transposed = if transpose_a { " transposed" } else { "" };
         report.case(|| format!("{name}{transposed}, {choice:?}"), failure);
     }
-    report.finish(&format!("spmv {} {} {}/{}", S::KIND, T::DTYPE, I::TYPE, O::TYPE));
+    report.finish(&format!("spmv {semiring} {} {}/{}", T::DTYPE, I::TYPE, O::TYPE));
 }

@@ -1,6 +1,6 @@
 //! Seeded values, poison, and α and β per semiring.
 
-use gustav_core::{Arith, Scalar, Semiring};
+use gustav_core::{Arith, Scalar, SemiringKind};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -41,15 +41,16 @@ pub fn sentinel<T: Scalar>() -> T {
     T::from_f64(-1536.0)
 }
 
-/// α and β of a case, of the type of sums `A`.
-pub fn scaling<A: Arith, S: Semiring<A>>(choice: Scaling) -> (A, A) {
+/// α and β of a case over `semiring`, of the type of sums `A`.
+pub fn scaling<A: Arith>(semiring: SemiringKind, choice: Scaling) -> (A, A) {
+    let (one, zero) = (semiring.one(), semiring.zero());
     // Exact in every type; a negative α changes the order of candidates in max-times.
     let (alpha, beta) = if A::DTYPE.is_integer() { (-3.0, 2.0) } else { (-0.75, 1.5) };
     let (alpha, beta) = (A::from_f64(alpha), A::from_f64(beta));
     match choice {
-        Scaling::Plain => (S::one(), S::zero()),
-        Scaling::Alpha => (alpha, S::zero()),
-        Scaling::Accumulate => (S::one(), S::one()),
+        Scaling::Plain => (one, zero),
+        Scaling::Alpha => (alpha, zero),
+        Scaling::Accumulate => (one, one),
         Scaling::AlphaBeta => (alpha, beta),
     }
 }
