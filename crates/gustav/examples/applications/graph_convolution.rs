@@ -10,7 +10,7 @@ pub fn prepare(pattern: &Csr<f32>) -> Result<Csr<f32>> {
     let view = pattern.view();
     let share = |i: usize| std::iter::repeat_n(1.0 / view.row_len(i) as f32, view.row_len(i));
     let values: Vec<f32> = (0..pattern.nrows()).flat_map(share).collect();
-    view.with_values(&values)?.to_owned()
+    Csr::from_pattern(pattern.pattern(), values)
 }
 
 /// The output for features of so many columns, half as many of them in the second layer; and
