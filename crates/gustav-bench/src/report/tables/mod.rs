@@ -39,3 +39,6 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
     ];
     tables.iter().map(|table| table(platforms)).filter(|t| !t.rows.is_empty()).collect()
 }
+
+#[cfg(test)]
+mod tests;
