@@ -9,7 +9,7 @@ use gustav_core::{Error, Result};
 use crate::Filter;
 
 /// A benchmark run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BenchArgs {
     /// The name of a shipped suite, a suite's `.toml` file, or matrices (files, folders,
     /// descriptions of generated ones), which are measured as the suite `quick` measures.
@@ -47,17 +47,8 @@ impl BenchArgs {
         BenchArgs {
             targets: vec![target.into()],
             record: record.into(),
-            only: Filter::default(),
-            ours: None,
-            peers: None,
-            python: None,
-            threads: None,
-            corpus: None,
-            device: None,
-            part: None,
-            minutes: None,
             seed: 1,
-            quiet: false,
+            ..BenchArgs::default()
         }
     }
 }
@@ -80,7 +71,7 @@ impl BenchArgs {
         self.threads.unwrap_or_else(cores)
     }
 
-    /// The end of a run that begins now; a number of minutes too large to be told is none.
+    /// The end of a run that begins now; more minutes than a duration holds are no limit.
     pub(crate) fn end(&self) -> End {
         let wait = |m: f64| Duration::try_from_secs_f64(60.0 * m.max(0.0)).ok();
         End(self.minutes.and_then(wait).and_then(|wait| Instant::now().checked_add(wait)))

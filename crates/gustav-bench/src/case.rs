@@ -7,7 +7,7 @@ use gustav_core::{DType, Error, Operation, Result};
 
 use crate::{Layouts, Mask};
 
-/// One product on one matrix: what the engines take turns on.
+/// One product on one matrix: what the engines are timed on.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]

@@ -17,8 +17,8 @@ use crate::timing::{Runner, Timing};
 const UNKNOWN: usize = 64 << 20;
 // Operands of so many times its size do not stay in a cache: their one figure is cold.
 const CACHES: u64 = 4;
-// Bytes written in one go: larger pieces might be written past the caches.
-const PIECE: usize = 1 << 20;
+// Bytes written in one go: larger chunks might be written past the caches.
+const CHUNK: usize = 1 << 20;
 
 /// A block of the last-level cache's size, which is written to empty the caches.
 pub(crate) struct Sweep<'t> {
@@ -44,17 +44,17 @@ impl<'t> Sweep<'t> {
         let mut block = self.block.borrow_mut();
         let value = block[0].wrapping_add(1);
         let parts = self.threads.count();
-        let pieces = block.len().div_ceil(PIECE);
+        let chunks = block.len().div_ceil(CHUNK);
         let (target, bytes) = (block.as_mut_ptr() as usize, block.len());
         self.threads.each(parts, |k| {
-            for first in (k * pieces / parts..(k + 1) * pieces / parts).map(|p| p * PIECE) {
-                // SAFETY: the pieces are disjoint and within the block, which nothing else touches
+            for first in (k * chunks / parts..(k + 1) * chunks / parts).map(|p| p * CHUNK) {
+                // SAFETY: the chunks are disjoint and within the block, which nothing else touches
                 // until `each` returns.
-                let piece = unsafe {
+                let chunk = unsafe {
                     let start = (target as *mut u8).add(first);
-                    std::slice::from_raw_parts_mut(start, PIECE.min(bytes - first))
+                    std::slice::from_raw_parts_mut(start, CHUNK.min(bytes - first))
                 };
-                black_box(piece).fill(value);
+                black_box(chunk).fill(value);
             }
         });
     }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn the_whole_block_is_written_every_time() {
         let threads = Threads::new(2, false).unwrap();
-        let sweep = Sweep::new(&threads, 3 * PIECE + 17).unwrap();
+        let sweep = Sweep::new(&threads, 3 * CHUNK + 17).unwrap();
         for value in [1, 2] {
             sweep.run();
             assert!(sweep.block.borrow().iter().all(|b| *b == value));
@@ -160,9 +160,9 @@ mod tests {
             pool: &pool,
         };
         let threads = Threads::new(1, false).unwrap();
-        let sweep = Sweep::new(&threads, PIECE).unwrap();
+        let sweep = Sweep::new(&threads, CHUNK).unwrap();
         assert!(sweep.is_for(&task, 0, 3));
-        assert!(!sweep.is_for(&task, CACHES * PIECE as u64, 3));
+        assert!(!sweep.is_for(&task, CACHES * CHUNK as u64, 3));
         assert!(!sweep.is_for(&task, 0, usize::MAX / 1000));
         let copies = Copies::new(&task, false).unwrap();
         let copy = copies.task(&task);

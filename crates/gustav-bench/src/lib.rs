@@ -1,4 +1,4 @@
-//! How fast is it, beside whom? Engines (ours and peers) take turns on the same matrix, every
+//! How fast is it, beside whom? Engines (ours and peers) are timed in interleaved rounds on the same matrix, every
 //! result is checked against the oracle in the same run, and what was measured goes into JSON
 //! lines. `bench/METHODOLOGY.md` describes the protocol and its biases.
 //!
@@ -61,6 +61,6 @@ pub use suite::{Engines, Products, Source, Suite};
 
 pub use timing::Timing;
 pub use tune::{
-    Folded, Told, TuneArgs, TuneReport, Tuned, can_train, measure_candidates, read_tuning,
+    Folded, PassCallback, TuneArgs, TuneReport, Tuned, can_train, measure_candidates, read_tuning,
     train_predictor,
 };

@@ -23,8 +23,8 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
     for source in &suite.matrices {
         let operations = source.operations.as_ref().unwrap_or(&suite.products.operations);
         let mut add = |listed: Listed, origin: Origin| {
-            let ways = [None].into_iter().chain(source.derive.iter().copied().map(Some));
-            for derived in ways {
+            let variants = [None].into_iter().chain(source.derive.iter().copied().map(Some));
+            for derived in variants {
                 let shape = match (listed.shape, derived) {
                     (Some(shape), Some(derived)) => Some(derived.shape(shape)),
                     (shape, _) => shape,

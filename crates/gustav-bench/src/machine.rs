@@ -101,7 +101,7 @@ impl Bandwidth {
                 let start = Instant::now();
                 threads.each(parts, |k| {
                     let source = &from[k * part..(k + 1) * part];
-                    // SAFETY: the parts are disjoint pieces of `to`, which nothing else touches
+                    // SAFETY: the parts are disjoint chunks of `to`, which nothing else touches
                     // until `each` returns.
                     let piece = unsafe {
                         std::slice::from_raw_parts_mut((target as *mut u8).add(k * part), part)

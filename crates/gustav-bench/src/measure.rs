@@ -1,4 +1,4 @@
-//! One case: every engine prepared, checked, timed in turns, and written down.
+//! One case: every engine prepared, checked, timed in rounds, and written down.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,7 +39,7 @@ impl Setting<'_> {
     }
 }
 
-/// One engine on its way through a case.
+/// One engine and what was measured of it.
 struct Entry<'a, T: Value> {
     record: Record,
     engine: Option<Box<dyn Engine<T> + 'a>>,
@@ -204,12 +204,12 @@ impl<'a, T: Value> Entry<'a, T> {
     fn finish(mut self, task: &Task<'_, T>, setting: &Setting<'_>) -> Record {
         let record = &mut self.record;
         if let Some(samples) = &self.samples {
-            let told = self.cold.as_ref().unwrap_or(samples);
-            record.rounds = told.ms.len();
-            record.repeats = told.repeats;
-            record.execute_ms = told.quantile(0.5);
-            record.lower_ms = told.quantile(0.25);
-            record.upper_ms = told.quantile(0.75);
+            let timed = self.cold.as_ref().unwrap_or(samples);
+            record.rounds = timed.ms.len();
+            record.repeats = timed.repeats;
+            record.execute_ms = timed.quantile(0.5);
+            record.lower_ms = timed.quantile(0.25);
+            record.upper_ms = timed.quantile(0.75);
             let limit = match &self.cold {
                 Some(_) => Bandwidth::cold_floor_ms,
                 None => Bandwidth::floor_ms,

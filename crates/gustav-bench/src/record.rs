@@ -86,11 +86,11 @@ pub struct Record {
     pub execute_ms: Option<f64>,
     /// Median time with warm caches, where `execute_ms` is with cold ones.
     pub hot_ms: Option<f64>,
-    /// Sets of operands that took turns on a GPU, executions following one another; caches were emptied before
+    /// Sets of operands that alternated on a GPU, executions following one another; caches were emptied before
     /// single executions where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sets: Option<usize>,
-    /// Median time of a single execution after caches were emptied, where sets of operands took turns.
+    /// Median time of a single execution after caches were emptied, where sets of operands alternated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single_ms: Option<f64>,
     /// Part of `execute_ms` that brings the values of A into an order of the algorithm's own (GPUs).
@@ -109,9 +109,9 @@ pub struct Record {
     pub peak_memory: Option<u64>,
     /// Bytes of the operands and twice those of C, which `peak_memory` should not pass.
     pub memory_bar: Option<u64>,
-    /// Rounds in which this engine took its turn.
+    /// Rounds in which this engine was timed.
     pub rounds: usize,
-    /// Executions timed in each of its turns; the median of a turn is one sample.
+    /// Executions timed in each round; their median is one sample.
     pub repeats: usize,
     /// The fastest right peer of the same rounds.
     pub best_peer: Option<String>,
@@ -146,7 +146,7 @@ pub struct Record {
     pub threads: usize,
     /// Seed of the values.
     pub seed: u64,
-    /// Start of the case in milliseconds since 1970: equal for engines that took turns.
+    /// Start of the case in milliseconds since 1970: equal for engines that were timed in the same rounds.
     pub group: u64,
 }
 

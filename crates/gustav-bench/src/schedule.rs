@@ -118,7 +118,7 @@ pub(crate) fn cases<'w>(
     own.map(cases).collect()
 }
 
-// Shares of its budget that an engine takes on a small and on a large matrix, and seconds that
+// Fractions of its budget that an engine takes on a small and on a large matrix, and seconds that
 // planning, checking and loading take beside it.
 const QUICK: f64 = 0.1;
 const SLOW: f64 = 1.2;
@@ -135,7 +135,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
     let index = RecordIndex::new(&records);
     let threads = args.threads();
     let gpu = suite.device.as_ref().map(|_| "");
-    let (mut all, mut turns) = (Forecast { notes, ..Forecast::default() }, 0);
+    let (mut all, mut timings) = (Forecast { notes, ..Forecast::default() }, 0);
     for (workload, cases) in cases(args, &suite, &workloads) {
         all.matrices += usize::from(!cases.is_empty());
         all.cases += cases.len();
@@ -144,7 +144,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
             let asked = case.asked(workload, threads, args.seed, gpu);
             match index.holds(&asked, &engines) {
                 true => all.held += 1,
-                false => turns += engines.len(),
+                false => timings += engines.len(),
             }
         }
     }
@@ -153,12 +153,13 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
         (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
         match index.holds(&solve.asked(threads, args.seed, gpu), &engines) {
             true => all.held += 1,
-            false => turns += engines.len(),
+            false => timings += engines.len(),
         }
     }
     // On a CPU there are rounds with hot and with cold caches.
     let times = if suite.device.is_none() && suite.programs.is_empty() { 2.0 } else { 1.0 };
-    let seconds = |share: f64| turns as f64 * (share * (times * suite.timing.budget_s + BESIDE_S));
+    let seconds =
+        |fraction: f64| timings as f64 * (fraction * (times * suite.timing.budget_s + BESIDE_S));
     (all.least_s, all.most_s) = (seconds(QUICK), seconds(SLOW));
     Ok(all)
 }

@@ -45,7 +45,7 @@ pub struct Suite {
     #[serde(default)]
     pub matrices: Vec<Source>,
     /// Whether the five implementations of Chen, Chen, Shih and Lee (2025) are measured on a GPU,
-    /// which start from different places, in place of engines in turns.
+    /// which start from different formats, in place of engines in rounds.
     #[serde(default)]
     pub study: bool,
     /// What is computed with each.

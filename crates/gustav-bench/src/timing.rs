@@ -15,11 +15,11 @@ pub struct Timing {
     pub rounds: usize,
     /// Rounds of an engine even when its time is up.
     pub min_rounds: usize,
-    /// Most executions of one turn; short ones are repeated to fill a millisecond.
+    /// Most executions in one round; short ones are repeated to fill a millisecond.
     pub repeats: usize,
     /// Seconds that one engine may spend on one case.
     pub budget_s: f64,
-    /// Whether, on a GPU, executions with dense operands follow one another on sets that take turns, which
+    /// Whether, on a GPU, executions with dense operands follow one another on sets that alternate, which
     /// are cold by then, in place of one at a time after the caches were emptied.
     pub rotate: bool,
 }
@@ -57,9 +57,9 @@ pub trait Runner {
 /// The samples of one engine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// One per turn: the median of what that turn told, in milliseconds.
+    /// One per round: the median of its executions, in milliseconds.
     pub ms: Vec<f64>,
-    /// Executions timed in one turn.
+    /// Executions timed in one round.
     pub repeats: usize,
 }
 
@@ -80,21 +80,21 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64))
 }
 
-// Turns of very short executions are filled up to about this long.
-const TURN_MS: f64 = 1.0;
+// Samples of very short executions are filled up to about this long.
+const SAMPLE_MS: f64 = 1.0;
 // Longer executions need no untimed one before them.
 const WAKE_BELOW_MS: f64 = 20.0;
 // Executions this long are measured in three rounds.
 const LONG_MS: f64 = 700.0;
 
-struct Turn {
+struct State {
     wake: usize,
     repeats: usize,
     min_rounds: usize,
     spent: Duration,
 }
 
-/// Warms every engine up and lets them take turns, starting with another one in every round. An
+/// Warms every engine up and times them round by round, starting with another one in every round. An
 /// engine that fails has no samples; its error stands in its place. With `one_result`, only the
 /// engine whose turn it is holds a result: it yields its memory at the end of the turn, and the
 /// untimed execution at the start of the next one brings the memory back.
@@ -104,7 +104,7 @@ pub fn interleave(
     one_result: bool,
 ) -> Vec<Result<Samples>> {
     let budget = Duration::from_secs_f64(timing.budget_s.max(0.0));
-    let mut turns = Vec::new();
+    let mut states = Vec::new();
     let mut samples: Vec<Result<Samples>> = Vec::new();
     for engine in engines.iter_mut() {
         let start = Instant::now();
@@ -121,10 +121,11 @@ pub fn interleave(
             times = times.and_then(|times| yielded.map(|()| times));
         }
         let estimate = times.as_ref().ok().and_then(|t| quantile(t, 0.0)).unwrap_or(LONG_MS);
-        let repeats =
-            (TURN_MS / estimate.max(1e-6)).ceil().clamp(1.0, timing.repeats.max(1) as f64) as usize;
+        let repeats = (SAMPLE_MS / estimate.max(1e-6))
+            .ceil()
+            .clamp(1.0, timing.repeats.max(1) as f64) as usize;
         let repeats = repeats.max(engine.least_repeats(estimate));
-        turns.push(Turn {
+        states.push(State {
             wake: usize::from(one_result || estimate < WAKE_BELOW_MS),
             repeats,
             min_rounds: if estimate > LONG_MS { 3 } else { timing.min_rounds },
@@ -133,9 +134,9 @@ pub fn interleave(
         samples.push(times.map(|_| Samples { ms: Vec::new(), repeats }));
     }
     for round in 0..timing.rounds {
-        for turn in 0..engines.len() {
-            let k = (turn + round) % engines.len();
-            let state = &mut turns[k];
+        for offset in 0..engines.len() {
+            let k = (offset + round) % engines.len();
+            let state = &mut states[k];
             let Ok(own) = &mut samples[k] else { continue };
             if round >= state.min_rounds && state.spent > budget {
                 continue;

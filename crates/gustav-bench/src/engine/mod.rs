@@ -82,7 +82,7 @@ pub(crate) trait Engine<T: Scalar>: Runner {
         Ok(None)
     }
     /// Median time of one execution by itself after caches were emptied, where `run` lets several sets of
-    /// operands take turns.
+    /// operands alternate.
     fn single_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
@@ -107,7 +107,7 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     }
     /// One more execution from a poisoned C, and its `rows` (all when `None`).
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
-    /// The same on the last set of operands, where several take turns.
+    /// The same on the last set of operands, where several alternate.
     fn last_result(&mut self, _rows: Option<&[usize]>) -> Result<Option<Outcome<T>>> {
         Ok(None)
     }

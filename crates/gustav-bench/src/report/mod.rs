@@ -97,12 +97,12 @@ impl Report {
             source,
         })?;
         for table in &self.tables {
-            write(&folder.join(format!("{}.csv", table.id)), table.csv().as_bytes())?;
+            write(folder.join(format!("{}.csv", table.id)), table.csv().as_bytes())?;
         }
         for figure in self.figures() {
             let file = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
-            write(&file("svg"), draw::svg_file(figure)?.as_bytes())?;
-            write(&file("png"), &draw::png(figure)?)?;
+            write(file("svg"), draw::svg_file(figure)?.as_bytes())?;
+            write(file("png"), &draw::png(figure)?)?;
         }
         let html = Page {
             about: self.about.clone(),

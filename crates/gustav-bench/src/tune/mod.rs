@@ -73,7 +73,7 @@ pub struct Tuned {
 
 /// Hears of every pass over a training set: the name of the network, passes of all networks that are
 /// done, and passes in all.
-pub type Told<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
+pub type PassCallback<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
 
 /// Measures what the record file does not hold yet.
 ///
@@ -85,22 +85,22 @@ pub fn measure_candidates(args: &TuneArgs) -> Result<Outcome> {
     run(&args.bench)
 }
 
-/// Trains on what the record file holds, and evaluates on held-out sources; `told` hears of every
+/// Trains on what the record file holds, and evaluates on held-out sources; `callback` hears of every
 /// pass over a training set.
 ///
 /// # Errors
 /// As [`can_train`]; [`Error::Argument`] as [`measure_candidates`], and when too few matrices were
 /// measured; for a record file that cannot be read.
-pub fn train_predictor(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
-    train::rivals(args, told)
+pub fn train_predictor(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result<Tuned> {
+    train::rivals(args, callback)
 }
 
 /// Training in a build that cannot.
 #[cfg(not(feature = "train"))]
 mod train {
-    use super::{Result, Told, TuneArgs, Tuned, untrained};
+    use super::{PassCallback, Result, TuneArgs, Tuned, untrained};
 
-    pub(super) fn rivals(_: &TuneArgs, _: &mut Told<'_>) -> Result<Tuned> {
+    pub(super) fn rivals(_: &TuneArgs, _: &mut PassCallback<'_>) -> Result<Tuned> {
         Err(untrained())
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn dark_rules() -> String {
     PALETTE.iter().zip(&ON_DARK).map(rules).collect()
 }
 
-/// Strokes and gaps of lines without points, by turns.
+/// Strokes and gaps of lines without points, alternating.
 const DASHES: [&[f64]; 4] = [&[], &[7.0, 3.0], &[2.0, 2.5], &[8.0, 2.5, 2.0, 2.5]];
 
 /// Text and axes; an SVG takes the colour of its surroundings in its place.
@@ -144,7 +144,7 @@ impl<'a, B: DrawingBackend> Canvas<'a, B> {
         self.broken(pattern, points, colour(k).to_rgba(), width)
     }
 
-    /// A line through `points` with strokes and gaps of the lengths of `pattern` by turns; without
+    /// A line through `points` with strokes and gaps of the lengths of `pattern` alternating; without
     /// any it is whole.
     fn broken(
         &self,

@@ -14,7 +14,7 @@ use super::figure::{Figure, Mark};
 /// of print in 6 points and a half.
 pub(crate) const WIDTH: u32 = 440;
 
-// plotters draws letters at about 0.8 of the size it is told.
+// plotters draws letters at about 0.8 of the size that it is given.
 const TITLE: Words = Words { size: 16.0, bold: true };
 const LABEL: Words = Words { size: 15.0, bold: false };
 const TEXT: Words = Words { size: 14.0, bold: false };
@@ -169,7 +169,7 @@ struct Plot<'a, 'c, B: DrawingBackend> {
 enum Names {
     /// In a line.
     Level,
-    /// In two lines by turns, as one does not hold them.
+    /// In two alternating lines, as one does not hold them.
     Staggered,
     /// Running upwards, the longest so long, as two lines do not hold them.
     Upright(f64),

@@ -28,7 +28,7 @@ struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Of a case on which auto and two or more algorithms took turns.
+    /// Of a case on which auto and two or more algorithms were timed.
     fn of(round: &[&'a Record]) -> Option<Self> {
         let auto = round.iter().find(|r| r.is_ours() && r.algorithm == "auto")?;
         let named = |r: &&&'a Record| r.is_ours() && !CHOOSERS.contains(&plain(&r.algorithm));

@@ -14,12 +14,12 @@ use gustav_plan::predictor::{
 use rayon::prelude::*;
 
 use self::rivals::{First, GOALS, INPUTS, Simulation, TOPOLOGIES, suffix, ways};
-use super::{Told, TuneArgs, TuneReport, Tuned};
+use super::{PassCallback, TuneArgs, TuneReport, Tuned};
 use crate::workload::Workload;
 use crate::{Record, Status, listing, read_records};
 
 /// What [`train_predictor`](super::train_predictor) does.
-pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
+pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result<Tuned> {
     let (suite, candidates, columns) = args.asked()?;
     let records = read_records(&args.bench.record)?;
     let device = records.iter().rev().find_map(|r| r.gpu.as_ref()).map(|gpu| gpu.name.clone());
@@ -40,7 +40,7 @@ pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
     let topologies = if args.topologies { &TOPOLOGIES[..] } else { &[] };
     let times = if args.folds { 1 + Table::FOLDS } else { 1 };
     let networks = GOALS.len() * seen.len() * times + topologies.len();
-    let progress = Progress::new(told, networks * args.training.passes);
+    let progress = Progress::new(callback, networks * args.training.passes);
     let folds = match args.folds {
         true => folds::over(&table, &seen, &args.training, &progress)?,
         false => BTreeMap::new(),
@@ -110,21 +110,21 @@ pub(super) fn rivals(args: &TuneArgs, told: &mut Told<'_>) -> Result<Tuned> {
 
 /// Counts passes over training sets.
 struct Progress<'t, 'a> {
-    told: Mutex<(&'t mut Told<'a>, usize)>,
+    callback: Mutex<(&'t mut PassCallback<'a>, usize)>,
     of: usize,
 }
 
 impl<'t, 'a> Progress<'t, 'a> {
-    fn new(told: &'t mut Told<'a>, of: usize) -> Self {
-        Progress { told: Mutex::new((told, 0)), of }
+    fn new(callback: &'t mut PassCallback<'a>, of: usize) -> Self {
+        Progress { callback: Mutex::new((callback, 0)), of }
     }
 
     /// A network has done a pass.
     fn pass(&self, network: &str) {
-        if let Ok(mut told) = self.told.lock() {
-            let (told, done) = &mut *told;
+        if let Ok(mut callback) = self.callback.lock() {
+            let (callback, done) = &mut *callback;
             *done += 1;
-            told(network, *done, self.of);
+            callback(network, *done, self.of);
         }
     }
 }
@@ -204,12 +204,12 @@ mod tests {
         let training = Training { passes: 10, ..Training::default() };
         let bench = BenchArgs::new("tune", &path);
         let args = TuneArgs { bench, training, topologies: true, folds: true };
-        let mut told = Vec::new();
-        let mut tell = |_: &str, done: usize, of: usize| told.push((done, of));
+        let mut calls = Vec::new();
+        let mut tell = |_: &str, done: usize, of: usize| calls.push((done, of));
         let tuned = train_predictor(&args, &mut tell).expect("a model");
         // Three goals seen in three ways, once and over five folds, and eight sizes.
         let passes = 10 * (3 * 3 * 6 + 8);
-        assert!(told.into_iter().eq((1..=passes).map(|done| (done, passes))));
+        assert!(calls.into_iter().eq((1..=passes).map(|done| (done, passes))));
         let TuneReport { device, columns, matrices, left_out, rivals, .. } = &tuned.report;
         assert_eq!((device.as_str(), *columns), ("a GPU", 64));
         assert_eq!(left_out.len(), all.len() - (generated.len() - 1));
