@@ -53,7 +53,7 @@ impl<A: Arith> Workers<A> {
         zero: A,
         needs: Needs,
         units: usize,
-        work: impl Fn(&mut Worker<A>, usize) -> Result<()> + Sync,
+        work: &(dyn Fn(&mut Worker<A>, usize) -> Result<()> + Sync),
     ) -> Result<()> {
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
@@ -148,7 +148,7 @@ pub(super) fn multiply<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
         unsafe { target.place(&units[unit], chunk, start, names, store, entries.streaming) };
         assembly.placed();
     };
-    workers.each_unit(threads, s.zero(), *needs, units.len(), |worker, unit| {
+    workers.each_unit(threads, s.zero(), *needs, units.len(), &|worker, unit| {
         let bound = units[unit].bound;
         let mut chunk = match worker.free.iter().rposition(|c| c.holds(bound)) {
             Some(at) => worker.free.swap_remove(at),
@@ -162,14 +162,14 @@ pub(super) fn multiply<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
         }
         assembly.counted(unit, chunk.len);
         worker.pending.push((unit, chunk));
-        place_pending(worker, |unit| assembly.start(unit), place);
+        place_pending(worker, &|unit| assembly.start(unit), &place);
         Ok(())
     })?;
     // Chunks that were finished before an earlier unit was.
     let left = if assembly.complete() { 0 } else { workers.workers.len() };
     threads.each(left, |k| {
         let mut worker = workers.workers[k].lock().unwrap_or_else(|e| e.into_inner());
-        place_pending(&mut worker, |unit| assembly.start(unit), place);
+        place_pending(&mut worker, &|unit| assembly.start(unit), &place);
     });
     // SAFETY: every unit was computed and placed.
     Ok(unsafe { assembly.finish(task.ncols) })
@@ -177,8 +177,8 @@ pub(super) fn multiply<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
 
 fn place_pending<A: Arith>(
     worker: &mut Worker<A>,
-    start: impl Fn(usize) -> Option<usize>,
-    place: impl Fn(usize, &mut Chunk<A>, usize),
+    start: &dyn Fn(usize) -> Option<usize>,
+    place: &dyn Fn(usize, &mut Chunk<A>, usize),
 ) {
     let Worker { free, pending, .. } = worker;
     let mut at = 0;
@@ -217,7 +217,7 @@ pub(super) fn count<A: Arith, X: Indices>(
 ) -> Result<usize> {
     let Task { job, units, threads, types: (_, offset), .. } = task;
     let total = AtomicUsize::new(0);
-    workers.each_unit(threads, A::zero(), Needs::COUNT, units.len(), |worker, unit| {
+    workers.each_unit(threads, A::zero(), Needs::COUNT, units.len(), &|worker, unit| {
         let rows = units[unit].rows.clone();
         let count: usize = rows.map(|row| job.count(row, &mut worker.accumulator)).sum();
         total.fetch_add(count, Ordering::Relaxed);
@@ -286,7 +286,7 @@ unsafe fn unit_body<S: Ops<A>, V: Vector, A: Arith, X: Indices>(
     let Task { job, entries, .. } = task;
     let (columns, sums) = (chunk.columns.as_mut_ptr(), chunk.sums.as_mut_ptr());
     // SAFETY: row ends are this thread's.
-    let end = |row: usize, len: usize| unsafe { ends.put(row + 1, len) };
+    let end = unsafe { ends.ends() };
     if !unit.merges && !entries.drop_zeros {
         // SAFETY: the chunk holds the unit's bound.
         chunk.len = unsafe { job.scale(s, unit.rows.clone(), columns, sums, end) };

@@ -275,6 +275,16 @@ impl SharedIndices<'_> {
         }
     }
 
+    /// Writes row ends as row offsets. Made here, so that its type is one for all callers.
+    ///
+    /// # Safety
+    /// Whoever calls what is returned may write element `row + 1`, and the end fits the type.
+    #[inline(always)]
+    pub unsafe fn ends(self) -> impl Fn(usize, usize) + Copy {
+        // SAFETY: promised by the caller.
+        move |row, end| unsafe { self.put(row + 1, end) }
+    }
+
     /// Adds `start` to the elements of `range`.
     ///
     /// # Safety

@@ -24,7 +24,7 @@ pub(super) unsafe fn refill<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A
     workers: &Workers<A>,
 ) -> Result<()> {
     let c = Rows::new(pattern);
-    workers.each_unit(task.threads, s.zero(), Needs::REFILL, task.units.len(), |worker, unit| {
+    workers.each_unit(task.threads, s.zero(), Needs::REFILL, task.units.len(), &|worker, unit| {
         for row in task.units[unit].rows.clone() {
             // SAFETY: rows of C are disjoint, and each belongs to one unit.
             unsafe { refill_row(s, task, &c, row, &mut worker.accumulator.sums, values) };

@@ -51,6 +51,10 @@ pub(super) const SHORT: usize = 32;
 // Rows of B without gaps are added as vectors from this length on.
 const RUN: usize = 16;
 
+/// For a single row, whose end is what its function returns. Not a closure: its type would be
+/// another one in every function that names it, and the loops compiled for each.
+pub(super) fn no_end(_row: usize, _entries: usize) {}
+
 impl<A: Arith, X: Indices> Job<'_, A, X> {
     #[inline(always)]
     pub fn facts(&self, row: usize) -> Facts {
@@ -143,7 +147,7 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
         if !self.sorted {
             // SAFETY: as promised by the caller.
             return unsafe {
-                self.merge(s, row..row + 1, &mut accumulator.slots, to_columns, to_sums, |_, _| {})
+                self.merge(s, row..row + 1, &mut accumulator.slots, to_columns, to_sums, no_end)
             };
         }
         let list = accumulator.list.as_mut_ptr();

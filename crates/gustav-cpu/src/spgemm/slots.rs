@@ -9,7 +9,7 @@ use gustav_core::{Arith, Buffer, Ops, Result};
 
 use super::accumulator::Accumulator;
 use super::operands::Indices;
-use super::row::{Job, SHORT};
+use super::row::{Job, SHORT, no_end};
 use super::vector::Vector;
 
 /// The slot of every column, of one thread.
@@ -91,7 +91,7 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
         // SAFETY: promised by the caller; the row writes `n` entries, whose columns have slots
         // below `n`, unless it is a copy of a row in order.
         unsafe {
-            let n = self.merge(s, row..row + 1, slots, to_columns, to_sums, |_, _| {});
+            let n = self.merge(s, row..row + 1, slots, to_columns, to_sums, no_end);
             if slots.stamp == stamp {
                 return n;
             }

@@ -92,8 +92,8 @@ fn cut_units<X: Indices>(a: &Rows<X>, b: &Right<'_, X>, rows: Range<usize>) -> V
         }
         let (mut products, mut filled) = (0, 0);
         for position in entries {
-            // SAFETY: the columns of A are rows of B.
-            let range = unsafe { b.offsets.row_unchecked(a.column(position)) };
+            // SAFETY: a nonzero of A, whose columns are rows of B.
+            let range = unsafe { b.offsets.row_unchecked(a.columns.at_unchecked(position)) };
             let len = range.len() as u64;
             products += len;
             filled += usize::from(len > 0);
