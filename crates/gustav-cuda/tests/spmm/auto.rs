@@ -198,7 +198,7 @@ fn the_mean_row_length_decides_when_it_is_asked() {
     }
     let host = matrices::random_rows::<f16, u32, u32>(70, 70, 1, |_| 3);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let refused = SpmmPlan::<f32>::new(a.pattern(), &a.spmm().columns(8), &options);
+    let refused = SpmmPlan::<f16>::new(a.pattern(), &a.spmm().columns(8), &options);
     let text = refused.err().expect("the paper's kernels take f32 and f64").to_string();
     assert!(text.contains("nonzero-split") && text.contains("segmented"), "{text}");
 }

@@ -57,7 +57,7 @@ fn repeated_columns_in_16_bits_are_refused() {
     let one = f16::from_f64(1.0);
     let twice = Csr::<f16>::new(1, 3, vec![0u32, 2], vec![2u32, 2], vec![one; 2]);
     let a = DeviceCsr::upload(&device(), &twice.expect("a matrix").view()).expect("A");
-    let plan = SpmmPlan::<f32>::new(a.pattern(), &a.spmm().finite(true), &DENSE);
+    let plan = SpmmPlan::<f16>::new(a.pattern(), &a.spmm().finite(true), &DENSE);
     let text = plan.err().expect("a refusal").to_string();
     assert!(text.contains("columns repeat") && text.contains("segmented"), "{text}");
 }
