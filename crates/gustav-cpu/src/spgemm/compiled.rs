@@ -249,8 +249,8 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
             }
             (None, Some(task)) => {
                 let product = match task.narrow() {
-                    Ok(task) => all_of(s, &task, known, to, workers)?,
-                    Err(task) => all_of(s, &task, known, to, workers)?,
+                    Some(task) => all_of(s, &task, known, to, workers)?,
+                    None => all_of(s, &task, known, to, workers)?,
                 };
                 match product {
                     Some(product) => product,

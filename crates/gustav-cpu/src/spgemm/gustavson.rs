@@ -110,12 +110,23 @@ pub(super) struct Task<'a, A, X> {
 
 impl<'a, A> Task<'a, A, IndexSlice<'a>> {
     /// The same, if the indices of A and the row offsets of B are 32 bits wide.
-    pub fn narrow(self) -> Result<Task<'a, A, &'a [u32]>, Self> {
+    pub fn narrow(&self) -> Option<Task<'a, A, &'a [u32]>>
+    where
+        A: Copy,
+    {
         let Job { a, a_values, b, b_values, canonical, ranges, sorted, clustered } = self.job;
-        let (Some(a), Some(b)) = (a.narrow(), b.narrow()) else { return Err(self) };
-        let job = Job { a, a_values, b, b_values, canonical, ranges, sorted, clustered };
-        let Task { needs, entries, units, ncols, bound, types, threads, isa, .. } = self;
-        Ok(Task { job, needs, entries, units, ncols, bound, types, threads, isa })
+        let job = Job {
+            a: a.narrow()?,
+            b: b.narrow()?,
+            a_values,
+            b_values,
+            canonical,
+            ranges,
+            sorted,
+            clustered,
+        };
+        let Task { needs, entries, units, ncols, bound, types, threads, isa, .. } = *self;
+        Some(Task { job, needs, entries, units, ncols, bound, types, threads, isa })
     }
 }
 

@@ -49,8 +49,7 @@ impl<I: Index> Indices for &[I] {
     #[inline(always)]
     unsafe fn row_unchecked(self, row: usize) -> Range<usize> {
         // SAFETY: promised by the caller.
-        let [start, end] = unsafe { I::pair(self.as_ptr().add(row)) };
-        start..end
+        unsafe { self.at_unchecked(row)..self.at_unchecked(row + 1) }
     }
 }
 
