@@ -83,6 +83,12 @@ pub trait Dispatch: Scalar {
     /// # Safety
     /// `isa` is available.
     unsafe fn vectorize<W: Work<Self>>(isa: Isa, kind: SemiringKind, work: W);
+
+    /// Whether these vectors are registers of `isa`, and not arrays.
+    fn has_vectors(isa: Isa, kind: SemiringKind) -> bool {
+        let float = !Self::DTYPE.is_integer();
+        float && kind == SemiringKind::PlusTimes && isa != Isa::Portable
+    }
 }
 
 /// Runs `work` with arrays as vectors, which the compiler turns into those of `isa`.

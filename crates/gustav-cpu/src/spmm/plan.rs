@@ -271,8 +271,13 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
             Isa::Avx512 if c.ncols() * size_of::<T::Accum>() <= 32 => Isa::Avx2,
             isa => isa,
         };
-        let vector = if isa == Isa::Avx512 { 64 } else { (8 * size_of::<T>()).max(32) };
-        let streaming = if self.config.streaming { op.streaming(vector) } else { Streaming::No };
+        // Bytes that vectors of every type cover a whole number of times; only vectors of an
+        // instruction set have stores past the caches.
+        let bytes = if isa == Isa::Avx512 { 64 } else { (8 * size_of::<T>()).max(32) };
+        let streaming = match self.config.streaming && T::has_vectors(isa, semiring) {
+            true => op.streaming(bytes),
+            false => Streaming::No,
+        };
         let op = Operands { streaming, ..op };
         let (threads, state, inner) = (&self.threads, &mut self.state, self.problem.inner());
         let layouts = (b.layout(), c.layout());
