@@ -81,7 +81,7 @@ fn read<T: Scalar, I: Index, O: Index>(bytes: &[u8], options: &ReadOptions<'_>) 
     match parse_csr::<T, I, O>(bytes, options) {
         Ok(matrix) => {
             let (rows, cols) = (matrix.nrows(), matrix.ncols());
-            let (offsets, indices, values) = matrix.into_parts();
+            let (offsets, indices, values) = matrix.into_parts().expect("memory");
             let checked = Csr::new(rows, cols, offsets, indices, values);
             assert!(checked.is_ok(), "{:?}", checked.err());
         }

@@ -48,17 +48,19 @@ impl<T: Scalar> Product<T> {
     }
 
     fn fill(&mut self, byte: u8, stream: &Stream) -> Result<()> {
-        Ok(match self {
+        match self {
             Product::Matrix(c) => c.data_mut().fill(byte, stream)?,
             Product::Vector(y) => y.fill(byte, stream)?,
-        })
+        }
+        Ok(())
     }
 
     fn copy_from(&mut self, from: &DeviceBuffer<T>, stream: &Stream) -> Result<()> {
-        Ok(match self {
+        match self {
             Product::Matrix(c) => c.data_mut().copy_from(from, stream)?,
             Product::Vector(y) => y.copy_from(from, stream)?,
-        })
+        }
+        Ok(())
     }
 
     fn read(&self, values: &mut [T]) -> gustav::Result<()> {

@@ -37,7 +37,7 @@ fn hash<T: Scalar>(a: &Csr<T>) -> u64 {
     let bytes = [
         bytemuck::cast_slice(a.offsets()),
         bytemuck::cast_slice(a.indices()),
-        bytemuck::cast_slice(&a.values()),
+        bytemuck::cast_slice(a.values().as_slice()),
     ];
     let all = bytes.into_iter().flat_map(|b: &[u8]| b.iter());
     all.fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))

@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_lines_of_a_grid_are_bands() {
-        let bands = Bands::new(&stencil(50, 40).view());
+        let bands = Bands::new(&stencil(50, 40).pattern().view());
         assert_eq!(bands, Some(Bands { count: 3, distance: 50, width: 3 }));
     }
 
@@ -97,6 +97,6 @@ mod tests {
         }
         let values = vec![1.0; indices.len()];
         let a = Csr::<f32>::new(200, 5000, offsets, indices, values).unwrap();
-        assert_eq!(Bands::new(&a.view()), None);
+        assert_eq!(Bands::new(&a.pattern().view()), None);
     }
 }

@@ -185,11 +185,11 @@ mod tests {
     #[test]
     fn lines_are_distinct_and_rise_in_unsorted_rows_too() {
         let a = matrix(&[&[0, 1, 31, 32, 95], &[95, 3, 40, 2, 95], &[]], 100);
-        let lines = CacheLines::new(&a.view(), 32).unwrap();
+        let lines = CacheLines::new(&a.pattern().view(), 32).unwrap();
         assert_eq!((lines.rows(), lines.count(), lines.requests()), (3, 4, 6));
         assert_eq!([lines.row(0), lines.row(1), lines.row(2)], [&[0, 1, 2][..], &[0, 1, 2], &[]]);
         assert_eq!((lines.distance(0, 1), lines.distance(0, 2)), (0, 3));
-        let lines = CacheLines::new(&a.view(), 3).unwrap();
+        let lines = CacheLines::new(&a.pattern().view(), 3).unwrap();
         assert_eq!(lines.count(), 34);
         assert_eq!((lines.row(0), lines.row(1)), (&[0, 10, 31][..], &[0, 1, 13, 31][..]));
         assert_eq!(lines.distance(0, 1), 3);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn lines_need_a_width() {
-        let e = CacheLines::new(&matrix(&[&[0]], 1).view(), 0).unwrap_err();
+        let e = CacheLines::new(&matrix(&[&[0]], 1).pattern().view(), 0).unwrap_err();
         assert!(matches!(e, Error::Argument { .. }), "{e}");
     }
 }

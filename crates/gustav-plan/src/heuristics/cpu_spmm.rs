@@ -89,7 +89,7 @@ mod tests {
         let problem = refine(Problem::spmm(&a.view()).columns(8));
         let (l2_bytes, llc_bytes, name) = (1 << 20, 1 << 25, "a CPU".into());
         let profile = DeviceProfile { name, units, lanes: 8, l2_bytes, llc_bytes };
-        choose(&RowStats::new(&a.view()), &problem, &profile)
+        choose(&RowStats::new(&a.pattern().view()), &problem, &profile)
     }
 
     #[test]

@@ -51,7 +51,7 @@ mod tests {
         let values = vec![1.0f32; indices.len()];
         let a = Csr::new(lengths.len(), 1000, offsets, indices, values).unwrap();
         let problem = refine(Problem::spmv(&a.view()));
-        let (algorithm, reason) = choose(&RowStats::new(&a.view()), &problem);
+        let (algorithm, reason) = choose(&RowStats::new(&a.pattern().view()), &problem);
         assert!(!reason.is_empty());
         algorithm
     }
