@@ -148,12 +148,6 @@ fn numbers_out_of_range_are_refused() {
             "algorithm: a plan is of one, name it or leave it to auto; gustav spmm --algorithm all \
              runs them all",
         ),
-        (
-            "spmv a.mtx --dtype f16 --semiring min-plus",
-            "the gustav command does not support min-plus over f16 with u32 indices: it leaves \
-             out rare combinations to stay small; the library has them all; nearest that works: \
-             --dtype f32 or f64 with --index u32",
-        ),
     ] {
         assert_eq!(folder.error(line), format!("gustav: {message}\n"), "{line}");
     }

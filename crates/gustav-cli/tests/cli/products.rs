@@ -4,19 +4,15 @@ use serde_json::Value;
 
 use crate::support::{Folder, Run, SMALL, SYMMETRIC};
 
+const TYPES: [&str; 6] = ["f16", "bf16", "f32", "f64", "i32", "i64"];
+
 #[test]
-fn spmm_multiplies_and_verifies_every_type() {
+fn every_type_multiplies_and_verifies() {
     let folder = Folder::new();
-    for types in [
-        "--dtype f32",
-        "--dtype f64",
-        "--dtype f16",
-        "--dtype bf16",
-        "--dtype i32",
-        "--dtype i64",
-        "--dtype f32 --index u64",
-        "--dtype f64 --index u64",
-    ] {
+    let indices = ["--index u32", "--index u64"];
+    let types =
+        TYPES.iter().flat_map(|dtype| indices.map(|index| format!("--dtype {dtype} {index}")));
+    for types in types {
         for verb in ["spmm --columns 3", "spmv", "spgemm"] {
             let line = format!("{verb} gen:grid5:20x20 {types} --repeat 2 --verify --json");
             let report = folder.json(&line);
@@ -31,7 +27,7 @@ fn spmm_multiplies_and_verifies_every_type() {
 fn every_semiring_verifies() {
     let folder = Folder::new();
     for semiring in ["min-plus", "max-times", "or-and", "plus-first", "plus-second"] {
-        for dtype in ["f32", "f64"] {
+        for dtype in TYPES {
             for verb in ["spmm --columns 5", "spmv", "spgemm"] {
                 let line = format!(
                     "{verb} gen:uniform:200x200,7 --dtype {dtype} --semiring {semiring} --repeat 1 \
