@@ -123,7 +123,7 @@ impl<T: Scalar, I: Index> Work<T> for Partial<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, I, V, self.op.columns, V::WIDTH, true, self) }
+        unsafe { for_each_panel!(T, I, V, self.op.columns, V::WIDTH, self) }
     }
 }
 
@@ -181,6 +181,6 @@ impl<T: Scalar> Work<T> for FixUp<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, u32, V, self.op.columns, V::WIDTH, true, self) }
+        unsafe { for_each_panel!(T, u32, V, self.op.columns, V::WIDTH, self) }
     }
 }

@@ -156,6 +156,6 @@ impl<T: Scalar, I: Index> Work<T> for Chunk<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, I, V, self.op.columns, V::WIDTH, true, self) }
+        unsafe { for_each_panel!(T, I, V, self.op.columns, V::WIDTH, self) }
     }
 }

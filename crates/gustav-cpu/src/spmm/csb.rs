@@ -157,6 +157,6 @@ impl<T: Scalar> Work<T> for Strip<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         // SAFETY: promised by the caller.
-        unsafe { for_each_panel!(T, u32, V, self.op.columns, V::WIDTH, true, self) }
+        unsafe { for_each_panel!(T, u32, V, self.op.columns, V::WIDTH, self) }
     }
 }

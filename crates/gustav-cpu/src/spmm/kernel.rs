@@ -241,10 +241,9 @@ pub(super) const fn has_whole<I: Index>(whole: bool) -> bool {
 }
 
 /// Has `$work`, with column indices `$i`, done for the panels that cover `$columns` columns: at most
-/// `$width` vectors wide, as few as that allows, of as equal width as possible. `$whole`: whether the
-/// work is done often enough for kernels without masks.
+/// `$width` vectors wide, as few as that allows, of as equal width as possible.
 macro_rules! for_each_panel {
-    ($t:ty, $i:ty, $v:ty, $columns:expr, $width:expr, $whole:expr, $work:expr) => {{
+    ($t:ty, $i:ty, $v:ty, $columns:expr, $width:expr, $work:expr) => {{
         use crate::arch::vector::Vector;
         let columns = $columns;
         let lanes = <$v as Vector<$t>>::LANES;
@@ -255,16 +254,16 @@ macro_rules! for_each_panel {
             let (first, last) = (vectors * p / count, vectors * (p + 1) / count);
             let tail = last == vectors && rest < lanes;
             let place = (first * lanes, if tail { rest } else { lanes });
-            for_each_panel!(@arms $t, $i, $v, $width, $whole, $work, last - first, tail, place,
+            for_each_panel!(@arms $t, $i, $v, $width, $work, last - first, tail, place,
                 [1, 2] [2, 2] [3, 2] [4, 2] [5, 1] [6, 1] [7, 1] [8, 1]);
         }
     }};
-    (@arms $t:ty, $i:ty, $v:ty, $most:expr, $whole:expr, $work:expr, $width:expr, $tail:expr,
-     $place:expr, $([$w:literal, $u:literal])*) => {
+    (@arms $t:ty, $i:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $place:expr,
+     $([$w:literal, $u:literal])*) => {
         // Widths that seldom come without a rest are always masked: kernels compiled twice cost
         // more than they give there.
         use crate::spmm::kernel::{OnPanel, has_whole, widest};
-        let whole = const { $whole && has_whole::<$i>(<$v as Vector<$t>>::WHOLE) };
+        let whole = const { has_whole::<$i>(<$v as Vector<$t>>::WHOLE) };
         let tail = $tail || !whole || !matches!($width, 1 | 2 | 4 | 8);
         let (start, lanes) = $place;
         let work = &$work;
@@ -272,7 +271,6 @@ macro_rules! for_each_panel {
             $(
                 ($w, false) if const {
                     widest::<$i>($most) >= $w
-                        && $whole
                         && has_whole::<$i>(<$v as Vector<$t>>::WHOLE)
                         && matches!($w, 1 | 2 | 4 | 8)
                 } => {
@@ -371,7 +369,7 @@ impl<T: Scalar, I: Index> Work<T> for Rows<'_, T, I> {
             start = rows.end;
             let block = Rows { op: self.op, rows };
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, I, V, columns, V::WIDTH, true, block) }
+            unsafe { for_each_panel!(T, I, V, columns, V::WIDTH, block) }
         }
     }
 }

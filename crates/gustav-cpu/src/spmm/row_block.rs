@@ -187,7 +187,7 @@ impl<T: Scalar, I: Index> Work<T> for Groups<'_, T, I> {
             let block = Groups { op: self.op, groups: self.groups, rows: start..end };
             start = end;
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, I, V, columns, V::GROUP_WIDTH, true, block) }
+            unsafe { for_each_panel!(T, I, V, columns, V::GROUP_WIDTH, block) }
         }
     }
 }
