@@ -135,6 +135,30 @@ impl<'a> IndexSlice<'a> {
             IndexType::U64 => IndexSlice::U64(bytemuck::cast_slice(indices)),
         }
     }
+
+    /// The index at `at`.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    #[inline]
+    pub fn get(&self, at: usize) -> usize {
+        match self {
+            IndexSlice::U32(indices) => indices[at].to_usize(),
+            IndexSlice::U64(indices) => indices[at].to_usize(),
+        }
+    }
+
+    /// Replaces the contents of `out` by the indices of `range`.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn read(&self, range: std::ops::Range<usize>, out: &mut Vec<usize>) {
+        out.clear();
+        match self {
+            IndexSlice::U32(indices) => out.extend(indices[range].iter().map(|i| i.to_usize())),
+            IndexSlice::U64(indices) => out.extend(indices[range].iter().map(|i| i.to_usize())),
+        }
+    }
 }
 
 /// A signed integer type whose arrays can be read as unsigned when nothing is negative.

@@ -3,7 +3,7 @@
 //! Rounding is monotone, so the best of rounded terms is the best term rounded: the error is
 //! that of one term and of its scaling, however many terms there are.
 
-use gustav_core::Scalar;
+use gustav_core::DType;
 
 use super::expected::{Expected, Overflow};
 use super::limits::Limits;
@@ -98,10 +98,6 @@ impl<K: Ordered> Model for Best<K> {
     type Value = f64;
     type Sum = f64;
 
-    fn read<T: Scalar>(value: T) -> f64 {
-        value.to_f64()
-    }
-
     fn empty(&self) -> f64 {
         K::EMPTY
     }
@@ -110,15 +106,16 @@ impl<K: Ordered> Model for Best<K> {
         *sum = choose::<K>(K::times(a, b), *sum);
     }
 
-    fn finish<T: Scalar>(
+    fn finish(
         &self,
+        dtype: DType,
         sum: f64,
         _terms: usize,
         scaling: Scaling<f64>,
         old: Option<f64>,
         _again: Terms<'_, f64>,
     ) -> Expected {
-        let limits = Limits::of::<T::Accum>();
+        let limits = Limits::of_sums(dtype);
         let best = Rounded::new(sum, 0.0, &limits);
         let inherited = best.error * K::magnify(scaling.alpha);
         let scaled = Rounded::new(K::scale(scaling.alpha, best.value), inherited, &limits);
@@ -127,6 +124,6 @@ impl<K: Ordered> Model for Best<K> {
             value: choose::<K>(scaled.value, old.value),
             error: scaled.error.max(old.error),
         });
-        Expected::stored::<T>(best.value, best.error, Overflow::Impossible)
+        Expected::stored(dtype, best.value, best.error, Overflow::Impossible)
     }
 }

@@ -1,8 +1,9 @@
 //! What an element must be, and how far a found value is from it.
 
-use gustav_core::Scalar;
+use gustav_core::DType;
 
 use super::limits::Limits;
+use super::operand::Value;
 
 /// The reference value of one element.
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +52,12 @@ impl Expected {
         Expected::Real { value, bound: 0.0, overflow: Overflow::Impossible }
     }
 
-    /// A value of the type of sums `A` with its bound, stored as `T`.
-    pub fn stored<T: Scalar>(value: f64, bound: f64, overflow: Overflow) -> Self {
+    /// A value of the type of sums with its bound, stored as `dtype`.
+    pub fn stored(dtype: DType, value: f64, bound: f64, overflow: Overflow) -> Self {
         let mut bound = bound;
-        if T::DTYPE != <T::Accum as Scalar>::DTYPE && value.is_finite() && value != 0.0 {
-            let limits = Limits::of::<T>();
+        let rounded = matches!(dtype, DType::F16 | DType::Bf16);
+        if rounded && value.is_finite() && value != 0.0 {
+            let limits = Limits::of(dtype);
             bound += limits.unit * (value.abs() + bound) + limits.tiny;
         }
         Expected::Real { value, bound, overflow }
@@ -69,15 +71,15 @@ impl Expected {
         }
     }
 
-    /// Compares a found value.
-    pub fn judge<T: Scalar>(&self, found: T) -> Judgement {
+    /// Compares a value that was found in a result of type `dtype`.
+    pub fn judge(&self, dtype: DType, found: impl Value) -> Judgement {
         match *self {
             Expected::Integer(value) => {
                 let error = (i128::from(found.to_i64()) - i128::from(value)).unsigned_abs() as f64;
                 Judgement { error, bound: 0.0 }
             }
             Expected::Real { value, bound, overflow } => {
-                judge_real(value, bound, overflow, found.to_f64(), Limits::of::<T>().overflow)
+                judge_real(value, bound, overflow, found.to_f64(), Limits::of(dtype).overflow)
             }
         }
     }

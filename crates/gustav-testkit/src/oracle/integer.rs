@@ -1,6 +1,6 @@
 //! Every semiring over i32 and i64: exact, wrapping where the types wrap.
 
-use gustav_core::{Scalar, SemiringKind};
+use gustav_core::{DType, SemiringKind};
 
 use super::expected::Expected;
 use super::model::{Model, Scaling, Terms};
@@ -13,9 +13,9 @@ pub(crate) struct Integer {
 }
 
 impl Integer {
-    /// The model of `kind` over `T`.
-    pub fn of<T: Scalar>(kind: SemiringKind) -> Self {
-        Integer { kind, bits: 8 * T::DTYPE.bytes() as u32 }
+    /// The model of `kind` over `dtype`.
+    pub fn new(kind: SemiringKind, dtype: DType) -> Self {
+        Integer { kind, bits: 8 * dtype.bytes() as u32 }
     }
 
     fn max(&self) -> i128 {
@@ -64,10 +64,6 @@ impl Model for Integer {
     type Value = i64;
     type Sum = i128;
 
-    fn read<T: Scalar>(value: T) -> i64 {
-        value.to_i64()
-    }
-
     fn empty(&self) -> i128 {
         match self.kind {
             SemiringKind::MinPlus => self.max(),
@@ -88,8 +84,9 @@ impl Model for Integer {
         *sum = self.add(*sum, term);
     }
 
-    fn finish<T: Scalar>(
+    fn finish(
         &self,
+        _dtype: DType,
         sum: i128,
         _terms: usize,
         scaling: Scaling<i64>,

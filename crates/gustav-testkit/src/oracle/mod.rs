@@ -14,6 +14,7 @@ mod expected;
 mod integer;
 mod limits;
 mod model;
+mod operand;
 mod spgemm;
 mod spmm;
 mod sum;

@@ -1,8 +1,9 @@
 //! How the reference accumulates one element, per semiring and kind of number.
 
-use gustav_core::Scalar;
+use gustav_core::DType;
 
 use super::expected::Expected;
+use super::operand::Value;
 
 /// α, and β where C is read.
 #[derive(Clone, Copy, Debug)]
@@ -17,19 +18,18 @@ pub(crate) type Terms<'a, V> = &'a dyn Fn(&mut dyn FnMut(V, V));
 /// The arithmetic of one semiring over a type wider than the kernel's.
 pub(crate) trait Model: Copy + Send + Sync {
     /// Operands: f64, or i64 for the integer types.
-    type Value: Copy + Send + Sync;
+    type Value: Value;
     /// State of one element.
     type Sum: Copy + Send + Sync;
 
-    /// An operand as the reference sees it.
-    fn read<T: Scalar>(value: T) -> Self::Value;
     /// The empty sum.
     fn empty(&self) -> Self::Sum;
     /// Takes in one term.
     fn push(&self, sum: &mut Self::Sum, a: Self::Value, b: Self::Value);
-    /// What `scale(α, sum) ⊕ scale(β, old)` must be when stored as `T`.
-    fn finish<T: Scalar>(
+    /// What `scale(α, sum) ⊕ scale(β, old)` must be when stored as `dtype`.
+    fn finish(
         &self,
+        dtype: DType,
         sum: Self::Sum,
         terms: usize,
         scaling: Scaling<Self::Value>,
@@ -38,14 +38,15 @@ pub(crate) trait Model: Copy + Send + Sync {
     ) -> Expected;
 }
 
-/// Binds `$model` to the model of `$semiring` over `$t`, and evaluates `$body`.
+/// Binds `$model` to the model of `$semiring` over `$dtype`, and evaluates `$body`.
 macro_rules! with_model {
-    ($t:ty, $semiring:expr, $model:ident => $body:expr) => {{
+    ($dtype:expr, $semiring:expr, $model:ident => $body:expr) => {{
         use gustav_core::SemiringKind as Kind;
         use $crate::oracle::{best, integer, sum, truth};
         let kind: Kind = $semiring;
-        if <$t as gustav_core::Scalar>::DTYPE.is_integer() {
-            let $model = integer::Integer::of::<$t>(kind);
+        let dtype: gustav_core::DType = $dtype;
+        if dtype.is_integer() {
+            let $model = integer::Integer::new(kind, dtype);
             $body
         } else {
             match kind {

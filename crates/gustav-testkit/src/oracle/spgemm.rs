@@ -1,8 +1,9 @@
 //! Sparse × sparse: the pattern, then the values.
 
-use gustav_core::{CsrView, Error, Index, Result, Scalar, SemiringKind, parallel};
+use gustav_core::{CsrView, DType, Error, Index, Result, Scalar, SemiringKind, parallel};
 
 use super::model::{Model, Scaling, with_model};
+use super::operand::{Factor, Sparse, Value};
 use super::verdict::Verdict;
 
 /// The operands of C = α·A·B, to check a sparse result against.
@@ -46,59 +47,94 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
     /// # Errors
     /// [`Error::Shape`] when the shapes do not fit.
     pub fn verify<I2: Index, O2: Index>(&self, found: CsrView<'_, T, I2, O2>) -> Result<Verdict> {
+        let alpha = self.alpha.unwrap_or_else(|| one(self.semiring));
+        let reference = Reference {
+            dtype: T::DTYPE,
+            a: self.a.into(),
+            b: self.b.into(),
+            alpha: Factor::of(alpha),
+            sorted: self.sorted,
+            mask: self.mask.map(Sparse::from),
+        };
+        let found = found.into();
+        reference.check(&found)?;
+        Ok(with_model!(T::DTYPE, self.semiring, model => reference.verify(model, &found)))
+    }
+}
+
+/// A [`Spgemm`] without its types.
+struct Reference<'a> {
+    dtype: DType,
+    a: Sparse<'a>,
+    b: Sparse<'a>,
+    alpha: Factor,
+    sorted: bool,
+    mask: Option<Sparse<'a>>,
+}
+
+/// What checking rows needs and keeps from one to the next.
+struct Workspace<M: Model> {
+    slots: Vec<Slot<M::Sum>>,
+    /// Columns whose slots hold terms.
+    touched: Vec<usize>,
+    /// Whether C has a place in a column of the row at hand.
+    wanted: Vec<bool>,
+    columns: Vec<usize>,
+    values: Vec<M::Value>,
+}
+
+impl Reference<'_> {
+    /// Checks the shapes.
+    fn check(&self, found: &Sparse<'_>) -> Result<()> {
         let (a, b) = (&self.a, &self.b);
         let shapes = [
-            ("B", a.ncols(), b.ncols(), b.nrows(), b.ncols()),
-            ("C", a.nrows(), b.ncols(), found.nrows(), found.ncols()),
+            ("B", a.ncols, Some(b)),
+            ("C", a.nrows, Some(found)),
+            ("a mask", a.nrows, self.mask.as_ref()),
         ];
-        for (what, rows, cols, nrows, ncols) in shapes {
-            if (rows, cols) != (nrows, ncols) {
+        for (what, rows, matrix) in shapes {
+            if let Some(m) = matrix.filter(|m| (m.nrows, m.ncols) != (rows, b.ncols)) {
                 return Err(Error::Shape {
                     op: "verification of a sparse x sparse product",
-                    expected: format!("{what} of {rows} x {cols}"),
-                    found: format!("{nrows} x {ncols}"),
+                    expected: format!("{what} of {rows} x {}", b.ncols),
+                    found: format!("{} x {}", m.nrows, m.ncols),
                 });
             }
         }
-        let shape = (a.nrows(), b.ncols());
-        if let Some(mask) = self.mask.filter(|mask| (mask.nrows(), mask.ncols()) != shape) {
-            return Err(Error::Shape {
-                op: "verification of a sparse x sparse product",
-                expected: format!("a mask of {} x {}", shape.0, shape.1),
-                found: format!("{} x {}", mask.nrows(), mask.ncols()),
-            });
-        }
-        with_model!(T, self.semiring, model => Ok(self.verify_with(model, found)))
+        Ok(())
     }
 
-    fn verify_with<M: Model, I2: Index, O2: Index>(
-        &self,
-        model: M,
-        found: CsrView<'_, T, I2, O2>,
-    ) -> Verdict {
+    fn verify<M: Model>(&self, model: M, found: &Sparse<'_>) -> Verdict {
         let empty = Slot { sum: model.empty(), terms: 0, seen: false };
-        let rows = self.a.nrows();
+        let (rows, cols) = (self.a.nrows, self.b.ncols);
         // Every part has slots of its own.
         let parts = rows.min(8 * parallel::threads());
         let parts = parallel::map(parts, |part| {
-            let (mut slots, mut touched) = (vec![empty; self.b.ncols()], Vec::new());
-            let mut wanted = vec![self.mask.is_none(); self.b.ncols()];
-            let mut verdict = Verdict::empty();
+            let mut work = Workspace::<M> {
+                slots: vec![empty; cols],
+                touched: Vec::new(),
+                wanted: vec![self.mask.is_none(); cols],
+                columns: Vec::new(),
+                values: Vec::new(),
+            };
+            let (mut verdict, mut places) = (Verdict::empty(), Vec::new());
             for row in rows * part / parts..rows * (part + 1) / parts {
-                self.accumulate(model, row, &mut slots, &mut touched);
-                let places = self.mask.map_or(&[][..], |mask| mask.row(row).0);
-                places.iter().for_each(|col| wanted[col.to_usize()] = true);
+                self.accumulate(model, row, &mut work);
+                if let Some(mask) = &self.mask {
+                    mask.columns(row, &mut places);
+                }
+                places.iter().for_each(|col| work.wanted[*col] = true);
+                let Workspace { slots, touched, wanted, .. } = &mut work;
                 touched.retain(|col| {
                     if !wanted[*col] {
                         slots[*col] = empty;
                     }
                     wanted[*col]
                 });
-                let next = self.compare(model, row, &mut slots, &touched, found.row(row));
-                places.iter().for_each(|col| wanted[col.to_usize()] = false);
-                verdict = verdict.and(next);
-                for col in touched.drain(..) {
-                    slots[col] = empty;
+                verdict = verdict.and(self.compare(model, row, &mut work, found));
+                places.iter().for_each(|col| work.wanted[*col] = false);
+                for col in work.touched.drain(..) {
+                    work.slots[col] = empty;
                 }
             }
             verdict
@@ -106,42 +142,36 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
         parts.into_iter().fold(Verdict::empty(), Verdict::and)
     }
 
-    fn accumulate<M: Model>(
-        &self,
-        model: M,
-        row: usize,
-        slots: &mut [Slot<M::Sum>],
-        touched: &mut Vec<usize>,
-    ) {
-        let (inner, values) = self.a.row(row);
-        for (k, value) in inner.iter().zip(values) {
-            let value = M::read(*value);
-            let (cols, b_values) = self.b.row(k.to_usize());
-            for (col, b) in cols.iter().zip(b_values) {
-                let slot = &mut slots[col.to_usize()];
+    fn accumulate<M: Model>(&self, model: M, row: usize, work: &mut Workspace<M>) {
+        let Workspace { slots, touched, columns, values, .. } = work;
+        for at in self.a.range(row) {
+            let (k, value) = self.a.entry(at);
+            self.b.columns(k, columns);
+            self.b.values(k, values);
+            for (col, b) in columns.iter().zip(&*values) {
+                let slot = &mut slots[*col];
                 if slot.terms == 0 {
-                    touched.push(col.to_usize());
+                    touched.push(*col);
                 }
                 slot.terms += 1;
-                model.push(&mut slot.sum, value, M::read(*b));
+                model.push(&mut slot.sum, value, *b);
             }
         }
     }
 
-    fn compare<M: Model, I2: Index>(
+    fn compare<M: Model>(
         &self,
         model: M,
         row: usize,
-        slots: &mut [Slot<M::Sum>],
-        touched: &[usize],
-        (cols, values): (&[I2], &[T]),
+        work: &mut Workspace<M>,
+        found: &Sparse<'_>,
     ) -> Verdict {
-        let alpha = self.alpha.map_or_else(|| one::<M, T>(self.semiring), M::read);
-        let scaling = Scaling { alpha, beta: None };
+        let scaling = Scaling { alpha: M::Value::of_factor(self.alpha), beta: None };
         let mut verdict = Verdict::empty();
-        for (position, (col, value)) in cols.iter().zip(values).enumerate() {
-            let col = col.to_usize();
-            let slot = &mut slots[col];
+        let mut last = None;
+        for at in found.range(row) {
+            let (col, value) = found.entry::<M::Value>(at);
+            let slot = &mut work.slots[col];
             if slot.terms == 0 {
                 return Verdict::fault(format!(
                     "row {row} has an entry in column {col} that no term produces{}",
@@ -151,15 +181,15 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
             if std::mem::replace(&mut slot.seen, true) {
                 return Verdict::fault(format!("row {row} has column {col} more than once"));
             }
-            if self.sorted && position > 0 && cols[position - 1].to_usize() > col {
+            if self.sorted && last.replace(col).is_some_and(|last| last > col) {
                 return Verdict::fault(format!("row {row} is not sorted at column {col}"));
             }
             let again =
                 |visit: &mut dyn FnMut(M::Value, M::Value)| self.terms::<M>(row, col, visit);
-            let expected = model.finish::<T>(slot.sum, slot.terms, scaling, None, &again);
-            verdict.element(row, col, &expected, *value);
+            let expected = model.finish(self.dtype, slot.sum, slot.terms, scaling, None, &again);
+            verdict.element(self.dtype, row, col, &expected, value);
         }
-        if let Some(col) = touched.iter().find(|col| !slots[**col].seen) {
+        if let Some(col) = work.touched.iter().find(|col| !work.slots[**col].seen) {
             return Verdict::fault(format!("row {row} lacks its entry in column {col}"));
         }
         verdict
@@ -167,17 +197,19 @@ impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
 
     /// Visits the terms of element (row, col).
     fn terms<M: Model>(&self, row: usize, col: usize, visit: &mut dyn FnMut(M::Value, M::Value)) {
-        let (inner, values) = self.a.row(row);
-        for (k, value) in inner.iter().zip(values) {
-            let (cols, b_values) = self.b.row(k.to_usize());
-            for (_, b) in cols.iter().zip(b_values).filter(|(c, _)| c.to_usize() == col) {
-                visit(M::read(*value), M::read(*b));
+        for at in self.a.range(row) {
+            let (k, value) = self.a.entry(at);
+            for at in self.b.range(k) {
+                let (c, b) = self.b.entry(at);
+                if c == col {
+                    visit(value, b);
+                }
             }
         }
     }
 }
 
 /// The α that changes nothing.
-fn one<M: Model, T: Scalar>(semiring: SemiringKind) -> M::Value {
-    M::read(if semiring == SemiringKind::MinPlus { T::zero() } else { T::one() })
+fn one<A: Scalar>(semiring: SemiringKind) -> A {
+    if semiring == SemiringKind::MinPlus { A::zero() } else { A::one() }
 }

@@ -1,12 +1,11 @@
 //! Sparse × dense matrix, and × vector as its case of one column.
 
-use std::borrow::Cow;
-
 use gustav_core::{
-    Arith, CsrView, Dense, DenseView, Error, Index, Layout, Result, Scalar, SemiringKind, parallel,
+    Arith, CsrView, DType, DenseView, Error, Index, Result, Scalar, SemiringKind, parallel,
 };
 
 use super::model::{Model, Scaling, with_model};
+use super::operand::{Factor, Matrix, Sparse, Value};
 use super::verdict::Verdict;
 
 // Rows that one task compares.
@@ -51,78 +50,104 @@ impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
     /// [`Error::Shape`] when the shapes do not fit, [`Error::Argument`] when β needs C and it
     /// is not given, [`Error::OutOfMemory`] for the transpose of A or a row-major copy of B.
     pub fn verify(&self, found: DenseView<'_, T>) -> Result<Verdict> {
-        with_model!(T, self.semiring, model => self.verify_with(model, found))
+        let reads_c = self.beta != zero::<T::Accum>(self.semiring);
+        if reads_c && self.before.is_none() {
+            return Err(Error::Argument {
+                name: "beta",
+                found: self.beta.to_string(),
+                expected: "C before the product, or the semiring's zero".into(),
+            });
+        }
+        let reference = Reference {
+            dtype: T::DTYPE,
+            a: self.a.into(),
+            transpose_a: self.transpose_a,
+            b: self.b.into(),
+            alpha: Factor::of(self.alpha),
+            beta: reads_c.then(|| Factor::of(self.beta)),
+            before: self.before.filter(|_| reads_c).map(Matrix::from),
+        };
+        let found = found.into();
+        with_model!(T::DTYPE, self.semiring, model => reference.verify(model, found))
     }
+}
 
-    fn verify_with<M: Model>(&self, model: M, found: DenseView<'_, T>) -> Result<Verdict> {
-        let transposed = if self.transpose_a { Some(self.a.transpose()?) } else { None };
+/// A [`Spmm`] without its types.
+struct Reference<'a> {
+    dtype: DType,
+    a: Sparse<'a>,
+    transpose_a: bool,
+    b: Matrix<'a>,
+    alpha: Factor,
+    beta: Option<Factor>,
+    /// C before the product, where it is read.
+    before: Option<Matrix<'a>>,
+}
+
+impl Reference<'_> {
+    fn verify<M: Model>(&self, model: M, found: Matrix<'_>) -> Result<Verdict> {
+        let transposed = self.transpose_a.then(|| self.a.transpose::<M::Value>()).transpose()?;
         let a = transposed.as_ref().map_or(self.a, |t| t.view());
-        let before = self.check(&a, &found)?;
-        let b = row_major(self.b)?;
-        let (n, ld) = (self.b.ncols(), b.1);
-        let beta = before.map(|_| M::read(self.beta));
-        let scaling = Scaling { alpha: M::read(self.alpha), beta };
-        let row = |sums: &mut Vec<M::Sum>, i: usize| {
-            sums.clear();
-            sums.resize(n, model.empty());
-            let (cols, values) = a.row(i);
-            let b_row = |k: I| &b.0[k.to_usize() * ld..][..n];
-            for (k, value) in cols.iter().zip(values) {
-                let value = M::read(*value);
-                for (sum, b) in sums.iter_mut().zip(b_row(*k)) {
-                    model.push(sum, value, M::read(*b));
-                }
-            }
+        self.check(&a, &found)?;
+        let rows_of_b = self.b.rows::<M::Value>()?;
+        let b = rows_of_b.as_ref().map_or(self.b, |rows| self.b.over(rows));
+        let scaling = Scaling {
+            alpha: M::Value::of_factor(self.alpha),
+            beta: self.beta.map(M::Value::of_factor),
+        };
+        let (n, dtype) = (b.ncols, self.dtype);
+        let rows = if n == 0 { 0 } else { a.nrows };
+        let parts = parallel::map(rows.div_ceil(ROWS), |part| {
+            let (mut sums, mut row_of_b) = (Vec::new(), Vec::new());
             let mut verdict = Verdict::empty();
-            for (j, sum) in sums.iter().enumerate() {
-                let again = |visit: &mut dyn FnMut(M::Value, M::Value)| {
-                    for (k, value) in cols.iter().zip(values) {
-                        visit(M::read(*value), M::read(b_row(*k)[j]));
+            for i in part * ROWS..rows.min((part + 1) * ROWS) {
+                sums.clear();
+                sums.resize(n, model.empty());
+                for at in a.range(i) {
+                    let (k, value) = a.entry(at);
+                    b.row(k, &mut row_of_b);
+                    for (sum, b) in sums.iter_mut().zip(&row_of_b) {
+                        model.push(sum, value, *b);
                     }
-                };
-                let old = before.map(|c| M::read(c.get(i, j)));
-                let expected = model.finish::<T>(*sum, cols.len(), scaling, old, &again);
-                verdict.element(i, j, &expected, found.get(i, j));
+                }
+                let mut of_row = Verdict::empty();
+                for (j, sum) in sums.iter().enumerate() {
+                    let again = |visit: &mut dyn FnMut(M::Value, M::Value)| {
+                        for at in a.range(i) {
+                            let (k, value) = a.entry(at);
+                            visit(value, b.get(k, j));
+                        }
+                    };
+                    let old = self.before.map(|c| c.get(i, j));
+                    let expected =
+                        model.finish(dtype, *sum, a.range(i).len(), scaling, old, &again);
+                    of_row.element(dtype, i, j, &expected, found.get::<M::Value>(i, j));
+                }
+                verdict = verdict.and(of_row);
             }
             verdict
-        };
-        let rows = if n == 0 { 0 } else { a.nrows() };
-        let parts = parallel::map(rows.div_ceil(ROWS), |part| {
-            let mut sums = Vec::new();
-            let rows = part * ROWS..rows.min((part + 1) * ROWS);
-            rows.map(|i| row(&mut sums, i)).fold(Verdict::empty(), Verdict::and)
         });
         Ok(parts.into_iter().fold(Verdict::empty(), Verdict::and))
     }
 
-    /// Checks the shapes; gives C as it was, if it is read.
-    fn check(
-        &self,
-        a: &CsrView<'_, T, I, O>,
-        found: &DenseView<'_, T>,
-    ) -> Result<Option<DenseView<'a, T>>> {
-        let shape = |what: &str, rows: usize, cols: usize, m: &DenseView<'_, T>| {
-            if (m.nrows(), m.ncols()) == (rows, cols) {
-                return Ok(());
+    /// Checks the shapes.
+    fn check(&self, a: &Sparse<'_>, found: &Matrix<'_>) -> Result<()> {
+        let n = self.b.ncols;
+        let shapes = [
+            ("B", a.ncols, Some(&self.b)),
+            ("C", a.nrows, Some(found)),
+            ("C before the product", a.nrows, self.before.as_ref()),
+        ];
+        for (what, rows, matrix) in shapes {
+            if let Some(m) = matrix.filter(|m| (m.nrows, m.ncols) != (rows, n)) {
+                return Err(Error::Shape {
+                    op: "verification of a sparse x dense product",
+                    expected: format!("{what} of {rows} x {n}"),
+                    found: format!("{} x {}", m.nrows, m.ncols),
+                });
             }
-            Err(Error::Shape {
-                op: "verification of a sparse x dense product",
-                expected: format!("{what} of {rows} x {cols}"),
-                found: format!("{} x {}", m.nrows(), m.ncols()),
-            })
-        };
-        shape("B", a.ncols(), self.b.ncols(), &self.b)?;
-        shape("C", a.nrows(), self.b.ncols(), found)?;
-        if self.beta == zero::<T::Accum>(self.semiring) {
-            return Ok(None);
         }
-        let before = self.before.ok_or_else(|| Error::Argument {
-            name: "beta",
-            found: self.beta.to_string(),
-            expected: "C before the product, or the semiring's zero".into(),
-        })?;
-        shape("C before the product", a.nrows(), self.b.ncols(), &before)?;
-        Ok(Some(before))
+        Ok(())
     }
 }
 
@@ -155,13 +180,4 @@ fn zero<A: Arith>(semiring: SemiringKind) -> A {
         SemiringKind::MaxTimes => A::NEG_INFINITY,
         _ => <A as Scalar>::zero(),
     }
-}
-
-/// The values of `b` row by row, and the distance between rows; copied only when they must be.
-fn row_major<T: Scalar>(b: DenseView<'_, T>) -> Result<(Cow<'_, [T]>, usize)> {
-    if b.layout() == Layout::RowMajor {
-        return Ok((Cow::Borrowed(b.data()), b.leading_dimension()));
-    }
-    let copy = Dense::from_fn(b.nrows(), b.ncols(), Layout::RowMajor, |i, j| b.get(i, j))?;
-    Ok((Cow::Owned(copy.into_data().into_vec()), b.ncols()))
 }

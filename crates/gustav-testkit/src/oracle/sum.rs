@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use gustav_core::Scalar;
+use gustav_core::DType;
 
 use super::expected::{Expected, Overflow};
 use super::limits::Limits;
@@ -75,11 +75,6 @@ impl<P: Product> Model for Sum<P> {
     type Sum = Sums;
 
     #[inline(always)]
-    fn read<T: Scalar>(value: T) -> f64 {
-        value.to_f64()
-    }
-
-    #[inline(always)]
     fn empty(&self) -> Sums {
         Sums { value: 0.0, magnitude: 0.0 }
     }
@@ -91,19 +86,20 @@ impl<P: Product> Model for Sum<P> {
         sum.magnitude += p.abs();
     }
 
-    fn finish<T: Scalar>(
+    fn finish(
         &self,
+        dtype: DType,
         sum: Sums,
         terms: usize,
         scaling: Scaling<f64>,
         old: Option<f64>,
         again: Terms<'_, f64>,
     ) -> Expected {
-        let limits = Limits::of::<T::Accum>();
+        let limits = Limits::of_sums(dtype);
         let kept = old.zip(scaling.beta).map(|(c, beta)| beta * c);
         let scaled = Scaled { sum, terms, alpha: scaling.alpha, kept };
         if !scaled.may_overflow(&limits) {
-            return scaled.expected::<T>(Overflow::Impossible);
+            return scaled.expected(dtype, Overflow::Impossible);
         }
         let mut ends = Ends::default();
         again(&mut |a, b| ends.push(scaling.alpha * P::of(a, b), P::infinite(a, b)));
@@ -125,8 +121,8 @@ impl<P: Product> Model for Sum<P> {
             (true, true) => Overflow::Any,
         };
         match ends.infinite() {
-            Some(value) => Expected::stored::<T>(value, 0.0, overflow),
-            None => finite.expected::<T>(overflow),
+            Some(value) => Expected::stored(dtype, value, 0.0, overflow),
+            None => finite.expected(dtype, overflow),
         }
     }
 }
@@ -151,8 +147,8 @@ impl Scaled {
         !(self.sum.magnitude < safe && self.magnitude() < safe)
     }
 
-    fn expected<T: Scalar>(&self, overflow: Overflow) -> Expected {
-        let limits = Limits::of::<T::Accum>();
+    fn expected(&self, dtype: DType, overflow: Overflow) -> Expected {
+        let limits = Limits::of_sums(dtype);
         let value = self.alpha * self.sum.value + self.kept.unwrap_or(0.0);
         // The reference rounds too, in f64.
         let unit = limits.unit + f64::EPSILON / 2.0;
@@ -160,7 +156,7 @@ impl Scaled {
         let kept = f64::from(u8::from(self.kept.is_some()));
         let underflow = limits.tiny * (self.terms as f64 * (1.0 + self.alpha.abs()) + kept);
         if value.is_finite() || overflow == Overflow::Impossible {
-            return Expected::stored::<T>(value, rounding + underflow, overflow);
+            return Expected::stored(dtype, value, rounding + underflow, overflow);
         }
         // The reference itself left f64: of a finite result only the range can be checked.
         let value = if value.is_nan() { 0.0 } else { value.signum() * f64::MAX };

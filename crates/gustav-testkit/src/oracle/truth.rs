@@ -1,6 +1,6 @@
 //! or-and over floating-point numbers: exact.
 
-use gustav_core::Scalar;
+use gustav_core::DType;
 
 use super::expected::Expected;
 use super::model::{Model, Scaling, Terms};
@@ -13,10 +13,6 @@ impl Model for OrAnd {
     type Value = f64;
     type Sum = bool;
 
-    fn read<T: Scalar>(value: T) -> f64 {
-        value.to_f64()
-    }
-
     fn empty(&self) -> bool {
         false
     }
@@ -25,8 +21,9 @@ impl Model for OrAnd {
         *sum |= a != 0.0 && b != 0.0;
     }
 
-    fn finish<T: Scalar>(
+    fn finish(
         &self,
+        _dtype: DType,
         sum: bool,
         _terms: usize,
         scaling: Scaling<f64>,

@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 
-use gustav_core::Scalar;
+use gustav_core::DType;
 
 use super::expected::Expected;
+use super::operand::Value;
 
 /// Whether a result is right, and how close to the bound it came.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,15 +51,16 @@ impl Verdict {
         Verdict { ok: false, fault: Some(fault), ..Self::empty() }
     }
 
-    /// Takes in one element.
-    pub(crate) fn element<T: Scalar>(
+    /// Takes in one element of a result of type `dtype`.
+    pub(crate) fn element(
         &mut self,
+        dtype: DType,
         row: usize,
         col: usize,
         expected: &Expected,
-        found: T,
+        found: impl Value,
     ) {
-        let judgement = expected.judge(found);
+        let judgement = expected.judge(dtype, found);
         let ratio = judgement.ratio();
         self.checked += 1;
         // A ratio that cannot be compared is wrong.
