@@ -46,6 +46,8 @@ mod catalog;
 pub mod cuda;
 mod device;
 mod explain;
+#[cfg(any(feature = "faer", feature = "nalgebra-sparse", feature = "ndarray", feature = "sprs"))]
+pub mod interop;
 mod operands;
 mod plan;
 mod product;
@@ -66,6 +68,8 @@ pub use gustav_plan::facts::{Density, Features, SampledFeatures};
 pub use gustav_plan::orders::{Search, WarpShape};
 pub use gustav_plan::predictor;
 pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, Order, RowOrder, RowStats};
-pub use operands::{DenseOperand, DenseResult, SparseValues, VectorOperand, VectorResult};
+pub use operands::{
+    DenseOperand, DenseResult, IntoOperand, SparseValues, VectorOperand, VectorResult,
+};
 pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan, intermediate_products};
 pub use product::{Spgemm, Spmm, Spmv, spgemm, spmm, spmv};

@@ -47,6 +47,23 @@ pub enum VectorResult<'v, T> {
     Device(&'v mut DeviceBuffer<T>),
 }
 
+/// What can be an operand of a dense kind: [`Dense`], [`DenseView`] and [`DeviceDense`] as
+/// [`DenseOperand`], slices as [`VectorOperand`], their mutable forms as [`DenseResult`] and
+/// [`VectorResult`]; with features, what [`interop`](crate::interop) lists.
+pub trait IntoOperand<O> {
+    /// The operand, in place.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for strides that no layout with a leading dimension expresses.
+    fn into_operand(self) -> Result<O>;
+}
+
+impl<O, X: Into<O>> IntoOperand<O> for X {
+    fn into_operand(self) -> Result<O> {
+        Ok(self.into())
+    }
+}
+
 macro_rules! convert {
     ($([$($generics:tt)*] $from:ty => $to:ty, $variant:ident, |$x:ident| $convert:expr;)*) => {$(
         impl<$($generics)*> From<$from> for $to {
@@ -77,10 +94,12 @@ convert! {
     ['v, T] &'v [T] => VectorOperand<'v, T>, Host, |x| x;
     ['v, T] &'v Vec<T> => VectorOperand<'v, T>, Host, |x| x;
     ['v, T, const N: usize] &'v [T; N] => VectorOperand<'v, T>, Host, |x| x;
+    ['v, T] &'v Buffer<T> => VectorOperand<'v, T>, Host, |x| x;
     ['v, T] &'v DeviceBuffer<T> => VectorOperand<'v, T>, Device, |x| x;
     ['v, T] &'v mut [T] => VectorResult<'v, T>, Host, |x| x;
     ['v, T] &'v mut Vec<T> => VectorResult<'v, T>, Host, |x| x;
     ['v, T, const N: usize] &'v mut [T; N] => VectorResult<'v, T>, Host, |x| x;
+    ['v, T] &'v mut Buffer<T> => VectorResult<'v, T>, Host, |x| x;
     ['v, T] &'v mut DeviceBuffer<T> => VectorResult<'v, T>, Device, |x| x;
 }
 

@@ -106,14 +106,12 @@ impl<T: Scalar> Dense<T> {
 
     /// The matrix as a view.
     pub fn view(&self) -> DenseView<'_, T> {
-        let Dense { nrows, ncols, layout, ld, ref data } = *self;
-        DenseView { nrows, ncols, layout, ld, data }
+        DenseView::of(self.nrows, self.ncols, self.layout, self.ld, &self.data)
     }
 
     /// The matrix as a view to be written.
     pub fn view_mut(&mut self) -> DenseViewMut<'_, T> {
-        let Dense { nrows, ncols, layout, ld, ref mut data } = *self;
-        DenseViewMut { nrows, ncols, layout, ld, data }
+        DenseViewMut::of(self.nrows, self.ncols, self.layout, self.ld, &mut self.data)
     }
 
     /// Number of rows.

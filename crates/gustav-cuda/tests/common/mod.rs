@@ -94,7 +94,7 @@ where
     plan.execute(&a, &b, &mut c, Call::new().alpha(case.alpha).beta(case.beta).on(&stream))?;
     stream.synchronize()?;
     let result = c.data().to_host()?;
-    case.c.data().copy_from_slice(&result);
+    case.c.as_mut_slice().expect("a slice").copy_from_slice(&result);
     Ok(())
 }
 

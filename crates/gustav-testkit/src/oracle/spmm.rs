@@ -159,8 +159,8 @@ fn zero<A: Arith>(semiring: SemiringKind) -> A {
 
 /// The values of `b` row by row, and the distance between rows; copied only when they must be.
 fn row_major<T: Scalar>(b: DenseView<'_, T>) -> Result<(Cow<'_, [T]>, usize)> {
-    if b.layout() == Layout::RowMajor {
-        return Ok((Cow::Borrowed(b.data()), b.leading_dimension()));
+    if let (Layout::RowMajor, Some(values)) = (b.layout(), b.as_slice()) {
+        return Ok((Cow::Borrowed(values), b.leading_dimension()));
     }
     let copy = Dense::from_fn(b.nrows(), b.ncols(), Layout::RowMajor, |i, j| b.get(i, j))?;
     Ok((Cow::Owned(copy.into_data().into_vec()), b.ncols()))

@@ -8,6 +8,7 @@ use gustav_cpu::CpuScalar;
 
 use super::setters;
 use crate::Device;
+use crate::operands::{DenseOperand, IntoOperand, mixed};
 
 /// C = A·B with the best algorithm of the CPU; C is row-major.
 ///
@@ -16,9 +17,12 @@ use crate::Device;
 /// [`gustav_core::Error::OutOfMemory`] for C.
 pub fn spmm<'a, T: CpuScalar, I: Index, O: Index>(
     a: impl Into<CsrView<'a, T, I, O>>,
-    b: impl Into<DenseView<'a, T>>,
+    b: impl IntoOperand<DenseOperand<'a, T>>,
 ) -> Result<Dense<T>> {
-    Spmm::new(a, b).run()
+    match b.into_operand()? {
+        DenseOperand::Host(b) => Spmm::new(a, b).run(),
+        DenseOperand::Device(_) => mixed("cpu"),
+    }
 }
 
 /// A sparse × dense product with options: C = scale(α, op(A)·B) ⊕ scale(β, C).
