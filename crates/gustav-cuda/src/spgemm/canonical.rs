@@ -1,7 +1,7 @@
 //! Matrices whose rows increase, from any: a product with the identity sorts rows and adds what is
 //! at the same place.
 
-use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Index, Result, Scalar, SemiringKind};
 
 use super::operands::Sparse;
 use super::plan::{Options, multiply};
@@ -31,7 +31,7 @@ pub(super) fn in_order<T: Scalar, I: Index, O: Index>(
     let device = m.device();
     let one = semiring.one::<T::Accum>();
     let product = |a: &DeviceCsr<T, I, O>, b: &DeviceCsr<T, I, O>| {
-        let problem = Problem { semiring, ..a.spgemm(b) };
+        let problem = a.pattern().spgemm(b.pattern()).semiring(semiring).problem;
         multiply(a, b, &problem, &Options::default(), Call::new())
     };
     // plus-first takes the values of the left matrix, plus-second those of the right one.

@@ -84,8 +84,9 @@ where
     let b = upload(device, &case.b)?;
     let mut c = upload(device, &case.c.as_view())?;
     let problem = a
-        .spmm()
-        .columns(b.ncols())
+        .pattern()
+        .spmm(b.ncols())
+        .problem
         .transpose_a(case.transpose_a)
         .layouts(b.layout(), c.layout())
         .semiring(S::KIND);

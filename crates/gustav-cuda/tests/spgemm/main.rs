@@ -32,7 +32,7 @@ fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     case: &SpgemmCase<'_, T, I, O>,
 ) -> Result<Csr<T, I, O>> {
     let (a, b) = (DeviceCsr::upload(device, &case.a)?, DeviceCsr::upload(device, &case.b)?);
-    let problem = a.spgemm(&b).sorted(case.sorted).semiring(S::KIND);
+    let problem = a.pattern().spgemm(b.pattern()).problem.sorted(case.sorted).semiring(S::KIND);
     let mut plan = SpgemmPlan::new(a.pattern(), b.pattern(), &problem, options)?;
     let stream = device.new_stream()?;
     let c = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?;

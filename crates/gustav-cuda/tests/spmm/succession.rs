@@ -40,7 +40,7 @@ where
     });
     let mut x = DeviceDense::upload(&device, &start.expect("B").view()).expect("B");
     let mut y = DeviceDense::zeros(&device, ROWS, COLUMNS, Layout::RowMajor).expect("C");
-    let problem: Problem = a.spmm().columns(COLUMNS).deterministic(deterministic);
+    let problem: Problem = a.pattern().spmm(COLUMNS).problem.deterministic(deterministic);
     let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
     let stream = device.new_stream().expect("a stream");

@@ -69,8 +69,12 @@ fn long_rows_give_the_same_bits_in_every_run() {
     let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
     let mut y = DeviceBuffer::zeros(&device, lengths.len(), "y").expect("y");
     let options = named(Algorithm::EvenShares, None);
-    let mut plan = SpmvPlan::new(a.pattern(), &a.spmv().calls(20).deterministic(true), &options)
-        .expect("a plan");
+    let mut plan = SpmvPlan::new(
+        a.pattern(),
+        &a.pattern().spmv().problem.calls(20).deterministic(true),
+        &options,
+    )
+    .expect("a plan");
     let mut first: Option<Vec<u32>> = None;
     for _ in 0..20 {
         y.fill(0xff, device.stream()).expect("poison");
@@ -118,7 +122,8 @@ fn arrays_need_no_alignment() {
         let mut y = DeviceBuffer::<f32>::zeros(&device, rows, "y").expect("y");
         y.fill(0xff, device.stream()).expect("poison");
         let options = named(Algorithm::EvenShares, None);
-        let mut plan = SpmvPlan::new(a.pattern(), &a.spmv().calls(9), &options).expect("a plan");
+        let mut plan = SpmvPlan::new(a.pattern(), &a.pattern().spmv().problem.calls(9), &options)
+            .expect("a plan");
         plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
         let plus_times = gustav_core::SemiringKind::PlusTimes;

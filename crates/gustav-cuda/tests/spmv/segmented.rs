@@ -80,7 +80,8 @@ fn long_rows_give_the_same_bits_in_every_run() {
     let mut y = DeviceBuffer::zeros(&device, lengths.len(), "y").expect("y");
     let options = named(Algorithm::Segmented, None);
     let mut plan =
-        SpmvPlan::new(a.pattern(), &a.spmv().deterministic(true), &options).expect("a plan");
+        SpmvPlan::new(a.pattern(), &a.pattern().spmv().problem.deterministic(true), &options)
+            .expect("a plan");
     let mut first: Option<Vec<u32>> = None;
     for _ in 0..20 {
         y.fill(0xff, device.stream()).expect("poison");

@@ -244,7 +244,8 @@ mod tests {
             let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
             for (longest, part) in [(1, 1), (5, 7), (63, 256), (900, 64)] {
                 let config = InOrder { lanes: 4, ahead: 4, threads: 64, longest, part };
-                let made = Prepared::new(&pattern, &a.spmv(), config).expect("parts");
+                let made =
+                    Prepared::new(&pattern, &a.pattern().spmv().problem, config).expect("parts");
                 let mut number = [0];
                 made.room.number.read(&mut number).expect("a number");
                 let mut list = vec![0; number[0] as usize * (ENTRY / 8)];
