@@ -130,7 +130,7 @@ pub use gustav_core::{
     Arith, Buffer, Coo, CooView, Csc, CscView, Csr, CsrView, DType, Dcsr, DcsrView, Dense,
     DenseView, DenseViewMut, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern,
     PatternId, PatternRef, PatternView, Permutation, Plans, Problem, Result, Scalar, Scale,
-    SemiringKind, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values, bf16, buffer,
+    Semiring, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values, bf16, buffer,
     f16, index, parallel,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;

@@ -2,7 +2,7 @@
 
 use gustav::cuda::{self, Call, DeviceBuffer, DeviceDense};
 use gustav::{
-    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, Order, Problem, SemiringKind, Spgemm,
+    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, Order, Problem, Semiring, Spgemm,
     SpgemmCall, Spmm, SpmmPlan, Spmv, f16,
 };
 use gustav_testkit::oracle;
@@ -85,7 +85,7 @@ fn host_matrices_go_there_and_back() {
 
     let x: Vec<f32> = (0..512).map(|k| (k % 9) as f32).collect();
     let y = Spmv::new(&a, &x).transpose(true).device(gpu).run().expect("y");
-    let plus_times = SemiringKind::PlusTimes;
+    let plus_times = Semiring::PlusTimes;
     let verdict = oracle::spmv(plus_times, a.view(), true, &x, 1.0, 0.0, None, &y);
     assert!(verdict.expect("shapes fit").ok);
 }
@@ -201,14 +201,13 @@ fn plans_obey_the_semiring_of_their_request() {
     let (gpu, host) = (gpu(), host.expect("A"));
     let b = Dense::from_row_major(2, 1, vec![10.0, 20.0]).expect("B");
     let (a, there) = (gpu.upload(&host).expect("A"), gpu.upload(&b).expect("B"));
-    let request = a.pattern().spmm(1).semiring(SemiringKind::MinPlus);
+    let request = a.pattern().spmm(1).semiring(Semiring::MinPlus);
     let mut plan: SpmmPlan<'_, f32> = request.plan(&gpu).expect("a plan");
     let mut c = gpu.zeros(2, 1, Layout::RowMajor).expect("C");
     plan.execute(&a, &there, &mut c, ()).expect("C");
     assert_eq!(c.download().expect("C").data(), [11.0, 23.0]);
     let mut y = [0.0; 2];
-    let mut plan =
-        host.pattern().spmv().semiring(SemiringKind::MinPlus).plan(&gpu).expect("a plan");
+    let mut plan = host.pattern().spmv().semiring(Semiring::MinPlus).plan(&gpu).expect("a plan");
     plan.execute(&host, &[10.0, 20.0], &mut y, ()).expect("y");
     assert_eq!(y, [11.0, 23.0]);
 }

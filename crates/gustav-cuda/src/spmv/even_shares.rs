@@ -1,7 +1,7 @@
 //! `even-shares`: equal shares of row starts and nonzeros, a CTA each, searched once for a pattern or in
 //! the launch itself. See `kernels/spmv/even_shares.cu`.
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, Semiring};
 use gustav_plan::heuristics::cuda_spmv::{self, Shares};
 
 use crate::counters::Counters;
@@ -81,7 +81,7 @@ pub(crate) struct Variant {
     pub(crate) offset: IndexType,
     /// Holds rows and nonzeros together, twice.
     pub(crate) position: IndexType,
-    pub(crate) semiring: SemiringKind,
+    pub(crate) semiring: Semiring,
     /// Whether shares look for their beginning in every launch.
     pub(crate) search: bool,
     /// Whether the arrays of A begin at multiples of 16 bytes.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gustav_core::{
     Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
-    Semiring, bf16, f16,
+    StaticSemiring, bf16, f16,
 };
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceCsr, SpgemmCall};
@@ -14,7 +14,7 @@ use gustav_testkit::battery::{Settings, check_spgemm};
 use crate::{device, same};
 
 /// P ⊕ β·D on the host.
-fn united<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn united<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     p: &Csr<T, I, O>,
     beta: T::Accum,
     d: &Csr<T, I, O>,
@@ -37,7 +37,7 @@ fn united<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     Csr::new(p.nrows(), p.ncols(), offsets, indices, values).expect("a union")
 }
 
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let device = device();
     let beta = T::from_f64(2.0).to_accum();
     // Two roundings of NaN may differ in its bits.
@@ -89,7 +89,7 @@ fn the_battery_united_with_a_sparse_matrix() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn rows_in_any_order() {
-    fn check<S: Semiring<i64>>() {
+    fn check<S: StaticSemiring<i64>>() {
         let device = device();
         let a = unsorted::<i64, u32, u32>(300, 200, 1);
         let b = unsorted::<i64, u32, u32>(200, 250, 2);

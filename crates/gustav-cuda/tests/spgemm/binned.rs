@@ -2,7 +2,7 @@
 
 use gustav_core::{
     Csr, CsrView, DType, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes,
-    Result, Scalar, Semiring, bf16, f16,
+    Result, Scalar, StaticSemiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Options, SpgemmPlan, multiply};
@@ -14,7 +14,7 @@ use gustav_testkit::oracle;
 
 use crate::{battery, device, same};
 
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let chooser = Chooser::Named(Algorithm::Binned);
     battery::<T, I, O, S>(&Settings::default(), &Options { chooser, ..Options::default() });
 }
@@ -106,7 +106,7 @@ fn many_short_rows() {
 
 /// The battery with a promised order of summation: every product ten times, also into a known
 /// pattern and under a bound on the workspace, the same to the bit.
-fn promised<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn promised<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let device = device();
     let settings = Settings { unsorted: false, ..Settings::default() };
     check_spgemm::<T, I, O, S>(&settings, |case| {
@@ -190,7 +190,7 @@ fn a_promised_order_needs_rows_of_b_in_order() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn sums_as_they_are() {
-    fn check<T: Scalar<Accum = f32>, I: Index, O: Index, S: Semiring<f32>>() {
+    fn check<T: Scalar<Accum = f32>, I: Index, O: Index, S: StaticSemiring<f32>>() {
         fn widened<T: Scalar<Accum = f32>, I: Index, O: Index>(
             m: CsrView<'_, T, I, O>,
         ) -> Result<Csr<f32, I, O>> {

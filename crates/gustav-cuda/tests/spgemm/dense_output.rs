@@ -1,7 +1,7 @@
 //! `dense-output` on the battery, and on products whose C is full, nearly full or sparse.
 
 use gustav_core::{
-    Csr, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring, bf16, f16,
+    Csr, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, StaticSemiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, dense_output, multiply};
@@ -17,7 +17,7 @@ fn named() -> Options {
     Options { chooser: Chooser::Named(Algorithm::DenseOutput), ..Options::default() }
 }
 
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     battery::<T, I, O, S>(&Settings::default(), &named());
 }
 

@@ -1,6 +1,6 @@
 //! SpGEMM on the device against the oracle, one file per algorithm.
 
-use gustav_core::{Csr, Index, Result, Scalar, Semiring};
+use gustav_core::{Csr, Index, Result, Scalar, StaticSemiring};
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceCsr, SpgemmCall};
 use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
@@ -26,7 +26,7 @@ fn device() -> Device {
 }
 
 /// One case of the battery, on a stream of its own.
-fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn run<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     device: &Device,
     options: &Options,
     case: &SpgemmCase<'_, T, I, O>,
@@ -41,7 +41,7 @@ fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 }
 
 /// The battery for the types and the semiring.
-fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn battery<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     settings: &Settings,
     options: &Options,
 ) {

@@ -2,7 +2,7 @@
 
 use gustav_core::{
     Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Scalar,
-    Semiring, bf16, f16,
+    StaticSemiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::masked::{self, MaskedPlan};
@@ -41,7 +41,7 @@ fn ways() -> [(Options, u64); 3] {
 }
 
 /// The whole product in A's order, and its entries under several masks.
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let device = device();
     let settings = Settings { sorted: vec![true], ..Settings::default() };
     check_spgemm::<T, I, O, S>(&settings, |case| {

@@ -1,7 +1,7 @@
 //! `b-stationary`.
 
 use gustav_core::{
-    Csr, DType, Dense, Epilogue, Index, Layout, PlusTimes, Scalar, Semiring, bf16, f16,
+    Csr, DType, Dense, Epilogue, Index, Layout, PlusTimes, Scalar, StaticSemiring, bf16, f16,
 };
 use gustav_cuda::spmm::b_stationary::Config;
 use gustav_cuda::spmm::segmented::Reduction;
@@ -25,7 +25,7 @@ fn small<T: Scalar>() -> Config {
     }
 }
 
-fn small_pieces<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn small_pieces<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     crate::common::configured::<T, I, O, S>(gustav_cuda::Config::BStationary(small::<T>()));
 }
 
@@ -59,7 +59,7 @@ fn fix_up<T: Scalar>() -> Option<gustav_cuda::Config> {
 /// The battery with `options`, but for subnormal numbers with `exact`.
 fn by_reductions<T: Scalar>(options: &Options<'_>, exact: &Options<'_>)
 where
-    PlusTimes: Semiring<T::Accum>,
+    PlusTimes: StaticSemiring<T::Accum>,
 {
     let settings = Settings { nonfinite: T::DTYPE != DType::F64, ..Settings::default() };
     let device = device();
@@ -90,7 +90,7 @@ fn values_may_change_under_a_plan() {
 /// Rows over so many tiles that every multiprocessor holds many, one after another, some of them in part.
 fn tiles_follow<T: Scalar>(epilogue: Epilogue)
 where
-    PlusTimes: Semiring<T::Accum>,
+    PlusTimes: StaticSemiring<T::Accum>,
 {
     let device = device();
     let (rows, inner, columns) = (300, 90_000, 40);

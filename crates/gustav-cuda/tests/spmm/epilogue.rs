@@ -1,6 +1,6 @@
 //! Mean, bias and ReLU on the device against sums in f64.
 
-use gustav_core::{Csr, DType, Dense, Epilogue, Error, Layout, Scalar, SemiringKind, bf16, f16};
+use gustav_core::{Csr, DType, Dense, Epilogue, Error, Layout, Scalar, Semiring, bf16, f16};
 use gustav_cuda::spmm::column_panel;
 use gustav_cuda::spmm::segmented::{Config, Reduction};
 use gustav_cuda::{Call, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
@@ -310,9 +310,9 @@ fn what_has_no_epilogue_says_so() {
         let text = refused(problem.clone(), Chooser::Named(algorithm));
         assert!(text.contains(algorithm.name()), "{algorithm}: {text}");
     }
-    refused(problem.clone().semiring(SemiringKind::MinPlus), Chooser::Auto);
+    refused(problem.clone().semiring(Semiring::MinPlus), Chooser::Auto);
     for algorithm in FINISHING {
-        let other = problem.clone().semiring(SemiringKind::MaxTimes);
+        let other = problem.clone().semiring(Semiring::MaxTimes);
         let text = refused(other, Chooser::Named(algorithm));
         assert!(text.contains(algorithm.name()), "{algorithm}: {text}");
     }

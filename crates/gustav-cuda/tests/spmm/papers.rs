@@ -1,6 +1,6 @@
 //! What the kernels of the papers have in common.
 
-use gustav_core::{Csr, Dense, Layout, PlusTimes, Problem, Scalar, SemiringKind};
+use gustav_core::{Csr, Dense, Layout, PlusTimes, Problem, Scalar, Semiring};
 use gustav_cuda::{Call, Config, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};
@@ -38,7 +38,7 @@ pub fn check_refusals(algorithm: Algorithm, layout: Layout) {
     let problem = a.pattern().spmm(1).problem.layouts(layout, layout);
     let refused = [
         problem.clone().transpose_a(true),
-        problem.clone().semiring(SemiringKind::MinPlus),
+        problem.clone().semiring(Semiring::MinPlus),
         problem.layouts(other, layout),
     ];
     for problem in refused {
@@ -58,7 +58,7 @@ pub fn check_padding(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) 
     let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
     let refused = [
         (a.pattern().spmm(1).problem, "finite"),
-        (a.pattern().spmm(1).problem.finite(true).semiring(SemiringKind::MinPlus), "plus-times"),
+        (a.pattern().spmm(1).problem.finite(true).semiring(Semiring::MinPlus), "plus-times"),
     ];
     for (problem, reason) in refused {
         let text = SpmmPlan::<f32>::new(a.pattern(), &refine(problem), &options)

@@ -31,7 +31,7 @@ fn matrix<T: Scalar>() -> Csr<T> {
 /// What `STEPS` products make of one B, waiting for each or not.
 fn iterate<T: Scalar>(algorithm: Algorithm, deterministic: bool, wait: bool) -> Vec<f64>
 where
-    gustav_core::PlusTimes: gustav_core::Semiring<T::Accum>,
+    gustav_core::PlusTimes: gustav_core::StaticSemiring<T::Accum>,
 {
     let device = device();
     let a = DeviceCsr::upload(&device, &matrix::<T>().view()).expect("A");
@@ -60,7 +60,7 @@ where
 
 fn check<T: Scalar>(algorithm: Algorithm)
 where
-    gustav_core::PlusTimes: gustav_core::Semiring<T::Accum>,
+    gustav_core::PlusTimes: gustav_core::StaticSemiring<T::Accum>,
 {
     let expected = iterate::<T>(algorithm, true, true);
     let norm = expected.iter().map(|v| v * v).sum::<f64>().sqrt();

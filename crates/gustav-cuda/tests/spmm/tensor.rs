@@ -1,6 +1,6 @@
 //! `tensor`.
 
-use gustav_core::{Csr, Dense, Index, PlusTimes, Scalar, SemiringKind, bf16, f16};
+use gustav_core::{Csr, Dense, Index, PlusTimes, Scalar, Semiring, bf16, f16};
 use gustav_cuda::spmm::tensor::Config;
 use gustav_cuda::{Call, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
@@ -196,7 +196,7 @@ fn f32_and_other_semirings_are_refused_by_name() {
     let a = DeviceCsr::upload(&device(), &eye.view()).expect("A");
     let refused = [
         (a.pattern().spmm(1).problem, "TF32 asked for"),
-        (a.pattern().spmm(1).problem.tf32(true).semiring(SemiringKind::MinPlus), "plus-times"),
+        (a.pattern().spmm(1).problem.tf32(true).semiring(Semiring::MinPlus), "plus-times"),
     ];
     for (problem, reason) in refused {
         let text = SpmmPlan::<f32>::new(a.pattern(), &problem, &TENSOR)

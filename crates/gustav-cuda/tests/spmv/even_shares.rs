@@ -1,6 +1,6 @@
 //! `even-shares`, which takes every type and semiring.
 
-use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, Semiring, bf16};
+use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, StaticSemiring, bf16};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::even_shares::Config as EvenShares;
 use gustav_cuda::{Call, DeviceBuffer, DeviceCsr, SpmvPlan};
@@ -10,7 +10,7 @@ use gustav_testkit::oracle;
 
 use crate::{device, named, run_refined};
 
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: EvenShares) {
+fn check<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(config: EvenShares) {
     crate::check::<T, I, O, S>(Algorithm::EvenShares, Some(Config::EvenShares(config)));
 }
 
@@ -80,7 +80,7 @@ fn long_rows_give_the_same_bits_in_every_run() {
         y.fill(0xff, device.stream()).expect("poison");
         plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
-        let plus_times = gustav_core::SemiringKind::PlusTimes;
+        let plus_times = gustav_core::Semiring::PlusTimes;
         let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);
         assert!(verdict.expect("shapes fit").ok);
         let bits: Vec<u32> = found.iter().map(|v| v.to_bits()).collect();
@@ -126,7 +126,7 @@ fn arrays_need_no_alignment() {
             .expect("a plan");
         plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
-        let plus_times = gustav_core::SemiringKind::PlusTimes;
+        let plus_times = gustav_core::Semiring::PlusTimes;
         let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);
         assert!(verdict.expect("shapes fit").ok, "shifts {shift} and {shift_values}");
     }

@@ -12,7 +12,7 @@ mod vendor;
 
 use gustav_core::{
     Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Result,
-    Scalar, Semiring, bf16, f16,
+    Scalar, StaticSemiring, bf16, f16,
 };
 use gustav_cuda::spmv::{Config, Options};
 use gustav_cuda::{Call, Device, DeviceBuffer, DeviceCsr, SpmvPlan};
@@ -30,7 +30,7 @@ fn named(algorithm: Algorithm, config: Option<Config>) -> Options {
 }
 
 /// One case of the battery, on a stream of its own.
-fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn run<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     device: &Device,
     options: &Options,
     case: SpmvCase<'_, T, I, O>,
@@ -39,7 +39,7 @@ fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 }
 
 /// The same, of a problem of which more is said.
-fn run_refined<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn run_refined<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     device: &Device,
     options: &Options,
     refine: impl Fn(Problem) -> Problem,
@@ -57,7 +57,7 @@ fn run_refined<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 }
 
 /// The battery by `algorithm`, in a configuration or by its rules.
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn check<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     algorithm: Algorithm,
     config: Option<Config>,
 ) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use gustav_core::{
-    Arith, CsrView, Dense, DenseView, Error, Index, Layout, Result, Scalar, SemiringKind, parallel,
+    Arith, CsrView, Dense, DenseView, Error, Index, Layout, Result, Scalar, Semiring, parallel,
 };
 
 use super::model::{Model, Scaling, with_model};
@@ -16,7 +16,7 @@ const ROWS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub struct Spmm<'a, T: Scalar, I: Index, O: Index> {
     /// The two operations.
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
     /// A as stored.
     pub a: CsrView<'a, T, I, O>,
     /// Whether op(A) is Aᵀ.
@@ -35,7 +35,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
     /// The ordinary product A·B.
     pub fn new(a: CsrView<'a, T, I, O>, b: DenseView<'a, T>) -> Self {
         Spmm {
-            semiring: SemiringKind::PlusTimes,
+            semiring: Semiring::PlusTimes,
             a,
             transpose_a: false,
             b,
@@ -131,7 +131,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
 /// # Errors
 /// As [`Spmm::verify`].
 pub fn spmv<T: Scalar, I: Index, O: Index>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     a: CsrView<'_, T, I, O>,
     transpose_a: bool,
     x: &[T],
@@ -149,10 +149,10 @@ pub fn spmv<T: Scalar, I: Index, O: Index>(
 }
 
 /// The β that leaves C unread.
-fn zero<A: Arith>(semiring: SemiringKind) -> A {
+fn zero<A: Arith>(semiring: Semiring) -> A {
     match semiring {
-        SemiringKind::MinPlus => A::INFINITY,
-        SemiringKind::MaxTimes => A::NEG_INFINITY,
+        Semiring::MinPlus => A::INFINITY,
+        Semiring::MaxTimes => A::NEG_INFINITY,
         _ => <A as Scalar>::zero(),
     }
 }

@@ -1,7 +1,7 @@
 //! Rows in their order, a group of lanes each, long rows cut into parts. See
 //! `kernels/spmv/segmented.cu`.
 
-use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Problem, Result, Semiring};
 use gustav_plan::heuristics::cuda_spmv::Way;
 
 use crate::jit::Request;
@@ -79,7 +79,7 @@ parameter_block! {
 pub(crate) fn request(
     dtype: DType,
     (index, offset): (IndexType, IndexType),
-    semiring: SemiringKind,
+    semiring: Semiring,
     config: InOrder,
     parts: bool,
 ) -> Request {
