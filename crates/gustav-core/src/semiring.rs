@@ -13,18 +13,18 @@ use crate::scalar::Arith;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Semiring {
-    /// The ordinary product.
+    /// ⊕ is +, ⊗ is ×: the ordinary product.
     #[default]
     PlusTimes,
-    /// Shortest paths.
+    /// ⊕ is min, ⊗ is +: shortest paths. Its zero is infinity (the largest integer).
     MinPlus,
-    /// Most reliable paths.
+    /// ⊕ is max, ⊗ is ×: most reliable paths. Its zero is minus infinity (the smallest integer).
     MaxTimes,
-    /// Reachability: any value other than zero is true, the result is 1 or 0.
+    /// ⊕ is or, ⊗ is and: reachability. Any value other than zero is true, results are 1 or 0.
     OrAnd,
-    /// Sums of A's values where B has an entry.
+    /// ⊕ is +, ⊗ takes A's value: sums of A's values where B has an entry.
     PlusFirst,
-    /// Sums of B's values where A has an entry: B's values only, A as a pattern.
+    /// ⊕ is +, ⊗ takes B's value: sums of B's values where A has an entry, A being a pattern.
     PlusSecond,
 }
 

@@ -19,7 +19,7 @@
 //! # Ok::<(), gustav::Error>(())
 //! ```
 //!
-//! [`Csr`] and [`Dense`] own their arrays. Values are `f32`, `f64`, [`f16`], [`bf16`], `i32` or `i64`.
+//! [`Csr`] and [`Dense`] own their arrays. Values are `f32`, `f64`, [`struct@f16`], [`bf16`], `i32` or `i64`.
 //! Column indices and row offsets are `u32` or `u64`, independently; [`index::unsigned`] reads `i32`
 //! and `i64` in place. [`io`] reads and writes files and generates matrices.
 //!

@@ -47,9 +47,10 @@ pub enum VectorResult<'v, T> {
     Device(&'v mut DeviceBuffer<T>),
 }
 
-/// What can be an operand of a dense kind: [`Dense`], [`DenseView`] and [`DeviceDense`] as
-/// [`DenseOperand`], slices as [`VectorOperand`], their mutable forms as [`DenseResult`] and
-/// [`VectorResult`]; with features, what [`interop`](crate::interop) lists.
+/// What an execution takes as a dense matrix or a vector: [`Dense`], [`DenseView`] and [`DeviceDense`]
+/// as [`DenseOperand`], slices, `Vec` and [`DeviceBuffer`] as [`VectorOperand`], and mutable ones as
+/// [`DenseResult`] and [`VectorResult`]. Features add matrices of other crates, see
+/// [`interop`](crate::interop).
 pub trait IntoOperand<O> {
     /// The operand, in place.
     ///

@@ -2,8 +2,8 @@
 
 use gustav::cuda::{self, Call, DeviceBuffer, DeviceDense};
 use gustav::{
-    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, Order, Problem, Semiring, Spgemm,
-    SpgemmCall, Spmm, SpmmPlan, Spmv, f16,
+    Algorithm, Chooser, Csr, Dense, DenseView, DenseViewMut, Device, Error, Layout, Order, Problem,
+    Semiring, Spgemm, SpgemmCall, Spmm, SpmmPlan, Spmv, f16,
 };
 use gustav_testkit::oracle;
 
@@ -45,6 +45,34 @@ fn the_four_nouns() {
     let text = plan.explain().to_string();
     for part in ["cuda:0", "algorithm", "why", "workspace"] {
         assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn blocks_of_host_matrices_go_there_and_nothing_beside_them_comes_back() {
+    let (gpu, host) = (gpu(), matrix("uniform:40x30,4"));
+    for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        let (whole, before) = (operand(60, 60, layout), operand(60, 60, layout));
+        let mut c = before.clone();
+        let mut plan = host.pattern().spmm(9).layouts(layout, layout).plan(&gpu).expect("a plan");
+        // SAFETY: the first 30 rows and 40 rows of 9 columns are within the matrices.
+        let (b, block) = unsafe {
+            let of_b = DenseView::from_raw_parts(30, 9, layout, 60, whole.view().as_ptr());
+            let at = c.data_mut().as_mut_ptr();
+            (of_b.expect("B"), DenseViewMut::from_raw_parts(40, 9, layout, 60, at).expect("C"))
+        };
+        let uploaded = gpu.upload(b).expect("B").download().expect("B");
+        assert!((0..270).all(|k| uploaded.get(k / 9, k % 9) == whole.get(k / 9, k % 9)));
+        plan.execute(&host, b, block, Call::new().alpha(2.0).beta(0.5)).expect("C");
+        let mut expected = Dense::from_fn(40, 9, layout, |i, j| before.get(i, j)).expect("small");
+        let cpu = Spmm::new(&host, b).alpha(2.0);
+        cpu.run_into(0.5, &mut expected).expect("C");
+        for (i, j) in (0..60).flat_map(|i| (0..60).map(move |j| (i, j))) {
+            let inside = i < 40 && j < 9;
+            let right = if inside { expected.get(i, j) } else { before.get(i, j) };
+            assert!((c.get(i, j) - right).abs() <= 1e-3 * f32::from(u8::from(inside)), "{i}, {j}");
+        }
     }
 }
 

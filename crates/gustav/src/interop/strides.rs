@@ -55,7 +55,7 @@ mod tests {
             ([2, 3], [1, 2], Some((Columns, 2)), Some((Columns, 2))),
             ([2, 3], [1, 9], Some((Columns, 9)), Some((Columns, 9))),
             // One row or column: the stride of its axis says nothing.
-            ([1, 3], [-4, 1], Some((Rows, 3)), Some((Rows, 3))),
+            ([1, 3], [-4, 1], Some((Rows, 3)), Some((Columns, 1))),
             ([1, 3], [0, 5], Some((Columns, 5)), Some((Columns, 5))),
             ([3, 1], [1, 0], Some((Rows, 1)), Some((Columns, 3))),
             ([3, 1], [4, 8], Some((Rows, 4)), Some((Rows, 4))),

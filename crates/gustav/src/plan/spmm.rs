@@ -44,7 +44,8 @@ impl<T: CpuScalar> SpmmPlan<'_, T> {
     /// C = scale(α, op(A)·B) ⊕ scale(β, C) over the plan's semiring, with α its one and β its zero,
     /// which leaves C unread, unless `call` says otherwise: a [`Call`], a [`Scale`](crate::Scale) or
     /// `()`. `values` are those of A: a matrix of the plan's pattern, or a slice or buffer in the order
-    /// of its nonzeros.
+    /// of its nonzeros. `b` and `c` are [`Dense`](crate::Dense), views, or what else [`IntoOperand`]
+    /// lists, in the layouts of the plan.
     ///
     /// # Errors
     /// [`Error::Pattern`](crate::Error::Pattern) for values of another pattern,

@@ -10,7 +10,8 @@ use super::setters;
 use crate::Device;
 use crate::operands::{DenseOperand, IntoOperand, mixed};
 
-/// C = A·B with the best algorithm of the CPU; C is row-major.
+/// C = A·B with the best algorithm of the CPU; C is row-major. B is a [`Dense`], a view, or what else
+/// [`IntoOperand`] lists.
 ///
 /// # Errors
 /// [`gustav_core::Error::Shape`] when B has not as many rows as A has columns,
