@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command};
 use gustav::{
-    Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, Order, Problem, SemiringKind,
+    Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, Order, Problem, Semiring,
 };
 
 use crate::failure::{Failure, Result};
@@ -47,8 +47,8 @@ pub fn operations() -> impl TypedValueParser<Value = Operation> {
     named(&[Operation::Spmm, Operation::Spmv, Operation::Spgemm], |o| o.name())
 }
 
-fn semirings() -> impl TypedValueParser<Value = SemiringKind> {
-    named(&SemiringKind::ALL, |s| s.name())
+fn semirings() -> impl TypedValueParser<Value = Semiring> {
+    named(&Semiring::ALL, |s| s.name())
 }
 
 fn layouts() -> impl TypedValueParser<Value = Layout> {
@@ -143,7 +143,7 @@ pub struct Choice {
     pub threads: Option<usize>,
     /// Multiply over this semiring
     #[arg(long, default_value = "plus-times", value_parser = semirings())]
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
     /// Multiply the transpose of A
     #[arg(long)]
     pub transpose: bool,

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::{Error, Problem, Result, SemiringKind};
+use crate::{Error, Problem, Result, Semiring};
 
 /// Steps between a finished sum and C, in the order of the fields:
 /// C = relu(α·(A·B)ᵢⱼ ∕ nᵢ ⊕ β·C + biasⱼ), nᵢ the number of entries of row i of op(A).
@@ -67,7 +67,7 @@ impl Problem {
     /// # Errors
     /// [`Error::Unsupported`] when it is not.
     pub fn check_epilogue(&self, backend: &str) -> Result<()> {
-        if self.semiring == SemiringKind::PlusTimes && !self.dtype.is_integer() {
+        if self.semiring == Semiring::PlusTimes && !self.dtype.is_integer() {
             return Ok(());
         }
         self.without_epilogue(&format!("{backend} in {} over {}", self.dtype, self.semiring))

@@ -46,6 +46,6 @@ pub use request::{Plans, SpgemmRequest, SpmmRequest, SpmvRequest};
 pub use scalar::{Arith, DType, Scalar};
 pub use scale::Scale;
 pub use semiring::{
-    MaxTimes, MinPlus, Ops, OrAnd, PlusFirst, PlusSecond, PlusTimes, Semiring, SemiringKind,
+    MaxTimes, MinPlus, Ops, OrAnd, PlusFirst, PlusSecond, PlusTimes, Semiring, StaticSemiring,
 };
 pub use values::Values;

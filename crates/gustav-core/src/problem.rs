@@ -4,8 +4,7 @@ use std::fmt::Display;
 
 use crate::buffer::available_memory;
 use crate::{
-    AnyPattern, CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar,
-    SemiringKind,
+    AnyPattern, CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar, Semiring,
 };
 
 /// The three products.
@@ -70,7 +69,7 @@ pub struct Problem {
     /// Layout of C.
     pub layout_c: Layout,
     /// The two operations.
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
     /// Whether the result must be the same to the bit from run to run and for any number of
     /// threads.
     pub deterministic: bool,
@@ -132,7 +131,7 @@ impl Problem {
 
     /// Sets the semiring.
     #[must_use]
-    pub fn semiring(self, semiring: SemiringKind) -> Self {
+    pub fn semiring(self, semiring: Semiring) -> Self {
         Problem { semiring, ..self }
     }
 
@@ -297,7 +296,7 @@ impl Display for Problem {
         if self.operation == Operation::Spmm {
             write!(f, ", B {}, C {}", self.layout_b, self.layout_c)?;
         }
-        if *semiring != SemiringKind::PlusTimes {
+        if *semiring != Semiring::PlusTimes {
             write!(f, ", {semiring}")?;
         }
         let asked = [

@@ -2,7 +2,7 @@
 
 use crate::{
     DType, Epilogue, Index, IndexType, Layout, Operation, Pattern, PatternRef, PatternView,
-    Problem, Result, SemiringKind,
+    Problem, Result, Semiring,
 };
 
 /// A device that makes plans: of requests `R`, for values of type `T`.
@@ -31,7 +31,7 @@ macro_rules! request {
 
             /// Sets the semiring, else plus-times.
             #[must_use]
-            pub fn semiring(mut self, semiring: SemiringKind) -> Self {
+            pub fn semiring(mut self, semiring: Semiring) -> Self {
                 self.problem.semiring = semiring;
                 self
             }
@@ -166,7 +166,7 @@ impl Problem {
             transpose_a: false,
             layout_b: Layout::RowMajor,
             layout_c: Layout::RowMajor,
-            semiring: SemiringKind::PlusTimes,
+            semiring: Semiring::PlusTimes,
             deterministic: false,
             finite: false,
             tf32: false,

@@ -1,6 +1,6 @@
 //! The factors of one execution.
 
-use crate::{Arith, SemiringKind};
+use crate::{Arith, Semiring};
 
 /// α and β of C = scale(α, op(A)·B) ⊕ scale(β, C).
 ///
@@ -32,7 +32,7 @@ impl<A: Arith> Scale<A> {
     }
 
     /// α and β over `semiring`.
-    pub fn over(self, semiring: SemiringKind) -> (A, A) {
+    pub fn over(self, semiring: Semiring) -> (A, A) {
         (self.alpha.unwrap_or(semiring.one()), self.beta.unwrap_or(semiring.zero()))
     }
 }

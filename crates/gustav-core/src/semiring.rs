@@ -4,76 +4,79 @@ use std::fmt::{Debug, Display};
 
 use crate::scalar::Arith;
 
-/// Name of a semiring at run time.
+/// A semiring: the operations ⊕ and ⊗ that a product is made of. The set is closed.
+///
+/// A product is `C = scale(α, A·B) ⊕ scale(β, C)`. β equal to [`Semiring::zero`] means that C is not
+/// read.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum SemiringKind {
-    /// The ordinary product.
+pub enum Semiring {
+    /// ⊕ is +, ⊗ is ×: the ordinary product.
     #[default]
     PlusTimes,
-    /// Shortest paths.
+    /// ⊕ is min, ⊗ is +: shortest paths. Its zero is infinity (the largest integer).
     MinPlus,
-    /// Most reliable paths.
+    /// ⊕ is max, ⊗ is ×: most reliable paths. Its zero is minus infinity (the smallest integer).
     MaxTimes,
-    /// Reachability: any value other than zero is true, the result is 1 or 0.
+    /// ⊕ is or, ⊗ is and: reachability. Any value other than zero is true, results are 1 or 0.
     OrAnd,
-    /// Sums of A's values where B has an entry.
+    /// ⊕ is +, ⊗ takes A's value: sums of A's values where B has an entry.
     PlusFirst,
-    /// Sums of B's values where A has an entry: B's values only, A as a pattern.
+    /// ⊕ is +, ⊗ takes B's value: sums of B's values where A has an entry, A being a pattern.
     PlusSecond,
 }
 
-impl SemiringKind {
+impl Semiring {
     /// Every semiring.
-    pub const ALL: [SemiringKind; 6] = [
-        SemiringKind::PlusTimes,
-        SemiringKind::MinPlus,
-        SemiringKind::MaxTimes,
-        SemiringKind::OrAnd,
-        SemiringKind::PlusFirst,
-        SemiringKind::PlusSecond,
+    pub const ALL: [Semiring; 6] = [
+        Semiring::PlusTimes,
+        Semiring::MinPlus,
+        Semiring::MaxTimes,
+        Semiring::OrAnd,
+        Semiring::PlusFirst,
+        Semiring::PlusSecond,
     ];
 
     /// The name used on the command line and in records.
     pub const fn name(self) -> &'static str {
         match self {
-            SemiringKind::PlusTimes => "plus-times",
-            SemiringKind::MinPlus => "min-plus",
-            SemiringKind::MaxTimes => "max-times",
-            SemiringKind::OrAnd => "or-and",
-            SemiringKind::PlusFirst => "plus-first",
-            SemiringKind::PlusSecond => "plus-second",
+            Semiring::PlusTimes => "plus-times",
+            Semiring::MinPlus => "min-plus",
+            Semiring::MaxTimes => "max-times",
+            Semiring::OrAnd => "or-and",
+            Semiring::PlusFirst => "plus-first",
+            Semiring::PlusSecond => "plus-second",
         }
     }
 
-    /// [`Semiring::zero`] of this one: the value of an empty sum, and the β that leaves C unread.
+    /// The value of an empty sum, and the β that leaves C unread.
     pub fn zero<A: Arith>(self) -> A {
         match self {
-            SemiringKind::MinPlus => <MinPlus as Semiring<A>>::zero(),
-            SemiringKind::MaxTimes => <MaxTimes as Semiring<A>>::zero(),
-            _ => <PlusTimes as Semiring<A>>::zero(),
+            Semiring::MinPlus => <MinPlus as StaticSemiring<A>>::zero(),
+            Semiring::MaxTimes => <MaxTimes as StaticSemiring<A>>::zero(),
+            _ => <PlusTimes as StaticSemiring<A>>::zero(),
         }
     }
 
-    /// [`Semiring::one`] of this one: the α that changes nothing.
+    /// The α that changes nothing.
     pub fn one<A: Arith>(self) -> A {
         match self {
-            SemiringKind::MinPlus => <MinPlus as Semiring<A>>::one(),
-            _ => <PlusTimes as Semiring<A>>::one(),
+            Semiring::MinPlus => <MinPlus as StaticSemiring<A>>::one(),
+            _ => <PlusTimes as StaticSemiring<A>>::one(),
         }
     }
 }
 
-impl Display for SemiringKind {
+impl Display for Semiring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
 }
 
 mod sealed {
-    /// Kernels are chosen by [`super::Semiring::KIND`], so what it says has to be true.
+    /// Kernels are chosen by [`super::StaticSemiring::KIND`], so what it says has to be true.
     pub trait Sealed {}
     impl Sealed for super::PlusTimes {}
     impl Sealed for super::MinPlus {}
@@ -84,26 +87,24 @@ mod sealed {
 
     pub trait Ops {}
     impl<S: Sealed> Ops for S {}
-    impl Ops for super::SemiringKind {}
+    impl Ops for super::Semiring {}
 }
 
-/// A semiring over sums of type `A`, as kernels use it. The set is closed; programs name one by
-/// [`SemiringKind`].
-///
-/// A product is `C = scale(α, A·B) ⊕ scale(β, C)`. β equal to [`Semiring::zero`] means
-/// that C is not read. What a semiring does not say itself is as in the ordinary product.
-pub trait Semiring<A: Arith>:
+/// A semiring over sums of type `A` that is known when a kernel is compiled. What a semiring does not
+/// say itself is as in the ordinary product.
+#[doc(hidden)]
+pub trait StaticSemiring<A: Arith>:
     sealed::Sealed + Copy + Default + Debug + Send + Sync + 'static
 {
     /// The semiring's name at run time.
-    const KIND: SemiringKind;
+    const KIND: Semiring;
 
-    /// Identity of [`Semiring::add`]: the value of an empty sum, and the β that leaves C unread.
+    /// Identity of [`StaticSemiring::add`]: the value of an empty sum, and the β that leaves C unread.
     #[inline(always)]
     fn zero() -> A {
         <A as crate::Scalar>::zero()
     }
-    /// Identity of [`Semiring::scale`]: the α that changes nothing.
+    /// Identity of [`StaticSemiring::scale`]: the α that changes nothing.
     #[inline(always)]
     fn one() -> A {
         <A as crate::Scalar>::one()
@@ -128,11 +129,12 @@ pub trait Semiring<A: Arith>:
 }
 
 /// The ordinary product: ⊕ is +, ⊗ is ×.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlusTimes;
 
-impl<A: Arith> Semiring<A> for PlusTimes {
-    const KIND: SemiringKind = SemiringKind::PlusTimes;
+impl<A: Arith> StaticSemiring<A> for PlusTimes {
+    const KIND: Semiring = Semiring::PlusTimes;
     #[inline(always)]
     fn mul(a: A, b: A) -> A {
         a.times(b)
@@ -144,11 +146,12 @@ impl<A: Arith> Semiring<A> for PlusTimes {
 }
 
 /// ⊕ is min, ⊗ is +: shortest paths. Zero is infinity (the largest integer).
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinPlus;
 
-impl<A: Arith> Semiring<A> for MinPlus {
-    const KIND: SemiringKind = SemiringKind::MinPlus;
+impl<A: Arith> StaticSemiring<A> for MinPlus {
+    const KIND: Semiring = Semiring::MinPlus;
     #[inline(always)]
     fn zero() -> A {
         A::INFINITY
@@ -172,11 +175,12 @@ impl<A: Arith> Semiring<A> for MinPlus {
 }
 
 /// ⊕ is max, ⊗ is ×. Zero is minus infinity (the smallest integer).
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaxTimes;
 
-impl<A: Arith> Semiring<A> for MaxTimes {
-    const KIND: SemiringKind = SemiringKind::MaxTimes;
+impl<A: Arith> StaticSemiring<A> for MaxTimes {
+    const KIND: Semiring = Semiring::MaxTimes;
     #[inline(always)]
     fn zero() -> A {
         A::NEG_INFINITY
@@ -197,6 +201,7 @@ impl<A: Arith> Semiring<A> for MaxTimes {
 }
 
 /// ⊕ is or, ⊗ is and; any value other than zero is true, results are 1 or 0.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrAnd;
 
@@ -205,8 +210,8 @@ fn truth<A: Arith>(t: bool) -> A {
     if t { <A as crate::Scalar>::one() } else { <A as crate::Scalar>::zero() }
 }
 
-impl<A: Arith> Semiring<A> for OrAnd {
-    const KIND: SemiringKind = SemiringKind::OrAnd;
+impl<A: Arith> StaticSemiring<A> for OrAnd {
+    const KIND: Semiring = Semiring::OrAnd;
     #[inline(always)]
     fn add(a: A, b: A) -> A {
         truth(!a.is_zero() | !b.is_zero())
@@ -217,16 +222,17 @@ impl<A: Arith> Semiring<A> for OrAnd {
     }
     #[inline(always)]
     fn scale(factor: A, sum: A) -> A {
-        <Self as Semiring<A>>::mul(factor, sum)
+        <Self as StaticSemiring<A>>::mul(factor, sum)
     }
 }
 
 /// ⊕ is +, ⊗ takes A's value: sums of A over the entries of B.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlusFirst;
 
-impl<A: Arith> Semiring<A> for PlusFirst {
-    const KIND: SemiringKind = SemiringKind::PlusFirst;
+impl<A: Arith> StaticSemiring<A> for PlusFirst {
+    const KIND: Semiring = Semiring::PlusFirst;
     #[inline(always)]
     fn mul(a: A, _b: A) -> A {
         a
@@ -234,11 +240,12 @@ impl<A: Arith> Semiring<A> for PlusFirst {
 }
 
 /// ⊕ is +, ⊗ takes B's value: A counts as a pattern, its values are ignored.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlusSecond;
 
-impl<A: Arith> Semiring<A> for PlusSecond {
-    const KIND: SemiringKind = SemiringKind::PlusSecond;
+impl<A: Arith> StaticSemiring<A> for PlusSecond {
+    const KIND: Semiring = Semiring::PlusSecond;
     #[inline(always)]
     fn mul(_a: A, b: A) -> A {
         b
@@ -246,16 +253,17 @@ impl<A: Arith> Semiring<A> for PlusSecond {
 }
 
 /// The operations of a semiring that is known when a kernel is compiled (a type that implements
-/// [`Semiring`]) or when it runs ([`SemiringKind`]).
+/// [`StaticSemiring`]) or when it runs ([`Semiring`]).
 ///
 /// Backends compile their kernels for plus-times, which matters most, and once more for
-/// [`SemiringKind`], which serves all others.
+/// [`Semiring`], which serves all others.
+#[doc(hidden)]
 pub trait Ops<A: Arith>: sealed::Ops + Copy + Debug + Send + Sync + 'static {
     /// Whether this is plus-times, as far as the type says.
     const PLUS_TIMES: bool;
 
     /// The operations of the semiring `kind`; a type that stands for one semiring returns itself.
-    fn of(kind: SemiringKind) -> Self;
+    fn of(kind: Semiring) -> Self;
     /// The value of an empty sum.
     fn zero(self) -> A;
     /// The factor that changes nothing.
@@ -271,6 +279,7 @@ pub trait Ops<A: Arith>: sealed::Ops + Copy + Debug + Send + Sync + 'static {
 }
 
 /// Code that is compiled for every semiring and run for one that is known at run time.
+#[doc(hidden)]
 pub trait Visit<A: Arith> {
     /// What it returns.
     type Output;
@@ -282,27 +291,27 @@ pub trait Visit<A: Arith> {
 macro_rules! specialized {
     ($kind:expr, |$s:ident| $body:expr) => {
         match $kind {
-            SemiringKind::PlusTimes => {
+            Semiring::PlusTimes => {
                 let $s = PlusTimes;
                 $body
             }
-            SemiringKind::MinPlus => {
+            Semiring::MinPlus => {
                 let $s = MinPlus;
                 $body
             }
-            SemiringKind::MaxTimes => {
+            Semiring::MaxTimes => {
                 let $s = MaxTimes;
                 $body
             }
-            SemiringKind::OrAnd => {
+            Semiring::OrAnd => {
                 let $s = OrAnd;
                 $body
             }
-            SemiringKind::PlusFirst => {
+            Semiring::PlusFirst => {
                 let $s = PlusFirst;
                 $body
             }
-            SemiringKind::PlusSecond => {
+            Semiring::PlusSecond => {
                 let $s = PlusSecond;
                 $body
             }
@@ -310,63 +319,64 @@ macro_rules! specialized {
     };
 }
 
-impl SemiringKind {
+impl Semiring {
     /// Runs `visitor` compiled for this semiring: for inner loops in which a branch per operation
     /// would cost more than six copies of the loop.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn specialize<A: Arith, V: Visit<A>>(self, visitor: V) -> V::Output {
         specialized!(self, |s| visitor.visit(s))
     }
 }
 
-impl<A: Arith, S: Semiring<A>> Ops<A> for S {
-    const PLUS_TIMES: bool = matches!(S::KIND, SemiringKind::PlusTimes);
+impl<A: Arith, S: StaticSemiring<A>> Ops<A> for S {
+    const PLUS_TIMES: bool = matches!(S::KIND, Semiring::PlusTimes);
 
     #[inline(always)]
-    fn of(kind: SemiringKind) -> Self {
+    fn of(kind: Semiring) -> Self {
         debug_assert_eq!(kind, S::KIND);
         S::default()
     }
     #[inline(always)]
     fn zero(self) -> A {
-        <S as Semiring<A>>::zero()
+        <S as StaticSemiring<A>>::zero()
     }
     #[inline(always)]
     fn one(self) -> A {
-        <S as Semiring<A>>::one()
+        <S as StaticSemiring<A>>::one()
     }
     #[inline(always)]
     fn add(self, a: A, b: A) -> A {
-        <S as Semiring<A>>::add(a, b)
+        <S as StaticSemiring<A>>::add(a, b)
     }
     #[inline(always)]
     fn mul(self, a: A, b: A) -> A {
-        <S as Semiring<A>>::mul(a, b)
+        <S as StaticSemiring<A>>::mul(a, b)
     }
     #[inline(always)]
     fn mul_add(self, a: A, b: A, acc: A) -> A {
-        <S as Semiring<A>>::mul_add(a, b, acc)
+        <S as StaticSemiring<A>>::mul_add(a, b, acc)
     }
     #[inline(always)]
     fn scale(self, factor: A, sum: A) -> A {
-        <S as Semiring<A>>::scale(factor, sum)
+        <S as StaticSemiring<A>>::scale(factor, sum)
     }
 }
 
-impl<A: Arith> Ops<A> for SemiringKind {
+impl<A: Arith> Ops<A> for Semiring {
     const PLUS_TIMES: bool = false;
 
     #[inline(always)]
-    fn of(kind: SemiringKind) -> Self {
+    fn of(kind: Semiring) -> Self {
         kind
     }
     #[inline(always)]
     fn zero(self) -> A {
-        SemiringKind::zero(self)
+        Semiring::zero(self)
     }
     #[inline(always)]
     fn one(self) -> A {
-        SemiringKind::one(self)
+        Semiring::one(self)
     }
     #[inline(always)]
     fn add(self, a: A, b: A) -> A {

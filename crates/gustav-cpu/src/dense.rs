@@ -36,9 +36,8 @@ pub fn compress<T: Scalar>(
     first: u32,
     room: Room<'_, T>,
 ) -> Result<usize> {
-    let (columns, ld) = (dense.ncols(), dense.leading_dimension());
     check(&dense, &rows, room.offsets.len())?;
-    let row = |i: usize| &dense.data()[(rows.start + i) * ld..][..columns];
+    let row = |i: usize| dense.line(rows.start + i);
     let Room { offsets, indices, values } = room;
     threads.run(|| {
         parallel::each_mut(&mut offsets[1..], ROWS, |i, count| {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use gustav_core::{Arith, Error, Index, Problem, Result, Scalar, Scale, SemiringKind};
+use gustav_core::{Arith, Error, Index, Problem, Result, Scalar, Scale, Semiring};
 
 use crate::spgemm::tiled::Progress;
 use crate::{Device, DeviceBuffer, DeviceCsr, Stream};
@@ -41,11 +41,11 @@ impl<'a, A: Arith> Common<'a, A> {
         self.stream.unwrap_or_else(|| device.stream())
     }
 
-    pub(crate) fn alpha(&self, semiring: SemiringKind) -> A {
+    pub(crate) fn alpha(&self, semiring: Semiring) -> A {
         self.alpha.unwrap_or_else(|| semiring.one())
     }
 
-    pub(crate) fn beta(&self, semiring: SemiringKind) -> A {
+    pub(crate) fn beta(&self, semiring: Semiring) -> A {
         self.beta.unwrap_or_else(|| semiring.zero())
     }
 }
@@ -133,7 +133,7 @@ impl<T: Scalar> Call<'_, T> {
     }
 
     /// Whether the product is added to what C holds before.
-    pub fn reads(&self, semiring: SemiringKind) -> bool {
+    pub fn reads(&self, semiring: Semiring) -> bool {
         self.common.beta(semiring) != semiring.zero()
     }
 
@@ -174,7 +174,7 @@ impl<'a, T: Scalar> Call<'a, T> {
     ///
     /// # Errors
     /// [`Error::Argument`] for a bias, and for a β in a product that adds to nothing.
-    pub(crate) fn product(&self, semiring: SemiringKind) -> Result<Common<'a, T::Accum>> {
+    pub(crate) fn product(&self, semiring: Semiring) -> Result<Common<'a, T::Accum>> {
         let refuse = |name, found: &str| {
             let expected = "none: the product is a new matrix".into();
             Err(Error::Argument { name, found: found.into(), expected })

@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gustav_core::{DType, IndexType, Layout, SemiringKind};
+use gustav_core::{DType, IndexType, Layout, Semiring};
 
 use crate::jit::{Compiler, Nvrtc, Request};
 use crate::layout::Transpose;
@@ -29,8 +29,8 @@ const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
 
 /// An epilogue, in every other turn of what may have one.
-fn steps(dtype: DType, semiring: SemiringKind, turn: usize) -> u8 {
-    let may = semiring == SemiringKind::PlusTimes && !dtype.is_integer() && turn.is_multiple_of(2);
+fn steps(dtype: DType, semiring: Semiring, turn: usize) -> u8 {
+    let may = semiring == Semiring::PlusTimes && !dtype.is_integer() && turn.is_multiple_of(2);
     if may { (turn / 2 % 8) as u8 } else { 0 }
 }
 
@@ -39,7 +39,7 @@ fn whole(tiles: u32, turn: usize) -> u32 {
     if turn >> 2 & 1 == 1 { tiles } else { (tiles - 1) * (turn & 1) as u32 }
 }
 
-fn types(dtype: DType, semiring: SemiringKind, tiles: u32, turn: usize) -> Types {
+fn types(dtype: DType, semiring: Semiring, tiles: u32, turn: usize) -> Types {
     let bit = |k: usize| turn >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
     let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
@@ -57,7 +57,7 @@ fn types(dtype: DType, semiring: SemiringKind, tiles: u32, turn: usize) -> Types
     }
 }
 
-fn even_shares(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+fn even_shares(dtype: DType, semiring: Semiring, turn: usize) -> Request {
     let widths = [16 / dtype.bytes() as u32, 1, 2];
     let (lanes, tiles) = [(8, 1), (32, 2), (4, 3), (1, 1), (16, 4)][turn % 5];
     let config = even_shares::Config {
@@ -72,7 +72,7 @@ fn even_shares(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     even_shares::Variant { config, types: types(dtype, semiring, tiles, turn) }.request()
 }
 
-fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+fn segmented(dtype: DType, semiring: Semiring, turn: usize) -> Request {
     let (lanes, tiles, share) =
         [(8, 1, 1), (32, 2, 1), (4, 3, 4), (1, 1, 32), (16, 4, 2)][turn % 5];
     let config = of_segments(dtype, semiring, turn);
@@ -89,7 +89,7 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
 }
 
 /// Few lanes that copy several vectors of a row of B each, as the rules have them.
-fn copies(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+fn copies(dtype: DType, semiring: Semiring, turn: usize) -> Request {
     let (lanes, tiles, ahead, chunk, resident) =
         [(8, 4, 1, 2, 1280), (8, 3, 2, 1, 1536), (16, 4, 1, 2, 1024)][turn % 3];
     let config = of_segments(dtype, semiring, turn);
@@ -98,7 +98,7 @@ fn copies(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     segments(dtype, semiring, turn, config)
 }
 
-fn runs(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+fn runs(dtype: DType, semiring: Semiring, turn: usize) -> Request {
     let (lanes, tiles) = [(16, 2), (32, 1), (8, 2), (1, 3), (4, 1)][turn % 5];
     let config = of_segments(dtype, semiring, turn);
     let config = Config {
@@ -115,9 +115,9 @@ fn runs(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
 }
 
 /// What kernels of segments have in common, with and without runs.
-fn of_segments(dtype: DType, semiring: SemiringKind, turn: usize) -> Config {
+fn of_segments(dtype: DType, semiring: Semiring, turn: usize) -> Config {
     let bit = |k: usize| turn >> k & 1 == 1;
-    let atomic = semiring == SemiringKind::PlusTimes && matches!(dtype, DType::F32 | DType::F64);
+    let atomic = semiring == Semiring::PlusTimes && matches!(dtype, DType::F32 | DType::F64);
     Config {
         vector: [16 / dtype.bytes() as u32, 1, 2][turn % 3],
         lanes: 1,
@@ -137,12 +137,12 @@ fn of_segments(dtype: DType, semiring: SemiringKind, turn: usize) -> Config {
     }
 }
 
-fn segments(dtype: DType, semiring: SemiringKind, turn: usize, config: Config) -> Request {
+fn segments(dtype: DType, semiring: Semiring, turn: usize, config: Config) -> Request {
     let ordered = config.longest.is_none() && turn & 1 == 1;
     Variant { config, types: types(dtype, semiring, config.tiles, turn), ordered }.request()
 }
 
-fn b_stationary(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+fn b_stationary(dtype: DType, semiring: Semiring, turn: usize) -> Request {
     let (lanes, tiles) = [(16, 2), (8, 1), (32, 3), (8, 3), (1, 4), (4, 1)][turn % 6];
     let config = of_segments(dtype, semiring, turn);
     let config = b_stationary::Config {
@@ -161,7 +161,7 @@ fn b_stationary(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     b_stationary::Variant { config, types: types(dtype, semiring, tiles, turn), target }.request()
 }
 
-fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] {
+fn row_block(dtype: DType, semiring: Semiring, turn: usize) -> [Request; 2] {
     let bit = |k: usize| turn >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
     let (lanes, tiles, share) = [(8, 1, 1), (32, 2, 1), (4, 1, 4), (16, 2, 2)][turn % 4];
@@ -194,7 +194,7 @@ fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] 
     [variant.request(), blocks]
 }
 
-fn binned(file: Source, dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+fn binned(file: Source, dtype: DType, semiring: Semiring, turn: usize) -> Request {
     let index = |k: usize| [IndexType::U32, IndexType::U64][turn >> k & 1];
     let config = [
         spgemm::binned::Config::default(),
@@ -235,7 +235,7 @@ fn padded() -> Vec<(usize, Request)> {
                 position: wide[j % 2],
                 stride: wide[(i + j) % 2],
                 vector: [16 / dtype.bytes() as u32, 1, 2][j].min(panel / 8),
-                steps: steps(dtype, SemiringKind::PlusTimes, 2 * (3 * i + j)),
+                steps: steps(dtype, Semiring::PlusTimes, 2 * (3 * i + j)),
             };
             // f16 alone goes back to the first target.
             let turn = if i == 0 { j } else { 1 + (i + j) % 4 };
@@ -258,7 +258,7 @@ fn padded() -> Vec<(usize, Request)> {
 fn requests() -> Vec<(usize, Request)> {
     let mut requests = Vec::new();
     for (i, dtype) in TYPES.into_iter().enumerate() {
-        for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
+        for (j, semiring) in Semiring::ALL.into_iter().enumerate() {
             // The third round flips what the first two chose by their turn.
             requests.push((i + j, segmented(dtype, semiring, 5 * i + 7 * j)));
             requests.push((i + j + 1, runs(dtype, semiring, 3 * i + 4 * j)));
@@ -267,7 +267,7 @@ fn requests() -> Vec<(usize, Request)> {
             for request in row_block(dtype, semiring, 5 * i + 7 * j) {
                 requests.push((i + j + 1, request));
             }
-            if semiring == SemiringKind::PlusTimes {
+            if semiring == Semiring::PlusTimes {
                 requests.push((i + j + 2, segmented(dtype, semiring, 5 * i + 6)));
                 requests.push((i + j, copies(dtype, semiring, i)));
                 requests.push((2 + i % 3, b_stationary(dtype, semiring, 3 * i)));
@@ -276,10 +276,10 @@ fn requests() -> Vec<(usize, Request)> {
             }
         }
         let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
-        requests.push((i, Transpose::request(dtype, dtype, SemiringKind::PlusTimes, 0)));
-        requests.push((i + 1, Transpose::request(sums, dtype, SemiringKind::MinPlus, 0)));
+        requests.push((i, Transpose::request(dtype, dtype, Semiring::PlusTimes, 0)));
+        requests.push((i + 1, Transpose::request(sums, dtype, Semiring::MinPlus, 0)));
         if !dtype.is_integer() {
-            requests.push((i + 2, Transpose::request(sums, dtype, SemiringKind::PlusTimes, 6)));
+            requests.push((i + 2, Transpose::request(sums, dtype, Semiring::PlusTimes, 6)));
         }
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
@@ -304,11 +304,11 @@ fn requests() -> Vec<(usize, Request)> {
     requests.push((0, converted::request(DType::F32, IndexType::U32, true)));
     requests.push((1, converted::request(DType::F64, IndexType::U64, false)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
-        for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
+        for (j, semiring) in Semiring::ALL.into_iter().enumerate() {
             let config = spmv::row_split::Config { lanes: 1 << ((i + j) % 6), threads: 128 };
             let index = |turn: usize| [IndexType::U32, IndexType::U64][turn % 2];
             let types = (index(i + j), index(j));
-            if j == i % 6 || semiring == SemiringKind::PlusTimes {
+            if j == i % 6 || semiring == Semiring::PlusTimes {
                 let request = spmv::row_split::request(dtype, types, semiring, config);
                 requests.push((i + 2 * j, request));
                 let ahead = [1, 2, 4, 8][(i + j) % 4];
@@ -371,8 +371,8 @@ fn requests() -> Vec<(usize, Request)> {
     requests.push((1, columns::request(IndexType::U32, IndexType::U32)));
     requests.push((4, columns::request(IndexType::U64, IndexType::U64)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
-        for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
-            if j == (i + 3) % 6 || semiring == SemiringKind::PlusTimes {
+        for (j, semiring) in Semiring::ALL.into_iter().enumerate() {
+            if j == (i + 3) % 6 || semiring == Semiring::PlusTimes {
                 requests.push((i + j, binned(Source::Numeric, dtype, semiring, i + j)));
                 let config = spgemm::dense_output::Config::default();
                 let wide = [IndexType::U32, IndexType::U64];
@@ -394,7 +394,7 @@ fn requests() -> Vec<(usize, Request)> {
         .flat_map(|file| [file; 4])
         .enumerate()
     {
-        requests.push((turn, binned(file, DType::F32, SemiringKind::PlusTimes, turn)));
+        requests.push((turn, binned(file, DType::F32, Semiring::PlusTimes, turn)));
     }
     requests.extend(padded());
     requests.push((2, probe::request()));

@@ -1,16 +1,16 @@
 //! Names of Rust types in the kernels' source, and values in their parameters.
 
-use gustav_core::{Arith, IndexType, SemiringKind};
+use gustav_core::{Arith, IndexType, Semiring};
 
 /// A semiring's template in `kernels/common/semiring.cuh`.
-pub(crate) fn semiring(kind: SemiringKind) -> &'static str {
+pub(crate) fn semiring(kind: Semiring) -> &'static str {
     match kind {
-        SemiringKind::PlusTimes => "PlusTimes",
-        SemiringKind::MinPlus => "MinPlus",
-        SemiringKind::MaxTimes => "MaxTimes",
-        SemiringKind::OrAnd => "OrAnd",
-        SemiringKind::PlusFirst => "PlusFirst",
-        SemiringKind::PlusSecond => "PlusSecond",
+        Semiring::PlusTimes => "PlusTimes",
+        Semiring::MinPlus => "MinPlus",
+        Semiring::MaxTimes => "MaxTimes",
+        Semiring::OrAnd => "OrAnd",
+        Semiring::PlusFirst => "PlusFirst",
+        Semiring::PlusSecond => "PlusSecond",
     }
 }
 

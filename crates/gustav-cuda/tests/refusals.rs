@@ -1,8 +1,6 @@
 //! What every algorithm takes and what it refuses, asked without a device.
 
-use gustav_core::{
-    CsrView, DType, Error, IndexType, Layout, Operation, Problem, Result, SemiringKind,
-};
+use gustav_core::{CsrView, DType, Error, IndexType, Layout, Operation, Problem, Result, Semiring};
 use gustav_cuda::{Entry, spmm, spmv};
 use gustav_plan::Algorithm::{self, *};
 
@@ -22,7 +20,7 @@ fn problems(operation: Operation) -> Vec<Problem> {
     each(&|p| TYPES.map(|dtype| Problem { dtype, output: dtype, ..p.clone() }).into());
     each(&|p| INDICES.map(|index_type| Problem { index_type, ..p.clone() }).into());
     each(&|p| INDICES.map(|offset_type| Problem { offset_type, ..p.clone() }).into());
-    each(&|p| SemiringKind::ALL.iter().map(|s| p.clone().semiring(*s)).collect());
+    each(&|p| Semiring::ALL.iter().map(|s| p.clone().semiring(*s)).collect());
     each(&|p| layouts.iter().map(|b| p.clone().layouts(*b, p.layout_c)).collect());
     each(&|p| layouts.iter().map(|c| p.clone().layouts(p.layout_b, *c)).collect());
     each(&|p| BOTH.map(|asked| p.clone().transpose_a(asked)).into());
@@ -35,7 +33,7 @@ fn problems(operation: Operation) -> Vec<Problem> {
 /// Whether the page of `algorithm` says that it takes `p`.
 fn takes(algorithm: Algorithm, p: &Problem) -> bool {
     let spmm = p.operation == Operation::Spmm;
-    let plain = p.semiring == SemiringKind::PlusTimes;
+    let plain = p.semiring == Semiring::PlusTimes;
     let real = !p.dtype.is_integer();
     let paper = plain
         && matches!(p.dtype, DType::F32 | DType::F64)

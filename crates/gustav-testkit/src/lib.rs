@@ -2,7 +2,7 @@
 //! every backend must pass, and mutated input for parsers.
 //!
 //! ```
-//! use gustav_core::{Dense, Csr, SemiringKind};
+//! use gustav_core::{Dense, Csr, Semiring};
 //! use gustav_testkit::oracle;
 //!
 //! let a = Csr::<f32>::new(1, 2, vec![0, 2], vec![0, 1], vec![2.0, 3.0])?;

@@ -1,6 +1,6 @@
 //! Laws that hold for any matrix: permutations, and the products as the oracle sees them.
 
-use gustav_core::{Csr, Dense, Layout, Permutation, Scalar, SemiringKind};
+use gustav_core::{Csr, Dense, Layout, Permutation, Scalar, Semiring};
 use gustav_testkit::oracle::{Spgemm, Spmm};
 use proptest::prelude::*;
 
@@ -186,7 +186,7 @@ proptest! {
         (a, b) in (1usize..8, 1usize..8, 1usize..6).prop_flat_map(|(m, k, n)| {
             (matrix(m, k), matrix(k, n))
         }),
-        kind in prop::sample::select(&SemiringKind::ALL[..]),
+        kind in prop::sample::select(&Semiring::ALL[..]),
     ) {
         use gustav_core::{MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes};
         let b = dense(&b);
@@ -197,16 +197,16 @@ proptest! {
             })
             .expect("C")
         };
-        fn of<S: gustav_core::Semiring<i64>>() -> (fn(i64, i64, i64) -> i64, i64, i64) {
+        fn of<S: gustav_core::StaticSemiring<i64>>() -> (fn(i64, i64, i64) -> i64, i64, i64) {
             (S::mul_add, S::zero(), S::one())
         }
         let (f, zero, one) = match kind {
-            SemiringKind::PlusTimes => of::<PlusTimes>(),
-            SemiringKind::MinPlus => of::<MinPlus>(),
-            SemiringKind::MaxTimes => of::<MaxTimes>(),
-            SemiringKind::OrAnd => of::<OrAnd>(),
-            SemiringKind::PlusFirst => of::<PlusFirst>(),
-            SemiringKind::PlusSecond => of::<PlusSecond>(),
+            Semiring::PlusTimes => of::<PlusTimes>(),
+            Semiring::MinPlus => of::<MinPlus>(),
+            Semiring::MaxTimes => of::<MaxTimes>(),
+            Semiring::OrAnd => of::<OrAnd>(),
+            Semiring::PlusFirst => of::<PlusFirst>(),
+            Semiring::PlusSecond => of::<PlusSecond>(),
         };
         let mut c = by(&f, zero);
         let spmm =

@@ -1,7 +1,7 @@
 //! The oracle against corrupted results: what is right passes, and whatever is wrong by more
 //! than rounding can explain is caught, at the right place.
 
-use gustav_core::{Csr, Dense, DenseView, Layout, Scalar, SemiringKind, bf16, f16};
+use gustav_core::{Csr, Dense, DenseView, Layout, Scalar, Semiring, bf16, f16};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::values::values;
 use gustav_testkit::oracle::{Spgemm, Spmm, Verdict, spmv};
@@ -140,14 +140,14 @@ fn values_of_a_or_b_ignored_are_caught() {
 }
 
 /// The verdict on one element with one row of terms.
-fn element<T: Scalar>(kind: SemiringKind, terms: &[(f64, f64)], found: f64) -> Verdict {
+fn element<T: Scalar>(kind: Semiring, terms: &[(f64, f64)], found: f64) -> Verdict {
     let n = terms.len();
     let values: Vec<T> = terms.iter().map(|(a, _)| T::from_f64(*a)).collect();
     let x: Vec<T> = terms.iter().map(|(_, b)| T::from_f64(*b)).collect();
     let a = Csr::<T>::new(1, n, vec![0, n as u32], (0..n as u32).collect::<Vec<_>>(), values);
     let (one, zero) = match kind {
-        SemiringKind::MinPlus => (0.0, f64::INFINITY),
-        SemiringKind::MaxTimes => (1.0, f64::NEG_INFINITY),
+        Semiring::MinPlus => (0.0, f64::INFINITY),
+        Semiring::MaxTimes => (1.0, f64::NEG_INFINITY),
         _ => (1.0, 0.0),
     };
     let (alpha, beta) = (T::Accum::from_f64(one), T::Accum::from_f64(zero));
@@ -157,9 +157,9 @@ fn element<T: Scalar>(kind: SemiringKind, terms: &[(f64, f64)], found: f64) -> V
 
 #[test]
 fn nan_and_infinity_follow_the_operands() {
-    use SemiringKind::{MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes};
+    use Semiring::{MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes};
     let (inf, nan) = (f64::INFINITY, f64::NAN);
-    let cases: &[(SemiringKind, &[(f64, f64)], f64)] = &[
+    let cases: &[(Semiring, &[(f64, f64)], f64)] = &[
         (PlusTimes, &[(inf, 1.0), (2.0, 3.0)], inf),
         (PlusTimes, &[(inf, -1.0), (2.0, 3.0)], -inf),
         (PlusTimes, &[(inf, 1.0), (-inf, 3.0)], nan),
@@ -191,7 +191,7 @@ fn nan_and_infinity_follow_the_operands() {
 
 #[test]
 fn overflow_is_allowed_where_it_can_happen_and_nowhere_else() {
-    use SemiringKind::PlusTimes;
+    use Semiring::PlusTimes;
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     // Certain: one product is out of range.
     let certain = [(1e30, 1e30)];
@@ -223,7 +223,7 @@ fn overflow_is_allowed_where_it_can_happen_and_nowhere_else() {
 
 #[test]
 fn tiny_results_are_held_to_the_subnormal_spacing() {
-    use SemiringKind::PlusTimes;
+    use Semiring::PlusTimes;
     let tiny = f64::from(f32::from_bits(1));
     let terms = [(1e-30, 1e-15)];
     assert!(

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use gustav_core::{Error, Result};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::{Options, Threads};
+use gustav_cuda::jit::Cache;
 use gustav_plan::{Chooser, Order};
 
 use crate::cuda::{self, Gpu, Profile};
@@ -32,6 +33,20 @@ pub struct DeviceInfo {
     pub description: String,
     /// What the driver says of a GPU, also of one that lacks something.
     pub gpu: Option<Profile>,
+    /// Why kernels compiled for a GPU are not cached on disk, so that every process compiles them
+    /// again; `None` when they are.
+    pub cache_problem: Option<String>,
+}
+
+impl Display for DeviceInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let missing = if self.available { "" } else { "not available: " };
+        write!(f, "{:<8} {missing}{}", self.name, self.description)?;
+        match &self.cache_problem {
+            Some(problem) => write!(f, "; compiled kernels are not cached: {problem}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Device {
@@ -50,40 +65,45 @@ impl Device {
 
     /// The CPU and every GPU of this machine; where there is none, what is missing for one.
     pub fn list() -> Vec<DeviceInfo> {
-        let description = Self::cpu().description();
-        let mut devices =
-            vec![DeviceInfo { name: "cpu".into(), available: true, description, gpu: None }];
+        let info = |name, available, description| {
+            let (gpu, cache_problem) = (None, None);
+            DeviceInfo { name, available, description, gpu, cache_problem }
+        };
+        let mut devices = vec![info("cpu".into(), true, Self::cpu().description())];
         let words = |e: Error| match e {
             Error::NoDevice { reason } => reason,
             other => other.to_string(),
         };
-        let missing =
-            |name, e| DeviceInfo { name, available: false, description: words(e), gpu: None };
+        let missing = |name, e| info(name, false, words(e));
         match gustav_cuda::Device::count() {
             Err(e) => devices.push(missing("cuda".into(), e)),
             Ok(0) => {
                 let reason = "the NVIDIA driver finds no GPU".into();
                 devices.push(missing("cuda".into(), Error::NoDevice { reason }));
             }
-            Ok(count) => devices.extend((0..count).map(|ordinal| {
-                let name = format!("cuda:{ordinal}");
-                match Profile::read(ordinal) {
-                    Err(e) => missing(name, e),
-                    Ok(profile) => {
-                        let lacks = profile.check(ordinal).err();
-                        let known = cuda::description(&profile);
-                        DeviceInfo {
-                            name,
-                            available: lacks.is_none(),
-                            description: match lacks {
-                                None => known,
-                                Some(e) => format!("{} ({known})", words(e)),
-                            },
-                            gpu: Some(profile),
+            Ok(count) => {
+                let cache_problem = Cache::of_user().problem();
+                devices.extend((0..count).map(|ordinal| {
+                    let name = format!("cuda:{ordinal}");
+                    match Profile::read(ordinal) {
+                        Err(e) => missing(name, e),
+                        Ok(profile) => {
+                            let lacks = profile.check(ordinal).err();
+                            let known = cuda::description(&profile);
+                            DeviceInfo {
+                                name,
+                                available: lacks.is_none(),
+                                description: match lacks {
+                                    None => known,
+                                    Some(e) => format!("{} ({known})", words(e)),
+                                },
+                                gpu: Some(profile),
+                                cache_problem: cache_problem.clone(),
+                            }
                         }
                     }
-                }
-            })),
+                }))
+            }
         }
         devices
     }
@@ -207,6 +227,20 @@ mod tests {
             assert!(gpu.name.starts_with("cuda"), "{gpu:?}");
             assert!(gpu.gpu.is_some() || !gpu.available, "{gpu:?}");
         }
+    }
+
+    #[test]
+    fn a_cache_that_is_off_is_told_with_the_device() {
+        let info = |cache_problem| DeviceInfo {
+            name: "cuda:0".into(),
+            available: true,
+            description: "a GPU".into(),
+            gpu: None,
+            cache_problem,
+        };
+        assert_eq!(info(None).to_string(), "cuda:0   a GPU");
+        let told = info(Some("set HOME".into())).to_string();
+        assert_eq!(told, "cuda:0   a GPU; compiled kernels are not cached: set HOME");
     }
 
     #[test]

@@ -1,22 +1,35 @@
-//! Sparse matrix multiplication, straight from CSR: sparse × dense ([`spmm`]), sparse × vector
-//! ([`spmv`]) and sparse × sparse ([`spgemm`]).
+//! Products of sparse matrices in CSR, on CPUs and NVIDIA GPUs: sparse × dense ([`spmm`]), sparse ×
+//! vector ([`spmv`]) and sparse × sparse ([`spgemm`]).
+//!
+//! # One call
+//!
+//! A program that holds CSR arrays borrows them as a [`CsrView`], which checks them and copies
+//! nothing, and multiplies:
 //!
 //! ```
-//! use gustav::{Csr, Dense};
+//! use gustav::{CsrView, DenseView};
 //!
-//! // 2 x 3, row 0 holds 1 at column 0 and 2 at column 2, row 1 holds 3 at column 1.
-//! let a = Csr::<f32>::new(2, 3, vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])?;
-//! let b = Dense::from_row_major(3, 2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
-//! let c = gustav::spmm(&a, &b)?;
+//! // 2 × 3: row 0 has 1 in column 0 and 2 in column 2, row 1 has 3 in column 1.
+//! let (offsets, indices, values) = ([0_u32, 2, 3], [0_u32, 2, 1], [1.0_f32, 2.0, 3.0]);
+//! let a = CsrView::new(2, 3, &offsets, &indices, &values)?;
+//! let b = DenseView::row_major(3, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+//!
+//! let c = gustav::spmm(a, b)?;
 //! assert_eq!(c.data(), [11.0, 14.0, 9.0, 12.0]);
 //! # Ok::<(), gustav::Error>(())
 //! ```
 //!
-//! Options stand on the builders [`Spmm`], [`Spmv`] and [`Spgemm`]: α, Aᵀ, another semiring,
-//! threads, a named algorithm, deterministic results.
+//! [`Csr`] and [`Dense`] own their arrays. Values are `f32`, `f64`, [`struct@f16`], [`bf16`], `i32` or `i64`.
+//! Column indices and row offsets are `u32` or `u64`, independently; [`index::unsigned`] reads `i32`
+//! and `i64` in place. [`io`] reads and writes files and generates matrices.
 //!
-//! A matrix is a [`Pattern`] and values. A plan is made for a pattern once and multiplies any number
-//! of times, with any values:
+//! The builders [`Spmm`], [`Spmv`] and [`Spgemm`] have the options: α, Aᵀ, semirings, threads, the
+//! device, a named algorithm, results that are the same to the bit.
+//!
+//! # A plan for many calls
+//!
+//! A matrix is a [`Pattern`] (where the nonzeros are) and values. A plan analyses the pattern once,
+//! chooses an algorithm for the expected number of calls, and multiplies with any values:
 //!
 //! ```
 //! use gustav::{Csr, Dense, Device, Layout, Scale};
@@ -28,24 +41,85 @@
 //! let mut plan = a.pattern().spmm(1).calls(1000).plan(&Device::cpu())?;
 //! plan.execute(&a, &b, &mut c, ())?;
 //! assert_eq!(c.data(), [20.0, 20.0]);
-//! plan.execute(&[3.0, 4.0], &b, &mut c, Scale::new().alpha(0.5).beta(1.0))?; // other values
+//! // Other values, and C = 0.5·A·B + C.
+//! plan.execute(&[3.0, 4.0], &b, &mut c, Scale::new().alpha(0.5).beta(1.0))?;
 //! assert_eq!(c.data(), [50.0, 40.0]);
-//! println!("{}", plan.explain()); // algorithm, facts, why, workspace
 //! # Ok::<(), gustav::Error>(())
 //! ```
 //!
-//! A plan refuses the values of a matrix of another pattern. On a GPU the calls are the same, with
-//! matrices in its memory, and queued; see [`cuda`].
+//! # What was chosen, and why
 //!
-//! Arrays that a program already holds are borrowed by [`CsrView`] and [`PatternView`]; `i32` and
-//! `i64` index arrays are read in place through [`index::unsigned`]. Column indices and row offsets are
-//! `u32` or `u64`, independently. Files are read and written, and test matrices generated, by
-//! [`io`].
+//! [`SpmmPlan::explain`] says which algorithm a plan runs, with which configuration and workspace, and
+//! what in the pattern led to it. Print it, or read its fields:
+//!
+//! ```
+//! # use gustav::{Algorithm, Chooser, Csr, Device, SpmvPlan};
+//! # let a = Csr::<f64>::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, 2.0])?;
+//! let plan: SpmvPlan<'_, f64> = a.pattern().spmv().plan(&Device::cpu())?;
+//! println!("{}", plan.explain());
+//!
+//! // Another choice: by name, or the fastest of all in a trial.
+//! let named = Device::cpu().choose(Chooser::Named(Algorithm::MergePath));
+//! let plan: SpmvPlan<'_, f64> = a.pattern().spmv().plan(&named)?;
+//! assert_eq!(plan.algorithm(), Algorithm::MergePath);
+//! # Ok::<(), gustav::Error>(())
+//! ```
+//!
+//! # On a GPU
+//!
+//! [`Device::cuda`] finds the driver at run time, and the calls are the same. Matrices that stay in
+//! the GPU's memory are multiplied there, and executions are queued; see [`cuda`].
+//!
+//! ```no_run
+//! # use gustav::{Csr, Dense, Device, Layout};
+//! # let a = Csr::<f32>::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, 2.0])?;
+//! # let b = Dense::from_row_major(2, 1, vec![10.0, 20.0])?;
+//! let gpu = Device::cuda(0)?;
+//! let (a, b) = (gpu.upload(&a)?, gpu.upload(&b)?);
+//! let mut c = gpu.zeros(2, 1, Layout::RowMajor)?;
+//! let mut plan = a.pattern().spmm(1).calls(1000).plan(&gpu)?;
+//! plan.execute(&a, &b, &mut c, ())?;
+//! let c = c.download()?; // waits for the product
+//! # Ok::<(), gustav::Error>(())
+//! ```
+//!
+//! # Errors
+//!
+//! Every function that can fail returns an [`Error`]: what is wrong, where, and what would work. Arrays
+//! are checked when a matrix is made of them, operands at every execution; values of another pattern
+//! than the plan's are refused.
+//!
+//! ```
+//! use gustav::{Csr, Error};
+//!
+//! let found = Csr::<f32>::new(2, 3, vec![0, 2, 3], vec![0, 7, 1], vec![1.0, 2.0, 3.0]);
+//! let Err(e @ Error::Index { row: 0, value: 7, .. }) = found else { panic!() };
+//! assert_eq!(e.to_string(), "row 0, entry 1: index 7 is out of range (must be below 3)");
+//! ```
+//!
+//! # Matrices of other crates
+//!
+//! With the features `ndarray`, `sprs`, `nalgebra-sparse` and `faer`, their matrices are read and written
+//! in place; see [`interop`].
+#![cfg_attr(
+    feature = "ndarray",
+    doc = "
+```
+use gustav::Csr;
+use ndarray::array;
+
+let a = Csr::<f64>::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, 2.0])?;
+let c = gustav::spmm(&a, &array![[10.0], [20.0]])?;
+assert_eq!(c.data(), [20.0, 20.0]);
+# Ok::<(), gustav::Error>(())
+```"
+)]
 
 mod catalog;
 pub mod cuda;
 mod device;
 mod explain;
+pub mod interop;
 mod operands;
 mod plan;
 mod product;
@@ -56,7 +130,7 @@ pub use gustav_core::{
     Arith, Buffer, Coo, CooView, Csc, CscView, Csr, CsrView, DType, Dcsr, DcsrView, Dense,
     DenseView, DenseViewMut, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern,
     PatternId, PatternRef, PatternView, Permutation, Plans, Problem, Result, Scalar, Scale,
-    SemiringKind, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values, bf16, buffer,
+    Semiring, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values, bf16, buffer,
     f16, index, parallel,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
@@ -66,6 +140,8 @@ pub use gustav_plan::facts::{Density, Features, SampledFeatures};
 pub use gustav_plan::orders::{Search, WarpShape};
 pub use gustav_plan::predictor;
 pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, Order, RowOrder, RowStats};
-pub use operands::{DenseOperand, DenseResult, SparseValues, VectorOperand, VectorResult};
+pub use operands::{
+    DenseOperand, DenseResult, IntoOperand, SparseValues, VectorOperand, VectorResult,
+};
 pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan, intermediate_products};
 pub use product::{Spgemm, Spmm, Spmv, spgemm, spmm, spmv};

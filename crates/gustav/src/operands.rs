@@ -47,6 +47,24 @@ pub enum VectorResult<'v, T> {
     Device(&'v mut DeviceBuffer<T>),
 }
 
+/// What an execution takes as a dense matrix or a vector: [`Dense`], [`DenseView`] and [`DeviceDense`]
+/// as [`DenseOperand`], slices, `Vec` and [`DeviceBuffer`] as [`VectorOperand`], and mutable ones as
+/// [`DenseResult`] and [`VectorResult`]. Features add matrices of other crates, see
+/// [`interop`](crate::interop).
+pub trait IntoOperand<O> {
+    /// The operand, in place.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for strides that no layout with a leading dimension expresses.
+    fn into_operand(self) -> Result<O>;
+}
+
+impl<O, X: Into<O>> IntoOperand<O> for X {
+    fn into_operand(self) -> Result<O> {
+        Ok(self.into())
+    }
+}
+
 macro_rules! convert {
     ($([$($generics:tt)*] $from:ty => $to:ty, $variant:ident, |$x:ident| $convert:expr;)*) => {$(
         impl<$($generics)*> From<$from> for $to {
@@ -77,10 +95,12 @@ convert! {
     ['v, T] &'v [T] => VectorOperand<'v, T>, Host, |x| x;
     ['v, T] &'v Vec<T> => VectorOperand<'v, T>, Host, |x| x;
     ['v, T, const N: usize] &'v [T; N] => VectorOperand<'v, T>, Host, |x| x;
+    ['v, T] &'v Buffer<T> => VectorOperand<'v, T>, Host, |x| x;
     ['v, T] &'v DeviceBuffer<T> => VectorOperand<'v, T>, Device, |x| x;
     ['v, T] &'v mut [T] => VectorResult<'v, T>, Host, |x| x;
     ['v, T] &'v mut Vec<T> => VectorResult<'v, T>, Host, |x| x;
     ['v, T, const N: usize] &'v mut [T; N] => VectorResult<'v, T>, Host, |x| x;
+    ['v, T] &'v mut Buffer<T> => VectorResult<'v, T>, Host, |x| x;
     ['v, T] &'v mut DeviceBuffer<T> => VectorResult<'v, T>, Device, |x| x;
 }
 

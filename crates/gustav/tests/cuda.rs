@@ -2,8 +2,8 @@
 
 use gustav::cuda::{self, Call, DeviceBuffer, DeviceDense};
 use gustav::{
-    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, Order, Problem, SemiringKind, Spgemm,
-    SpgemmCall, Spmm, SpmmPlan, Spmv, f16,
+    Algorithm, Chooser, Csr, Dense, DenseView, DenseViewMut, Device, Error, Layout, Order, Problem,
+    Semiring, Spgemm, SpgemmCall, Spmm, SpmmPlan, Spmv, f16,
 };
 use gustav_testkit::oracle;
 
@@ -50,6 +50,34 @@ fn the_four_nouns() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
+fn blocks_of_host_matrices_go_there_and_nothing_beside_them_comes_back() {
+    let (gpu, host) = (gpu(), matrix("uniform:40x30,4"));
+    for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        let (whole, before) = (operand(60, 60, layout), operand(60, 60, layout));
+        let mut c = before.clone();
+        let mut plan = host.pattern().spmm(9).layouts(layout, layout).plan(&gpu).expect("a plan");
+        // SAFETY: the first 30 rows and 40 rows of 9 columns are within the matrices.
+        let (b, block) = unsafe {
+            let of_b = DenseView::from_raw_parts(30, 9, layout, 60, whole.view().as_ptr());
+            let at = c.data_mut().as_mut_ptr();
+            (of_b.expect("B"), DenseViewMut::from_raw_parts(40, 9, layout, 60, at).expect("C"))
+        };
+        let uploaded = gpu.upload(b).expect("B").download().expect("B");
+        assert!((0..270).all(|k| uploaded.get(k / 9, k % 9) == whole.get(k / 9, k % 9)));
+        plan.execute(&host, b, block, Call::new().alpha(2.0).beta(0.5)).expect("C");
+        let mut expected = Dense::from_fn(40, 9, layout, |i, j| before.get(i, j)).expect("small");
+        let cpu = Spmm::new(&host, b).alpha(2.0);
+        cpu.run_into(0.5, &mut expected).expect("C");
+        for (i, j) in (0..60).flat_map(|i| (0..60).map(move |j| (i, j))) {
+            let inside = i < 40 && j < 9;
+            let right = if inside { expected.get(i, j) } else { before.get(i, j) };
+            assert!((c.get(i, j) - right).abs() <= 1e-3 * f32::from(u8::from(inside)), "{i}, {j}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
 fn borrowed_pointers_are_multiplied_in_place() {
     let (gpu, host) = (gpu(), matrix("banded:100,2"));
     let a = gpu.upload(&host).expect("A");
@@ -85,7 +113,7 @@ fn host_matrices_go_there_and_back() {
 
     let x: Vec<f32> = (0..512).map(|k| (k % 9) as f32).collect();
     let y = Spmv::new(&a, &x).transpose(true).device(gpu).run().expect("y");
-    let plus_times = SemiringKind::PlusTimes;
+    let plus_times = Semiring::PlusTimes;
     let verdict = oracle::spmv(plus_times, a.view(), true, &x, 1.0, 0.0, None, &y);
     assert!(verdict.expect("shapes fit").ok);
 }
@@ -201,14 +229,13 @@ fn plans_obey_the_semiring_of_their_request() {
     let (gpu, host) = (gpu(), host.expect("A"));
     let b = Dense::from_row_major(2, 1, vec![10.0, 20.0]).expect("B");
     let (a, there) = (gpu.upload(&host).expect("A"), gpu.upload(&b).expect("B"));
-    let request = a.pattern().spmm(1).semiring(SemiringKind::MinPlus);
+    let request = a.pattern().spmm(1).semiring(Semiring::MinPlus);
     let mut plan: SpmmPlan<'_, f32> = request.plan(&gpu).expect("a plan");
     let mut c = gpu.zeros(2, 1, Layout::RowMajor).expect("C");
     plan.execute(&a, &there, &mut c, ()).expect("C");
     assert_eq!(c.download().expect("C").data(), [11.0, 23.0]);
     let mut y = [0.0; 2];
-    let mut plan =
-        host.pattern().spmv().semiring(SemiringKind::MinPlus).plan(&gpu).expect("a plan");
+    let mut plan = host.pattern().spmv().semiring(Semiring::MinPlus).plan(&gpu).expect("a plan");
     plan.execute(&host, &[10.0, 20.0], &mut y, ()).expect("y");
     assert_eq!(y, [11.0, 23.0]);
 }

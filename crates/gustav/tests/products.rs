@@ -1,8 +1,8 @@
 //! One-shot products, builders and plans, each held to the oracle.
 
 use gustav::{
-    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, Operation, PatternView, Scale,
-    SemiringKind, Spgemm, SpgemmCall, Spmm, SpmmPlan, SpmmRequest, Spmv, SpmvPlan,
+    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, Operation, PatternView, Scale, Semiring,
+    Spgemm, SpgemmCall, Spmm, SpmmPlan, SpmmRequest, Spmv, SpmvPlan,
 };
 use gustav_testkit::oracle;
 
@@ -26,7 +26,7 @@ fn one_shot_products_are_right() {
 
     let x: Vec<f64> = (0..150).map(f64::from).collect();
     let y = gustav::spmv(&a, &x).expect("shapes fit");
-    let kind = SemiringKind::PlusTimes;
+    let kind = Semiring::PlusTimes;
     let verdict = oracle::spmv(kind, a.view(), false, &x, 1.0, 0.0, None, &y);
     assert!(verdict.expect("shapes fit").ok);
 
@@ -42,7 +42,7 @@ fn builders_pass_every_option_on() {
     let before = operand(60, 5, Layout::ColumnMajor);
     let mut c = before.clone();
     Spmm::new(&a, &b)
-        .semiring(SemiringKind::MinPlus)
+        .semiring(Semiring::MinPlus)
         .alpha(1.5)
         .transpose(true)
         .deterministic(true)
@@ -50,7 +50,7 @@ fn builders_pass_every_option_on() {
         .run_into(0.25, &mut c)
         .expect("shapes fit");
     let reference = oracle::Spmm {
-        semiring: SemiringKind::MinPlus,
+        semiring: Semiring::MinPlus,
         transpose_a: true,
         alpha: 1.5,
         beta: 0.25,
@@ -61,9 +61,8 @@ fn builders_pass_every_option_on() {
     assert!(verdict.ok, "{verdict}");
 
     let x = vec![2.0; 60];
-    let y =
-        Spmv::new(&a, &x).semiring(SemiringKind::MaxTimes).alpha(-1.0).run().expect("shapes fit");
-    let kind = SemiringKind::MaxTimes;
+    let y = Spmv::new(&a, &x).semiring(Semiring::MaxTimes).alpha(-1.0).run().expect("shapes fit");
+    let kind = Semiring::MaxTimes;
     let verdict = oracle::spmv(kind, a.view(), false, &x, -1.0, f64::NEG_INFINITY, None, &y);
     assert!(verdict.expect("shapes fit").ok);
 }
@@ -230,7 +229,7 @@ fn products_under_a_mask_and_added_to() {
 fn a_plan_obeys_the_semiring_of_its_request() {
     // Plus-times gives [50, 60].
     let a = Csr::<f64>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0, 2.0, 3.0]).expect("A");
-    let (device, min_plus) = (Device::cpu(), SemiringKind::MinPlus);
+    let (device, min_plus) = (Device::cpu(), Semiring::MinPlus);
     let b = Dense::from_row_major(2, 1, vec![10.0, 20.0]).expect("B");
     let mut c = Dense::zeros(2, 1, Layout::RowMajor).expect("C");
     let mut plan = a.pattern().spmm(1).semiring(min_plus).plan(&device).expect("a plan");

@@ -22,13 +22,7 @@ struct Report {
 /// Lists the devices.
 pub fn run(args: &Args) -> Result {
     let devices = Device::list();
-    let text: String = devices
-        .iter()
-        .map(|d| {
-            let word = if d.available { "" } else { "not available: " };
-            format!("{:<8} {word}{}\n", d.name, d.description)
-        })
-        .collect();
+    let text: String = devices.iter().map(|d| format!("{d}\n")).collect();
     output::tell(args.telling, &Report { devices }, &text)?;
     Ok(Outcome::Done)
 }

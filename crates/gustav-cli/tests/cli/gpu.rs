@@ -76,6 +76,9 @@ fn plans_and_devices_are_told() {
     assert_eq!((&gpu["name"], &gpu["available"]), (&"cuda:0".into(), &true.into()));
     assert!(gpu["gpu"]["shared_bytes_per_cta"].as_u64() > Some(48 << 10), "{gpu}");
     assert!(folder.run("devices").stdout.contains("multiprocessors"));
+    let uncached = folder.command("devices").env("GUSTAV_CACHE_BYTES", "0").output();
+    let text = Run::of(uncached.expect("gustav starts")).stdout;
+    assert!(text.contains("compiled kernels are not cached: "), "{text}");
 }
 
 #[test]

@@ -33,6 +33,15 @@ impl Layout {
             Layout::ColumnMajor => (ncols, nrows),
         }
     }
+
+    /// Where element (i, j) is from element (0, 0) on.
+    #[inline(always)]
+    pub(super) const fn position(self, i: usize, j: usize, ld: usize) -> usize {
+        match self {
+            Layout::RowMajor => i * ld + j,
+            Layout::ColumnMajor => j * ld + i,
+        }
+    }
 }
 
 impl Display for Layout {

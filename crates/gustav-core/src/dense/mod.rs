@@ -106,14 +106,12 @@ impl<T: Scalar> Dense<T> {
 
     /// The matrix as a view.
     pub fn view(&self) -> DenseView<'_, T> {
-        let Dense { nrows, ncols, layout, ld, ref data } = *self;
-        DenseView { nrows, ncols, layout, ld, data }
+        DenseView::of(self.nrows, self.ncols, self.layout, self.ld, &self.data)
     }
 
     /// The matrix as a view to be written.
     pub fn view_mut(&mut self) -> DenseViewMut<'_, T> {
-        let Dense { nrows, ncols, layout, ld, ref mut data } = *self;
-        DenseViewMut { nrows, ncols, layout, ld, data }
+        DenseViewMut::of(self.nrows, self.ncols, self.layout, self.ld, &mut self.data)
     }
 
     /// Number of rows.
@@ -182,6 +180,41 @@ mod tests {
             assert_eq!((b.layout(), b.data().len()), (Layout::ColumnMajor, m * n));
             assert_eq!(b.to_layout(Layout::RowMajor).unwrap().data(), a.data());
         }
+    }
+
+    #[test]
+    fn what_is_between_lines_is_in_no_slice_unless_it_is_borrowed() {
+        let mut values = [1.0, 2.0, -1.0, 3.0, 4.0, -1.0];
+        let at = values.as_mut_ptr();
+        for (layout, second) in [(Layout::RowMajor, (1, 0)), (Layout::ColumnMajor, (0, 1))] {
+            // SAFETY: the lines are within `values`, which nothing else uses meanwhile.
+            let view = unsafe { DenseView::<f64>::from_raw_parts(2, 2, layout, 3, at) }.unwrap();
+            assert_eq!((view.as_slice(), view.get(second.0, second.1)), (None, 3.0));
+            assert_eq!((view.line(0), view.line(1)), (&[1.0, 2.0][..], &[3.0, 4.0][..]));
+            assert_eq!(view.to_layout(layout).unwrap().data(), [1.0, 2.0, 3.0, 4.0]);
+            // SAFETY: as above; one line, or lines without anything between them.
+            let (line, packed) = unsafe {
+                let (rows, columns) = if layout == Layout::RowMajor { (1, 3) } else { (3, 1) };
+                let line = DenseView::from_raw_parts(rows, columns, layout, 5, at);
+                (line.unwrap(), DenseView::from_raw_parts(3, 2, Layout::RowMajor, 2, at).unwrap())
+            };
+            assert_eq!(line.as_slice(), Some(&[1.0, 2.0, -1.0][..]));
+            assert_eq!(packed.as_slice().map(<[f64]>::len), Some(6));
+        }
+        let view = DenseView::new(2, 2, Layout::RowMajor, 3, &values).unwrap();
+        assert_eq!(view.as_slice(), Some(&values[..]));
+
+        let at = values.as_mut_ptr();
+        // SAFETY: the lines are within `values`, which nothing else uses meanwhile.
+        let view = unsafe { DenseViewMut::from_raw_parts(2, 2, Layout::RowMajor, 3, at) };
+        let mut view = view.unwrap();
+        assert!(view.as_mut_slice().is_none() && view.reborrow().as_mut_slice().is_none());
+        view.set(0, 1, 5.0);
+        view.line_mut(1).copy_from_slice(&[6.0, 7.0]);
+        assert_eq!(values, [1.0, 5.0, -1.0, 6.0, 7.0, -1.0]);
+        // SAFETY: refused before anything is read.
+        let refused = unsafe { DenseView::from_raw_parts(2, 2, Layout::RowMajor, 1, at) };
+        assert!(matches!(refused, Err(Error::Shape { .. })));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Dense matrices over values that somebody else holds.
 
-use super::layout::check;
+use std::marker::PhantomData;
+
+use super::layout::{check, span};
 use super::{Dense, Layout};
 use crate::{Result, Scalar, parallel};
 
@@ -11,24 +13,51 @@ const ELEMENTS: usize = 128;
 
 /// A dense matrix over values that somebody else holds.
 ///
-/// Element (i, j) is at `i * ld + j` (row-major) or `j * ld + i` (column-major).
+/// Element (i, j) is at `i * ld + j` (row-major) or `j * ld + i` (column-major). A *line* is a row of a
+/// row-major matrix or a column of a column-major one; the values between two lines need not belong
+/// to the matrix, and nothing reads them.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseView<'a, T: Scalar> {
-    pub(super) nrows: usize,
-    pub(super) ncols: usize,
-    pub(super) layout: Layout,
-    pub(super) ld: usize,
-    pub(super) data: &'a [T],
+    nrows: usize,
+    ncols: usize,
+    layout: Layout,
+    ld: usize,
+    data: *const T,
+    /// Values from `data` on that are borrowed, if those between the lines are.
+    len: Option<usize>,
+    borrow: PhantomData<&'a [T]>,
 }
 
-/// A dense matrix over values that somebody else holds, to be written.
+// SAFETY: a view is a shared borrow of its elements, as `&[T]` is.
+unsafe impl<T: Scalar> Send for DenseView<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Scalar> Sync for DenseView<'_, T> {}
+
+/// A dense matrix over values that somebody else holds, to be written. What is between its lines is
+/// neither read nor written, see [`DenseView`].
 #[derive(Debug)]
 pub struct DenseViewMut<'a, T: Scalar> {
-    pub(super) nrows: usize,
-    pub(super) ncols: usize,
-    pub(super) layout: Layout,
-    pub(super) ld: usize,
-    pub(super) data: &'a mut [T],
+    nrows: usize,
+    ncols: usize,
+    layout: Layout,
+    ld: usize,
+    data: *mut T,
+    /// Values from `data` on that are borrowed, if those between the lines are.
+    len: Option<usize>,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a view is an exclusive borrow of its elements, as `&mut [T]` is.
+unsafe impl<T: Scalar> Send for DenseViewMut<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Scalar> Sync for DenseViewMut<'_, T> {}
+
+/// The length of the slice over a matrix whose lines alone are borrowed: `None` when there is
+/// something between them.
+fn packed(nrows: usize, ncols: usize, layout: Layout, ld: usize) -> Result<Option<usize>> {
+    let span = span(nrows, ncols, layout, ld)?;
+    let (lines, len) = layout.lines(nrows, ncols);
+    Ok((lines <= 1 || len == 0 || ld == len).then_some(span))
 }
 
 impl<'a, T: Scalar> DenseView<'a, T> {
@@ -44,7 +73,33 @@ impl<'a, T: Scalar> DenseView<'a, T> {
         data: &'a [T],
     ) -> Result<Self> {
         check(nrows, ncols, layout, ld, data.len())?;
-        Ok(DenseView { nrows, ncols, layout, ld, data })
+        Ok(Self::of(nrows, ncols, layout, ld, data))
+    }
+
+    /// A matrix over values that are known to be enough.
+    pub(super) fn of(nrows: usize, ncols: usize, layout: Layout, ld: usize, data: &'a [T]) -> Self {
+        let (len, data) = (Some(data.len()), data.as_ptr());
+        DenseView { nrows, ncols, layout, ld, data, len, borrow: PhantomData }
+    }
+
+    /// A matrix at `data` of which the lines alone are borrowed, as a block of the columns of a row-major
+    /// array.
+    ///
+    /// # Safety
+    /// For `'a`, every element can be read at the place that [`DenseView`] says, all of them in one
+    /// allocation, and nobody writes them. `data` is aligned and not null.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] when `ld` is too small.
+    pub unsafe fn from_raw_parts(
+        nrows: usize,
+        ncols: usize,
+        layout: Layout,
+        ld: usize,
+        data: *const T,
+    ) -> Result<Self> {
+        let len = packed(nrows, ncols, layout, ld)?;
+        Ok(DenseView { nrows, ncols, layout, ld, data, len, borrow: PhantomData })
     }
 
     /// A packed row-major matrix over borrowed values.
@@ -75,9 +130,32 @@ impl<'a, T: Scalar> DenseView<'a, T> {
         self.ld
     }
 
-    /// The stored values, padding included.
-    pub fn data(&self) -> &'a [T] {
+    /// The stored values with those between the lines, unless the latter are not borrowed.
+    #[inline(always)]
+    pub fn as_slice(&self) -> Option<&'a [T]> {
+        // SAFETY: `len` values from `data` on are borrowed.
+        self.len.map(|len| unsafe { std::slice::from_raw_parts(self.data, len) })
+    }
+
+    /// Where element (0, 0) is.
+    #[inline(always)]
+    pub fn as_ptr(&self) -> *const T {
         self.data
+    }
+
+    /// Row `line` of a row-major matrix, column `line` of a column-major one.
+    ///
+    /// # Panics
+    /// When there is no such line, as slices do.
+    #[inline(always)]
+    pub fn line(&self, line: usize) -> &'a [T] {
+        let (lines, len) = self.layout.lines(self.nrows, self.ncols);
+        assert!(line < lines, "line {line} of {lines}");
+        if len == 0 {
+            return &[];
+        }
+        // SAFETY: the elements of a line are borrowed, and there is such a line.
+        unsafe { std::slice::from_raw_parts(self.data.add(line * self.ld), len) }
     }
 
     /// Element (i, j).
@@ -87,10 +165,8 @@ impl<'a, T: Scalar> DenseView<'a, T> {
     #[inline(always)]
     pub fn get(&self, i: usize, j: usize) -> T {
         assert!(i < self.nrows && j < self.ncols, "({i}, {j}) is outside the matrix");
-        self.data[match self.layout {
-            Layout::RowMajor => i * self.ld + j,
-            Layout::ColumnMajor => j * self.ld + i,
-        }]
+        // SAFETY: there is such an element, and it is borrowed.
+        unsafe { *self.data.add(self.layout.position(i, j, self.ld)) }
     }
 
     /// A packed copy in `layout`.
@@ -154,29 +230,49 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
         data: &'a mut [T],
     ) -> Result<Self> {
         check(nrows, ncols, layout, ld, data.len())?;
-        Ok(DenseViewMut { nrows, ncols, layout, ld, data })
+        Ok(Self::of(nrows, ncols, layout, ld, data))
+    }
+
+    /// A matrix over values that are known to be enough.
+    pub(super) fn of(
+        nrows: usize,
+        ncols: usize,
+        layout: Layout,
+        ld: usize,
+        data: &'a mut [T],
+    ) -> Self {
+        let (len, data) = (Some(data.len()), data.as_mut_ptr());
+        DenseViewMut { nrows, ncols, layout, ld, data, len, borrow: PhantomData }
+    }
+
+    /// A matrix at `data` of which the lines alone are borrowed; see [`DenseView::from_raw_parts`].
+    ///
+    /// # Safety
+    /// For `'a`, every element can be read and written at the place that [`DenseView`] says, all of
+    /// them in one allocation, and nobody else reads or writes them. `data` is aligned and not null.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] when `ld` is too small.
+    pub unsafe fn from_raw_parts(
+        nrows: usize,
+        ncols: usize,
+        layout: Layout,
+        ld: usize,
+        data: *mut T,
+    ) -> Result<Self> {
+        let len = packed(nrows, ncols, layout, ld)?;
+        Ok(DenseViewMut { nrows, ncols, layout, ld, data, len, borrow: PhantomData })
     }
 
     /// The same matrix, to be read.
     pub fn as_view(&self) -> DenseView<'_, T> {
-        DenseView {
-            nrows: self.nrows,
-            ncols: self.ncols,
-            layout: self.layout,
-            ld: self.ld,
-            data: self.data,
-        }
+        let DenseViewMut { nrows, ncols, layout, ld, data, len, .. } = *self;
+        DenseView { nrows, ncols, layout, ld, data, len, borrow: PhantomData }
     }
 
     /// The same matrix for a shorter time, so that it can be passed on and used again.
     pub fn reborrow(&mut self) -> DenseViewMut<'_, T> {
-        DenseViewMut {
-            nrows: self.nrows,
-            ncols: self.ncols,
-            layout: self.layout,
-            ld: self.ld,
-            data: self.data,
-        }
+        DenseViewMut { borrow: PhantomData, ..*self }
     }
 
     /// Number of rows.
@@ -199,9 +295,31 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
         self.ld
     }
 
-    /// The stored values, padding included.
-    pub fn data(&mut self) -> &mut [T] {
+    /// The stored values with those between the lines, unless the latter are not borrowed.
+    #[inline(always)]
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        // SAFETY: `len` values from `data` on are borrowed.
+        self.len.map(|len| unsafe { std::slice::from_raw_parts_mut(self.data, len) })
+    }
+
+    /// Where element (0, 0) is.
+    #[inline(always)]
+    pub fn as_mut_ptr(&mut self) -> *mut T {
         self.data
+    }
+
+    /// Row `line` of a row-major matrix, column `line` of a column-major one.
+    ///
+    /// # Panics
+    /// When there is no such line, as slices do.
+    pub fn line_mut(&mut self, line: usize) -> &mut [T] {
+        let (lines, len) = self.layout.lines(self.nrows, self.ncols);
+        assert!(line < lines, "line {line} of {lines}");
+        if len == 0 {
+            return &mut [];
+        }
+        // SAFETY: the elements of a line are borrowed, and there is such a line.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(line * self.ld), len) }
     }
 
     /// Element (i, j).
@@ -218,9 +336,7 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
     /// When `i` or `j` is out of range, as slices do.
     pub fn set(&mut self, i: usize, j: usize, value: T) {
         assert!(i < self.nrows && j < self.ncols, "({i}, {j}) is outside the matrix");
-        self.data[match self.layout {
-            Layout::RowMajor => i * self.ld + j,
-            Layout::ColumnMajor => j * self.ld + i,
-        }] = value;
+        // SAFETY: there is such an element, and it is borrowed.
+        unsafe { *self.data.add(self.layout.position(i, j, self.ld)) = value };
     }
 }

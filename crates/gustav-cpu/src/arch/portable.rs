@@ -1,7 +1,7 @@
 //! Vectors as arrays, in plain Rust: any semiring, any scalar.
 
 use gustav_core::semiring::Visit;
-use gustav_core::{Arith, Ops, Scalar, SemiringKind};
+use gustav_core::{Arith, Ops, Scalar, Semiring};
 
 use super::vector::{Vector, Work};
 
@@ -59,7 +59,7 @@ impl<A: Arith> Visit<A> for Factor<A> {
 }
 
 impl<T: Scalar> Vector<T> for Portable {
-    type S = SemiringKind;
+    type S = Semiring;
     type V = [T::Accum; LANES];
     type Mask = usize;
     const LANES: usize = LANES;
@@ -122,15 +122,15 @@ impl<T: Scalar> Vector<T> for Portable {
         unsafe { p.cast::<Self::V>().write_unaligned(v) }
     }
     #[inline(always)]
-    unsafe fn mul_add(s: SemiringKind, a: Self::V, b: Self::V, acc: Self::V) -> Self::V {
+    unsafe fn mul_add(s: Semiring, a: Self::V, b: Self::V, acc: Self::V) -> Self::V {
         s.specialize(MulAdd { a, b, acc })
     }
     #[inline(always)]
-    unsafe fn add(s: SemiringKind, a: Self::V, b: Self::V) -> Self::V {
+    unsafe fn add(s: Semiring, a: Self::V, b: Self::V) -> Self::V {
         s.specialize(Add { a, b })
     }
     #[inline(always)]
-    unsafe fn scale(s: SemiringKind, factor: Self::V, sum: Self::V) -> Self::V {
+    unsafe fn scale(s: Semiring, factor: Self::V, sum: Self::V) -> Self::V {
         s.specialize(Factor { factor, sum })
     }
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! What a kernel asks of vector registers, and how a kernel is compiled once per instruction
 //! set and chosen at run time.
 
-use gustav_core::{Ops, Scalar, SemiringKind};
+use gustav_core::{Ops, Scalar, Semiring};
 
 use super::Isa;
 use super::portable::Portable;
@@ -82,12 +82,12 @@ pub trait Dispatch: Scalar {
     ///
     /// # Safety
     /// `isa` is available.
-    unsafe fn vectorize<W: Work<Self>>(isa: Isa, kind: SemiringKind, work: W);
+    unsafe fn vectorize<W: Work<Self>>(isa: Isa, kind: Semiring, work: W);
 
     /// Whether these vectors are registers of `isa`, and not arrays.
-    fn has_vectors(isa: Isa, kind: SemiringKind) -> bool {
+    fn has_vectors(isa: Isa, kind: Semiring) -> bool {
         let float = !Self::DTYPE.is_integer();
-        float && kind == SemiringKind::PlusTimes && isa != Isa::Portable
+        float && kind == Semiring::PlusTimes && isa != Isa::Portable
     }
 }
 
@@ -108,8 +108,8 @@ unsafe fn portable<T: Scalar, W: Work<T>>(isa: Isa, work: W) {
 macro_rules! dispatch {
     ($t:ty, native) => {
         impl Dispatch for $t {
-            unsafe fn vectorize<W: Work<Self>>(isa: Isa, kind: SemiringKind, work: W) {
-                if kind != SemiringKind::PlusTimes {
+            unsafe fn vectorize<W: Work<Self>>(isa: Isa, kind: Semiring, work: W) {
+                if kind != Semiring::PlusTimes {
                     // SAFETY: promised by the caller.
                     return unsafe { portable::<$t, W>(isa, work) };
                 }
@@ -131,7 +131,7 @@ macro_rules! dispatch {
     };
     ($t:ty, portable) => {
         impl Dispatch for $t {
-            unsafe fn vectorize<W: Work<Self>>(isa: Isa, _kind: SemiringKind, work: W) {
+            unsafe fn vectorize<W: Work<Self>>(isa: Isa, _kind: Semiring, work: W) {
                 // SAFETY: promised by the caller.
                 unsafe { portable::<$t, W>(isa, work) }
             }

@@ -4,7 +4,7 @@
 mod dense_naive;
 mod hash_rows;
 
-use gustav_core::{Csr, CsrView, DType, Error, IndexType, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Csr, CsrView, DType, Error, IndexType, Problem, Result, Scalar, Semiring};
 use gustav_plan::Algorithm;
 
 use crate::Threads;
@@ -19,7 +19,7 @@ pub(crate) fn supports(problem: &Problem) -> Result<()> {
     crate::spgemm::any(problem)?;
     let float = matches!(problem.dtype, DType::F32 | DType::F64);
     let narrow = problem.index_type == IndexType::U32 && problem.offset_type == IndexType::U32;
-    if float && narrow && !problem.transpose_a && problem.semiring == SemiringKind::PlusTimes {
+    if float && narrow && !problem.transpose_a && problem.semiring == Semiring::PlusTimes {
         return Ok(());
     }
     Err(refusal(problem.to_string()))

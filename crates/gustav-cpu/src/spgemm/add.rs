@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gustav_core::{Error, IndexType, Ops, Result, Scalar, SemiringKind, parallel};
+use gustav_core::{Error, IndexType, Ops, Result, Scalar, Semiring, parallel};
 
 use super::operands::{Matrix, Product};
 use super::rows::{RowBlock, joined};
@@ -19,7 +19,7 @@ type Term<A> = (u64, bool, A);
 /// # Errors
 /// [`Error::Overflow`] when the entries outnumber the offset type, [`Error::OutOfMemory`].
 pub(super) fn add<U: Scalar>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     p: &Matrix<'_, U>,
     beta: U::Accum,
     d: &Matrix<'_, U>,
@@ -36,7 +36,7 @@ pub(super) fn add<U: Scalar>(
 }
 
 fn add_rows<U: Scalar>(
-    s: SemiringKind,
+    s: Semiring,
     p: &Matrix<'_, U>,
     beta: U::Accum,
     d: &Matrix<'_, U>,

@@ -7,7 +7,7 @@ use bytemuck::cast_slice;
 use gustav_core::parallel::Shared;
 use gustav_core::{
     AnyPattern, Arith, Buffer, Csr, DType, Ops, PatternId, PlusTimes, Problem, Result, Scalar,
-    SemiringKind, Values, bf16, f16,
+    Semiring, Values, bf16, f16,
 };
 use gustav_plan::{Algorithm, Choice};
 
@@ -89,8 +89,8 @@ compiled! {
     f64: PlusTimes;
     f16: PlusTimes;
     bf16: PlusTimes;
-    i32: SemiringKind;
-    i64: SemiringKind;
+    i32: Semiring;
+    i64: Semiring;
 }
 
 /// A plan for values of type `T` and patterns of any index types.
@@ -154,9 +154,7 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
         }
         let product = match (self.setup.choice.algorithm, kind) {
             (Algorithm::DenseNaive | Algorithm::HashRows, _) => self.paper(operands, alpha)?,
-            (_, SemiringKind::PlusTimes) => {
-                self.run(T::PlusTimes::of(kind), operands, alpha, reuse)?
-            }
+            (_, Semiring::PlusTimes) => self.run(T::PlusTimes::of(kind), operands, alpha, reuse)?,
             _ => self.run(kind, operands, alpha, reuse)?,
         };
         match (product, add) {
@@ -173,7 +171,7 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
     fn checked<'c, U>(
         &self,
         add: Option<(T::Accum, Matrix<'c, U>)>,
-        kind: SemiringKind,
+        kind: Semiring,
     ) -> Result<Option<(T::Accum, Matrix<'c, U>)>> {
         let Some((beta, d)) = add else { return Ok(None) };
         self.setup.problem.check_like_c("D", (d.rows.nrows, d.rows.ncols))?;

@@ -1,7 +1,7 @@
 //! The operands of one execution as kernels see them: raw, row-major, checked beforehand.
 
 use gustav_core::buffer::ALIGN;
-use gustav_core::{Scalar, SemiringKind};
+use gustav_core::{Scalar, Semiring};
 
 use crate::offsets::Offsets;
 
@@ -20,7 +20,7 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     pub ldc: usize,
     pub alpha: T::Accum,
     pub beta: T::Accum,
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
     /// The value of an empty sum.
     pub zero: T::Accum,
     /// Whether C is read at all.

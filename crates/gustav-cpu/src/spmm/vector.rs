@@ -68,26 +68,23 @@ impl<T: CpuScalar> Method<T> for Vector<'_, T> {
         let (inner, rows) = (b.nrows(), c.nrows());
         let (sb, sc) =
             (stride(b.layout(), b.leading_dimension()), stride(c.layout(), c.leading_dimension()));
-        let x = if sb == 1 {
-            &b.data()[..inner]
-        } else {
-            for (to, from) in self.x.iter_mut().zip(b.data().iter().step_by(sb)) {
-                *to = *from;
+        let x = match b.as_slice() {
+            Some(x) if sb == 1 => &x[..inner],
+            _ => {
+                self.x.iter_mut().enumerate().for_each(|(i, to)| *to = b.get(i, 0));
+                &self.x
             }
-            &self.x
         };
-        if sc == 1 {
-            return self.plan.execute(values, x, &mut c.data()[..rows], scale);
+        if sc == 1
+            && let Some(y) = c.as_mut_slice()
+        {
+            return self.plan.execute(values, x, &mut y[..rows], scale);
         }
         if beta != self.zero {
-            for (to, from) in self.y.iter_mut().zip(c.data().iter().step_by(sc)) {
-                *to = *from;
-            }
+            self.y.iter_mut().enumerate().for_each(|(i, to)| *to = c.get(i, 0));
         }
         self.plan.execute(values, x, &mut self.y, scale)?;
-        for (to, from) in c.data().iter_mut().step_by(sc).zip(self.y.iter()) {
-            *to = *from;
-        }
+        self.y.iter().enumerate().for_each(|(i, from)| c.set(i, 0, *from));
         Ok(())
     }
 }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use gustav_core::{
     AnyPattern, DType, Error, Index, IndexSlice, IndexType, Operation, Ops, PatternId, PatternRef,
-    PatternView, PlusTimes, Problem, Result, Scalar, Scale, SemiringKind, TransposedPattern,
-    Values, with_pattern,
+    PatternView, PlusTimes, Problem, Result, Scalar, Scale, Semiring, TransposedPattern, Values,
+    with_pattern,
 };
 use gustav_plan::heuristics::{cpu_spmv, mean_row_length};
 use gustav_plan::{Algorithm, Choice, Chooser, RowStats};
@@ -74,7 +74,7 @@ fn in_vectors(problem: &Problem) -> Result<()> {
         return Err(refuse("values are read in the order of A's rows", Algorithm::Csb));
     }
     let vectors = matches!(problem.dtype, DType::F32 | DType::F64)
-        && problem.semiring == SemiringKind::PlusTimes
+        && problem.semiring == Semiring::PlusTimes
         && problem.index_type == IndexType::U32
         && problem.cols <= LONGEST;
     if !vectors {
@@ -169,7 +169,7 @@ impl<'a, T: CpuScalar> SpmvPlan<'a, T> {
 
 /// What an algorithm holds for a pattern.
 struct Planned<'a, T: CpuScalar, I: Index, O: Index> {
-    semiring: SemiringKind,
+    semiring: Semiring,
     isa: Isa,
     threads: Threads,
     pattern: PatternRef<'a, I, O>,
@@ -275,10 +275,10 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Planned<'_, T, I, O> {
     }
 
     fn execute(&mut self, values: &[T], x: &[T], y: &mut [T], factors: (T::Accum, T::Accum)) {
-        if self.semiring == SemiringKind::PlusTimes && !T::DTYPE.is_integer() {
+        if self.semiring == Semiring::PlusTimes && !T::DTYPE.is_integer() {
             return self.execute_over::<PlusTimes>(values, x, y, factors);
         }
-        self.execute_over::<SemiringKind>(values, x, y, factors);
+        self.execute_over::<Semiring>(values, x, y, factors);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `dense-naive` on the battery, as published: f32 and f64, u32, plus-times, finite operands.
 //! It stores no zeros, so its entries are looked up in the pattern of the product.
 
-use gustav_core::SemiringKind::PlusTimes;
+use gustav_core::Semiring::PlusTimes;
 use gustav_core::{Csr, Error};
 use gustav_cpu::spgemm::SpgemmKernels;
 use gustav_plan::Algorithm;

@@ -1,7 +1,7 @@
 //! `gustavson` on the battery: every type, every semiring, threads, instruction sets, index types;
 //! and each product again into the known pattern, equal to the bit.
 
-use gustav_core::SemiringKind::{self, MinPlus, PlusFirst, PlusTimes};
+use gustav_core::Semiring::{self, MinPlus, PlusFirst, PlusTimes};
 use gustav_core::{Csr, CsrView, DType, Error, Index, Problem, Result, Scalar, Values, bf16, f16};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::spgemm::{SpgemmCall, SpgemmKernels, multiply};
@@ -14,7 +14,7 @@ use crate::support::{for_every_type, options, product};
 
 /// The battery with every product computed three times: as the first of a plan, as one that finds
 /// the pattern of C known, and into the first.
-fn passes<T: SpgemmKernels, I: Index, O: Index>(semiring: SemiringKind, options: &Options) {
+fn passes<T: SpgemmKernels, I: Index, O: Index>(semiring: Semiring, options: &Options) {
     check_spgemm_over::<T, I, O>(semiring, &Settings::default(), |case| {
         let (mut plan, mut c) = product(semiring, case.a, case.b, case.sorted, options)?;
         let again = plan.execute(case.a, case.b, SpgemmCall::new())?;
@@ -38,7 +38,7 @@ fn battery_of_types_and_semirings() {
         for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
             for threads in [1, 2, 5] {
                 let options = options(Algorithm::Gustavson, threads, Some(isa));
-                for semiring in SemiringKind::ALL {
+                for semiring in Semiring::ALL {
                     passes::<T, u32, u32>(semiring, &options);
                 }
             }

@@ -1,6 +1,6 @@
 //! `hash-rows` on the battery, as published: f32 and f64, u32, plus-times.
 
-use gustav_core::SemiringKind::{MinPlus, PlusTimes};
+use gustav_core::Semiring::{MinPlus, PlusTimes};
 use gustav_core::{Csr, Error};
 use gustav_cpu::spgemm::SpgemmKernels;
 use gustav_plan::Algorithm;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gustav_core::SemiringKind::{self, PlusTimes};
+use gustav_core::Semiring::{self, PlusTimes};
 use gustav_core::{Csr, Error, Index, Problem, Result, Scalar};
 use gustav_cpu::spgemm::{SpgemmCall, SpgemmKernels};
 use gustav_cpu::{Options, SpgemmPlan};
@@ -29,7 +29,7 @@ fn at_mask<T: Scalar, I: Index, O: Index>(c: &Csr<T, I, O>, mask: &Csr<T, I, O>)
     Csr::new(c.nrows(), c.ncols(), offsets, indices, values).unwrap()
 }
 
-fn passes<T: SpgemmKernels, I: Index, O: Index>(semiring: SemiringKind) {
+fn passes<T: SpgemmKernels, I: Index, O: Index>(semiring: Semiring) {
     let plain = options(Algorithm::Gustavson, 1, None);
     let masked = [1, 3].map(|threads| options(Algorithm::Masked, threads, None));
     let settings = Settings { sorted: vec![true], ..Settings::default() };
@@ -67,7 +67,7 @@ fn passes<T: SpgemmKernels, I: Index, O: Index>(semiring: SemiringKind) {
 #[test]
 fn battery_under_masks() {
     fn check<T: SpgemmKernels>() {
-        for semiring in SemiringKind::ALL {
+        for semiring in Semiring::ALL {
             passes::<T, u32, u32>(semiring);
         }
     }

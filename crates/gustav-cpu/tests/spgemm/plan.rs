@@ -1,6 +1,6 @@
 //! SpGEMM plans: reuse, ⊕ β·D, transposition, zeros, limits, and the algebra of products.
 
-use gustav_core::SemiringKind::{self, MaxTimes, MinPlus, PlusTimes};
+use gustav_core::Semiring::{self, MaxTimes, MinPlus, PlusTimes};
 use gustav_core::{Coo, Csr, Error, PatternView, Problem};
 use gustav_cpu::spgemm::{SpgemmCall, SpgemmKernels};
 use gustav_cpu::{Options, SpgemmPlan};
@@ -72,9 +72,9 @@ fn plans_obey_their_semiring() {
     assert_eq!(run(PlusTimes).values(), [50, 30]);
     assert_eq!(run(MinPlus).values(), [11, 13]);
     assert_eq!(run(MaxTimes).values(), [40, 30]);
-    assert_eq!(run(SemiringKind::OrAnd).values(), [1, 1]);
-    assert_eq!(run(SemiringKind::PlusFirst).values(), [11, 3]);
-    assert_eq!(run(SemiringKind::PlusSecond).values(), [14, 10]);
+    assert_eq!(run(Semiring::OrAnd).values(), [1, 1]);
+    assert_eq!(run(Semiring::PlusFirst).values(), [11, 3]);
+    assert_eq!(run(Semiring::PlusSecond).values(), [14, 10]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the SpGEMM tests share.
 
-use gustav_core::{Csr, CsrView, Index, Problem, Result, SemiringKind};
+use gustav_core::{Csr, CsrView, Index, Problem, Result, Semiring};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::spgemm::{SpgemmCall, SpgemmKernels};
 use gustav_cpu::{Options, SpgemmPlan, Threads};
@@ -18,7 +18,7 @@ pub fn options(algorithm: Algorithm, threads: usize, isa: Option<Isa>) -> Option
 
 /// A·B over a semiring, through a plan.
 pub fn product<'a, T: SpgemmKernels, I: Index, O: Index>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     a: CsrView<'a, T, I, O>,
     b: CsrView<'a, T, I, O>,
     sorted: bool,

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use gustav_core::SemiringKind::{MinPlus, OrAnd, PlusTimes};
-use gustav_core::{Csr, Dense, Index, Layout, Problem, Scale, SemiringKind, bf16, f16};
+use gustav_core::Semiring::{MinPlus, OrAnd, PlusTimes};
+use gustav_core::{Csr, Dense, Index, Layout, Problem, Scale, Semiring, bf16, f16};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::{CpuScalar, Options, SpmmPlan, Threads};
 use gustav_plan::{Algorithm, Chooser};
@@ -26,7 +26,7 @@ pub fn numbers(count: usize) -> Vec<f32> {
         .collect()
 }
 
-fn check<T: CpuScalar, I: Index, O: Index>(semiring: SemiringKind, options: &Options) {
+fn check<T: CpuScalar, I: Index, O: Index>(semiring: Semiring, options: &Options) {
     check_spmm_over::<T, I, O>(semiring, &Settings::default(), |case| {
         let problem = Problem::spmm(&case.a)
             .columns(case.c.ncols())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gustav_core::{
-    Csr, Dense, Error, Layout, Pattern, PatternRef, PatternView, Problem, Scale, SemiringKind,
+    Csr, Dense, Error, Layout, Pattern, PatternRef, PatternView, Problem, Scale, Semiring,
 };
 use gustav_cpu::{Options, SpmmPlan};
 
@@ -80,7 +80,7 @@ fn a_plan_obeys_the_semiring_of_its_problem() {
             let problem = Problem::spmm(&a.view())
                 .columns(b.ncols())
                 .transpose_a(transposed)
-                .semiring(SemiringKind::MinPlus);
+                .semiring(Semiring::MinPlus);
             let mut c = Dense::from_row_major(2, b.ncols(), vec![7.0; 2 * b.ncols()]).unwrap();
             plan(&a, &problem, &options).execute(&a, b, &mut c, scale).unwrap();
             c.data().to_vec()

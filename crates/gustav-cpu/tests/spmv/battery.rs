@@ -1,6 +1,6 @@
 //! Runs one algorithm through the battery of the testkit.
 
-use gustav_core::{DType, Index, IndexType, Problem, Scale, SemiringKind, bf16, f16};
+use gustav_core::{DType, Index, IndexType, Problem, Scale, Semiring, bf16, f16};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::{CpuScalar, Options, SpmvPlan, Threads};
 use gustav_plan::{Algorithm, Chooser};
@@ -28,13 +28,13 @@ pub fn options(algorithm: Algorithm) -> Vec<Options> {
 /// The battery for one combination of types and semiring, with the numbers of threads of `options`
 /// in rotation from `first` on.
 pub fn battery<T: CpuScalar, I: Index, O: Index>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     options: &[Options],
     settings: &Settings,
     first: usize,
 ) {
     let float = matches!(T::DTYPE, DType::F32 | DType::F64);
-    let vectors = float && semiring == SemiringKind::PlusTimes && I::TYPE == IndexType::U32;
+    let vectors = float && semiring == Semiring::PlusTimes && I::TYPE == IndexType::U32;
     // Without vector kernels, every instruction set runs the same code.
     let runs = |isa: Isa| isa.available() && (vectors || isa == Isa::Portable);
     for (k, isa) in Isa::ALL.into_iter().filter(|isa| runs(*isa)).enumerate() {
@@ -52,9 +52,9 @@ pub fn battery<T: CpuScalar, I: Index, O: Index>(
 /// The battery: every semiring for a vectorised, an integer and a 16-bit type; every type and
 /// every pair of index types for plus-times.
 pub fn passes_the_battery(algorithm: Algorithm, settings: &Settings) {
-    use SemiringKind::{MinPlus, PlusTimes};
+    use Semiring::{MinPlus, PlusTimes};
     let all = &options(algorithm);
-    for (k, semiring) in SemiringKind::ALL.into_iter().enumerate() {
+    for (k, semiring) in Semiring::ALL.into_iter().enumerate() {
         battery::<f32, u32, u32>(semiring, all, settings, k);
         battery::<i32, u32, u32>(semiring, all, settings, k + 1);
         battery::<f16, u32, u32>(semiring, all, settings, k + 2);

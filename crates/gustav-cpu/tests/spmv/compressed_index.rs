@@ -1,4 +1,4 @@
-use gustav_core::{Csr, Error, Index, Problem, SemiringKind, f16};
+use gustav_core::{Csr, Error, Index, Problem, Semiring, f16};
 use gustav_cpu::{CpuScalar, SpmvPlan};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::Settings;
@@ -10,10 +10,10 @@ use crate::structures::right;
 fn passes_the_battery() {
     let (all, settings) =
         (&options(Algorithm::CompressedIndex), &Settings::default().untransposed());
-    battery::<f32, u32, u32>(SemiringKind::PlusTimes, all, settings, 0);
-    battery::<f32, u32, u64>(SemiringKind::PlusTimes, all, settings, 1);
-    battery::<f64, u32, u32>(SemiringKind::PlusTimes, all, settings, 2);
-    battery::<f64, u32, u64>(SemiringKind::PlusTimes, all, settings, 3);
+    battery::<f32, u32, u32>(Semiring::PlusTimes, all, settings, 0);
+    battery::<f32, u32, u64>(Semiring::PlusTimes, all, settings, 1);
+    battery::<f64, u32, u32>(Semiring::PlusTimes, all, settings, 2);
+    battery::<f64, u32, u64>(Semiring::PlusTimes, all, settings, 3);
 }
 
 #[test]
@@ -35,6 +35,6 @@ fn refuses_what_has_no_vectors_and_names_what_works() {
     assert!(refusal::<i32, u32>(|p| p).contains("merge-path"));
     assert!(refusal::<f16, u32>(|p| p).contains("merge-path"));
     assert!(refusal::<f32, u64>(|p| p).contains("merge-path"));
-    assert!(refusal::<f32, u32>(|p| p.semiring(SemiringKind::MinPlus)).contains("merge-path"));
+    assert!(refusal::<f32, u32>(|p| p.semiring(Semiring::MinPlus)).contains("merge-path"));
     assert!(refusal::<f32, u32>(|p| p.transpose_a(true)).contains("csb"));
 }

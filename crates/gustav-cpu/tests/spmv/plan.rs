@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use gustav_core::{
-    Csr, Error, Pattern, PatternRef, PatternView, Problem, Scale, SemiringKind, Values,
-};
+use gustav_core::{Csr, Error, Pattern, PatternRef, PatternView, Problem, Scale, Semiring, Values};
 use gustav_cpu::{Options, SpmvPlan, spmv};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::random_rows;
@@ -52,7 +50,7 @@ fn takes_new_values() {
             let new = values::<f32>(a.nnz(), seed);
             let b = a.pattern().view().with_values(&new).unwrap();
             let y = execute(&mut plan, b, &x, 500).unwrap();
-            let kind = SemiringKind::PlusTimes;
+            let kind = Semiring::PlusTimes;
             let verdict = oracle::spmv(kind, b, false, &x, 1.0, 0.0, None, &y).unwrap();
             assert!(verdict.ok, "{options:?}: {verdict}");
             assert_eq!(execute(&mut plan, &new, &x, 500).unwrap(), y, "{options:?}");
@@ -94,7 +92,7 @@ fn refuses_other_patterns_and_lengths() {
 fn obeys_the_semiring_of_its_problem() {
     // Plus-times gives [50, 60].
     let a = Csr::<f32>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0, 2.0, 3.0]).unwrap();
-    let problem = Problem::spmv(&a.view()).semiring(SemiringKind::MinPlus);
+    let problem = Problem::spmv(&a.view()).semiring(Semiring::MinPlus);
     let mut ran = 0;
     for (options, transposed) in options_and_sides() {
         let problem = problem.clone().transpose_a(transposed);

@@ -1,6 +1,6 @@
 //! Matrices with the structures that algorithms look for.
 
-use gustav_core::{Csr, Problem, Scalar, Scale, SemiringKind};
+use gustav_core::{Csr, Problem, Scalar, Scale, Semiring};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::{CpuScalar, Options, SpmvPlan};
 use gustav_plan::Algorithm;
@@ -121,7 +121,7 @@ fn agree<T: CpuScalar>(
             y
         });
         let products: Vec<_> = products.collect();
-        let (kind, first) = (SemiringKind::PlusTimes, &products[0]);
+        let (kind, first) = (Semiring::PlusTimes, &products[0]);
         let verdict = oracle::spmv(kind, a, transpose_a, &x, alpha, beta, Some(&start), first);
         let verdict = verdict.unwrap();
         let case = format!("{name}, transposed {transpose_a}, {:?}", options[0].isa);

@@ -1,6 +1,6 @@
 //! Sparse matrices on a device: a pattern and values.
 
-use gustav_core::{Csr, CsrView, Error, Index, Problem, Result, Scalar, validate};
+use gustav_core::{Csr, CsrView, Error, Index, Result, Scalar, validate};
 
 use super::{DevicePattern, DeviceValues};
 use crate::{Device, DeviceBuffer, DeviceSliceMut};
@@ -141,25 +141,6 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
     /// [`Error::OutOfMemory`], [`Error::Device`], and what [`Csr::new`] finds wrong.
     pub fn download(&self) -> Result<Csr<T, I, O>> {
         Csr::from_pattern(&self.pattern.download()?, self.values.to_host()?)
-    }
-
-    /// The product of this matrix with a dense one, see [`Problem::spmm`].
-    pub fn spmm(&self) -> Problem {
-        self.typed(self.pattern.spmm(1).problem)
-    }
-
-    /// The product of this matrix with a vector, see [`Problem::spmv`].
-    pub fn spmv(&self) -> Problem {
-        self.typed(self.pattern.spmv().problem)
-    }
-
-    /// The product of this matrix with another sparse one, see [`Problem::spgemm`].
-    pub fn spgemm(&self, b: &Self) -> Problem {
-        self.typed(self.pattern.spgemm(&b.pattern).problem)
-    }
-
-    fn typed(&self, problem: Problem) -> Problem {
-        Problem { dtype: T::DTYPE, output: T::DTYPE, ..problem }
     }
 }
 

@@ -16,12 +16,15 @@ pub struct DeviceDense<T> {
 }
 
 impl<T: Scalar> DeviceDense<T> {
-    /// A copy of `m` on `device`, padding included.
+    /// A copy of `m` on `device`, with what is between its lines; packed where that is not borrowed.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].
     pub fn upload(device: &Device, m: &DenseView<'_, T>) -> Result<Self> {
-        let data = DeviceBuffer::from_slice(device, m.data(), "a dense matrix on the device")?;
+        let Some(values) = m.as_slice() else {
+            return Self::upload(device, &m.to_layout(m.layout())?.view());
+        };
+        let data = DeviceBuffer::from_slice(device, values, "a dense matrix on the device")?;
         Self::new(m.nrows(), m.ncols(), m.layout(), m.leading_dimension(), data)
     }
 

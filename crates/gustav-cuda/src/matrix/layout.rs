@@ -1,6 +1,6 @@
 //! A dense matrix brought from one layout to the other on the device.
 
-use gustav_core::{Arith, DType, Result, Scalar, SemiringKind};
+use gustav_core::{Arith, DType, Result, Scalar, Semiring};
 
 use crate::jit::Request;
 use crate::kernel::Kernel;
@@ -46,7 +46,7 @@ parameter_block! {
 
 impl Transpose {
     /// The source with its parameters.
-    pub(crate) fn request(from: DType, to: DType, semiring: SemiringKind, steps: u8) -> Request {
+    pub(crate) fn request(from: DType, to: DType, semiring: Semiring, steps: u8) -> Request {
         Request::new("dense/transpose.cu", include_str!("../../kernels/dense/transpose.cu"))
             .with_block::<Arguments>()
             .with("VALUE", from)
@@ -60,7 +60,7 @@ impl Transpose {
         device: &Device,
         from: DType,
         to: DType,
-        semiring: SemiringKind,
+        semiring: Semiring,
         steps: u8,
     ) -> Result<Self> {
         let module = device.module(&Self::request(from, to, semiring, steps))?;

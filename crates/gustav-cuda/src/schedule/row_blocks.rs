@@ -119,7 +119,8 @@ mod tests {
             .expect("a matrix");
         let a = DeviceCsr::upload(device, &a.view()).expect("A");
         let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
-        let made = RowBlocks::new(&pattern, &a.spmm(), height, chunk).expect("blocks");
+        let made =
+            RowBlocks::new(&pattern, &a.pattern().spmm(1).problem, height, chunk).expect("blocks");
         let counts = made.counts.to_host().expect("counts");
         let (height, chunk) = (height as usize, chunk as usize);
         let column_bits = 32 - height;

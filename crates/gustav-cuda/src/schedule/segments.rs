@@ -213,7 +213,8 @@ pub(super) mod tests {
             .expect("a matrix");
         let a = DeviceCsr::upload(device, &a.view()).expect("A");
         let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
-        let s = Segments::new(&pattern, &a.spmm(), listing, target).expect("segments");
+        let s = Segments::new(&pattern, &a.pattern().spmm(1).problem, listing, target)
+            .expect("segments");
         check_list(&s, offsets, listing.longest, target);
         if listing.window == 1 {
             check_order(&s);

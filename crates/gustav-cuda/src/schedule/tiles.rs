@@ -191,7 +191,8 @@ mod tests {
         {
             let pattern =
                 crate::spmm::pattern::Pattern::new(a.offsets(), a.indices()).expect("a pattern");
-            let pieces = cutting.list(&pattern, &a.spmm(), tile).expect("pieces");
+            let pieces =
+                cutting.list(&pattern, &a.pattern().spmm(1).problem, tile).expect("pieces");
             let s = &pieces.segments;
             check_list(s, &offsets, cutting.most, cutting.target);
             assert_eq!(pieces.counts.iter().sum::<u64>(), s.count as u64);

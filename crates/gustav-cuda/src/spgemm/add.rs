@@ -1,7 +1,7 @@
 //! C = α·op(A)·B ⊕ β·D: a finished product united with a sparse matrix. See
 //! `kernels/spgemm/add.cu`.
 
-use gustav_core::{DType, Error, Index, IndexType, PatternId, Result, Scalar, SemiringKind};
+use gustav_core::{DType, Error, Index, IndexType, PatternId, Result, Scalar, Semiring};
 
 use super::canonical::canonical;
 use super::operands::{Matrix, Output, Sparse};
@@ -23,7 +23,7 @@ const CTAS: u64 = 32;
 pub(crate) fn request(
     dtype: DType,
     (index, offset): (IndexType, IndexType),
-    semiring: SemiringKind,
+    semiring: Semiring,
 ) -> Request {
     Request::new("spgemm/add.cu", include_str!("../../kernels/spgemm/add.cu"))
         .with_block::<Arguments>()
@@ -57,7 +57,7 @@ pub(super) struct Union<T, I: Index, O: Index> {
 }
 
 impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
-    fn new(device: &Device, semiring: SemiringKind) -> Result<Self> {
+    fn new(device: &Device, semiring: Semiring) -> Result<Self> {
         let module = device.module(&request(T::DTYPE, (I::TYPE, O::TYPE), semiring))?;
         Ok(Union {
             count: module.kernel(c"count")?,

@@ -1,7 +1,7 @@
 //! Matrices whose rows increase, from any: a product with the identity sorts rows and adds what is
 //! at the same place.
 
-use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Index, Result, Scalar, Semiring};
 
 use super::operands::Sparse;
 use super::plan::{Options, multiply};
@@ -12,7 +12,7 @@ use crate::{Call, Device, DeviceBuffer, DeviceCsr};
 /// when `m` is so itself.
 pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
     m: &DeviceCsr<T, I, O>,
-    semiring: SemiringKind,
+    semiring: Semiring,
 ) -> Result<Option<DeviceCsr<T, I, O>>> {
     m.join(m.device())?;
     let columns = Columns::new(m.device(), I::TYPE, O::TYPE)?;
@@ -26,17 +26,17 @@ pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
 /// `m` so, whether it is so itself or not.
 pub(super) fn in_order<T: Scalar, I: Index, O: Index>(
     m: &DeviceCsr<T, I, O>,
-    semiring: SemiringKind,
+    semiring: Semiring,
 ) -> Result<DeviceCsr<T, I, O>> {
     let device = m.device();
     let one = semiring.one::<T::Accum>();
     let product = |a: &DeviceCsr<T, I, O>, b: &DeviceCsr<T, I, O>| {
-        let problem = Problem { semiring, ..a.spgemm(b) };
+        let problem = a.pattern().spgemm(b.pattern()).semiring(semiring).problem;
         multiply(a, b, &problem, &Options::default(), Call::new())
     };
     // plus-first takes the values of the left matrix, plus-second those of the right one.
     match semiring {
-        SemiringKind::PlusFirst => product(m, &identity(device, m.ncols(), one)?),
+        Semiring::PlusFirst => product(m, &identity(device, m.ncols(), one)?),
         _ => product(&identity(device, m.nrows(), one)?, m),
     }
 }

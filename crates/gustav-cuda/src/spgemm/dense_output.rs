@@ -5,7 +5,7 @@
 mod full_rows;
 mod packed;
 
-use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Index, Problem, Result, Scalar, Semiring};
 
 use super::binned;
 use super::catalog::Method;
@@ -165,7 +165,7 @@ fn pair(sum: usize) -> usize {
 
 /// Whether sums tell that nothing was added to them: see `kernels/common/absent.cuh`.
 fn marks(types: Types) -> bool {
-    types.semiring == SemiringKind::PlusTimes && !types.dtype.is_integer()
+    types.semiring == Semiring::PlusTimes && !types.dtype.is_integer()
 }
 
 /// What `binned` computes.

@@ -49,7 +49,12 @@ fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
         (2, false, true, 60_000 + 12 * a.nnz()),
     ] {
         let left = if transpose_a { &on_t } else { &on_a };
-        let problem = left.spgemm(&on_b).transpose_a(transpose_a).deterministic(deterministic);
+        let problem = left
+            .pattern()
+            .spgemm(on_b.pattern())
+            .problem
+            .transpose_a(transpose_a)
+            .deterministic(deterministic);
         let problem = problem.calls(calls);
         let options = Options { workspace: Some(most), ..Options::default() };
         let before = held();
@@ -89,7 +94,7 @@ fn without_room_for_all_rows_they_are_taken_in_parts() {
     let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let stream = device.stream();
     for deterministic in [false, true] {
-        let problem = on_a.spgemm(&on_b).deterministic(deterministic);
+        let problem = on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(deterministic);
         let plan =
             || SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default());
         let whole = plan().expect("a plan").workspace_bytes();
@@ -108,7 +113,8 @@ fn memory_that_the_host_refused_is_not_asked_for_again() {
     let device = device();
     let (a, b) = operands();
     let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let (problem, stream) = (on_a.spgemm(&on_b).calls(3), device.stream());
+    let (problem, stream) =
+        (on_a.pattern().spgemm(on_b.pattern()).problem.calls(3), device.stream());
     let options = Options { workspace: Some(60_000), ..Options::default() };
     let mut plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options)
         .expect("a plan in parts");
@@ -140,7 +146,7 @@ fn without_room_for_all_of_c_the_places_are_computed_alone() {
     let [a, b, mask] = crowded();
     let [on_a, on_b, on_m] =
         [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
+    let (problem, stream) = (on_a.pattern().spgemm(on_b.pattern()).problem, device.stream());
     let plan = |problem: &Problem, options: &Options| -> Result<MaskedPlan<f32>> {
         MaskedPlan::new(on_a.pattern(), on_b.pattern(), on_m.pattern(), problem, options)
     };

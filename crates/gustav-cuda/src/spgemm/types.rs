@@ -1,6 +1,6 @@
 //! What kernels of a product of two sparse matrices are compiled for.
 
-use gustav_core::{DType, IndexType, Problem, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, Semiring};
 
 use crate::jit::Request;
 
@@ -12,7 +12,7 @@ pub(crate) struct Types {
     pub out: DType,
     pub index: IndexType,
     pub offset: IndexType,
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
 }
 
 impl Types {

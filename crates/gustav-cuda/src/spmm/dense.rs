@@ -1,7 +1,7 @@
 //! `dense`: A written out with its zeros, and a dense product by cuBLAS, for matrices that are full
 //! enough (Yang, Buluç, Owens 2018, figure 7). See `kernels/spmm/dense.cu`.
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, Semiring};
 
 use super::catalog::Method;
 use super::operands::Operands;
@@ -35,7 +35,7 @@ pub(super) fn takes(problem: &Problem, backend: &str, types: &[DType]) -> Result
     if !types.contains(&problem.dtype) {
         return refuse(&format!("it has no kernel for {}", problem.dtype));
     }
-    if problem.semiring != SemiringKind::PlusTimes {
+    if problem.semiring != Semiring::PlusTimes {
         return refuse("it computes plus-times");
     }
     if !problem.finite {

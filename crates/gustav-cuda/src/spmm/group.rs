@@ -1,6 +1,6 @@
 //! Host side of `kernels/spmm/group.cuh`: what `segmented` and `even-shares` have in common.
 
-use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, Result, Semiring};
 
 use super::operands;
 use super::tile::{Tile, accumulator};
@@ -19,7 +19,7 @@ pub(crate) struct Types {
     pub(crate) out: DType,
     pub(crate) index: IndexType,
     pub(crate) offset: IndexType,
-    pub(crate) semiring: SemiringKind,
+    pub(crate) semiring: Semiring,
     pub(crate) stride: IndexType,
     pub(crate) position: IndexType,
     pub(crate) whole: u32,

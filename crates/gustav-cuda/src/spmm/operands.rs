@@ -1,6 +1,6 @@
 //! The operands of one execution, as a kernel's host side sees them.
 
-use gustav_core::{DType, IndexType, Layout, SemiringKind};
+use gustav_core::{DType, IndexType, Layout, Semiring};
 
 /// Addresses on the device, and what they hold. B and C are row-major, but for the algorithms that
 /// take any layout.
@@ -28,7 +28,7 @@ pub(crate) struct Operands {
     pub dtype_c: DType,
     pub index_type: IndexType,
     pub offset_type: IndexType,
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
     /// Steps of the epilogue, as bits, and the address of its bias.
     pub steps: u8,
     pub bias: u64,

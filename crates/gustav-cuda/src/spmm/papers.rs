@@ -1,7 +1,7 @@
 //! What the kernels of the papers take: f32 and f64, u32 indices, plus-times, A as stored, and the
 //! layout of their source.
 
-use gustav_core::{DType, IndexType, Layout, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, IndexType, Layout, Operation, Problem, Result, Semiring};
 use gustav_plan::Algorithm;
 
 use super::operands::Operands;
@@ -42,7 +42,7 @@ pub(crate) fn supports(
     if problem.rows >= u32::MAX as usize {
         return refuse("the paper's kernel counts rows in 32 bits");
     }
-    if problem.semiring != SemiringKind::PlusTimes {
+    if problem.semiring != Semiring::PlusTimes {
         return refuse("the paper's kernel computes plus-times");
     }
     if problem.transpose_a {

@@ -303,7 +303,7 @@ impl<T: Scalar> Layouts<T> {
         let b = needs(p.layout_b)
             .then(|| {
                 let workspace = DeviceBuffer::uninit(device, room(p.inner()), "row-major B")?;
-                let plain = gustav_core::SemiringKind::PlusTimes;
+                let plain = gustav_core::Semiring::PlusTimes;
                 Ok::<_, Error>((workspace, Transpose::new(device, T::DTYPE, T::DTYPE, plain, 0)?))
             })
             .transpose()?;

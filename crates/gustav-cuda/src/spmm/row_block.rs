@@ -6,7 +6,7 @@ mod config;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, Result, Semiring};
 use gustav_plan::heuristics::cuda_spmm;
 
 use super::catalog::Method;
@@ -58,7 +58,7 @@ pub(crate) struct Variant {
     pub(crate) offset: IndexType,
     pub(crate) word: IndexType,
     pub(crate) position: IndexType,
-    pub(crate) semiring: SemiringKind,
+    pub(crate) semiring: Semiring,
     pub(crate) stride: IndexType,
     pub(crate) whole: u32,
     pub(crate) steps: u8,

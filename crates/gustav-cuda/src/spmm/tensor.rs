@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, Semiring};
 
 use super::catalog::Method;
 use super::operands::Operands;
@@ -84,7 +84,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
     if ![DType::F16, DType::Bf16, DType::F32, DType::F64].contains(&problem.dtype) {
         return refuse(&format!("it has no kernel for {}", problem.dtype), "segmented");
     }
-    if problem.semiring != SemiringKind::PlusTimes {
+    if problem.semiring != Semiring::PlusTimes {
         return refuse("it computes plus-times", "segmented");
     }
     if problem.dtype == DType::F32 && !problem.tf32 {

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use cudarc::cusparse::sys;
-use gustav_core::{DType, Error, IndexType, Layout, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Layout, Operation, Problem, Result, Semiring};
 
 use super::catalog::Method;
 use super::operands::Operands;
@@ -58,7 +58,7 @@ pub(crate) fn takes(problem: &Problem, nearest: &str) -> Result<()> {
     if problem.dtype.is_integer() {
         return refuse("it takes no integers");
     }
-    if problem.semiring != SemiringKind::PlusTimes {
+    if problem.semiring != Semiring::PlusTimes {
         return refuse("it computes plus-times");
     }
     if problem.index_type != problem.offset_type {

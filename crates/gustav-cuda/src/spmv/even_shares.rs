@@ -1,7 +1,7 @@
 //! `even-shares`: equal shares of row starts and nonzeros, a CTA each, searched once for a pattern or in
 //! the launch itself. See `kernels/spmv/even_shares.cu`.
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, Semiring};
 use gustav_plan::heuristics::cuda_spmv::{self, Shares};
 
 use crate::counters::Counters;
@@ -81,7 +81,7 @@ pub(crate) struct Variant {
     pub(crate) offset: IndexType,
     /// Holds rows and nonzeros together, twice.
     pub(crate) position: IndexType,
-    pub(crate) semiring: SemiringKind,
+    pub(crate) semiring: Semiring,
     /// Whether shares look for their beginning in every launch.
     pub(crate) search: bool,
     /// Whether the arrays of A begin at multiples of 16 bytes.
@@ -260,7 +260,7 @@ mod tests {
             let host = Csr::<f32>::new(rows, 1, offsets, vec![0u32; nnz], vec![1.0; nnz]);
             let a = DeviceCsr::upload(&device, &host.expect("A").view()).expect("A");
             let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
-            let problem = a.spmv().calls(100);
+            let problem = a.pattern().spmv().problem.calls(100);
             for (items_of, threads) in [(4, 32), (8, 64), (16, 256)] {
                 let config = Config { items: items_of, threads, resident: 1024 };
                 let made = Prepared::new(&pattern, &problem, config).expect("shares");

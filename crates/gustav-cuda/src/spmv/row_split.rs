@@ -1,7 +1,7 @@
 //! `row-split`: a group of lanes per row, as Yang, Buluç and Owens (2018, §4.1) describe it for
 //! vectors. See `kernels/spmv/row_split.cu`.
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, Semiring};
 
 use crate::jit::Request;
 use crate::kernel::Kernel;
@@ -65,7 +65,7 @@ parameter_block! {
 pub(crate) fn request(
     dtype: DType,
     (index, offset): (IndexType, IndexType),
-    semiring: SemiringKind,
+    semiring: Semiring,
     config: Config,
 ) -> Request {
     Request::new("spmv/row_split.cu", include_str!("../../kernels/spmv/row_split.cu"))

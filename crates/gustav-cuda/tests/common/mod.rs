@@ -1,6 +1,6 @@
 //! The battery on the device.
 
-use gustav_core::{DType, DenseView, Index, Problem, Result, Scalar, Semiring};
+use gustav_core::{DType, DenseView, Index, Problem, Result, Scalar, StaticSemiring};
 use gustav_cuda::{Call, Config, Device, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, SpmmCase, check_spmm};
@@ -11,7 +11,7 @@ pub fn device() -> Device {
 }
 
 /// The battery by the rules of `algorithm`.
-pub fn named<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(algorithm: Algorithm) {
+pub fn named<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(algorithm: Algorithm) {
     let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
     let device = device();
     check_spmm::<T, I, O, S>(&Settings::default(), |case| {
@@ -20,7 +20,7 @@ pub fn named<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(algorithm: Al
 }
 
 /// The battery by `config`, which may sum in another order than rows have.
-pub fn configured<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Config) {
+pub fn configured<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(config: Config) {
     // The oracle's own sums are f64, so that it cannot judge other orders where those overflow.
     let settings = Settings { nonfinite: T::DTYPE != DType::F64, ..Settings::default() };
     let options = Options { config: Some(config), ..Options::default() };
@@ -62,7 +62,7 @@ where
     T: Scalar,
     I: Index,
     O: Index,
-    S: Semiring<T::Accum>,
+    S: StaticSemiring<T::Accum>,
 {
     run_refined::<T, I, O, S>(device, options, |problem| problem, case)
 }
@@ -78,14 +78,15 @@ where
     T: Scalar,
     I: Index,
     O: Index,
-    S: Semiring<T::Accum>,
+    S: StaticSemiring<T::Accum>,
 {
     let a = DeviceCsr::upload(device, &case.a)?;
     let b = upload(device, &case.b)?;
     let mut c = upload(device, &case.c.as_view())?;
     let problem = a
-        .spmm()
-        .columns(b.ncols())
+        .pattern()
+        .spmm(b.ncols())
+        .problem
         .transpose_a(case.transpose_a)
         .layouts(b.layout(), c.layout())
         .semiring(S::KIND);
@@ -94,7 +95,7 @@ where
     plan.execute(&a, &b, &mut c, Call::new().alpha(case.alpha).beta(case.beta).on(&stream))?;
     stream.synchronize()?;
     let result = c.data().to_host()?;
-    case.c.data().copy_from_slice(&result);
+    case.c.as_mut_slice().expect("a slice").copy_from_slice(&result);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::{device, numbers, product, upload, vector, whole};
 const ROWS: usize = 200_000;
 
 fn plan(a: &DeviceCsr<f32>, transpose: bool) -> SpmvPlan<f32> {
-    let problem = a.spmv().transpose_a(transpose).calls(100);
+    let problem = a.pattern().spmv().problem.transpose_a(transpose).calls(100);
     SpmvPlan::new(a.pattern(), &problem, &spmv::Options::default()).expect("a plan")
 }
 
@@ -94,7 +94,7 @@ fn a_capture_waits_for_earlier_uses() {
     let mut c = DeviceDense::zeros(&device, ROWS, 4, Layout::RowMajor).expect("C");
     let streams = [0; 2].map(|_| device.new_stream().expect("a stream"));
     // Of one call: the plan is still being made ready on the device's own stream.
-    let problem = a.spmm().columns(4);
+    let problem = a.pattern().spmm(4).problem;
     let mut plan =
         SpmmPlan::<f32>::new(a.pattern(), &problem, &spmm::Options::default()).expect("a plan");
     plan.execute(&a, &b, &mut c, Call::new().on(&streams[1])).expect("C");
@@ -120,9 +120,13 @@ fn what_a_graph_cannot_hold_is_refused() {
     let refused = Graph::capture(&stream, taken);
     assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
     let options = spgemm::Options::default();
-    let mut square =
-        SpgemmPlan::<f32>::new(a.pattern(), a.pattern(), &a.spgemm(&a).calls(9), &options)
-            .expect("a plan");
+    let mut square = SpgemmPlan::<f32>::new(
+        a.pattern(),
+        a.pattern(),
+        &a.pattern().spgemm(a.pattern()).problem.calls(9),
+        &options,
+    )
+    .expect("a plan");
     let mut c = square.execute(&a, &a, SpgemmCall::new()).expect("C");
     let call = || SpgemmCall::new().on(&stream);
     let refused = Graph::capture(&stream, || square.execute_into(&a, &a, &mut c, call()));

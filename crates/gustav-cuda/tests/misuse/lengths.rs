@@ -26,13 +26,19 @@ fn values_of_another_number_are_refused() {
     let b = DeviceDense::zeros(&device, ROWS, 4, Layout::RowMajor).expect("B");
     let mut c = DeviceDense::zeros(&device, ROWS, 4, Layout::RowMajor).expect("C");
     let (x, mut y) = (vector(&device, &[1.0; ROWS]), vector(&device, &[0.0; ROWS]));
-    let problem = a.spmm().columns(4);
+    let problem = a.pattern().spmm(4).problem;
     let mut spmm = SpmmPlan::<f32>::new(a.pattern(), &problem, &spmm::Options::default());
     let spmm = spmm.as_mut().expect("a plan");
-    let mut spmv = SpmvPlan::<f32>::new(a.pattern(), &a.spmv(), &spmv::Options::default());
+    let mut spmv =
+        SpmvPlan::<f32>::new(a.pattern(), &a.pattern().spmv().problem, &spmv::Options::default());
     let spmv = spmv.as_mut().expect("a plan");
     let options = spgemm::Options::default();
-    let spgemm = SpgemmPlan::<f32>::new(a.pattern(), a.pattern(), &a.spgemm(&a), &options);
+    let spgemm = SpgemmPlan::<f32>::new(
+        a.pattern(),
+        a.pattern(),
+        &a.pattern().spgemm(a.pattern()).problem,
+        &options,
+    );
     let mut spgemm = spgemm.expect("a plan");
     for values in [&short, &long] {
         is_length(spmm.execute(values, &b, &mut c, Call::new()), "A");
@@ -55,7 +61,7 @@ fn dense_operands_of_another_size_are_refused() {
         DeviceDense::<f32>::zeros(&device, rows, columns, layout).expect("a dense matrix")
     };
     let (row, column) = (Layout::RowMajor, Layout::ColumnMajor);
-    let problem = a.spmm().columns(4);
+    let problem = a.pattern().spmm(4).problem;
     let mut plan = SpmmPlan::<f32>::new(a.pattern(), &problem, &spmm::Options::default());
     let plan = plan.as_mut().expect("a plan");
     let mut c = dense(ROWS, 4, row);
@@ -88,7 +94,8 @@ fn dense_operands_of_another_size_are_refused() {
 fn vectors_and_a_bias_of_another_length_are_refused() {
     let device = device();
     let a = upload(&device, &whole(ROWS, 0));
-    let mut plan = SpmvPlan::<f32>::new(a.pattern(), &a.spmv(), &spmv::Options::default());
+    let mut plan =
+        SpmvPlan::<f32>::new(a.pattern(), &a.pattern().spmv().problem, &spmv::Options::default());
     let plan = plan.as_mut().expect("a plan");
     let of = |len: usize| vector(&device, &vec![1.0; len]);
     for (x, y) in [(ROWS - 1, ROWS), (ROWS, ROWS - 1), (ROWS + 1, ROWS), (ROWS, ROWS + 1)] {
@@ -96,7 +103,7 @@ fn vectors_and_a_bias_of_another_length_are_refused() {
         assert!(matches!(refused, Err(Error::Shape { .. })), "{x} {y}: {refused:?}");
     }
     let with_bias = Epilogue { bias: true, ..Epilogue::default() };
-    let problem = a.spmm().columns(4).epilogue(with_bias);
+    let problem = a.pattern().spmm(4).problem.epilogue(with_bias);
     let mut plan = SpmmPlan::<f32>::new(a.pattern(), &problem, &spmm::Options::default());
     let plan = plan.as_mut().expect("a plan");
     let b = DeviceDense::zeros(&device, ROWS, 4, Layout::RowMajor).expect("B");

@@ -51,7 +51,8 @@ fn spmv_refuses_another_pattern() {
     let [a, other] = [&hosts[0], &hosts[1]].map(|host| upload(&device, host));
     let numbers = numbers(ROWS);
     let (x, mut y) = (vector(&device, &numbers), vector(&device, &numbers));
-    let mut plan = SpmvPlan::<f32>::new(a.pattern(), &a.spmv(), &spmv::Options::default());
+    let mut plan =
+        SpmvPlan::<f32>::new(a.pattern(), &a.pattern().spmv().problem, &spmv::Options::default());
     let plan = plan.as_mut().expect("a plan");
     is_refused(plan.execute(&other, &x, &mut y, Call::new()), "A");
     assert!(y.to_host().expect("y")[..] == numbers, "nothing was written");
@@ -72,7 +73,7 @@ fn spgemm_refuses_another_pattern() {
     let mut plan = SpgemmPlan::<f32>::new(
         a.pattern(),
         a.pattern(),
-        &a.spgemm(&a).calls(3),
+        &a.pattern().spgemm(a.pattern()).problem.calls(3),
         &spgemm::Options::default(),
     )
     .expect("a plan");
@@ -97,7 +98,7 @@ fn spgemm_refuses_another_pattern() {
 fn products_with_a_mask_and_with_a_dense_result_refuse_another_pattern() {
     let device = device();
     let [a, other] = [0, 1].map(|shift| upload(&device, &whole(ROWS, shift)));
-    let (problem, options) = (a.spgemm(&a), spgemm::Options::default());
+    let (problem, options) = (a.pattern().spgemm(a.pattern()).problem, spgemm::Options::default());
     let mask: &DevicePattern = other.pattern();
     let plan = MaskedPlan::<f32>::new(a.pattern(), a.pattern(), mask, &problem, &options);
     let mut plan = plan.expect("a plan");
@@ -124,7 +125,7 @@ fn results_of_one_plan_share_their_pattern() {
     let mut host = whole(ROWS, 0);
     let mut a = upload(&device, &host);
     for sorted in [true, false] {
-        let problem = a.spgemm(&a).calls(3).sorted(sorted);
+        let problem = a.pattern().spgemm(a.pattern()).problem.calls(3).sorted(sorted);
         let options = spgemm::Options::default();
         let mut plan =
             SpgemmPlan::<f32>::new(a.pattern(), a.pattern(), &problem, &options).expect("a plan");

@@ -70,7 +70,7 @@ fn segmented_takes_more_nonzeros_than_31_bits_count() {
     let chooser = Chooser::Named(Algorithm::Segmented);
     for calls in [1, 100] {
         let options = spmm::Options { chooser, ..spmm::Options::default() };
-        let problem = a.spmm().columns(4).calls(calls);
+        let problem = a.pattern().spmm(4).problem.calls(calls);
         let mut plan = SpmmPlan::<i32>::new(a.pattern(), &problem, &options).expect("a plan");
         c.data_mut().fill(0xff, device.stream()).expect("poison");
         plan.execute(&a, &b_there, &mut c, Call::new()).expect("C");
@@ -97,7 +97,7 @@ fn segmented_takes_more_values_of_c_than_31_bits_count() {
     let b_there = DeviceDense::new(3, columns, Layout::RowMajor, columns, data).expect("B");
     let chooser = Chooser::Named(Algorithm::Segmented);
     let options = spmm::Options { chooser, ..spmm::Options::default() };
-    let problem = a.spmm().columns(columns);
+    let problem = a.pattern().spmm(columns).problem;
     let mut plan = SpmmPlan::<f32>::new(a.pattern(), &problem, &options).expect("a plan");
     let c = plan.execute_new(&a, &b_there, Call::new()).expect("C of 8.8 GB");
     let of_32_bits = (1usize << 31) / columns;
@@ -120,7 +120,7 @@ fn spmv_takes_more_nonzeros_than_31_bits_count() {
     let named = [Algorithm::Segmented, Algorithm::EvenShares];
     for chooser in [Chooser::Auto].into_iter().chain(named.map(Chooser::Named)) {
         let options = spmv::Options { chooser, config: None };
-        let problem = a.spmv().calls(100);
+        let problem = a.pattern().spmv().problem.calls(100);
         let mut plan = SpmvPlan::<i32>::new(a.pattern(), &problem, &options).expect("a plan");
         y.fill(0xff, device.stream()).expect("poison");
         plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
@@ -145,9 +145,13 @@ fn spgemm_takes_more_entries_of_c_than_31_bits_count() {
     let b = upload(1, columns, vec![0, columns as u64], all, (0..columns).map(b_of).collect());
     let chooser = Chooser::Named(Algorithm::Binned);
     let options = spgemm::Options { chooser, ..spgemm::Options::default() };
-    let mut plan =
-        SpgemmPlan::<f32, u32, u64>::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options)
-            .expect("a plan");
+    let mut plan = SpgemmPlan::<f32, u32, u64>::new(
+        a.pattern(),
+        b.pattern(),
+        &a.pattern().spgemm(b.pattern()).problem,
+        &options,
+    )
+    .expect("a plan");
     let mut c = plan.execute(&a, &b, SpgemmCall::new()).expect("C of 17.4 GB");
     assert_eq!(c.nnz(), rows * columns);
     let check = |c: &DeviceCsr<f32, u32, u64>| {
@@ -185,7 +189,13 @@ fn entries_that_offsets_cannot_count_are_refused() {
     let b = DeviceCsr::upload(&device, &row.view()).expect("B");
     let chooser = Chooser::Named(Algorithm::Binned);
     let options = spgemm::Options { chooser, ..spgemm::Options::default() };
-    let refused = SpgemmPlan::<f32>::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).err();
+    let refused = SpgemmPlan::<f32>::new(
+        a.pattern(),
+        b.pattern(),
+        &a.pattern().spgemm(b.pattern()).problem,
+        &options,
+    )
+    .err();
     assert!(matches!(refused, Some(Error::Overflow { .. })), "{refused:?}");
     device.stream().synchronize().expect("a usable device");
 }

@@ -12,7 +12,7 @@ use crate::{device, numbers, product, upload, vector, whole};
 const ROWS: usize = 400_000;
 
 fn plan(a: &DeviceCsr<f32>) -> SpmvPlan<f32> {
-    let problem = a.spmv().calls(100);
+    let problem = a.pattern().spmv().problem.calls(100);
     SpmvPlan::new(a.pattern(), &problem, &spmv::Options::default()).expect("a plan")
 }
 
@@ -102,7 +102,7 @@ fn operands_may_be_dropped_while_work_is_queued() {
             };
             let (a, x) = (upload(&device, &stored), vector(&device, &numbers));
             let mut y = DeviceBuffer::<f32>::zeros(&device, ROWS, "y").expect("y");
-            let problem = a.spmv().transpose_a(transpose).calls(2);
+            let problem = a.pattern().spmv().problem.transpose_a(transpose).calls(2);
             let options = spmv::Options::default();
             let mut plan = SpmvPlan::<f32>::new(a.pattern(), &problem, &options).expect("a plan");
             for _ in 0..20 {
@@ -135,15 +135,19 @@ fn products_of_products_need_no_order_by_the_caller() {
     let ones = vec![1.0; rows];
     let expected = product(&host, &product(&host, &ones));
     let options = spgemm::Options::default();
-    let mut square =
-        SpgemmPlan::<f32>::new(a.pattern(), a.pattern(), &a.spgemm(&a).calls(2), &options)
-            .expect("a plan");
+    let mut square = SpgemmPlan::<f32>::new(
+        a.pattern(),
+        a.pattern(),
+        &a.pattern().spgemm(a.pattern()).problem.calls(2),
+        &options,
+    )
+    .expect("a plan");
     let streams = [0; 2].map(|_| device.new_stream().expect("a stream"));
     for _ in 0..5 {
         let c = square.execute(&a, &a, SpgemmCall::new().on(&streams[0])).expect("C");
         let mut b = DeviceDense::zeros(&device, rows, 1, Layout::RowMajor).expect("B");
         b.data_mut().write(&ones).expect("ones");
-        let problem = c.spmm().columns(1);
+        let problem = c.pattern().spmm(1).problem;
         let mut plan =
             SpmmPlan::<f32>::new(c.pattern(), &problem, &spmm::Options::default()).expect("a plan");
         let product = plan.execute_new(&c, &b, Call::new().on(&streams[1])).expect("C·B");

@@ -12,7 +12,7 @@ const ROWS: usize = 60_000;
 
 /// Products by plans of one pattern, on a stream that all have or on one of each.
 fn multiply(device: &Device, a: &DeviceCsr<f32>, x: &DeviceBuffer<f32>, stream: &Stream) {
-    let problem = a.spmv().transpose_a(true).calls(100);
+    let problem = a.pattern().spmv().problem.transpose_a(true).calls(100);
     let mut plan =
         SpmvPlan::<f32>::new(a.pattern(), &problem, &spmv::Options::default()).expect("a plan");
     let expected = {
@@ -56,7 +56,7 @@ fn threads_multiply_sparse_matrices_at_once() {
             scope.spawn(move || {
                 let host = whole(20_000 + 1000 * thread, thread);
                 let a = upload(device, &host);
-                let problem = a.spgemm(&a).calls(2);
+                let problem = a.pattern().spgemm(a.pattern()).problem.calls(2);
                 let options = spgemm::Options::default();
                 let stream = device.new_stream().expect("a stream");
                 for _ in 0..10 {
@@ -81,8 +81,12 @@ fn a_plan_goes_from_thread_to_thread() {
     let host = whole(ROWS, 0);
     let expected = product(&host, &numbers(ROWS));
     let a = upload(&device, &host);
-    let mut plan = SpmvPlan::<f32>::new(a.pattern(), &a.spmv().calls(9), &spmv::Options::default())
-        .expect("a plan");
+    let mut plan = SpmvPlan::<f32>::new(
+        a.pattern(),
+        &a.pattern().spmv().problem.calls(9),
+        &spmv::Options::default(),
+    )
+    .expect("a plan");
     for _ in 0..10 {
         let (y, back) = std::thread::scope(|scope| {
             let work = scope.spawn(|| {

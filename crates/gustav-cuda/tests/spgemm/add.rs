@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gustav_core::{
     Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar,
-    Semiring, bf16, f16,
+    StaticSemiring, bf16, f16,
 };
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceCsr, SpgemmCall};
@@ -14,7 +14,7 @@ use gustav_testkit::battery::{Settings, check_spgemm};
 use crate::{device, same};
 
 /// P ⊕ β·D on the host.
-fn united<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn united<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     p: &Csr<T, I, O>,
     beta: T::Accum,
     d: &Csr<T, I, O>,
@@ -37,14 +37,15 @@ fn united<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     Csr::new(p.nrows(), p.ncols(), offsets, indices, values).expect("a union")
 }
 
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let device = device();
     let beta = T::from_f64(2.0).to_accum();
     // Two roundings of NaN may differ in its bits.
     let settings = Settings { unsorted: false, nonfinite: false, ..Settings::default() };
     check_spgemm::<T, I, O, S>(&settings, |case| {
         let (a, b) = (DeviceCsr::upload(&device, &case.a)?, DeviceCsr::upload(&device, &case.b)?);
-        let problem = a.spgemm(&b).semiring(S::KIND).deterministic(true).calls(2);
+        let problem =
+            a.pattern().spgemm(b.pattern()).problem.semiring(S::KIND).deterministic(true).calls(2);
         let mut plan = SpgemmPlan::new(a.pattern(), b.pattern(), &problem, &Options::default())?;
         let stream = device.new_stream()?;
         let product = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?.download()?;
@@ -88,7 +89,7 @@ fn the_battery_united_with_a_sparse_matrix() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn rows_in_any_order() {
-    fn check<S: Semiring<i64>>() {
+    fn check<S: StaticSemiring<i64>>() {
         let device = device();
         let a = unsorted::<i64, u32, u32>(300, 200, 1);
         let b = unsorted::<i64, u32, u32>(200, 250, 2);
@@ -97,7 +98,8 @@ fn rows_in_any_order() {
             [&a, &b, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
         let stream = device.stream();
         for sorted in [true, false] {
-            let problem = a.spgemm(&b).semiring(S::KIND).sorted(sorted).calls(2);
+            let problem =
+                a.pattern().spgemm(b.pattern()).problem.semiring(S::KIND).sorted(sorted).calls(2);
             let options = Options::default();
             let mut plan =
                 SpgemmPlan::new(a.pattern(), b.pattern(), &problem, &options).expect("a plan");
@@ -129,7 +131,8 @@ fn long_rows_and_many() {
     let host =
         random_rows::<f64, u32, u32>(3000, 3000, 5, |row| if row < 9 { 2900 } else { row % 3 });
     let [on_a, d] = [&a, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let (problem, stream) = (on_a.spgemm(&on_a).deterministic(true), device.stream());
+    let (problem, stream) =
+        (on_a.pattern().spgemm(on_a.pattern()).problem.deterministic(true), device.stream());
     let options = Options::default();
     let mut plan =
         SpgemmPlan::new(on_a.pattern(), on_a.pattern(), &problem, &options).expect("a plan");
@@ -151,8 +154,13 @@ fn what_does_not_fit_is_refused() {
     let narrow = random_rows::<f32, u32, u32>(20, 7, 1, |_| 1);
     let [a, narrow] = [a, narrow].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let (options, stream) = (Options::default(), device.stream());
-    let mut plan =
-        SpgemmPlan::new(a.pattern(), a.pattern(), &a.spgemm(&a), &options).expect("a plan");
+    let mut plan = SpgemmPlan::new(
+        a.pattern(),
+        a.pattern(),
+        &a.pattern().spgemm(a.pattern()).problem,
+        &options,
+    )
+    .expect("a plan");
     let refused = plan.execute(&a, &a, SpgemmCall::new().add(1.0, &narrow).on(stream));
     assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
     let mut other = DeviceCsr::upload(&device, &a.download().expect("A").view()).expect("room");
@@ -171,7 +179,7 @@ fn repeated_entries_of_d_are_refused_where_their_sum_is_not_exact() {
         let a = random_rows::<T, u32, u32>(300, 300, 1, |_| 3);
         let repeated = unsorted::<T, u32, u32>(300, 300, 2);
         let [a, d] = [&a, &repeated].map(|m| DeviceCsr::upload(device, &m.view()).expect("room"));
-        let problem = a.spgemm(&a).deterministic(deterministic);
+        let problem = a.pattern().spgemm(a.pattern()).problem.deterministic(deterministic);
         let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &Options::default())
             .expect("a plan");
         plan.execute(&a, &a, SpgemmCall::new().alpha(one).add(one, &d)).err()
@@ -193,19 +201,19 @@ fn operands_of_another_handle_are_waited_for() {
     let host = random_rows::<f64, u32, u32>(3000, 3000, 5, |row| 20 + row % 30);
     let [a, b] = [&devices[0], &devices[1]]
         .map(|device| DeviceCsr::upload(device, &host.view()).expect("room"));
-    let problem = a.spgemm(&a).deterministic(true);
+    let problem = a.pattern().spgemm(a.pattern()).problem.deterministic(true);
     let mut plan =
         SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &Options::default()).expect("a plan");
     let expected =
         plan.execute(&a, &a, SpgemmCall::new().on(devices[0].stream())).expect("C").download();
     let expected = expected.expect("C");
     for _ in 0..10 {
-        let product = b.spgemm(&b).deterministic(true);
+        let product = b.pattern().spgemm(b.pattern()).problem.deterministic(true);
         let mut there = SpgemmPlan::new(b.pattern(), b.pattern(), &product, &Options::default())
             .expect("a plan");
         // Queued on the other handle's stream, and freed while it may still be read.
         let square = there.execute(&b, &b, SpgemmCall::new().on(devices[1].stream())).expect("C");
-        let problem = a.spgemm(&square).deterministic(true);
+        let problem = a.pattern().spgemm(square.pattern()).problem.deterministic(true);
         let mut plan =
             SpgemmPlan::new(a.pattern(), square.pattern(), &problem, &Options::default())
                 .expect("a plan");
@@ -213,7 +221,7 @@ fn operands_of_another_handle_are_waited_for() {
         drop(square);
         let poison = DeviceCsr::upload(&devices[1], &expected.view()).expect("room");
         let on_host = DeviceCsr::upload(&devices[0], &expected.view()).expect("room");
-        let problem = a.spgemm(&on_host).deterministic(true);
+        let problem = a.pattern().spgemm(on_host.pattern()).problem.deterministic(true);
         let mut plan =
             SpgemmPlan::new(a.pattern(), on_host.pattern(), &problem, &Options::default())
                 .expect("a plan");

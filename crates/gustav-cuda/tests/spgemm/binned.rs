@@ -2,7 +2,7 @@
 
 use gustav_core::{
     Csr, CsrView, DType, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes,
-    Result, Scalar, Semiring, bf16, f16,
+    Result, Scalar, StaticSemiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Options, SpgemmPlan, multiply};
@@ -14,7 +14,7 @@ use gustav_testkit::oracle;
 
 use crate::{battery, device, same};
 
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let chooser = Chooser::Named(Algorithm::Binned);
     battery::<T, I, O, S>(&Settings::default(), &Options { chooser, ..Options::default() });
 }
@@ -48,7 +48,7 @@ battery! {
 fn twice<T: Scalar>(a: Csr<T>, b: Csr<T>) {
     let device = device();
     let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
+    let (problem, stream) = (on_a.pattern().spgemm(on_b.pattern()).problem, device.stream());
     let mut plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default())
         .expect("a plan");
     let one = T::one().to_accum();
@@ -106,12 +106,18 @@ fn many_short_rows() {
 
 /// The battery with a promised order of summation: every product ten times, also into a known
 /// pattern and under a bound on the workspace, the same to the bit.
-fn promised<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn promised<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let device = device();
     let settings = Settings { unsorted: false, ..Settings::default() };
     check_spgemm::<T, I, O, S>(&settings, |case| {
         let (a, b) = (DeviceCsr::upload(&device, &case.a)?, DeviceCsr::upload(&device, &case.b)?);
-        let problem = a.spgemm(&b).sorted(case.sorted).semiring(S::KIND).deterministic(true);
+        let problem = a
+            .pattern()
+            .spgemm(b.pattern())
+            .problem
+            .sorted(case.sorted)
+            .semiring(S::KIND)
+            .deterministic(true);
         let stream = device.new_stream()?;
         let mut first = None;
         for workspace in [None, Some(4096)] {
@@ -151,7 +157,7 @@ fn twenty_runs_are_the_same_to_the_bit() {
     let hub = |row: usize| if row % 500 == 3 { 3000 } else { row % 40 };
     let host = random_rows::<f32, u32, u32>(4000, 4000, 5, hub);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let problem = a.spgemm(&a).deterministic(true);
+    let problem = a.pattern().spgemm(a.pattern()).problem.deterministic(true);
     let mut first = None;
     for _ in 0..20 {
         let options = Options::default();
@@ -172,7 +178,7 @@ fn a_promised_order_needs_rows_of_b_in_order() {
     let device = device();
     let b = unsorted::<f32, u32, u32>(60, 60, 1);
     let b = DeviceCsr::upload(&device, &b.view()).expect("B");
-    let problem = b.spgemm(&b).deterministic(true);
+    let problem = b.pattern().spgemm(b.pattern()).problem.deterministic(true);
     let refused =
         SpgemmPlan::<f32>::new(b.pattern(), b.pattern(), &problem, &Options::default()).err();
     let refused = refused.expect("a refusal");
@@ -184,7 +190,7 @@ fn a_promised_order_needs_rows_of_b_in_order() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn sums_as_they_are() {
-    fn check<T: Scalar<Accum = f32>, I: Index, O: Index, S: Semiring<f32>>() {
+    fn check<T: Scalar<Accum = f32>, I: Index, O: Index, S: StaticSemiring<f32>>() {
         fn widened<T: Scalar<Accum = f32>, I: Index, O: Index>(
             m: CsrView<'_, T, I, O>,
         ) -> Result<Csr<f32, I, O>> {
@@ -195,7 +201,8 @@ fn sums_as_they_are() {
         check_spgemm::<T, I, O, S>(&Settings::default(), |case| {
             let a = DeviceCsr::upload(&device, &case.a)?;
             let b = DeviceCsr::upload(&device, &case.b)?;
-            let narrow = a.spgemm(&b).semiring(S::KIND).sorted(case.sorted);
+            let narrow =
+                a.pattern().spgemm(b.pattern()).problem.semiring(S::KIND).sorted(case.sorted);
             let problem = narrow.clone().output(DType::F32);
             let mut plan = SpgemmPlan::<T, I, O, f32>::with_output(
                 a.pattern(),
@@ -231,7 +238,14 @@ fn wide_sums_are_added_to_and_promised() {
     let d = random_rows::<f32, u32, u32>(500, 500, 2, |row| row % 7);
     let on_a = DeviceCsr::upload(&device, &a.view()).expect("A");
     let on_d = DeviceCsr::upload(&device, &d.view()).expect("D");
-    let problem = on_a.spgemm(&on_a).output(DType::F32).deterministic(true).calls(2);
+    let problem = on_a
+        .pattern()
+        .spgemm(on_a.pattern())
+        .problem
+        .typed::<f16, u32, u32>()
+        .output(DType::F32)
+        .deterministic(true)
+        .calls(2);
     let plan = SpgemmPlan::<f16, u32, u32, f32>::with_output(
         on_a.pattern(),
         on_a.pattern(),
@@ -264,7 +278,8 @@ fn other_types_of_c_are_refused() {
     let device = device();
     let a = random_rows::<f16, u32, u32>(6, 6, 1, |_| 2);
     let a = DeviceCsr::upload(&device, &a.view()).expect("A");
-    let problem = a.spgemm(&a).output(DType::F32);
+    let problem =
+        a.pattern().spgemm(a.pattern()).problem.typed::<f16, u32, u32>().output(DType::F32);
     let refused =
         SpgemmPlan::<f16>::new(a.pattern(), a.pattern(), &problem, &Options::default()).err();
     assert!(matches!(refused, Some(Error::Pattern { .. })), "{refused:?}");
@@ -290,7 +305,7 @@ fn one_call_gives_what_a_plan_gives() {
         let a = random_rows::<f32, u32, u64>(rows, columns, 1, |row| row % 9);
         let b = random_rows::<f32, u32, u64>(columns, 2000, 2, |row| row % 5);
         let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-        let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
+        let (problem, stream) = (on_a.pattern().spgemm(on_b.pattern()).problem, device.stream());
         for workspace in [None, Some(20_000)] {
             let chooser = Chooser::Named(Algorithm::Binned);
             let options = Options { chooser, workspace, ..Options::default() };

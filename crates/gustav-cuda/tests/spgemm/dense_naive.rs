@@ -34,14 +34,24 @@ fn hopeless_sizes_and_other_types_are_refused() {
     let options = Options { chooser, ..Options::default() };
     let a = random_rows::<i32, u32, u32>(6, 6, 1, |_| 2);
     let a = DeviceCsr::upload(&device, &a.view()).expect("A");
-    let refused = SpgemmPlan::<i32>::new(a.pattern(), a.pattern(), &a.spgemm(&a), &options)
-        .err()
-        .expect("a refusal");
+    let refused = SpgemmPlan::<i32>::new(
+        a.pattern(),
+        a.pattern(),
+        &a.pattern().spgemm(a.pattern()).problem,
+        &options,
+    )
+    .err()
+    .expect("a refusal");
     assert!(refused.to_string().contains("f32 and f64"), "{refused}");
     let huge = DeviceCsr::upload(&device, &Csr::<f32>::empty(1 << 15, 1 << 15).expect("A").view());
     let huge = huge.expect("A");
-    let refused =
-        SpgemmPlan::<f32>::new(huge.pattern(), huge.pattern(), &huge.spgemm(&huge), &options).err();
+    let refused = SpgemmPlan::<f32>::new(
+        huge.pattern(),
+        huge.pattern(),
+        &huge.pattern().spgemm(huge.pattern()).problem,
+        &options,
+    )
+    .err();
     let refused = refused.expect("a refusal").to_string();
     assert!(refused.contains("shared-row"), "{refused}");
 }

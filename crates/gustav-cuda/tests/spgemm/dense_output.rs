@@ -1,7 +1,7 @@
 //! `dense-output` on the battery, and on products whose C is full, nearly full or sparse.
 
 use gustav_core::{
-    Csr, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, Semiring, bf16, f16,
+    Csr, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusTimes, Scalar, StaticSemiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, dense_output, multiply};
@@ -17,7 +17,7 @@ fn named() -> Options {
     Options { chooser: Chooser::Named(Algorithm::DenseOutput), ..Options::default() }
 }
 
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     battery::<T, I, O, S>(&Settings::default(), &named());
 }
 
@@ -45,7 +45,7 @@ battery! {
 fn check<T: Scalar>(a: &Csr<T>, b: &Csr<T>, options: &Options, full: bool) {
     let device = device();
     let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let (problem, stream) = (on_a.spgemm(&on_b), device.stream());
+    let (problem, stream) = (on_a.pattern().spgemm(on_b.pattern()).problem, device.stream());
     let mut plan =
         SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, options).expect("a plan");
     let one = T::one().to_accum();
@@ -129,7 +129,7 @@ fn check_at_once<T: Scalar, I: Index, O: Index>(
     let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
     let stream = device.new_stream().expect("a stream");
     let one = T::one().to_accum();
-    let problem = on_a.spgemm(&on_b);
+    let problem = on_a.pattern().spgemm(on_b.pattern()).problem;
     let c =
         multiply(&on_a, &on_b, &problem, &named(), Call::new().alpha(one).on(&stream)).expect("C");
     stream.synchronize().expect("work");
@@ -203,5 +203,13 @@ fn other_tiles() {
     let options = Options { config: Some(Config::DenseOutput(config)), ..Options::default() };
     let a = DeviceCsr::upload(&device(), &a.view()).expect("A");
     let b = DeviceCsr::upload(a.device(), &b.view()).expect("B");
-    assert!(SpgemmPlan::<f32>::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).is_err());
+    assert!(
+        SpgemmPlan::<f32>::new(
+            a.pattern(),
+            b.pattern(),
+            &a.pattern().spgemm(b.pattern()).problem,
+            &options
+        )
+        .is_err()
+    );
 }

@@ -1,6 +1,6 @@
 //! SpGEMM on the device against the oracle, one file per algorithm.
 
-use gustav_core::{Csr, Index, Result, Scalar, Semiring};
+use gustav_core::{Csr, Index, Result, Scalar, StaticSemiring};
 use gustav_cuda::spgemm::{Options, SpgemmPlan};
 use gustav_cuda::{Device, DeviceCsr, SpgemmCall};
 use gustav_testkit::battery::{Settings, SpgemmCase, check_spgemm};
@@ -26,13 +26,13 @@ fn device() -> Device {
 }
 
 /// One case of the battery, on a stream of its own.
-fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn run<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     device: &Device,
     options: &Options,
     case: &SpgemmCase<'_, T, I, O>,
 ) -> Result<Csr<T, I, O>> {
     let (a, b) = (DeviceCsr::upload(device, &case.a)?, DeviceCsr::upload(device, &case.b)?);
-    let problem = a.spgemm(&b).sorted(case.sorted).semiring(S::KIND);
+    let problem = a.pattern().spgemm(b.pattern()).problem.sorted(case.sorted).semiring(S::KIND);
     let mut plan = SpgemmPlan::new(a.pattern(), b.pattern(), &problem, options)?;
     let stream = device.new_stream()?;
     let c = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?;
@@ -41,7 +41,7 @@ fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 }
 
 /// The battery for the types and the semiring.
-fn battery<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn battery<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     settings: &Settings,
     options: &Options,
 ) {

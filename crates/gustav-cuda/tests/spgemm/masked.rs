@@ -2,7 +2,7 @@
 
 use gustav_core::{
     Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Scalar,
-    Semiring, bf16, f16,
+    StaticSemiring, bf16, f16,
 };
 use gustav_cuda::DeviceCsr;
 use gustav_cuda::spgemm::masked::{self, MaskedPlan};
@@ -41,14 +41,15 @@ fn ways() -> [(Options, u64); 3] {
 }
 
 /// The whole product in A's order, and its entries under several masks.
-fn passes<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let device = device();
     let settings = Settings { sorted: vec![true], ..Settings::default() };
     check_spgemm::<T, I, O, S>(&settings, |case| {
         let (a, b) = (DeviceCsr::upload(&device, &case.a)?, DeviceCsr::upload(&device, &case.b)?);
         // Where columns of B repeat, sums are added in any order: integers alone compare.
         let ordered = case.b.is_canonical();
-        let problem = a.spgemm(&b).semiring(S::KIND).deterministic(ordered);
+        let problem =
+            a.pattern().spgemm(b.pattern()).problem.semiring(S::KIND).deterministic(ordered);
         let mut plan = SpgemmPlan::new(a.pattern(), b.pattern(), &problem, &Options::default())?;
         let stream = device.new_stream()?;
         let whole = plan.execute(&a, &b, SpgemmCall::new().on(&stream))?.download()?;
@@ -122,7 +123,7 @@ fn rows_of_many_places_are_taken_in_parts() {
     let mask = random_rows::<f32, u32, u32>(40, 20_000, 3, places);
     let [on_a, on_b, on_m] =
         [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let problem = on_a.spgemm(&on_b).deterministic(true);
+    let problem = on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(true);
     let options = Options::default();
     let mut plan =
         SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options).expect("a plan");
@@ -144,7 +145,7 @@ fn rows_of_many_places_are_taken_in_parts() {
     assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
     // Aᵀ under a mask.
     let at = DeviceCsr::upload(&device, &a.view().transpose().expect("Aᵀ").view()).expect("room");
-    let problem = at.spgemm(&on_b).transpose_a(true).deterministic(true);
+    let problem = at.pattern().spgemm(on_b.pattern()).problem.transpose_a(true).deterministic(true);
     for (options, _) in ways() {
         let c = masked::multiply(
             &at,
@@ -182,7 +183,12 @@ fn rows_of_every_kind() {
                 if deterministic && !b.view().is_canonical() {
                     continue;
                 }
-                let problem = on_a.spgemm(&on_b).deterministic(deterministic).calls(calls);
+                let problem = on_a
+                    .pattern()
+                    .spgemm(on_b.pattern())
+                    .problem
+                    .deterministic(deterministic)
+                    .calls(calls);
                 let plan = MaskedPlan::new(
                     on_a.pattern(),
                     on_b.pattern(),
@@ -216,7 +222,8 @@ fn short_rows_that_fill_the_device() {
     let mask = random_rows::<f64, u32, u32>(150_000, 300, 3, |row| [5, 0, 40, 1, 300][row % 5]);
     let [on_a, on_b, on_m] =
         [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let (problem, stream) = (on_a.spgemm(&on_b).deterministic(true), device.stream());
+    let (problem, stream) =
+        (on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(true), device.stream());
     let plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default());
     let whole = plan
         .expect("a plan")
@@ -246,7 +253,8 @@ fn the_choice_is_told_and_keeps_to_a_bound() {
     let none = Csr::<f32>::empty(20, 20).expect("a mask");
     let [on_a, on_b, none] =
         [&a, &b, &none].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let (problem, options, stream) = (on_a.spgemm(&on_b), Options::default(), device.stream());
+    let (problem, options, stream) =
+        (on_a.pattern().spgemm(on_b.pattern()).problem, Options::default(), device.stream());
     let mut whole =
         SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options).expect("a plan");
     let all = whole.execute(&on_a, &on_b, SpgemmCall::new().on(stream)).expect("C");
@@ -298,7 +306,13 @@ fn a_mask_of_another_shape_is_refused() {
     let a = random_rows::<f64, u32, u32>(9, 9, 1, |_| 3);
     let mask = random_rows::<f64, u32, u32>(9, 8, 1, |_| 3);
     let [a, mask] = [a, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let refused =
-        masked::multiply(&a, &a, mask.pattern(), &a.spgemm(&a), &Options::default(), Call::new());
+    let refused = masked::multiply(
+        &a,
+        &a,
+        mask.pattern(),
+        &a.pattern().spgemm(a.pattern()).problem,
+        &Options::default(),
+        Call::new(),
+    );
     assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
 }

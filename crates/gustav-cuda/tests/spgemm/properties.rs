@@ -23,11 +23,15 @@ fn product_by<T: Scalar>(
     let (on_a, on_b) = (on_a.expect("A"), on_b.expect("B"));
     let chooser = algorithm.map_or(Chooser::Auto, Chooser::Named);
     let options = Options { chooser, ..Options::default() };
-    let mut plan =
-        match SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &on_a.spgemm(&on_b), &options) {
-            Err(Error::Unsupported { .. }) if algorithm.is_some() => return None,
-            other => other.expect("a plan"),
-        };
+    let mut plan = match SpgemmPlan::new(
+        on_a.pattern(),
+        on_b.pattern(),
+        &on_a.pattern().spgemm(on_b.pattern()).problem,
+        &options,
+    ) {
+        Err(Error::Unsupported { .. }) if algorithm.is_some() => return None,
+        other => other.expect("a plan"),
+    };
     let one = T::one().to_accum();
     let c =
         plan.execute(&on_a, &on_b, SpgemmCall::new().alpha(one)).expect("C").download().expect("C");
@@ -192,8 +196,13 @@ fn a_known_pattern_takes_new_values() {
     let mut host = mixed(2000, 2000, 8);
     let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let options = Options::default();
-    let mut plan =
-        SpgemmPlan::new(a.pattern(), a.pattern(), &a.spgemm(&a), &options).expect("a plan");
+    let mut plan = SpgemmPlan::new(
+        a.pattern(),
+        a.pattern(),
+        &a.pattern().spgemm(a.pattern()).problem,
+        &options,
+    )
+    .expect("a plan");
     let stream = device.new_stream().expect("a stream");
     let mut c = plan.execute(&a, &a, SpgemmCall::new().on(&stream)).expect("C");
     for _ in 0..3 {
@@ -233,8 +242,13 @@ fn more_products_than_32_bits_count() {
     let a = DeviceCsr::from_parts(70, n, parts.0, parts.1, ones(all.len()).expect("A"));
     let a = a.expect("A");
     let options = Options::default();
-    let mut plan =
-        SpgemmPlan::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).expect("a plan");
+    let mut plan = SpgemmPlan::new(
+        a.pattern(),
+        b.pattern(),
+        &a.pattern().spgemm(b.pattern()).problem,
+        &options,
+    )
+    .expect("a plan");
     assert!(plan.products().is_none_or(|p| p == 4_900_000_000));
     let c = plan.execute(&a, &b, SpgemmCall::new()).expect("C").download().expect("C");
     assert_eq!(c.nnz(), 70 * n);
@@ -247,7 +261,7 @@ fn a_bound_on_the_workspace_changes_nothing_but_the_time() {
     let device = device();
     let host = mixed(5000, 5000, 9);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let (problem, stream) = (a.spgemm(&a), device.stream());
+    let (problem, stream) = (a.pattern().spgemm(a.pattern()).problem, device.stream());
     let product = |workspace| {
         let options = Options { workspace, ..Options::default() };
         let mut plan =
@@ -276,7 +290,7 @@ fn a_stopped_product_in_parts_leaves_plan_and_device_usable() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let stream = device.stream();
     for deterministic in [false, true] {
-        let problem = a.spgemm(&a).deterministic(deterministic);
+        let problem = a.pattern().spgemm(a.pattern()).problem.deterministic(deterministic);
         let options = Options { workspace: Some(20_000), ..Options::default() };
         let mut plan =
             SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &options).expect("a plan");
@@ -301,8 +315,13 @@ fn a_stopped_product_in_parts_leaves_plan_and_device_usable() {
         assert!(oracle::Spgemm::new(host.view(), host.view()).verify(c.view()).expect("shapes").ok);
     }
     // One part: to stop after it is too late.
-    let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &a.spgemm(&a), &Options::default())
-        .expect("a plan");
+    let mut plan = SpgemmPlan::new(
+        a.pattern(),
+        a.pattern(),
+        &a.pattern().spgemm(a.pattern()).problem,
+        &Options::default(),
+    )
+    .expect("a plan");
     let mut stop = |_| ControlFlow::Break(());
     assert!(plan.execute(&a, &a, SpgemmCall::new().watch(&mut stop).on(stream)).is_ok());
 }
@@ -321,8 +340,13 @@ fn a_product_that_does_not_fit_leaves_the_device_usable() {
     let a = DeviceCsr::upload(&device, &column.view()).expect("A");
     let b = DeviceCsr::upload(&device, &row.view()).expect("B");
     let options = Options::default();
-    let mut plan =
-        SpgemmPlan::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).expect("a plan");
+    let mut plan = SpgemmPlan::new(
+        a.pattern(),
+        b.pattern(),
+        &a.pattern().spgemm(b.pattern()).problem,
+        &options,
+    )
+    .expect("a plan");
     let error = plan.execute(&a, &b, SpgemmCall::new()).expect_err("too large");
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
     let small = mixed(300, 300, 10);

@@ -28,7 +28,8 @@ fn kernels_of_new_values(
 ) -> (usize, usize) {
     let device = device();
     let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
-    let problem = on_a.spgemm(&on_b).deterministic(deterministic).calls(2);
+    let problem =
+        on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(deterministic).calls(2);
     let mut plan =
         SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &options).expect("a plan");
     let mut parts = 0;

@@ -55,8 +55,12 @@ fn impossible_configurations_are_refused() {
         Config { rows: 0, ..paper },
         Config { width: Some(0), ..paper },
     ] {
-        let refused =
-            SpgemmPlan::<f32>::new(a.pattern(), a.pattern(), &a.spgemm(&a), &options(config));
+        let refused = SpgemmPlan::<f32>::new(
+            a.pattern(),
+            a.pattern(),
+            &a.pattern().spgemm(a.pattern()).problem,
+            &options(config),
+        );
         assert!(refused.is_err(), "{config:?}");
     }
 }
@@ -67,7 +71,7 @@ fn runs_are_equal_and_repeated_columns_are_refused_where_they_could_not_be() {
     let device = device();
     let host = random_rows::<f32, u32, u32>(300, 300, 5, |row| [40, 3, 0, 7][row % 4]);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let problem = a.spgemm(&a).deterministic(true);
+    let problem = a.pattern().spgemm(a.pattern()).problem.deterministic(true);
     let own = options(Config::default());
     let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &own).expect("a plan");
     let mut run = || plan.execute(&a, &a, SpgemmCall::new()).expect("C").download().expect("C");
@@ -76,7 +80,7 @@ fn runs_are_equal_and_repeated_columns_are_refused_where_they_could_not_be() {
     assert!(first.values().iter().zip(second.values()).all(|(x, y)| x.to_bits() == y.to_bits()));
     let repeats = unsorted::<f32, u32, u32>(300, 33, 3);
     let b = DeviceCsr::upload(&device, &repeats.view()).expect("B");
-    let problem = a.spgemm(&b).deterministic(true);
+    let problem = a.pattern().spgemm(b.pattern()).problem.deterministic(true);
     let refused =
         SpgemmPlan::<f32>::new(a.pattern(), b.pattern(), &problem, &own).err().expect("a refusal");
     assert!(refused.to_string().contains("atomically"), "{refused}");
@@ -89,7 +93,9 @@ fn new_values_go_into_a_known_pattern() {
     let mut host = random_rows::<f64, u32, u32>(200, 200, 9, |row| row % 9);
     let mut a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let own = options(Config::default());
-    let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &a.spgemm(&a), &own).expect("a plan");
+    let mut plan =
+        SpgemmPlan::new(a.pattern(), a.pattern(), &a.pattern().spgemm(a.pattern()).problem, &own)
+            .expect("a plan");
     let mut c = plan.execute(&a, &a, SpgemmCall::new()).expect("C");
     host.values_mut().iter_mut().for_each(|v| *v = *v * 3.0 - 1.0);
     a.values_mut().write(&host.values()).expect("new values");
@@ -111,8 +117,13 @@ fn a_large_c_is_made_in_panels() {
         (DeviceCsr::upload(&device, &a.view()), DeviceCsr::upload(&device, &b.view()));
     let (on_a, on_b) = (on_a.expect("A"), on_b.expect("B"));
     let own = options(Config::default());
-    let mut plan =
-        SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &on_a.spgemm(&on_b), &own).expect("a plan");
+    let mut plan = SpgemmPlan::new(
+        on_a.pattern(),
+        on_b.pattern(),
+        &on_a.pattern().spgemm(on_b.pattern()).problem,
+        &own,
+    )
+    .expect("a plan");
     assert!(plan.workspace_bytes() < rows * n * 4);
     let c = plan.execute(&on_a, &on_b, SpgemmCall::new()).expect("C").download().expect("C");
     assert!(oracle::Spgemm::new(a.view(), b.view()).verify(c.view()).expect("shapes").ok);
@@ -131,8 +142,13 @@ fn a_dense_c_is_handed_out_and_keeps_its_pattern() {
     for algorithm in [Algorithm::SharedRow, Algorithm::DenseNaive] {
         let chooser = Chooser::Named(algorithm);
         let options = Options { chooser, ..Options::default() };
-        let mut plan =
-            DensePlan::new(a.pattern(), b.pattern(), &a.spgemm(&b), &options).expect("a plan");
+        let mut plan = DensePlan::new(
+            a.pattern(),
+            b.pattern(),
+            &a.pattern().spgemm(b.pattern()).problem,
+            &options,
+        )
+        .expect("a plan");
         assert_eq!(plan.choice().algorithm, algorithm);
         let mut c = DeviceDense::<f64>::zeros(&device, 70, 90, Layout::RowMajor).expect("C");
         let stream = device.new_stream().expect("a stream");

@@ -113,7 +113,7 @@ fn an_execution_is_captured_in_a_graph() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let stream = device.new_stream().expect("a stream");
     for (options, refine) in all_ways() {
-        let problem = refine(a.spmm().columns(64).calls(100));
+        let problem = refine(a.pattern().spmm(64).problem.calls(100));
         let (mut b, mut c) = operands(&device, &problem);
         let whole: Vec<f32> = b.data().to_host().expect("B").iter().map(|v| v.round()).collect();
         b.data_mut().write(&whole).expect("B");
@@ -140,7 +140,7 @@ fn executions_on_two_streams_share_no_workspace_at_once() {
     let host = skewed(20_000);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let b = DeviceDense::upload(&device, &dense(20_000, 128).view()).expect("B");
-    let problem = a.spmm().columns(128).calls(20);
+    let problem = a.pattern().spmm(128).problem.calls(20);
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     let streams = [device.new_stream().expect("one"), device.new_stream().expect("another")];
     let mut results: Vec<_> = (0..8)
@@ -171,7 +171,7 @@ fn twenty_runs_give_the_same_bits() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     for (chooser, refine) in ways() {
         let options = Options { chooser, ..Options::default() };
-        let problem = refine(a.spmm().columns(32).calls(20).deterministic(true));
+        let problem = refine(a.pattern().spmm(32).problem.calls(20).deterministic(true));
         let mut first: Option<Vec<u32>> = None;
         for _ in 0..20 {
             let (b, mut c) = operands(&device, &problem);
@@ -192,13 +192,13 @@ fn the_mean_row_length_decides_when_it_is_asked() {
     for (length, chosen) in [(9, Algorithm::NonzeroSplit), (10, Algorithm::RowSplit)] {
         let host = matrices::random_rows::<f32, u32, u32>(70, 70, 1, |_| length);
         let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-        let plan =
-            SpmmPlan::<f32>::new(a.pattern(), &a.spmm().columns(8), &options).expect("a plan");
+        let plan = SpmmPlan::<f32>::new(a.pattern(), &a.pattern().spmm(8).problem, &options)
+            .expect("a plan");
         assert_eq!(plan.choice().algorithm, chosen);
     }
     let host = matrices::random_rows::<f16, u32, u32>(70, 70, 1, |_| 3);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let refused = SpmmPlan::<f16>::new(a.pattern(), &a.spmm().columns(8), &options);
+    let refused = SpmmPlan::<f16>::new(a.pattern(), &a.pattern().spmm(8).problem, &options);
     let text = refused.err().expect("the paper's kernels take f32 and f64").to_string();
     assert!(text.contains("nonzero-split") && text.contains("segmented"), "{text}");
 }
@@ -218,7 +218,7 @@ fn more_nonzeros_than_31_bits_count() {
     let ones = Dense::from_fn(1, 4, Layout::RowMajor, |_, _| 1i32).expect("B");
     let b = DeviceDense::upload(&device, &ones.view()).expect("B");
     let mut c = DeviceDense::zeros(&device, rows, 4, Layout::RowMajor).expect("C");
-    let problem = a.spmm().columns(4);
+    let problem = a.pattern().spmm(4).problem;
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     plan.execute(&a, &b, &mut c, Call::new().alpha(1).beta(0)).expect("C");
     let found = c.data().to_host().expect("C");
@@ -241,8 +241,9 @@ fn more_values_of_c_than_32_bits_count() {
     let host_b = dense(3, columns);
     let b = DeviceDense::upload(&device, &host_b.view()).expect("B");
     let mut c = DeviceDense::zeros(&device, rows, columns, Layout::RowMajor).expect("C");
-    let mut plan = SpmmPlan::new(a.pattern(), &a.spmm().columns(columns), &Options::default())
-        .expect("a plan");
+    let mut plan =
+        SpmmPlan::new(a.pattern(), &a.pattern().spmm(columns).problem, &Options::default())
+            .expect("a plan");
     plan.execute(&a, &b, &mut c, Call::new()).expect("C");
     for r in [0, 1, 516_222, rows - 2, rows - 1] {
         let mut row = vec![0.0; columns];

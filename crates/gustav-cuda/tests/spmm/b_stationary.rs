@@ -1,7 +1,7 @@
 //! `b-stationary`.
 
 use gustav_core::{
-    Csr, DType, Dense, Epilogue, Index, Layout, PlusTimes, Scalar, Semiring, bf16, f16,
+    Csr, DType, Dense, Epilogue, Index, Layout, PlusTimes, Scalar, StaticSemiring, bf16, f16,
 };
 use gustav_cuda::spmm::b_stationary::Config;
 use gustav_cuda::spmm::segmented::Reduction;
@@ -25,7 +25,7 @@ fn small<T: Scalar>() -> Config {
     }
 }
 
-fn small_pieces<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn small_pieces<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     crate::common::configured::<T, I, O, S>(gustav_cuda::Config::BStationary(small::<T>()));
 }
 
@@ -59,7 +59,7 @@ fn fix_up<T: Scalar>() -> Option<gustav_cuda::Config> {
 /// The battery with `options`, but for subnormal numbers with `exact`.
 fn by_reductions<T: Scalar>(options: &Options<'_>, exact: &Options<'_>)
 where
-    PlusTimes: Semiring<T::Accum>,
+    PlusTimes: StaticSemiring<T::Accum>,
 {
     let settings = Settings { nonfinite: T::DTYPE != DType::F64, ..Settings::default() };
     let device = device();
@@ -90,7 +90,7 @@ fn values_may_change_under_a_plan() {
 /// Rows over so many tiles that every multiprocessor holds many, one after another, some of them in part.
 fn tiles_follow<T: Scalar>(epilogue: Epilogue)
 where
-    PlusTimes: Semiring<T::Accum>,
+    PlusTimes: StaticSemiring<T::Accum>,
 {
     let device = device();
     let (rows, inner, columns) = (300, 90_000, 40);
@@ -125,7 +125,7 @@ where
     .expect("B");
     let b_on = DeviceDense::upload(&device, &b_on.view()).expect("B");
     let mut c = DeviceDense::<T>::zeros(&device, rows, columns, Layout::RowMajor).expect("C");
-    let problem = a.spmm().columns(columns).epilogue(epilogue);
+    let problem = a.pattern().spmm(columns).problem.epilogue(epilogue);
     // A panel so wide that few rows of B fit.
     let own = Config { lanes: 32, tiles: 8, block: 256, longest: 64, ..small::<T>() };
     let streams = [device.new_stream().expect("a stream"), device.new_stream().expect("a stream")];
@@ -175,7 +175,8 @@ fn plans_of_several_sizes_share_a_kernel() {
         let a = DeviceCsr::upload(&device, &host.view()).expect("A");
         let ones = Dense::from_fn(inner, 64, Layout::RowMajor, |_, _| 1.0f32).expect("B");
         let b = DeviceDense::upload(&device, &ones.view()).expect("B");
-        let plan = SpmmPlan::new(a.pattern(), &a.spmm().columns(64), &options).expect("a plan");
+        let plan =
+            SpmmPlan::new(a.pattern(), &a.pattern().spmm(64).problem, &options).expect("a plan");
         (a, b, plan)
     };
     let mut all = [of(9000), of(60)];
@@ -201,7 +202,7 @@ fn auto_takes_it_where_rows_meet_tiles_often() {
         Dense::from_fn(inner, columns, Layout::RowMajor, |i, j| ((i + j) % 5) as f32).expect("B");
     let b_on = DeviceDense::upload(&device, &b.view()).expect("B");
     let mut c = DeviceDense::zeros(&device, rows, columns, Layout::RowMajor).expect("C");
-    let problem = a.spmm().columns(columns).calls(1000);
+    let problem = a.pattern().spmm(columns).problem.calls(1000);
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     if device.profile().compute_capability >= (9, 0) {
         assert_eq!(plan.choice().algorithm, Algorithm::BStationary, "{}", plan.choice().reason);

@@ -1,6 +1,6 @@
 //! `column-panel`.
 
-use gustav_core::{Index, PlusTimes, Scalar, Semiring};
+use gustav_core::{Index, PlusTimes, Scalar, StaticSemiring};
 use gustav_cuda::spmm::column_panel::Config;
 use gustav_cuda::spmm::segmented::{self, Reduction};
 use gustav_plan::Algorithm;
@@ -8,7 +8,7 @@ use gustav_plan::Algorithm;
 use crate::papers::check_values;
 
 /// Panels and tiles so small that the battery's matrices have many of them.
-fn small<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>() {
+fn small<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     let segment = segmented::Config {
         vector: 16 / T::DTYPE.bytes() as u32,
         lanes: 4,

@@ -57,7 +57,7 @@ fn repeated_columns_in_16_bits_are_refused() {
     let one = f16::from_f64(1.0);
     let twice = Csr::<f16>::new(1, 3, vec![0u32, 2], vec![2u32, 2], vec![one; 2]);
     let a = DeviceCsr::upload(&device(), &twice.expect("a matrix").view()).expect("A");
-    let plan = SpmmPlan::<f16>::new(a.pattern(), &a.spmm().finite(true), &DENSE);
+    let plan = SpmmPlan::<f16>::new(a.pattern(), &a.pattern().spmm(1).problem.finite(true), &DENSE);
     let text = plan.err().expect("a refusal").to_string();
     assert!(text.contains("columns repeat") && text.contains("segmented"), "{text}");
 }
@@ -71,10 +71,11 @@ fn a_matrix_too_large_for_its_zeros_is_out_of_memory() {
     let offsets: Vec<u32> = (0..=rows as u32).collect();
     let host = Csr::<f32>::new(rows, rows, offsets, diagonal, vec![1.0; rows]).expect("a matrix");
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let error = SpmmPlan::<f32>::new(a.pattern(), &a.spmm().finite(true), &DENSE)
-        .err()
-        .expect("no such memory");
+    let error =
+        SpmmPlan::<f32>::new(a.pattern(), &a.pattern().spmm(1).problem.finite(true), &DENSE)
+            .err()
+            .expect("no such memory");
     assert!(matches!(error, gustav_core::Error::OutOfMemory { available: Some(_), .. }), "{error}");
-    let auto = SpmmPlan::<f32>::new(a.pattern(), &a.spmm(), &Options::default());
+    let auto = SpmmPlan::<f32>::new(a.pattern(), &a.pattern().spmm(1).problem, &Options::default());
     assert!(auto.is_ok(), "the device lives on");
 }

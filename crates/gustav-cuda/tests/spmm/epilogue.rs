@@ -1,6 +1,6 @@
 //! Mean, bias and ReLU on the device against sums in f64.
 
-use gustav_core::{Csr, DType, Dense, Epilogue, Error, Layout, Scalar, SemiringKind, bf16, f16};
+use gustav_core::{Csr, DType, Dense, Epilogue, Error, Layout, Scalar, Semiring, bf16, f16};
 use gustav_cuda::spmm::column_panel;
 use gustav_cuda::spmm::segmented::{Config, Reduction};
 use gustav_cuda::{Call, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
@@ -77,7 +77,7 @@ fn check<T: Scalar>(way: &Way<'_>) {
     let bias: Vec<_> = (0..columns).map(|j| T::from_f64(small(2 * j)).to_accum()).collect();
     let bias = DeviceBuffer::from_slice(&device, &bias, "bias").expect("memory");
     for epilogue in epilogues() {
-        let problem = a.spmm().columns(columns).layouts(layouts.0, layouts.1).calls(10);
+        let problem = a.pattern().spmm(columns).problem.layouts(layouts.0, layouts.1).calls(10);
         let problem = problem.transpose_a(transpose).epilogue(epilogue);
         let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
         let mut c = DeviceDense::upload(&device, &before.view()).expect("C");
@@ -262,7 +262,7 @@ fn a_nan_passes_and_an_unasked_bias_is_refused() {
     let b = DeviceDense::upload(&device, &ones.view()).expect("B");
     let mut c = DeviceDense::upload(&device, &ones.view()).expect("C");
     let relu = Epilogue { relu: true, ..Epilogue::default() };
-    let problem = a.spmm().columns(4).epilogue(relu);
+    let problem = a.pattern().spmm(4).problem.epilogue(relu);
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     plan.execute(&a, &b, &mut c, Call::new()).expect("C");
     assert!(c.data().to_host().expect("C").iter().all(|v| v.is_nan()));
@@ -272,7 +272,7 @@ fn a_nan_passes_and_an_unasked_bias_is_refused() {
         |plan: &mut SpmmPlan<f32>, bias| plan.execute(&a, &b, &mut c, Call::new().bias(bias));
     let unasked = with(&mut plan, Some(&bias)).expect_err("no bias was asked for");
     assert!(matches!(unasked, Error::Argument { name: "bias", .. }), "{unasked}");
-    let problem = a.spmm().columns(4).epilogue(Epilogue { bias: true, ..relu });
+    let problem = a.pattern().spmm(4).problem.epilogue(Epilogue { bias: true, ..relu });
     let mut plan =
         SpmmPlan::<f32>::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     let missing = with(&mut plan, None).expect_err("a bias was asked for");
@@ -285,7 +285,7 @@ fn what_has_no_epilogue_says_so() {
     let device = device();
     let a = DeviceCsr::upload(&device, &matrix::<f32>().view()).expect("A");
     let relu = Epilogue { relu: true, ..Epilogue::default() };
-    let problem = a.spmm().columns(8).epilogue(relu);
+    let problem = a.pattern().spmm(8).problem.epilogue(relu);
     let refused = |problem, chooser| -> String {
         let options = Options { chooser, ..Options::default() };
         let error = SpmmPlan::<f32>::new(a.pattern(), &problem, &options).err().expect("a refusal");
@@ -310,9 +310,9 @@ fn what_has_no_epilogue_says_so() {
         let text = refused(problem.clone(), Chooser::Named(algorithm));
         assert!(text.contains(algorithm.name()), "{algorithm}: {text}");
     }
-    refused(problem.clone().semiring(SemiringKind::MinPlus), Chooser::Auto);
+    refused(problem.clone().semiring(Semiring::MinPlus), Chooser::Auto);
     for algorithm in FINISHING {
-        let other = problem.clone().semiring(SemiringKind::MaxTimes);
+        let other = problem.clone().semiring(Semiring::MaxTimes);
         let text = refused(other, Chooser::Named(algorithm));
         assert!(text.contains(algorithm.name()), "{algorithm}: {text}");
     }
@@ -328,7 +328,8 @@ fn sums_that_meet_by_reductions_have_no_epilogue() {
     let config = Some(gustav_cuda::Config::Segmented(config));
     let options = Options { config, ..Options::default() };
     let error =
-        SpmmPlan::<f32>::new(a.pattern(), &a.spmm().columns(8).epilogue(relu), &options).err();
+        SpmmPlan::<f32>::new(a.pattern(), &a.pattern().spmm(8).problem.epilogue(relu), &options)
+            .err();
     let error = error.expect("a refusal");
     assert!(matches!(error, Error::Argument { .. }), "{error}");
     let text = error.to_string();

@@ -47,7 +47,7 @@ fn shares_are_powers_of_two() {
     let config = Some(gustav_cuda::Config::EvenShares(config));
     let plan = SpmmPlan::<f32>::new(
         a.pattern(),
-        &a.spmm().columns(1),
+        &a.pattern().spmm(1).problem,
         &Options { config, ..Options::default() },
     );
     assert!(matches!(plan.err(), Some(gustav_core::Error::Argument { .. })));

@@ -53,7 +53,11 @@ fn the_rest_is_refused_by_name() {
     let a = DeviceCsr::upload(&device(), &eye.view()).expect("A");
     let options =
         Options { chooser: Chooser::Named(Algorithm::HeavyLight), config: None, order: None };
-    let plan = SpmmPlan::<f32>::new(a.pattern(), &a.spmm().deterministic(true), &options);
+    let plan = SpmmPlan::<f32>::new(
+        a.pattern(),
+        &a.pattern().spmm(1).problem.deterministic(true),
+        &options,
+    );
     let text = plan.err().expect("a refusal").to_string();
     assert!(text.contains("no promised order") && text.contains("segmented"), "{text}");
 }

@@ -71,7 +71,7 @@ fn check<T: Scalar>(device: &Device, algorithm: Algorithm, shift: usize, columns
     let (_c, c) = shifted(device, &poison, shift);
     let mut c = DeviceDense::new(rows, columns, layout, ld_c, c).expect("C");
     let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
-    let problem = a.spmm().columns(columns).layouts(layout, layout).finite(true);
+    let problem = a.pattern().spmm(columns).problem.layouts(layout, layout).finite(true);
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
     let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
     plan.execute(&a, &b, &mut c, Call::new().alpha(one).beta(zero)).expect("C");
@@ -181,7 +181,7 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
     let named = named.map(|a| Options { chooser: Chooser::Named(a), ..Options::default() });
     let configured = configured.map(|c| Options { config: Some(c), ..Options::default() });
     for options in named.into_iter().chain(configured) {
-        let problem = a.spmm().columns(columns).tf32(true);
+        let problem = a.pattern().spmm(columns).problem.tf32(true);
         let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
         let mut c = DeviceDense::zeros(&device, 9, columns, Layout::RowMajor).expect("C");
         c.data_mut().fill(0xff, device.stream()).expect("NaN");
@@ -208,9 +208,10 @@ fn a_device_without_its_compiler_says_so() {
     let jit = Jit::new(Arc::new(Missing), Cache::new(None));
     let device = Device::with_jit(0, jit).expect("a CUDA device");
     let a = DeviceCsr::upload(&device, &whole(5, 4).view()).expect("A");
-    let error = SpmmPlan::<f32>::new(a.pattern(), &a.spmm(), &Options::default())
-        .err()
-        .expect("no compiler");
+    let error =
+        SpmmPlan::<f32>::new(a.pattern(), &a.pattern().spmm(1).problem, &Options::default())
+            .err()
+            .expect("no compiler");
     assert!(matches!(error, Error::NoDevice { .. }), "{error}");
     assert!(error.to_string().contains("libnvrtc"), "{error}");
 }

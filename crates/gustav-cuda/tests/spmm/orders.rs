@@ -74,7 +74,8 @@ fn what_takes_no_order_says_so() {
         ..Options::default()
     };
     for algorithm in [Algorithm::RowSplit, Algorithm::Vendor] {
-        let plan = SpmmPlan::<f32>::new(a.pattern(), &a.spmm().columns(8), &named(algorithm));
+        let plan =
+            SpmmPlan::<f32>::new(a.pattern(), &a.pattern().spmm(8).problem, &named(algorithm));
         let text = plan.err().expect("a refusal").to_string();
         assert!(text.contains("lpt") && text.contains("segmented"), "{text}");
     }
@@ -82,7 +83,7 @@ fn what_takes_no_order_says_so() {
     let other = DeviceCsr::upload(&device, &other.view()).expect("A");
     let plan = SpmmPlan::<f32>::new(
         other.pattern(),
-        &other.spmm().columns(8),
+        &other.pattern().spmm(8).problem,
         &named(Algorithm::Segmented),
     );
     assert!(matches!(plan.err(), Some(Error::Length { .. })));
@@ -90,7 +91,7 @@ fn what_takes_no_order_says_so() {
     let config = output_stationary::Config { warps: 8, width: 1 };
     let config = Some(Config::OutputStationary(config));
     let options = Options { config, order: Some(&few), ..Options::default() };
-    let problem = a.spmm().columns(8).layouts(Layout::ColumnMajor, Layout::ColumnMajor);
+    let problem = a.pattern().spmm(8).problem.layouts(Layout::ColumnMajor, Layout::ColumnMajor);
     let e = SpmmPlan::<f32>::new(a.pattern(), &problem, &options).err().expect("other warps");
     assert!(matches!(e, Error::Argument { .. }), "{e}");
 }

@@ -1,6 +1,6 @@
 //! What the kernels of the papers have in common.
 
-use gustav_core::{Csr, Dense, Layout, PlusTimes, Problem, Scalar, SemiringKind};
+use gustav_core::{Csr, Dense, Layout, PlusTimes, Problem, Scalar, Semiring};
 use gustav_cuda::{Call, Config, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm};
@@ -35,10 +35,10 @@ pub fn check_refusals(algorithm: Algorithm, layout: Layout) {
         Layout::RowMajor => Layout::ColumnMajor,
         Layout::ColumnMajor => Layout::RowMajor,
     };
-    let problem = a.spmm().layouts(layout, layout);
+    let problem = a.pattern().spmm(1).problem.layouts(layout, layout);
     let refused = [
         problem.clone().transpose_a(true),
-        problem.clone().semiring(SemiringKind::MinPlus),
+        problem.clone().semiring(Semiring::MinPlus),
         problem.layouts(other, layout),
     ];
     for problem in refused {
@@ -57,8 +57,8 @@ pub fn check_padding(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) 
     let a = DeviceCsr::upload(&device(), &eye.view()).expect("A");
     let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
     let refused = [
-        (a.spmm(), "finite"),
-        (a.spmm().finite(true).semiring(SemiringKind::MinPlus), "plus-times"),
+        (a.pattern().spmm(1).problem, "finite"),
+        (a.pattern().spmm(1).problem.finite(true).semiring(Semiring::MinPlus), "plus-times"),
     ];
     for (problem, reason) in refused {
         let text = SpmmPlan::<f32>::new(a.pattern(), &refine(problem), &options)
@@ -67,7 +67,11 @@ pub fn check_padding(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) 
             .to_string();
         assert!(text.contains(reason) && text.contains("segmented"), "{text}");
     }
-    let plan = SpmmPlan::<f32>::new(a.pattern(), &refine(a.spmm().finite(true)), &options);
+    let plan = SpmmPlan::<f32>::new(
+        a.pattern(),
+        &refine(a.pattern().spmm(1).problem.finite(true)),
+        &options,
+    );
     assert!(plan.is_ok(), "{:?}", plan.err());
 }
 
@@ -101,7 +105,7 @@ pub fn check_values(algorithm: Algorithm, refine: impl Fn(Problem) -> Problem) {
     let b_on = DeviceDense::upload(&device, &b.view()).expect("B");
     let mut c = DeviceDense::zeros(&device, rows, columns, Layout::RowMajor).expect("C");
     let options = Options { chooser: Chooser::Named(algorithm), config: None, order: None };
-    let problem = refine(a.spmm().columns(columns));
+    let problem = refine(a.pattern().spmm(columns).problem);
     let mut plan = SpmmPlan::<f32>::new(a.pattern(), &problem, &options).expect("a plan");
     for round in 1..4 {
         let values: Vec<f32> = (0..nnz).map(|k| (k * round % 16) as f32).collect();

@@ -156,7 +156,7 @@ fn deterministic_runs_give_the_same_bits() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let b = Dense::from_fn(700, 48, Default::default(), |i, j| ((i * 48 + j) % 29) as f32 / 9.0);
     let b = DeviceDense::upload(&device, &b.expect("B").view()).expect("B");
-    let problem = a.spmm().columns(48).deterministic(true);
+    let problem = a.pattern().spmm(48).problem.deterministic(true);
     let options = Options {
         config: Some(gustav_cuda::Config::Segmented(config(4, 4, 3, 2))),
         ..Options::default()
@@ -177,7 +177,7 @@ fn wrong_operands_are_refused() {
     let device = device();
     let host = ragged(60);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let problem = a.spmm().columns(8);
+    let problem = a.pattern().spmm(8).problem;
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
     let dense = |rows, columns| {
         DeviceDense::<f32>::zeros(&device, rows, columns, Default::default()).expect("a matrix")
@@ -218,7 +218,7 @@ fn values_may_change_under_a_plan() {
     let b = DeviceDense::upload(&device, &ones.view()).expect("B");
     let mut c = DeviceDense::zeros(&device, 50, 1, Default::default()).expect("C");
     for transpose in [false, true] {
-        let problem = a.spmm().columns(1).transpose_a(transpose);
+        let problem = a.pattern().spmm(1).problem.transpose_a(transpose);
         let mut plan = SpmmPlan::new(a.pattern(), &problem, &Options::default()).expect("a plan");
         a.values_mut().write(&vec![1.0; host.nnz()]).expect("values");
         plan.execute(&a, &b, &mut c, Call::new().alpha(2.0)).expect("C");

@@ -31,7 +31,7 @@ fn matrix<T: Scalar>() -> Csr<T> {
 /// What `STEPS` products make of one B, waiting for each or not.
 fn iterate<T: Scalar>(algorithm: Algorithm, deterministic: bool, wait: bool) -> Vec<f64>
 where
-    gustav_core::PlusTimes: gustav_core::Semiring<T::Accum>,
+    gustav_core::PlusTimes: gustav_core::StaticSemiring<T::Accum>,
 {
     let device = device();
     let a = DeviceCsr::upload(&device, &matrix::<T>().view()).expect("A");
@@ -40,7 +40,7 @@ where
     });
     let mut x = DeviceDense::upload(&device, &start.expect("B").view()).expect("B");
     let mut y = DeviceDense::zeros(&device, ROWS, COLUMNS, Layout::RowMajor).expect("C");
-    let problem: Problem = a.spmm().columns(COLUMNS).deterministic(deterministic);
+    let problem: Problem = a.pattern().spmm(COLUMNS).problem.deterministic(deterministic);
     let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
     let stream = device.new_stream().expect("a stream");
@@ -60,7 +60,7 @@ where
 
 fn check<T: Scalar>(algorithm: Algorithm)
 where
-    gustav_core::PlusTimes: gustav_core::Semiring<T::Accum>,
+    gustav_core::PlusTimes: gustav_core::StaticSemiring<T::Accum>,
 {
     let expected = iterate::<T>(algorithm, true, true);
     let norm = expected.iter().map(|v| v * v).sum::<f64>().sqrt();

@@ -1,6 +1,6 @@
 //! `tensor`.
 
-use gustav_core::{Csr, Dense, Index, PlusTimes, Scalar, SemiringKind, bf16, f16};
+use gustav_core::{Csr, Dense, Index, PlusTimes, Scalar, Semiring, bf16, f16};
 use gustav_cuda::spmm::tensor::Config;
 use gustav_cuda::{Call, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_plan::{Algorithm, Chooser};
@@ -86,7 +86,7 @@ fn what_a_row_lacks_never_enters_its_sum() {
     for options in [TENSOR, configured(64, 4, 2)] {
         let mut c = DeviceDense::zeros(&device, rows, columns, Default::default()).expect("C");
         c.data_mut().fill(0xff, device.stream()).expect("NaN");
-        let problem = a.spmm().columns(columns);
+        let problem = a.pattern().spmm(columns).problem;
         let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
         plan.execute(&a, &b, &mut c, Call::new()).expect("C");
         for (i, c) in c.data().to_host().expect("C").iter().enumerate() {
@@ -126,7 +126,7 @@ fn tf32_is_exact_where_factors_fit() {
         let expected = product(&host, &b);
         let b = DeviceDense::upload(&device, &b.view()).expect("B");
         for options in [TENSOR, configured(32, 4, 4)] {
-            let problem = a.spmm().columns(columns).tf32(true);
+            let problem = a.pattern().spmm(columns).problem.tf32(true);
             let mut c = DeviceDense::zeros(&device, rows, columns, Default::default()).expect("C");
             c.data_mut().fill(0xff, device.stream()).expect("NaN");
             let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
@@ -163,7 +163,7 @@ fn small_products<T: Scalar>(options: &[Options<'_>]) {
         let b = Dense::from_row_major(inner, columns, narrow(b.data())).expect("B");
         let b = DeviceDense::upload(&device, &b.view()).expect("B");
         for options in options {
-            let problem = a.spmm().columns(columns).tf32(true);
+            let problem = a.pattern().spmm(columns).problem.tf32(true);
             let mut c = DeviceDense::zeros(&device, rows, columns, Default::default()).expect("C");
             c.data_mut().fill(0xff, device.stream()).expect("NaN");
             let mut plan = SpmmPlan::new(a.pattern(), &problem, options).expect("a plan");
@@ -195,8 +195,8 @@ fn f32_and_other_semirings_are_refused_by_name() {
     let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
     let a = DeviceCsr::upload(&device(), &eye.view()).expect("A");
     let refused = [
-        (a.spmm(), "TF32 asked for"),
-        (a.spmm().tf32(true).semiring(SemiringKind::MinPlus), "plus-times"),
+        (a.pattern().spmm(1).problem, "TF32 asked for"),
+        (a.pattern().spmm(1).problem.tf32(true).semiring(Semiring::MinPlus), "plus-times"),
     ];
     for (problem, reason) in refused {
         let text = SpmmPlan::<f32>::new(a.pattern(), &problem, &TENSOR)

@@ -72,7 +72,8 @@ fn whole_numbers<T: Scalar>() {
     for config in Config::ALL {
         let config = Some(gustav_cuda::Config::Vendor(config));
         let options = Options { config, ..Options::default() };
-        let mut plan = SpmmPlan::new(a.pattern(), &a.spmm().columns(32), &options).expect("a plan");
+        let mut plan =
+            SpmmPlan::new(a.pattern(), &a.pattern().spmm(32).problem, &options).expect("a plan");
         let mut c = DeviceDense::zeros(&device, 90, 32, Layout::RowMajor).expect("C");
         c.data_mut().fill(0xff, device.stream()).expect("NaN");
         let (one, zero) = (T::one().to_accum(), T::zero().to_accum());
@@ -102,12 +103,13 @@ fn alg3_refuses_rows_that_begin_less_aligned_than_they_are_long() {
     let mut c = DeviceDense::new(70, 8, Layout::RowMajor, 9, room).expect("C");
     let config = Some(gustav_cuda::Config::Vendor(Config::Alg3));
     let options = Options { config, ..Options::default() };
-    let mut plan = SpmmPlan::new(a.pattern(), &a.spmm().columns(8), &options).expect("a plan");
+    let mut plan =
+        SpmmPlan::new(a.pattern(), &a.pattern().spmm(8).problem, &options).expect("a plan");
     let refused = plan.execute(&a, &b, &mut c, Call::new());
     let text = refused.expect_err("a refusal").to_string();
     assert!(text.contains("CSR_ALG3") && text.contains("multiples of 4 values"), "{text}");
-    let mut plan =
-        SpmmPlan::new(a.pattern(), &a.spmm().columns(8), &Options::default()).expect("a plan");
+    let mut plan = SpmmPlan::new(a.pattern(), &a.pattern().spmm(8).problem, &Options::default())
+        .expect("a plan");
     plan.execute(&a, &b, &mut c, Call::new()).expect("the device still works");
     device.stream().synchronize().expect("the end");
 }

@@ -1,6 +1,6 @@
 //! `even-shares`, which takes every type and semiring.
 
-use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, Semiring, bf16};
+use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, StaticSemiring, bf16};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::even_shares::Config as EvenShares;
 use gustav_cuda::{Call, DeviceBuffer, DeviceCsr, SpmvPlan};
@@ -10,7 +10,7 @@ use gustav_testkit::oracle;
 
 use crate::{device, named, run_refined};
 
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: EvenShares) {
+fn check<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(config: EvenShares) {
     crate::check::<T, I, O, S>(Algorithm::EvenShares, Some(Config::EvenShares(config)));
 }
 
@@ -69,14 +69,18 @@ fn long_rows_give_the_same_bits_in_every_run() {
     let x_there = DeviceBuffer::from_slice(&device, &x, "x").expect("x");
     let mut y = DeviceBuffer::zeros(&device, lengths.len(), "y").expect("y");
     let options = named(Algorithm::EvenShares, None);
-    let mut plan = SpmvPlan::new(a.pattern(), &a.spmv().calls(20).deterministic(true), &options)
-        .expect("a plan");
+    let mut plan = SpmvPlan::new(
+        a.pattern(),
+        &a.pattern().spmv().problem.calls(20).deterministic(true),
+        &options,
+    )
+    .expect("a plan");
     let mut first: Option<Vec<u32>> = None;
     for _ in 0..20 {
         y.fill(0xff, device.stream()).expect("poison");
         plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
-        let plus_times = gustav_core::SemiringKind::PlusTimes;
+        let plus_times = gustav_core::Semiring::PlusTimes;
         let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);
         assert!(verdict.expect("shapes fit").ok);
         let bits: Vec<u32> = found.iter().map(|v| v.to_bits()).collect();
@@ -118,10 +122,11 @@ fn arrays_need_no_alignment() {
         let mut y = DeviceBuffer::<f32>::zeros(&device, rows, "y").expect("y");
         y.fill(0xff, device.stream()).expect("poison");
         let options = named(Algorithm::EvenShares, None);
-        let mut plan = SpmvPlan::new(a.pattern(), &a.spmv().calls(9), &options).expect("a plan");
+        let mut plan = SpmvPlan::new(a.pattern(), &a.pattern().spmv().problem.calls(9), &options)
+            .expect("a plan");
         plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
-        let plus_times = gustav_core::SemiringKind::PlusTimes;
+        let plus_times = gustav_core::Semiring::PlusTimes;
         let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);
         assert!(verdict.expect("shapes fit").ok, "shifts {shift} and {shift_values}");
     }

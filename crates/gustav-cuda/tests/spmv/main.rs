@@ -12,7 +12,7 @@ mod vendor;
 
 use gustav_core::{
     Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Result,
-    Scalar, Semiring, bf16, f16,
+    Scalar, StaticSemiring, bf16, f16,
 };
 use gustav_cuda::spmv::{Config, Options};
 use gustav_cuda::{Call, Device, DeviceBuffer, DeviceCsr, SpmvPlan};
@@ -30,7 +30,7 @@ fn named(algorithm: Algorithm, config: Option<Config>) -> Options {
 }
 
 /// One case of the battery, on a stream of its own.
-fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn run<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     device: &Device,
     options: &Options,
     case: SpmvCase<'_, T, I, O>,
@@ -39,7 +39,7 @@ fn run<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 }
 
 /// The same, of a problem of which more is said.
-fn run_refined<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn run_refined<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     device: &Device,
     options: &Options,
     refine: impl Fn(Problem) -> Problem,
@@ -48,7 +48,7 @@ fn run_refined<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
     let a = DeviceCsr::upload(device, &case.a)?;
     let x = DeviceBuffer::from_slice(device, case.x, "x")?;
     let mut y = DeviceBuffer::from_slice(device, case.y, "y")?;
-    let problem = a.spmv().transpose_a(case.transpose_a).semiring(S::KIND);
+    let problem = a.pattern().spmv().problem.transpose_a(case.transpose_a).semiring(S::KIND);
     let mut plan = SpmvPlan::new(a.pattern(), &refine(problem), options)?;
     let stream = device.new_stream()?;
     plan.execute(&a, &x, &mut y, Call::new().alpha(case.alpha).beta(case.beta).on(&stream))?;
@@ -57,7 +57,7 @@ fn run_refined<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
 }
 
 /// The battery by `algorithm`, in a configuration or by its rules.
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(
+fn check<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(
     algorithm: Algorithm,
     config: Option<Config>,
 ) {
@@ -98,7 +98,8 @@ fn vectors_that_do_not_fit_are_refused() {
     let device = device();
     let eye = gustav_core::Csr::<f32>::new(2, 2, vec![0u32, 1, 2], vec![0u32, 1], vec![1.0; 2]);
     let a = DeviceCsr::upload(&device, &eye.expect("a matrix").view()).expect("A");
-    let mut plan = SpmvPlan::new(a.pattern(), &a.spmv(), &Options::default()).expect("a plan");
+    let mut plan = SpmvPlan::new(a.pattern(), &a.pattern().spmv().problem, &Options::default())
+        .expect("a plan");
     let vector = |len| DeviceBuffer::from_slice(&device, &vec![1.0f32; len], "a vector");
     let (x, mut y) = (vector(2).expect("x"), vector(3).expect("y"));
     let wrong = plan.execute(&a, &x, &mut y, Call::new());
@@ -147,7 +148,8 @@ fn an_execution_is_captured_in_a_graph() {
     let vendor = gustav_cuda::spmv::vendor::Config::ALL.map(|c| Some(Config::Vendor(c)));
     let vendor = vendor.map(|config| Options { config, ..Options::default() });
     for options in ours.chain(vendor) {
-        let mut plan = SpmvPlan::new(a.pattern(), &a.spmv().calls(100), &options).expect("a plan");
+        let mut plan = SpmvPlan::new(a.pattern(), &a.pattern().spmv().problem.calls(100), &options)
+            .expect("a plan");
         plan.execute(&a, &x, &mut y, Call::new().on(&stream)).expect("y");
         let expected = y.to_host().expect("y");
         let graph = Graph::capture(&stream, || {
@@ -176,7 +178,7 @@ fn twenty_runs_give_the_same_bits() {
         (Chooser::Named(Algorithm::EvenShares), 1),
     ]) {
         let options = Options { chooser, config: None };
-        let problem = a.spmv().calls(calls).deterministic(true);
+        let problem = a.pattern().spmv().problem.calls(calls).deterministic(true);
         let mut first: Option<Vec<u32>> = None;
         for _ in 0..20 {
             let mut plan = SpmvPlan::new(a.pattern(), &problem, &options).expect("a plan");
@@ -199,7 +201,8 @@ fn executions_on_two_streams_follow_one_another() {
     for (algorithm, calls) in [(Algorithm::Segmented, 9), (Algorithm::EvenShares, 1)] {
         let options = named(algorithm, None);
         let mut plan =
-            SpmvPlan::new(a.pattern(), &a.spmv().calls(calls), &options).expect("a plan");
+            SpmvPlan::new(a.pattern(), &a.pattern().spmv().problem.calls(calls), &options)
+                .expect("a plan");
         let streams = [device.new_stream().expect("one"), device.new_stream().expect("two")];
         let mut results: Vec<_> =
             (0..16).map(|_| DeviceBuffer::<f32>::zeros(&device, rows, "y").expect("y")).collect();

@@ -1,11 +1,11 @@
 //! `row-split`, which takes every type and semiring.
 
-use gustav_core::{Index, PlusTimes, Scalar, Semiring};
+use gustav_core::{Index, PlusTimes, Scalar, StaticSemiring};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::row_split::Config as RowSplit;
 use gustav_plan::Algorithm;
 
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: RowSplit) {
+fn check<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(config: RowSplit) {
     crate::check::<T, I, O, S>(Algorithm::RowSplit, Some(Config::RowSplit(config)));
 }
 

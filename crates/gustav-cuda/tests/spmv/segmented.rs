@@ -1,6 +1,6 @@
 //! `segmented`, which takes every type and semiring.
 
-use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, Semiring};
+use gustav_core::{Csr, Index, MinPlus, PlusTimes, Scalar, StaticSemiring};
 use gustav_cuda::spmm::segmented::{Config as Listed, Reduction};
 use gustav_cuda::spmv::Config;
 use gustav_cuda::spmv::segmented::{Config as Segmented, InOrder};
@@ -10,7 +10,7 @@ use gustav_testkit::oracle;
 
 use crate::{device, named};
 
-fn check<T: Scalar, I: Index, O: Index, S: Semiring<T::Accum>>(config: Segmented) {
+fn check<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>(config: Segmented) {
     crate::check::<T, I, O, S>(Algorithm::Segmented, Some(Config::Segmented(config)));
 }
 
@@ -80,13 +80,14 @@ fn long_rows_give_the_same_bits_in_every_run() {
     let mut y = DeviceBuffer::zeros(&device, lengths.len(), "y").expect("y");
     let options = named(Algorithm::Segmented, None);
     let mut plan =
-        SpmvPlan::new(a.pattern(), &a.spmv().deterministic(true), &options).expect("a plan");
+        SpmvPlan::new(a.pattern(), &a.pattern().spmv().problem.deterministic(true), &options)
+            .expect("a plan");
     let mut first: Option<Vec<u32>> = None;
     for _ in 0..20 {
         y.fill(0xff, device.stream()).expect("poison");
         plan.execute(&a, &x_there, &mut y, Call::new()).expect("y");
         let found = y.to_host().expect("y");
-        let plus_times = gustav_core::SemiringKind::PlusTimes;
+        let plus_times = gustav_core::Semiring::PlusTimes;
         let verdict = oracle::spmv(plus_times, host.view(), false, &x, 1.0, 0.0, None, &found);
         assert!(verdict.expect("shapes fit").ok);
         let bits: Vec<u32> = found.iter().map(|v| v.to_bits()).collect();

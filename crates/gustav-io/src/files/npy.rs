@@ -212,13 +212,16 @@ pub(crate) fn write_dense<T: Scalar>(
     let (rows, cols) = (dense.nrows(), dense.ncols());
     let fortran = dense.layout() == Layout::ColumnMajor;
     write_header(to, descr, fortran, &[rows, cols])?;
-    let (lines, len) = if fortran { (cols, rows) } else { (rows, cols) };
-    if len == 0 {
-        return Ok(());
-    }
+    // Empty lines may be more than anybody counts.
+    let lines = if rows == 0 || cols == 0 {
+        0
+    } else if fortran {
+        cols
+    } else {
+        rows
+    };
     for line in 0..lines {
-        let start = line * dense.leading_dimension();
-        to.write_all(&little_endian(&dense.data()[start..start + len]))?;
+        to.write_all(&little_endian(dense.line(line)))?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Which SpMV algorithm on a CPU.
 
-use gustav_core::{DType, IndexType, Problem, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, Semiring};
 
 use crate::{Algorithm, RowStats};
 
@@ -16,7 +16,7 @@ pub fn choose(stats: &RowStats, problem: &Problem) -> (Algorithm, String) {
         return (Algorithm::Csb, "its blocks multiply as Aᵀ without writing to shared rows".into());
     }
     let vectors = matches!(problem.dtype, DType::F32 | DType::F64)
-        && problem.semiring == SemiringKind::PlusTimes
+        && problem.semiring == Semiring::PlusTimes
         && problem.index_type == IndexType::U32
         && problem.cols <= i32::MAX as usize;
     if vectors && problem.calls >= COMPRESS_FROM {
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(chosen(&empty, |p| p), Algorithm::MergePath);
         assert_eq!(chosen(&hub, |p| p.calls(1000)), Algorithm::CompressedIndex);
         assert_eq!(chosen(&[5; 40], |p| p.transpose_a(true)), Algorithm::Csb);
-        let min_plus = |p: Problem| p.calls(1000).semiring(SemiringKind::MinPlus);
+        let min_plus = |p: Problem| p.calls(1000).semiring(Semiring::MinPlus);
         assert_eq!(chosen(&hub, min_plus), Algorithm::NonzeroSplit);
     }
 }

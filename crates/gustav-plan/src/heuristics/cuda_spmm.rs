@@ -11,7 +11,7 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 
-use gustav_core::{Problem, Result, SemiringKind};
+use gustav_core::{Problem, Result, Semiring};
 
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity, TileReuse};
 
@@ -171,9 +171,7 @@ pub fn looks(problem: &Problem, profile: &DeviceProfile) -> bool {
 
 /// Whether parts of a row may be added one by one, as they come.
 pub fn may_reduce(problem: &Problem) -> bool {
-    !problem.deterministic
-        && problem.semiring == SemiringKind::PlusTimes
-        && !problem.dtype.is_integer()
+    !problem.deterministic && problem.semiring == Semiring::PlusTimes && !problem.dtype.is_integer()
 }
 
 /// The way of `even-shares`, from the numbers of rows and nonzeros alone.

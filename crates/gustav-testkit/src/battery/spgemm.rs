@@ -1,6 +1,6 @@
 //! The battery for sparse × sparse.
 
-use gustav_core::{Csr, CsrView, Index, Result, Scalar, Semiring, SemiringKind};
+use gustav_core::{Csr, CsrView, Index, Result, Scalar, Semiring, StaticSemiring};
 
 use super::covering::combinations;
 use super::matrices::{Named, matrices, random_rows};
@@ -54,7 +54,7 @@ pub fn check_spgemm<T, I, O, S>(
     T: Scalar,
     I: Index,
     O: Index,
-    S: Semiring<T::Accum>,
+    S: StaticSemiring<T::Accum>,
 {
     check_spgemm_over(S::KIND, settings, kernel);
 }
@@ -64,7 +64,7 @@ pub fn check_spgemm<T, I, O, S>(
 /// # Panics
 /// As there.
 pub fn check_spgemm_over<T: Scalar, I: Index, O: Index>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     settings: &Settings,
     mut kernel: impl FnMut(SpgemmCase<'_, T, I, O>) -> Result<Csr<T, I, O>>,
 ) {

@@ -1,7 +1,7 @@
 //! The battery for sparse × dense.
 
 use gustav_core::{
-    Csr, CsrView, DenseView, DenseViewMut, Index, Layout, Result, Scalar, Semiring, SemiringKind,
+    Csr, CsrView, DenseView, DenseViewMut, Index, Layout, Result, Scalar, Semiring, StaticSemiring,
 };
 
 use super::covering::combinations;
@@ -50,7 +50,7 @@ pub fn check_spmm<T, I, O, S>(
     T: Scalar,
     I: Index,
     O: Index,
-    S: Semiring<T::Accum>,
+    S: StaticSemiring<T::Accum>,
 {
     check_spmm_over(S::KIND, settings, kernel);
 }
@@ -60,7 +60,7 @@ pub fn check_spmm<T, I, O, S>(
 /// # Panics
 /// As there.
 pub fn check_spmm_over<T: Scalar, I: Index, O: Index>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     settings: &Settings,
     mut kernel: impl FnMut(SpmmCase<'_, T, I, O>) -> Result<()>,
 ) {
@@ -110,7 +110,7 @@ impl Choice {
     /// What went wrong, if anything.
     fn run<T: Scalar, I: Index, O: Index>(
         &self,
-        semiring: SemiringKind,
+        semiring: Semiring,
         name: &str,
         a: &Csr<T, I, O>,
         kernel: &mut impl FnMut(SpmmCase<'_, T, I, O>) -> Result<()>,

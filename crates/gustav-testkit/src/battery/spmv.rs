@@ -1,6 +1,6 @@
 //! The battery for sparse × vector.
 
-use gustav_core::{CsrView, Index, Result, Scalar, Semiring, SemiringKind};
+use gustav_core::{CsrView, Index, Result, Scalar, Semiring, StaticSemiring};
 
 use super::Settings;
 use super::covering::combinations;
@@ -39,7 +39,7 @@ pub fn check_spmv<T, I, O, S>(
     T: Scalar,
     I: Index,
     O: Index,
-    S: Semiring<T::Accum>,
+    S: StaticSemiring<T::Accum>,
 {
     check_spmv_over(S::KIND, settings, kernel);
 }
@@ -49,7 +49,7 @@ pub fn check_spmv<T, I, O, S>(
 /// # Panics
 /// As there.
 pub fn check_spmv_over<T: Scalar, I: Index, O: Index>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     settings: &Settings,
     mut kernel: impl FnMut(SpmvCase<'_, T, I, O>) -> Result<()>,
 ) {

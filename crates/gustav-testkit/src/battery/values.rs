@@ -1,6 +1,6 @@
 //! Seeded values, poison, and α and β per semiring.
 
-use gustav_core::{Arith, Scalar, SemiringKind};
+use gustav_core::{Arith, Scalar, Semiring};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
@@ -42,7 +42,7 @@ pub fn sentinel<T: Scalar>() -> T {
 }
 
 /// α and β of a case over `semiring`, of the type of sums `A`.
-pub fn scaling<A: Arith>(semiring: SemiringKind, choice: Scaling) -> (A, A) {
+pub fn scaling<A: Arith>(semiring: Semiring, choice: Scaling) -> (A, A) {
     let (one, zero) = (semiring.one(), semiring.zero());
     // Exact in every type; a negative α changes the order of candidates in max-times.
     let (alpha, beta) = if A::DTYPE.is_integer() { (-3.0, 2.0) } else { (-0.75, 1.5) };

@@ -1,6 +1,6 @@
 //! Every semiring over i32 and i64: exact, wrapping where the types wrap.
 
-use gustav_core::{DType, SemiringKind};
+use gustav_core::{DType, Semiring};
 
 use super::expected::Expected;
 use super::model::{Model, Scaling, Terms};
@@ -8,13 +8,13 @@ use super::model::{Model, Scaling, Terms};
 /// Sums in i128, brought back to the width of the type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Integer {
-    kind: SemiringKind,
+    kind: Semiring,
     bits: u32,
 }
 
 impl Integer {
     /// The model of `kind` over `dtype`.
-    pub fn new(kind: SemiringKind, dtype: DType) -> Self {
+    pub fn new(kind: Semiring, dtype: DType) -> Self {
         Integer { kind, bits: 8 * dtype.bytes() as u32 }
     }
 
@@ -43,18 +43,18 @@ impl Integer {
 
     fn add(&self, a: i128, b: i128) -> i128 {
         match self.kind {
-            SemiringKind::MinPlus => a.min(b),
-            SemiringKind::MaxTimes => a.max(b),
-            SemiringKind::OrAnd => i128::from(a != 0 || b != 0),
+            Semiring::MinPlus => a.min(b),
+            Semiring::MaxTimes => a.max(b),
+            Semiring::OrAnd => i128::from(a != 0 || b != 0),
             _ => self.wrap(a + b),
         }
     }
 
     fn scale(&self, factor: i128, sum: i128) -> i128 {
         match self.kind {
-            SemiringKind::MinPlus => self.plus_saturating(factor, sum),
-            SemiringKind::MaxTimes if sum == self.min() => sum,
-            SemiringKind::OrAnd => i128::from(factor != 0 && sum != 0),
+            Semiring::MinPlus => self.plus_saturating(factor, sum),
+            Semiring::MaxTimes if sum == self.min() => sum,
+            Semiring::OrAnd => i128::from(factor != 0 && sum != 0),
             _ => self.wrap(factor * sum),
         }
     }
@@ -66,8 +66,8 @@ impl Model for Integer {
 
     fn empty(&self) -> i128 {
         match self.kind {
-            SemiringKind::MinPlus => self.max(),
-            SemiringKind::MaxTimes => self.min(),
+            Semiring::MinPlus => self.max(),
+            Semiring::MaxTimes => self.min(),
             _ => 0,
         }
     }
@@ -75,11 +75,11 @@ impl Model for Integer {
     fn push(&self, sum: &mut i128, a: i64, b: i64) {
         let (a, b) = (i128::from(a), i128::from(b));
         let term = match self.kind {
-            SemiringKind::PlusTimes | SemiringKind::MaxTimes => self.wrap(a * b),
-            SemiringKind::MinPlus => self.plus_saturating(a, b),
-            SemiringKind::OrAnd => i128::from(a != 0 && b != 0),
-            SemiringKind::PlusFirst => a,
-            SemiringKind::PlusSecond => b,
+            Semiring::PlusTimes | Semiring::MaxTimes => self.wrap(a * b),
+            Semiring::MinPlus => self.plus_saturating(a, b),
+            Semiring::OrAnd => i128::from(a != 0 && b != 0),
+            Semiring::PlusFirst => a,
+            Semiring::PlusSecond => b,
         };
         *sum = self.add(*sum, term);
     }

@@ -41,7 +41,7 @@ pub(crate) trait Model: Copy + Send + Sync {
 /// Binds `$model` to the model of `$semiring` over `$dtype`, and evaluates `$body`.
 macro_rules! with_model {
     ($dtype:expr, $semiring:expr, $model:ident => $body:expr) => {{
-        use gustav_core::SemiringKind as Kind;
+        use gustav_core::Semiring as Kind;
         use $crate::oracle::{best, integer, sum, truth};
         let kind: Kind = $semiring;
         let dtype: gustav_core::DType = $dtype;

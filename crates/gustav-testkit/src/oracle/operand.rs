@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytemuck::cast_slice;
 use gustav_core::buffer::try_vec;
 use gustav_core::{
-    CsrView, DType, DenseView, Index, IndexSlice, Layout, Result, Scalar, bf16, f16,
+    CsrView, DType, Dense, DenseView, Index, IndexSlice, Layout, Result, Scalar, bf16, f16,
 };
 
 /// A number as the reference sees it: f64, or i64 for the integer types.
@@ -228,18 +228,24 @@ pub(crate) struct Matrix<'a> {
     values: Numbers<'a>,
 }
 
-impl<'a, T: Scalar> From<DenseView<'a, T>> for Matrix<'a> {
-    fn from(m: DenseView<'a, T>) -> Self {
+/// A copy of `m` where what is between its lines is not borrowed.
+pub(crate) fn without_gaps<T: Scalar>(m: DenseView<'_, T>) -> Result<Option<Dense<T>>> {
+    m.as_slice().is_none().then(|| m.to_layout(m.layout())).transpose()
+}
+
+impl<'a> Matrix<'a> {
+    /// `m`, or its copy from [`without_gaps`].
+    pub fn new<T: Scalar>(m: DenseView<'a, T>, copy: &'a Option<Dense<T>>) -> Self {
+        let m = copy.as_ref().map_or(m, Dense::view);
+        let values = Numbers::of(m.as_slice().unwrap_or_default());
         let (row_stride, column_stride) = match m.layout() {
             Layout::RowMajor => (m.leading_dimension(), 1),
             Layout::ColumnMajor => (1, m.leading_dimension()),
         };
-        let (nrows, ncols, values) = (m.nrows(), m.ncols(), Numbers::of(m.data()));
+        let (nrows, ncols) = (m.nrows(), m.ncols());
         Matrix { nrows, ncols, row_stride, column_stride, values }
     }
-}
 
-impl<'a> Matrix<'a> {
     /// The element of a row and a column.
     pub fn get<V: Value>(&self, row: usize, col: usize) -> V {
         self.values.get(row * self.row_stride + col * self.column_stride)

@@ -1,6 +1,6 @@
 //! Sparse × sparse: the pattern, then the values.
 
-use gustav_core::{CsrView, DType, Error, Index, Result, Scalar, SemiringKind, parallel};
+use gustav_core::{CsrView, DType, Error, Index, Result, Scalar, Semiring, parallel};
 
 use super::model::{Model, Scaling, with_model};
 use super::operand::{Factor, Sparse, Value};
@@ -14,7 +14,7 @@ use super::verdict::Verdict;
 #[derive(Clone, Copy, Debug)]
 pub struct Spgemm<'a, T: Scalar, I: Index, O: Index> {
     /// The two operations.
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
     /// A.
     pub a: CsrView<'a, T, I, O>,
     /// B, as many rows as A has columns.
@@ -39,7 +39,7 @@ struct Slot<S> {
 impl<'a, T: Scalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
     /// The ordinary product A·B with sorted rows.
     pub fn new(a: CsrView<'a, T, I, O>, b: CsrView<'a, T, I, O>) -> Self {
-        Spgemm { semiring: SemiringKind::PlusTimes, a, b, alpha: None, sorted: true, mask: None }
+        Spgemm { semiring: Semiring::PlusTimes, a, b, alpha: None, sorted: true, mask: None }
     }
 
     /// Compares `found` with the reference. Its index types may differ from those of A.
@@ -210,6 +210,6 @@ impl Reference<'_> {
 }
 
 /// The α that changes nothing.
-fn one<A: Scalar>(semiring: SemiringKind) -> A {
-    if semiring == SemiringKind::MinPlus { A::zero() } else { A::one() }
+fn one<A: Scalar>(semiring: Semiring) -> A {
+    if semiring == Semiring::MinPlus { A::zero() } else { A::one() }
 }

@@ -1,11 +1,11 @@
 //! Sparse × dense matrix, and × vector as its case of one column.
 
 use gustav_core::{
-    Arith, CsrView, DType, DenseView, Error, Index, Result, Scalar, SemiringKind, parallel,
+    Arith, CsrView, DType, DenseView, Error, Index, Result, Scalar, Semiring, parallel,
 };
 
 use super::model::{Model, Scaling, with_model};
-use super::operand::{Factor, Matrix, Sparse, Value};
+use super::operand::{Factor, Matrix, Sparse, Value, without_gaps};
 use super::verdict::Verdict;
 
 // Rows that one task compares.
@@ -15,7 +15,7 @@ const ROWS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub struct Spmm<'a, T: Scalar, I: Index, O: Index> {
     /// The two operations.
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
     /// A as stored.
     pub a: CsrView<'a, T, I, O>,
     /// Whether op(A) is Aᵀ.
@@ -34,7 +34,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
     /// The ordinary product A·B.
     pub fn new(a: CsrView<'a, T, I, O>, b: DenseView<'a, T>) -> Self {
         Spmm {
-            semiring: SemiringKind::PlusTimes,
+            semiring: Semiring::PlusTimes,
             a,
             transpose_a: false,
             b,
@@ -58,16 +58,19 @@ impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
                 expected: "C before the product, or the semiring's zero".into(),
             });
         }
+        let copies = (without_gaps(self.b)?, without_gaps(found)?);
+        let before = self.before.filter(|_| reads_c);
+        let copy_of_before = before.map(without_gaps).transpose()?.flatten();
         let reference = Reference {
             dtype: T::DTYPE,
             a: self.a.into(),
             transpose_a: self.transpose_a,
-            b: self.b.into(),
+            b: Matrix::new(self.b, &copies.0),
             alpha: Factor::of(self.alpha),
             beta: reads_c.then(|| Factor::of(self.beta)),
-            before: self.before.filter(|_| reads_c).map(Matrix::from),
+            before: before.map(|c| Matrix::new(c, &copy_of_before)),
         };
-        let found = found.into();
+        let found = Matrix::new(found, &copies.1);
         with_model!(T::DTYPE, self.semiring, model => reference.verify(model, found))
     }
 }
@@ -156,7 +159,7 @@ impl Reference<'_> {
 /// # Errors
 /// As [`Spmm::verify`].
 pub fn spmv<T: Scalar, I: Index, O: Index>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     a: CsrView<'_, T, I, O>,
     transpose_a: bool,
     x: &[T],
@@ -174,10 +177,10 @@ pub fn spmv<T: Scalar, I: Index, O: Index>(
 }
 
 /// The β that leaves C unread.
-fn zero<A: Arith>(semiring: SemiringKind) -> A {
+fn zero<A: Arith>(semiring: Semiring) -> A {
     match semiring {
-        SemiringKind::MinPlus => A::INFINITY,
-        SemiringKind::MaxTimes => A::NEG_INFINITY,
+        Semiring::MinPlus => A::INFINITY,
+        Semiring::MaxTimes => A::NEG_INFINITY,
         _ => <A as Scalar>::zero(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gustav::{Algorithm, Arith, Chooser, Csr, Dense, Device, Result, SemiringKind, SpmmPlan};
+use gustav::{Algorithm, Arith, Chooser, Csr, Dense, Device, Result, Semiring, SpmmPlan};
 
 /// Multiplies A by dense matrices, and counts the time that takes.
 pub trait Engine {
@@ -43,7 +43,7 @@ pub fn plus_times(
     rival: Option<Rival>,
 ) -> Result<Box<dyn Engine>> {
     let add_product = |a: f32, b: f32, sum: f32| a.times_plus(b, sum);
-    engine(SemiringKind::PlusTimes, add_product, device, a, columns, rival)
+    engine(Semiring::PlusTimes, add_product, device, a, columns, rival)
 }
 
 /// The engine of min and +.
@@ -57,11 +57,11 @@ pub fn min_plus(
     rival: Option<Rival>,
 ) -> Result<Box<dyn Engine>> {
     let add_product = |a: f32, b: f32, sum: f32| Arith::minimum(sum, a.plus_saturating(b));
-    engine(SemiringKind::MinPlus, add_product, device, a, columns, rival)
+    engine(Semiring::MinPlus, add_product, device, a, columns, rival)
 }
 
 fn engine<F: Fn(f32, f32, f32) -> f32 + 'static>(
-    semiring: SemiringKind,
+    semiring: Semiring,
     add_product: F,
     device: &Device,
     a: &Csr<f32>,

@@ -1,6 +1,6 @@
 //! The programs: what each needs, how it solves, and who multiplies for it.
 
-use gustav::{Csr, Dense, Device, Result, SemiringKind};
+use gustav::{Csr, Dense, Device, Result, Semiring};
 
 use super::engine::{self, Engine, Rival};
 use super::{conjugate_gradients, graph_convolution, shortest_paths};
@@ -10,7 +10,7 @@ pub struct Program {
     /// What the command line calls it.
     pub name: &'static str,
     /// What its products add and multiply by.
-    pub semiring: SemiringKind,
+    pub semiring: Semiring,
     /// Brings the pattern to the program's matrix.
     pub prepare: fn(&Csr<f32>) -> Result<Csr<f32>>,
     /// Solves with so many columns; returns the solution and the number of products.
@@ -22,7 +22,7 @@ pub struct Program {
 impl Program {
     /// Whether vendors have a kernel for its semiring on a GPU.
     pub fn vendor(&self) -> bool {
-        self.semiring == SemiringKind::PlusTimes
+        self.semiring == Semiring::PlusTimes
     }
 }
 
@@ -30,21 +30,21 @@ impl Program {
 pub const PROGRAMS: [Program; 3] = [
     Program {
         name: "cg",
-        semiring: SemiringKind::PlusTimes,
+        semiring: Semiring::PlusTimes,
         prepare: conjugate_gradients::prepare,
         solve: conjugate_gradients::solve,
         engine: engine::plus_times,
     },
     Program {
         name: "gcn",
-        semiring: SemiringKind::PlusTimes,
+        semiring: Semiring::PlusTimes,
         prepare: graph_convolution::prepare,
         solve: graph_convolution::solve,
         engine: engine::plus_times,
     },
     Program {
         name: "paths",
-        semiring: SemiringKind::MinPlus,
+        semiring: Semiring::MinPlus,
         prepare: shortest_paths::prepare,
         solve: shortest_paths::solve,
         engine: engine::min_plus,

@@ -1,6 +1,6 @@
 //! What was predicted, tried beside what the rules choose and rows as stored.
 
-use gustav_core::{Error, Index, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Error, Index, Problem, Result, Scalar, Semiring};
 use gustav_cuda::spmm;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Order, RowOrder};
@@ -130,7 +130,7 @@ pub(super) fn tried<T: Scalar, I: Index, O: Index>(
 fn untriable(problem: &Problem) -> Option<&'static str> {
     if problem.deterministic {
         Some("a deterministic choice does not go by times")
-    } else if problem.semiring != SemiringKind::PlusTimes {
+    } else if problem.semiring != Semiring::PlusTimes {
         Some("trials are of plus-times")
     } else if [problem.output_rows(), problem.columns, problem.nnz].contains(&0) {
         Some("there is nothing to multiply")
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(untriable(&problem), None);
         for other in [
             problem.clone().deterministic(true),
-            problem.clone().semiring(SemiringKind::MinPlus),
+            problem.clone().semiring(Semiring::MinPlus),
             problem.clone().columns(0),
             Problem { nnz: 0, ..problem },
         ] {

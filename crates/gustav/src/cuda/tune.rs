@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use gustav_core::{Error, Index, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Error, Index, Problem, Result, Scalar, Semiring};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::probe::timed;
 use gustav_cuda::{DeviceBuffer, Stream, spgemm, spmm, spmv};
@@ -75,7 +75,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
     /// # Errors
     /// [`Error::OutOfMemory`]; what the driver refuses.
     pub(super) fn new(a: &'a DevicePattern<I, O>, problem: &Problem) -> Result<Self> {
-        let (device, problem) = (a.device(), problem.clone().semiring(SemiringKind::PlusTimes));
+        let (device, problem) = (a.device(), problem.clone().semiring(Semiring::PlusTimes));
         let n = problem.columns;
         let values = DeviceBuffer::zeros(device, a.nnz(), "values of a trial")?;
         let b = DeviceDense::<T>::zeros(device, problem.inner(), n, problem.layout_b)?;
@@ -168,7 +168,7 @@ pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
 ) -> Result<Timed<Trial<spmv::Config>>> {
     let (device, stream) = (a.device(), a.device().stream());
-    let problem = problem.clone().semiring(SemiringKind::PlusTimes);
+    let problem = problem.clone().semiring(Semiring::PlusTimes);
     let values = DeviceBuffer::<T>::zeros(device, a.nnz(), "values of a trial")?;
     let x = DeviceBuffer::<T>::zeros(device, problem.inner(), "x on the device")?;
     let mut y = DeviceBuffer::<T>::zeros(device, problem.output_rows(), "y on the device")?;
@@ -187,7 +187,7 @@ pub(super) fn spgemm<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
 ) -> Result<Timed<Algorithm>> {
     let stream = a.device().stream();
-    let problem = problem.clone().semiring(SemiringKind::PlusTimes);
+    let problem = problem.clone().semiring(Semiring::PlusTimes);
     let device = a.device();
     let values = |nnz| DeviceBuffer::<T>::zeros(device, nnz, "values of a trial");
     let (of_a, of_b) = (values(a.nnz())?, values(b.nnz())?);

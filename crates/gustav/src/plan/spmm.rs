@@ -8,7 +8,7 @@ use gustav_cpu::CpuScalar;
 use super::{accessors, autotuned, explained, median_seconds, options};
 use crate::cuda::{Call, DeviceBuffer, DeviceDense, DevicePattern, plan_spmm};
 use crate::explain::{Report, facts};
-use crate::operands::{DenseOperand, DenseResult, SparseValues, mixed};
+use crate::operands::{DenseOperand, DenseResult, IntoOperand, SparseValues, mixed};
 use crate::{Device, Explanation};
 
 /// A plan for sparse × dense products with one pattern of A, made by
@@ -44,7 +44,8 @@ impl<T: CpuScalar> SpmmPlan<'_, T> {
     /// C = scale(α, op(A)·B) ⊕ scale(β, C) over the plan's semiring, with α its one and β its zero,
     /// which leaves C unread, unless `call` says otherwise: a [`Call`], a [`Scale`](crate::Scale) or
     /// `()`. `values` are those of A: a matrix of the plan's pattern, or a slice or buffer in the order
-    /// of its nonzeros.
+    /// of its nonzeros. `b` and `c` are [`Dense`](crate::Dense), views, or what else [`IntoOperand`]
+    /// lists, in the layouts of the plan.
     ///
     /// # Errors
     /// [`Error::Pattern`](crate::Error::Pattern) for values of another pattern,
@@ -55,13 +56,14 @@ impl<T: CpuScalar> SpmmPlan<'_, T> {
     pub fn execute<'v>(
         &mut self,
         values: impl Into<SparseValues<'v, T>>,
-        b: impl Into<DenseOperand<'v, T>>,
-        c: impl Into<DenseResult<'v, T>>,
+        b: impl IntoOperand<DenseOperand<'v, T>>,
+        c: impl IntoOperand<DenseResult<'v, T>>,
         call: impl Into<Call<'v, T>>,
     ) -> Result<()> {
         use {DenseOperand as B, DenseResult as C, SparseValues as V};
         let call = call.into();
-        match (&mut self.inner, values.into(), b.into(), c.into()) {
+        let (b, c) = (b.into_operand()?, c.into_operand()?);
+        match (&mut self.inner, values.into(), b, c) {
             (Inner::Cpu(plan), V::Host(values), B::Host(b), C::Host(c)) => {
                 call.check_host(&self.explanation.problem)?;
                 plan.execute(values, b, c, call.scale())
@@ -87,6 +89,19 @@ impl<T: CpuScalar> Staged<T> {
         call: Call<'_, T>,
         problem: &Problem,
     ) -> Result<()> {
+        // What goes to the GPU and back is one array, and values between lines may belong to others.
+        let Some(of_b) = b.as_slice() else {
+            let packed = b.to_layout(b.layout())?;
+            return self.execute(values, packed.view(), c, call, problem);
+        };
+        let (nrows, ncols, layout, ld) = (c.nrows(), c.ncols(), c.layout(), c.leading_dimension());
+        let Some(of_c) = c.as_mut_slice() else {
+            let mut packed = c.as_view().to_layout(c.layout())?;
+            self.execute(values, b, packed.view_mut(), call, problem)?;
+            let lines = packed.data().chunks_exact(packed.leading_dimension()).enumerate();
+            lines.for_each(|(line, from)| c.line_mut(line).copy_from_slice(from));
+            return Ok(());
+        };
         let device = &self.device;
         let on_values = match &mut self.values {
             Some(on) => {
@@ -96,16 +111,15 @@ impl<T: CpuScalar> Staged<T> {
             none => none.insert(DeviceBuffer::from_slice(device, values, "values on the device")?),
         };
         let on_b = copy_of(device, &mut self.b, &b)?;
-        on_b.data_mut().write(b.data())?;
-        let before = c.as_view();
-        // Padding between the lines of C goes there and comes back unchanged.
-        let padded = before.data().len() != before.nrows() * before.ncols();
+        on_b.data_mut().write(of_b)?;
+        let before = DenseView::new(nrows, ncols, layout, ld, of_c)?;
         let on_c = copy_of(device, &mut self.c, &before)?;
-        if padded || call.reads(problem.semiring) {
-            on_c.data_mut().write(before.data())?;
+        // What is between the lines of C goes there and comes back unchanged.
+        if of_c.len() != nrows * ncols || call.reads(problem.semiring) {
+            on_c.data_mut().write(of_c)?;
         }
         self.plan.execute(&*on_values, on_b, on_c, call)?;
-        on_c.data().read(c.data())
+        on_c.data().read(of_c)
     }
 }
 
@@ -117,7 +131,8 @@ fn copy_of<'k, T: CpuScalar>(
 ) -> Result<&'k mut DeviceDense<T>> {
     let found = held.take().filter(|d| {
         (d.nrows(), d.ncols(), d.layout()) == (m.nrows(), m.ncols(), m.layout())
-            && (d.leading_dimension(), d.data().len()) == (m.leading_dimension(), m.data().len())
+            && d.leading_dimension() == m.leading_dimension()
+            && m.as_slice().is_some_and(|values| values.len() == d.data().len())
     });
     let matrix = match found {
         Some(matrix) => matrix,

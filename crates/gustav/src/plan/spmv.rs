@@ -6,7 +6,7 @@ use gustav_cpu::CpuScalar;
 use super::{accessors, autotuned, explained, median_seconds, options};
 use crate::cuda::{Call, DeviceBuffer, DevicePattern, plan_spmv};
 use crate::explain::{Report, facts};
-use crate::operands::{SparseValues, VectorOperand, VectorResult, mixed};
+use crate::operands::{IntoOperand, SparseValues, VectorOperand, VectorResult, mixed};
 use crate::{Device, Explanation};
 
 /// A plan for sparse × vector products with one pattern of A, made by
@@ -40,13 +40,14 @@ impl<T: CpuScalar> SpmvPlan<'_, T> {
     pub fn execute<'v>(
         &mut self,
         values: impl Into<SparseValues<'v, T>>,
-        x: impl Into<VectorOperand<'v, T>>,
-        y: impl Into<VectorResult<'v, T>>,
+        x: impl IntoOperand<VectorOperand<'v, T>>,
+        y: impl IntoOperand<VectorResult<'v, T>>,
         call: impl Into<Call<'v, T>>,
     ) -> Result<()> {
         use {SparseValues as V, VectorOperand as X, VectorResult as Y};
         let call = call.into();
-        match (&mut self.inner, values.into(), x.into(), y.into()) {
+        let (x, y) = (x.into_operand()?, y.into_operand()?);
+        match (&mut self.inner, values.into(), x, y) {
             (Inner::Cpu(plan), V::Host(values), X::Host(x), Y::Host(y)) => {
                 call.check_host(&self.explanation.problem)?;
                 plan.execute(values, x, y, call.scale())

@@ -38,7 +38,7 @@ macro_rules! setters {
         }
 
         /// Multiplies over `semiring` instead of plus-times.
-        pub fn semiring(mut self, semiring: gustav_core::SemiringKind) -> Self {
+        pub fn semiring(mut self, semiring: gustav_core::Semiring) -> Self {
             self.problem.semiring = semiring;
             self
         }

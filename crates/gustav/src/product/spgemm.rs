@@ -27,11 +27,11 @@ pub fn spgemm<'a, T: CpuScalar, I: Index, O: Index>(
 /// mask.
 ///
 /// ```
-/// use gustav::{Csr, SemiringKind, Spgemm};
+/// use gustav::{Csr, Semiring, Spgemm};
 ///
 /// // What can be reached in two steps on the cycle 0 → 1 → 2 → 0.
 /// let a = Csr::<i32>::new(3, 3, vec![0, 1, 2, 3], vec![1, 2, 0], vec![7, 7, 7])?;
-/// let c = Spgemm::new(&a, &a).semiring(SemiringKind::OrAnd).run()?;
+/// let c = Spgemm::new(&a, &a).semiring(Semiring::OrAnd).run()?;
 /// assert_eq!((c.indices(), c.values().as_slice()), (&[2, 0, 1][..], &[1, 1, 1][..]));
 /// # Ok::<(), gustav::Error>(())
 /// ```

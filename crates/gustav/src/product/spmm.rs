@@ -8,29 +8,34 @@ use gustav_cpu::CpuScalar;
 
 use super::setters;
 use crate::Device;
+use crate::operands::{DenseOperand, IntoOperand, mixed};
 
-/// C = A·B with the best algorithm of the CPU; C is row-major.
+/// C = A·B with the best algorithm of the CPU; C is row-major. B is a [`Dense`], a view, or what else
+/// [`IntoOperand`] lists.
 ///
 /// # Errors
 /// [`gustav_core::Error::Shape`] when B has not as many rows as A has columns,
 /// [`gustav_core::Error::OutOfMemory`] for C.
 pub fn spmm<'a, T: CpuScalar, I: Index, O: Index>(
     a: impl Into<CsrView<'a, T, I, O>>,
-    b: impl Into<DenseView<'a, T>>,
+    b: impl IntoOperand<DenseOperand<'a, T>>,
 ) -> Result<Dense<T>> {
-    Spmm::new(a, b).run()
+    match b.into_operand()? {
+        DenseOperand::Host(b) => Spmm::new(a, b).run(),
+        DenseOperand::Device(_) => mixed("cpu"),
+    }
 }
 
 /// A sparse × dense product with options: C = scale(α, op(A)·B) ⊕ scale(β, C).
 ///
 /// ```
-/// use gustav::{Csr, Dense, SemiringKind, Spmm};
+/// use gustav::{Csr, Dense, Semiring, Spmm};
 ///
 /// // Distances after one step on the path 0 – 1 – 2, edges of length 1 and 5.
 /// let a = Csr::<f32>::new(3, 3, vec![0, 1, 3, 4], vec![1, 0, 2, 1], vec![1.0, 1.0, 5.0, 5.0])?;
 /// let far = f32::INFINITY;
 /// let b = Dense::from_row_major(3, 1, vec![0.0, far, far])?;
-/// let c = Spmm::new(&a, &b).semiring(SemiringKind::MinPlus).threads(2).run()?;
+/// let c = Spmm::new(&a, &b).semiring(Semiring::MinPlus).threads(2).run()?;
 /// assert_eq!(c.data(), [far, 1.0, far]);
 /// # Ok::<(), gustav::Error>(())
 /// ```

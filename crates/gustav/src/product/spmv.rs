@@ -6,6 +6,7 @@ use gustav_cpu::CpuScalar;
 
 use super::setters;
 use crate::Device;
+use crate::operands::{IntoOperand, VectorOperand, mixed};
 
 /// y = A·x with the best algorithm of the CPU.
 ///
@@ -14,9 +15,12 @@ use crate::Device;
 /// [`gustav_core::Error::OutOfMemory`] for y.
 pub fn spmv<'a, T: CpuScalar, I: Index, O: Index>(
     a: impl Into<CsrView<'a, T, I, O>>,
-    x: &'a [T],
+    x: impl IntoOperand<VectorOperand<'a, T>>,
 ) -> Result<Vec<T>> {
-    Spmv::new(a, x).run()
+    match x.into_operand()? {
+        VectorOperand::Host(x) => Spmv::new(a, x).run(),
+        VectorOperand::Device(_) => mixed("cpu"),
+    }
 }
 
 /// A sparse × vector product with options: y = scale(α, op(A)·x) ⊕ scale(β, y).

@@ -6,7 +6,7 @@ mod whole;
 
 use std::sync::Arc;
 
-use gustav_core::{Error, Index, Operation, Problem, Result, Scalar, SemiringKind};
+use gustav_core::{Error, Index, Operation, Problem, Result, Scalar, Semiring};
 use gustav_plan::heuristics::masked::{Expected, Work, reason_for_places, reason_for_whole};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
@@ -357,7 +357,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
 /// `mask` with increasing rows, each place once.
 fn increasing<T: Scalar, I: Index, O: Index>(
     mask: &DevicePattern<I, O>,
-    semiring: SemiringKind,
+    semiring: Semiring,
 ) -> Result<DevicePattern<I, O>> {
     // Values do not matter: places of zeros stay.
     let values = DeviceBuffer::<T>::zeros(mask.device(), mask.nnz(), "values of a mask")?;

@@ -312,7 +312,7 @@ fn may_reduce(problem: &Problem) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use gustav_core::{CsrView, Epilogue, SemiringKind};
+    use gustav_core::{CsrView, Epilogue, Semiring};
 
     use super::*;
 
@@ -471,7 +471,7 @@ mod tests {
         }
         let refused = [
             problem.clone().deterministic(true),
-            problem.clone().semiring(SemiringKind::MinPlus),
+            problem.clone().semiring(Semiring::MinPlus),
             problem.clone().epilogue(Epilogue { relu: true, ..Epilogue::default() }),
             Problem { dtype: DType::F16, ..problem.clone() },
             Problem { dtype: DType::I32, ..problem },

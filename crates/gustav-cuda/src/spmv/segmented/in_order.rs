@@ -1,7 +1,7 @@
 //! Rows in their order, a group of lanes each, long rows cut into parts. See
 //! `kernels/spmv/segmented.cu`.
 
-use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Problem, Result, Semiring};
 use gustav_plan::heuristics::cuda_spmv::Way;
 
 use crate::jit::Request;
@@ -79,7 +79,7 @@ parameter_block! {
 pub(crate) fn request(
     dtype: DType,
     (index, offset): (IndexType, IndexType),
-    semiring: SemiringKind,
+    semiring: Semiring,
     config: InOrder,
     parts: bool,
 ) -> Request {
@@ -244,7 +244,8 @@ mod tests {
             let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
             for (longest, part) in [(1, 1), (5, 7), (63, 256), (900, 64)] {
                 let config = InOrder { lanes: 4, ahead: 4, threads: 64, longest, part };
-                let made = Prepared::new(&pattern, &a.spmv(), config).expect("parts");
+                let made =
+                    Prepared::new(&pattern, &a.pattern().spmv().problem, config).expect("parts");
                 let mut number = [0];
                 made.room.number.read(&mut number).expect("a number");
                 let mut list = vec![0; number[0] as usize * (ENTRY / 8)];

@@ -364,7 +364,7 @@ fn tiles_stay_in_shared_memory_where_rows_meet_them_often() {
     assert_eq!(of_short(128, 25.0), streams);
     assert_eq!(of_short(128, 41.0), stays);
     assert_eq!(of_short(256, 41.0), streams);
-    assert_eq!(of(|p| p.semiring = gustav_core::SemiringKind::MinPlus), streams);
+    assert_eq!(of(|p| p.semiring = gustav_core::Semiring::MinPlus), streams);
 }
 
 #[test]
