@@ -47,7 +47,7 @@ algorithms! {
     /// One thread a row, for very short rows.
     ThreadRow = "thread-row", "Yang, Buluç, Owens 2018, §4.1", [Spmm];
     /// The same number of nonzeros each; rows may be cut, carry-outs are added afterwards.
-    NonzeroSplit = "nonzero-split", "Yang, Buluç, Owens 2018, §4.2", [Spmm, Spmv];
+    NonzeroSplit = "nonzero-split", "Yang, Buluç, Owens 2018, §4.2", [Spmm, Spmv, Sddmm];
     /// The same number of nonzeros plus rows each.
     MergePath = "merge-path", "Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4", [Spmm, Spmv];
     /// A strip of columns of C per CTA, rows dealt to its warps; column-major.
