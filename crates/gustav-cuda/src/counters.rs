@@ -19,10 +19,10 @@ impl Counters {
     /// [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory) naming `what`,
     /// [`Error::Device`](gustav_core::Error::Device).
     pub(crate) fn new(device: &Device, len: usize, what: &'static str) -> Result<Self> {
-        let kept = if len > 0 { device.take_counters(len) } else { None };
-        if let Some((address, room)) = kept {
+        let free = if len > 0 { device.take_counters(len) } else { None };
+        if let Some((address, len)) = free {
             // SAFETY: the device gave the memory away, and no other work on it is left.
-            let buffer = unsafe { DeviceBuffer::owned(device, address, room) };
+            let buffer = unsafe { DeviceBuffer::owned(device, address, len) };
             return Ok(Counters { buffer, len });
         }
         let mut buffer = DeviceBuffer::queued(device, len, what)?;
@@ -48,8 +48,8 @@ impl Counters {
 impl Drop for Counters {
     fn drop(&mut self) {
         let device = self.buffer.device().clone();
-        if let Some(kept) = self.buffer.give_away() {
-            device.keep_counters(kept);
+        if let Some(free) = self.buffer.give_away() {
+            device.keep_counters(free);
         }
     }
 }

@@ -9,7 +9,7 @@ use gustav_core::{DType, IndexType, Layout, SemiringKind};
 
 use crate::jit::{Compiler, Nvrtc, Request};
 use crate::layout::Transpose;
-use crate::schedule::{Cutting, RowBlocks, Segments, Target, lengths};
+use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
 use crate::spmm::merge_path::MergePath;
@@ -21,8 +21,7 @@ use crate::spmm::{
     row_block, row_split, sell_p, stationary, tensor, thread_row,
 };
 use crate::{
-    Entries, columns, compress, converted, items, probe, scan, shares, spgemm, spmv, transposed,
-    validate,
+    Entries, columns, compress, converted, probe, scan, spgemm, spmv, transposed, validate,
 };
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
@@ -73,16 +72,16 @@ fn even_shares(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
 }
 
 fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
-    let (lanes, tiles, share) =
+    let (lanes, tiles, subgroups) =
         [(8, 1, 1), (32, 2, 1), (4, 3, 4), (1, 1, 32), (16, 4, 2)][turn % 5];
     let config = of_segments(dtype, semiring, turn);
     let config = Config {
         lanes,
         tiles,
-        share,
+        subgroups,
         chunk: [4, 8, 2][turn % 3],
-        ahead: [0, 2, 0, 1][turn % 4],
-        early: turn & 1 == 1,
+        stages: [0, 2, 0, 1][turn % 4],
+        prefetch_a: turn & 1 == 1,
         ..config
     };
     segments(dtype, semiring, turn, config)
@@ -90,23 +89,23 @@ fn segmented(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
 
 /// Few lanes that copy several vectors of a row of B each, as the rules have them.
 fn copies(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
-    let (lanes, tiles, ahead, chunk, resident) =
+    let (lanes, tiles, stages, chunk, resident) =
         [(8, 4, 1, 2, 1280), (8, 3, 2, 1, 1536), (16, 4, 1, 2, 1024)][turn % 3];
     let config = of_segments(dtype, semiring, turn);
     let vector = 16 / dtype.bytes() as u32;
-    let config = Config { vector, lanes, tiles, chunk, ahead, block: 64, resident, ..config };
+    let config = Config { vector, lanes, tiles, chunk, stages, block: 64, resident, ..config };
     segments(dtype, semiring, turn, config)
 }
 
-fn runs(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
+fn several_segments(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
     let (lanes, tiles) = [(16, 2), (32, 1), (8, 2), (1, 3), (4, 1)][turn % 5];
     let config = of_segments(dtype, semiring, turn);
     let config = Config {
         lanes,
         tiles,
         chunk: [4, 3, 2][turn % 3],
-        run: [4, 2][turn % 2],
-        fetch: turn & 1 == 1,
+        segments_per_group: [4, 2][turn % 2],
+        prefetch_b: turn & 1 == 1,
         window: 64,
         resident: 768,
         ..config
@@ -122,12 +121,12 @@ fn of_segments(dtype: DType, semiring: SemiringKind, turn: usize) -> Config {
         vector: [16 / dtype.bytes() as u32, 1, 2][turn % 3],
         lanes: 1,
         tiles: 1,
-        share: 1,
+        subgroups: 1,
         chunk: 4,
-        run: 1,
-        fetch: false,
-        ahead: 0,
-        early: false,
+        segments_per_group: 1,
+        prefetch_b: false,
+        stages: 0,
+        prefetch_a: false,
         longest: bit(1).then_some(64),
         first: 32,
         window: 1024,
@@ -164,14 +163,14 @@ fn b_stationary(dtype: DType, semiring: SemiringKind, turn: usize) -> Request {
 fn row_block(dtype: DType, semiring: SemiringKind, turn: usize) -> [Request; 2] {
     let bit = |k: usize| turn >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
-    let (lanes, tiles, share) = [(8, 1, 1), (32, 2, 1), (4, 1, 4), (16, 2, 2)][turn % 4];
+    let (lanes, tiles, subgroups) = [(8, 1, 1), (32, 2, 1), (4, 1, 4), (16, 2, 2)][turn % 4];
     let (index, offset, word) = (index(bit(2)), index(bit(1)), index(bit(0)));
     let config = row_block::Config {
         rows: [2, 3, 4][turn % 3],
         vector: [16 / dtype.bytes() as u32, 1, 2][turn % 3],
         lanes,
         tiles,
-        share,
+        subgroups,
         unroll: [4, 2, 1][turn % 3],
         block: 64,
         resident: 384,
@@ -223,10 +222,10 @@ fn padded() -> Vec<(usize, Request)> {
         requests.push((i, dense::request(dtype, wide[i % 2], wide[i / 2], i % 2 == 0)));
     }
     for (i, dtype) in [DType::F16, DType::Bf16, DType::F32, DType::F64].into_iter().enumerate() {
-        for (j, share) in [1, 2, 4].into_iter().enumerate() {
+        for (j, subgroups) in [1, 2, 4].into_iter().enumerate() {
             let panel = [64, 16, 32][(i + j) % 3].min(256 / dtype.bytes() as u32);
             let variant = tensor::Variant {
-                config: tensor::Config { panel, warps: 4, share, resident: 384 },
+                config: tensor::Config { panel, warps: 4, subgroups, resident: 384 },
                 dtype,
                 out: if j == 1 && dtype != DType::F64 { DType::F32 } else { dtype },
                 index: wide[j % 2],
@@ -247,9 +246,9 @@ fn padded() -> Vec<(usize, Request)> {
         let other = wide[1 - i];
         requests.push((i + 2, Cutting::IN_L2.request(index, other, true)));
         let target = [Target::Slot, Target::Row][i];
-        let kept = Cutting { most: 64, kept: true, target };
-        requests.push((i + 3, kept.request(index, other, i == 0)));
-        requests.push((i, kept.request(other, index, i == 1)));
+        let by_class = Cutting { most: 64, by_class: true, target };
+        requests.push((i + 3, by_class.request(index, other, i == 0)));
+        requests.push((i, by_class.request(other, index, i == 1)));
     }
     requests
 }
@@ -261,7 +260,7 @@ fn requests() -> Vec<(usize, Request)> {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
             // The third round flips what the first two chose by their turn.
             requests.push((i + j, segmented(dtype, semiring, 5 * i + 7 * j)));
-            requests.push((i + j + 1, runs(dtype, semiring, 3 * i + 4 * j)));
+            requests.push((i + j + 1, several_segments(dtype, semiring, 3 * i + 4 * j)));
             requests.push((i + j + 1, even_shares(dtype, semiring, 5 * i + 7 * j)));
             requests.push((i + j + 2, b_stationary(dtype, semiring, 3 * i + 5 * j)));
             for request in row_block(dtype, semiring, 5 * i + 7 * j) {
@@ -295,10 +294,10 @@ fn requests() -> Vec<(usize, Request)> {
         let ordered = stationary::request(output_stationary::SOURCE, dtype, strips, i == 1);
         requests.push((i + 3, ordered));
         requests.push((i + 4, stationary::request(dcsr::SOURCE, dtype, strips, false)));
-        let shares = flattened::Config::default();
-        let narrow = flattened::Config { items: 8, columns: 4, ..shares };
-        requests.push((i + 2, flattened::request::<NonzeroSplit>(dtype, shares)));
-        requests.push((i + 3, flattened::request::<MergePath>(dtype, shares)));
+        let paper = flattened::Config::default();
+        let narrow = flattened::Config { items: 8, columns: 4, ..paper };
+        requests.push((i + 2, flattened::request::<NonzeroSplit>(dtype, paper)));
+        requests.push((i + 3, flattened::request::<MergePath>(dtype, paper)));
         requests.push((i + 4, flattened::request::<NonzeroSplit>(dtype, narrow)));
     }
     requests.push((0, converted::request(DType::F32, IndexType::U32, true)));
@@ -311,10 +310,16 @@ fn requests() -> Vec<(usize, Request)> {
             if j == i % 6 || semiring == SemiringKind::PlusTimes {
                 let request = spmv::row_split::request(dtype, types, semiring, config);
                 requests.push((i + 2 * j, request));
-                let ahead = [1, 2, 4, 8][(i + j) % 4];
+                let loads_in_flight = [1, 2, 4, 8][(i + j) % 4];
                 let (lanes, part) = (config.lanes, [256, 1024][j % 2]);
                 let longest = 16 * lanes;
-                let config = spmv::segmented::InOrder { lanes, ahead, threads: 128, longest, part };
+                let config = spmv::segmented::InOrder {
+                    lanes,
+                    loads_in_flight,
+                    threads: 128,
+                    longest,
+                    part,
+                };
                 let parts = (i + j) % 3 != 0;
                 let request =
                     spmv::segmented::in_order::request(dtype, types, semiring, config, parts);
@@ -337,11 +342,11 @@ fn requests() -> Vec<(usize, Request)> {
         }
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
-        let shares = spmv::flattened::Config::default();
+        let paper = spmv::flattened::Config::default();
         let nonzeros = spmv::flattened::request::<spmv::nonzero_split::NonzeroSplit>;
         let path = spmv::flattened::request::<spmv::merge_path::MergePath>;
-        requests.push((i + 1, nonzeros(dtype, shares)));
-        requests.push((i + 3, path(dtype, shares)));
+        requests.push((i + 1, nonzeros(dtype, paper)));
+        requests.push((i + 3, path(dtype, paper)));
     }
     for (turn, wide) in [(0, IndexType::U32), (1, IndexType::U64)] {
         requests.push((turn + 3, Segments::request(wide, [1024, 1][turn % 2])));
@@ -353,8 +358,8 @@ fn requests() -> Vec<(usize, Request)> {
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         let paper = spgemm::shared_row::Config::default();
-        let wide = spgemm::shared_row::Config { threads: 512, rows: 2, ahead: 2, width: None };
-        let warps = spgemm::shared_row::Config { rows: 8, ahead: 1, ..paper };
+        let wide = spgemm::shared_row::Config { threads: 512, rows: 2, prefetch: 2, width: None };
+        let warps = spgemm::shared_row::Config { rows: 8, prefetch: 1, ..paper };
         for (turn, config) in [paper, wide, warps].into_iter().enumerate() {
             let repeats = turn == 2;
             requests.push((i + turn, spgemm::shared_row::request(dtype, config, repeats)));
@@ -389,7 +394,7 @@ fn requests() -> Vec<(usize, Request)> {
     }
     requests.push((1, scan::request(IndexType::U32)));
     requests.push((3, scan::request(IndexType::U64)));
-    for (turn, file) in [Source::Analysis, Source::Symbolic, Source::Offsets, Source::Placing]
+    for (turn, file) in [Source::Analysis, Source::Symbolic, Source::Offsets, Source::RowList]
         .into_iter()
         .flat_map(|file| [file; 4])
         .enumerate()
@@ -398,8 +403,8 @@ fn requests() -> Vec<(usize, Request)> {
     }
     requests.extend(padded());
     requests.push((2, probe::request()));
-    requests.push((3, shares::request("nonzero_split", 2)));
-    requests.push((4, shares::request("merge_path", 1)));
+    requests.push((3, partitions::request("nonzero_split", 2)));
+    requests.push((4, partitions::request("merge_path", 1)));
     requests.push((2, items::request(32)));
     requests
 }

@@ -15,16 +15,12 @@ mod covering;
 pub mod cublas;
 pub mod cusparse;
 pub mod device;
-#[cfg(test)]
-mod items;
 pub mod jit;
 mod kernel;
 pub mod matrix;
 pub mod probe;
 mod scan;
 mod schedule;
-#[cfg(test)]
-mod shares;
 mod source;
 pub mod spgemm;
 pub mod spmm;

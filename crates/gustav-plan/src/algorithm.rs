@@ -58,7 +58,7 @@ algorithms! {
     Csb = "csb", "Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6", [Spmm, Spmv];
     /// Tiles of B rows and panels of B columns, sized to the cache.
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
-    /// A tile of B's rows in the shared memory of every multiprocessor, pieces of A's rows streaming past.
+    /// A tile of B's rows in the shared memory of every multiprocessor, segments of A's rows streaming past.
     BStationary = "b-stationary", "ours", [Spmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
     Segmented = "segmented", "ours", [Spmm, Spmv];

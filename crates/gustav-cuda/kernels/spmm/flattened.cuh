@@ -1,8 +1,8 @@
-// Sums of flattened shares: what nonzero-split and merge-path have in common once they know which
+// Sums of flattened partitions: what nonzero-split and merge-path have in common once they know which
 // nonzeros are whose.
 //
-//   grid.x -> shares, one a CTA     grid.y -> strips of COLUMNS columns (strided)
-//   group  =  COLUMNS lanes         group g -> nonzeros g CHUNK .. (g + 1) CHUNK of the share
+//   grid.x -> partitions, one a CTA     grid.y -> strips of COLUMNS columns (strided)
+//   group  =  COLUMNS lanes         group g -> nonzeros g CHUNK .. (g + 1) CHUNK of the partition
 //   lane l -> column COLUMNS strip + l
 //
 // A group walks its nonzeros in order. It broadcasts COLUMNS of them one after another, so that
@@ -10,11 +10,11 @@
 // product to the sum of the current row. Rows that begin and end in one group go straight to C.
 // The others leave a head (the end of a row that began in an earlier group) and a tail (the sum
 // of the last row) in shared memory, which the first group strings together in their order.
-// The row that is still open at the end of the share is the carry-out: `add_carries` adds the
+// The row that is still open at the end of the partition is the carry-out: `add_carries` adds the
 // carry-outs of each row in their order, so that the bits are the same in every run.
 #pragma once
 #include "common/epilogue.cuh"
-#include "schedule/shares.cuh"
+#include "schedule/partitions.cuh"
 
 using Value = GUSTAV_VALUE;
 using Ring = PlusTimes<Value>;
@@ -37,11 +37,11 @@ __device__ __forceinline__ void write_row(const Arguments &args, u64 row, u64 j,
                  args.c + row * args.ldc + j);
 }
 
-// Sums one share. All threads of the CTA take part.
-__device__ __forceinline__ void sum_share(const Arguments &args) {
+// Sums one partition. All threads of the CTA take part.
+__device__ __forceinline__ void sum_partition(const Arguments &args) {
     __shared__ u32 row_of[THREADS * ITEMS];
     __shared__ Value head[GROUPS][COLUMNS], tail[GROUPS][COLUMNS];
-    const schedule::Share s = schedule::share(args.boundaries, blockIdx.x);
+    const schedule::Partition s = schedule::partition(args.boundaries, blockIdx.x);
     schedule::flatten<THREADS, ITEMS>(args.offsets, args.rows, s, row_of);
     const int count = (int)(s.last - s.first);
     const int lane = threadIdx.x % COLUMNS, group = threadIdx.x / COLUMNS;
@@ -126,8 +126,8 @@ __device__ __forceinline__ void sum_share(const Arguments &args) {
     }
 }
 
-// Adds the carry-outs of each row in their order. One CTA a share (grid.x), which works when the
-// share is the first of its row, and 32 columns (grid.y); strip s adds every STRIPS-th carry-out,
+// Adds the carry-outs of each row in their order. One CTA a partition (grid.x), which works when the
+// partition is the first of its row, and 32 columns (grid.y); strip s adds every STRIPS-th carry-out,
 // then strip 0 adds the strips.
 constexpr int STRIPS = 8;
 constexpr int WIDTH = 32;
@@ -142,7 +142,7 @@ __device__ __forceinline__ void add_carries(const Arguments &args) {
         const u64 j = base + lane;
         Value sum = Ring::zero();
         if (j < args.columns)
-            for (u64 i = first + strip; i < args.shares && args.carry_rows[i] == row; i += STRIPS)
+            for (u64 i = first + strip; i < args.partitions && args.carry_rows[i] == row; i += STRIPS)
                 sum = Ring::add(sum, args.carries[i * args.columns + j]);
         strip_sum[strip][lane] = sum;
         __syncthreads();

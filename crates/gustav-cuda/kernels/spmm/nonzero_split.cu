@@ -11,13 +11,13 @@
 
 extern "C" __global__ void nonzero_split_boundaries(const Arguments args) {
     const u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (i > args.shares) return;
+    if (i > args.partitions) return;
     args.boundaries[i] = schedule::nonzero_split(args.offsets, args.rows, args.nonzeros, i,
-                                                 args.shares, THREADS * ITEMS);
+                                                 args.partitions, THREADS * ITEMS);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) nonzero_split(const Arguments args) {
-    sum_share(args);
+    sum_partition(args);
 }
 
 extern "C" __global__ void __launch_bounds__(WIDTH *STRIPS)

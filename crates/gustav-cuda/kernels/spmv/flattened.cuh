@@ -1,17 +1,17 @@
-// Sums of flattened shares for a vector: what nonzero-split and merge-path have in common once
+// Sums of flattened partitions for a vector: what nonzero-split and merge-path have in common once
 // they know which nonzeros are whose.
 //
-//   grid.x -> shares, one a CTA     thread t -> nonzeros t ITEMS .. (t + 1) ITEMS of the share
+//   grid.x -> partitions, one a CTA     thread t -> nonzeros t ITEMS .. (t + 1) ITEMS of the partition
 //
 // The CTA multiplies its nonzeros coalesced and leaves the products in shared memory. Each thread
 // then sums ITEMS neighbours: rows that begin and end there go straight to y, the end of a row
 // that began before is its head, the sum of its last row its tail. A segmented scan of the tails
 // gives every thread what earlier threads carry into it. The row that is open at the end of the
-// share is the carry-out: `add_carries` adds the carry-outs of each row in a fixed order, so that
+// partition is the carry-out: `add_carries` adds the carry-outs of each row in a fixed order, so that
 // the bits are the same in every run.
 #pragma once
 #include "common/epilogue.cuh"
-#include "schedule/shares.cuh"
+#include "schedule/partitions.cuh"
 
 using Value = GUSTAV_VALUE;
 using Ring = PlusTimes<Value>;
@@ -63,11 +63,11 @@ __device__ __forceinline__ Tail exclusive_scan(Tail mine) {
     return lane == 0 ? before : left.after(before);
 }
 
-// Sums one share. All threads of the CTA take part.
-__device__ __forceinline__ void sum_share(const Arguments &args) {
+// Sums one partition. All threads of the CTA take part.
+__device__ __forceinline__ void sum_partition(const Arguments &args) {
     __shared__ u32 row_of[THREADS * ITEMS];
     __shared__ Value product[THREADS * ITEMS];
-    const schedule::Share s = schedule::share(args.boundaries, blockIdx.x);
+    const schedule::Partition s = schedule::partition(args.boundaries, blockIdx.x);
     const int count = (int)(s.last - s.first), thread = threadIdx.x;
     Value a[ITEMS], x[ITEMS];
 #pragma unroll
@@ -123,16 +123,16 @@ __device__ __forceinline__ void sum_share(const Arguments &args) {
         if (schedule::part(args.offsets, s, (u32)r).empty()) write_row(args, r, Ring::zero());
 }
 
-// Adds the carry-outs of each row in a fixed order: one warp a share, which works when the share
+// Adds the carry-outs of each row in a fixed order: one warp a partition, which works when the partition
 // is the first of its row.
 __device__ __forceinline__ void add_carries(const Arguments &args) {
     const u64 first = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (first >= args.shares) return;
+    if (first >= args.partitions) return;
     const u32 row = args.carry_rows[first];
     if (row == NONE || (first > 0 && args.carry_rows[first - 1] == row)) return;
     const int lane = threadIdx.x % 32;
     Value sum = Ring::zero();
-    for (u64 i = first + lane; i < args.shares && args.carry_rows[i] == row; i += 32)
+    for (u64 i = first + lane; i < args.partitions && args.carry_rows[i] == row; i += 32)
         sum = Ring::add(sum, args.carries[i]);
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2)

@@ -9,13 +9,13 @@
 
 extern "C" __global__ void merge_path_boundaries(const Arguments args) {
     const u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (i > args.shares) return;
-    args.boundaries[i] = schedule::merge_path(args.offsets, args.rows, args.nonzeros, i, args.shares,
+    if (i > args.partitions) return;
+    args.boundaries[i] = schedule::merge_path(args.offsets, args.rows, args.nonzeros, i, args.partitions,
                                        THREADS * ITEMS);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) merge_path(const Arguments args) {
-    sum_share(args);
+    sum_partition(args);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) merge_path_fix_up(const Arguments args) {

@@ -46,8 +46,8 @@ struct Inner {
     kernels: Mutex<HashMap<TypeId, Box<dyn Any + Send>>>,
     // Address and length of counters at zero that no plan uses.
     counters: Mutex<Option<(u64, usize)>>,
-    // What algorithms keep for every plan to come, by its type and a key of theirs.
-    kept: Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
+    // What algorithms make once for all plans, by its type and a key.
+    cache: Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Device {
@@ -82,7 +82,7 @@ impl Device {
                 modules: Mutex::default(),
                 kernels: Mutex::default(),
                 counters: Mutex::default(),
-                kept: Mutex::default(),
+                cache: Mutex::default(),
             }),
         })
     }
@@ -178,20 +178,20 @@ impl Device {
         self.inner.context.bind_to_thread().during("using the device from this thread")
     }
 
-    /// What `make` made at the first call with this key and type.
-    pub(crate) fn kept<V: Any + Send + Sync>(
+    /// The value that `make` returned at the first call with this key and type.
+    pub(crate) fn cached<V: Any + Send + Sync>(
         &self,
         key: &str,
         make: impl FnOnce() -> Result<V>,
     ) -> Result<Arc<V>> {
-        let kept = || self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = || self.inner.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (TypeId::of::<V>(), key.to_owned());
-        let found = kept().get(&key).cloned();
+        let found = cache().get(&key).cloned();
         if let Some(Ok(value)) = found.map(Arc::downcast) {
             return Ok(value);
         }
         let value = Arc::new(make()?);
-        kept().insert(key, value.clone());
+        cache().insert(key, value.clone());
         Ok(value)
     }
 

@@ -149,6 +149,6 @@ pub(crate) fn tile_reuse(p: &Pattern<'_>, inner: usize, tile: u64) -> Result<Til
     unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
     let mut found = [0; 2];
     counts.read(&mut found)?;
-    let per_piece = found[0] as f64 / found[1].max(1) as f64;
-    Ok(TileReuse { per_piece, tiles: (inner as u64).div_ceil(tile) })
+    let per_segment = found[0] as f64 / found[1].max(1) as f64;
+    Ok(TileReuse { per_segment, tiles: (inner as u64).div_ceil(tile) })
 }

@@ -61,7 +61,7 @@ parameter_block! {
         list: *mut u64,
         /// Row, first slot, number of slots.
         cut_rows: *mut u64,
-        /// Place in cut_rows of each slot.
+        /// Index in cut_rows of each slot.
         slot_rows: *mut u32,
         /// Next part, next cut row, next place of each bin of lengths.
         cursors: *mut u64,

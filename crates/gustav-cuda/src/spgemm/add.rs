@@ -176,7 +176,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
             return Ok(product);
         }
         let sorted = [canonical(&product, semiring)?, self.in_order(d)?];
-        let keeps = self.patterns.problem.calls > 1 && sorted[0].is_none();
+        let caches = self.patterns.problem.calls > 1 && sorted[0].is_none();
         let [p, summand] =
             [sorted[0].as_ref().unwrap_or(&product), sorted[1].as_ref().unwrap_or(d)];
         p.join(&self.patterns.device)?;
@@ -184,7 +184,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let c = union.unite(&self.patterns.device, p, bits(beta), summand)?;
         self.patterns.end(call)?;
         union.result = c.pattern().downgrade();
-        (union.d, union.product) = (Some(d.pattern().id()), keeps.then_some(product));
+        (union.d, union.product) = (Some(d.pattern().id()), caches.then_some(product));
         Ok(c)
     }
 
@@ -227,17 +227,17 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         if let Some(then) = union.d {
             then.check("D", Some(d.pattern().id()))?;
         }
-        let kept = match union.product.take() {
+        let cached = match union.product.take() {
             Some(mut p) => match self.product_into(values, &mut p, call) {
                 Err(Error::Unsupported { .. }) => None,
                 other => other.map(|()| Some(p))?,
             },
             None => None,
         };
-        let keeps = kept.is_some();
-        let product = kept.map_or_else(|| self.product(values, call, None), Ok)?;
+        let caches = cached.is_some();
+        let product = cached.map_or_else(|| self.product(values, call, None), Ok)?;
         let semiring = self.patterns.problem.semiring;
-        let sorted = if keeps { None } else { canonical(&product, semiring)? };
+        let sorted = if caches { None } else { canonical(&product, semiring)? };
         let other = self.in_order(d)?;
         let [p, d] = [sorted.as_ref().unwrap_or(&product), other.as_ref().unwrap_or(d)];
         let device = &self.patterns.device;
@@ -248,7 +248,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let done = union.refill(device, p, bits(call.beta(semiring)), d, c);
         // After an error too: parts of C may be under way.
         self.patterns.end(call)?;
-        union.product = keeps.then_some(product);
+        union.product = caches.then_some(product);
         done
     }
 }

@@ -5,7 +5,6 @@
 //! it is, its values gathered at every execution.
 
 pub(crate) mod add;
-mod at_once;
 pub mod binned;
 mod canonical;
 pub(crate) mod catalog;
@@ -14,6 +13,7 @@ pub mod dense_output;
 mod dense_plan;
 pub(crate) mod dense_rows;
 pub mod masked;
+mod one_shot;
 pub(crate) mod operands;
 mod papers;
 mod patterns;

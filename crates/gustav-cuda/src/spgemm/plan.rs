@@ -5,9 +5,9 @@ use gustav_plan::heuristics::cuda_spgemm;
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
 
 use super::add::Union;
-use super::at_once;
 use super::binned;
 use super::catalog::{self, Config, Method, Watch};
+use super::one_shot;
 use super::operands::Operands;
 use super::patterns::{Patterns, typed};
 use crate::call::Common;
@@ -85,7 +85,7 @@ pub(super) fn multiply_values<T: Scalar, I: Index, O: Index>(
         let patterns = Patterns::new(a, b, problem)?;
         let operands = patterns.begin(values.0, values.1, &call)?;
         // SAFETY: the operands are checked, and their buffers wait for the stream when they are freed.
-        if let Some(c) = unsafe { at_once::multiply(device, &operands, problem, config)? } {
+        if let Some(c) = unsafe { one_shot::multiply(device, &operands, problem, config)? } {
             patterns.end(&call)?;
             return Ok(c);
         }

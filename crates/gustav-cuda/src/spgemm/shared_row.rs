@@ -30,7 +30,7 @@ pub struct Config {
     pub rows: u32,
     /// Entries of the next row of B that a thread loads before the current one is added; 0 in the
     /// paper.
-    pub ahead: u32,
+    pub prefetch: u32,
     /// Most columns of C that a group accumulates at once (adaptive tiles, the paper's outlook);
     /// none: what leaves room for four CTAs on a multiprocessor.
     pub width: Option<u32>,
@@ -43,7 +43,7 @@ const CHUNK_BYTES: usize = 56 << 10;
 
 impl Default for Config {
     fn default() -> Self {
-        Config { threads: 256, rows: 1, ahead: 0, width: None }
+        Config { threads: 256, rows: 1, prefetch: 0, width: None }
     }
 }
 
@@ -59,7 +59,7 @@ impl Config {
 
     /// The same with two entries of B loaded ahead, which hide what B takes to come.
     pub fn tuned(columns: usize, value_bytes: usize) -> Self {
-        Config { ahead: 2, ..Self::paper(columns, value_bytes) }
+        Config { prefetch: 2, ..Self::paper(columns, value_bytes) }
     }
 
     /// Threads that compute a row.
@@ -68,12 +68,12 @@ impl Config {
     }
 
     fn check(self) -> Result<Self> {
-        let Config { threads, rows, ahead, width } = self;
+        let Config { threads, rows, prefetch, width } = self;
         let whole = rows > 0
             && threads.is_multiple_of(rows)
             && self.group().is_multiple_of(32)
             && self.group() > 0;
-        let fits = whole && threads <= 1024 && ahead <= 8 && width != Some(0);
+        let fits = whole && threads <= 1024 && prefetch <= 8 && width != Some(0);
         if fits && (self.group() == 32 || rows < 16) {
             return Ok(self);
         }
@@ -104,7 +104,7 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
         Config { threads: 512, ..paper },
         Config { threads: 128, ..tuned },
         Config { threads: 256, ..tuned },
-        Config { threads: 128, ahead: 4, ..tuned },
+        Config { threads: 128, prefetch: 4, ..tuned },
         // The paper's section 7.1.
         Config { threads: 256, rows: 2, ..paper },
         Config { threads: 512, rows: 4, ..tuned },
@@ -122,7 +122,7 @@ pub(crate) fn request(dtype: DType, config: Config, repeats: bool) -> Request {
         .with("VALUE", dtype)
         .with("THREADS", config.threads)
         .with("ROWS", config.rows)
-        .with("PREFETCH", config.ahead)
+        .with("PREFETCH", config.prefetch)
         .with("REPEATS", u32::from(repeats))
 }
 
@@ -184,7 +184,8 @@ impl SharedRow {
         repeats: bool,
     ) -> Result<Self> {
         let config = config.check()?;
-        let batch = if config.ahead > 0 { 8 + dtype.bytes() } else { 0 } * config.threads as usize;
+        let batch =
+            if config.prefetch > 0 { 8 + dtype.bytes() } else { 0 } * config.threads as usize;
         let most = device.profile().shared_bytes_per_cta.saturating_sub(STATIC + batch);
         let line = config.rows as usize * dtype.bytes();
         let own = most / CHUNK_PART / line;

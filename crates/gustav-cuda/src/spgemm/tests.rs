@@ -160,7 +160,7 @@ fn without_room_for_all_of_c_the_places_are_computed_alone() {
         let mut c = c.expect("C at its places alone");
         checked(&c);
         let choice = plan.choice();
-        assert_eq!((choice.algorithm, choice.config), (Algorithm::Masked, Config::Places));
+        assert_eq!((choice.algorithm, choice.config), (Algorithm::Masked, Config::Positions));
         assert!(choice.reason.contains("no room"), "{choice:?}");
         c.values_mut().fill(0xff, stream).expect("poison");
         plan.execute_into(&on_a, &on_b, &mut c, Call::new().on(stream)).expect("new values");

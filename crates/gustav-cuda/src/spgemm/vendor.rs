@@ -113,7 +113,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
             let _second = match self.config {
                 Config::Alg2 | Config::Alg3 => {
                     let mut bytes = call.estimate_memory(device)?;
-                    let workspace = room(device, bytes)?;
+                    let workspace = workspace(device, bytes)?;
                     call.compute(&mut bytes, workspace.address() as *mut c_void)?;
                     workspace
                 }
@@ -197,7 +197,7 @@ impl Call {
     ) -> Result<Workspace> {
         let mut bytes = 0;
         run(&mut bytes, null_mut())?;
-        let workspace = room(device, bytes)?;
+        let workspace = workspace(device, bytes)?;
         run(&mut bytes, workspace.address() as *mut c_void)?;
         Ok(workspace)
     }
@@ -219,7 +219,7 @@ impl Call {
         unsafe {
             let none = null_mut();
             stage!(self, cusparseSpGEMM_estimateMemory, CHUNK, &mut bytes, none, null_mut())?;
-            let workspace = room(device, bytes)?;
+            let workspace = workspace(device, bytes)?;
             let at = workspace.address() as *mut c_void;
             stage!(self, cusparseSpGEMM_estimateMemory, CHUNK, &mut bytes, at, &mut later)?;
         }
@@ -232,7 +232,7 @@ impl Call {
     }
 }
 
-fn room(device: &Device, bytes: usize) -> Result<Workspace> {
+fn workspace(device: &Device, bytes: usize) -> Result<Workspace> {
     DeviceBuffer::queued(device, bytes.div_ceil(8).max(1), "cuSPARSE's workspace")
 }
 

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use gustav_core::{DType, Error, Problem, Result};
 use gustav_plan::Algorithm;
 
-use super::padded::{self, BLOCK, Format, Room};
+use super::padded::{self, BLOCK, Format, SlotLayout};
 use super::papers;
 use super::pattern::Pattern;
 use crate::jit::Request;
@@ -69,12 +69,12 @@ impl Format for EllR {
             .with("BLOCK", BLOCK)
     }
 
-    fn room(offsets: &[u64], config: Config) -> Room {
+    fn layout(offsets: &[u64], config: Config) -> SlotLayout {
         let lines = offsets.len() as u64 - 1;
         let longest = offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
         let width = longest.next_multiple_of(u64::from(config.lanes));
         let slots = usize::try_from(width.saturating_mul(lines)).unwrap_or(usize::MAX);
-        Room { slices: Vec::new(), slots, lines, width }
+        SlotLayout { slices: Vec::new(), slots, lines, width }
     }
 
     fn launch(rows: u64, strips: u64, config: Config) -> ((u64, u64), u32) {

@@ -1,4 +1,4 @@
-//! `even-shares`: equal shares of row starts and nonzeros, found by a search in the launch itself.
+//! `even-shares`: equal partitions of row starts and nonzeros, found by a search in the launch itself.
 //! See `kernels/spmm/even_shares.cu`.
 
 mod config;
@@ -10,7 +10,7 @@ use gustav_core::{Problem, Result};
 use gustav_plan::heuristics::cuda_spmm;
 
 use super::catalog::Method;
-use super::group::{self, Meeting, Types};
+use super::group::{self, CarryOutWorkspace, Types};
 use super::operands::Operands;
 use super::pattern::Pattern;
 use super::tile::widest_for;
@@ -30,8 +30,8 @@ pub(super) const ANY_LAYOUT: bool = false;
 
 /// From the numbers of rows and nonzeros alone.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let way = cuda_spmm::even_shares(problem, &pattern.device().planner_profile());
-    Ok((Config::new(problem, &way), way.reason))
+    let tuning = cuda_spmm::even_shares(problem, &pattern.device().planner_profile());
+    Ok((Config::new(problem, &tuning), tuning.reason))
 }
 
 /// Those that are worth timing for `problem`.
@@ -39,11 +39,11 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     Config::candidates(problem)
 }
 
-/// Room for the rows that several shares have, and the kernels compiled so far.
+/// Room for the rows that several partitions have, and the kernels compiled so far.
 pub(super) struct Prepared {
     config: Config,
-    shares: u64,
-    meeting: Meeting,
+    partitions: u64,
+    carry_outs: CarryOutWorkspace,
     kernels: HashMap<Variant, Kernel<Arguments>>,
 }
 
@@ -58,7 +58,7 @@ parameter_block! {
     struct Arguments {
         operands: group::Operands,
         rows: u64,
-        shares: u64,
+        partitions: u64,
     }
 }
 
@@ -87,13 +87,13 @@ impl Prepared {
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
         let items = problem.output_rows() as u64 + problem.nnz as u64;
-        let shares = items.div_ceil(u64::from(config.work));
+        let partitions = items.div_ceil(u64::from(config.work));
         let panels = group::most_panels(problem, |vector| {
             config.narrowed(problem.dtype, vector, problem.columns).panel()
         });
-        let slots = (shares as usize).saturating_mul(2);
-        let meeting = Meeting::new(pattern.device(), problem, slots, panels)?;
-        Ok(Prepared { config, shares, meeting, kernels: HashMap::new() })
+        let slots = (partitions as usize).saturating_mul(2);
+        let carry_outs = CarryOutWorkspace::new(pattern.device(), problem, slots, panels)?;
+        Ok(Prepared { config, partitions, carry_outs, kernels: HashMap::new() })
     }
 
     fn variant(&self, o: &Operands) -> Variant {
@@ -104,7 +104,7 @@ impl Prepared {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        self.meeting.bytes()
+        self.carry_outs.bytes()
     }
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
@@ -119,13 +119,13 @@ impl Method for Prepared {
         self.compile(device, o)?;
         let variant = self.variant(o);
         let config = variant.config;
-        self.meeting.used_on(stream);
-        let (rows, shares) = (o.rows as u64, self.shares);
-        let arguments = Arguments { operands: self.meeting.arguments(o), rows, shares };
+        self.carry_outs.used_on(stream);
+        let (rows, partitions) = (o.rows as u64, self.partitions);
+        let arguments = Arguments { operands: self.carry_outs.arguments(o), rows, partitions };
         let groups = u64::from(config.block / config.lanes);
         let panels = (o.columns as u64).div_ceil(config.panel());
-        let grid = (shares.div_ceil(groups), panels);
-        // SAFETY: parts have two slots a share, and the
+        let grid = (partitions.div_ceil(groups), panels);
+        // SAFETY: parts have two slots a partition, and the
         // operands are the caller's promise.
         unsafe {
             self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)

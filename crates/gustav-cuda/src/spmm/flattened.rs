@@ -46,7 +46,7 @@ impl Config {
             return Ok(());
         }
         Err(Error::Argument {
-            name: "config of equal shares",
+            name: "config of equal partitions",
             found: format!("{self:?}"),
             expected:
                 "whole warps of at most 1024 threads, 1 to 16 items a thread, at most 2048 a \
@@ -68,8 +68,8 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
     vec![Config::default(), Config { items: 8, columns: 4, ..Config::default() }]
 }
 
-/// How an algorithm cuts its shares.
-pub(crate) trait Shares: Send {
+/// How an algorithm cuts its partitions.
+pub(crate) trait Partitions: Send {
     /// Its file below `kernels/`, and the text.
     const SOURCE: (&'static str, &'static str);
     /// Its three kernels: boundaries, sums, fix-up.
@@ -80,7 +80,7 @@ pub(crate) trait Shares: Send {
 }
 
 /// The source with its parameters.
-pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
+pub(crate) fn request<S: Partitions>(dtype: DType, config: Config) -> Request {
     Request::new(S::SOURCE.0, S::SOURCE.1)
         .with_block::<Arguments>()
         .with("VALUE", dtype)
@@ -92,12 +92,12 @@ pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
 /// The compiled kernels and the memory between them.
 pub(super) struct Prepared<S> {
     config: Config,
-    shares: u64,
+    partitions: u64,
     kernels: [Kernel<Arguments>; 3],
     boundaries: DeviceBuffer<u64>,
     carry_rows: DeviceBuffer<u32>,
     carries: DeviceBuffer<u64>,
-    shares_of: PhantomData<S>,
+    partition_of: PhantomData<S>,
 }
 
 parameter_block! {
@@ -107,13 +107,13 @@ parameter_block! {
         values: *const Value,
         b: *const Value,
         c: *mut Value,
-        /// Shares + 1.
+        /// Partitions + 1.
         boundaries: *mut schedule::Boundary,
-        /// Shares.
+        /// Partitions.
         carry_rows: *mut u32,
-        /// Shares x columns.
+        /// Partitions x columns.
         carries: *mut Value,
-        shares: u64,
+        partitions: u64,
         rows: u64,
         nonzeros: u64,
         columns: u64,
@@ -124,7 +124,7 @@ parameter_block! {
     }
 }
 
-impl<S: Shares> Prepared<S> {
+impl<S: Partitions> Prepared<S> {
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
         let device = pattern.device();
@@ -136,17 +136,17 @@ impl<S: Shares> Prepared<S> {
         let bytes = count.saturating_mul(problem.columns).saturating_mul(problem.dtype.bytes());
         Ok(Prepared {
             config,
-            shares: count as u64,
+            partitions: count as u64,
             kernels,
-            boundaries: DeviceBuffer::uninit(device, count + 1, "boundaries of shares")?,
+            boundaries: DeviceBuffer::uninit(device, count + 1, "boundaries of partitions")?,
             carry_rows: DeviceBuffer::uninit(device, count, "rows that are carried out")?,
             carries: DeviceBuffer::uninit(device, bytes.div_ceil(8), "sums carried out")?,
-            shares_of: PhantomData,
+            partition_of: PhantomData,
         })
     }
 }
 
-impl<S: Shares> Method for Prepared<S> {
+impl<S: Partitions> Method for Prepared<S> {
     fn bytes(&self) -> usize {
         self.boundaries.bytes() + self.carry_rows.bytes() + self.carries.bytes()
     }
@@ -165,7 +165,7 @@ impl<S: Shares> Method for Prepared<S> {
             boundaries: self.boundaries.address(),
             carry_rows: self.carry_rows.address(),
             carries: self.carries.address(),
-            shares: self.shares,
+            partitions: self.partitions,
             rows: o.rows as u64,
             nonzeros: o.nnz as u64,
             columns: o.columns as u64,
@@ -178,13 +178,13 @@ impl<S: Shares> Method for Prepared<S> {
         let strips = |width: u64| arguments.columns.div_ceil(width);
         let [boundaries, sums, fix_up] = &self.kernels;
         // SAFETY: boundaries, rows and sums
-        // have room for every share, and the operands are the caller's promise.
+        // have room for every partition, and the operands are the caller's promise.
         unsafe {
-            let grid = ((self.shares + 1).div_ceil(u64::from(threads)), 1);
+            let grid = ((self.partitions + 1).div_ceil(u64::from(threads)), 1);
             boundaries.launch(stream, grid, threads, &arguments)?;
-            let grid = (self.shares, strips(u64::from(self.config.columns)));
+            let grid = (self.partitions, strips(u64::from(self.config.columns)));
             sums.launch(stream, grid, threads, &arguments)?;
-            fix_up.launch(stream, (self.shares, strips(FIX_UP_WIDTH)), FIX_UP_BLOCK, &arguments)
+            fix_up.launch(stream, (self.partitions, strips(FIX_UP_WIDTH)), FIX_UP_BLOCK, &arguments)
         }
     }
 }

@@ -85,13 +85,13 @@ parameter_block! {
 }
 
 /// Where the parts of cut rows meet.
-pub(super) struct Meeting {
+pub(super) struct CarryOutWorkspace {
     arrivals: Counters,
     partials: DeviceBuffer<u64>,
     slots: usize,
 }
 
-impl Meeting {
+impl CarryOutWorkspace {
     /// Queues room for `slots` parts in at most `panels` panels on the device's stream, to be
     /// waited for by the caller.
     pub(super) fn new(
@@ -107,7 +107,7 @@ impl Meeting {
             .saturating_mul(problem.columns)
             .saturating_mul(accumulator(problem.dtype).bytes());
         let partials = DeviceBuffer::queued(device, partials.div_ceil(8), "sums of cut rows")?;
-        Ok(Meeting { arrivals, partials, slots })
+        Ok(CarryOutWorkspace { arrivals, partials, slots })
     }
 
     /// Bytes on the device.

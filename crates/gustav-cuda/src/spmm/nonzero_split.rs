@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use gustav_core::{Problem, Result};
 use gustav_plan::Algorithm;
 
-use super::flattened::Shares;
+use super::flattened::Partitions;
 use super::{flattened, papers};
 
 pub use super::flattened::Config;
@@ -14,10 +14,10 @@ pub(super) use super::flattened::{ANY_LAYOUT, choose, configs};
 
 pub(super) type Prepared = flattened::Prepared<NonzeroSplit>;
 
-/// Shares of equal nonzeros.
+/// Partitions of equal nonzeros.
 pub(crate) struct NonzeroSplit;
 
-impl Shares for NonzeroSplit {
+impl Partitions for NonzeroSplit {
     const SOURCE: (&'static str, &'static str) =
         ("spmm/nonzero_split.cu", include_str!("../../kernels/spmm/nonzero_split.cu"));
     const KERNELS: [&'static CStr; 3] =

@@ -34,7 +34,7 @@ pub(crate) trait Format: Send {
     fn request(dtype: DType, vector: u32, config: Self::Config) -> Request;
 
     /// The room that the rows of `offsets` need.
-    fn room(offsets: &[u64], config: Self::Config) -> Room;
+    fn layout(offsets: &[u64], config: Self::Config) -> SlotLayout;
 
     /// CTAs and threads of one for the product with so many strips of columns.
     fn launch(rows: u64, strips: u64, config: Self::Config) -> ((u64, u64), u32);
@@ -42,7 +42,7 @@ pub(crate) trait Format: Send {
 
 /// Slots of a converted matrix.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct SlotLayout {
     /// First slot of every slice, and the end; empty without slices.
     pub slices: Vec<u64>,
     /// All slots.
@@ -99,15 +99,15 @@ impl<F: Format> Prepared<F> {
     pub(super) fn new(p: &Pattern<'_>, problem: &Problem, config: F::Config) -> Result<Self> {
         F::check(config)?;
         let device = p.device();
-        let room = F::room(p.host_offsets()?, config);
-        let slots = |what| DeviceBuffer::uninit(device, room.slots, what);
+        let layout = F::layout(p.host_offsets()?, config);
+        let slots = |what| DeviceBuffer::uninit(device, layout.slots, what);
         let prepared = Prepared {
             config,
-            slices: DeviceBuffer::from_slice(device, &room.slices, "slices of rows")?,
+            slices: DeviceBuffer::from_slice(device, &layout.slices, "slices of rows")?,
             columns: slots("columns of padded rows")?,
             slots: Slots::new(device, problem.dtype, slots("sources of padded rows")?)?,
-            lines: room.lines,
-            width: room.width,
+            lines: layout.lines,
+            width: layout.width,
             kernels: HashMap::new(),
             format: PhantomData::<F>,
         };
@@ -118,7 +118,7 @@ impl<F: Format> Prepared<F> {
             ..prepared.arguments()
         };
         let module = device.module(&F::request(problem.dtype, 1, config))?;
-        let grid = (room.lines.div_ceil(u64::from(BLOCK)), 1);
+        let grid = (layout.lines.div_ceil(u64::from(BLOCK)), 1);
         // SAFETY: there is room for the slots of every row.
         unsafe { module.kernel(F::KERNELS[0])?.launch(device.stream(), grid, BLOCK, &arguments)? };
         device.stream().synchronize()?;

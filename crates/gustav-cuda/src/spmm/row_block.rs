@@ -38,7 +38,9 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
 /// Those that are worth timing for `problem`.
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     let heights = [2, 3, 4].into_iter();
-    heights.flat_map(|rows| [1, 2].map(|share| Config::new(problem, rows, share, 384))).collect()
+    heights
+        .flat_map(|rows| [1, 2].map(|subgroups| Config::new(problem, rows, subgroups, 384)))
+        .collect()
 }
 
 /// The blocks on the device and the kernels compiled so far.
@@ -125,7 +127,7 @@ impl Variant {
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SUBGROUPS", c.share)
+            .with("SUBGROUPS", c.subgroups)
             .with("UNROLL", c.unroll)
             .with("WHOLE", self.whole)
             .with("STEPS", self.steps)

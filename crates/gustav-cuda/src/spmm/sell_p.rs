@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use gustav_core::{DType, Error, Problem, Result};
 use gustav_plan::Algorithm;
 
-use super::padded::{self, BLOCK, Format, Room};
+use super::padded::{self, BLOCK, Format, SlotLayout};
 use super::papers;
 use super::pattern::Pattern;
 use crate::jit::Request;
@@ -73,7 +73,7 @@ impl Format for SellP {
             .with("BLOCK", BLOCK)
     }
 
-    fn room(offsets: &[u64], config: Config) -> Room {
+    fn layout(offsets: &[u64], config: Config) -> SlotLayout {
         let height = config.rows as usize;
         let rows = offsets.len() - 1;
         let mut slices = vec![0];
@@ -86,7 +86,7 @@ impl Format for SellP {
             slices.push(slots);
         }
         let lines = rows.next_multiple_of(height) as u64;
-        Room { slices, slots: usize::try_from(slots).unwrap_or(usize::MAX), lines, width: 0 }
+        SlotLayout { slices, slots: usize::try_from(slots).unwrap_or(usize::MAX), lines, width: 0 }
     }
 
     fn launch(rows: u64, strips: u64, config: Config) -> ((u64, u64), u32) {

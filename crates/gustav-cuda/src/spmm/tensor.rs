@@ -32,15 +32,15 @@ pub struct Config {
     /// Warps of a CTA.
     pub warps: u32,
     /// Warps that share a block of rows.
-    pub share: u32,
+    pub subgroups: u32,
     /// Threads of a multiprocessor that the registers of a kernel must allow.
     pub resident: u32,
 }
 
 impl Config {
-    pub(super) fn new(problem: &Problem, share: u32, resident: u32) -> Self {
+    pub(super) fn new(problem: &Problem, subgroups: u32, resident: u32) -> Self {
         let panel = problem.columns.next_power_of_two().clamp(16, most(problem.dtype)) as u32;
-        Config { panel, warps: share.max(4), share, resident }
+        Config { panel, warps: subgroups.max(4), subgroups, resident }
     }
 
     pub(super) fn check(&self, problem: &Problem) -> Result<()> {
@@ -48,8 +48,8 @@ impl Config {
         let fits = [16, 32, 64, 128].contains(&self.panel)
             && self.panel as usize <= most
             && [1, 2, 4, 8].contains(&self.warps)
-            && self.warps.is_multiple_of(self.share.max(1))
-            && self.share > 0
+            && self.warps.is_multiple_of(self.subgroups.max(1))
+            && self.subgroups > 0
             && (self.warps * 32..=2048).contains(&self.resident);
         if fits {
             return Ok(());
@@ -112,11 +112,11 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     let blocks = pattern.rows.div_ceil(ROWS as usize).max(1);
     let long = pattern.nnz / blocks >= LONG;
     let config = Config::new(problem, if long { 4 } else { 1 }, resident(problem));
-    Ok((config, format!("{} warps a block of {ROWS} rows", config.share)))
+    Ok((config, format!("{} warps a block of {ROWS} rows", config.subgroups)))
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    [1, 2, 4].map(|share| Config::new(problem, share, resident(problem))).into()
+    [1, 2, 4].map(|subgroups| Config::new(problem, subgroups, resident(problem))).into()
 }
 
 /// The blocks on the device and the kernels compiled so far.
@@ -163,7 +163,7 @@ impl Variant {
             .with("POSITION", self.position)
             .with("PANEL", self.config.panel)
             .with("WARPS", self.config.warps)
-            .with("SUBGROUPS", self.config.share)
+            .with("SUBGROUPS", self.config.subgroups)
             .with("RESIDENT", self.config.resident)
             .with("STRIDE", self.stride)
             .with("VECTOR", self.vector)
@@ -195,7 +195,7 @@ impl Prepared {
     }
 
     fn variant(&self, o: &Operands) -> Variant {
-        // A lane holds an eighth of the panel, in at most four pieces.
+        // A lane holds an eighth of the panel, in at most four vectors.
         let vector = widest_for(o).min(self.config.panel / 8);
         let panel = self.config.panel.min(32 * vector);
         let row_bytes = (o.ldb as u64).saturating_mul(o.dtype.bytes() as u64);
@@ -233,10 +233,12 @@ impl Method for Prepared {
         let variant = self.variant(o);
         let blocks = row_block::BlockOperands::new(&self.blocks, o);
         let arguments = Arguments { blocks, indices: o.indices };
-        let Config { panel, warps, share, .. } = variant.config;
+        let Config { panel, warps, subgroups, .. } = variant.config;
         let count = blocks.rows.div_ceil(u64::from(ROWS));
-        let grid =
-            (count.div_ceil(u64::from(warps / share)), blocks.columns.div_ceil(u64::from(panel)));
+        let grid = (
+            count.div_ceil(u64::from(warps / subgroups)),
+            blocks.columns.div_ceil(u64::from(panel)),
+        );
         // SAFETY: the blocks are those of the pattern, and the
         // operands are the caller's promise.
         unsafe { self.kernels[&variant].launch_dependent(stream, grid, warps * 32, 0, &arguments) }

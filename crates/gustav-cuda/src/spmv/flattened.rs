@@ -7,7 +7,7 @@ use gustav_core::{DType, Error, Problem, Result};
 use crate::jit::Request;
 use crate::kernel::Kernel;
 use crate::spmm::catalog::Method;
-use crate::spmm::flattened::Shares;
+use crate::spmm::flattened::Partitions;
 use crate::spmm::operands::Operands;
 use crate::spmm::pattern::Pattern;
 use crate::stream::Stream;
@@ -38,7 +38,7 @@ impl Config {
             return Ok(());
         }
         Err(Error::Argument {
-            name: "config of equal shares",
+            name: "config of equal partitions",
             found: format!("{self:?}"),
             expected: "whole warps of at most 1024 threads, 1 to 16 items a thread, at most 2048 \
                        a CTA"
@@ -51,7 +51,7 @@ pub(super) const ANY_LAYOUT: bool = true;
 
 /// The paper's configuration.
 pub(super) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
-    Ok((Config::default(), "the paper's shares of 7 items for each of 128 threads".into()))
+    Ok((Config::default(), "the paper's partitions of 7 items for each of 128 threads".into()))
 }
 
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
@@ -59,7 +59,7 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 }
 
 /// The source with its parameters.
-pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
+pub(crate) fn request<S: Partitions>(dtype: DType, config: Config) -> Request {
     Request::new(S::SOURCE.0, S::SOURCE.1)
         .with_block::<Arguments>()
         .with("VALUE", dtype)
@@ -67,16 +67,16 @@ pub(crate) fn request<S: Shares>(dtype: DType, config: Config) -> Request {
         .with("ITEMS", config.items)
 }
 
-/// The compiled kernels, the boundaries of the shares, and room for what is carried out.
+/// The compiled kernels, the boundaries of the partitions, and room for what is carried out.
 pub(super) struct Prepared<S> {
     config: Config,
-    shares: u64,
+    partitions: u64,
     sums: Kernel<Arguments>,
     fix_up: Kernel<Arguments>,
     boundaries: DeviceBuffer<u64>,
     carry_rows: DeviceBuffer<u32>,
     carries: DeviceBuffer<u64>,
-    shares_of: PhantomData<S>,
+    partition_of: PhantomData<S>,
 }
 
 parameter_block! {
@@ -86,13 +86,13 @@ parameter_block! {
         values: *const Value,
         x: *const Value,
         y: *mut Value,
-        /// Shares + 1.
+        /// Partitions + 1.
         boundaries: *mut schedule::Boundary,
-        /// Shares.
+        /// Partitions.
         carry_rows: *mut u32,
-        /// Shares.
+        /// Partitions.
         carries: *mut Value,
-        shares: u64,
+        partitions: u64,
         rows: u64,
         nonzeros: u64,
         alpha: u64,
@@ -100,26 +100,26 @@ parameter_block! {
     }
 }
 
-impl<S: Shares> Prepared<S> {
+impl<S: Partitions> Prepared<S> {
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
         let device = pattern.device();
         let module = device.module(&request::<S>(problem.dtype, config))?;
         let [search, sums, fix_up] = S::KERNELS;
         let (rows, nonzeros) = (problem.output_rows() as u64, problem.nnz as u64);
-        let share = u64::from(config.threads * config.items);
-        let shares = S::work(rows, nonzeros).div_ceil(share).max(1);
-        let count = shares as usize;
-        let boundaries = DeviceBuffer::uninit(device, count + 1, "boundaries of shares")?;
+        let partition = u64::from(config.threads * config.items);
+        let partitions = S::work(rows, nonzeros).div_ceil(partition).max(1);
+        let count = partitions as usize;
+        let boundaries = DeviceBuffer::uninit(device, count + 1, "boundaries of partitions")?;
         let arguments = Arguments {
             offsets: pattern.offsets,
             boundaries: boundaries.address(),
-            shares,
+            partitions,
             rows,
             nonzeros,
             ..Arguments::default()
         };
-        let grid = (shares + 1).div_ceil(u64::from(config.threads));
+        let grid = (partitions + 1).div_ceil(u64::from(config.threads));
         // SAFETY: it reads the row offsets, which live, and
         // writes the boundaries, which have room for all.
         unsafe {
@@ -129,18 +129,18 @@ impl<S: Shares> Prepared<S> {
         device.stream().synchronize()?;
         Ok(Prepared {
             config,
-            shares,
+            partitions,
             sums: module.kernel(sums)?,
             fix_up: module.kernel(fix_up)?,
             boundaries,
             carry_rows: DeviceBuffer::uninit(device, count, "rows that are carried out")?,
             carries: DeviceBuffer::uninit(device, count, "sums carried out")?,
-            shares_of: PhantomData,
+            partition_of: PhantomData,
         })
     }
 }
 
-impl<S: Shares> Method for Prepared<S> {
+impl<S: Partitions> Method for Prepared<S> {
     fn bytes(&self) -> usize {
         self.boundaries.bytes() + self.carry_rows.bytes() + self.carries.bytes()
     }
@@ -159,18 +159,18 @@ impl<S: Shares> Method for Prepared<S> {
             boundaries: self.boundaries.address(),
             carry_rows: self.carry_rows.address(),
             carries: self.carries.address(),
-            shares: self.shares,
+            partitions: self.partitions,
             rows: o.rows as u64,
             nonzeros: o.nnz as u64,
             alpha: o.alpha,
             beta: o.beta,
         };
         let threads = self.config.threads;
-        let runs = self.shares.div_ceil(u64::from(threads / 32));
+        let runs = self.partitions.div_ceil(u64::from(threads / 32));
         // SAFETY: boundaries, rows and sums have
-        // room for every share, and the operands are the caller's promise.
+        // room for every partition, and the operands are the caller's promise.
         unsafe {
-            self.sums.launch(stream, (self.shares, 1), threads, &arguments)?;
+            self.sums.launch(stream, (self.partitions, 1), threads, &arguments)?;
             self.fix_up.launch(stream, (runs, 1), threads, &arguments)
         }
     }

@@ -6,7 +6,7 @@ use gustav_core::{Operation, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::flattened;
-use crate::spmm::flattened::Shares;
+use crate::spmm::flattened::Partitions;
 use crate::spmm::papers;
 
 pub use super::flattened::Config;
@@ -14,10 +14,10 @@ pub(super) use super::flattened::{ANY_LAYOUT, choose, configs};
 
 pub(super) type Prepared = flattened::Prepared<MergePath>;
 
-/// Shares of equal nonzeros and row ends together.
+/// Partitions of equal nonzeros and row ends together.
 pub(crate) struct MergePath;
 
-impl Shares for MergePath {
+impl Partitions for MergePath {
     const SOURCE: (&'static str, &'static str) =
         ("spmv/merge_path.cu", include_str!("../../kernels/spmv/merge_path.cu"));
     const KERNELS: [&'static CStr; 3] =

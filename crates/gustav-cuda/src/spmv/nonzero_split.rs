@@ -7,7 +7,7 @@ use gustav_core::{Operation, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::flattened;
-use crate::spmm::flattened::Shares;
+use crate::spmm::flattened::Partitions;
 use crate::spmm::papers;
 
 pub use super::flattened::Config;
@@ -15,10 +15,10 @@ pub(super) use super::flattened::{ANY_LAYOUT, choose, configs};
 
 pub(super) type Prepared = flattened::Prepared<NonzeroSplit>;
 
-/// Shares of equal nonzeros.
+/// Partitions of equal nonzeros.
 pub(crate) struct NonzeroSplit;
 
-impl Shares for NonzeroSplit {
+impl Partitions for NonzeroSplit {
     const SOURCE: (&'static str, &'static str) =
         ("spmv/nonzero_split.cu", include_str!("../../kernels/spmv/nonzero_split.cu"));
     const KERNELS: [&'static CStr; 3] =

@@ -21,9 +21,9 @@ fn configs() -> Vec<Config> {
     let paper = Config::default();
     vec![
         paper,
-        Config { threads: 512, rows: 2, ahead: 4, ..paper },
+        Config { threads: 512, rows: 2, prefetch: 4, ..paper },
         Config { rows: 8, width: Some(32), ..paper },
-        Config { threads: 64, ahead: 1, width: Some(100), ..paper },
+        Config { threads: 64, prefetch: 1, width: Some(100), ..paper },
         Config { threads: 480, rows: 15, width: Some(64), ..paper },
     ]
 }

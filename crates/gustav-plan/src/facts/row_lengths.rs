@@ -122,8 +122,8 @@ impl RowSimilarity {
 /// How tiles of B's rows would cut the rows of A, by sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TileReuse {
-    /// Nonzeros of a piece, a run of a row's columns within one tile, on average.
-    pub per_piece: f64,
+    /// Nonzeros of a segment, a run of a row's columns within one tile, on average.
+    pub per_segment: f64,
     /// Tiles of B.
     pub tiles: u64,
 }

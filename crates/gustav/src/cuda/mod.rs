@@ -27,7 +27,7 @@ mod plan;
 mod predict;
 mod spgemm_plan;
 mod tiled;
-mod tried;
+mod trial;
 mod tune;
 mod upload;
 

@@ -1,4 +1,5 @@
-//! Choosing by prediction: the model for this GPU, the features of the matrix; a row order after a trial.
+//! Choosing by prediction: the model for this GPU reads the features of the matrix. A row order is used only after
+//! a trial.
 
 use gustav_core::{DType, Error, Index, Problem, Result, Scalar};
 use gustav_cuda::spmm;
@@ -6,15 +7,15 @@ use gustav_plan::orders::WarpShape;
 use gustav_plan::predictor::{Candidate, Inputs, Kind, Model, Prediction};
 use gustav_plan::{Algorithm, Chooser, DeviceProfile, Features, Order, RowOrder};
 
-use super::tried::tried;
+use super::trial::trial;
 use super::{DevicePattern, order};
 use crate::Device;
 use crate::explain::{Considered, OrderFacts, Report};
 
-// Calls that repay a trial of a candidate that costs nothing to make.
+// Expected calls from which a candidate without a row order is tried as well.
 const TRIAL_CALLS: u64 = 1000;
 
-/// What the model for this GPU takes.
+/// The candidate that the model for this GPU chooses.
 pub(super) struct Predicted {
     candidate: Candidate,
     pub config: Option<spmm::Config>,
@@ -30,15 +31,17 @@ impl Predicted {
     }
 }
 
-/// The candidate that the model for this GPU takes among those that compute `problem` and whose row
-/// order the calls repay, and what it says of all. An order, and where calls are many any candidate but `auto`,
-/// is kept where a trial finds it faster, by more than times differ, than `auto`, than rows as stored, and, an
-/// order, than the candidate that comes next without one; else the fastest of these is taken. Where the caller
-/// has ordered the rows of `on`, those alone are taken that leave the order to the caller, untried.
+/// The best candidate according to the model, among those that compute `problem` and whose row order is repaid by
+/// the expected calls, with the model's scores of all.
+///
+/// A candidate with a row order (with many expected calls: any candidate but `auto`) is used only if a trial
+/// finds it faster than `auto`, than rows as stored and, for a row order, than the best candidate without one.
+/// Otherwise the fastest of these is used. If the caller has set a row order on `on`, only candidates without one
+/// of their own are considered, and no trial is made.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes
-/// `problem`; what reading the model and the pattern, making the order and trying it run into.
+/// `problem`; errors of reading the model and the pattern, of building the order and of the trial.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     on: &Device,
     a: &DevicePattern<I, O>,
@@ -97,16 +100,17 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         _ => {
             let next = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
             let next = next.filter(|_| costs);
-            let mut rivals: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
-            rivals.dedup();
+            let mut alternatives: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
+            alternatives.dedup();
             let stored = Candidate::new(Algorithm::Segmented, Some(Order::Stored));
             if chosen != stored && computes(&stored, problem, ordered) {
-                rivals.push(stored);
+                alternatives.push(stored);
             }
             let make = |order| order::made(on, order, &host.view(), problem.dtype);
-            let tried = tried::<T, I, O>(a, problem, chosen, &rivals, make)?;
-            for ran in tried.rivals.iter().chain([&tried.predicted]) {
-                let (name, measured_ms) = (ran.candidate.to_string(), ran.seconds.map(|s| s * 1e3));
+            let trial = trial::<T, I, O>(a, problem, chosen, &alternatives, make)?;
+            for measurement in trial.alternatives.iter().chain([&trial.predicted]) {
+                let (name, measured_ms) =
+                    (measurement.candidate.to_string(), measurement.seconds.map(|s| s * 1e3));
                 match considered.iter_mut().find(|c| c.candidate == name) {
                     Some(one) => one.measured_ms = measured_ms,
                     None => considered.push(Considered {
@@ -116,8 +120,8 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
                     }),
                 }
             }
-            reason += &format!("; {}", tried.words());
-            let taken = tried.taken();
+            reason += &format!("; {}", trial.explanation());
+            let taken = trial.winner();
             (taken.candidate, taken.order)
         }
     };
@@ -138,7 +142,7 @@ fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
     algorithm && !taken && config(candidate, problem).is_ok()
 }
 
-/// What is taken of one row of scores: a candidate with its score, and one that was passed over.
+/// A candidate with its score, and a candidate that was declined with the calls that would repay its order.
 type Taken = ((f64, Candidate), Option<(Candidate, f64)>);
 
 /// The first of `able` whose row order the calls of `problem` repay, or that has none; and the first that
@@ -176,9 +180,9 @@ pub(super) fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<
     let (Some(algorithm), Some(place)) = (candidate.algorithm, candidate.config) else {
         return Ok(None);
     };
-    let known = spmm::Config::candidates(algorithm, problem);
-    let count = known.len();
-    let found = known.into_iter().nth(place).ok_or_else(|| Error::Argument {
+    let configs = spmm::Config::candidates(algorithm, problem);
+    let count = configs.len();
+    let found = configs.into_iter().nth(place).ok_or_else(|| Error::Argument {
         name: "configuration",
         found: candidate.to_string(),
         expected: format!("a place below {count}, the number that autotuning tries"),

@@ -27,7 +27,7 @@ const MOST_SAVED: f64 = 0.25;
 #[derive(Clone, Copy)]
 pub(super) struct Trial<C> {
     algorithm: Algorithm,
-    /// None leaves it to the algorithm's own rules; else one with its place among those tried.
+    /// A configuration with its index among the candidates; `None` leaves it to the algorithm's own rules.
     config: Option<(usize, C)>,
     /// The order of the rows; none leaves them as stored.
     order: Option<Order>,
@@ -122,7 +122,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let stored = fastest(spmm::catalog(), None, configs, |trial| time(trial, None))?;
     let least_ms = stored.iter().next().map_or(0.0, |(_, seconds)| seconds * 1e3);
     let calls = problem.calls as f64;
-    let may_pay = |o: &Order| calls * MOST_SAVED * least_ms >= o.making_ms(&problem);
+    let may_pay = |o: &Order| calls * MOST_SAVED * least_ms >= o.cost_ms(&problem);
     let orders: Vec<_> = Order::NEAR_LINEAR.iter().copied().filter(may_pay).collect();
     if orders.is_empty() || problem.transpose_a {
         return Ok((stored, None));

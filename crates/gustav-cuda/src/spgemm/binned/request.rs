@@ -35,7 +35,7 @@ const DENSE_MEAN: u32 = 128;
 const VAST_MEAN: u32 = 512;
 // Bytes of sums for every column with which several CTAs fit on a multiprocessor.
 const DENSE_BYTES: u32 = 64 << 10;
-// Columns of rows that are cut into pieces, whose sums have to fit in shared memory.
+// Columns of rows that are cut into chunks, whose sums have to fit in shared memory.
 const CUT_WIDTH: u32 = 8192;
 
 /// What a device and a type of sums allow.
@@ -53,7 +53,7 @@ pub(crate) enum Source {
     Analysis,
     Symbolic,
     Offsets,
-    Placing,
+    RowList,
     Numeric,
 }
 
@@ -77,9 +77,9 @@ pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits
             let text = include_str!("../../../kernels/spgemm/offsets.cu");
             Request::new("spgemm/offsets.cu", text)
         }
-        Source::Placing => {
-            let text = include_str!("../../../kernels/spgemm/placing.cu");
-            Request::new("spgemm/placing.cu", text)
+        Source::RowList => {
+            let text = include_str!("../../../kernels/spgemm/row_list.cu");
+            Request::new("spgemm/row_list.cu", text)
         }
         Source::Numeric => {
             let text = include_str!("../../../kernels/spgemm/numeric.cu");
@@ -101,7 +101,7 @@ pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits
             .with("LONG_BLOCK", LONG_ANALYSIS)
             .with("RANGED", RANGED)
             .with("SMALL", SMALL),
-        Source::Placing => request.with("BLOCK", SCAN).with("ITEMS", ITEMS),
+        Source::RowList => request.with("BLOCK", SCAN).with("ITEMS", ITEMS),
         Source::Symbolic => request
             .with("BLOCK", BLOCK)
             .with("TINY_GROUP", TINY_GROUP)

@@ -95,7 +95,7 @@ impl FullRows {
         let b = (problem.columns, mean_of_b);
         let config = config.fitted(profile.shared_bytes_per_cta, sum, b, ring)?;
         let make = || Kernels::new(device, types, config, ring);
-        let kernels = device.kept(&format!("{types:?} {config:?}"), make)?;
+        let kernels = device.cached(&format!("{types:?} {config:?}"), make)?;
         Ok(FullRows { kernels, packed: None })
     }
 
@@ -104,8 +104,9 @@ impl FullRows {
     pub(in crate::spgemm) fn least(&self, o: &Operands) -> u32 {
         let Kernels { config, sum, ctas, .. } = *self.kernels;
         // A row of a tile takes whole pairs, as many as are read at once at least.
-        let ahead = config.ahead() as usize;
-        let pairs = |tiles| o.b.nnz / PAIR + o.b.rows.saturating_mul(ahead).saturating_mul(tiles);
+        let pairs_in_flight = config.pairs_in_flight() as usize;
+        let pairs =
+            |tiles| o.b.nnz / PAIR + o.b.rows.saturating_mul(pairs_in_flight).saturating_mul(tiles);
         let tiles = o.b.cols.div_ceil(config.columns(sum) as usize);
         let chunks = pairs(tiles) / config.chunk(sum) as usize + tiles;
         let panels = o.a.rows.div_ceil(config.warps as usize);

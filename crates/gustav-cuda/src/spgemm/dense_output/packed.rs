@@ -40,21 +40,21 @@ pub(super) struct PackedB {
 }
 
 impl PackedB {
-    /// Room for B of `o` in tiles for sums of `sum` bytes; `kept` for values to come as well. The
+    /// Room for B of `o` in tiles for sums of `sum` bytes; `refillable` for values to come as well. The
     /// kernel that sums has so many CTAs.
     pub(super) fn new(
         device: &Device,
         o: &Operands,
         (config, sum, ctas): (Config, usize, u32),
         mut arguments: Arguments,
-        kept: bool,
+        refillable: bool,
     ) -> Result<Self> {
         arguments.set_operands(o);
         let tiles = arguments.columns.div_ceil(u64::from(config.columns(sum)));
         let of_tiles = tiles as usize;
         let segments = of_tiles.saturating_mul(o.b.rows);
         // A row of a tile fills its pairs but for the last, or takes as many as are read at once.
-        let filled = segments.min(o.b.nnz).saturating_mul(config.ahead() as usize);
+        let filled = segments.min(o.b.nnz).saturating_mul(config.pairs_in_flight() as usize);
         let pairs = (o.b.nnz / PAIR)
             .saturating_add(filled)
             .saturating_add(config.chunk(sum) as usize * of_tiles);
@@ -66,7 +66,7 @@ impl PackedB {
             at as u64
         };
         let at_pairs = place(pairs, pair(sum));
-        let at_sources = kept.then(|| place(pairs, 2 * PAIR));
+        let at_sources = refillable.then(|| place(pairs, 2 * PAIR));
         let at_bounds = place(segments.saturating_add(o.b.rows), 4);
         let at_segments = place(segments, 4);
         let at_chunks = place(of_tiles + 1, 4);

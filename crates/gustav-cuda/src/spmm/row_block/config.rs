@@ -16,7 +16,7 @@ pub struct Config {
     /// Vectors of a row of B per lane.
     pub tiles: u32,
     /// Sub-groups of lanes that share a block.
-    pub share: u32,
+    pub subgroups: u32,
     /// Entries whose loads of B are in flight together.
     pub unroll: u32,
     /// Threads of a CTA.
@@ -26,8 +26,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Blocks of `rows` rows for the columns of `problem`, each shared by `share` sub-groups.
-    pub(in crate::spmm) fn new(problem: &Problem, rows: u32, share: u32, threads: u32) -> Self {
+    /// Blocks of `rows` rows for the columns of `problem`, each shared by `subgroups` sub-groups.
+    pub(in crate::spmm) fn new(problem: &Problem, rows: u32, subgroups: u32, threads: u32) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         // Tall blocks fill the registers with sums.
         let bytes = problem.columns * problem.dtype.bytes();
@@ -36,7 +36,7 @@ impl Config {
         // Sixteen lanes of three vectors leave fewer idle than 32 of two.
         let third = problem.dtype.bytes() == 4 && rows < 4 && (512..=768).contains(&bytes);
         let limit = Limit {
-            lanes: 32 / share,
+            lanes: 32 / subgroups,
             tiles,
             most_tiles: if third { 3 } else { 2 },
             most_double,
@@ -49,7 +49,7 @@ impl Config {
             vector,
             lanes,
             tiles,
-            share,
+            subgroups,
             unroll: 4.min(lanes),
             block: 64,
             // For all the registers that three take, 512 threads beat 384.
@@ -64,7 +64,7 @@ impl Config {
     }
 
     pub(super) fn group(&self) -> u32 {
-        self.lanes * self.share
+        self.lanes * self.subgroups
     }
 
     pub(super) fn tile(&self) -> Tile {
@@ -76,7 +76,7 @@ impl Config {
     }
 
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
-        let powers = [self.vector, self.lanes, self.share, self.unroll];
+        let powers = [self.vector, self.lanes, self.subgroups, self.unroll];
         let fits = powers.iter().all(|p| p.is_power_of_two())
             && self.vector as usize * problem.dtype.bytes() <= 16
             && self.group() <= 32
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn a_third_vector_a_lane_leaves_fewer_idle() {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
-        let shared = |dtype, columns, rows, share| {
+        let shared = |dtype, columns, rows, subgroups| {
             let problem = Problem { dtype, ..Problem::spmm(&eye.view()).columns(columns) };
-            let c = Config::new(&problem, rows, share, 384);
+            let c = Config::new(&problem, rows, subgroups, 384);
             (c.lanes, c.tiles, c.resident)
         };
         let of = |dtype, columns, rows| shared(dtype, columns, rows, 1);

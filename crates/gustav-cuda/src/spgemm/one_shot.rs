@@ -1,6 +1,5 @@
-//! Products that are most likely full, in one call: all rows of C are taken for full and computed by
-//! `dense-output` without being counted; sums that nothing was added to tell when that was wrong, and
-//! the product is then computed with a plan.
+//! One-shot products whose C is most likely full: `dense-output` computes all rows of C as full rows, without
+//! counting. A sum that nothing was added to is marked; if one is found, the product is computed with a plan.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
@@ -10,7 +9,7 @@ use super::dense_output::FullRows;
 use super::operands::{Operands, Output};
 use crate::{Device, DeviceBuffer, DeviceCsr};
 
-// Entries that are expected to have no product, were columns spread evenly, up to which a C is tried.
+// Expected number of empty positions of C, if columns were spread evenly, up to which this is tried.
 const HOLES: f64 = 0.25;
 
 /// Whether C is most likely full, from the lengths of rows alone.
@@ -21,7 +20,7 @@ fn is_likely(problem: &Problem) -> bool {
     entries * (-mean).exp() <= HOLES
 }
 
-/// C, if `config` is one of `dense-output` and C turns out to be full; else nothing is left behind.
+/// C, if `config` is one of `dense-output` and C turns out to be full; else `None`.
 ///
 /// # Safety
 /// The addresses in `o` are valid until the device's stream has done the work.

@@ -1,10 +1,10 @@
-//! Weights to begin with.
+//! Initial weights.
 
 use crate::mix::mix;
 use crate::predictor::{Kind, Layer, Table, Training};
 
-/// Uniform weights of the variance that keeps signals alive (He et al. 2015); the outputs of a
-/// regression begin with the mean of what they should be.
+/// Uniform weights of the variance that keeps the variance of the signals (He et al. 2015); the biases of
+/// a regression's outputs are the means of the targets.
 pub(super) fn layers(table: &Table, training: &Training, inputs: usize) -> Vec<Layer> {
     let mut widths = vec![inputs];
     widths.extend(&training.hidden);

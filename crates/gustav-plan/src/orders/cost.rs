@@ -1,4 +1,4 @@
-//! What making an order takes, and how many calls repay it.
+//! The cost of building a row order, and how many calls repay it.
 
 use gustav_core::Problem;
 
@@ -12,14 +12,15 @@ const SORTING: f64 = 3.0;
 const HASHING: f64 = 8.0;
 const FOLLOWING: f64 = 50.0;
 const SEARCHING: f64 = 500.0;
-// Of a call on a GPU in `bench/records/gpu-orders-segmented-n128.jsonl`: milliseconds of the shortest,
-// and for every row and nonzero with every 16 bytes of a row of B, on one multiprocessor.
-const CALL: (f64, f64) = (0.01, 0.3e-6);
+// A call on a GPU in `bench/records/gpu-orders-segmented-n128.jsonl`: milliseconds of the shortest, and
+// milliseconds for every row and nonzero and every 16 bytes of a row of B, on one multiprocessor.
+const SHORTEST_CALL_MS: f64 = 0.01;
+const CALL_MS_PER_VECTOR: f64 = 0.3e-6;
 // Part of a call that an order saves where it is the fastest of all, in the same record.
 const SAVED: f64 = 0.05;
 
 impl Order {
-    /// Orders whose making grows no faster than the matrix and that have won with `segmented`.
+    /// Orders whose cost grows no faster than the matrix and that have been the fastest with `segmented`.
     pub const NEAR_LINEAR: &[Order] = &[
         Order::Plain,
         Order::ReverseCuthillMckee,
@@ -30,8 +31,8 @@ impl Order {
         Order::MinHash,
     ];
 
-    /// Milliseconds that making the order for A of `problem` takes, by its rows and nonzeros alone.
-    pub fn making_ms(self, problem: &Problem) -> f64 {
+    /// Estimated milliseconds of building the order for A of `problem`, from its rows and nonzeros alone.
+    pub fn cost_ms(self, problem: &Problem) -> f64 {
         let nanoseconds = match self {
             Order::Stored | Order::Plain | Order::Flipped | Order::Lpt | Order::Dcsr => SORTING,
             Order::MinHash => HASHING,
@@ -52,8 +53,8 @@ impl Order {
         (problem.rows + problem.nnz) as f64 * nanoseconds * 1e-6
     }
 
-    /// Calls of `problem` that repay making the order, where the order saves `saved_ms` of each or,
-    /// where nobody knows, what orders that are the fastest save as a rule.
+    /// Calls of `problem` that repay building the order, if it saves `saved_ms` of each. If `saved_ms` is `None`,
+    /// the part that the fastest orders save as a rule is assumed.
     pub fn repaying_calls(
         self,
         problem: &Problem,
@@ -61,7 +62,7 @@ impl Order {
         saved_ms: Option<f64>,
     ) -> f64 {
         let saved = saved_ms.unwrap_or_else(|| SAVED * call_ms(problem, profile));
-        if saved > 0.0 { self.making_ms(problem) / saved } else { f64::INFINITY }
+        if saved > 0.0 { self.cost_ms(problem) / saved } else { f64::INFINITY }
     }
 }
 
@@ -69,7 +70,7 @@ impl Order {
 fn call_ms(problem: &Problem, profile: &DeviceProfile) -> f64 {
     let items = (problem.rows + problem.nnz) as f64;
     let vectors = (problem.columns * problem.dtype.bytes()) as f64 / 16.0;
-    CALL.0 + CALL.1 * items * vectors / profile.units.max(1) as f64
+    SHORTEST_CALL_MS + CALL_MS_PER_VECTOR * items * vectors / profile.units.max(1) as f64
 }
 
 #[cfg(test)]
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn dear_orders_need_more_calls_and_wide_products_fewer() {
+    fn expensive_orders_need_more_calls_and_wide_products_fewer() {
         let calls =
             |order: Order, n| order.repaying_calls(&problem(50_000, 1_000_000, n), &device(), None);
         assert!(calls(Order::Plain, 128) < calls(Order::MinHash, 128));

@@ -1,9 +1,9 @@
-//! Coverage of `kernels/schedule/shares.cuh` and of whole rows: every nonzero and every row end in
-//! exactly one share, in a model on the CPU and on the device.
+//! Coverage of `kernels/schedule/partitions.cuh` and of whole rows: every nonzero and every row end in
+//! exactly one partition, in a model on the CPU and on the device.
 
 use gustav_core::Result;
 
-use crate::items::matrices;
+use super::items::matrices;
 use crate::jit::Request;
 use crate::{Device, DeviceBuffer};
 
@@ -15,26 +15,26 @@ type Boundaries = fn(&[u32], usize) -> Vec<(usize, usize)>;
 
 /// The source with its parameters.
 pub(crate) fn request(schedule: &str, items: u32) -> Request {
-    Request::new("schedule/coverage.cu", include_str!("../kernels/schedule/coverage.cu"))
+    Request::new("schedule/coverage.cu", include_str!("../../kernels/schedule/coverage.cu"))
         .with_block::<Arguments>()
         .with("SCHEDULE", schedule)
         .with("THREADS", THREADS)
         .with("ITEMS", items)
 }
 
-/// Boundaries (row, nonzero) of shares of `size` nonzeros.
+/// Boundaries (row, nonzero) of partitions of `size` nonzeros.
 fn nonzero_split(offsets: &[u32], size: usize) -> Vec<(usize, usize)> {
     let (rows, nonzeros) = (offsets.len() - 1, offsets[offsets.len() - 1] as usize);
-    let shares = nonzeros.div_ceil(size).max(1);
+    let partitions = nonzeros.div_ceil(size).max(1);
     let boundary = |i| match i * size {
         0 => (0, 0),
-        _ if i == shares => (rows, nonzeros),
+        _ if i == partitions => (rows, nonzeros),
         at => (offsets[1..].partition_point(|end| *end as usize <= at), at),
     };
-    (0..=shares).map(boundary).collect()
+    (0..=partitions).map(boundary).collect()
 }
 
-/// Boundaries of shares of `size` row ends and nonzeros, found by walking the merge.
+/// Boundaries of partitions of `size` row ends and nonzeros, found by walking the merge.
 fn merge_path(offsets: &[u32], size: usize) -> Vec<(usize, usize)> {
     let (rows, nonzeros) = (offsets.len() - 1, offsets[offsets.len() - 1] as usize);
     let (mut row, mut nonzero, mut found) = (0, 0, vec![(0, 0)]);
@@ -81,8 +81,8 @@ fn the_model_takes_everything_once() {
                     let ((r0, x0), (r1, x1)) = (pair[0], pair[1]);
                     assert!(r0 <= r1 && x0 <= x1, "{name} goes back");
                     let work = if name == "merge_path" { r1 - r0 + x1 - x0 } else { x1 - x0 };
-                    assert!(work <= size, "{name}: a share of {work}");
-                    // Nonzeros of a share lie in its rows or in the one that is open at its end.
+                    assert!(work <= size, "{name}: a partition of {work}");
+                    // Nonzeros of a partition lie in its rows or in the one that is open at its end.
                     for x in x0..x1 {
                         assert!((r0..=r1).contains(&row_of(&offsets, x)), "{name}");
                     }
@@ -114,9 +114,9 @@ parameter_block! {
         visits: *mut u32,
         /// Row that each nonzero was taken for.
         rows_of: *mut u32,
-        /// Shares that each row ends in.
+        /// Partitions that each row ends in.
         row_ends: *mut u32,
-        shares: u64,
+        partitions: u64,
         rows: u64,
         nonzeros: u64,
     }
@@ -141,7 +141,7 @@ fn counted(
         visits: visits.address(),
         rows_of: rows_of.address(),
         row_ends: row_ends.address(),
-        shares: boundaries.saturating_sub(1) as u64,
+        partitions: boundaries.saturating_sub(1) as u64,
         rows: rows as u64,
         nonzeros: nonzeros as u64,
     })?;
@@ -168,7 +168,7 @@ fn check(
         // SAFETY: all arrays live until they are read.
         unsafe {
             search.launch(device.stream(), (grid, 1), THREADS, arguments)?;
-            cover.launch(device.stream(), (arguments.shares, 1), THREADS, arguments)
+            cover.launch(device.stream(), (arguments.partitions, 1), THREADS, arguments)
         }
     })?;
     assert_eq!(found, model, "{name} with {items} items");

@@ -1,4 +1,5 @@
-//! Rows of A with so many nonzeros that several CTAs share them, see `kernels/spgemm/pieces.cuh`.
+//! Rows of A with so many nonzeros that several CTAs compute them, a chunk each, see
+//! `kernels/spgemm/split_rows.cuh`.
 
 use std::ops::Range;
 
@@ -12,16 +13,16 @@ use crate::{Device, DeviceBuffer};
 
 // CTAs for every multiprocessor.
 const CTAS: usize = 6;
-// Fewest products of a piece of the largest row.
+// Fewest products of a chunk of the largest row.
 const LEAST: usize = 2048;
 // Bytes of sums with which as many CTAs fit on a multiprocessor, and copies with which threads of a
 // warp have one each: more would leave less of L1 for rows of B.
-const ROOM: usize = 32 << 10;
+const SUM_BYTES: usize = 32 << 10;
 const COPIES: usize = 32;
 
-/// How rows are cut, and the memory for what is found of them.
-pub(super) struct Pieces {
-    of_a_row: usize,
+/// How rows are cut into chunks, and the memory for their bits and sums.
+pub(super) struct SplitRows {
+    chunks_of_a_row: usize,
     words: usize,
     /// Columns of a row that have a sum.
     columns: usize,
@@ -31,10 +32,10 @@ pub(super) struct Pieces {
     found: DeviceBuffer<u64>,
 }
 
-impl Pieces {
-    /// For the rows of bin `bin`, CTAs of `threads` and a C of so many columns; none where that takes
-    /// more than `most` bytes, a CTA's sums more than its shared memory, or a grid has not as many
-    /// rows. What is found is not cleared.
+impl SplitRows {
+    /// For the rows of bin `bin`, CTAs of `threads` and a C of so many columns. `None` if that takes more than
+    /// `most` bytes, a CTA's sums more than its shared memory, or if a grid is too small for the rows. The memory
+    /// is not cleared.
     pub(super) fn new(
         device: &Device,
         symbolic: &Counters,
@@ -47,19 +48,20 @@ impl Pieces {
         let (rows, words) = (symbolic.rows(bin) as usize, symbolic.widest(bin).div_ceil(32));
         let ctas = CTAS * device.profile().multiprocessors;
         let useful = symbolic.largest(bin).div_ceil(LEAST);
-        let of_a_row = ctas.div_ceil(rows).min(useful).max(1);
-        let copies = (ROOM / (32 * words.max(1) * limits.sum)).clamp(1, threads.min(COPIES));
+        let chunks_of_a_row = ctas.div_ceil(rows).min(useful).max(1);
+        let copies = (SUM_BYTES / (32 * words.max(1) * limits.sum)).clamp(1, threads.min(COPIES));
         let copies = 1 << copies.ilog2();
         let (columns, sum) = (columns.min(32 * words), limits.sum);
         let found = DeviceBuffer::queued(device, 0, "")?;
-        let mut pieces = Pieces { of_a_row, words, columns, copies, sum, rows, found };
-        let words = pieces.sums_at() + (rows * columns * sum).div_ceil(8);
+        let mut split_rows =
+            SplitRows { chunks_of_a_row, words, columns, copies, sum, rows, found };
+        let words = split_rows.sums_at() + (rows * columns * sum).div_ceil(8);
         let fits = most.is_none_or(|most| 8 * words <= most);
-        if !fits || pieces.bytes_of_sums() > limits.shared || rows as u64 > GRID_Y {
+        if !fits || split_rows.bytes_of_sums() > limits.shared || rows as u64 > GRID_Y {
             return Ok(None);
         }
-        pieces.found = DeviceBuffer::queued(device, words, "sums of rows in pieces")?;
-        Ok(Some(pieces))
+        split_rows.found = DeviceBuffer::queued(device, words, "sums of rows in chunks")?;
+        Ok(Some(split_rows))
     }
 
     // Words of 8 bytes before the bits, and before the sums: two words of 4 bytes a row come first.
@@ -71,28 +73,28 @@ impl Pieces {
         self.bits_at() + (self.rows * self.words).div_ceil(2)
     }
 
-    /// Most of what there is to clear of a kind.
+    /// Threads that clear the bits and the sums: as many as the larger of them has elements.
     pub(super) fn to_clear(&self) -> usize {
         self.rows * self.columns.max(self.words)
     }
 
-    /// Pieces of a row.
-    pub(super) fn of_a_row(&self) -> usize {
-        self.of_a_row
+    /// Chunks of a row.
+    pub(super) fn chunks_of_a_row(&self) -> usize {
+        self.chunks_of_a_row
     }
 
-    /// What is found.
+    /// The memory.
     pub(super) fn found(&self) -> &DeviceBuffer<u64> {
         &self.found
     }
 
-    /// The bytes of it that mean something: as they are after a launch, they are right for the next.
+    /// The bytes of it that the symbolic phase writes and later phases read.
     pub(super) fn written(&self) -> [Range<usize>; 2] {
         let (bits, sums) = (8 * self.bits_at(), 8 * self.sums_at());
         [0..bits + 4 * self.rows * self.words, sums..sums + self.rows * self.columns * self.sum]
     }
 
-    /// The same in other memory.
+    /// Replaces the memory.
     pub(super) fn set_found(&mut self, found: DeviceBuffer<u64>) {
         self.found = found;
     }
@@ -112,7 +114,7 @@ impl Pieces {
         self.words * (8 + 32 * self.copies * self.sum)
     }
 
-    /// Tells kernels of the pieces.
+    /// Sets the addresses and sizes in a parameter block.
     pub(super) fn describe(&self, arguments: &mut Arguments) {
         let at = |words: usize| self.found.address() + 8 * words as u64;
         arguments.slots = self.rows as u32;

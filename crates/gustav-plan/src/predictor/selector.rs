@@ -1,14 +1,14 @@
-//! What chooses among candidates.
+//! A selector chooses among candidates.
 
 use super::{Inputs, Model, Prediction};
 
-/// What chooses a candidate.
-pub trait Chooses {
-    /// Place of the candidate that it takes for a matrix of which this is known.
+/// Chooses a candidate from the features of a matrix.
+pub trait Selector {
+    /// Index of the chosen candidate for a matrix with these `inputs`.
     fn choose(&self, inputs: &Inputs) -> usize;
 }
 
-impl Chooses for Model {
+impl Selector for Model {
     fn choose(&self, inputs: &Inputs) -> usize {
         let Prediction { best, .. } = self.predict(inputs);
         best

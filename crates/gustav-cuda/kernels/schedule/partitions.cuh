@@ -1,7 +1,7 @@
-// Which nonzeros are mine: equal shares of the work, whatever the rows are.
+// Which nonzeros are mine: equal partitions of the work, whatever the rows are.
 //
-// A boundary between shares is a pair (row, nonzero): everything before it is done by earlier
-// shares. Rows [first_row, last_row) end in a share, also those without nonzeros; its nonzeros are
+// A boundary between partitions is a pair (row, nonzero): everything before it is done by earlier
+// partitions. Rows [first_row, last_row) end in a partition, also those without nonzeros; its nonzeros are
 // [first, last). The row that is open at the end is last_row: what is summed of it is carried out.
 #pragma once
 #include "common/types.cuh"
@@ -13,16 +13,16 @@ struct Boundary {
     u32 nonzero;
 };
 
-struct Share {
+struct Partition {
     u32 first_row, last_row;
     u32 first, last;
 };
 
-// nonzero-split: boundary `i` of shares of `size` nonzeros each, by a 1-D search for the row.
+// nonzero-split: boundary `i` of partitions of `size` nonzeros each, by a 1-D search for the row.
 __device__ __forceinline__ Boundary nonzero_split(const u32 *offsets, u64 rows, u64 nonzeros,
-                                                  u64 i, u64 shares, u64 size) {
+                                                  u64 i, u64 partitions, u64 size) {
     if (i == 0) return {0, 0};
-    if (i == shares) return {(u32)rows, (u32)nonzeros};
+    if (i == partitions) return {(u32)rows, (u32)nonzeros};
     const u32 at = (u32)(i * size);
     // The first row that ends after `at`.
     u64 low = 0, high = rows;
@@ -36,11 +36,11 @@ __device__ __forceinline__ Boundary nonzero_split(const u32 *offsets, u64 rows, 
     return {(u32)low, at};
 }
 
-// merge-path: boundary `i` of shares of `size` row ends and nonzeros together, by a 2-D search
+// merge-path: boundary `i` of partitions of `size` row ends and nonzeros together, by a 2-D search
 // along the diagonal of the merge of row ends with nonzeros (Merrill and Garland 2016).
 __device__ __forceinline__ Boundary merge_path(const u32 *offsets, u64 rows, u64 nonzeros, u64 i,
-                                               u64 shares, u64 size) {
-    const u64 diagonal = i == shares ? rows + nonzeros : i * size;
+                                               u64 partitions, u64 size) {
+    const u64 diagonal = i == partitions ? rows + nonzeros : i * size;
     u64 low = diagonal > nonzeros ? diagonal - nonzeros : 0;
     u64 high = diagonal < rows ? diagonal : rows;
     while (low < high) {
@@ -53,29 +53,29 @@ __device__ __forceinline__ Boundary merge_path(const u32 *offsets, u64 rows, u64
     return {(u32)low, (u32)(diagonal - low)};
 }
 
-// Share `i` between boundaries `i` and `i + 1`.
-__device__ __forceinline__ Share share(const Boundary *boundaries, u64 i) {
+// Partition `i` between boundaries `i` and `i + 1`.
+__device__ __forceinline__ Partition partition(const Boundary *boundaries, u64 i) {
     const Boundary from = boundaries[i], to = boundaries[i + 1];
     return {from.row, to.row, from.nonzero, to.nonzero};
 }
 
-// Nonzeros of row `r` that lie in a share, counted from the share's first.
+// Nonzeros of row `r` that lie in a partition, counted from the partition's first.
 struct Part {
     u32 first, last;
     __device__ __forceinline__ bool empty() const { return first >= last; }
 };
 
-__device__ __forceinline__ Part part(const u32 *offsets, const Share &s, u32 r) {
+__device__ __forceinline__ Part part(const u32 *offsets, const Partition &s, u32 r) {
     const u32 begin = __ldg(offsets + r), end = __ldg(offsets + r + 1);
     const u32 first = begin > s.first ? begin : s.first, last = end < s.last ? end : s.last;
     return {first - s.first, last > first ? last - s.first : first - s.first};
 }
 
-// Flattens CSR to COO: row_of[k] becomes the row of the share's k-th nonzero, counted from the
-// share's first row. All THREADS threads of the CTA take part; THREADS * ITEMS is the most
-// nonzeros of a share.
+// Flattens CSR to COO: row_of[k] becomes the row of the partition's k-th nonzero, counted from the
+// partition's first row. All THREADS threads of the CTA take part; THREADS * ITEMS is the most
+// nonzeros of a partition.
 template <int THREADS, int ITEMS>
-__device__ __forceinline__ void flatten(const u32 *offsets, u64 rows, const Share &s,
+__device__ __forceinline__ void flatten(const u32 *offsets, u64 rows, const Partition &s,
                                         u32 (&row_of)[THREADS * ITEMS]) {
     constexpr int WARPS = THREADS / 32;
     __shared__ u32 warp_last[WARPS];

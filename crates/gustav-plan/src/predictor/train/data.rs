@@ -1,4 +1,4 @@
-//! What a network sees of matrices and should say, as tensors.
+//! The training data as tensors: inputs, targets and weights.
 
 use candle_core::{Device, Result, Tensor};
 
@@ -6,16 +6,16 @@ use crate::predictor::model::softmax;
 use crate::predictor::{Case, Kind, Model, Table, Training};
 
 /// A row for each matrix.
-pub(super) struct Lessons {
+pub(super) struct TrainingData {
     /// Standardised, a column for each input.
     pub(super) inputs: Tensor,
-    /// Natural logarithms of milliseconds, or the shares of a softmax: a column for each candidate.
-    pub(super) goals: Tensor,
-    /// What each matrix counts for, a column.
+    /// Natural logarithms of milliseconds, or probabilities of a softmax: a column for each candidate.
+    pub(super) targets: Tensor,
+    /// Weight of each matrix, a column.
     pub(super) weights: Tensor,
 }
 
-impl Lessons {
+impl TrainingData {
     /// All matrices of `table`, as `model` standardises them.
     pub(super) fn new(table: &Table, training: &Training, model: &Model) -> Result<Self> {
         let wins = table.wins();
@@ -25,48 +25,48 @@ impl Lessons {
             true => even / wins[case.oracle()] as f64,
             false => 1.0,
         };
-        let goal = |case: &Case| match training.kind {
+        let target = |case: &Case| match training.kind {
             Kind::Regression => case.ms.iter().map(|ms| ms.ln()).collect(),
-            Kind::Softmax => shares(&case.ms, case.oracle(), training.tolerance),
+            Kind::Softmax => target_probabilities(&case.ms, case.oracle(), training.tolerance),
         };
         let rows = |row: &dyn Fn(&Case) -> Vec<f64>| {
             let rows: Vec<Vec<f64>> = table.cases().iter().map(row).collect();
             let shape = (rows.len(), rows[0].len());
             Tensor::from_vec(rows.concat(), shape, &Device::Cpu)
         };
-        Ok(Lessons {
+        Ok(TrainingData {
             inputs: rows(&|case| model.standardised(&case.inputs))?,
-            goals: rows(&goal)?,
+            targets: rows(&target)?,
             weights: rows(&|case| vec![weight(case)])?,
         })
     }
 
     /// The matrices with these numbers, in this order.
-    pub(super) fn in_order(&self, turns: Vec<u32>) -> Result<Self> {
-        let turns = Tensor::new(turns, &Device::Cpu)?;
-        self.each(|rows| rows.index_select(&turns, 0))
+    pub(super) fn in_order(&self, batches: Vec<u32>) -> Result<Self> {
+        let batches = Tensor::new(batches, &Device::Cpu)?;
+        self.each(|rows| rows.index_select(&batches, 0))
     }
 
-    /// So many matrices from number `start` on.
+    /// `count` matrices from number `start` on.
     pub(super) fn part(&self, start: usize, count: usize) -> Result<Self> {
         self.each(|rows| rows.narrow(0, start, count))
     }
 
     fn each(&self, of: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Self> {
-        let Lessons { inputs, goals, weights } = self;
-        Ok(Lessons { inputs: of(inputs)?, goals: of(goals)?, weights: of(weights)? })
+        let TrainingData { inputs, targets, weights } = self;
+        Ok(TrainingData { inputs: of(inputs)?, targets: of(targets)?, weights: of(weights)? })
     }
 }
 
-/// The share that each candidate should have.
-fn shares(ms: &[f64], fastest: usize, tolerance: f64) -> Vec<f64> {
+/// The target probability of each candidate.
+fn target_probabilities(ms: &[f64], fastest: usize, tolerance: f64) -> Vec<f64> {
     let losses = ms.iter().map(|time| 1.0 - ms[fastest] / time);
-    let mut goal: Vec<f64> = match tolerance > 0.0 {
+    let mut target: Vec<f64> = match tolerance > 0.0 {
         true => losses.map(|loss| -loss / tolerance).collect(),
         false => {
             (0..ms.len()).map(|k| if k == fastest { 0.0 } else { f64::NEG_INFINITY }).collect()
         }
     };
-    softmax(&mut goal);
-    goal
+    softmax(&mut target);
+    target
 }

@@ -1,7 +1,7 @@
-// Places of a row, and the products that may meet them.
+// Positions of a row, and the products that may meet them.
 //
-// Rows of B that are much longer than the places are many are searched for these instead, and have
-// as many products as there are places. Some places of a row enter every row of B where they begin.
+// Rows of B that are much longer than the positions are many are searched for these instead, and have
+// as many products as there are positions. Some positions of a row enter every row of B where they begin.
 #pragma once
 #include "common/search.cuh"
 #include "spgemm/masked/arguments.cuh"
@@ -12,21 +12,21 @@ namespace tasks {
 struct Nonzero {
     u32 k;
     Offset start;
-    // Products, as many as places where the row is searched for them.
+    // Products, as many as positions where the row is searched for them.
     u64 length;
     bool searched;
 };
 
-// The places [from, from + count) of a row. `part` says that the row has more.
-struct Places {
+// The positions [from, from + count) of a row. `part` says that the row has more.
+struct Positions {
     u64 row, from;
     u32 count;
     bool part;
     u64 low, high;
 
-    __device__ Places(const Arguments &g, u64 row, u64 from, u32 count, bool part)
+    __device__ Positions(const Arguments &g, u64 row, u64 from, u32 count, bool part)
         : row(row), from(from), count(count), part(part && g.ordered), low(0), high(0) {
-        if (this->part) low = g.places[from], high = g.places[from + count - 1];
+        if (this->part) low = g.positions[from], high = g.positions[from + count - 1];
     }
 
     __device__ __forceinline__ Nonzero nonzero(const Arguments &g, u64 at) const {

@@ -3,15 +3,15 @@
 
 use gustav_core::Result;
 
+use super::partitions::patterns;
 use crate::jit::Request;
-use crate::shares::patterns;
 use crate::{Device, DeviceBuffer};
 
 const THREADS: u32 = 64;
 
 /// The source for groups of `lanes` lanes.
 pub(crate) fn request(lanes: u32) -> Request {
-    Request::new("schedule/items.cu", include_str!("../kernels/schedule/items.cu"))
+    Request::new("schedule/items.cu", include_str!("../../kernels/schedule/items.cu"))
         .with_block::<Arguments>()
         .with("LANES", lanes)
 }

@@ -4,7 +4,7 @@
 
 constexpr u32 BLOCK = GUSTAV_BLOCK, ITEMS = GUSTAV_ITEMS;
 
-extern "C" __global__ void __launch_bounds__(BLOCK) place(const Arguments g) {
+extern "C" __global__ void __launch_bounds__(BLOCK) list_rows(const Arguments g) {
     __shared__ u32 count[BINS];
     __shared__ u64 base[BINS];
     if (threadIdx.x < BINS) count[threadIdx.x] = 0;
