@@ -8,21 +8,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gustav_core::{DType, IndexType, Layout, SemiringKind};
 
 use crate::jit::{Compiler, Nvrtc, Request};
-use crate::layout::Transpose;
+use crate::launch::probe;
+use crate::matrix::layout::Transpose;
+use crate::matrix::{Entries, columns, compress, gather, scan, transpose, validate};
+use crate::papers::spmm::merge_path::MergePath;
+use crate::papers::spmm::nonzero_split::NonzeroSplit;
+use crate::papers::spmm::padded::Format;
+use crate::papers::spmm::{
+    dcsr, ell_r, flattened, heavy_light, output_stationary, row_split, sell_p, stationary,
+    thread_row,
+};
 use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
-use crate::spmm::merge_path::MergePath;
-use crate::spmm::nonzero_split::NonzeroSplit;
-use crate::spmm::padded::Format;
 use crate::spmm::segmented::{Config, Reduction, Variant};
-use crate::spmm::{
-    b_stationary, dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary,
-    row_block, row_split, sell_p, stationary, tensor, thread_row,
-};
-use crate::{
-    Entries, columns, compress, converted, probe, scan, spgemm, spmv, transposed, validate,
-};
+use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor};
+use crate::{spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -300,8 +301,8 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((i + 3, flattened::request::<MergePath>(dtype, paper)));
         requests.push((i + 4, flattened::request::<NonzeroSplit>(dtype, narrow)));
     }
-    requests.push((0, converted::request(DType::F32, IndexType::U32, true)));
-    requests.push((1, converted::request(DType::F64, IndexType::U64, false)));
+    requests.push((0, gather::request(DType::F32, IndexType::U32, true)));
+    requests.push((1, gather::request(DType::F64, IndexType::U64, false)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
         for (j, semiring) in SemiringKind::ALL.into_iter().enumerate() {
             let config = spmv::row_split::Config { lanes: 1 << ((i + j) % 6), threads: 128 };
@@ -342,9 +343,9 @@ fn requests() -> Vec<(usize, Request)> {
         }
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
-        let paper = spmv::flattened::Config::default();
-        let nonzeros = spmv::flattened::request::<spmv::nonzero_split::NonzeroSplit>;
-        let path = spmv::flattened::request::<spmv::merge_path::MergePath>;
+        let paper = crate::papers::spmv::flattened::Config::default();
+        let nonzeros = crate::papers::spmv::flattened::request::<spmv::nonzero_split::NonzeroSplit>;
+        let path = crate::papers::spmv::flattened::request::<spmv::merge_path::MergePath>;
         requests.push((i + 1, nonzeros(dtype, paper)));
         requests.push((i + 3, path(dtype, paper)));
     }
@@ -353,8 +354,8 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((turn + 4, lengths::lengths_request(wide)));
         requests.push((turn, lengths::similarity_request(IndexType::U32, wide)));
         requests.push((turn + 1, lengths::reuse_request(wide, IndexType::U32)));
-        requests.push((turn + 1, transposed::request(wide, IndexType::U64)));
-        requests.push((turn + 2, transposed::request(wide, IndexType::U32)));
+        requests.push((turn + 1, transpose::request(wide, IndexType::U64)));
+        requests.push((turn + 2, transpose::request(wide, IndexType::U32)));
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         let paper = spgemm::shared_row::Config::default();

@@ -5,7 +5,7 @@
 #include "common/types.cuh"
 #include "ptx/memory.cuh"
 
-#include "gustav_cuda::probe::Arguments"
+#include "gustav_cuda::launch::probe::Arguments"
 
 extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) read(const Arguments args) {
     u64 seen = 0;

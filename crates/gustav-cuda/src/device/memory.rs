@@ -8,10 +8,9 @@ use cudarc::driver::{result, sys};
 use gustav_core::{Buffer, Error, Result};
 
 use super::driver::{Checked, describe};
-use super::graph;
 use super::order::{self, Users, Uses};
 use super::stream::Stream;
-use crate::Device;
+use super::{Device, graph};
 
 /// `len` values on a device.
 ///

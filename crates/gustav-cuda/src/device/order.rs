@@ -6,10 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gustav_core::Result;
 
-use super::graph;
 use super::memory::Memory;
 use super::stream::Stream;
-use crate::{Device, DeviceBuffer};
+use super::{Device, DeviceBuffer, graph};
 
 /// What work does with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,8 @@
 use cudarc::driver::{DriverError, sys};
 use gustav_core::Result;
 
-use crate::Device;
-use crate::driver::Checked;
+use super::Device;
+use super::driver::Checked;
 
 type Attribute = sys::CUmemPool_attribute;
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::{CudaContext, CudaStream, result, sys};
 use gustav_core::{Error, Result};
 
+use super::Device;
 use super::driver::Checked;
-use crate::Device;
 
 // The handles of the default streams: of the device, and of the calling thread.
 const LEGACY: usize = 1;

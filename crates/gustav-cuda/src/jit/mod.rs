@@ -1,9 +1,13 @@
 //! Compiling kernels at run time, once per machine.
 
+#[macro_use]
+pub(crate) mod parameter_block;
+
 mod cache;
 mod folder;
 mod nvrtc;
 mod request;
+pub(crate) mod source;
 
 use std::sync::Arc;
 

@@ -184,7 +184,7 @@ fn check(nvrtc: &Functions, status: Status, action: &'static str) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe;
+    use crate::launch::probe;
 
     /// Of a device that NVRTC does not know yet, the driver compiles what it is given further.
     #[test]

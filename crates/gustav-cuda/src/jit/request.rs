@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::parameter_block::{Header, ParameterBlock};
+use super::parameter_block::{Header, ParameterBlock};
 
 /// A kernel file with the values of its template parameters.
 ///
@@ -155,12 +155,12 @@ const HEADERS: &[(&str, &str)] = headers![
     "spgemm/split_rows.cuh",
     "spgemm/products.cuh",
     "spgemm/table.cuh",
-    "spmm/flattened.cuh",
-    "spmm/padded.cuh",
+    "papers/spmm/flattened.cuh",
+    "papers/spmm/padded.cuh",
     "spmm/group.cuh",
     "spmm/segments_per_group.cuh",
-    "spmm/stationary.cuh",
-    "spmv/flattened.cuh",
+    "papers/spmm/stationary.cuh",
+    "papers/spmv/flattened.cuh",
     "tile/pack.cuh",
     "tile/span.cuh",
 ];

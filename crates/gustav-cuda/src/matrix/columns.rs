@@ -4,10 +4,9 @@
 use gustav_core::{IndexType, Result};
 
 use super::Sparse;
+use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::kernel::{GRID_Y, Kernel};
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer};
+use crate::launch::{GRID_Y, Kernel};
 
 const BLOCK: u32 = 256;
 // CTAs for every multiprocessor, before they take more entries each.

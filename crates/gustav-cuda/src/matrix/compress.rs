@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use gustav_core::{DType, Error, Index, IndexType, Layout, Result, Scalar};
 
+use super::{DeviceCsr, DeviceDense};
+use crate::device::{Device, DeviceBuffer, Stream, graph};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense, graph};
+use crate::launch::Kernel;
 
 const THREADS: u32 = 256;
 const WARPS: u64 = 8;

@@ -2,11 +2,10 @@
 
 use gustav_core::{Arith, DType, Result, Scalar, SemiringKind};
 
+use crate::device::{Device, Stream};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::source::bits;
-use crate::stream::Stream;
-use crate::{Device, source};
+use crate::jit::source::{self, bits};
+use crate::launch::Kernel;
 
 const BLOCK: u32 = 256;
 const EDGE: u64 = 32;

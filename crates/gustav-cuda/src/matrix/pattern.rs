@@ -7,10 +7,10 @@ use gustav_core::{
     SpgemmRequest, SpmmRequest, SpmvRequest,
 };
 
-use super::transposed::TransposedPattern;
+use super::transpose::TransposedPattern;
 use super::validate;
-use crate::memory::Memory;
-use crate::{Device, DeviceBuffer};
+use crate::device::memory::Memory;
+use crate::device::{Device, DeviceBuffer};
 
 /// The shape, row offsets and column indices of a sparse matrix in CSR form on a device: a
 /// [`Pattern`] there, with the same invariants.

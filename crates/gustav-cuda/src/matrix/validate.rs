@@ -2,7 +2,7 @@
 
 use gustav_core::{Error, Index, IndexType, Result, validate};
 
-use crate::DeviceBuffer;
+use crate::device::DeviceBuffer;
 use crate::jit::Request;
 
 const BLOCK: u32 = 256;

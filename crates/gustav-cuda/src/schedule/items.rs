@@ -4,8 +4,8 @@
 use gustav_core::Result;
 
 use super::partitions::patterns;
+use crate::device::{Device, DeviceBuffer};
 use crate::jit::Request;
-use crate::{Device, DeviceBuffer};
 
 const THREADS: u32 = 64;
 

@@ -6,9 +6,9 @@ use gustav_plan::facts::row_lengths::{
 };
 use gustav_plan::{RowLengths, RowSimilarity, TileReuse};
 
-use crate::DeviceBuffer;
+use super::pattern::Pattern;
+use crate::device::DeviceBuffer;
 use crate::jit::Request;
-use crate::spmm::pattern::Pattern;
 
 const BLOCK: u32 = 256;
 // CTAs that count lengths, for every multiprocessor.

@@ -5,7 +5,9 @@ pub(crate) mod items;
 pub(crate) mod lengths;
 #[cfg(test)]
 pub(crate) mod partitions;
+pub(crate) mod pattern;
 mod row_blocks;
+pub(crate) mod row_order;
 mod segments;
 mod tiles;
 

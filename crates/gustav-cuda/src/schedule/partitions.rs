@@ -4,8 +4,8 @@
 use gustav_core::Result;
 
 use super::items::matrices;
+use crate::device::{Device, DeviceBuffer};
 use crate::jit::Request;
-use crate::{Device, DeviceBuffer};
 
 const THREADS: u32 = 64;
 const SCHEDULES: [(&str, Boundaries); 2] =

@@ -5,11 +5,10 @@ use gustav_plan::RowLengths;
 use gustav_plan::facts::row_lengths::{BINS, CUTS, FIRST_CUT_BITS};
 
 use super::lengths::with_bins;
-use crate::DeviceBuffer;
+use super::pattern::Pattern;
+use super::row_order;
+use crate::device::{DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::spmm::ordered;
-use crate::spmm::pattern::Pattern;
-use crate::stream::Stream;
 
 // Bits of a segment's length in `kernels/schedule/segments.cuh`; asserted in segment_list.cu.
 pub(super) const LENGTH_BITS: u32 = 23;
@@ -163,8 +162,8 @@ impl Segments {
         made.list.fill(0, device.stream())?;
         let mut places = DeviceBuffer::queued(device, cursors.len(), "places of segments")?;
         places.write(&cursors)?;
-        let order = ordered::other_than_stored(p)
-            .map(|order| ordered::sequence(device, order))
+        let order = row_order::other_than_stored(p)
+            .map(|order| row_order::sequence(device, order))
             .transpose()?;
         let kernel =
             device.module(&Self::request(problem.offset_type, window))?.kernel(c"segment_list")?;
@@ -204,7 +203,8 @@ impl Segments {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::{Device, DeviceCsr};
+    use crate::device::Device;
+    use crate::matrix::DeviceCsr;
     use gustav_core::Csr;
 
     fn check_coverage(device: &Device, offsets: &[u32], listing: Listing, target: Target) {

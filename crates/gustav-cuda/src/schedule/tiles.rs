@@ -4,10 +4,10 @@ use gustav_core::buffer::try_vec;
 use gustav_core::{Index, IndexType, Problem, Result};
 
 use super::Target;
+use super::pattern::Pattern;
 use super::segments::{LENGTH_BITS, Segments};
-use crate::DeviceBuffer;
+use crate::device::DeviceBuffer;
 use crate::jit::Request;
-use crate::spmm::pattern::Pattern;
 
 const BLOCK: u32 = 256;
 // Rows of a CTA: many where it counts segments for all of them, else one for every warp.
@@ -157,7 +157,8 @@ impl Cutting {
 mod tests {
     use super::super::segments::tests::check_list;
     use super::*;
-    use crate::{Device, DeviceCsr};
+    use crate::device::Device;
+    use crate::matrix::DeviceCsr;
     use gustav_core::Csr;
 
     #[test]
@@ -198,8 +199,8 @@ mod tests {
             .into_iter()
             .flat_map(|tile| cuttings.map(|cutting| (tile, cutting)))
         {
-            let pattern =
-                crate::spmm::pattern::Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+            let pattern = crate::schedule::pattern::Pattern::new(a.offsets(), a.indices())
+                .expect("a pattern");
             let segments = cutting.list(&pattern, &a.spmm(), tile).expect("segments");
             let s = &segments.segments;
             check_list(s, &offsets, cutting.most, cutting.target);

@@ -4,16 +4,17 @@
 use gustav_core::{DType, Error, Index, IndexType, PatternId, Result, Scalar, SemiringKind};
 
 use super::canonical::canonical;
-use super::operands::{Matrix, Output, Sparse};
 use super::plan::{Factors, SpgemmPlan};
-use crate::call::Common;
+use crate::device::order::Uses;
+use crate::device::{Device, DeviceBuffer};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::matrix::WeakPattern;
-use crate::order::Uses;
-use crate::scan::Scan;
-use crate::spmm::{bits, unsupported};
-use crate::{Device, DeviceBuffer, DeviceCsr, source};
+use crate::jit::source::{self, bits};
+use crate::launch::Kernel;
+use crate::matrix::scan::Scan;
+use crate::matrix::{DeviceCsr, WeakPattern};
+use crate::product::call::Common;
+use crate::product::sparse_operands::{Matrix, Output, Sparse};
+use crate::product::unsupported;
 
 const BLOCK: u32 = 128;
 // CTAs for every multiprocessor, before they take more rows each.

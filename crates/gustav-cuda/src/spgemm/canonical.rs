@@ -3,10 +3,12 @@
 
 use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
 
-use super::operands::Sparse;
 use super::plan::{Options, multiply};
-use crate::columns::Columns;
-use crate::{Call, Device, DeviceBuffer, DeviceCsr};
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::DeviceCsr;
+use crate::matrix::columns::Columns;
+use crate::product::Call;
+use crate::product::sparse_operands::Sparse;
 
 /// `m` with increasing columns in every row, entries of the same place added over `semiring`; `None`
 /// when `m` is so itself.

@@ -8,11 +8,12 @@ mod packed;
 use gustav_core::{Index, Problem, Result, Scalar, SemiringKind};
 
 use super::binned;
-use super::catalog::Method;
-use super::operands::Operands;
 use super::types::Types;
-use crate::jit::Request;
-use crate::{Device, DeviceCsr, source};
+use crate::device::Device;
+use crate::jit::{Request, source};
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_method::Method;
+use crate::product::sparse_operands::Operands;
 
 pub(super) use full_rows::FullRows;
 use packed::Packed;

@@ -4,14 +4,15 @@ use gustav_core::{Error, Layout, Problem, Result, Scalar};
 use gustav_plan::Choice;
 
 use super::catalog::Config;
-use super::dense_naive::DenseNaive;
-use super::dense_rows::DenseRows;
-use super::patterns::{Patterns, on, typed};
+use super::patterns::{Patterns, typed};
 use super::plan::{Options, choose};
-use super::shared_row::SharedRow;
-use crate::order::Uses;
-use crate::spmm::unsupported;
-use crate::{Call, DeviceDense, DevicePattern, DeviceValues};
+use crate::device::order::Uses;
+use crate::matrix::{DeviceDense, DevicePattern, DeviceValues};
+use crate::papers::spgemm::dense_naive::DenseNaive;
+use crate::papers::spgemm::dense_rows::DenseRows;
+use crate::papers::spgemm::shared_row::SharedRow;
+use crate::product::checks::on;
+use crate::product::{Call, unsupported};
 
 /// A plan for C = α·A·B with A m × k and B k × n in CSR and C dense, by `shared-row` or
 /// `dense-naive`, for one pattern of A and of B and any values.

@@ -7,25 +7,20 @@
 pub(crate) mod add;
 pub mod binned;
 mod canonical;
-pub(crate) mod catalog;
-pub mod dense_naive;
+mod catalog;
 pub mod dense_output;
 mod dense_plan;
-pub(crate) mod dense_rows;
 pub mod masked;
 mod one_shot;
-pub(crate) mod operands;
-mod papers;
 mod patterns;
-pub mod pipeline;
 mod plan;
-pub mod shared_row;
 #[cfg(test)]
 mod tests;
 pub mod tiled;
 pub(crate) mod types;
-pub mod vendor;
 
+pub use crate::papers::spgemm::{dense_naive, pipeline, shared_row};
+pub use crate::vendor::spgemm as vendor;
 pub use catalog::{Config, catalog};
 pub use dense_plan::DensePlan;
 pub use plan::{Options, SpgemmPlan, multiply};

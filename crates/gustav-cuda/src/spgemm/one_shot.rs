@@ -6,8 +6,9 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use super::binned::Arguments;
 use super::catalog::Config;
 use super::dense_output::FullRows;
-use super::operands::{Operands, Output};
-use crate::{Device, DeviceBuffer, DeviceCsr};
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_operands::{Operands, Output};
 
 // Expected number of empty positions of C, if columns were spread evenly, up to which this is tried.
 const HOLES: f64 = 0.25;

@@ -2,13 +2,14 @@
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
-use super::operands::{Operands, Sparse};
-use crate::call::Common;
-use crate::matrix::HeldPattern;
-use crate::order::{Access, Uses};
-use crate::spmm::bits;
-use crate::spmm::left::{Left, Planned};
-use crate::{Device, DeviceBuffer, DevicePattern, DeviceValues, graph};
+use crate::device::order::{Access, Uses};
+use crate::device::{Device, graph};
+use crate::jit::source::bits;
+use crate::matrix::{DevicePattern, DeviceValues, HeldPattern};
+use crate::product::call::Common;
+use crate::product::checks::on;
+use crate::product::op_a::{Left, Planned};
+use crate::product::sparse_operands::{Operands, Sparse};
 
 /// The patterns of op(A) and B, for executions with any values.
 pub(super) struct Patterns<T: Scalar> {
@@ -30,7 +31,7 @@ pub(super) fn typed<T: Scalar, I: Index, O: Index, U: Scalar>(
         let (expected, found) = (name(problem.output), name(U::DTYPE));
         return Err(Error::Pattern { expected, found });
     }
-    Ok(Problem { output: U::DTYPE, ..crate::spmm::left::typed::<T, I, O>(problem) })
+    Ok(Problem { output: U::DTYPE, ..crate::product::op_a::typed::<T, I, O>(problem) })
 }
 
 impl<T: Scalar> Patterns<T> {
@@ -164,16 +165,4 @@ pub(super) fn check<I: Index, O: Index>(
     }
     on(device, "A", a.offsets())?;
     on(device, "B", b.offsets())
-}
-
-/// `array` is on `device`.
-pub(super) fn on<T>(device: &Device, name: &'static str, array: &DeviceBuffer<T>) -> Result<()> {
-    if array.device() == device {
-        return Ok(());
-    }
-    Err(Error::Argument {
-        name,
-        found: "one on another device".into(),
-        expected: format!("all operands on {}", device.profile().name),
-    })
 }

@@ -5,16 +5,16 @@ use gustav_plan::heuristics::cuda_spgemm;
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
 
 use super::add::Union;
-use super::binned;
-use super::catalog::{self, Config, Method, Watch};
-use super::one_shot;
-use super::operands::Operands;
+use super::catalog::Config;
 use super::patterns::{Patterns, typed};
-use crate::call::Common;
-use crate::matrix::WeakPattern;
-use crate::order::Uses;
-use crate::spmm::unsupported;
-use crate::{Call, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues, SpgemmCall};
+use super::{binned, one_shot};
+use crate::device::DeviceBuffer;
+use crate::device::order::Uses;
+use crate::matrix::{DeviceCsr, DevicePattern, DeviceValues, WeakPattern};
+use crate::product::call::Common;
+use crate::product::sparse_method::{Method, Watch};
+use crate::product::sparse_operands::Operands;
+use crate::product::{Call, SpgemmCall, catalog, unsupported};
 
 // By the rules, which then say why.
 const CHOSEN: &str = "auto";
@@ -336,7 +336,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         &mut self,
         values: Factors<'_, T>,
         call: &Common<'_, T::Accum>,
-        work: impl FnOnce(&mut dyn Method<U, I, O>, &crate::Device, &Operands) -> Result<R>,
+        work: impl FnOnce(&mut dyn Method<U, I, O>, &crate::device::Device, &Operands) -> Result<R>,
     ) -> Result<R> {
         let device = &self.patterns.device;
         let operands = self.patterns.begin(values.0, values.1, call)?;
@@ -369,7 +369,7 @@ pub(super) fn choose(
         return Err(unsupported(problem, "SpGEMM on CUDA", reason, "Problem::spgemm"));
     }
     let configured = options.config.map(|c| c.algorithm());
-    let named = crate::catalog::named(problem, options.chooser, configured)?;
+    let named = crate::product::catalog::named(problem, options.chooser, configured)?;
     let (algorithm, why) = match named {
         Some(algorithm) if configured.is_some() => (algorithm, "configured by the caller"),
         Some(algorithm) => (algorithm, "named by the caller"),
@@ -377,7 +377,7 @@ pub(super) fn choose(
         None if options.workspace.is_some() => (Algorithm::Binned, CHOSEN),
         None => (cuda_spgemm::choose(problem, profile), CHOSEN),
     };
-    catalog::check(problem, algorithm)?;
+    catalog::check(super::catalog(), problem, algorithm)?;
     let own = Config::candidates(algorithm, problem).into_iter().next();
     let config = options.config.or(own).ok_or_else(|| {
         let backend = format!("{algorithm} on CUDA");

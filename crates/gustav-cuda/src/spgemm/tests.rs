@@ -7,8 +7,10 @@ use gustav_testkit::oracle;
 
 use super::masked::{Config, MaskedPlan};
 use super::{Options, SpgemmPlan};
-use crate::memory::ledger::{held, watched, with_room, without_locked};
-use crate::{Call, Device, DeviceCsr, SpgemmCall};
+use crate::device::Device;
+use crate::device::memory::ledger::{held, watched, with_room, without_locked};
+use crate::matrix::DeviceCsr;
+use crate::product::{Call, SpgemmCall};
 
 fn device() -> Device {
     Device::cuda(0).expect("a CUDA device")

@@ -5,8 +5,8 @@ use gustav_plan::Algorithm;
 use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 
 use super::catalog::Config;
-use super::pattern::Pattern;
 use super::{b_stationary, even_shares, row_block, segmented, tensor};
+use crate::schedule::pattern::Pattern;
 
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {

@@ -10,17 +10,16 @@ use gustav_core::{Problem, Result};
 use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 use gustav_plan::{Algorithm, TileReuse};
 
-use super::catalog::Method;
 use super::group::{self, CarryOutWorkspace, Types};
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::tile::{accumulator, widest_for};
-use super::unsupported;
+use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::kernel::{GRID_Y, Kernel};
+use crate::launch::{GRID_Y, Kernel};
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::{accumulator, widest_for};
+use crate::product::unsupported;
+use crate::schedule::pattern::Pattern;
 use crate::schedule::{Cutting, Segments, Target, TileSegments};
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer};
 
 pub use config::Config;
 
@@ -29,7 +28,7 @@ const HAS_COPY_ENGINE: (i32, i32) = (9, 0);
 
 /// Everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "b-stationary")
+    crate::product::only_spmm(problem, "b-stationary")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

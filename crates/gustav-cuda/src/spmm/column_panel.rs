@@ -6,14 +6,13 @@ use gustav_core::{Error, Problem, Result};
 use gustav_plan::Algorithm;
 use gustav_plan::heuristics::cuda_spmm::Tuning;
 
-use super::catalog::Method;
-use super::operands::Operands;
-use super::pattern::Pattern;
 use super::segmented;
-use super::tile::accumulator;
-use crate::Device;
+use crate::device::{Device, Stream};
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::accumulator;
 use crate::schedule::Cutting;
-use crate::stream::Stream;
+use crate::schedule::pattern::Pattern;
 
 // Bytes of a row of B in one panel: a whole line of the caches.
 const LINE_BYTES: usize = 128;
@@ -77,7 +76,7 @@ impl Config {
 
 /// Everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "column-panel")
+    crate::product::only_spmm(problem, "column-panel")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

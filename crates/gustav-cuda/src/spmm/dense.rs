@@ -3,15 +3,15 @@
 
 use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
 
-use super::catalog::Method;
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::{bits, unsupported};
-use crate::cublas::Handle;
+use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer};
+use crate::jit::source::bits;
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::unsupported;
+use crate::schedule::pattern::Pattern;
+use crate::vendor::cublas::Handle;
 
 const BLOCK: u32 = 256;
 

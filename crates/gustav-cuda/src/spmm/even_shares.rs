@@ -9,21 +9,20 @@ use std::collections::hash_map::Entry;
 use gustav_core::{Problem, Result};
 use gustav_plan::heuristics::cuda_spmm;
 
-use super::catalog::Method;
 use super::group::{self, CarryOutWorkspace, Types};
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::tile::widest_for;
-use crate::Device;
+use crate::device::{Device, Stream};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::stream::Stream;
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::widest_for;
+use crate::schedule::pattern::Pattern;
 
 pub use config::Config;
 
 /// Everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "even-shares")
+    crate::product::only_spmm(problem, "even-shares")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

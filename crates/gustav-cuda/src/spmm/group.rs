@@ -2,12 +2,10 @@
 
 use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 
-use super::operands;
-use super::tile::{Tile, accumulator};
-use crate::counters::Counters;
-use crate::jit::Request;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, source};
+use crate::device::{Counters, Device, DeviceBuffer, Stream};
+use crate::jit::{Request, source};
+use crate::product::operands;
+use crate::product::tile::{Tile, accumulator};
 
 // Levels of the tree in which cut rows meet.
 const LEVELS: usize = 6;

@@ -4,14 +4,18 @@ use gustav_core::{Epilogue, Error, Index, Layout, Problem, Result, Scalar};
 use gustav_plan::heuristics::mean_row_length;
 use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 
-use super::catalog::{self, Config, Method};
-use super::left::{Left, Planned, typed};
-use super::operands::Operands;
-use super::{auto, bits, checks, ordered};
-use crate::graph::{self, SharedCore};
-use crate::layout::{Move, Transpose};
-use crate::order::{PlanOrder, Uses};
-use crate::{Call, Device, DeviceBuffer, DeviceDense, DevicePattern, DeviceValues};
+use super::auto;
+use super::catalog::Config;
+use crate::device::graph::{self, SharedCore};
+use crate::device::order::{PlanOrder, Uses};
+use crate::device::{Device, DeviceBuffer};
+use crate::jit::source::bits;
+use crate::matrix::layout::{Move, Transpose};
+use crate::matrix::{DeviceDense, DevicePattern, DeviceValues};
+use crate::product::method::Method;
+use crate::product::op_a::{Left, Planned, typed};
+use crate::product::operands::Operands;
+use crate::product::{Call, catalog, checks, orders};
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -332,10 +336,10 @@ fn named(problem: &Problem, options: &Options<'_>) -> Result<Option<Algorithm>> 
         }
         chooser => chooser,
     };
-    let named = crate::catalog::named(problem, chooser, configured)?;
-    catalog::check(problem, named.unwrap_or(Algorithm::Segmented))?;
+    let named = crate::product::catalog::named(problem, chooser, configured)?;
+    catalog::check(super::catalog(), problem, named.unwrap_or(Algorithm::Segmented))?;
     if let (Some(algorithm), Some(order)) = (named, options.order) {
-        ordered::check(problem, algorithm, order)?;
+        orders::check(problem, algorithm, order)?;
     }
     Ok(named)
 }

@@ -9,21 +9,20 @@ use std::collections::hash_map::Entry;
 use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 use gustav_plan::heuristics::cuda_spmm;
 
-use super::catalog::Method;
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::tile::widest_for;
-use crate::jit::Request;
-use crate::kernel::Kernel;
+use crate::device::{Device, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::widest_for;
 use crate::schedule::RowBlocks;
-use crate::stream::Stream;
-use crate::{Device, source};
+use crate::schedule::pattern::Pattern;
 
 pub use config::Config;
 
 /// Everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "row-block")
+    crate::product::only_spmm(problem, "row-block")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;

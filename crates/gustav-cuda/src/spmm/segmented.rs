@@ -9,17 +9,15 @@ use gustav_core::{Problem, Result};
 use gustav_plan::Order;
 use gustav_plan::heuristics::cuda_spmm;
 
-use super::catalog::Method;
 use super::group::{self, CarryOutWorkspace, Types};
-use super::operands::Operands;
-use super::ordered;
-use super::pattern::Pattern;
-use super::tile::widest_for;
+use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::schedule::{Listing, Segments, Target};
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer};
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::widest_for;
+use crate::schedule::pattern::Pattern;
+use crate::schedule::{Listing, Segments, Target, row_order};
 
 pub use config::{Config, Reduction};
 
@@ -28,7 +26,7 @@ const MOST_PANELS: u64 = 65_535;
 
 /// What `segmented` supports: everything that SpMM asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "segmented")
+    crate::product::only_spmm(problem, "segmented")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
@@ -143,8 +141,8 @@ impl Prepared {
         let list =
             |longest| Segments::new(pattern, problem, Listing { longest, first, window }, target);
         let segments = config.longest.map(list).transpose()?;
-        let order = ordered::other_than_stored(pattern).filter(|_| segments.is_none());
-        let order = order.map(|order| ordered::sequence(pattern.device(), order)).transpose()?;
+        let order = row_order::other_than_stored(pattern).filter(|_| segments.is_none());
+        let order = order.map(|order| row_order::sequence(pattern.device(), order)).transpose()?;
         let prepared = Self::over(pattern.device(), problem, config, segments)?;
         Ok(Prepared { order, ..prepared })
     }

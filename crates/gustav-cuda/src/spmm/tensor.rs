@@ -5,16 +5,16 @@ use std::collections::hash_map::Entry;
 
 use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
 
-use super::catalog::Method;
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::tile::widest_for;
-use super::{row_block, unsupported};
-use crate::jit::Request;
-use crate::kernel::Kernel;
+use super::row_block;
+use crate::device::{Device, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::widest_for;
+use crate::product::unsupported;
 use crate::schedule::RowBlocks;
-use crate::stream::Stream;
-use crate::{Device, source};
+use crate::schedule::pattern::Pattern;
 
 // Rows of a block and entries of a chunk: the shape of the instruction.
 const ROWS: u32 = 8;

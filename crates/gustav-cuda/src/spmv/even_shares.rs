@@ -1,18 +1,16 @@
 //! `even-shares`: equal partitions of row starts and nonzeros, a CTA each, searched once for a pattern or in
 //! the launch itself. See `kernels/spmv/even_shares.cu`.
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
 use gustav_plan::heuristics::cuda_spmv::{self, EvenSharesTuning};
 
-use crate::counters::Counters;
-use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::spmm::catalog::Method;
-use crate::spmm::operands::Operands;
-use crate::spmm::pattern::Pattern;
-use crate::spmm::unsupported;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, source};
+use crate::device::{Counters, Device, DeviceBuffer, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::only_spmv;
+use crate::product::operands::Operands;
+use crate::schedule::pattern::Pattern;
 
 /// The shape of a CTA, which is that of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -27,10 +25,7 @@ pub struct Config {
 
 /// Everything that SpMV asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation == Operation::Spmv {
-        return Ok(());
-    }
-    Err(unsupported(problem, "even-shares on CUDA", "it multiplies by a vector", "Problem::spmv"))
+    only_spmv(problem, "even-shares")
 }
 
 pub(super) const ANY_LAYOUT: bool = true;
@@ -248,8 +243,9 @@ mod tests {
     use gustav_core::Csr;
 
     use super::*;
+    use crate::device::Device;
+    use crate::matrix::DeviceCsr;
     use crate::schedule::items::{matrices, model};
-    use crate::{Device, DeviceCsr};
 
     /// Partitions begin at every so many items, of which every row start and every nonzero is one.
     #[test]

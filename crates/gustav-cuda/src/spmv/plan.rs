@@ -4,14 +4,16 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::auto;
-use super::catalog::{self, Config};
-use crate::graph::{self, SharedCore};
-use crate::order::{PlanOrder, Uses};
-use crate::spmm::catalog::Method;
-use crate::spmm::left::{Left, Planned, typed};
-use crate::spmm::operands::Operands;
-use crate::spmm::{bits, checks};
-use crate::{Call, Device, DeviceBuffer, DevicePattern, DeviceValues};
+use super::catalog::Config;
+use crate::device::graph::{self, SharedCore};
+use crate::device::order::{PlanOrder, Uses};
+use crate::device::{Device, DeviceBuffer};
+use crate::jit::source::bits;
+use crate::matrix::{DevicePattern, DeviceValues};
+use crate::product::method::Method;
+use crate::product::op_a::{Left, Planned, typed};
+use crate::product::operands::Operands;
+use crate::product::{Call, catalog, checks};
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -161,7 +163,7 @@ impl<T: Scalar> SpmvPlan<T> {
 /// The algorithm that the caller names, checked against the problem; none when the rules choose.
 fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
     let configured = options.config.map(|c| c.algorithm());
-    let named = crate::catalog::named(problem, options.chooser, configured)?;
-    catalog::check(problem, named.unwrap_or(Algorithm::Segmented))?;
+    let named = crate::product::catalog::named(problem, options.chooser, configured)?;
+    catalog::check(super::catalog(), problem, named.unwrap_or(Algorithm::Segmented))?;
     Ok(named)
 }

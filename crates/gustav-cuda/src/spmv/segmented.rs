@@ -2,15 +2,15 @@
 
 pub(crate) mod in_order;
 
-use gustav_core::{Operation, Problem, Result};
+use gustav_core::{Problem, Result};
 use gustav_plan::heuristics::cuda_spmv::{self, Tuning};
 
-use crate::Device;
-use crate::spmm::catalog::Method;
-use crate::spmm::operands::Operands;
-use crate::spmm::pattern::Pattern;
-use crate::spmm::{segmented as matrix, unsupported};
-use crate::stream::Stream;
+use crate::device::{Device, Stream};
+use crate::product::method::Method;
+use crate::product::only_spmv;
+use crate::product::operands::Operands;
+use crate::schedule::pattern::Pattern;
+use crate::spmm::segmented as matrix;
 
 pub use in_order::InOrder;
 
@@ -26,10 +26,7 @@ pub enum Config {
 
 /// Everything that SpMV asks for.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation == Operation::Spmv {
-        return Ok(());
-    }
-    Err(unsupported(problem, "segmented on CUDA", "it multiplies by a vector", "Problem::spmv"))
+    only_spmv(problem, "segmented")
 }
 
 pub(super) const ANY_LAYOUT: bool = true;

@@ -6,8 +6,8 @@ use gustav_core::Problem;
 
 use super::bins::WORDS;
 use super::request::{ITEMS, SCAN};
-use crate::Device;
-use crate::spgemm::operands::{Matrix, Operands, Output};
+use crate::device::Device;
+use crate::product::sparse_operands::{Matrix, Operands, Output};
 
 // Rows of a multiprocessor with which a CTA or a warp for each leaves it busy, and a thread for some
 // and for all.

@@ -12,8 +12,7 @@ use gustav_core::{Error, Result};
 
 use super::kernels::Kernels;
 use super::part::Part;
-use crate::stream::{Event, Stream};
-use crate::{Device, DeviceBuffer, PinnedBuffer};
+use crate::device::{Device, DeviceBuffer, Event, PinnedBuffer, Stream};
 
 const WHAT: &str = "the cached symbolic phase of a product in parts";
 

@@ -13,11 +13,10 @@ use super::bins::{
 use super::report::Report;
 use super::request::{ANALYSIS, ITEMS, LONG_ANALYSIS, Limits, SCAN, Source, request};
 use super::split_rows::SplitRows;
-use crate::Device;
-use crate::kernel::{Kernel, Module};
-use crate::spgemm::operands::Operands;
+use crate::device::{Device, Event, Stream};
+use crate::launch::{Kernel, Module};
+use crate::product::sparse_operands::Operands;
 use crate::spgemm::types::Types;
-use crate::stream::{Event, Stream};
 
 // Nonzeros of a mean row that a lane of the analysis counts.
 const PER_LANE: usize = 4;

@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 
-use super::catalog::{Method, Watch, report};
 use super::dense_output::FullRows;
 use super::masked::{MaskedSums, unordered};
-use super::operands::{Operands, Sparse};
-use super::tiled::Progress;
 use super::types::Types;
-use crate::spmm::unsupported;
-use crate::{Device, DeviceBuffer, DeviceCsr};
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_method::{Method, Progress, Watch, report};
+use crate::product::sparse_operands::{Operands, Sparse};
+use crate::product::unsupported;
 use arguments::Layout;
 pub(super) use arguments::{Arguments, merged};
 use cache::{Offsets, PartCache};

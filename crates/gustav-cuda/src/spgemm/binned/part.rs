@@ -8,9 +8,10 @@ use super::arguments::{Arguments, Layout};
 use super::bins::{Counters, FULL, LARGE, SYMBOLIC, UNITED};
 use super::kernels::Kernels;
 use super::split_rows::SplitRows;
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_operands::Operands;
 use crate::spgemm::dense_output::FullRows;
-use crate::spgemm::operands::Operands;
-use crate::{Device, DeviceBuffer, DeviceCsr};
 
 // Fewest words of a row of B as bits, so that a CTA's threads have one each.
 const WORDS: usize = 64;

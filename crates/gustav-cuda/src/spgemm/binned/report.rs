@@ -6,8 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use gustav_core::{Error, Result};
 
 use super::bins::{Counters, REPORTED};
-use crate::stream::Stream;
-use crate::{Device, PinnedBuffer};
+use crate::device::{Device, PinnedBuffer, Stream};
 
 // Polls between two checks whether the stream still has work.
 const POLLS: u32 = 1 << 14;

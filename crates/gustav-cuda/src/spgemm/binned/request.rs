@@ -6,8 +6,7 @@ use super::bins::{
     BINS, BLOCK, GIANT_GROUP, MEDIUM_ENTRIES, SMALL, SMALL_ENTRIES, TINY, TINY_GROUP,
 };
 use super::{Arguments, Config};
-use crate::jit::Request;
-use crate::source;
+use crate::jit::{Request, source};
 use crate::spgemm::types::Types;
 
 /// Threads of the analysis' CTAs, usually and for long rows; of the scan's and of those that list

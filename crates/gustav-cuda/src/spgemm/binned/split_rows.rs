@@ -8,8 +8,8 @@ use gustav_core::Result;
 use super::arguments::Arguments;
 use super::bins::Counters;
 use super::request::Limits;
-use crate::kernel::GRID_Y;
-use crate::{Device, DeviceBuffer};
+use crate::device::{Device, DeviceBuffer};
+use crate::launch::GRID_Y;
 
 // CTAs for every multiprocessor.
 const CTAS: usize = 6;

@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gustav_core::{Problem, Result};
 
-use super::super::binned::Arguments;
-use super::super::operands::Operands;
-use super::super::types::Types;
 use super::packed::{Packed, PackedB};
 use super::{Config, PAIR, marks, request};
-use crate::kernel::Kernel;
-use crate::stream::Stream;
-use crate::{Device, PinnedBuffer};
+use crate::device::{Device, PinnedBuffer, Stream};
+use crate::launch::Kernel;
+use crate::product::sparse_operands::Operands;
+use crate::spgemm::binned::Arguments;
+use crate::spgemm::types::Types;
 
 // Fewest products of an entry of C for which B is packed.
 const LEAST: u32 = 4;

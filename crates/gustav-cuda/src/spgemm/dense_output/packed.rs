@@ -2,10 +2,10 @@
 
 use gustav_core::Result;
 
-use super::super::binned::Arguments;
-use super::super::operands::Operands;
 use super::{Config, PAIR, pair};
-use crate::{Device, DeviceBuffer};
+use crate::device::{Device, DeviceBuffer};
+use crate::product::sparse_operands::Operands;
+use crate::spgemm::binned::Arguments;
 
 // Bytes that everything is aligned to.
 const ALIGNED: usize = 128;

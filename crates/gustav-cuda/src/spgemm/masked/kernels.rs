@@ -5,13 +5,13 @@ use std::sync::Arc;
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_plan::heuristics::masked::Work;
 
-use crate::jit::Request;
-use crate::kernel::Kernel;
+use crate::device::{Device, DeviceBuffer, Event, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_operands::{Matrix, Operands, Output};
 use crate::spgemm::binned::merged;
-use crate::spgemm::operands::{Matrix, Operands, Output};
 use crate::spgemm::types::Types;
-use crate::stream::{Event, Stream};
-use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
 // Threads of a CTA, and of one that shares a task or weighs rows, as in the kernels.
 const BLOCK: u32 = 128;

@@ -18,15 +18,15 @@ use self::kernels::{Arguments, of};
 use self::whole::Whole;
 use super::canonical::in_order;
 use super::catalog;
-use super::operands::Operands;
 use super::patterns::{Patterns, typed};
 use super::plan::{Factors, Options};
-use crate::call::Common;
-use crate::matrix::WeakPattern;
-use crate::order::Uses;
-use crate::scan::Scan;
-use crate::spmm::unsupported;
-use crate::{Call, Device, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues};
+use crate::device::order::Uses;
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::scan::Scan;
+use crate::matrix::{DeviceCsr, DevicePattern, DeviceValues, WeakPattern};
+use crate::product::call::Common;
+use crate::product::sparse_operands::Operands;
+use crate::product::{Call, unsupported};
 
 /// How C comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

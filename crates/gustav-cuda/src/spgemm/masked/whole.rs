@@ -3,11 +3,12 @@
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
 use super::kernels::Arguments;
-use crate::call::Common;
+use crate::device::DeviceBuffer;
+use crate::matrix::{DeviceCsr, DevicePattern};
+use crate::product::call::Common;
+use crate::product::sparse_operands::{Matrix, Sparse};
 use crate::spgemm::catalog::Config;
-use crate::spgemm::operands::{Matrix, Sparse};
 use crate::spgemm::plan::{Factors, Options, SpgemmPlan, choose, multiply_values};
-use crate::{DeviceBuffer, DeviceCsr, DevicePattern};
 
 /// What computes all of C, rows sorted.
 pub(super) struct Whole<T: Scalar, I: Index, O: Index> {

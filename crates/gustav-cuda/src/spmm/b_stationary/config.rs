@@ -3,9 +3,9 @@
 use gustav_core::{DType, Error, Problem, Result};
 use gustav_plan::heuristics::cuda_spmm::{Tuning, may_reduce};
 
+use crate::product::tile::{Limit, Tile, accumulator, widest};
 use crate::schedule::Target;
 use crate::spmm::segmented::Reduction;
-use crate::spmm::tile::{Limit, Tile, accumulator, widest};
 
 /// Tile and schedule of `b-stationary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]

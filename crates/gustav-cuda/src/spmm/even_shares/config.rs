@@ -3,7 +3,7 @@
 use gustav_core::{DType, Problem, Result};
 use gustav_plan::heuristics::cuda_spmm::Tuning;
 
-use crate::spmm::tile::{Limit, Tile, widest};
+use crate::product::tile::{Limit, Tile, widest};
 
 /// Tile and partitions of `even-shares`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]

@@ -2,7 +2,7 @@
 
 use gustav_core::{Problem, Result};
 
-use crate::spmm::tile::{Limit, Tile, widest};
+use crate::product::tile::{Limit, Tile, widest};
 
 /// Tile of `row-block`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]

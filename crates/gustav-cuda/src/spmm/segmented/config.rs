@@ -4,8 +4,8 @@ use gustav_core::{DType, Problem, Result};
 use gustav_plan::Algorithm;
 use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 
+use crate::product::tile::{Limit, Tile, widest};
 use crate::schedule::Segments;
-use crate::spmm::tile::{Limit, Tile, widest};
 
 /// How the parts of a cut row meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]

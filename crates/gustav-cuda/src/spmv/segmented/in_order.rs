@@ -4,13 +4,12 @@
 use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
 use gustav_plan::heuristics::cuda_spmv::Tuning;
 
-use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::spmm::catalog::Method;
-use crate::spmm::operands::Operands;
-use crate::spmm::pattern::Pattern;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, source};
+use crate::device::{Device, DeviceBuffer, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::schedule::pattern::Pattern;
 
 // Bytes of an entry in the list of parts.
 const ENTRY: usize = 32;
@@ -211,7 +210,7 @@ mod tests {
     use gustav_core::Csr;
 
     use super::*;
-    use crate::DeviceCsr;
+    use crate::matrix::DeviceCsr;
     use crate::schedule::items::matrices;
 
     /// Every nonzero of a long row is in exactly one of the row's parts, which are neighbours in their

@@ -1,0 +1,40 @@
+//! `merge-path`: equal nonzeros and row ends per CTA, after Merrill and Garland (2016). See `kernels/papers/spmv/merge_path.cu`.
+
+use std::ffi::CStr;
+
+use gustav_core::{Operation, Problem, Result};
+use gustav_plan::Algorithm;
+
+use super::flattened;
+use crate::papers;
+use crate::papers::spmm::flattened::Partitions;
+
+pub use super::flattened::Config;
+pub(crate) use super::flattened::{ANY_LAYOUT, choose, configs};
+
+pub(crate) type Prepared = flattened::Prepared<MergePath>;
+
+/// Partitions of equal nonzeros and row ends together.
+pub(crate) struct MergePath;
+
+impl Partitions for MergePath {
+    const SOURCE: (&'static str, &'static str) =
+        ("papers/spmv/merge_path.cu", include_str!("../../../kernels/papers/spmv/merge_path.cu"));
+    const KERNELS: [&'static CStr; 3] =
+        [c"merge_path_boundaries", c"merge_path", c"merge_path_fix_up"];
+
+    fn work(rows: u64, nonzeros: u64) -> u64 {
+        rows + nonzeros
+    }
+}
+
+/// What the paper defines.
+pub(crate) fn supports(problem: &Problem) -> Result<()> {
+    papers::supports(
+        problem,
+        Algorithm::MergePath,
+        Operation::Spmv,
+        papers::VECTOR,
+        Algorithm::RowSplit,
+    )
+}

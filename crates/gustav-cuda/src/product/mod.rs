@@ -1,0 +1,44 @@
+//! What the products have in common: the options of a call, operands, checks, and how algorithms are
+//! listed.
+
+pub(crate) mod call;
+pub mod catalog;
+pub(crate) mod checks;
+pub(crate) mod method;
+pub(crate) mod op_a;
+pub(crate) mod operands;
+pub(crate) mod orders;
+pub(crate) mod sparse_method;
+pub(crate) mod sparse_operands;
+pub(crate) mod tile;
+
+use gustav_core::{Error, Operation, Problem, Result};
+
+pub use call::{Call, SpgemmCall};
+
+/// A refusal with its reason and the nearest thing that works.
+pub(crate) fn unsupported(problem: &Problem, backend: &str, reason: &str, nearest: &str) -> Error {
+    Error::Unsupported {
+        problem: problem.to_string(),
+        backend: backend.into(),
+        reason: reason.into(),
+        nearest: nearest.into(),
+    }
+}
+
+/// Any SpMM, and nothing else.
+pub(crate) fn only_spmm(problem: &Problem, algorithm: &str) -> Result<()> {
+    if problem.operation == Operation::Spmm {
+        return Ok(());
+    }
+    Err(unsupported(problem, algorithm, "it multiplies by a dense matrix", "Problem::spmm"))
+}
+
+/// Any SpMV, and nothing else.
+pub(crate) fn only_spmv(problem: &Problem, algorithm: &str) -> Result<()> {
+    if problem.operation == Operation::Spmv {
+        return Ok(());
+    }
+    let backend = format!("{algorithm} on CUDA");
+    Err(unsupported(problem, &backend, "it multiplies by a vector", "Problem::spmv"))
+}
