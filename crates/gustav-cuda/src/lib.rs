@@ -1,6 +1,6 @@
 //! Sparse products on NVIDIA GPUs, straight from CSR.
 //!
-//! Kernels are CUDA C++ (`kernels/`), compiled at run time for the device at hand and kept in a
+//! Kernels are CUDA C++ (`kernels/`), compiled at run time for the device at hand and cached in a
 //! cache on disk. Nothing of CUDA is needed to build this crate, nor to run it until a device is
 //! asked for: [`Device::cuda`] then says in one line what is missing.
 //!

@@ -8,9 +8,9 @@
 // segments in the last tile, or, BY_CLASS, wherever the tile of a column differs from that before.
 // Segments of a tile come in CLASSES of their lengths, the longest first.
 //
-// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the segments of every place, a class
+// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the segments of every bin, a class
 // of a tile; `tile_list` writes them: behind those of other windows, for which it reserves room at once where
-// shared memory counts all places (COUNTED).
+// shared memory counts all bins (COUNTED).
 #include "schedule/segments.cuh"
 
 using Offset = GUSTAV_OFFSET;
@@ -18,12 +18,12 @@ using Index = GUSTAV_INDEX;
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int WINDOW = GUSTAV_WINDOW;
-constexpr int MOST_PLACES = GUSTAV_MOST_PLACES;
+constexpr int MOST_BINS = GUSTAV_MOST_BINS;
 constexpr int MOST = GUSTAV_MOST;
 constexpr int CLASSES = GUSTAV_CLASSES;
 constexpr bool BY_CLASS = GUSTAV_BY_CLASS;
 constexpr bool COUNTED = GUSTAV_COUNTED;
-// What parts of a cut row name: their slot, their row, or its place among cut rows.
+// What parts of a cut row name: their slot, their row, or its index among cut rows.
 constexpr int SLOT = 0, CUT_ROW = 2;
 constexpr int TARGET = GUSTAV_TARGET;
 constexpr int WARPS = BLOCK / 32;
@@ -86,36 +86,36 @@ __device__ __forceinline__ void each_row(const Arguments &args, Work work) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) tile_count(const Arguments args) {
-    __shared__ u32 counts[COUNTED ? MOST_PLACES : 1];
-    const u32 places = args.tiles * CLASSES;
-    for (u32 p = threadIdx.x; COUNTED && p < places; p += BLOCK) counts[p] = 0;
+    __shared__ u32 counts[COUNTED ? MOST_BINS : 1];
+    const u32 bins = args.tiles * CLASSES;
+    for (u32 p = threadIdx.x; COUNTED && p < bins; p += BLOCK) counts[p] = 0;
     __syncthreads();
     each_row(args, [&](u64 row, u64 first, u64 last) {
         const bool sorted = is_sorted(args, first, last);
         const u32 count =
             each_segment(args, first, last, sorted, [&](u64 from, u64 to, u32 tile, u32) {
-                const u32 place = class_of(tile, to - from);
+                const u32 bin = class_of(tile, to - from);
                 if constexpr (COUNTED)
-                    atomicAdd(counts + place, 1);
+                    atomicAdd(counts + bin, 1);
                 else
-                    atomicAdd(args.cursors + 2 + place, 1);
+                    atomicAdd(args.cursors + 2 + bin, 1);
             });
         if (threadIdx.x % 32 != 0) return;
         args.segments[row] = count | (sorted ? 0 : UNSORTED);
         if (count > 1) atomicAdd(args.cursors, count), atomicAdd(args.cursors + 1, 1);
     });
     __syncthreads();
-    for (u32 p = threadIdx.x; COUNTED && p < places; p += BLOCK)
+    for (u32 p = threadIdx.x; COUNTED && p < bins; p += BLOCK)
         if (counts[p] != 0) atomicAdd(args.cursors + 2 + p, counts[p]);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments args) {
-    __shared__ u32 counts[COUNTED ? MOST_PLACES : 1];
-    __shared__ u64 begins[COUNTED ? MOST_PLACES : 1];
-    const u32 places = args.tiles * CLASSES;
+    __shared__ u32 counts[COUNTED ? MOST_BINS : 1];
+    __shared__ u64 begins[COUNTED ? MOST_BINS : 1];
+    const u32 bins = args.tiles * CLASSES;
     const auto sorted = [&](u64 row) { return (args.segments[row] & UNSORTED) == 0; };
     if constexpr (COUNTED) {
-        for (u32 p = threadIdx.x; p < places; p += BLOCK) counts[p] = 0;
+        for (u32 p = threadIdx.x; p < bins; p += BLOCK) counts[p] = 0;
         __syncthreads();
         each_row(args, [&](u64 row, u64 first, u64 last) {
             each_segment(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32) {
@@ -123,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments ar
             });
         });
         __syncthreads();
-        for (u32 p = threadIdx.x; p < places; p += BLOCK) {
+        for (u32 p = threadIdx.x; p < bins; p += BLOCK) {
             if (counts[p] != 0) begins[p] = atomicAdd(args.cursors + 2 + p, counts[p]);
             counts[p] = 0;
         }
@@ -142,15 +142,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments ar
         index = __shfl_sync(~0u, index, 0);
         each_segment(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32 number) {
             const u32 p = class_of(tile, to - from);
-            u64 place;
+            u64 bin;
             if constexpr (COUNTED)
-                place = begins[p] + atomicAdd(counts + p, 1);
+                bin = begins[p] + atomicAdd(counts + p, 1);
             else
-                place = atomicAdd(args.cursors + 2 + p, 1);
+                bin = atomicAdd(args.cursors + 2 + p, 1);
             const bool cut = count > 1;
             if (cut && TARGET == SLOT) args.slot_rows[slot + number] = (u32)index;
             const u64 part = TARGET == SLOT ? slot + number : TARGET == CUT_ROW ? index : row;
-            schedule::put(args.list, place, from, to - from, cut, cut ? part : row);
+            schedule::put(args.list, bin, from, to - from, cut, cut ? part : row);
         });
     });
 }

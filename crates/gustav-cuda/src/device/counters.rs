@@ -5,15 +5,15 @@ use gustav_core::Result;
 use super::stream::Stream;
 use super::{Device, DeviceBuffer};
 
-/// Counters that are zero before and after every launch that uses them. Those of a plan that is gone
-/// serve the next one, which so has nothing to fill.
+/// Counters that are zero before and after every launch that uses them. The next plan
+/// uses those of a dropped plan, and has nothing to fill.
 pub(crate) struct Counters {
     buffer: DeviceBuffer<u32>,
     len: usize,
 }
 
 impl Counters {
-    /// Queues room for `len` counters on the device's stream, to be waited for by the caller.
+    /// Queues allocating `len` counters on the device's stream, to be waited for by the caller.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory) naming `what`,

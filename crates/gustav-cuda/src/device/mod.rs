@@ -225,8 +225,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let kept = self.counters.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((address, _)) = kept {
+        let free = self.counters.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((address, _)) = free {
             self.free(address);
         }
     }
@@ -239,7 +239,7 @@ impl std::fmt::Debug for Device {
 }
 
 impl PartialEq for Device {
-    /// Whether both are the same chip, so that one can read the other's memory.
+    /// Whether both are the same device, so that one can read the other's memory.
     fn eq(&self, other: &Self) -> bool {
         self.inner.context == other.inner.context
     }

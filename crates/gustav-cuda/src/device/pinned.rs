@@ -15,7 +15,7 @@ use super::stream::Stream;
 /// `len` values in page-locked memory of the host.
 #[derive(Debug)]
 pub struct PinnedBuffer<T> {
-    // Not the device, which may itself keep the buffer.
+    // Not the device, which may own the buffer.
     context: Arc<CudaContext>,
     ptr: NonNull<T>,
     len: usize,
@@ -65,7 +65,7 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
     /// Queues copying the values in `range` to `to` on a device.
     ///
     /// # Safety
-    /// `to` has the room, and neither side is written or freed before the stream has done it.
+    /// `to` is large enough, and neither side is written or freed before the stream has done it.
     pub(crate) unsafe fn upload(
         &self,
         range: Range<usize>,

@@ -23,7 +23,7 @@ pub struct Profile {
     pub threads_per_multiprocessor: usize,
     /// Level-2 cache in bytes.
     pub l2_bytes: usize,
-    /// Shared memory in bytes that one CTA can have when it asks for it.
+    /// Shared memory in bytes that one CTA can request.
     pub shared_bytes_per_cta: usize,
     /// Memory in bytes.
     pub memory_bytes: usize,

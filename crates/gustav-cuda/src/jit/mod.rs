@@ -19,7 +19,7 @@ pub use request::{Key, Request};
 
 /// Turns CUDA C++ into what a driver loads.
 pub trait Compiler: Send + Sync {
-    /// What tells this compiler's output from another's.
+    /// An identification of this compiler: its output may differ from that of another.
     ///
     /// # Errors
     /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing.

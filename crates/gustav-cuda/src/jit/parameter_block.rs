@@ -68,8 +68,8 @@ pub(crate) fn header<B: ParameterBlock>(name: &'static str) -> Header {
     let _ = writeln!(text, "}};\nstatic_assert(sizeof({block}) == {size}, \"{name} in Rust\");");
     for Field { name: field, offset, .. } in B::FIELDS {
         // NVRTC has no `offsetof`.
-        let place = format!("__INTADDR__(&(({block} *)0)->{field})");
-        let _ = writeln!(text, "static_assert({place} == {offset}, \"{name} in Rust\");");
+        let offset_of = format!("__INTADDR__(&(({block} *)0)->{field})");
+        let _ = writeln!(text, "static_assert({offset_of} == {offset}, \"{name} in Rust\");");
     }
     Header { name, text }
 }

@@ -59,7 +59,7 @@ impl Request {
         options
     }
 
-    /// What tells the cubin of this request from every other: a hash of the compiler's version, the
+    /// The identity of this request's cubin: a hash of the compiler's version, the
     /// options, the source and the headers.
     pub fn key(&self, target: &str, compiler: &str) -> Key {
         static HEADERS_HASHED: OnceLock<Sha256> = OnceLock::new();
@@ -186,8 +186,9 @@ mod tests {
                 let text = std::fs::read_to_string(&path).expect("a kernel");
                 for line in text.lines().filter(|l| l.trim_start().starts_with("#include")) {
                     let name = line.split('"').nth(1).unwrap_or_default();
-                    let known = HEADERS.iter().any(|(known, _)| *known == name) || declares(name);
-                    assert!(known, "{}: {line}", path.display());
+                    let exists =
+                        HEADERS.iter().any(|(exists, _)| *exists == name) || declares(name);
+                    assert!(exists, "{}: {line}", path.display());
                     seen += 1;
                 }
             }

@@ -16,7 +16,7 @@ pub(crate) const GRID_Y: u64 = 65_535;
 // Compute capability, in tenths, and driver of programmatic dependent launch.
 const DEPENDENT: i32 = 90;
 const DEPENDENT_DRIVER: i32 = 12_030;
-// The first driver that tells the size of a kernel's parameters.
+// The first driver that reports the size of a kernel's parameters.
 const PARAMETERS_DRIVER: i32 = 12_040;
 // The largest grid in x.
 const GRID_X: u64 = i32::MAX as u64;
@@ -117,7 +117,7 @@ unsafe impl<P> Send for Kernel<P> {}
 unsafe impl<P> Sync for Kernel<P> {}
 
 impl<P: ParameterBlock> Kernel<P> {
-    /// Lets launches ask for up to `bytes` of shared memory beside what the kernel declares.
+    /// Lets launches request up to `bytes` of shared memory beside what the kernel declares.
     pub(crate) fn allow_shared(&self, bytes: usize) -> Result<()> {
         use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as MOST;
         // SAFETY: the kernel's module is loaded.

@@ -1,4 +1,4 @@
-//! What a device's memory gives, and runs that start with cold caches. See
+//! Bandwidth of a device's memory, and measurements that start with cold caches. See
 //! `kernels/memory/read.cu`.
 
 use gustav_core::Result;
@@ -29,7 +29,7 @@ parameter_block! {
         from: *const u64,
         sink: *mut u64,
         /// Of 16 bytes.
-        pieces: u64,
+        vectors: u64,
         passes: u64,
     }
 }
@@ -62,7 +62,7 @@ impl Probe {
         })
     }
 
-    /// Queues reading so much on `stream` that L2 keeps nothing of what was there before.
+    /// Queues reading so much on `stream` that L2 holds nothing of what was there before.
     ///
     /// # Errors
     /// [`Device`](gustav_core::Error::Device).
@@ -108,19 +108,19 @@ impl Probe {
     /// [`Device`](gustav_core::Error::Device).
     pub fn l2_bandwidth(&self) -> Result<f64> {
         // An eighth of the scratch memory: a quarter of L2.
-        let pieces = self.scratch.len() as u64 / 16;
+        let vectors = self.scratch.len() as u64 / 16;
         let stream = self.device.stream();
-        self.read(stream, pieces, 2)?;
-        let ms = median(|| timed(stream, || self.read(stream, pieces, PASSES)))?;
-        Ok((pieces * 16 * PASSES) as f64 / ms * 1e3)
+        self.read(stream, vectors, 2)?;
+        let ms = median(|| timed(stream, || self.read(stream, vectors, PASSES)))?;
+        Ok((vectors * 16 * PASSES) as f64 / ms * 1e3)
     }
 
-    fn read(&self, stream: &Stream, pieces: u64, passes: u64) -> Result<()> {
+    fn read(&self, stream: &Stream, vectors: u64, passes: u64) -> Result<()> {
         self.scratch.used_on(stream);
         self.sink.used_on(stream);
         let from = self.scratch.address();
-        let arguments = Arguments { from, sink: self.sink.address(), pieces, passes };
-        // SAFETY: the scratch memory has so many pieces,
+        let arguments = Arguments { from, sink: self.sink.address(), vectors, passes };
+        // SAFETY: the scratch memory has that size,
         // and waits for the stream when freed.
         unsafe { self.kernel.launch(stream, (self.grid, 1), BLOCK, &arguments) }
     }

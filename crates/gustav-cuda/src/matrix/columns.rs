@@ -87,7 +87,7 @@ impl Columns {
     /// goes to `out[c * rows + k]`, for `chunks + 1` boundaries c.
     ///
     /// # Safety
-    /// The addresses are valid until the stream has done the work, `out` has the room, and the
+    /// The addresses are valid until the stream has done the work, `out` is large enough, and the
     /// columns of every row increase.
     pub(crate) unsafe fn cut(
         &self,

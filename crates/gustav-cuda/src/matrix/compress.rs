@@ -153,7 +153,7 @@ impl Compress {
 
 impl<T: Scalar> DeviceDense<T> {
     /// The matrix in CSR form, made on the device after the work queued on `stream`, which then
-    /// waits for it. Rows come out sorted.
+    /// waits for it. Its rows are sorted.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other types than f32 and f64 and for column-major matrices,
@@ -217,7 +217,7 @@ impl Compress {
             if again {
                 make(&panel)?;
             }
-            // SAFETY: the arrays have the room that was counted.
+            // SAFETY: the arrays have the size that was counted.
             unsafe { self.fill(stream, &panel, csr)? };
         }
         // SAFETY: offsets increase to `nnz`, and columns increase below `ncols` in every row.

@@ -84,7 +84,7 @@ impl<T: Scalar> DeviceDense<T> {
         Ok(made)
     }
 
-    /// The values are as many as shape and leading dimension ask for.
+    /// The values are as many as shape and leading dimension require.
     ///
     /// # Errors
     /// [`Error::Length`].

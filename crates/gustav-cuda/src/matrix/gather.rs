@@ -67,7 +67,7 @@ impl Gather {
     }
 }
 
-/// The slots of a converted matrix: where each value comes from, and room for the values.
+/// The slots of a converted matrix: where each value comes from, and memory for the values.
 pub(crate) struct Slots {
     /// Position in the values of A; all ones in padding.
     pub source: DeviceBuffer<u32>,
@@ -76,7 +76,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Room for `source` and as many values of `dtype`.
+    /// Memory for `source` and as many values of `dtype`.
     pub(crate) fn new(device: &Device, dtype: DType, source: DeviceBuffer<u32>) -> Result<Self> {
         let words = source.len().saturating_mul(dtype.bytes()).div_ceil(8);
         let values = DeviceBuffer::uninit(device, words, "values of a converted matrix")?;
@@ -101,7 +101,7 @@ impl Slots {
         self.source.used_on(stream);
         self.values.used_on(stream);
         let (source, out) = (self.source.address(), self.values.address());
-        // SAFETY: sources are positions in A, and there is room for as many values; both buffers
+        // SAFETY: sources are positions in A, and there is memory for as many values; both buffers
         // wait for the stream when freed.
         unsafe { self.gather.launch(stream, values, source, out, self.source.len()) }
     }

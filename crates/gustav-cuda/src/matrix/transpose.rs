@@ -236,13 +236,13 @@ mod tests {
         let expected = host.pattern().transposed().expect("a transpose");
         let (offsets, indices) = (expected.pattern().offsets(), expected.pattern().indices());
         let source = expected.permutation();
-        let place = format!("{rows} x {cols}, {nnz} entries");
-        assert!(found.offsets.to_host().expect("offsets")[..] == *offsets, "{place}: offsets");
-        assert!(found.indices.to_host().expect("indices")[..] == *indices, "{place}: indices");
-        assert!(found.source.to_host().expect("source")[..] == *source, "{place}: positions");
+        let column = format!("{rows} x {cols}, {nnz} entries");
+        assert!(found.offsets.to_host().expect("offsets")[..] == *offsets, "{column}: offsets");
+        assert!(found.indices.to_host().expect("indices")[..] == *indices, "{column}: indices");
+        assert!(found.source.to_host().expect("source")[..] == *source, "{column}: positions");
         let values = moved.values.to_host().expect("values");
         let expected = source.iter().map(|s| host.values()[s.to_usize()]);
-        assert!(values.iter().copied().eq(expected), "{place}: values");
+        assert!(values.iter().copied().eq(expected), "{column}: values");
     }
 
     #[test]

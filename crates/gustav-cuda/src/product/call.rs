@@ -138,7 +138,7 @@ impl<T: Scalar> Call<'_, T> {
         self.common.beta(semiring) != semiring.zero()
     }
 
-    /// The call asks for nothing that only a GPU does.
+    /// The call uses no option that only a GPU has.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a stream or a bias.
@@ -228,9 +228,9 @@ impl<'a, T: Scalar, I: Index, O: Index, U: Scalar> SpgemmCall<'a, T, I, O, U> {
         self.add.is_none().then(|| Call { common, ..Call::default() })
     }
 
-    /// Tells `watch` of every part of C that is done: where the workspace is bounded or memory did not
+    /// Calls `watch` after every part of C: where the workspace is bounded or memory did not
     /// suffice, so many rows, else all of it. [`ControlFlow::Break`] stops the rest. Executions wait
-    /// for the parts that they tell of.
+    /// for each of these parts.
     #[must_use]
     pub fn watch(mut self, watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>) -> Self {
         self.watch = Some(watch);

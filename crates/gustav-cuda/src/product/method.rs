@@ -20,7 +20,7 @@ pub(crate) trait Method: Send {
         false
     }
 
-    /// Queues that, ahead of [`Method::launch`].
+    /// Queues that, before [`Method::launch`].
     ///
     /// # Safety
     /// As [`Method::launch`].

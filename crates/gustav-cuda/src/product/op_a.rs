@@ -11,7 +11,7 @@ use crate::matrix::{DevicePattern, DeviceValues, HeldPattern};
 use crate::schedule::pattern::Pattern;
 
 /// The pattern that a plan was made for, and Aᵀ where that is multiplied.
-pub(crate) struct Left<T> {
+pub(crate) struct OpA<T> {
     pub pattern: HeldPattern,
     transposed: Option<Transposed<T>>,
 }
@@ -61,7 +61,7 @@ impl<'a, I: Index, O: Index> Planned<'a, I, O> {
     }
 }
 
-impl<T: Scalar> Left<T> {
+impl<T: Scalar> OpA<T> {
     pub(crate) fn new<I: Index, O: Index>(
         device: &Device,
         pattern: &DevicePattern<I, O>,
@@ -71,7 +71,7 @@ impl<T: Scalar> Left<T> {
             Planned::Stored(_) => None,
             Planned::Transposed(t) => Some(Transposed::new(device, t)?),
         };
-        Ok(Left { pattern: pattern.held(), transposed })
+        Ok(OpA { pattern: pattern.held(), transposed })
     }
 
     /// The values of A, if they fit the pattern.

@@ -10,7 +10,7 @@ use super::unsupported;
 use crate::device::Device;
 use crate::matrix::DeviceCsr;
 
-/// How far a product has come.
+/// Progress of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Tiles of C that are done.
@@ -45,8 +45,8 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         operands: &Operands,
     ) -> Result<DeviceCsr<T, I, O>>;
 
-    /// The same, part after part where the method has C in parts, `watch` being told of every one that
-    /// is done; [`ControlFlow::Break`] stops it.
+    /// The same; calls `watch` after every part if the method computes C in parts. [`ControlFlow::Break`] stops the
+    /// product.
     ///
     /// # Safety
     /// As [`Method::execute`].
@@ -93,10 +93,10 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
     ) -> Result<()>;
 }
 
-/// Who is told of every part of C that is done, and may stop the rest.
+/// Called after every part of C; may stop the rest.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
-/// Waits for the parts that are queued and tells of them; whoever stops after the last is too late.
+/// Waits for the queued parts and calls `watch`; stopping after the last part has no effect.
 pub(crate) fn report(device: &Device, watch: Watch<'_>, progress: Progress) -> Result<()> {
     device.stream().synchronize()?;
     let Progress { done, tiles: of } = progress;

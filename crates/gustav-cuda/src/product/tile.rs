@@ -69,7 +69,7 @@ fn unaligned(bytes: u64, lanes: u64, tiles: u64) -> u64 {
     SECTOR * tiles * (lanes * bytes + 32) / 32 + lanes * (tiles + BESIDE)
 }
 
-/// What a tile keeps to.
+/// Bounds on a tile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     /// Lanes at most.

@@ -95,7 +95,7 @@ impl<'a> Pattern<'a> {
         lengths::tile_reuse(self, inner, tile)
     }
 
-    /// What neighbouring rows share, sampled at the first call.
+    /// How many columns neighbouring rows share, sampled at the first call.
     pub(crate) fn similarity(&self) -> Result<RowSimilarity> {
         if let Some(found) = self.similarity.get() {
             return Ok(*found);

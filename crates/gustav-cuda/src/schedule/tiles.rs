@@ -14,15 +14,15 @@ const BLOCK: u32 = 256;
 const WINDOW: u64 = 256;
 const NARROW: u64 = BLOCK as u64 / 32;
 // Places that a CTA counts in shared memory at most.
-const MOST_PLACES: u64 = 1024;
+const MOST_BINS: u64 = 1024;
 
 /// Classes of a segment's length.
 pub(crate) const CLASSES: usize = 16;
 
-/// How rows are cut, and their segments listed.
+/// How rows are cut into segments, and how these are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cutting {
-    /// Nonzeros of a segment at most.
+    /// Most nonzeros of a segment.
     pub most: u32,
     /// Whether every segment is listed in its tile, in [`CLASSES`] of its length; else those of unsorted rows
     /// are listed last, and tiles are enlarged until shared memory counts them all.
@@ -49,7 +49,7 @@ parameter_block! {
         slot_rows: *mut u32,
         /// Of each row; the highest bit where its columns are unsorted.
         segments: *mut u32,
-        /// Next slot, next cut row, next of each place.
+        /// Next slot, next cut row, next of each bin.
         cursors: *mut u64,
         rows: u64,
         /// Rows of B in a tile.
@@ -59,7 +59,7 @@ parameter_block! {
 }
 
 impl Cutting {
-    /// For tiles that stay in L2: segments of one class that meet through slots.
+    /// For tiles that stay in L2: segments of one class, combined through slots.
     pub(crate) const IN_L2: Cutting = Cutting { most: 1024, by_class: false, target: Target::Slot };
 
     fn window(counted: bool) -> u64 {
@@ -70,7 +70,7 @@ impl Cutting {
         if self.by_class { CLASSES } else { 1 }
     }
 
-    /// The source with its parameters; `counted` where shared memory counts all places.
+    /// The source with its parameters; `counted` where shared memory counts all bins.
     pub(crate) fn request(&self, index: IndexType, offset: IndexType, counted: bool) -> Request {
         Request::new("schedule/tile_list.cu", include_str!("../../kernels/schedule/tile_list.cu"))
             .with_block::<Arguments>()
@@ -80,7 +80,7 @@ impl Cutting {
             .with("BLOCK", BLOCK)
             .with("WINDOW", Self::window(counted))
             .with("MOST", self.most)
-            .with("MOST_PLACES", MOST_PLACES)
+            .with("MOST_BINS", MOST_BINS)
             .with("CLASSES", self.classes())
             .with("BY_CLASS", self.by_class)
             .with("COUNTED", counted)
@@ -97,15 +97,15 @@ impl Cutting {
         let device = p.device();
         let (rows, inner) = (problem.output_rows(), problem.inner() as u64);
         Segments::check_rows(rows)?;
-        let least = if self.by_class { 1 } else { inner.div_ceil(MOST_PLACES) };
+        let least = if self.by_class { 1 } else { inner.div_ceil(MOST_BINS) };
         let tile = tile.max(least).max(1);
         let tiles = inner.div_ceil(tile).max(1) as usize;
-        let places = tiles * self.classes();
+        let bins = tiles * self.classes();
         // Few rows are as many CTAs as possible.
-        let counted = places as u64 <= MOST_PLACES && rows as u64 > MOST_PLACES;
+        let counted = bins as u64 <= MOST_BINS && rows as u64 > MOST_BINS;
         let module = device.module(&self.request(p.index_type, p.offset_type, counted))?;
         let segments = DeviceBuffer::<u32>::queued(device, rows, "segments of rows")?;
-        let mut cursors = DeviceBuffer::<u64>::queued(device, 2 + places, "segments of tiles")?;
+        let mut cursors = DeviceBuffer::<u64>::queued(device, 2 + bins, "segments of tiles")?;
         cursors.fill(0, device.stream())?;
         let mut arguments = Arguments {
             offsets: p.offsets,
@@ -120,19 +120,19 @@ impl Cutting {
             tiles: u32::try_from_usize(tiles, "tile of B")?,
         };
         let grid = ((rows as u64).div_ceil(Self::window(counted)), 1);
-        // SAFETY: there is a count for every row and place.
+        // SAFETY: there is a count for every row and bin.
         unsafe { module.kernel(c"tile_count")?.launch(device.stream(), grid, BLOCK, &arguments)? };
-        let mut found = try_vec(2 + places, "segments of tiles")?;
-        found.resize(2 + places, 0u64);
+        let mut found = try_vec(2 + bins, "segments of tiles")?;
+        found.resize(2 + bins, 0u64);
         cursors.read(&mut found)?;
-        let mut counts = try_vec(places, "segments of tiles")?;
+        let mut counts = try_vec(bins, "segments of tiles")?;
         counts.extend_from_slice(&found[2..]);
         let (slots, cut) = (found[0] as usize, found[1] as usize);
-        // Slots and cut rows are counted anew; places begin where the ones before them end.
+        // Slots and cut rows are counted anew; bins begin where the ones before them end.
         found[..2].fill(0);
         let mut count = 0;
-        for place in &mut found[2..] {
-            count += std::mem::replace(place, count);
+        for bin in &mut found[2..] {
+            count += std::mem::replace(bin, count);
         }
         cursors.write(&found)?;
         let slots = if self.target == Target::Slot { slots } else { 0 };
@@ -146,7 +146,7 @@ impl Cutting {
         arguments.list = segments.list.address();
         arguments.cut_rows = segments.cut_rows.address();
         arguments.slot_rows = segments.slot_rows.address();
-        // SAFETY: as above; every segment that was counted has its place, and freed buffers wait for the
+        // SAFETY: as above; the list has an entry for every segment that was counted, and freed buffers wait for the
         // stream.
         unsafe { module.kernel(c"tile_list")?.launch(device.stream(), grid, BLOCK, &arguments)? };
         Ok(TileSegments { segments, counts })
@@ -205,7 +205,7 @@ mod tests {
             let s = &segments.segments;
             check_list(s, &offsets, cutting.most, cutting.target);
             assert_eq!(segments.counts.iter().sum::<u64>(), s.count as u64);
-            let least = if cutting.by_class { 1 } else { inner.div_ceil(MOST_PLACES as usize) };
+            let least = if cutting.by_class { 1 } else { inner.div_ceil(MOST_BINS as usize) };
             let tile = tile.max(least as u64);
             let list = s.list.to_host().expect("the list");
             let last = (inner as u64 - 1) / tile;

@@ -50,7 +50,7 @@ pub(super) struct Union<T, I: Index, O: Index> {
     count: Kernel<Arguments>,
     fill: Kernel<Arguments>,
     scan: Scan,
-    /// The product before this one, kept where there will be more of its pattern.
+    /// The product before this one, cached if there will be more of its pattern.
     product: Option<DeviceCsr<T, I, O>>,
     /// The pattern of the last C, as long as somebody holds it, and that of its D.
     result: WeakPattern<I, O>,
@@ -107,7 +107,7 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         Ok(unsafe { DeviceCsr::from_parts_unchecked(rows, cols, offsets, indices, values) })
     }
 
-    /// Bytes of the product that is kept.
+    /// Bytes of the cached product.
     pub(super) fn bytes(&self) -> usize {
         self.product.as_ref().map_or(0, DeviceCsr::bytes)
     }
@@ -147,7 +147,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// D with increasing columns, where it has them not.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where the sum of entries of one place would not be what is promised.
+    /// [`Error::Unsupported`] where the sum of entries of one position would not be what is promised.
     fn in_order(&self, d: &DeviceCsr<U, I, O>) -> Result<Option<DeviceCsr<U, I, O>>> {
         let problem = &self.patterns.problem;
         let found = canonical(d, problem.semiring)?;
@@ -189,7 +189,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         Ok(c)
     }
 
-    /// The values of C = α·op(A)·B ⊕ β·D into `c`. Where the plan kept the product and the rows of
+    /// The values of C = α·op(A)·B ⊕ β·D into `c`. Where the plan cached the product and the rows of
     /// both are sorted, nothing symbolic is done, and no memory is taken but a word that says whether
     /// they are.
     pub(super) fn execute_add_into(
@@ -247,7 +247,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c.pattern().join(device)?;
         Uses::on(device.stream()).ordered(call.ordered).write(c.values().buffer())?;
         let done = union.refill(device, p, bits(call.beta(semiring)), d, c);
-        // After an error too: parts of C may be under way.
+        // After an error too: kernels that write C may still run.
         self.patterns.end(call)?;
         union.product = caches.then_some(product);
         done

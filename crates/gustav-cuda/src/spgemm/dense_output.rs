@@ -18,21 +18,21 @@ use crate::product::sparse_operands::Operands;
 pub(super) use full_rows::FullRows;
 use packed::Packed;
 
-/// Tiles of C, and how B comes to them.
+/// Tiles of C, and how B is copied to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Columns of a tile for sums of 4 bytes, half of which are used for those of 8, in lines of 32: up
-    /// to 1984, which has as many groups as are counted in 6 bits; with which rows of B fill the fewest
-    /// pairs where it is left open.
+    /// to 1984, which has as many groups as are counted in 6 bits; by default those with which rows of
+    /// B fill the fewest pairs.
     pub columns: Option<u32>,
-    /// Warps of a CTA that have a row each; fewer where shared memory has no room for as many.
+    /// Warps of a CTA that have a row each; fewer if shared memory does not hold as many.
     pub warps: u32,
     /// Pairs of groups of 32 entries of B that a warp reads at once, which a row of a tile has at
-    /// least; as many as a mean row fills where it is left open.
+    /// least; by default as many as a mean row fills.
     pub pairs_in_flight: Option<u32>,
-    /// The ring buffer that packed B is copied to; what pays for a mean row if `None`.
+    /// The ring buffer that packed B is copied to; by default what pays for a mean row.
     pub ring: Option<Ring>,
-    /// How bank conflicts are avoided; what pays for a mean row if `None`.
+    /// How bank conflicts are avoided; by default what pays for a mean row.
     pub balance: Option<Balance>,
 }
 
@@ -77,7 +77,7 @@ impl Config {
         32 * (self.warps + 1)
     }
 
-    /// With tiles for B of so many columns and `mean` entries a row, and as many warps as have room in
+    /// With tiles for B of so many columns and `mean` entries a row, and as many warps as fit in
     /// `shared` bytes for sums of `sum` bytes, beside a ring if there is one.
     fn fitted(
         self,
@@ -122,7 +122,7 @@ impl Config {
             && (1..=MOST_IN_FLIGHT).contains(&pairs_in_flight)
             && balance.eighths <= 8
             && balance.rounds <= 16;
-        // A segment of a tile fits beside a chunk that is on its way.
+        // A segment of a tile fits beside a chunk that is in flight.
         let segment = (own.columns(sum) as usize).div_ceil(PAIR).max(pairs_in_flight as usize);
         let held = (2..=32).contains(&chunks)
             && (MOST_IN_FLIGHT..=64).contains(&pairs)
@@ -183,12 +183,12 @@ impl Config {
     }
 }
 
-/// Bytes of a pair of groups: values and places.
+/// Bytes of a pair of groups: values and positions.
 fn pair(sum: usize) -> usize {
     PAIR * (sum + 2)
 }
 
-/// Whether sums tell that nothing was added to them: see `kernels/common/absent.cuh`.
+/// Whether a sum can be marked until something is added to it: see `kernels/common/absent.cuh`.
 fn marks(types: Types) -> bool {
     types.semiring == SemiringKind::PlusTimes && !types.dtype.is_integer()
 }

@@ -104,7 +104,7 @@ impl<T: Scalar> DensePlan<T> {
         let own = self.patterns.device.stream();
         Uses::on(own).ordered(call.ordered).write(c.data())?;
         let (to, ldc) = (c.data().address(), c.leading_dimension());
-        // SAFETY: the patterns are the plan's own, with as many values; C has the room, and all buffers
+        // SAFETY: the patterns are the plan's own, with as many values; C is large enough, and all buffers
         // wait for the stream when they are freed.
         unsafe {
             match &mut self.rows {

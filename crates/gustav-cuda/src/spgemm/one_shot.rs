@@ -56,7 +56,7 @@ unsafe fn compute<T: Scalar, I: Index, O: Index>(
     nnz: usize,
 ) -> Result<Option<DeviceCsr<T, I, O>>> {
     let mut arguments = Arguments::of(o);
-    // SAFETY: the operands are the caller's promise; C has room for all entries.
+    // SAFETY: the operands are the caller's promise; C is large enough for all entries.
     unsafe {
         full.pack(device, o, arguments, false)?;
         // While B is packed.

@@ -26,9 +26,9 @@ pub struct Options {
     pub chooser: Chooser,
     /// The configuration, in place of the algorithm's own choice.
     pub config: Option<Config>,
-    /// Most bytes of workspace on the device beside the operands and C, a transposed A and room for a
+    /// Most bytes of workspace on the device beside the operands and C, a transposed A and memory for a
     /// promised order of summation included; `binned` then takes as many rows at a time as these
-    /// suffice for, one at least. What is counted of the parts is kept in page-locked memory of the
+    /// suffice for, one at least. The symbolic phase of the parts is cached in page-locked memory of the
     /// host, up to ten bytes a row and C's offsets, by the first execution of a plan for several calls
     /// ([`Problem::calls`]), else by the second; later ones copy it part by part and count nothing.
     pub workspace: Option<usize>,
@@ -37,7 +37,7 @@ pub struct Options {
 /// A plan for C = α·op(A)·B ⊕ β·D, for one pattern of A and of B, which it holds, and any values.
 ///
 /// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums of
-/// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] asks for it. Its
+/// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] requires it. Its
 /// values are of type `U`, that of A and B or of their sums.
 ///
 /// A plan may be sent to another thread. Several plans may be executed at once, also when they were
@@ -150,7 +150,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     }
 
     /// Bytes that the plan holds on the device beside the patterns; after an execution that adds D
-    /// those of a product that it keeps as well.
+    /// those of a product that it caches as well.
     pub fn workspace_bytes(&self) -> usize {
         let kept = self.union.as_ref().map_or(0, Union::bytes);
         self.method.bytes() + self.patterns.bytes() + kept
@@ -176,7 +176,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// algorithm can.
     ///
     /// With D, C holds the union of both patterns. Where [`Problem::calls`] says that there will be
-    /// more, the product is kept for the next execution.
+    /// more, the product is cached for the next execution.
     ///
     /// # Errors
     /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] when they are
@@ -219,7 +219,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// Computes the values of C = α·op(A)·B ⊕ β·D into `c`, which has the pattern of the last result
     /// of [`SpgemmPlan::execute`], of the same D if there is one: nothing symbolic is done and no
     /// memory is taken, but by the second execution of a plan for a single call under a bound on its
-    /// workspace (see [`Options::workspace`]), and where the plan did not keep the product that D is
+    /// workspace (see [`Options::workspace`]), and where the plan did not cache the product that D is
     /// added to, or rows are not sorted.
     ///
     /// # Errors
@@ -341,7 +341,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let device = &self.patterns.device;
         let operands = self.patterns.begin(values.0, values.1, call)?;
         let done = work(&mut *self.method, device, &operands);
-        // After an error too: parts of C may be under way.
+        // After an error too: kernels that write C may still run.
         self.patterns.end(call)?;
         done
     }
@@ -373,7 +373,7 @@ pub(super) fn choose(
     let (algorithm, why) = match named {
         Some(algorithm) if configured.is_some() => (algorithm, "configured by the caller"),
         Some(algorithm) => (algorithm, "named by the caller"),
-        // A bound on the workspace is kept by one algorithm.
+        // One algorithm respects a bound on the workspace.
         None if options.workspace.is_some() => (Algorithm::Binned, CHOSEN),
         None => (cuda_spgemm::choose(problem, profile), CHOSEN),
     };

@@ -45,7 +45,7 @@ pub fn supports(problem: &Problem) -> Result<()> {
     Err(crate::product::unsupported(problem, backend, reason, "Csr::transpose first"))
 }
 
-/// C = α·A·B for matrices in host memory, in as many tiles as the device's memory asks for: one
+/// C = α·A·B for matrices in host memory, in as many tiles as the device's memory requires: one
 /// when everything fits. A tile that does not fit after all is halved. Device memory is free again
 /// when this returns, whatever the result.
 ///

@@ -19,7 +19,7 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     Ok((config(problem, &tuning), tuning.reason))
 }
 
-/// A way of the rules as its algorithm is configured.
+/// The configuration of an algorithm with this tuning.
 fn config(problem: &Problem, tuning: &Tuning) -> Config {
     match tuning.algorithm {
         Algorithm::RowBlock => Config::RowBlock(row_block::Config::new(

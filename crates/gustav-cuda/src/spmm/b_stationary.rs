@@ -26,7 +26,7 @@ pub use config::Config;
 // Devices that copy to shared memory by an engine.
 const HAS_COPY_ENGINE: (i32, i32) = (9, 0);
 
-/// Everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     crate::product::only_spmm(problem, "b-stationary")
 }

@@ -74,7 +74,7 @@ impl Config {
     }
 }
 
-/// Everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     crate::product::only_spmm(problem, "column-panel")
 }

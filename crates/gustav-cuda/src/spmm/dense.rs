@@ -48,7 +48,7 @@ pub(super) fn takes(problem: &Problem, backend: &str, types: &[DType]) -> Result
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// The only way.
+/// The only configuration.
 pub(super) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
     Ok((Config, "named by the caller".into()))
 }
@@ -69,7 +69,7 @@ pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats
         .with("REPEATS", repeats)
 }
 
-/// Room for A with its zeros, and cuBLAS's handle.
+/// Memory for A with its zeros, and cuBLAS's handle.
 pub(super) struct Prepared {
     matrix: DeviceBuffer<u8>,
     fill: Kernel<Arguments>,
@@ -183,7 +183,7 @@ impl Method for Prepared {
             rows: o.rows as u64,
             inner: o.inner as u64,
         };
-        // SAFETY: there is room for every element of A.
+        // SAFETY: there is memory for every element of A.
         unsafe { self.fill.launch(stream, grid(arguments.rows, self.lanes), BLOCK, &arguments) }
     }
 
@@ -212,7 +212,7 @@ impl Method for Prepared {
             beta: o.beta,
         };
         let grid = ((arguments.rows * arguments.columns).div_ceil(u64::from(BLOCK)), 1);
-        // SAFETY: as above; there is room for every sum.
+        // SAFETY: as above; there is memory for every sum.
         unsafe {
             self.handle.multiply(device, stream, a, &bare, self.tf32)?;
             finish.launch(stream, grid, BLOCK, &arguments)

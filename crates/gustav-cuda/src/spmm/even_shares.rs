@@ -20,7 +20,7 @@ use crate::schedule::pattern::Pattern;
 
 pub use config::Config;
 
-/// Everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     crate::product::only_spmm(problem, "even-shares")
 }
@@ -38,7 +38,7 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     Config::candidates(problem)
 }
 
-/// Room for the rows that several partitions have, and the kernels compiled so far.
+/// The carry-out workspace, and the kernels compiled so far.
 pub(super) struct Prepared {
     config: Config,
     partitions: u64,
@@ -82,7 +82,7 @@ impl Variant {
 }
 
 impl Prepared {
-    /// Looks at nothing: queues room for the parts of rows.
+    /// Queues allocating the carry-out workspace; the pattern is not inspected.
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
         let items = problem.output_rows() as u64 + problem.nnz as u64;
@@ -108,8 +108,8 @@ impl Method for Prepared {
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
         let variant = self.variant(operands);
-        if let Entry::Vacant(place) = self.kernels.entry(variant) {
-            place.insert(device.kernel(&variant, c"even_shares", || variant.request())?);
+        if let Entry::Vacant(vacant) = self.kernels.entry(variant) {
+            vacant.insert(device.kernel(&variant, c"even_shares", || variant.request())?);
         }
         Ok(())
     }

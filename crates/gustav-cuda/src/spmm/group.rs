@@ -7,7 +7,7 @@ use crate::jit::{Request, source};
 use crate::product::operands;
 use crate::product::tile::{Tile, accumulator};
 
-// Levels of the tree in which cut rows meet.
+// Levels of the tree in which the parts of a cut row are added.
 const LEVELS: usize = 6;
 
 /// What a group's kernel is compiled for beyond its tile.
@@ -68,7 +68,7 @@ parameter_block! {
         b: *const Value,
         c: *mut Out,
         partials: *mut Accum,
-        /// Parts that have come, LEVELS a slot and panel; zero between launches.
+        /// Arrived parts, LEVELS counters for each slot and panel; zero between launches.
         arrivals: *mut u32,
         /// Of partials.
         slots: u64,
@@ -82,7 +82,7 @@ parameter_block! {
     }
 }
 
-/// Where the parts of cut rows meet.
+/// Partial sums of cut rows, and counters of the parts that have arrived.
 pub(super) struct CarryOutWorkspace {
     arrivals: Counters,
     partials: DeviceBuffer<u64>,
@@ -90,7 +90,7 @@ pub(super) struct CarryOutWorkspace {
 }
 
 impl CarryOutWorkspace {
-    /// Queues room for `slots` parts in at most `panels` panels on the device's stream, to be
+    /// Queues allocating a workspace for `slots` parts in at most `panels` panels on the device's stream, to be
     /// waited for by the caller.
     pub(super) fn new(
         device: &Device,

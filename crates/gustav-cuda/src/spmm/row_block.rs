@@ -20,7 +20,7 @@ use crate::schedule::pattern::Pattern;
 
 pub use config::Config;
 
-/// Everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     crate::product::only_spmm(problem, "row-block")
 }
@@ -166,8 +166,8 @@ impl Method for Prepared {
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
         let variant = self.variant(operands);
-        if let Entry::Vacant(place) = self.kernels.entry(variant) {
-            place.insert(device.module(&variant.request())?.kernel(c"row_block")?);
+        if let Entry::Vacant(vacant) = self.kernels.entry(variant) {
+            vacant.insert(device.module(&variant.request())?.kernel(c"row_block")?);
         }
         Ok(())
     }

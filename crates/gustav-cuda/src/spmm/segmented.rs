@@ -24,7 +24,7 @@ pub use config::{Config, Reduction};
 // Panels of a grid.
 const MOST_PANELS: u64 = 65_535;
 
-/// What `segmented` supports: everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     crate::product::only_spmm(problem, "segmented")
 }
@@ -247,7 +247,7 @@ impl Method for Prepared {
             if config.reduction == Reduction::Atomic {
                 kernels.prepare.launch_dependent(stream, (cut, 1), config.block, 0, &arguments)?;
             }
-            // Without runs, a CTA goes on to the panels that a grid has no room for.
+            // Without runs, a CTA goes on to the panels that a grid has no memory for.
             let strip = if segments_per_group > 1 { MOST_PANELS } else { panels };
             while arguments.panel < panels {
                 let grid = (ctas, strip.min(panels - arguments.panel));

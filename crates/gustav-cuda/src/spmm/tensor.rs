@@ -58,14 +58,14 @@ impl Config {
             name: "config of tensor",
             found: format!("{self:?}"),
             expected: format!(
-                "16 to {most} columns, a power of two; 1, 2, 4 or 8 warps; a share of them; as many \
+                "16 to {most} columns, a power of two; 1, 2, 4 or 8 warps; subgroups that divide them; as many \
                  resident threads as a CTA has at least, 2048 at most"
             ),
         })
     }
 }
 
-/// Threads of a multiprocessor that registers have room for.
+/// Threads of a multiprocessor that registers are large enough for.
 fn resident(problem: &Problem) -> u32 {
     if problem.columns > 64 { 512 } else { 768 }
 }
@@ -75,7 +75,7 @@ fn most(dtype: DType) -> usize {
     256 / dtype.bytes()
 }
 
-/// Plus-times in 16 bits and f64, and in f32 when TF32 is asked for.
+/// Plus-times in 16 bits and f64, and in f32 when TF32 is requested.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     let refuse = |reason: &str, nearest| Err(unsupported(problem, BACKEND, reason, nearest));
     if problem.operation != Operation::Spmm {
@@ -221,8 +221,8 @@ impl Method for Prepared {
 
     fn compile(&mut self, device: &Device, o: &Operands) -> Result<()> {
         let variant = self.variant(o);
-        if let Entry::Vacant(place) = self.kernels.entry(variant) {
-            place.insert(device.module(&variant.request())?.kernel(c"tensor")?);
+        if let Entry::Vacant(vacant) = self.kernels.entry(variant) {
+            vacant.insert(device.module(&variant.request())?.kernel(c"tensor")?);
         }
         Ok(())
     }

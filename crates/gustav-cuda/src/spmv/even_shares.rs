@@ -23,7 +23,7 @@ pub struct Config {
     pub resident: u32,
 }
 
-/// Everything that SpMV asks for.
+/// Supports any SpMV.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     only_spmv(problem, "even-shares")
 }
@@ -116,7 +116,7 @@ impl Variant {
     }
 }
 
-/// The compiled kernel, where partitions begin, and room for the rows that several of them have.
+/// The compiled kernel, where partitions begin, and memory for the rows that several of them have.
 pub(super) struct Prepared {
     variant: Variant,
     kernel: Kernel<Arguments>,
@@ -174,7 +174,7 @@ impl Prepared {
             let module = device.module(&variant.request())?;
             let search = module.kernel(c"even_shares_boundaries")?;
             // SAFETY: it reads the row offsets, which live,
-            // and writes the boundaries, which have room for all.
+            // and writes the boundaries, which are large enough for all.
             unsafe { search.launch(device.stream(), (grid, 1), config.threads, &arguments)? };
         }
         let mut exchange = DeviceBuffer::queued(device, count, "sums of rows in two partitions")?;

@@ -11,7 +11,7 @@ use crate::device::{Device, DeviceBuffer};
 use crate::jit::source::bits;
 use crate::matrix::{DevicePattern, DeviceValues};
 use crate::product::method::Method;
-use crate::product::op_a::{Left, Planned, typed};
+use crate::product::op_a::{OpA, Planned, typed};
 use crate::product::operands::Operands;
 use crate::product::{Call, catalog, checks};
 
@@ -37,7 +37,7 @@ pub struct SpmvPlan<T: Scalar> {
 
 /// What an execution uses beside its operands.
 struct Work<T> {
-    left: Left<T>,
+    op_a: OpA<T>,
     method: Box<dyn Method>,
 }
 
@@ -59,7 +59,7 @@ impl<T: Scalar> SpmvPlan<T> {
         problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
         let named = named(&problem, options)?;
         let planned = Planned::new(&device, pattern, problem.transpose_a)?;
-        let left = Left::new(&device, pattern, &planned)?;
+        let op_a = OpA::new(&device, pattern, &planned)?;
         let facts = planned.pattern()?;
         let (config, reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
@@ -71,7 +71,7 @@ impl<T: Scalar> SpmvPlan<T> {
         drop(facts);
         let order = PlanOrder::new(&device, problem.calls)?;
         let choice = Choice { algorithm, config, reason };
-        let work = graph::core(order, Work { left, method });
+        let work = graph::core(order, Work { op_a, method });
         Ok(SpmvPlan { device, problem, choice, work })
     }
 
@@ -83,7 +83,7 @@ impl<T: Scalar> SpmvPlan<T> {
     /// Bytes that the plan holds on the device beside the caller's arrays and the pattern.
     pub fn workspace_bytes(&self) -> usize {
         let work = &graph::lock(&self.work).method;
-        work.method.bytes() + work.left.bytes()
+        work.method.bytes() + work.op_a.bytes()
     }
 
     /// Queues y = α·op(A)·x ⊕ β·y as `call` says; neither allocates nor waits, except that `vendor`
@@ -108,7 +108,7 @@ impl<T: Scalar> SpmvPlan<T> {
         let (p, device) = (&self.problem, &self.device);
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
-        let values = core.method.left.fit(values.into())?;
+        let values = core.method.op_a.fit(values.into())?;
         for (name, vector, length) in [("x", x, p.inner()), ("y", &*y, p.output_rows())] {
             if vector.len() != length {
                 return Err(Error::Shape {
@@ -118,18 +118,18 @@ impl<T: Scalar> SpmvPlan<T> {
                 });
             }
         }
-        checks::memory(device, &core.method.left.pattern, values, ("x", x), ("y", &*y))?;
+        checks::memory(device, &core.method.op_a.pattern, values, ("x", x), ("y", &*y))?;
         checks::bias(p, device, call.bias, y)?;
         if p.output_rows() == 0 {
             return Ok(());
         }
         core.order.next(stream)?;
-        let Work { left, method } = &mut core.method;
+        let Work { op_a, method } = &mut core.method;
         let mut uses = Uses::on(stream).ordered(call.common.ordered);
-        left.read(&mut uses, values)?;
+        op_a.read(&mut uses, values)?;
         uses.read(x)?;
         uses.write(y)?;
-        let a = left.addresses(values.address());
+        let a = op_a.addresses(values.address());
         let operands = Operands {
             offsets: a.offsets,
             indices: a.indices,
@@ -153,7 +153,7 @@ impl<T: Scalar> SpmvPlan<T> {
             steps: 0,
             bias: 0,
         };
-        left.refresh(&mut uses, stream, values)?;
+        op_a.refresh(&mut uses, stream, values)?;
         // SAFETY: the lengths were checked against the buffers, which wait for the stream when
         // they are freed; the pattern is the plan's own.
         unsafe { method.launch(device, stream, &operands) }

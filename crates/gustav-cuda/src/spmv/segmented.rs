@@ -24,7 +24,7 @@ pub enum Config {
     Listed(matrix::Config),
 }
 
-/// Everything that SpMV asks for.
+/// Supports any SpMV.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     only_spmv(problem, "segmented")
 }

@@ -204,7 +204,7 @@ impl Call {
     }
 
     fn estimate_work(&self, bytes: &mut usize, at: *mut c_void) -> Result<()> {
-        // SAFETY: the descriptors are alive, and the workspace is as large as the stage asked for.
+        // SAFETY: the descriptors are alive, and the workspace is as large as the stage requested.
         unsafe { stage!(self, cusparseSpGEMM_workEstimation, bytes, at) }
     }
 
@@ -216,7 +216,7 @@ impl Call {
     /// Bytes that ALG2 and ALG3 need to compute.
     fn estimate_memory(&self, device: &Device) -> Result<usize> {
         let (mut bytes, mut later) = (0, 0);
-        // SAFETY: the descriptors are alive, and the workspace is as large as the stage asked for.
+        // SAFETY: the descriptors are alive, and the workspace is as large as the stage requested.
         unsafe {
             let none = null_mut();
             stage!(self, cusparseSpGEMM_estimateMemory, CHUNK, &mut bytes, none, null_mut())?;
@@ -228,7 +228,7 @@ impl Call {
     }
 
     fn copy(&self) -> Result<()> {
-        // SAFETY: the descriptors are alive, and C's arrays have the room that was asked for.
+        // SAFETY: the descriptors are alive, and C's arrays are large enough that was asked for.
         unsafe { stage!(self, cusparseSpGEMM_copy) }
     }
 }

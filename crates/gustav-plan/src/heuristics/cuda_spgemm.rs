@@ -9,7 +9,7 @@ const FULL: f64 = 10.0;
 /// Rows for every multiprocessor that its warps are busy with.
 const ROWS: f64 = 28.0;
 
-/// The algorithm for `problem`: `dense-output` where C is full and has rows for the whole chip, else
+/// The algorithm for `problem`: `dense-output` where C is full and has rows for the whole device, else
 /// `binned`, which computes any product of two sparse matrices. Both choose a team and an accumulator
 /// row by row. Under a promised order of summation, where every sum is computed apart, and for a C in the
 /// type of sums, it is `binned`.

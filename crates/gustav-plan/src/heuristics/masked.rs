@@ -5,7 +5,7 @@ use gustav_core::Problem;
 // Fitted to an H200, see docs/decisions/0031. Microseconds before the first product.
 const POSITIONS_US: f64 = 90.0;
 const WHOLE_US: f64 = 250.0;
-// Picoseconds of a product on a busy chip: merged by a thread, in a warp's table, of a task.
+// Picoseconds of a product on a busy device: merged by a thread, in a warp's table, of a task.
 const MERGED: f64 = 8.0;
 const TABLE: f64 = 6.0;
 const CUT: f64 = 3.5;

@@ -38,9 +38,9 @@ pub(super) fn chain<I: Index, O: Index>(
         sequence.push(row);
     }
     while sequence.len() < rows {
-        let place = sequence.len();
-        let also = (tie == Tie::Warp && place >= warps).then(|| sequence[place - warps]);
-        let Some(next) = left.nearest(sequence[place - step], also) else { break };
+        let position = sequence.len();
+        let also = (tie == Tie::Warp && position >= warps).then(|| sequence[position - warps]);
+        let Some(next) = left.nearest(sequence[position - step], also) else { break };
         left.remove(next);
         sequence.push(next);
     }

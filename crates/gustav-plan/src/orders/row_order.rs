@@ -13,7 +13,7 @@ pub(super) enum Rows {
     /// One after another: place k goes to warp k mod the number of warps.
     Striped(Vec<u32>),
     /// A list for each warp.
-    Dealt(Vec<Vec<u32>>),
+    PerWarp(Vec<Vec<u32>>),
 }
 
 /// What an order makes of a matrix.
@@ -50,7 +50,7 @@ impl RowOrder {
         let (warps, bound) = (shape.warps, arrangement.bound);
         let deep = match &arrangement.rows {
             Rows::Striped(rows) => rows.len().div_ceil(warps),
-            Rows::Dealt(lists) => lists.iter().map(Vec::len).max().unwrap_or(0),
+            Rows::PerWarp(lists) => lists.iter().map(Vec::len).max().unwrap_or(0),
         };
         let slots = match arrangement.rows {
             Rows::Striped(mut rows) => {
@@ -58,7 +58,7 @@ impl RowOrder {
                 rows.extend(std::iter::repeat_n(NO_ROW, missing));
                 rows
             }
-            Rows::Dealt(lists) => {
+            Rows::PerWarp(lists) => {
                 let mut slots = try_vec(deep.saturating_mul(warps), "an order of rows")?;
                 for k in 0..deep {
                     slots.extend(lists.iter().map(|l| l.get(k).copied().unwrap_or(NO_ROW)));

@@ -121,9 +121,9 @@ impl Model {
                 (ms.clone(), Some(ms))
             }
             Kind::Softmax => {
-                let mut shares = outputs(&self.layers);
-                softmax(&mut shares);
-                (shares, (!self.times.is_empty()).then(|| ms(&self.times)))
+                let mut probabilities = outputs(&self.layers);
+                softmax(&mut probabilities);
+                (probabilities, (!self.times.is_empty()).then(|| ms(&self.times)))
             }
         };
         let towards = |s: f64| if self.kind == Kind::Regression { -s } else { s };

@@ -63,7 +63,8 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let able: Vec<(f64, Candidate)> =
         ranked.iter().filter(|(_, c)| computes(c, problem, ordered)).copied().collect();
     let profile = a.device().planner_profile();
-    let Some(((score, chosen), declined)) = taken(&able, problem, &profile, regression) else {
+    let Some(((score, chosen), declined)) = first_repaid(&able, problem, &profile, regression)
+    else {
         return Err(Error::Unsupported {
             problem: problem.to_string(),
             backend: format!("the predictor for {device}"),
@@ -86,10 +87,10 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     }
     // Times are those of what was measured.
     let ms = ms.filter(|_| problem.columns == columns && problem.dtype == DType::F32);
-    let place = |candidate: &Candidate| model.candidates.iter().position(|c| c == candidate);
+    let index = |candidate: &Candidate| model.candidates.iter().position(|c| c == candidate);
     let considered = |(_, candidate): &(f64, Candidate)| Considered {
         candidate: candidate.to_string(),
-        predicted_ms: ms.as_ref().zip(place(candidate)).map(|(ms, place)| ms[place]),
+        predicted_ms: ms.as_ref().zip(index(candidate)).map(|(ms, i)| ms[i]),
         measured_ms: None,
     };
     let mut considered: Vec<Considered> = ranked.iter().map(considered).collect();
@@ -121,8 +122,8 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
                 }
             }
             reason += &format!("; {}", trial.explanation());
-            let taken = trial.winner();
-            (taken.candidate, taken.order)
+            let winner = trial.winner();
+            (winner.candidate, winner.order)
         }
     };
     let config = config(&candidate, problem)?;
@@ -138,22 +139,22 @@ fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
     };
     let algorithm = candidate.algorithm.is_none_or(able);
     // Orders are made of the rows of A as stored.
-    let taken = candidate.order.is_some() && (ordered || problem.transpose_a);
-    algorithm && !taken && config(candidate, problem).is_ok()
+    let excluded = candidate.order.is_some() && (ordered || problem.transpose_a);
+    algorithm && !excluded && config(candidate, problem).is_ok()
 }
 
 /// A candidate with its score, and a candidate that was declined with the calls that would repay its order.
-type Taken = ((f64, Candidate), Option<(Candidate, f64)>);
+type Repaid = ((f64, Candidate), Option<(Candidate, f64)>);
 
 /// The first of `able` whose row order the calls of `problem` repay, or that has none; and the first that
 /// was declined for its order, with the calls that would repay it. Scores of a regression are
 /// milliseconds.
-fn taken(
+fn first_repaid(
     able: &[(f64, Candidate)],
     problem: &Problem,
     profile: &DeviceProfile,
     regression: bool,
-) -> Option<Taken> {
+) -> Option<Repaid> {
     let stored = able.iter().find(|(_, c)| c.order.is_none());
     let repaid = |score: f64, candidate: &Candidate| {
         let saved_ms = stored.filter(|_| regression).map(|(stored, _)| stored - score);
@@ -177,12 +178,12 @@ fn taken(
 /// # Errors
 /// [`Error::Argument`] when there are not so many.
 pub(super) fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<spmm::Config>> {
-    let (Some(algorithm), Some(place)) = (candidate.algorithm, candidate.config) else {
+    let (Some(algorithm), Some(index)) = (candidate.algorithm, candidate.config) else {
         return Ok(None);
     };
     let configs = spmm::Config::candidates(algorithm, problem);
     let count = configs.len();
-    let found = configs.into_iter().nth(place).ok_or_else(|| Error::Argument {
+    let found = configs.into_iter().nth(index).ok_or_else(|| Error::Argument {
         name: "configuration",
         found: candidate.to_string(),
         expected: format!("a place below {count}, the number that autotuning tries"),
@@ -204,8 +205,9 @@ mod tests {
         let (l2_bytes, llc_bytes) = (60 << 20, 60 << 20);
         let name = "a GPU".into();
         let profile = DeviceProfile { name, units: 132, lanes: 32, l2_bytes, llc_bytes };
-        let ((_, taken), declined) = taken(&able, &problem, &profile, regression).expect("one");
-        (taken.to_string(), declined.map(|(c, _)| c.to_string()))
+        let ((_, chosen), declined) =
+            first_repaid(&able, &problem, &profile, regression).expect("one");
+        (chosen.to_string(), declined.map(|(c, _)| c.to_string()))
     }
 
     #[test]

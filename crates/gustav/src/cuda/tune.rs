@@ -54,7 +54,7 @@ impl<C: Copy> Trial<C> {
 /// As candidates of the predictor are named.
 impl<C> Display for Trial<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let config = self.config.as_ref().map(|(place, _)| *place);
+        let config = self.config.as_ref().map(|(index, _)| *index);
         Candidate { algorithm: Some(self.algorithm), config, order: self.order }.fmt(f)
     }
 }
@@ -86,7 +86,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
         Ok(Trials { a, values, problem, b, c, bias })
     }
 
-    /// Median seconds of a product by the plan that `options` ask for.
+    /// Median seconds of a product by the plan that `options` request.
     ///
     /// # Errors
     /// Those of the plan and of its products.
@@ -113,10 +113,10 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         let (chooser, config) = (trial.chooser(), trial.config());
         trials.seconds(&spmm::Options { chooser, config, order })
     };
-    if let Some(asked) = on.order() {
-        let made = order::of(on, asked, a, &problem)?;
+    if let Some(order) = on.order() {
+        let made = order::of(on, order, a, &problem)?;
         let time = |trial: &Trial<_>| time(trial, Some(&made.0));
-        let timed = fastest(spmm::catalog(), Some(asked), configs, time)?;
+        let timed = fastest(spmm::catalog(), Some(order), configs, time)?;
         return Ok((timed, Some(made)));
     }
     let stored = fastest(spmm::catalog(), None, configs, |trial| time(trial, None))?;

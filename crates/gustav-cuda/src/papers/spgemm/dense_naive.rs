@@ -45,7 +45,7 @@ impl Config {
 // Multiplications beyond which nobody waits for the end.
 const MOST: u128 = 1 << 42;
 
-/// What the paper defines, in any shape of a size that comes to an end.
+/// What the paper defines, up to a size that finishes in reasonable time.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::supports(problem, Algorithm::DenseNaive)?;
     let work = problem.rows as u128 * problem.cols as u128;
@@ -79,7 +79,7 @@ pub(crate) fn request(dtype: DType, config: Config) -> Request {
 /// With CSR out.
 pub(crate) type Prepared = ThroughDense<DenseNaive>;
 
-/// The compiled kernels, and room for dense operands.
+/// The compiled kernels, and memory for dense operands.
 pub(crate) struct DenseNaive {
     config: Config,
     spread: Kernel<Spread>,
@@ -143,7 +143,7 @@ impl DenseRows for DenseNaive {
             let arguments = Spread { offsets, indices, values, dense: dense.address(), rows, ld };
             let grid = (rows.div_ceil(u64::from(threads / 32)), 1);
             // SAFETY: the operands are the caller's promise,
-            // and the dense matrix has the room.
+            // and the dense matrix is large enough.
             unsafe { self.spread.launch(stream, grid, threads, &arguments)? };
         }
         Ok(())

@@ -40,7 +40,7 @@ pub(crate) trait DenseRows: Send + Sized {
     /// the patterns do not produce becomes minus zero.
     ///
     /// # Safety
-    /// As [`Method::execute`]; `c` has the room.
+    /// As [`Method::execute`]; `c` is large enough.
     unsafe fn rows(
         &mut self,
         stream: &Stream,
@@ -99,7 +99,7 @@ impl<K: DenseRows, T: Scalar, I: Index, O: Index> Method<T, I, O> for ThroughDen
     unsafe fn execute(&mut self, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {
         let (stream, panels) = (device.stream(), self.panels(o));
         let rows = &mut self.rows;
-        // SAFETY: the operands are the caller's promise; the panel has the room.
+        // SAFETY: the operands are the caller's promise; the panel is large enough.
         unsafe {
             rows.begin(stream, o)?;
             self.compress.csr(o.a.rows, o.b.cols, panels, |p| {
@@ -116,7 +116,7 @@ impl<K: DenseRows, T: Scalar, I: Index, O: Index> Method<T, I, O> for ThroughDen
     ) -> Result<()> {
         let csr = [c.offsets().address(), c.indices().address(), c.values().address()];
         let stream = device.stream();
-        // SAFETY: the operands are the caller's promise; the panel has the room, and C's offsets
+        // SAFETY: the operands are the caller's promise; the panel is large enough, and C's offsets
         // are those of the same pattern.
         unsafe {
             self.rows.begin(stream, o)?;

@@ -68,25 +68,25 @@ impl Config {
     }
 }
 
-/// Rows of an operand to be converted, and room for them in page-locked memory.
+/// Rows of an operand to be converted, and page-locked memory for the result.
 #[derive(Debug)]
 pub struct Block<'a, T> {
     /// The rows.
     pub rows: Range<usize>,
     /// The first of the row offsets.
     pub first: u32,
-    /// Room for one offset more than rows.
+    /// Memory for one offset more than rows.
     pub offsets: &'a mut [u32],
-    /// Room for the column indices.
+    /// Memory for the column indices.
     pub indices: &'a mut [u32],
-    /// Room for the values.
+    /// Memory for the values.
     pub values: &'a mut [T],
 }
 
 /// Something that converts rows of a dense matrix, and says how many nonzeros they have.
 pub type Convert<'a, T> = &'a mut dyn FnMut(Block<'_, T>) -> Result<usize>;
 
-/// One stage of a run. Times in milliseconds since it began.
+/// One pipeline stage of a product. Times are milliseconds since the product began.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Stage {
     /// Where it ran: `CPU`, `copy`, `multiply`, `download`.
@@ -116,7 +116,7 @@ pub struct Pipeline<T> {
     stages: Vec<Stage>,
 }
 
-/// Room for a block, on the host and for a block of A on the device, and a queue of its own to
+/// Memory for a block, on the host and for a block of A on the device, and a queue of its own to
 /// multiply it, so that a block begins where the one before leaves multiprocessors idle.
 struct Slot<T> {
     offsets: PinnedBuffer<u32>,
@@ -129,7 +129,7 @@ struct Slot<T> {
     multiplied: Event,
 }
 
-/// A CSR matrix on the device with room to spare.
+/// A CSR matrix on the device that may be larger than its contents.
 struct Resident<T> {
     offsets: DeviceBuffer<u32>,
     indices: DeviceBuffer<u32>,
@@ -202,7 +202,7 @@ impl<T: Scalar> Slot<T> {
     /// Queues copying `rows` rows with `nnz` nonzeros to row `row`, entry `first` of `to`.
     ///
     /// # Safety
-    /// `to` has the room, and the slot stays as it is until the stream has done it.
+    /// `to` is large enough, and the slot stays as it is until the stream has done it.
     unsafe fn upload(
         &self,
         (rows, nnz): (usize, usize),
@@ -252,13 +252,13 @@ impl<T: Scalar> Pipeline<T> {
         let (blocks_a, blocks_b) = (config.blocks(m, k, BLOCKS_A), config.blocks(k, n, BLOCKS_B));
         let longest = |blocks: &[Range<usize>]| blocks.iter().map(Range::len).max().unwrap_or(0);
         let (block_a, block_b) = (longest(&blocks_a), longest(&blocks_b));
-        let room = (block_a.max(block_b), (block_a * k).max(block_b * n));
+        let sizes = (block_a.max(block_b), (block_a * k).max(block_b * n));
         let count = if config.overlapped { 2 } else { 1 };
         let slot = || {
             let own = || shared_row::Config::tuned(n, size_of::<T>());
             let kernel = config.kernel.unwrap_or_else(own);
             let kernel = SharedRow::compile(device, T::DTYPE, (k, n), kernel, false)?;
-            Slot::new(device, room, (block_a, block_a * k), kernel)
+            Slot::new(device, sizes, (block_a, block_a * k), kernel)
         };
         let span = |lane, name| {
             let (start, end) = (Event::new(device)?, Event::new(device)?);
@@ -331,7 +331,7 @@ impl<T: Scalar> Pipeline<T> {
             return Err(Error::Length { what, expected, found });
         }
         let done = self.queue(convert_b, convert_a, alpha, c, host);
-        // Nothing of a run outlives it, whatever went wrong.
+        // No work outlives the call, also after an error.
         let multiply = self.slots.iter().map(|s| &s.multiply);
         for stream in [&self.copy, &self.download].into_iter().chain(multiply) {
             stream.synchronize()?;
@@ -345,7 +345,7 @@ impl<T: Scalar> Pipeline<T> {
         Ok(())
     }
 
-    /// What ran when in the last run: the CPU's stages, then the device's.
+    /// The timeline of the last product: the CPU's stages, then the device's.
     pub fn timeline(&self) -> &[Stage] {
         &self.stages
     }
@@ -363,7 +363,7 @@ impl<T: Scalar> Pipeline<T> {
         let overlapped = self.overlapped;
         let wait = |stream: &Stream| if overlapped { Ok(()) } else { stream.synchronize() };
         device.bind()?;
-        // What was queued on C comes first.
+        // After the work queued on C.
         Uses::on(device.stream()).write(c.data())?;
         device.stream().synchronize()?;
         for slot in slots.iter() {
@@ -389,7 +389,7 @@ impl<T: Scalar> Pipeline<T> {
             let (start_ms, first) = (ms(), nnz_b as u32);
             let nnz = slot.convert(block.clone(), first, convert_b)?;
             stages.push(Stage { lane: "CPU", name: "convert B", start_ms, end_ms: ms() });
-            // SAFETY: B has room for every element; the slot waits for the copy.
+            // SAFETY: B is large enough for every element; the slot waits for the copy.
             on(spans.next(), copy, || unsafe {
                 slot.upload((block.len(), nnz), (block.start, nnz_b), b, copy)
             })?;
@@ -401,10 +401,10 @@ impl<T: Scalar> Pipeline<T> {
         let there = copy.record()?;
         for slot in slots.iter() {
             slot.multiply.wait(&there)?;
-            // SAFETY: B is there when the stream comes to it, with columns that increase.
+            // SAFETY: B is there when the stream reaches it, with columns that increase.
             unsafe { slot.kernel.cut(&slot.multiply, &b)? };
         }
-        // The slots take turns from B to A too: the last block of B is copied meanwhile.
+        // Slots alternate from B to A too: the last block of B is copied meanwhile.
         for (t, block) in (blocks_b.len()..).zip(blocks_a.iter()) {
             let slot = &mut slots[t % count];
             slot.copied.synchronize()?;
@@ -412,7 +412,7 @@ impl<T: Scalar> Pipeline<T> {
             let nnz = slot.convert(block.clone(), 0, convert_a)?;
             stages.push(Stage { lane: "CPU", name: "convert A", start_ms, end_ms: ms() });
             copy.wait(&slot.multiplied)?;
-            // SAFETY: the slot has room for every element, and waits for the copy.
+            // SAFETY: the slot is large enough for every element, and waits for the copy.
             on(spans.next(), copy, || unsafe {
                 slot.upload((block.len(), nnz), (0, 0), &slot.a, copy)
             })?;
@@ -423,7 +423,7 @@ impl<T: Scalar> Pipeline<T> {
             let o = operands::<T>(a, b, bits(alpha));
             let to = c.data().address() + (block.start * n * size_of::<T>()) as u64;
             let (kernel, multiply) = (&mut slot.kernel, &slot.multiply);
-            // SAFETY: A and B are there when the stream comes to them, and C has the rows.
+            // SAFETY: A and B are there when the stream reaches them, and C has the rows.
             on(spans.next(), multiply, || unsafe {
                 kernel.launch(multiply, &o, 0..block.len(), to, n)
             })?;
@@ -432,7 +432,7 @@ impl<T: Scalar> Pipeline<T> {
             let span = spans.next();
             if let Some(host) = host.as_deref_mut() {
                 download.wait(&slot.multiplied)?;
-                // SAFETY: C has the rows, and nobody reads the values before the run is over.
+                // SAFETY: C has the rows, and nobody reads the values before the product is complete.
                 on(span, download, || unsafe {
                     host.download(block.start * n..block.end * n, to, download)
                 })?;

@@ -31,13 +31,13 @@ pub struct Config {
     /// paper.
     pub prefetch: u32,
     /// Most columns of C that a group accumulates at once (adaptive tiles, the paper's outlook);
-    /// none: what leaves room for four CTAs on a multiprocessor.
+    /// none: what allows four CTAs on a multiprocessor.
     pub width: Option<u32>,
 }
 
 // Shared memory and threads of a multiprocessor: bytes that a thread has to account for.
 const BYTES_A_THREAD: usize = (224 << 10) / 2048;
-// The chunk that leaves room for four CTAs there.
+// The chunk that allows four CTAs there.
 const CHUNK_BYTES: usize = 56 << 10;
 
 impl Default for Config {
@@ -56,7 +56,7 @@ impl Config {
         Config { threads: 1 << threads.ilog2(), ..Config::default() }
     }
 
-    /// The same with two entries of B loaded ahead, which hide what B takes to come.
+    /// The same with two entries of B prefetched, which hides the latency of B.
     pub fn tuned(columns: usize, value_bytes: usize) -> Self {
         Config { prefetch: 2, ..Self::paper(columns, value_bytes) }
     }
@@ -228,7 +228,7 @@ impl SharedRow {
             return Ok(());
         }
         self.cuts.used_on(stream);
-        // SAFETY: the caller's promise; the boundaries have the room.
+        // SAFETY: the caller's promise; the boundaries are large enough.
         unsafe { self.columns.cut(stream, b, self.width, self.chunks, self.cuts.address()) }
     }
 
@@ -277,7 +277,7 @@ impl SharedRow {
         unsafe { kernel.launch_with_shared(stream, (grid, 1), threads, self.shared, &arguments) }
     }
 
-    /// Whether sums come out the same in every run.
+    /// Whether sums are the same in every run.
     pub(crate) fn is_deterministic(&self) -> bool {
         !self.repeats
     }

@@ -24,7 +24,7 @@ pub struct Config {
     /// Nonzeros per thread; the paper's number is 1.
     pub items: u32,
     /// Columns of C that a group of as many lanes computes: 32, or 4 with more nonzeros per
-    /// thread, which the paper tried and left.
+    /// thread, which the paper measured and dropped.
     pub columns: u32,
 }
 
@@ -177,7 +177,7 @@ impl<S: Partitions> Method for Prepared<S> {
         let strips = |width: u64| arguments.columns.div_ceil(width);
         let [boundaries, sums, fix_up] = &self.kernels;
         // SAFETY: boundaries, rows and sums
-        // have room for every partition, and the operands are the caller's promise.
+        // are large enough for every partition, and the operands are the caller's promise.
         unsafe {
             let grid = ((self.partitions + 1).div_ceil(u64::from(threads)), 1);
             boundaries.launch(stream, grid, threads, &arguments)?;

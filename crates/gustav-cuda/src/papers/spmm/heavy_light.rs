@@ -38,7 +38,7 @@ impl Default for Config {
     }
 }
 
-/// What the source defines; its atomic additions come in no promised order.
+/// What the source defines; its atomic additions are in no fixed order.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::HeavyLight, papers::ROW_MAJOR)?;
     if problem.deterministic {
@@ -76,10 +76,10 @@ pub(crate) fn request(dtype: DType, config: Config) -> Request {
 struct Parts {
     columns: Vec<u32>,
     source: Vec<u32>,
-    /// Row and first entry of each run, and one more for the end.
+    /// Row and first entry of each light segment, and one more for the end.
     light: Vec<[u32; 2]>,
     heavy: Vec<[u32; 2]>,
-    /// Panel, first and last heavy run of each CTA.
+    /// Panel, first and last heavy segment of each CTA.
     groups: Vec<[u32; 3]>,
 }
 
@@ -114,10 +114,10 @@ impl Parts {
         parts.light.push([0, parts.columns.len() as u32]);
         heavy.sort_by_key(|segment| segment[0]);
         for [panel, row, first, last] in heavy {
-            let run = parts.heavy.len() as u32;
+            let next = parts.heavy.len() as u32;
             match parts.groups.last_mut() {
-                Some(g) if g[0] == panel && run - g[1] < config.segments => g[2] = run + 1,
-                _ => parts.groups.push([panel, run, run + 1]),
+                Some(g) if g[0] == panel && next - g[1] < config.segments => g[2] = next + 1,
+                _ => parts.groups.push([panel, next, next + 1]),
             }
             parts.heavy.push([row, parts.columns.len() as u32]);
             parts.take(indices, first as usize..last as usize);
@@ -210,8 +210,8 @@ fn check(config: Config, dtype: DType) -> Result<()> {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        let runs = self.light.bytes() + self.heavy.bytes() + self.groups.bytes();
-        self.columns.bytes() + self.slots.bytes() + runs
+        let lists = self.light.bytes() + self.heavy.bytes() + self.groups.bytes();
+        self.columns.bytes() + self.slots.bytes() + lists
     }
 
     fn converts(&self) -> bool {
@@ -275,8 +275,8 @@ mod tests {
         let config = Config { panel: 4, heavy: 3, segments: 1, warps: 1 };
         let parts = Parts::new(&offsets, &indices, config).expect("parts");
         let mut seen = vec![0; indices.len()];
-        for runs in [&parts.light, &parts.heavy] {
-            for pair in runs.windows(2) {
+        for lists in [&parts.light, &parts.heavy] {
+            for pair in lists.windows(2) {
                 for k in pair[0][1]..pair[1][1] {
                     let source = parts.source[k as usize] as usize;
                     seen[source] += 1;

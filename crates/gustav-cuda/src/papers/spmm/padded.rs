@@ -118,7 +118,7 @@ impl<F: Format> Prepared<F> {
         };
         let module = device.module(&F::request(problem.dtype, 1, config))?;
         let grid = (layout.lines.div_ceil(u64::from(BLOCK)), 1);
-        // SAFETY: there is room for the slots of every row.
+        // SAFETY: there is memory for the slots of every row.
         unsafe { module.kernel(F::KERNELS[0])?.launch(device.stream(), grid, BLOCK, &arguments)? };
         device.stream().synchronize()?;
         Ok(prepared)
@@ -154,9 +154,9 @@ impl<F: Format> Method for Prepared<F> {
 
     fn compile(&mut self, device: &Device, o: &Operands) -> Result<()> {
         let vector = widest_for(o);
-        if let Entry::Vacant(place) = self.kernels.entry(vector) {
+        if let Entry::Vacant(vacant) = self.kernels.entry(vector) {
             let module = device.module(&F::request(o.dtype, vector, self.config))?;
-            place.insert(module.kernel(F::KERNELS[1])?);
+            vacant.insert(module.kernel(F::KERNELS[1])?);
         }
         Ok(())
     }

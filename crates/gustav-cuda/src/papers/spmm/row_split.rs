@@ -30,7 +30,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// The paper's, then those that it tried and left.
+    /// The paper's, then those that it measured and dropped.
     pub const ALL: [Variant; 4] =
         [Variant::Shuffle, Variant::CtaPerRow, Variant::SharedBroadcast, Variant::TransposedLoad];
 
@@ -59,7 +59,7 @@ impl Default for Config {
     }
 }
 
-/// What the paper defines; C is row-major, or column-major, which the paper tried and left.
+/// What the paper defines; C is row-major, or column-major, which the paper measured and dropped.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::RowSplit, (Layout::RowMajor, problem.layout_c))
 }

@@ -66,7 +66,7 @@ pub(crate) fn request<S: Partitions>(dtype: DType, config: Config) -> Request {
         .with("ITEMS", config.items)
 }
 
-/// The compiled kernels, the boundaries of the partitions, and room for what is carried out.
+/// The compiled kernels, the boundaries of the partitions, and memory for what is carried out.
 pub(crate) struct Prepared<S> {
     config: Config,
     partitions: u64,
@@ -120,7 +120,7 @@ impl<S: Partitions> Prepared<S> {
         };
         let grid = (partitions + 1).div_ceil(u64::from(config.threads));
         // SAFETY: it reads the row offsets, which live, and
-        // writes the boundaries, which have room for all.
+        // writes the boundaries, which are large enough for all.
         unsafe {
             let search = module.kernel(search)?;
             search.launch(device.stream(), (grid, 1), config.threads, &arguments)?;
@@ -165,12 +165,12 @@ impl<S: Partitions> Method for Prepared<S> {
             beta: o.beta,
         };
         let threads = self.config.threads;
-        let runs = self.partitions.div_ceil(u64::from(threads / 32));
+        let ctas = self.partitions.div_ceil(u64::from(threads / 32));
         // SAFETY: boundaries, rows and sums have
-        // room for every partition, and the operands are the caller's promise.
+        // memory for every partition, and the operands are the caller's promise.
         unsafe {
             self.sums.launch(stream, (self.partitions, 1), threads, &arguments)?;
-            self.fix_up.launch(stream, (runs, 1), threads, &arguments)
+            self.fix_up.launch(stream, (ctas, 1), threads, &arguments)
         }
     }
 }

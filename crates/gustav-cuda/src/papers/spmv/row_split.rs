@@ -20,7 +20,7 @@ pub struct Config {
     pub threads: u32,
 }
 
-/// Everything that SpMV asks for.
+/// Supports any SpMV.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     only_spmv(problem, "row-split")
 }

@@ -14,7 +14,7 @@ use crate::product::sparse_operands::{Matrix, Operands, Output};
 const FULL_OF_WARPS: usize = 64;
 const FULL_OF_SOME: usize = 128;
 const FULL_OF_THREADS: usize = 512;
-// Products that a thread merges at most, of few rows of B and of many, by how full the chip is.
+// Products that a thread merges at most, of few rows of B and of many, by how full the device is.
 const MERGED_FEW: [u32; 3] = [0, 32, 64];
 const MERGED_MANY: [u32; 3] = [0, 0, 160];
 // Products that a warp has a mask for, and a smaller CTA, at most, where rows are few and many.

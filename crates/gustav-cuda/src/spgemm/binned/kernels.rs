@@ -152,7 +152,7 @@ impl Kernels {
     ) -> Result<Counters> {
         let (rows, ctas) = (o.a.rows.max(1), CTAS * self.multiprocessors);
         let mean = o.a.nnz.div_ceil(rows);
-        // More where rows leave lanes of the chip without any.
+        // More where rows leave lanes of the device without any.
         let idle = (RESIDENT * self.multiprocessors / rows).min(mean).max(1);
         let lanes = mean.div_ceil(PER_LANE).next_power_of_two().max(1 << idle.ilog2());
         arguments.log_lanes = lanes.min(32).ilog2();
@@ -389,7 +389,7 @@ impl Kernels {
         unsafe { kernel.launch_with_shared(stream, grid, self.block(group), shared, &arguments) }
     }
 
-    /// Whether `rows` CTAs of so many threads leave the chip half empty.
+    /// Whether `rows` CTAs of so many threads leave the device half empty.
     fn is_empty(&self, rows: usize, threads: u32) -> bool {
         rows * threads as usize <= THREADS * self.multiprocessors
     }

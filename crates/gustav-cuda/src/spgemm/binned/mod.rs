@@ -340,7 +340,7 @@ impl Prepared {
         }
     }
 
-    /// Queues columns and values of C, whose offsets are there or come to be with those of parts.
+    /// Queues columns and values of C, and the offsets of parts unless they are there.
     ///
     /// # Safety
     /// As [`Method::refill`].

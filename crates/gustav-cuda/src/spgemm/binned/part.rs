@@ -34,7 +34,7 @@ impl Part {
     /// entries have `full` products or more, unless that is 0.
     ///
     /// # Safety
-    /// The operands are valid until the device's stream has done the work, and there is room for
+    /// The operands are valid until the device's stream has done the work, and there is memory for
     /// the offsets.
     pub(super) unsafe fn new(
         device: &Device,
@@ -62,7 +62,7 @@ impl Part {
                 .fill(0, stream)
         };
         // SAFETY: the arguments describe the operands, which are the caller's promise, and the
-        // workspace, which is as large as its layout asks for.
+        // workspace, which is as large as its layout requires.
         unsafe {
             clear()?;
             arguments.ordered = 1;
@@ -246,7 +246,7 @@ impl Part {
     }
 }
 
-/// Room for B as bits, cleared, and its words a row, where bits are fewer than indices, rows of
+/// Memory for B as bits, cleared, and its words a row, where bits are fewer than indices, rows of
 /// many products want them and memory has room, at most `most` bytes.
 fn bits_of_b(
     device: &Device,

@@ -40,7 +40,7 @@ const CUT_WIDTH: u32 = 8192;
 /// What a device and a type of sums allow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Bytes of shared memory that a launch may ask for.
+    /// Bytes of shared memory that a launch may request.
     pub shared: usize,
     /// Bytes of a sum.
     pub sum: usize,

@@ -37,7 +37,7 @@ struct Kernels {
     pack: Kernel<Packed>,
     values: Kernel<Packed>,
     full: Kernel<Packed>,
-    /// Words by which kernels tell the host, that are in no use.
+    /// Host memory for reports of kernels, not in use.
     words: Mutex<Vec<PinnedBuffer<u64>>>,
 }
 
@@ -124,9 +124,9 @@ impl FullRows {
         self.kernels.marks
     }
 
-    /// Packs B, for rows of C that have these arguments: its values, or, where `kept`, where they will
+    /// Packs B, for rows of C that have these arguments: its values, or, if `refillable`, where they will
     /// go, which is then done by [`FullRows::refresh`]. Rows of B whose columns do not increase are no
-    /// harm: nothing is packed then, which [`FullRows::launch_taken`] tells.
+    /// harm: nothing is packed then, which [`FullRows::launch_taken`] reports.
     ///
     /// # Safety
     /// The addresses in `o` are valid until the device's stream has done the work.
@@ -135,13 +135,13 @@ impl FullRows {
         device: &Device,
         o: &Operands,
         arguments: Arguments,
-        kept: bool,
+        refillable: bool,
     ) -> Result<()> {
         let (k, stream) = (&*self.kernels, device.stream());
-        let b = PackedB::new(device, o, (k.config, k.sum, k.ctas), arguments, kept)?;
+        let b = PackedB::new(device, o, (k.config, k.sum, k.ctas), arguments, refillable)?;
         let parameter = &b.parameter;
         let (rows, tiles) = (arguments.rows_b, parameter.tiles);
-        // SAFETY: there is room for what they find.
+        // SAFETY: there is memory for what they find.
         unsafe {
             let grid = (rows.div_ceil(u64::from(PACKERS)), 1);
             k.bounds.launch(stream, grid, 32 * PACKERS, parameter)?;
@@ -163,7 +163,7 @@ impl FullRows {
         let mut parameter = b.parameter;
         parameter.arguments.set_operands(o);
         let grid = in_tiles(parameter.arguments.rows_b, parameter.tiles);
-        // SAFETY: there is room for all pairs.
+        // SAFETY: there is memory for all pairs.
         unsafe { self.kernels.values.launch(stream, grid, 32 * PACKERS, &parameter) }
     }
 
@@ -199,8 +199,8 @@ impl FullRows {
     ) -> Result<bool> {
         let Some(b) = self.packed.take() else { return Ok(false) };
         let words = || self.kernels.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = words().pop();
-        let wrong = match kept {
+        let free = words().pop();
+        let wrong = match free {
             Some(word) => word,
             None => PinnedBuffer::zeroed(device, 1, "whether C is full")?,
         };

@@ -33,14 +33,14 @@ parameter_block! {
     }
 }
 
-/// B packed: where its rows are, and room for its entries.
+/// B packed: where its rows are, and memory for its entries.
 pub(super) struct PackedB {
     memory: DeviceBuffer<u64>,
     pub parameter: Packed,
 }
 
 impl PackedB {
-    /// Room for B of `o` in tiles for sums of `sum` bytes; `refillable` for values to come as well. The
+    /// Memory for B of `o` in tiles for sums of `sum` bytes; `refillable` for values to come as well. The
     /// kernel that sums has so many CTAs.
     pub(super) fn new(
         device: &Device,

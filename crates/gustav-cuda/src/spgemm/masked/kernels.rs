@@ -56,7 +56,7 @@ parameter_block! {
         pub c: Output,
         position_offsets: *const Offset,
         positions: *const Index,
-        /// Of every position: its value, and whether a product met it; the latter may be missing.
+        /// Of every position: its value, and whether it has an intermediate product; the latter may be missing.
         pub values: *mut Out,
         pub met: *mut u8,
         rows: u64,
@@ -65,7 +65,7 @@ parameter_block! {
         nnz_b: u64,
         count: u64,
         alpha: u64,
-        /// Three arrays with room for all rows.
+        /// Three arrays with memory for all rows.
         lists: *mut u32,
         /// A row above the number of the task among its tasks and 4 bits for the logarithm of their
         /// positions.
@@ -108,14 +108,13 @@ impl Arguments {
     }
 }
 
-/// The kernels, and what they know of a pattern.
+/// The kernels, and the lists of rows and tasks of a pattern.
 pub(in crate::spgemm) struct MaskedSums {
     kernels: Arc<Kernels>,
     multiprocessors: u64,
     in_order: bool,
-    /// How many there are of everything, the tasks, and rows by what suits them: two lists in each of three
-    /// arrays.
-    room: DeviceBuffer<u64>,
+    /// Counters, the tasks, and the lists of rows by kernel: two lists in each of three arrays.
+    lists: DeviceBuffer<u64>,
     tasks: usize,
     listed: Listed,
     /// Whether rows are cut into tasks.
@@ -154,7 +153,7 @@ struct Sums {
     each: u64,
 }
 
-// Lists whose kernels write positions that are met and no others.
+// Lists whose kernels write positions with a product and no others.
 const MERGED: [usize; 2] = [0, 1];
 
 impl Kernels {
@@ -196,14 +195,14 @@ impl MaskedSums {
             kernels: device.cached(&key, || Kernels::new(device, types, in_order))?,
             multiprocessors: device.profile().multiprocessors as u64,
             in_order,
-            room: DeviceBuffer::queued(device, 0, "")?,
+            lists: DeviceBuffer::queued(device, 0, "")?,
             tasks: 0,
             listed: Listed::No,
             cut: false,
         })
     }
 
-    /// Makes room for a pattern of up to `count` positions in `rows` rows.
+    /// Allocates memory for a pattern of up to `count` positions in `rows` rows.
     pub(in crate::spgemm) fn prepare(
         &mut self,
         device: &Device,
@@ -212,7 +211,7 @@ impl MaskedSums {
     ) -> Result<()> {
         self.tasks = tasks_of(rows, count);
         let words = words_of(rows, count);
-        self.room = DeviceBuffer::queued(device, words, "rows of a product at given positions")?;
+        self.lists = DeviceBuffer::queued(device, words, "rows of a product at given positions")?;
         self.forget();
         Ok(())
     }
@@ -229,7 +228,7 @@ impl MaskedSums {
 
     /// Bytes on the device.
     pub(in crate::spgemm) fn bytes(&self) -> usize {
-        self.room.bytes()
+        self.lists.bytes()
     }
 
     /// Queues the values at all positions of rows of `c` from `first` on, as many as `o` has and
@@ -269,9 +268,9 @@ impl MaskedSums {
         let looking = if looks { longer.div_ceil(LOOKS * u64::from(SHARING)) } else { 0 };
         let looking = looking.min(RESIDENT * self.multiprocessors);
         let arguments = Arguments { weighing: weighing as u32, ..self.complete(arguments) };
-        // SAFETY: the words are the first of the room.
+        // SAFETY: the words are the first of the lists.
         unsafe {
-            DeviceBuffer::<u64>::borrowed(self.room.device(), arguments.counters, COUNTERS)
+            DeviceBuffer::<u64>::borrowed(self.lists.device(), arguments.counters, COUNTERS)
                 .fill(0, stream)?;
             self.kernels.weigh.launch(stream, (weighing + looking, 1), SHARING, &arguments)?;
         }
@@ -282,7 +281,7 @@ impl MaskedSums {
     /// What was counted of the lists, and whether columns of B and of the mask increase. Waits for that.
     pub(super) fn counted(&mut self) -> Result<(Work, [bool; 2])> {
         let mut counters = [0; COUNTERS];
-        self.room.read_at(0, &mut counters)?;
+        self.lists.read_at(0, &mut counters)?;
         self.listed = Listed::Counted(counters);
         let [.., few, many, searched_8, table, searched_32, cut, of_b, of_mask] = counters;
         let work = Work {
@@ -322,7 +321,7 @@ impl MaskedSums {
         unsafe {
             if self.cut {
                 let taken = arguments.counters + 8 * TAKEN;
-                DeviceBuffer::<u64>::borrowed(self.room.device(), taken, 1).fill(0, stream)?;
+                DeviceBuffer::<u64>::borrowed(self.lists.device(), taken, 1).fill(0, stream)?;
             } else if cut > 0 {
                 let grid = self.grid(cut, u64::from(BLOCK / 32));
                 self.kernels.cut.launch(stream, grid, BLOCK, &arguments)?;
@@ -330,7 +329,7 @@ impl MaskedSums {
             let merged = MERGED.into_iter().any(|of| most(of) > 0);
             if merged && arguments.met != 0 {
                 DeviceBuffer::<u8>::borrowed(
-                    self.room.device(),
+                    self.lists.device(),
                     arguments.met,
                     arguments.count as usize,
                 )
@@ -374,7 +373,7 @@ impl MaskedSums {
         }
     }
 
-    /// Queues moving the positions that were met to C.
+    /// Queues moving the positions with a product to C.
     ///
     /// # Safety
     /// As [`MaskedSums::sum`].
@@ -391,7 +390,7 @@ impl MaskedSums {
 
     /// The arguments with what is the same for all patterns.
     fn complete(&self, arguments: &Arguments) -> Arguments {
-        let counters = self.room.address();
+        let counters = self.lists.address();
         let tasks = counters + 8 * COUNTERS as u64;
         let (rows, multiprocessors) = (arguments.rows, self.multiprocessors);
         let each = if self.in_order { WARPS } else { RESIDENT };

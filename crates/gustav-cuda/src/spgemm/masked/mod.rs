@@ -28,7 +28,7 @@ use crate::product::call::Common;
 use crate::product::sparse_operands::Operands;
 use crate::product::{Call, unsupported};
 
-/// How C comes about.
+/// How C is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
@@ -55,15 +55,15 @@ pub fn supports(problem: &Problem) -> Result<()> {
 }
 
 /// A plan for C⟨M⟩ = α·op(A)·B, for one pattern of A, of B and of the mask and any values: of the
-/// product's entries those at the positions where the mask has one. A position that no product meets has no
-/// entry in C. Rows come out sorted.
+/// product's entries those at the positions where the mask has one. A position that has no intermediate product has no
+/// entry in C. Its rows are sorted.
 ///
 /// The positions are computed alone, or found in all of C where that is expected to take less; with
 /// [`Algorithm::Masked`] in [`Options`] always alone, with another algorithm's name always found in the C
 /// of that. Under a bound on the workspace all of C has to fit there; where memory does not
 /// suffice for it, the positions are computed alone after all.
 ///
-/// Where [`Problem::deterministic`] asks for it, every sum is in A's order, the same in every run.
+/// Where [`Problem::deterministic`] requires it, every sum is in A's order, the same in every run.
 pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
     patterns: Patterns<T>,
     /// The mask, rows increasing.
@@ -117,7 +117,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         Self::prepare(a, b, mask, problem, options, false)
     }
 
-    /// The same, for one call where `once` says so: nothing is kept that the call can do without.
+    /// The same, for one call where `once` says so: nothing is cached for later calls.
     fn prepare(
         a: &DevicePattern<I, O>,
         b: &DevicePattern<I, O>,
@@ -238,7 +238,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
         let summed = unsafe { self.kernels.sum(self.patterns.device.stream(), &arguments) };
         let c = summed.and_then(|()| self.collect(found, arguments));
-        // After an error too: sums may be under way.
+        // After an error too: kernels may still run.
         self.patterns.end(call)?;
         c
     }
@@ -288,7 +288,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
             let c = &mut arguments.c;
             (c.indices, c.values) = (indices.address(), values.address());
-            // SAFETY: what the arguments name is alive; C has as many entries as positions were met.
+            // SAFETY: what the arguments name is alive; C has as many entries as positions have a product.
             unsafe { self.kernels.keep(device.stream(), &arguments)? };
             values
         };
@@ -300,7 +300,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
 
     /// Computes the values into `c`, which has the pattern of the last result of
     /// [`MaskedPlan::execute`]: nothing symbolic is done and no memory is taken, but for all of C where
-    /// that is computed and [`Problem::calls`] did not say that it should be kept. Otherwise as there.
+    /// that is computed and [`Problem::calls`] did not ask for caching. Otherwise as there.
     ///
     /// # Errors
     /// As there; [`Error::Pattern`] when `c` has another pattern, or nothing was computed before.
@@ -327,7 +327,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             c.pattern().join(&device)?;
             Uses::on(device.stream()).ordered(call.ordered).write(c.values().buffer())
         };
-        // C's own positions are those of the mask that products meet.
+        // C's own positions are those of the mask with a product.
         let done = match &mut self.whole {
             Some(whole) => {
                 let all = whole.refill(&self.patterns.problem, values, call)?;
@@ -348,7 +348,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
                 unsafe { self.kernels.fill(device.stream(), &o, c, 0, self.ordered) }
             }
         };
-        // After an error too: parts of C may be under way.
+        // After an error too: kernels that write C may still run.
         self.patterns.end(call)?;
         done
     }
@@ -365,17 +365,17 @@ fn increasing<T: Scalar, I: Index, O: Index>(
     Ok(sorted.into_parts().0)
 }
 
-/// What is found at the positions of a mask.
+/// The values at the positions of a mask.
 struct Found<T, O> {
     values: DeviceBuffer<T>,
-    /// Whether a product meets a position.
+    /// Whether a position has an intermediate product.
     met: DeviceBuffer<u8>,
     /// Such positions of every row, then C's offsets.
     offsets: DeviceBuffer<O>,
 }
 
 impl<T: Scalar, O: Index> Found<T, O> {
-    /// Room for what is found at the positions of `mask`.
+    /// Memory for the values at the positions of `mask`.
     fn new<I: Index>(device: &Device, mask: &DevicePattern<I, O>) -> Result<Self> {
         let (rows, count) = (mask.nrows(), mask.nnz());
         let what = "row offsets of C on the device";
@@ -388,7 +388,7 @@ impl<T: Scalar, O: Index> Found<T, O> {
         })
     }
 
-    /// The arguments with this.
+    /// `arguments` with these arrays.
     fn set_in(&self, mut arguments: Arguments) -> Arguments {
         (arguments.values, arguments.met) = (self.values.address(), self.met.address());
         arguments.c.offsets = self.offsets.address();
@@ -396,7 +396,7 @@ impl<T: Scalar, O: Index> Found<T, O> {
     }
 }
 
-/// How C comes about under a mask of so many positions, and why.
+/// How C is computed under a mask with `positions` entries, and why.
 fn choose<T: Scalar, I: Index, O: Index>(
     a: &DevicePattern<I, O>,
     b: &DevicePattern<I, O>,

@@ -23,7 +23,7 @@ pub(super) struct Whole<T: Scalar, I: Index, O: Index> {
 }
 
 impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
-    /// By the algorithm that `options` ask for, which the caller has `named` or not.
+    /// By the algorithm that `options` request, which the caller has `named` or not.
     ///
     /// # Errors
     /// As [`SpgemmPlan::new`], and [`Error::OutOfMemory`] where all of C is more than the bound on the
@@ -100,7 +100,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
         }
     }
 
-    /// All of C with other values, in what was kept where there is such.
+    /// All of C with other values, in the cached product if there is one.
     ///
     /// # Errors
     /// As [`SpgemmPlan::execute_into`].

@@ -16,12 +16,12 @@ pub struct Config {
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// Tiles of B that a multiprocessor holds, or has on their way.
+    /// Pipeline stages: tiles of B that a multiprocessor holds or copies.
     pub stages: u32,
     /// Nonzeros of a segment at most, a power of two from 8 to 4096.
     pub longest: u32,
-    /// How the parts of a cut row meet. By atomic reductions sums in f32 lose what is subnormal, and no two
-    /// runs need give the same bits.
+    /// How the parts of a cut row are combined. Atomic reductions lose subnormal sums in f32, and two executions may
+    /// differ in their bits.
     pub reduction: Reduction,
     /// Threads of a CTA.
     pub block: u32,

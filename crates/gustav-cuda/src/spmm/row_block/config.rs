@@ -15,7 +15,7 @@ pub struct Config {
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// Sub-groups of lanes that share a block.
+    /// Subgroups of lanes that share a block.
     pub subgroups: u32,
     /// Entries whose loads of B are in flight together.
     pub unroll: u32,
@@ -26,7 +26,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Blocks of `rows` rows for the columns of `problem`, each shared by `subgroups` sub-groups.
+    /// Blocks of `rows` rows for the columns of `problem`, each shared by `subgroups` subgroups.
     pub(in crate::spmm) fn new(problem: &Problem, rows: u32, subgroups: u32, threads: u32) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         // Tall blocks fill the registers with sums.
@@ -91,10 +91,11 @@ impl Config {
         Err(gustav_core::Error::Argument {
             name: "config of row-block",
             found: format!("{self:?}"),
-            expected: "blocks of 2 to 4 rows, powers of two with lanes * share <= 32 and unroll \
+            expected:
+                "blocks of 2 to 4 rows, powers of two with lanes * subgroups <= 32 and unroll \
                        <= lanes, vectors of at most 16 bytes, at most 8 tiles, and whole warps of \
                        at most 1024 threads"
-                .into(),
+                    .into(),
         })
     }
 }

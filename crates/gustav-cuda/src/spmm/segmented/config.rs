@@ -7,12 +7,12 @@ use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 use crate::product::tile::{Limit, Tile, widest};
 use crate::schedule::Segments;
 
-/// How the parts of a cut row meet.
+/// How the parts of a cut row are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reduction {
-    /// Each part writes its sums aside; the last to come adds them in their order. The same bits in
-    /// every run, any type and semiring.
+    /// Each part stores its sums in the carry-out workspace; the last to arrive adds them in their order. The same
+    /// bits in every execution, any type and semiring.
     FixUp,
     /// Each part adds its sums to those of its row by atomic reductions: four values at once from compute
     /// capability 9.0 on. Plus-times in floating point; not deterministic, and sums in f32 lose what is
@@ -25,33 +25,31 @@ pub enum Reduction {
 pub struct Config {
     /// Values that a lane loads at once; 16 bytes at most.
     pub vector: u32,
-    /// Lanes that share a row of B.
+    /// Lanes of a subgroup, which hold a row of B.
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// Sub-groups of lanes that share a segment.
+    /// subgroups of lanes that share a segment.
     pub subgroups: u32,
-    /// Nonzeros of A loaded at once; in a run, those whose rows of B are.
+    /// Nonzeros of A loaded at once; with several segments per group, nonzeros whose rows of B are in flight.
     pub chunk: u32,
-    /// Segments that a group takes one after another, with A of the next on its way; 1 ends with one.
+    /// Segments that a group processes one after another, with A of the next in flight.
     pub segments_per_group: u32,
-    /// In a run, whether the row of B of the next segment's last nonzero is asked for in L2.
+    /// With several segments per group, whether the row of B of the next segment's last nonzero is prefetched to L2.
     pub prefetch_b: bool,
-    /// Chunks of rows of B on their way to shared memory; 0 loads them to registers.
+    /// Pipeline stages: chunks of rows of B that are copied to shared memory; 0 loads them to registers.
     pub stages: u32,
-    /// Whether a segment's part of A is asked for in L2 before any of it is used.
+    /// Whether a segment's nonzeros of A are prefetched to L2.
     pub prefetch_a: bool,
-    /// Rows with as many nonzeros are cut, a power of two from 32 to 4096. `None` takes whole rows, in
-    /// their order.
+    /// Nonzeros from which rows are cut, a power of two from 32 to 4096. `None` takes whole rows, in their order.
     pub longest: Option<u32>,
-    /// Of a list, whole rows with as many nonzeros come first, the others by length in windows; a power of
-    /// two from 32 to 256.
+    /// Nonzeros from which whole rows are in the head of the list, a power of two from 32 to 256; the others are sorted
+    /// by length in windows.
     pub first: u32,
-    /// Rows of a window, of which the longest come first; a power of two from 32 to 1024. 1 lists whole rows in
-    /// their order, behind the parts of others.
+    /// Rows of a window, sorted by length; a power of two from 32 to 1024. 1 lists whole rows in their order, behind
+    /// the parts of others.
     pub window: u32,
-    /// How the parts of a cut row meet; reductions add to C, which has to be in f32 or f64 and without an
-    /// epilogue.
+    /// How the parts of a cut row are combined; atomic reductions need a C in f32 or f64 without an epilogue.
     pub reduction: Reduction,
     /// Threads of a CTA.
     pub block: u32,
@@ -61,13 +59,13 @@ pub struct Config {
 
 // Vectors of a row of B that a lane has registers for.
 const MOST_TILES: u32 = 10;
-// Segments of a run.
+// Most segments per group.
 const MOST_SEGMENTS_PER_GROUP: u32 = 64;
 // Shared memory that any device grants a CTA.
 const SHARED_BYTES: u32 = 48 << 10;
 
 impl Config {
-    /// What the rules say, for the columns of `problem`; without runs where they could not be counted.
+    /// The configuration of a tuning for the columns of `problem`; one segment per group if 32 bits do not count them.
     pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         let config = Config {
@@ -146,7 +144,7 @@ impl Config {
                 })
             },
         );
-        // As the rules have them, where more lanes would fit. Behind all others, whose places are names.
+        // As the rules choose them, where more lanes would fit. Behind all others, whose indices are names.
         let panels = Tuning {
             segments_per_group: 2,
             lanes: 16,
@@ -183,14 +181,14 @@ impl Config {
 
     /// This schedule over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
-        // More vectors a lane than registers have room for are on their way in shared memory, none of them idle.
+        // Shared memory holds more vectors a lane than registers do, if no lane is idle.
         let panel = (lanes * tiles * vector) as usize;
         let aligned = vector as usize * dtype.bytes() == 16;
         if self.stages > 0 && tiles > 2 && aligned && columns.is_multiple_of(panel) {
             return Config { vector, lanes, tiles, ..self };
         }
-        // Runs have no registers for a third; others have the fewer the more threads there are, least of all for
-        // 16-bit values. Few lanes are asked for to have panels.
+        // Several segments per group leave no registers for a third; otherwise fewer the more threads there are, fewest
+        // for 16-bit values.
         let most = 32 / self.subgroups;
         let most_tiles = match self.resident > 640 {
             _ if self.segments_per_group > 1 => 2,
@@ -207,7 +205,7 @@ impl Config {
             alone: 4,
         };
         let mut tile = Tile::new(dtype, vector, columns, limit);
-        // Few lanes are asked for to have panels, of two vectors of 16 bytes a lane.
+        // Few lanes make panels, of two vectors of 16 bytes a lane.
         if lanes < 32 {
             let lanes = lanes.min(most);
             let room = columns.min(lanes as usize * 32 / dtype.bytes());
@@ -255,7 +253,7 @@ impl Config {
         self.tile().panel(self.vector)
     }
 
-    /// Whether shared memory has room for what is on its way, for operands of any alignment.
+    /// Whether the pipeline stages fit shared memory, for operands of any alignment.
     fn stages(&self, problem: &Problem) -> bool {
         [8, 4, 2, 1].into_iter().all(|vector| {
             let Config { stages, chunk, tiles, vector, block, .. } =
@@ -264,7 +262,7 @@ impl Config {
         })
     }
 
-    /// Whether nonzeros come in aligned chunks, or run by run without sharing a segment or a stage.
+    /// Whether the loads are possible: aligned chunks, or several segments per group without subgroups or stages.
     fn loads_fit(&self) -> bool {
         let chunks = self.chunk.is_power_of_two() && !self.prefetch_b;
         let several = self.subgroups == 1 && self.stages == 0 && !self.prefetch_a;
@@ -273,21 +271,22 @@ impl Config {
             && (if self.segments_per_group == 1 { chunks } else { several })
     }
 
-    /// Whether 32 bits count the places of a list with runs, as `segments_per_group.cuh` does.
+    /// Whether 32 bits count the entries of a list with several segments per group, as `segments_per_group.cuh` does.
     fn counts(&self, problem: &Problem) -> bool {
         // Rows in windows; of a list, the parts of cut rows, which begin and end anywhere, and long rows.
-        let windows = problem.output_rows() as u128 + u128::from(Segments::taken(self.window));
+        let windows =
+            problem.output_rows() as u128 + u128::from(Segments::rows_of_cta(self.window));
         let first = self.longest.map_or(0, |longest| {
             let nnz = problem.nnz as u128;
             3 * nnz / u128::from(longest) + nnz / 32
         });
-        // The last CTAs, with and without runs, have free places.
+        // The last CTAs have empty entries.
         let free = u128::from(self.block / self.group() * (self.segments_per_group + 2));
         self.segments_per_group == 1 || windows + first + free <= u128::from(u32::MAX)
     }
 
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
-        let window = if self.window == 1 { Segments::taken(1) } else { self.window };
+        let window = if self.window == 1 { Segments::rows_of_cta(1) } else { self.window };
         let powers = [self.vector, self.lanes, self.subgroups, window / 32];
         let bytes = problem.dtype.bytes() as u32;
         // Small enough for the products below.
@@ -311,9 +310,9 @@ impl Config {
         Err(gustav_core::Error::Argument {
             name: "config of segmented",
             found: format!("{self:?}"),
-            expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
-                       most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, runs of at most 64 \
-                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, \
+            expected: "powers of two with lanes * subgroups <= 32, vectors of at most 16 bytes, at \
+                       most 10 tiles, a chunk of at most 8, at most 48 KiB of stages, at most 64 segments per \
+                       group, fewer than 2^32 in all, with one subgroup and without stages and prefetch_a, \
                        cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or \
                        of 32 to 1024, whole warps of at most 1024 threads, and reduction by fix-up \
                        but for plus-times in f32 and f64 in no promised order, without an epilogue"
@@ -322,7 +321,7 @@ impl Config {
     }
 }
 
-/// Whether parts of a row may be added to C one by one, as they come.
+/// Whether parts of a row may be added to C one by one, in any order.
 fn may_reduce(problem: &Problem) -> bool {
     problem.epilogue.is_none() && problem.dtype.bytes() > 2 && cuda_spmm::may_reduce(problem)
 }

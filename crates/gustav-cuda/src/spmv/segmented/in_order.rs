@@ -45,7 +45,7 @@ pub(in crate::spmv) struct Prepared {
     list: PartList,
 }
 
-/// The list of parts, and where their sums meet.
+/// The list of parts, and where their sums are combined.
 struct PartList {
     parts: DeviceBuffer<u64>,
     done: DeviceBuffer<u32>,
@@ -129,7 +129,7 @@ impl Prepared {
             let arguments = Arguments { offsets, rows, ..list.arguments() };
             let grid = rows.div_ceil(u64::from(config.threads));
             // SAFETY: it reads the row offsets, which live,
-            // and writes the list, which has room for all.
+            // and writes the list, which is large enough for all.
             unsafe {
                 let parts = module(true)?.kernel(c"segmented_parts")?;
                 parts.launch(device.stream(), (grid, 1), config.threads, &arguments)?;

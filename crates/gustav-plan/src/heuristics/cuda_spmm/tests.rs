@@ -155,7 +155,7 @@ fn rows_of_lasting_narrow_products_go_in_runs() {
 fn whole_lines_are_for_rows_of_hundreds() {
     let tiles = |length| tuning(&[length, length + 60], 4096, 32, 1.0).tiles;
     assert_eq!((tiles(400), tiles(100)), (1, 2));
-    // Beside a few columns, any rows that fill the chip are read in long segments.
+    // Beside a few columns, any rows that fill the device are read in long segments.
     let few = |columns| {
         let tuning = tuning(&[64], 100_000, columns, 1.0);
         (tuning.subgroups, tuning.chunk, tuning.threads)

@@ -67,9 +67,9 @@ impl Caches {
             return f64::from(self.l1[sector]).max(now + L1);
         }
         let first = sector / FETCHED * FETCHED;
-        let known = self.l2[first];
-        let at = if known != ABSENT {
-            f64::from(known).max(now) + L2
+        let stamp = self.l2[first];
+        let at = if stamp != ABSENT {
+            f64::from(stamp).max(now) + L2
         } else {
             self.l2[first] = (now + MEMORY - L2) as f32;
             now + MEMORY
