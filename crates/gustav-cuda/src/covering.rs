@@ -292,10 +292,10 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((i + 1, thread_row::request(dtype, thread_row::Config::default())));
         let strips = stationary::Config { warps: 32, width: 1 + 3 * i as u32 };
         requests
-            .push((i + 2, stationary::request(output_stationary::SOURCE, dtype, strips, i == 0)));
-        let ordered = stationary::request(output_stationary::SOURCE, dtype, strips, i == 1);
+            .push((i + 2, stationary::request(output_stationary::source(), dtype, strips, i == 0)));
+        let ordered = stationary::request(output_stationary::source(), dtype, strips, i == 1);
         requests.push((i + 3, ordered));
-        requests.push((i + 4, stationary::request(dcsr::SOURCE, dtype, strips, false)));
+        requests.push((i + 4, stationary::request(dcsr::source(), dtype, strips, false)));
         let paper = flattened::Config::default();
         let narrow = flattened::Config { items: 8, columns: 4, ..paper };
         requests.push((i + 2, flattened::request::<NonzeroSplit>(dtype, paper)));

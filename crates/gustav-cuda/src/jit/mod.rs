@@ -2,11 +2,12 @@
 
 #[macro_use]
 pub(crate) mod parameter_block;
+#[macro_use]
+mod request;
 
 mod cache;
 mod folder;
 mod nvrtc;
-mod request;
 pub(crate) mod source;
 
 use std::sync::Arc;

@@ -164,7 +164,7 @@ mod tests {
         using Offset = u64;
         namespace schedule { using Value = f32; }
         #pragma pack(push, GUSTAV_PACK)
-        #include \"gustav_cuda::parameter_block::tests::Outer\"
+        #include \"gustav_cuda::jit::parameter_block::tests::Outer\"
         #pragma pack(pop)
         extern \"C\" __global__ void write(const Outer args) { *args.out = args.inner.count; }";
 
@@ -177,8 +177,8 @@ mod tests {
         let mut headers = Vec::new();
         Outer::collect(&mut headers);
         let [inner, outer] = headers.as_slice() else { panic!("{headers:?}") };
-        assert_eq!(inner.name, "gustav_cuda::parameter_block::tests::Inner");
-        assert_eq!(outer.name, "gustav_cuda::parameter_block::tests::Outer");
+        assert_eq!(inner.name, "gustav_cuda::jit::parameter_block::tests::Inner");
+        assert_eq!(outer.name, "gustav_cuda::jit::parameter_block::tests::Outer");
         assert!(outer.text.contains(&format!("#include \"{}\"\n", inner.name)), "{outer:?}");
         let declared = "struct Outer {\n    u32 first;\n    Inner inner;\n    const u64 * state;\n    \
                         schedule :: Value * out;\n    Inner again;\n    u32 last;\n};\n";

@@ -108,6 +108,16 @@ impl Display for Request {
     }
 }
 
+/// A request of the kernel file with this path below `kernels/`, without parameters.
+macro_rules! request {
+    ($path:literal) => {
+        $crate::jit::Request::new(
+            $path,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $path)),
+        )
+    };
+}
+
 macro_rules! headers {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("../../kernels/", $path)))),*]

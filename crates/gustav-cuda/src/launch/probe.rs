@@ -36,9 +36,7 @@ parameter_block! {
 
 /// The source with its parameters.
 pub(crate) fn request() -> Request {
-    Request::new("memory/read.cu", include_str!("../../kernels/memory/read.cu"))
-        .with_block::<Arguments>()
-        .with("BLOCK", BLOCK)
+    request!("memory/read.cu").with_block::<Arguments>().with("BLOCK", BLOCK)
 }
 
 impl Probe {

@@ -35,7 +35,7 @@ parameter_block! {
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
-    Request::new("csr/columns.cu", include_str!("../../kernels/csr/columns.cu"))
+    request!("csr/columns.cu")
         .with_block::<Arguments>()
         .with("BLOCK", BLOCK)
         .with("INDEX", index)

@@ -64,7 +64,7 @@ parameter_block! {
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, entries: Entries) -> Request {
-    Request::new("dense/compress.cu", include_str!("../../kernels/dense/compress.cu"))
+    request!("dense/compress.cu")
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", THREADS)

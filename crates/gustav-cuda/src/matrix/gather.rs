@@ -11,7 +11,7 @@ const BLOCK: u32 = 256;
 
 /// The source of the gather with its parameters.
 pub(crate) fn request(dtype: DType, source: IndexType, padded: bool) -> Request {
-    Request::new("csr/gather.cu", include_str!("../../kernels/csr/gather.cu"))
+    request!("csr/gather.cu")
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("OFFSET", source)

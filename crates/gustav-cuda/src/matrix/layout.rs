@@ -46,7 +46,7 @@ parameter_block! {
 impl Transpose {
     /// The source with its parameters.
     pub(crate) fn request(from: DType, to: DType, semiring: SemiringKind, steps: u8) -> Request {
-        Request::new("dense/transpose.cu", include_str!("../../kernels/dense/transpose.cu"))
+        request!("dense/transpose.cu")
             .with_block::<Arguments>()
             .with("VALUE", from)
             .with("OUT", to)

@@ -21,7 +21,7 @@ parameter_block! {
 
 /// The source with its parameters.
 pub(crate) fn request(offset: IndexType) -> Request {
-    Request::new("csr/scan.cu", include_str!("../../kernels/csr/scan.cu"))
+    request!("csr/scan.cu")
         .with_block::<Arguments>()
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)

@@ -20,7 +20,7 @@ const ROUNDS: u32 = 16;
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
-    Request::new("csr/transpose.cu", include_str!("../../kernels/csr/transpose.cu"))
+    request!("csr/transpose.cu")
         .with_block::<Arguments>()
         .with("INDEX", index)
         .with("OFFSET", offset)

@@ -3,6 +3,7 @@
 //! Kernels of the papers take f32 and f64, u32 indices, plus-times, A as stored, and the layout of their
 //! source.
 
+mod flattened;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;

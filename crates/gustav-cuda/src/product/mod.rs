@@ -31,7 +31,8 @@ pub(crate) fn only_spmm(problem: &Problem, algorithm: &str) -> Result<()> {
     if problem.operation == Operation::Spmm {
         return Ok(());
     }
-    Err(unsupported(problem, algorithm, "it multiplies by a dense matrix", "Problem::spmm"))
+    let backend = format!("{algorithm} on CUDA");
+    Err(unsupported(problem, &backend, "it multiplies by a dense matrix", "Problem::spmm"))
 }
 
 /// Any SpMV, and nothing else.

@@ -11,9 +11,7 @@ const THREADS: u32 = 64;
 
 /// The source for groups of `lanes` lanes.
 pub(crate) fn request(lanes: u32) -> Request {
-    Request::new("schedule/items.cu", include_str!("../../kernels/schedule/items.cu"))
-        .with_block::<Arguments>()
-        .with("LANES", lanes)
+    request!("schedule/items.cu").with_block::<Arguments>().with("LANES", lanes)
 }
 
 /// The row of every item, found by walking the rows.

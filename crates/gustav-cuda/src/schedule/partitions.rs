@@ -15,7 +15,7 @@ type Boundaries = fn(&[u32], usize) -> Vec<(usize, usize)>;
 
 /// The source with its parameters.
 pub(crate) fn request(schedule: &str, items: u32) -> Request {
-    Request::new("schedule/coverage.cu", include_str!("../../kernels/schedule/coverage.cu"))
+    request!("schedule/coverage.cu")
         .with_block::<Arguments>()
         .with("SCHEDULE", schedule)
         .with("THREADS", THREADS)

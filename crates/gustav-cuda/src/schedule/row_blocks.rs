@@ -43,7 +43,7 @@ impl RowBlocks {
         rows: u32,
         chunk: u32,
     ) -> Request {
-        Request::new("schedule/row_blocks.cu", include_str!("../../kernels/schedule/row_blocks.cu"))
+        request!("schedule/row_blocks.cu")
             .with_block::<Arguments>()
             .with("INDEX", index)
             .with("OFFSET", offset)

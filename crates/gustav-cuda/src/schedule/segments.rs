@@ -83,8 +83,7 @@ impl Segments {
     /// The source with its parameters.
     pub(crate) fn request(offset: IndexType, window: u32) -> Request {
         let (sorted, window) = (window > 1, Self::rows_of_cta(window));
-        let source = include_str!("../../kernels/schedule/segment_list.cu");
-        with_bins(Request::new("schedule/segment_list.cu", source).with_block::<Arguments>())
+        with_bins(request!("schedule/segment_list.cu").with_block::<Arguments>())
             .with("LENGTH_BITS", LENGTH_BITS)
             .with("OFFSET", offset)
             .with("BLOCK", BLOCK.min(window))

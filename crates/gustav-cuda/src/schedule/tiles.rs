@@ -72,7 +72,7 @@ impl Cutting {
 
     /// The source with its parameters; `counted` where shared memory counts all bins.
     pub(crate) fn request(&self, index: IndexType, offset: IndexType, counted: bool) -> Request {
-        Request::new("schedule/tile_list.cu", include_str!("../../kernels/schedule/tile_list.cu"))
+        request!("schedule/tile_list.cu")
             .with_block::<Arguments>()
             .with("INDEX", index)
             .with("OFFSET", offset)

@@ -26,7 +26,7 @@ pub(crate) fn request(
     (index, offset): (IndexType, IndexType),
     semiring: SemiringKind,
 ) -> Request {
-    Request::new("spgemm/add.cu", include_str!("../../kernels/spgemm/add.cu"))
+    request!("spgemm/add.cu")
         .with_block::<Arguments>()
         .with("INDEX", index)
         .with("OFFSET", offset)

@@ -205,10 +205,9 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 
 /// The source with its parameters.
 pub(crate) fn request(types: Types, config: Config) -> Request {
-    let text = include_str!("../../kernels/spgemm/dense_output.cu");
     let sum = types.sum();
     let (doubled, rounds) = config.balance(sum);
-    binned::typed(Request::new("spgemm/dense_output.cu", text).with_block::<Packed>(), types)
+    binned::typed(request!("spgemm/dense_output.cu").with_block::<Packed>(), types)
         .with("SEMIRING", source::semiring(types.semiring))
         .with("COLUMNS", config.columns(sum))
         .with("WARPS", config.warps)

@@ -120,10 +120,8 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        let source = include_str!("../../kernels/spmm/b_stationary.cu");
-        let request = self
-            .types
-            .describe(Request::new("spmm/b_stationary.cu", source).with_block::<Arguments>());
+        let request =
+            self.types.describe(request!("spmm/b_stationary.cu").with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.block)

@@ -59,7 +59,7 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats: bool) -> Request {
-    Request::new("spmm/dense.cu", include_str!("../../kernels/spmm/dense.cu"))
+    request!("spmm/dense.cu")
         .with_block::<Arguments>()
         .with_block::<Finish>()
         .with("VALUE", dtype)

@@ -65,10 +65,8 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        let source = include_str!("../../kernels/spmm/even_shares.cu");
-        let request = self
-            .types
-            .describe(Request::new("spmm/even_shares.cu", source).with_block::<Arguments>());
+        let request =
+            self.types.describe(request!("spmm/even_shares.cu").with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)

@@ -110,7 +110,7 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        Request::new("spmm/row_block.cu", include_str!("../../kernels/spmm/row_block.cu"))
+        request!("spmm/row_block.cu")
             .with_block::<BlockOperands>()
             .with("VALUE", self.dtype)
             .with("OUT", self.out)

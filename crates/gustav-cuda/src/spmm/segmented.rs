@@ -103,10 +103,7 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        let source = include_str!("../../kernels/spmm/segmented.cu");
-        let request = self
-            .types
-            .describe(Request::new("spmm/segmented.cu", source).with_block::<Arguments>());
+        let request = self.types.describe(request!("spmm/segmented.cu").with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)

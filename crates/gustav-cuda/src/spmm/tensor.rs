@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
 
 use super::row_block;
 use crate::device::{Device, Stream};
@@ -12,7 +12,7 @@ use crate::launch::Kernel;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::product::tile::widest_for;
-use crate::product::unsupported;
+use crate::product::{only_spmm, unsupported};
 use crate::schedule::RowBlocks;
 use crate::schedule::pattern::Pattern;
 
@@ -78,9 +78,7 @@ fn most(dtype: DType) -> usize {
 /// Plus-times in 16 bits and f64, and in f32 when TF32 is requested.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     let refuse = |reason: &str, nearest| Err(unsupported(problem, BACKEND, reason, nearest));
-    if problem.operation != Operation::Spmm {
-        return refuse("it multiplies by a dense matrix", "Problem::spmm");
-    }
+    only_spmm(problem, "tensor")?;
     if ![DType::F16, DType::Bf16, DType::F32, DType::F64].contains(&problem.dtype) {
         return refuse(&format!("it has no kernel for {}", problem.dtype), "segmented");
     }
@@ -153,7 +151,7 @@ parameter_block! {
 impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
-        Request::new("spmm/tensor.cu", include_str!("../../kernels/spmm/tensor.cu"))
+        request!("spmm/tensor.cu")
             .with_block::<Arguments>()
             .with("VALUE", self.dtype)
             .with("OUT", self.out)

@@ -101,7 +101,7 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        Request::new("spmv/even_shares.cu", include_str!("../../kernels/spmv/even_shares.cu"))
+        request!("spmv/even_shares.cu")
             .with_block::<Arguments>()
             .with("VALUE", self.dtype)
             .with("INDEX", self.index)

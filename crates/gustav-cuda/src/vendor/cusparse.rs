@@ -4,12 +4,13 @@ use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 
 use cudarc::cusparse::sys;
-use gustav_core::{DType, Error, IndexType, Layout, Result};
+use gustav_core::{DType, Error, IndexType, Layout, Problem, Result};
 
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::matrix::Sparse;
 use crate::product::operands::Operands;
 use crate::product::sparse_operands;
+use crate::schedule::pattern::Pattern;
 
 /// The version of cuSPARSE, for example `12.6.3`.
 ///
@@ -150,6 +151,24 @@ impl Drop for Matrix {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once.
         unsafe { sys::cusparseDestroySpMat(self.raw.cast_const()) };
+    }
+}
+
+/// A product of a CSR matrix: cuSPARSE's handle, and A as it was last preprocessed.
+pub(crate) struct Prepared<C> {
+    pub config: C,
+    pub handle: Handle,
+    pub matrix: Option<Matrix>,
+}
+
+impl<C> Prepared<C> {
+    pub(crate) fn new(_: &Pattern<'_>, _: &Problem, config: C) -> Result<Self> {
+        Ok(Prepared { config, handle: Handle::new()?, matrix: None })
+    }
+
+    /// Bytes of the workspace.
+    pub(crate) fn workspace_bytes(&self) -> usize {
+        self.matrix.as_ref().map_or(0, |m| m.workspace.bytes())
     }
 }
 

@@ -3,14 +3,14 @@
 use std::ffi::c_void;
 
 use cudarc::cusparse::sys;
-use gustav_core::{DType, Error, IndexType, Layout, Operation, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, IndexType, Layout, Problem, Result, SemiringKind};
 
-use super::cusparse::{DenseMatrix, Handle, Matrix, check, scalar, sums};
+use super::cusparse::{self, DenseMatrix, Matrix, check, scalar, sums};
 use crate::device::{Device, Stream};
 use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::product::tile::widest;
-use crate::product::unsupported;
+use crate::product::{only_spmm, unsupported};
 use crate::schedule::pattern::Pattern;
 
 /// Which of cuSPARSE's algorithms for CSR.
@@ -44,10 +44,7 @@ impl Config {
 
 /// What cuSPARSE's product takes: floating point, equal index types, plus-times, in no promised order.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation != Operation::Spmm {
-        let reason = "it multiplies by a dense matrix";
-        return Err(unsupported(problem, "vendor (cuSPARSE)", reason, "Problem::spmm"));
-    }
+    only_spmm(problem, "vendor")?;
     takes(problem, "segmented")
 }
 
@@ -112,22 +109,12 @@ fn aligned(
     })
 }
 
-/// cuSPARSE's handle, and A as it was last prepared.
-pub(crate) struct Prepared {
-    config: Config,
-    handle: Handle,
-    matrix: Option<Matrix>,
-}
-
-impl Prepared {
-    pub(crate) fn new(_pattern: &Pattern<'_>, _problem: &Problem, config: Config) -> Result<Self> {
-        Ok(Prepared { config, handle: Handle::new()?, matrix: None })
-    }
-}
+/// The product as a plan holds it.
+pub(crate) type Prepared = cusparse::Prepared<Config>;
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        self.matrix.as_ref().map_or(0, |m| m.workspace.bytes())
+        self.workspace_bytes()
     }
 
     // Describes and preprocesses A when it is new.
@@ -146,60 +133,40 @@ impl Method for Prepared {
         let none = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
         let (alpha, beta) = (scalar(&o.alpha), scalar(&o.beta));
         let sums = sums(o.dtype);
+        // The arguments that all calls have, and then `$last`.
+        macro_rules! call {
+            ($function:ident, $matrix:expr, $last:expr) => {
+                check(sys::$function(
+                    handle,
+                    none,
+                    none,
+                    alpha,
+                    $matrix.raw.cast_const(),
+                    b.0.cast_const(),
+                    beta,
+                    c.0,
+                    sums,
+                    algorithm,
+                    $last,
+                ))
+            };
+        }
         if self.matrix.as_ref().is_none_or(|m| m.key != key) {
             self.matrix = None;
             let mut matrix = Matrix::new(device, o, key)?;
-            let raw = matrix.raw;
             let mut bytes = 0;
             // SAFETY: the descriptors are alive; the scalars are read during the calls.
             unsafe {
-                check(sys::cusparseSpMM_bufferSize(
-                    handle,
-                    none,
-                    none,
-                    alpha,
-                    raw.cast_const(),
-                    b.0.cast_const(),
-                    beta,
-                    c.0,
-                    sums,
-                    algorithm,
-                    &mut bytes,
-                ))?;
+                call!(cusparseSpMM_bufferSize, matrix, &mut bytes)?;
                 let workspace = matrix.reserve(device, bytes)?;
-                check(sys::cusparseSpMM_preprocess(
-                    handle,
-                    none,
-                    none,
-                    alpha,
-                    raw.cast_const(),
-                    b.0.cast_const(),
-                    beta,
-                    c.0,
-                    sums,
-                    algorithm,
-                    workspace,
-                ))?;
+                call!(cusparseSpMM_preprocess, matrix, workspace)?;
             }
             self.matrix = Some(matrix);
         }
         let Some(matrix) = &self.matrix else { return Ok(()) };
         matrix.workspace.used_on(stream);
+        let workspace = matrix.workspace.address() as *mut c_void;
         // SAFETY: the descriptors are alive, the operands are the caller's promise.
-        check(unsafe {
-            sys::cusparseSpMM(
-                handle,
-                none,
-                none,
-                alpha,
-                matrix.raw.cast_const(),
-                b.0.cast_const(),
-                beta,
-                c.0,
-                sums,
-                algorithm,
-                matrix.workspace.address() as *mut c_void,
-            )
-        })
+        unsafe { call!(cusparseSpMM, matrix, workspace) }
     }
 }

@@ -3,14 +3,14 @@
 use std::ffi::c_void;
 
 use cudarc::cusparse::sys;
-use gustav_core::{Operation, Problem, Result};
+use gustav_core::{Problem, Result};
 
-use super::cusparse::{DenseVector, Handle, Matrix, check, scalar, sums};
+use super::cusparse::{self, DenseVector, Matrix, check, scalar, sums};
 use super::spmm::takes;
 use crate::device::{Device, Stream};
 use crate::product::method::Method;
+use crate::product::only_spmv;
 use crate::product::operands::Operands;
-use crate::product::unsupported;
 use crate::schedule::pattern::Pattern;
 
 /// Which of cuSPARSE's algorithms for CSR.
@@ -42,10 +42,7 @@ impl Config {
 /// What cuSPARSE's product takes: floating point, equal index types, plus-times, in no promised
 /// order.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation != Operation::Spmv {
-        let reason = "it multiplies by a vector";
-        return Err(unsupported(problem, "vendor (cuSPARSE)", reason, "Problem::spmv"));
-    }
+    only_spmv(problem, "vendor")?;
     takes(problem, "row-split")
 }
 
@@ -60,22 +57,12 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
     Config::ALL.to_vec()
 }
 
-/// cuSPARSE's handle, and A as it was last prepared.
-pub(crate) struct Prepared {
-    config: Config,
-    handle: Handle,
-    matrix: Option<Matrix>,
-}
-
-impl Prepared {
-    pub(crate) fn new(_: &Pattern<'_>, _: &Problem, config: Config) -> Result<Self> {
-        Ok(Prepared { config, handle: Handle::new()?, matrix: None })
-    }
-}
+/// The product as a plan holds it.
+pub(crate) type Prepared = cusparse::Prepared<Config>;
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        self.matrix.as_ref().map_or(0, |m| m.workspace.bytes())
+        self.workspace_bytes()
     }
 
     // Describes and preprocesses A when it is new.
@@ -87,56 +74,39 @@ impl Method for Prepared {
         let (handle, algorithm, sums) = (self.handle.0, self.config.raw(), sums(o.dtype));
         let none = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
         let (alpha, beta) = (scalar(&o.alpha), scalar(&o.beta));
+        // The arguments that all calls have, and then `$last`.
+        macro_rules! call {
+            ($function:ident, $matrix:expr, $last:expr) => {
+                check(sys::$function(
+                    handle,
+                    none,
+                    alpha,
+                    $matrix.raw.cast_const(),
+                    x.0.cast_const(),
+                    beta,
+                    y.0,
+                    sums,
+                    algorithm,
+                    $last,
+                ))
+            };
+        }
         if self.matrix.as_ref().is_none_or(|m| m.key != key) {
             self.matrix = None;
             let mut matrix = Matrix::new(device, o, key)?;
-            let (raw, mut bytes) = (matrix.raw.cast_const(), 0);
+            let mut bytes = 0;
             // SAFETY: the descriptors are alive; the scalars are read during the calls.
             unsafe {
-                check(sys::cusparseSpMV_bufferSize(
-                    handle,
-                    none,
-                    alpha,
-                    raw,
-                    x.0.cast_const(),
-                    beta,
-                    y.0,
-                    sums,
-                    algorithm,
-                    &mut bytes,
-                ))?;
+                call!(cusparseSpMV_bufferSize, matrix, &mut bytes)?;
                 let workspace = matrix.reserve(device, bytes)?;
-                check(sys::cusparseSpMV_preprocess(
-                    handle,
-                    none,
-                    alpha,
-                    raw,
-                    x.0.cast_const(),
-                    beta,
-                    y.0,
-                    sums,
-                    algorithm,
-                    workspace,
-                ))?;
+                call!(cusparseSpMV_preprocess, matrix, workspace)?;
             }
             self.matrix = Some(matrix);
         }
         let Some(matrix) = &self.matrix else { return Ok(()) };
         matrix.workspace.used_on(stream);
+        let workspace = matrix.workspace.address() as *mut c_void;
         // SAFETY: the descriptors are alive, the operands are the caller's promise.
-        check(unsafe {
-            sys::cusparseSpMV(
-                handle,
-                none,
-                alpha,
-                matrix.raw.cast_const(),
-                x.0.cast_const(),
-                beta,
-                y.0,
-                sums,
-                algorithm,
-                matrix.workspace.address() as *mut c_void,
-            )
-        })
+        unsafe { call!(cusparseSpMV, matrix, workspace) }
     }
 }

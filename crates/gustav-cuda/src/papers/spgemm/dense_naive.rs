@@ -65,15 +65,12 @@ pub(crate) fn configs(_problem: &Problem) -> Vec<Config> {
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, config: Config) -> Request {
-    Request::new(
-        "papers/spgemm/dense_naive.cu",
-        include_str!("../../../kernels/papers/spgemm/dense_naive.cu"),
-    )
-    .with_block::<Spread>()
-    .with_block::<Arguments>()
-    .with("VALUE", dtype)
-    .with("WIDTH", config.width)
-    .with("HEIGHT", config.height)
+    request!("papers/spgemm/dense_naive.cu")
+        .with_block::<Spread>()
+        .with_block::<Arguments>()
+        .with("VALUE", dtype)
+        .with("WIDTH", config.width)
+        .with("HEIGHT", config.height)
 }
 
 /// With CSR out.

@@ -116,16 +116,13 @@ pub(crate) fn configs(problem: &Problem) -> Vec<Config> {
 
 /// The source with its parameters; `repeats` for a B whose columns do not increase.
 pub(crate) fn request(dtype: DType, config: Config, repeats: bool) -> Request {
-    Request::new(
-        "papers/spgemm/shared_row.cu",
-        include_str!("../../../kernels/papers/spgemm/shared_row.cu"),
-    )
-    .with_block::<Arguments>()
-    .with("VALUE", dtype)
-    .with("THREADS", config.threads)
-    .with("ROWS", config.rows)
-    .with("PREFETCH", config.prefetch)
-    .with("REPEATS", u32::from(repeats))
+    request!("papers/spgemm/shared_row.cu")
+        .with_block::<Arguments>()
+        .with("VALUE", dtype)
+        .with("THREADS", config.threads)
+        .with("ROWS", config.rows)
+        .with("PREFETCH", config.prefetch)
+        .with("REPEATS", u32::from(repeats))
 }
 
 /// With CSR out.

@@ -7,6 +7,7 @@ use gustav_plan::Algorithm;
 
 use super::stationary::{self, Arguments};
 use crate::device::{Device, DeviceBuffer, Stream};
+use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::papers;
 use crate::product::method::Method;
@@ -16,9 +17,10 @@ use crate::schedule::pattern::Pattern;
 pub use super::stationary::Config;
 pub(crate) use super::stationary::{ANY_LAYOUT, choose, configs};
 
-/// The kernel's file and text.
-pub(crate) const SOURCE: (&str, &str) =
-    ("papers/spmm/dcsr.cu", include_str!("../../../kernels/papers/spmm/dcsr.cu"));
+/// The kernel's source.
+pub(crate) fn source() -> Request {
+    request!("papers/spmm/dcsr.cu")
+}
 
 /// What the source defines.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
@@ -37,7 +39,7 @@ impl Prepared {
     pub(crate) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
         let device = pattern.device();
-        let request = stationary::request(SOURCE, problem.dtype, config, false);
+        let request = stationary::request(source(), problem.dtype, config, false);
         let kernel = device.module(&request)?.kernel(c"dcsr")?;
         let all = pattern.host_offsets()?;
         let count = all.windows(2).filter(|w| w[0] < w[1]).count();

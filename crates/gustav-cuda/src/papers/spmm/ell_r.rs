@@ -61,7 +61,7 @@ impl Format for EllR {
     }
 
     fn request(dtype: DType, vector: u32, config: Config) -> Request {
-        Request::new("papers/spmm/ell_r.cu", include_str!("../../../kernels/papers/spmm/ell_r.cu"))
+        request!("papers/spmm/ell_r.cu")
             .with_block::<padded::Arguments>()
             .with("VALUE", dtype)
             .with("LANES", config.lanes)

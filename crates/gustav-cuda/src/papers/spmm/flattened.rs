@@ -1,13 +1,13 @@
-//! Host side of `kernels/papers/spmm/flattened.cuh`: what `nonzero-split` and `merge-path` have in common.
+//! Host side of `kernels/papers/spmm/flattened.cuh`, for `nonzero-split` and `merge-path`.
 
-use std::ffi::CStr;
 use std::marker::PhantomData;
 
-use gustav_core::{DType, Error, Problem, Result};
+use gustav_core::{DType, Problem, Result};
 
-use crate::device::{Device, DeviceBuffer, Stream};
+use crate::device::{Device, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
+use crate::papers::flattened::{Addresses, Partitioning, Partitions, check_cta};
 use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
@@ -36,22 +36,7 @@ impl Default for Config {
 
 impl Config {
     fn check(&self) -> Result<()> {
-        let fits = (32..=1024).contains(&self.threads)
-            && self.threads.is_multiple_of(32)
-            && (1..=16).contains(&self.items)
-            && self.threads * self.items <= 2048
-            && [4, 8, 16, 32].contains(&self.columns);
-        if fits {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of equal partitions",
-            found: format!("{self:?}"),
-            expected:
-                "whole warps of at most 1024 threads, 1 to 16 items a thread, at most 2048 a \
-                       CTA, and 4, 8, 16 or 32 columns"
-                    .into(),
-        })
+        check_cta(self.threads, self.items, [4, 8, 16, 32].contains(&self.columns))
     }
 }
 
@@ -67,20 +52,9 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
     vec![Config::default(), Config { items: 8, columns: 4, ..Config::default() }]
 }
 
-/// How an algorithm cuts its partitions.
-pub(crate) trait Partitions: Send {
-    /// Its file below `kernels/`, and the text.
-    const SOURCE: (&'static str, &'static str);
-    /// Its three kernels: boundaries, sums, fix-up.
-    const KERNELS: [&'static CStr; 3];
-
-    /// Units of work in a matrix.
-    fn work(rows: u64, nonzeros: u64) -> u64;
-}
-
 /// The source with its parameters.
-pub(crate) fn request<S: Partitions>(dtype: DType, config: Config) -> Request {
-    Request::new(S::SOURCE.0, S::SOURCE.1)
+pub(crate) fn request<P: Partitioning>(dtype: DType, config: Config) -> Request {
+    P::source()
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", config.threads)
@@ -88,15 +62,12 @@ pub(crate) fn request<S: Partitions>(dtype: DType, config: Config) -> Request {
         .with("COLUMNS", config.columns)
 }
 
-/// The compiled kernels and the memory between them.
-pub(crate) struct Prepared<S> {
+/// The compiled kernels, and the partitions.
+pub(crate) struct Prepared<P> {
     config: Config,
-    partitions: u64,
+    partitions: Partitions,
     kernels: [Kernel<Arguments>; 3],
-    boundaries: DeviceBuffer<u64>,
-    carry_rows: DeviceBuffer<u32>,
-    carries: DeviceBuffer<u64>,
-    partition_of: PhantomData<S>,
+    partitioning: PhantomData<P>,
 }
 
 parameter_block! {
@@ -123,48 +94,37 @@ parameter_block! {
     }
 }
 
-impl<S: Partitions> Prepared<S> {
+impl<P: Partitioning> Prepared<P> {
     pub(crate) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
         let device = pattern.device();
-        let module = device.module(&request::<S>(problem.dtype, config))?;
-        let [boundaries, sums, fix_up] = S::KERNELS;
+        let module = device.module(&request::<P>(problem.dtype, config))?;
+        let [boundaries, sums, fix_up] = P::KERNELS;
         let kernels = [module.kernel(boundaries)?, module.kernel(sums)?, module.kernel(fix_up)?];
-        let work = S::work(problem.output_rows() as u64, problem.nnz as u64);
-        let count = work.div_ceil(u64::from(config.threads * config.items)).max(1) as usize;
-        let bytes = count.saturating_mul(problem.columns).saturating_mul(problem.dtype.bytes());
-        Ok(Prepared {
-            config,
-            partitions: count as u64,
-            kernels,
-            boundaries: DeviceBuffer::uninit(device, count + 1, "boundaries of partitions")?,
-            carry_rows: DeviceBuffer::uninit(device, count, "rows that are carried out")?,
-            carries: DeviceBuffer::uninit(device, bytes.div_ceil(8), "sums carried out")?,
-            partition_of: PhantomData,
-        })
+        let size = config.threads * config.items;
+        let partitions = Partitions::new::<P>(device, problem, size, problem.columns)?;
+        Ok(Prepared { config, partitions, kernels, partitioning: PhantomData })
     }
 }
 
-impl<S: Partitions> Method for Prepared<S> {
+impl<P: Partitioning> Method for Prepared<P> {
     fn bytes(&self) -> usize {
-        self.boundaries.bytes() + self.carry_rows.bytes() + self.carries.bytes()
+        self.partitions.bytes()
     }
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
-        self.carry_rows.used_on(stream);
-        for used in [&self.boundaries, &self.carries] {
-            used.used_on(stream);
-        }
+        let Addresses { boundaries, carry_rows, carries } = self.partitions.used_on(stream);
+        let partitions = self.partitions.count;
         let arguments = Arguments {
             offsets: o.offsets,
             indices: o.indices,
             values: o.values,
             b: o.b,
             c: o.c,
-            boundaries: self.boundaries.address(),
-            carry_rows: self.carry_rows.address(),
-            carries: self.carries.address(),
-            partitions: self.partitions,
+            boundaries,
+            carry_rows,
+            carries,
+            partitions,
             rows: o.rows as u64,
             nonzeros: o.nnz as u64,
             columns: o.columns as u64,
@@ -176,14 +136,14 @@ impl<S: Partitions> Method for Prepared<S> {
         let threads = self.config.threads;
         let strips = |width: u64| arguments.columns.div_ceil(width);
         let [boundaries, sums, fix_up] = &self.kernels;
-        // SAFETY: boundaries, rows and sums
-        // are large enough for every partition, and the operands are the caller's promise.
+        // SAFETY: boundaries and carry-outs have an element for every partition, and the operands are the caller's
+        // promise.
         unsafe {
-            let grid = ((self.partitions + 1).div_ceil(u64::from(threads)), 1);
+            let grid = ((partitions + 1).div_ceil(u64::from(threads)), 1);
             boundaries.launch(stream, grid, threads, &arguments)?;
-            let grid = (self.partitions, strips(u64::from(self.config.columns)));
+            let grid = (partitions, strips(u64::from(self.config.columns)));
             sums.launch(stream, grid, threads, &arguments)?;
-            fix_up.launch(stream, (self.partitions, strips(FIX_UP_WIDTH)), FIX_UP_BLOCK, &arguments)
+            fix_up.launch(stream, (partitions, strips(FIX_UP_WIDTH)), FIX_UP_BLOCK, &arguments)
         }
     }
 }

@@ -61,14 +61,11 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, config: Config) -> Request {
-    Request::new(
-        "papers/spmm/heavy_light.cu",
-        include_str!("../../../kernels/papers/spmm/heavy_light.cu"),
-    )
-    .with_block::<Arguments>()
-    .with("VALUE", dtype)
-    .with("PANEL", config.panel)
-    .with("WARPS", config.warps)
+    request!("papers/spmm/heavy_light.cu")
+        .with_block::<Arguments>()
+        .with("VALUE", dtype)
+        .with("PANEL", config.panel)
+        .with("WARPS", config.warps)
 }
 
 /// A matrix's entries, light ones first, heavy ones by panel.

@@ -6,8 +6,10 @@ use std::ffi::CStr;
 use gustav_core::{Problem, Result};
 use gustav_plan::Algorithm;
 
-use super::flattened::{self, Partitions};
+use super::flattened;
+use crate::jit::Request;
 use crate::papers;
+use crate::papers::flattened::Partitioning;
 
 pub use super::flattened::Config;
 pub(crate) use super::flattened::{ANY_LAYOUT, choose, configs};
@@ -17,14 +19,13 @@ pub(crate) type Prepared = flattened::Prepared<MergePath>;
 /// Partitions of equal nonzeros and row ends together.
 pub(crate) struct MergePath;
 
-impl Partitions for MergePath {
-    const SOURCE: (&'static str, &'static str) =
-        ("papers/spmm/merge_path.cu", include_str!("../../../kernels/papers/spmm/merge_path.cu"));
+impl Partitioning for MergePath {
     const KERNELS: [&'static CStr; 3] =
         [c"merge_path_boundaries", c"merge_path", c"merge_path_fix_up"];
+    const ROW_ENDS: bool = true;
 
-    fn work(rows: u64, nonzeros: u64) -> u64 {
-        rows + nonzeros
+    fn source() -> Request {
+        request!("papers/spmm/merge_path.cu")
     }
 }
 

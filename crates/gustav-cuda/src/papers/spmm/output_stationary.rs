@@ -6,6 +6,7 @@ use gustav_plan::Algorithm;
 
 use super::stationary::{self, Arguments};
 use crate::device::{Device, DeviceBuffer, Stream};
+use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::papers;
 use crate::product::method::Method;
@@ -16,11 +17,10 @@ use crate::schedule::row_order;
 pub use super::stationary::Config;
 pub(crate) use super::stationary::{ANY_LAYOUT, choose, configs};
 
-/// The kernel's file and text.
-pub(crate) const SOURCE: (&str, &str) = (
-    "papers/spmm/output_stationary.cu",
-    include_str!("../../../kernels/papers/spmm/output_stationary.cu"),
-);
+/// The kernel's source.
+pub(crate) fn source() -> Request {
+    request!("papers/spmm/output_stationary.cu")
+}
 
 /// What the source defines.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
@@ -38,7 +38,7 @@ impl Prepared {
     pub(crate) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
         let (device, order) = (pattern.device(), pattern.order());
-        let request = stationary::request(SOURCE, problem.dtype, config, order.is_some());
+        let request = stationary::request(source(), problem.dtype, config, order.is_some());
         let kernel = device.module(&request)?.kernel(c"output_stationary")?;
         let slots = order.map(|order| row_order::slots(device, order, config.warps)).transpose()?;
         Ok(Prepared { config, kernel, slots })

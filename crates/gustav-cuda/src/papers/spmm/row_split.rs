@@ -87,15 +87,12 @@ pub(crate) fn request(dtype: DType, layout_c: Layout, config: Config) -> Request
         Layout::RowMajor => "ROWS",
         Layout::ColumnMajor => "COLUMNS",
     };
-    Request::new(
-        "papers/spmm/row_split.cu",
-        include_str!("../../../kernels/papers/spmm/row_split.cu"),
-    )
-    .with_block::<PaperOperands>()
-    .with("VALUE", dtype)
-    .with("WARPS", config.warps)
-    .with("VARIANT", config.variant.name())
-    .with("LINES_OF_C", lines)
+    request!("papers/spmm/row_split.cu")
+        .with_block::<PaperOperands>()
+        .with("VALUE", dtype)
+        .with("WARPS", config.warps)
+        .with("VARIANT", config.variant.name())
+        .with("LINES_OF_C", lines)
 }
 
 impl Prepared {

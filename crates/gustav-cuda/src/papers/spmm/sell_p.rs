@@ -64,16 +64,13 @@ impl Format for SellP {
     }
 
     fn request(dtype: DType, vector: u32, config: Config) -> Request {
-        Request::new(
-            "papers/spmm/sell_p.cu",
-            include_str!("../../../kernels/papers/spmm/sell_p.cu"),
-        )
-        .with_block::<padded::Arguments>()
-        .with("VALUE", dtype)
-        .with("ROWS", config.rows)
-        .with("LANES", config.lanes)
-        .with("VECTOR", vector)
-        .with("BLOCK", BLOCK)
+        request!("papers/spmm/sell_p.cu")
+            .with_block::<padded::Arguments>()
+            .with("VALUE", dtype)
+            .with("ROWS", config.rows)
+            .with("LANES", config.lanes)
+            .with("VECTOR", vector)
+            .with("BLOCK", BLOCK)
     }
 
     fn layout(offsets: &[u64], config: Config) -> SlotLayout {

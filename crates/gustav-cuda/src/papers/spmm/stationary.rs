@@ -52,14 +52,9 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
     [1, 2, 4].map(|width| Config { width, ..Config::default() }).into()
 }
 
-/// `source` with its parameters; `ordered` where a plan lists the rows of `output-stationary`.
-pub(crate) fn request(
-    source: (&'static str, &'static str),
-    dtype: DType,
-    config: Config,
-    ordered: bool,
-) -> Request {
-    Request::new(source.0, source.1)
+/// `source` with its parameters; `ordered` if a plan lists the rows of `output-stationary`.
+pub(crate) fn request(source: Request, dtype: DType, config: Config, ordered: bool) -> Request {
+    source
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("WARPS", config.warps)

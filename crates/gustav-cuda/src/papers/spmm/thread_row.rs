@@ -51,14 +51,11 @@ pub(crate) struct Prepared {
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, config: Config) -> Request {
-    Request::new(
-        "papers/spmm/thread_row.cu",
-        include_str!("../../../kernels/papers/spmm/thread_row.cu"),
-    )
-    .with_block::<PaperOperands>()
-    .with("VALUE", dtype)
-    .with("THREADS", config.threads)
-    .with("WIDTH", config.width)
+    request!("papers/spmm/thread_row.cu")
+        .with_block::<PaperOperands>()
+        .with("VALUE", dtype)
+        .with("THREADS", config.threads)
+        .with("WIDTH", config.width)
 }
 
 impl Prepared {

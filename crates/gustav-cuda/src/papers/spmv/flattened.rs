@@ -1,13 +1,13 @@
-//! Host side of `kernels/papers/spmv/flattened.cuh`: what `nonzero-split` and `merge-path` have in common.
+//! Host side of `kernels/papers/spmv/flattened.cuh`, for `nonzero-split` and `merge-path`.
 
 use std::marker::PhantomData;
 
-use gustav_core::{DType, Error, Problem, Result};
+use gustav_core::{DType, Problem, Result};
 
-use crate::device::{Device, DeviceBuffer, Stream};
+use crate::device::{Device, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
-use crate::papers::spmm::flattened::Partitions;
+use crate::papers::flattened::{Addresses, Partitioning, Partitions, check_cta};
 use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
@@ -29,20 +29,7 @@ impl Default for Config {
 
 impl Config {
     fn check(&self) -> Result<()> {
-        let fits = (32..=1024).contains(&self.threads)
-            && self.threads.is_multiple_of(32)
-            && (1..=16).contains(&self.items)
-            && self.threads * self.items <= 2048;
-        if fits {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of equal partitions",
-            found: format!("{self:?}"),
-            expected: "whole warps of at most 1024 threads, 1 to 16 items a thread, at most 2048 \
-                       a CTA"
-                .into(),
-        })
+        check_cta(self.threads, self.items, true)
     }
 }
 
@@ -58,24 +45,21 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
 }
 
 /// The source with its parameters.
-pub(crate) fn request<S: Partitions>(dtype: DType, config: Config) -> Request {
-    Request::new(S::SOURCE.0, S::SOURCE.1)
+pub(crate) fn request<P: Partitioning>(dtype: DType, config: Config) -> Request {
+    P::source()
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", config.threads)
         .with("ITEMS", config.items)
 }
 
-/// The compiled kernels, the boundaries of the partitions, and memory for what is carried out.
-pub(crate) struct Prepared<S> {
+/// The compiled kernels, and the partitions.
+pub(crate) struct Prepared<P> {
     config: Config,
-    partitions: u64,
+    partitions: Partitions,
     sums: Kernel<Arguments>,
     fix_up: Kernel<Arguments>,
-    boundaries: DeviceBuffer<u64>,
-    carry_rows: DeviceBuffer<u32>,
-    carries: DeviceBuffer<u64>,
-    partition_of: PhantomData<S>,
+    partitioning: PhantomData<P>,
 }
 
 parameter_block! {
@@ -99,77 +83,62 @@ parameter_block! {
     }
 }
 
-impl<S: Partitions> Prepared<S> {
+impl<P: Partitioning> Prepared<P> {
     pub(crate) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
         let device = pattern.device();
-        let module = device.module(&request::<S>(problem.dtype, config))?;
-        let [search, sums, fix_up] = S::KERNELS;
-        let (rows, nonzeros) = (problem.output_rows() as u64, problem.nnz as u64);
-        let partition = u64::from(config.threads * config.items);
-        let partitions = S::work(rows, nonzeros).div_ceil(partition).max(1);
-        let count = partitions as usize;
-        let boundaries = DeviceBuffer::uninit(device, count + 1, "boundaries of partitions")?;
+        let module = device.module(&request::<P>(problem.dtype, config))?;
+        let [search, sums, fix_up] = P::KERNELS;
+        let partitions = Partitions::new::<P>(device, problem, config.threads * config.items, 1)?;
         let arguments = Arguments {
             offsets: pattern.offsets,
-            boundaries: boundaries.address(),
-            partitions,
-            rows,
-            nonzeros,
+            boundaries: partitions.addresses().boundaries,
+            partitions: partitions.count,
+            rows: problem.output_rows() as u64,
+            nonzeros: problem.nnz as u64,
             ..Arguments::default()
         };
-        let grid = (partitions + 1).div_ceil(u64::from(config.threads));
-        // SAFETY: it reads the row offsets, which live, and
-        // writes the boundaries, which are large enough for all.
+        let grid = (partitions.count + 1).div_ceil(u64::from(config.threads));
+        // SAFETY: it reads the row offsets, which live, and writes the boundaries, which are as many.
         unsafe {
             let search = module.kernel(search)?;
             search.launch(device.stream(), (grid, 1), config.threads, &arguments)?;
         }
         device.stream().synchronize()?;
-        Ok(Prepared {
-            config,
-            partitions,
-            sums: module.kernel(sums)?,
-            fix_up: module.kernel(fix_up)?,
-            boundaries,
-            carry_rows: DeviceBuffer::uninit(device, count, "rows that are carried out")?,
-            carries: DeviceBuffer::uninit(device, count, "sums carried out")?,
-            partition_of: PhantomData,
-        })
+        let (sums, fix_up) = (module.kernel(sums)?, module.kernel(fix_up)?);
+        Ok(Prepared { config, partitions, sums, fix_up, partitioning: PhantomData })
     }
 }
 
-impl<S: Partitions> Method for Prepared<S> {
+impl<P: Partitioning> Method for Prepared<P> {
     fn bytes(&self) -> usize {
-        self.boundaries.bytes() + self.carry_rows.bytes() + self.carries.bytes()
+        self.partitions.bytes()
     }
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
-        self.carry_rows.used_on(stream);
-        for used in [&self.boundaries, &self.carries] {
-            used.used_on(stream);
-        }
+        let Addresses { boundaries, carry_rows, carries } = self.partitions.used_on(stream);
+        let partitions = self.partitions.count;
         let arguments = Arguments {
             offsets: o.offsets,
             indices: o.indices,
             values: o.values,
             x: o.b,
             y: o.c,
-            boundaries: self.boundaries.address(),
-            carry_rows: self.carry_rows.address(),
-            carries: self.carries.address(),
-            partitions: self.partitions,
+            boundaries,
+            carry_rows,
+            carries,
+            partitions,
             rows: o.rows as u64,
             nonzeros: o.nnz as u64,
             alpha: o.alpha,
             beta: o.beta,
         };
         let threads = self.config.threads;
-        let ctas = self.partitions.div_ceil(u64::from(threads / 32));
-        // SAFETY: boundaries, rows and sums have
-        // memory for every partition, and the operands are the caller's promise.
+        let ctas = partitions.div_ceil(u64::from(threads / 32));
+        // SAFETY: boundaries and carry-outs have an element for every partition, and the operands are the caller's
+        // promise.
         unsafe {
-            self.sums.launch(stream, (self.partitions, 1), threads, &arguments)?;
+            self.sums.launch(stream, (partitions, 1), threads, &arguments)?;
             self.fix_up.launch(stream, (ctas, 1), threads, &arguments)
         }
     }

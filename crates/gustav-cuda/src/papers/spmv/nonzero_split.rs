@@ -7,8 +7,9 @@ use gustav_core::{Operation, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::flattened;
+use crate::jit::Request;
 use crate::papers;
-use crate::papers::spmm::flattened::Partitions;
+use crate::papers::flattened::Partitioning;
 
 pub use super::flattened::Config;
 pub(crate) use super::flattened::{ANY_LAYOUT, choose, configs};
@@ -18,16 +19,13 @@ pub(crate) type Prepared = flattened::Prepared<NonzeroSplit>;
 /// Partitions of equal nonzeros.
 pub(crate) struct NonzeroSplit;
 
-impl Partitions for NonzeroSplit {
-    const SOURCE: (&'static str, &'static str) = (
-        "papers/spmv/nonzero_split.cu",
-        include_str!("../../../kernels/papers/spmv/nonzero_split.cu"),
-    );
+impl Partitioning for NonzeroSplit {
     const KERNELS: [&'static CStr; 3] =
         [c"nonzero_split_boundaries", c"nonzero_split", c"nonzero_split_fix_up"];
+    const ROW_ENDS: bool = false;
 
-    fn work(_rows: u64, nonzeros: u64) -> u64 {
-        nonzeros
+    fn source() -> Request {
+        request!("papers/spmv/nonzero_split.cu")
     }
 }
 

@@ -64,17 +64,14 @@ pub(crate) fn request(
     semiring: SemiringKind,
     config: Config,
 ) -> Request {
-    Request::new(
-        "papers/spmv/row_split.cu",
-        include_str!("../../../kernels/papers/spmv/row_split.cu"),
-    )
-    .with_block::<Arguments>()
-    .with("VALUE", dtype)
-    .with("INDEX", index)
-    .with("OFFSET", offset)
-    .with("SEMIRING", source::semiring(semiring))
-    .with("LANES", config.lanes)
-    .with("THREADS", config.threads)
+    request!("papers/spmv/row_split.cu")
+        .with_block::<Arguments>()
+        .with("VALUE", dtype)
+        .with("INDEX", index)
+        .with("OFFSET", offset)
+        .with("SEMIRING", source::semiring(semiring))
+        .with("LANES", config.lanes)
+        .with("THREADS", config.threads)
 }
 
 impl Prepared {

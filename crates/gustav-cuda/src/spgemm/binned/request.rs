@@ -64,26 +64,11 @@ pub(in crate::spgemm) fn typed(request: Request, types: Types) -> Request {
 /// A file with its parameters.
 pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits) -> Request {
     let request = match file {
-        Source::Analysis => {
-            let text = include_str!("../../../kernels/spgemm/analysis.cu");
-            Request::new("spgemm/analysis.cu", text)
-        }
-        Source::Symbolic => {
-            let text = include_str!("../../../kernels/spgemm/symbolic.cu");
-            Request::new("spgemm/symbolic.cu", text)
-        }
-        Source::Offsets => {
-            let text = include_str!("../../../kernels/spgemm/offsets.cu");
-            Request::new("spgemm/offsets.cu", text)
-        }
-        Source::RowList => {
-            let text = include_str!("../../../kernels/spgemm/row_list.cu");
-            Request::new("spgemm/row_list.cu", text)
-        }
-        Source::Numeric => {
-            let text = include_str!("../../../kernels/spgemm/numeric.cu");
-            Request::new("spgemm/numeric.cu", text)
-        }
+        Source::Analysis => request!("spgemm/analysis.cu"),
+        Source::Symbolic => request!("spgemm/symbolic.cu"),
+        Source::Offsets => request!("spgemm/offsets.cu"),
+        Source::RowList => request!("spgemm/row_list.cu"),
+        Source::Numeric => request!("spgemm/numeric.cu"),
     };
     // Only the numeric phase knows values.
     let (dtype, out) = match file {

@@ -41,9 +41,8 @@ const SHORT: u64 = 16;
 
 /// The source with its parameters.
 pub(crate) fn request(types: Types) -> Request {
-    let text = include_str!("../../../kernels/spgemm/masked.cu");
     types
-        .of_arrays(Request::new("spgemm/masked.cu", text).with_block::<Arguments>())
+        .of_arrays(request!("spgemm/masked.cu").with_block::<Arguments>())
         .with("SEMIRING", source::semiring(types.semiring))
         .with("LEAST", LEAST)
 }

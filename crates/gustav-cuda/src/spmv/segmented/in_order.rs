@@ -82,7 +82,7 @@ pub(crate) fn request(
     config: InOrder,
     parts: bool,
 ) -> Request {
-    Request::new("spmv/segmented.cu", include_str!("../../../kernels/spmv/segmented.cu"))
+    request!("spmv/segmented.cu")
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("INDEX", index)
