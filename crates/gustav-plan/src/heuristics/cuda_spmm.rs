@@ -71,7 +71,7 @@ pub struct Tuning {
     /// Nonzeros from which whole rows are in the head of the list, 256 at most; `None` is an eighth of `longest`, from
     /// 32 to 128.
     pub first: Option<u32>,
-    /// Rows of a window, of which the longest come first; 1 lists whole rows as they are.
+    /// Rows of a window, sorted by length; 1 lists whole rows in their order.
     pub window: u32,
     /// Most lanes of a row of B; fewer make narrower panels.
     pub lanes: u32,

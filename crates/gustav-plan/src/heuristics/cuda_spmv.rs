@@ -100,7 +100,7 @@ pub struct EvenSharesTuning {
 }
 
 /// The algorithm for `problem` on a device with `profile` whose multiprocessors hold `threads` each:
-/// `even-shares` where a warp of rows would wait for a few of them, or where a few rows are all there is.
+/// `even-shares` where a warp would wait for a few of its rows, or where there are only a few rows.
 ///
 /// # Errors
 /// Those of `rows`, which is called when inspecting the rows pays.
@@ -163,7 +163,7 @@ pub fn segmented<'r>(
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
     let long = problem.nnz >= LONG * resident;
     let wide = problem.dtype.bytes() == 8;
-    // Few rows are worth a look only where they are long.
+    // A few rows are inspected only if they are long.
     let inspect = inspects(problem, resident) && (long || mean >= LISTED);
     let uneven = inspect && rows()?.variation() >= UNEVEN;
     let listed = inspect && mean >= LISTED && (uneven || wide && (long || mean >= LONGER));
@@ -210,12 +210,12 @@ mod tests {
     use super::*;
     use crate::facts::row_lengths::COUNTS;
 
-    /// What `ask` says of rows of these lengths, repeated.
-    fn asked<R>(
+    /// What `rule` returns for rows of these lengths, repeated.
+    fn ruled<R>(
         lengths: &[usize],
         times: usize,
         calls: u64,
-        ask: impl FnOnce(&Problem, &DeviceProfile, &RowLengths) -> R,
+        rule: impl FnOnce(&Problem, &DeviceProfile, &RowLengths) -> R,
     ) -> R {
         let mut counts = vec![0; COUNTS];
         for &length in lengths {
@@ -233,17 +233,17 @@ mod tests {
             l2_bytes: 60 << 20,
             llc_bytes: 60 << 20,
         };
-        ask(&problem, &device, &rows_of)
+        rule(&problem, &device, &rows_of)
     }
 
     fn tuning(lengths: &[usize], times: usize, calls: u64) -> Tuning {
-        asked(lengths, times, calls, |problem, device, rows| {
-            segmented(problem, device, 2048, || Ok(rows)).expect("a way")
+        ruled(lengths, times, calls, |problem, device, rows| {
+            segmented(problem, device, 2048, || Ok(rows)).expect("a tuning")
         })
     }
 
     fn algorithm(lengths: &[usize], times: usize, calls: u64) -> Algorithm {
-        asked(lengths, times, calls, |problem, device, rows| {
+        ruled(lengths, times, calls, |problem, device, rows| {
             choose(problem, device, 2048, || Ok(rows)).expect("an algorithm")
         })
     }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_the_rows_has_to_pay() {
+    fn inspecting_the_rows_has_to_pay() {
         let skewed = [1, 1, 2, 2, 3, 5, 9, 90];
         assert_eq!(algorithm(&skewed, 40_000, 12), Algorithm::Segmented);
         assert_eq!(algorithm(&skewed, 40_000, 20), Algorithm::EvenShares);

@@ -2,26 +2,28 @@
 
 use gustav_core::Problem;
 
-// Fitted to an H200, see docs/decisions/0031. Microseconds before the first product.
+// Fitted to an H200, see docs/decisions/0031. `_US` are microseconds before the first product, `_PS` picoseconds on a
+// busy device.
 const POSITIONS_US: f64 = 90.0;
 const WHOLE_US: f64 = 250.0;
-// Picoseconds of a product on a busy device: merged by a thread, in a warp's table, of a task.
-const MERGED: f64 = 8.0;
-const TABLE: f64 = 6.0;
-const CUT: f64 = 3.5;
+// Of a product that a thread merges, of one in a warp's table, and of one of a task.
+const MERGED_PS: f64 = 8.0;
+const TABLE_PS: f64 = 6.0;
+const CUT_PS: f64 = 3.5;
 // Of an entry that a search reads, and of a position of a task.
-const SEARCHED: f64 = 0.9;
-const CUT_POSITION: f64 = 25.0;
-// Of a product of a task whose positions have as many products as this or more; positions of a task.
-const ALONE: f64 = 16_000.0;
+const SEARCHED_PS: f64 = 0.9;
+const CUT_POSITION_PS: f64 = 25.0;
+// Of a product of a task where every position has at least `CROWDED` products.
+const ALONE_PS: f64 = 16_000.0;
 const CROWDED: f64 = 1000.0;
+// Positions of a task.
 const TASK: f64 = 1024.0;
-// Of a product of all of C, and of a position that is found there.
-const PRODUCT: f64 = 5.5;
-const FOUND: f64 = 35.0;
+// Of a product of all of C, and of a position that is searched there.
+const PRODUCT_PS: f64 = 5.5;
+const FOUND_PS: f64 = 35.0;
 
-/// What was counted on the GPU of a product under a mask: products, by how the rows that have them
-/// would sum them at positions of the mask.
+/// The work of a product under a mask, counted on the GPU: intermediate products by the kernel that would sum them at
+/// the positions of the mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Intermediate products of all rows.
@@ -38,7 +40,7 @@ pub struct Work {
     pub cut_rows: u64,
 }
 
-/// Microseconds that both ways are expected to take, counted from where they part.
+/// Expected microseconds of both methods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
     /// The positions of the mask alone.
@@ -48,26 +50,26 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// For a product of so much work, under a mask of so many positions.
+    /// For a product with this work, under a mask with `positions` entries.
     pub fn new(problem: &Problem, positions: usize, work: &Work) -> Self {
         let of = |count: u64, picoseconds: f64| count as f64 * picoseconds * 1e-6;
         let cut_positions = positions as f64 * work.cut as f64 / work.products.max(1) as f64;
-        let cut = of(work.cut, CUT) + cut_positions * CUT_POSITION * 1e-6;
+        let cut = of(work.cut, CUT_PS) + cut_positions * CUT_POSITION_PS * 1e-6;
         // A CTA has a task, which has a thousand positions of one row at most; where these have many products
         // each, threads wait for one another to add to them.
         let tasks = (work.cut_rows as f64).max(cut_positions / TASK).max(1.0);
         let crowded = work.cut as f64 >= CROWDED * cut_positions;
-        let alone = if crowded { of(work.cut, ALONE) / tasks } else { 0.0 };
+        let alone = if crowded { of(work.cut, ALONE_PS) / tasks } else { 0.0 };
         let positions_us = POSITIONS_US
-            + of(work.merged, MERGED)
-            + of(work.searched, SEARCHED)
-            + of(work.table, TABLE)
+            + of(work.merged, MERGED_PS)
+            + of(work.searched, SEARCHED_PS)
+            + of(work.table, TABLE_PS)
             + cut.max(alone);
-        // Every sum would be made a second time.
+        // Every sum would be computed a second time.
         if problem.deterministic {
             return Expected { positions_us, whole_us: f64::INFINITY };
         }
-        let whole_us = WHOLE_US + of(work.products, PRODUCT) + of(positions as u64, FOUND);
+        let whole_us = WHOLE_US + of(work.products, PRODUCT_PS) + of(positions as u64, FOUND_PS);
         Expected { positions_us, whole_us }
     }
 

@@ -41,10 +41,10 @@ pub(super) fn rows<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<V
 /// A breadth-first walk through one component.
 struct Walk<'a> {
     graph: &'a Graph,
-    // The walk that met a vertex last.
+    // The walk that visited a vertex last.
     visited: Vec<u32>,
     number: u32,
-    // Vertices as they were met, and where the last level begins.
+    // Vertices in the order of the visit, and where the last level begins.
     queue: Vec<u32>,
     last_level: usize,
     levels: usize,

@@ -1,4 +1,4 @@
-//! An order that was found: rows dealt to the warps of a CTA.
+//! A row order: rows distributed over the warps of a CTA.
 
 use gustav_core::Result;
 use gustav_core::buffer::try_vec;
@@ -8,9 +8,9 @@ use super::{Order, WarpShape};
 /// The slot of a warp that has no row left while another has.
 pub const NO_ROW: u32 = u32::MAX;
 
-/// Rows as an order arranges them, before they are dealt.
+/// Rows as an order arranges them, before they are distributed.
 pub(super) enum Rows {
-    /// One after another: place k goes to warp k mod the number of warps.
+    /// One after another: row k goes to warp k mod the number of warps.
     Striped(Vec<u32>),
     /// A list for each warp.
     PerWarp(Vec<Vec<u32>>),
@@ -30,7 +30,7 @@ impl Arrangement {
     }
 }
 
-/// Rows of a matrix dealt to the warps of a CTA: every row exactly once.
+/// Rows of a matrix distributed over the warps of a CTA: every row exactly once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowOrder {
     order: Order,
@@ -102,7 +102,7 @@ impl RowOrder {
         slots.copied().filter(|row| *row != NO_ROW)
     }
 
-    /// The rows as the CTA meets them: the first of every warp, the second of every warp, …
+    /// The rows as the CTA processes them: the first of every warp, the second of every warp, …
     pub fn sequence(&self) -> impl Iterator<Item = u32> {
         self.slots.iter().copied().filter(|row| *row != NO_ROW)
     }

@@ -13,7 +13,7 @@ use crate::{Algorithm, Chooser, Order};
 pub struct Candidate {
     /// The algorithm; `None` for `auto`, which takes no order.
     pub algorithm: Option<Algorithm>,
-    /// The place of its configuration among those that autotuning tries; `None` for its own
+    /// The index of its configuration among those that autotuning tries; `None` for its own
     /// choice.
     pub config: Option<usize>,
     /// The row order; `None` leaves rows to the algorithm.
@@ -72,7 +72,7 @@ impl FromStr for Candidate {
                 let index = index.parse().map_err(|_| Error::Argument {
                     name: "configuration",
                     found: s.to_owned(),
-                    expected: "ALGORITHM#K, with K a place among those that autotuning tries"
+                    expected: "ALGORITHM#K, with K an index among those that autotuning tries"
                         .into(),
                 })?;
                 (algorithm, Some(index))

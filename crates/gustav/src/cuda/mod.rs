@@ -45,7 +45,7 @@ use gustav_core::{Error, Layout, Result, Scalar};
 
 use crate::Device;
 
-/// A GPU with the name it was asked for by.
+/// A GPU with the name by which it was requested.
 #[derive(Clone, Debug)]
 pub(crate) struct Gpu {
     pub device: gustav_cuda::Device,

@@ -130,7 +130,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     Ok(Predicted { candidate, config, order, report: Report { reason, considered } })
 }
 
-/// Whether a candidate computes `problem`, with rows that the caller has `ordered` or in its own way.
+/// Whether a candidate computes `problem`, with the row order of the caller if it has `ordered` them.
 fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
     let entry = |algorithm| spmm::catalog().iter().find(|e| e.algorithm == algorithm);
     let able = |algorithm| {

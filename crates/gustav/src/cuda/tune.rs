@@ -19,8 +19,7 @@ use crate::explain::OrderFacts;
 const RUNS: usize = 5;
 // Algorithms that take at most so many times the fastest's time have their configurations timed.
 const NEAR: f64 = 2.0;
-// The largest part of a call that an order is expected to save; one is made to be tried where the calls
-// would then repay it.
+// Largest part of a call that an order is expected to save; an order is tried if the calls would then repay it.
 const MOST_SAVED: f64 = 0.25;
 
 /// One candidate.
@@ -99,7 +98,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
 }
 
 /// Times every algorithm of the backend on operands of the problem's shape, over plus-times: with rows in the
-/// order that was asked of `on`, by those that take one; else as stored, and `segmented` in other orders as
+/// order that was set on `on`, by those that take one; else as stored, and `segmented` in other orders as
 /// well. The fastest first, with its order where it has one.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     on: &Device,

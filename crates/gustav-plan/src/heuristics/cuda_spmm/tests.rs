@@ -1,4 +1,4 @@
-//! Ways of matrices whose row lengths are given.
+//! Tunings for matrices whose row lengths are given.
 
 use gustav_core::{Csr, DType};
 
@@ -15,7 +15,7 @@ fn device() -> DeviceProfile {
     }
 }
 
-/// The way for rows of these lengths, repeated.
+/// The tuning for rows of these lengths, repeated.
 fn tuning(lengths: &[usize], times: usize, columns: usize, distinct: f64) -> Tuning {
     let similarity = RowSimilarity { distinct: [distinct.sqrt(), distinct, 0.9, 0.9] };
     tuning_of(DType::F32, lengths, times, columns, similarity)
@@ -44,7 +44,8 @@ fn tuning_of(
     let problem = Problem { rows, nnz, dtype, calls: 100, ..problem };
     let tensor = dtype != DType::F32;
     let reuse = || Ok(TileReuse { per_segment: 1.0, tiles: 100 });
-    choose(&problem, &device(), tensor, || Ok(&rows_of), || Ok(similarity), reuse).expect("a way")
+    choose(&problem, &device(), tensor, || Ok(&rows_of), || Ok(similarity), reuse)
+        .expect("a tuning")
 }
 
 #[test]
@@ -57,20 +58,23 @@ fn rows_alike_go_in_order_and_skewed_ones_are_cut() {
 }
 
 #[test]
-fn rows_all_on_the_chip_at_once_need_no_list() {
+fn rows_that_are_resident_at_once_need_no_list() {
     let short_product = |times, columns| {
         let tuning = tuning(&[1, 2, 3, 30], times, columns, 1.0);
         (tuning.longest.is_some(), tuning.subgroups)
     };
     assert_eq!(short_product(1000, 32), (false, 4));
     assert_eq!(short_product(1000, 64), (false, 2));
-    assert!(short_product(100_000, 32).0, "more rows than the chip has room for");
-    assert!(tuning(&[1, 2, 3, 300], 1000, 32, 1.0).longest.is_some(), "a row that takes long");
-    assert!(tuning(&[0, 0, 0, 4], 100_000, 64, 1.0).longest.is_none(), "none worth a place ahead");
+    assert!(short_product(100_000, 32).0, "more rows than are resident at once");
+    assert!(tuning(&[1, 2, 3, 300], 1000, 32, 1.0).longest.is_some(), "a long row");
+    assert!(
+        tuning(&[0, 0, 0, 4], 100_000, 64, 1.0).longest.is_none(),
+        "no row for the head of the list"
+    );
 }
 
 #[test]
-fn short_rows_that_fill_the_chip_have_short_flights() {
+fn short_rows_that_fill_the_device_have_few_loads_in_flight() {
     let chunk = |times| tuning(&[4], times, 64, 1.0).chunk;
     assert_eq!((chunk(2000), chunk(40_000)), (4, 2));
 }
@@ -90,7 +94,7 @@ fn even_shares_are_for_the_longest_of_rows() {
 }
 
 #[test]
-fn wide_values_have_whole_panels_and_short_flights() {
+fn wide_values_have_whole_panels_and_few_loads_in_flight() {
     let lone = RowSimilarity { distinct: [1.0; 4] };
     let wide = |lengths: &[usize], columns| tuning_of(DType::F64, lengths, 200_000, columns, lone);
     let graph = wide(&[1, 2, 3, 3, 4, 9, 30, 90], 256);
@@ -103,7 +107,7 @@ fn wide_values_have_whole_panels_and_short_flights() {
 }
 
 #[test]
-fn wide_values_that_leave_room_have_long_flights() {
+fn wide_values_that_leave_registers_have_many_loads_in_flight() {
     let few = |columns| {
         let lone = RowSimilarity { distinct: [1.0; 4] };
         let tuning = tuning_of(DType::F64, &[500, 520], 1024, columns, lone);
@@ -127,13 +131,13 @@ fn blocks_of_wide_values_fill_the_chip_by_what_they_share() {
 }
 
 #[test]
-fn eight_share_a_row_where_all_are_on_the_chip_at_once() {
+fn eight_share_a_row_if_all_are_resident_at_once() {
     let subgroups = |times| tuning(&[500, 520], times, 32, 1.0).subgroups;
     assert_eq!((subgroups(1000), subgroups(2000)), (8, 4));
 }
 
 #[test]
-fn rows_of_lasting_narrow_products_go_in_runs() {
+fn long_narrow_products_have_several_segments_per_group() {
     let several_segments = |lengths: &[usize], times, columns| {
         let tuning = tuning(lengths, times, columns, 1.0);
         (tuning.segments_per_group, tuning.longest)
@@ -145,7 +149,7 @@ fn rows_of_lasting_narrow_products_go_in_runs() {
     );
     let long = [[40; 30].as_slice(), &[900]].concat();
     assert_eq!(several_segments(&long, 3000, 32), (2, Some(256)));
-    // Too few vectors for runs, whose cuts are longer.
+    // Too few vectors for several segments per group; cuts are then longer.
     assert_eq!(several_segments(&long, 15_000, 16), (1, Some(1024)));
     let longer = long.iter().map(|length| 2 * length).collect::<Vec<_>>();
     assert_eq!((several_segments(&long, 300, 32).0, several_segments(&longer, 3000, 32).0), (1, 1));
@@ -164,7 +168,7 @@ fn whole_lines_are_for_rows_of_hundreds() {
 }
 
 #[test]
-fn uneven_rows_of_wide_products_go_in_runs() {
+fn uneven_rows_of_wide_products_have_several_segments_per_group() {
     let graph = |dtype, columns| {
         let lone = RowSimilarity { distinct: [1.0; 4] };
         let tuning = tuning_of(dtype, &[1, 2, 3, 3, 4, 9, 30, 90], 20_000, columns, lone);
@@ -184,7 +188,7 @@ fn uneven_rows_of_wide_products_go_in_runs() {
 }
 
 #[test]
-fn runs_of_16_bit_values_that_last_have_many_threads() {
+fn several_segments_of_16_bit_values_have_many_threads() {
     let lone = RowSimilarity { distinct: [1.0; 4] };
     let graph = |lengths: &[usize], times, columns| {
         let tuning = tuning_of(DType::F16, lengths, times, columns, lone);
@@ -243,7 +247,7 @@ fn the_longer_a_product_takes_the_fewer_rows_come_first() {
 }
 
 #[test]
-fn rows_in_an_order_go_in_longer_runs() {
+fn rows_in_an_order_have_more_segments_per_group() {
     let counts = |lengths: &[usize]| {
         let mut counts = vec![0; COUNTS];
         for &length in lengths {
@@ -274,7 +278,7 @@ fn rows_in_an_order_go_in_longer_runs() {
     // A B from memory passes through shared memory.
     let far = of(&graph, 10 * near, false);
     assert_eq!((far.segments_per_group, far.stages, far.tiles), (1, 1, 4));
-    // Shorter rows gain more by copies, in whole flights where they are the shortest.
+    // Shorter rows gain more by copies, the shortest with whole chunks in flight.
     let mesh = of(&[4, 4, 4], near, true);
     assert_eq!((mesh.segments_per_group, mesh.stages, mesh.chunk, mesh.threads), (1, 2, 1, 1280));
     let shortest = of(&[1, 1, 1, 1, 1, 1, 1, 2, 2, 9], near, true);
@@ -309,7 +313,7 @@ fn tensor_cores_take_meshes_in_16_bits() {
     }
 }
 
-/// The way for rows of one length over a dense-like matrix, of segments so long.
+/// The tuning for rows of one length, with segments of `per_segment` nonzeros on average.
 fn of_segments(
     length: usize,
     times: usize,
@@ -320,7 +324,7 @@ fn of_segments(
     of_alike_segments(length, times, columns, per_segment, [0.95; 4], refine)
 }
 
-/// The same, of neighbouring rows that share so much.
+/// The same, for neighbouring rows with this similarity.
 fn of_alike_segments(
     length: usize,
     times: usize,
@@ -339,11 +343,11 @@ fn of_alike_segments(
     refine(&mut problem);
     let alike = RowSimilarity { distinct };
     let reuse = || Ok(TileReuse { per_segment, tiles: 20 });
-    choose(&problem, &device(), false, || Ok(&rows), || Ok(alike), reuse).expect("a way")
+    choose(&problem, &device(), false, || Ok(&rows), || Ok(alike), reuse).expect("a tuning")
 }
 
 #[test]
-fn tiles_stay_in_shared_memory_where_rows_meet_them_often() {
+fn tiles_stay_in_shared_memory_where_segments_are_long() {
     let chosen = |length, times, columns, per_segment| {
         of_segments(length, times, columns, per_segment, |_| ()).algorithm
     };
@@ -399,17 +403,17 @@ fn tiles_go_before_blocks_that_share_little() {
 }
 
 #[test]
-fn one_call_asks_nothing_of_the_pattern() {
+fn one_call_does_not_inspect_the_pattern() {
     let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
     let problem = Problem::spmm(&eye.view()).columns(64).calls(1);
     let unasked = || -> Result<&'static RowLengths> { unreachable!("row lengths") };
     let similarity = || unreachable!("similarity");
     let tuning = choose(&problem, &device(), true, unasked, similarity, || unreachable!("reuse"));
-    assert_eq!(tuning.expect("a way").algorithm, Algorithm::EvenShares);
+    assert_eq!(tuning.expect("a tuning").algorithm, Algorithm::EvenShares);
 }
 
 #[test]
-fn a_look_at_the_rows_has_to_pay() {
+fn inspecting_the_rows_has_to_pay() {
     let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
     let problem = Problem::spmm(&eye.view()).columns(128);
     let of = |nnz, calls| Problem { nnz, rows: nnz / 10, calls, ..problem.clone() };
@@ -450,7 +454,7 @@ fn rows_of_a_mesh_are_taken_in_order_for_few_columns() {
 }
 
 #[test]
-fn rows_of_a_warp_each_have_no_long_flights() {
+fn rows_of_a_warp_each_have_few_loads_in_flight() {
     let dense = tuning(&[400, 410, 420], 2_700, 64, 1.0);
     assert_eq!((dense.chunk, dense.threads, dense.longest), (2, 1024, None));
     assert_eq!(dense.subgroups * 8, 32);

@@ -71,7 +71,7 @@ impl<K: Ord + Copy + Send> Ranked<K> {
     }
 }
 
-/// Follows places to one that leads to itself, and shortens the way for the next time.
+/// Follows positions to one that points to itself, with path compression.
 fn find(positions: &mut [u32], mut position: u32) -> u32 {
     while positions[position as usize] != position {
         let next = positions[position as usize];

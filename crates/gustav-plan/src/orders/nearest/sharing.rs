@@ -8,7 +8,7 @@ use gustav_core::{Result, parallel};
 use super::ranked::Ranked;
 use super::{Key, Left, Ranking};
 
-/// The places among the members of the rows that read each line.
+/// The indices, among the members, of the rows that read each line.
 pub(super) struct Lists {
     lines: Vec<u32>,
     starts: Vec<usize>,

@@ -3,7 +3,7 @@
 use crate::mix::mix;
 use crate::predictor::{Kind, Layer, Table, Training};
 
-/// Uniform weights of the variance that keeps the variance of the signals (He et al. 2015); the biases of
+/// Uniform weights whose variance preserves that of the signals (He et al. 2015); the biases of
 /// a regression's outputs are the means of the targets.
 pub(super) fn layers(table: &Table, training: &Training, inputs: usize) -> Vec<Layer> {
     let mut widths = vec![inputs];

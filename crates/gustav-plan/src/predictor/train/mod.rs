@@ -16,7 +16,7 @@ use crate::mix::mix;
 // Matrices of a step.
 const BATCH: usize = 16;
 
-/// A model for `device` and `columns`, trained on `table`; `pass` is told of every pass that is
+/// A model for `device` and `columns`, trained on `table`; `pass` is called after every pass that is
 /// done. The same table and training give the same model on one machine.
 ///
 /// # Errors
@@ -86,7 +86,7 @@ fn learn(
     network.layers()
 }
 
-/// Rounds weights to six decimals, which keeps files small.
+/// Rounds weights to six decimals, for smaller files.
 fn round(layer: &mut Layer) {
     let all = layer.weights.iter_mut().flatten().chain(&mut layer.bias);
     all.for_each(|x| *x = (*x * 1e6).round() / 1e6);
