@@ -180,16 +180,18 @@ fn row_block(dtype: DType, semiring: SemiringKind, number: usize) -> [Request; 2
     let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
     let variant = row_block::Variant {
         config,
-        dtype,
-        out: if bit(3) { sums } else { dtype },
-        index,
-        offset,
-        word,
-        position: offset,
+        types: row_block::BlockTypes {
+            dtype,
+            out: if bit(3) { sums } else { dtype },
+            index,
+            offset,
+            word,
+            position: offset,
+            stride: index,
+            steps: steps(dtype, semiring, number),
+        },
         semiring,
-        stride: index,
         whole: whole(tiles, number),
-        steps: steps(dtype, semiring, number),
     };
     let blocks = RowBlocks::request(index, offset, word, offset, config.rows, lanes);
     [variant.request(), blocks]
@@ -228,15 +230,17 @@ fn padded() -> Vec<(usize, Request)> {
             let panel = [64, 16, 32][(i + j) % 3].min(256 / dtype.bytes() as u32);
             let variant = tensor::Variant {
                 config: tensor::Config { panel, warps: 4, subgroups, resident: 384 },
-                dtype,
-                out: if j == 1 && dtype != DType::F64 { DType::F32 } else { dtype },
-                index: wide[j % 2],
-                offset: wide[j % 2],
-                word: wide[i % 2],
-                position: wide[j % 2],
-                stride: wide[(i + j) % 2],
+                types: row_block::BlockTypes {
+                    dtype,
+                    out: if j == 1 && dtype != DType::F64 { DType::F32 } else { dtype },
+                    index: wide[j % 2],
+                    offset: wide[j % 2],
+                    word: wide[i % 2],
+                    position: wide[j % 2],
+                    stride: wide[(i + j) % 2],
+                    steps: steps(dtype, SemiringKind::PlusTimes, 2 * (3 * i + j)),
+                },
                 vector: [16 / dtype.bytes() as u32, 1, 2][j].min(panel / 8),
-                steps: steps(dtype, SemiringKind::PlusTimes, 2 * (3 * i + j)),
             };
             // f16 alone goes back to the first target.
             let number = if i == 0 { j } else { 1 + (i + j) % 4 };

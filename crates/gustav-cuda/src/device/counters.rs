@@ -2,8 +2,8 @@
 
 use gustav_core::Result;
 
-use super::stream::Stream;
-use super::{Device, DeviceBuffer};
+use super::memory::Allocation;
+use super::{Device, DeviceBuffer, Stream};
 
 /// Counters that are zero before and after every launch that uses them. The next plan
 /// uses those of a dropped plan, and has nothing to fill.
@@ -20,9 +20,9 @@ impl Counters {
     /// [`Error::Device`](gustav_core::Error::Device).
     pub(crate) fn new(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let free = if len > 0 { device.take_counters(len) } else { None };
-        if let Some((address, len)) = free {
+        if let Some(Allocation { address, len: held }) = free {
             // SAFETY: the device gave the memory away, and no other work on it is left.
-            let buffer = unsafe { DeviceBuffer::owned(device, address, len) };
+            let buffer = unsafe { DeviceBuffer::owned(device, address, held) };
             return Ok(Counters { buffer, len });
         }
         let mut buffer = DeviceBuffer::queued(device, len, what)?;

@@ -12,6 +12,14 @@ use super::order::{self, Users, Uses};
 use super::stream::Stream;
 use super::{Device, graph};
 
+/// Device memory that no buffer owns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocation {
+    pub address: u64,
+    /// Values of the buffer that owned it.
+    pub len: usize,
+}
+
 /// `len` values on a device.
 ///
 /// Owned memory is allocated on the device's own stream and freed there in order, after the work
@@ -283,9 +291,9 @@ impl<T> DeviceBuffer<T> {
         &self.memory
     }
 
-    /// The address and length of owned memory that nobody else uses, which is the caller's from here
-    /// on. The device's stream waits for all work on it.
-    pub(crate) fn give_away(&mut self) -> Option<(u64, usize)> {
+    /// Owned memory that nobody else uses, which is the caller's from here on. The device's stream waits for all work
+    /// on it.
+    pub(crate) fn give_away(&mut self) -> Option<Allocation> {
         let memory = Arc::get_mut(&mut self.memory)?;
         if !memory.owned || memory.address == 0 || graph::refuse("giving memory away").is_err() {
             return None;
@@ -293,7 +301,7 @@ impl<T> DeviceBuffer<T> {
         memory.device.bind().ok()?;
         memory.users.end_on(memory.device.stream()).ok()?;
         memory.owned = false;
-        Some((memory.address, self.len))
+        Some(Allocation { address: memory.address, len: self.len })
     }
 
     /// Remembers that `stream` has work on the buffer, whose owner orders its uses.

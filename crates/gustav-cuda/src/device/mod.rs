@@ -21,6 +21,7 @@ use gustav_plan::DeviceProfile;
 pub(crate) use counters::Counters;
 use driver::{Checked, describe};
 pub use graph::Graph;
+use memory::Allocation;
 pub use memory::{DeviceBuffer, DeviceSliceMut};
 pub use pinned::PinnedBuffer;
 use pool::keep_freed_memory;
@@ -42,8 +43,8 @@ struct Inner {
     profile: Profile,
     // The kernels that are loaded on the device, see `launch`.
     kernels: OnceLock<Box<dyn Any + Send + Sync>>,
-    // Address and length of counters at zero that no plan uses.
-    counters: Mutex<Option<(u64, usize)>>,
+    // Counters at zero that no plan uses.
+    counters: Mutex<Option<Allocation>>,
     // What algorithms make once for all plans, by its type and a key.
     cache: Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
 }
@@ -193,23 +194,23 @@ impl Device {
     }
 
     /// Counters at zero that no plan uses, if there are at least `len`.
-    pub(crate) fn take_counters(&self, len: usize) -> Option<(u64, usize)> {
+    pub(crate) fn take_counters(&self, len: usize) -> Option<Allocation> {
         let mut free = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        free.take_if(|(_, held)| *held >= len)
+        free.take_if(|held| held.len >= len)
     }
 
     /// Keeps counters for the next plan, which are zero once the device's stream is done, or frees them if there are
     /// more already.
-    pub(crate) fn keep_counters(&self, mut given: (u64, usize)) {
+    pub(crate) fn keep_counters(&self, mut given: Allocation) {
         let mut free = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(held) = free.as_mut().filter(|held| held.1 < given.1) {
+        if let Some(held) = free.as_mut().filter(|held| held.len < given.len) {
             std::mem::swap(held, &mut given);
         } else if free.is_none() {
             *free = Some(given);
             return;
         }
         drop(free);
-        self.inner.free(given.0);
+        self.inner.free(given.address);
     }
 }
 
@@ -226,8 +227,8 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let free = self.counters.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((address, _)) = free {
-            self.free(address);
+        if let Some(free) = free {
+            self.free(free.address);
         }
     }
 }

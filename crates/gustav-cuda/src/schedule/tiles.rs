@@ -104,7 +104,7 @@ impl Cutting {
         // Few rows are as many CTAs as possible.
         let counted = bins as u64 <= MOST_BINS && rows as u64 > MOST_BINS;
         let module = device.module(&self.request(p.index_type, p.offset_type, counted))?;
-        let segments = DeviceBuffer::<u32>::queued(device, rows, "segments of rows")?;
+        let of_rows = DeviceBuffer::<u32>::queued(device, rows, "segments of rows")?;
         let mut cursors = DeviceBuffer::<u64>::queued(device, 2 + bins, "segments of tiles")?;
         cursors.fill(0, device.stream())?;
         let mut arguments = Arguments {
@@ -113,7 +113,7 @@ impl Cutting {
             list: 0,
             cut_rows: 0,
             slot_rows: 0,
-            segments: segments.address(),
+            segments: of_rows.address(),
             cursors: cursors.address(),
             rows: rows as u64,
             tile,

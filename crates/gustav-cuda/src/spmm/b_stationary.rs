@@ -153,10 +153,8 @@ impl Prepared {
         let mut first_partitions =
             DeviceBuffer::queued(device, firsts.len(), "partitions of tiles")?;
         first_partitions.write(&firsts)?;
-        let panels = group::most_panels(problem, |vector| {
-            config.narrowed(problem.dtype, vector, problem.columns).panel()
-        });
-        let carry_outs = CarryOutWorkspace::new(device, problem, segments.slot_rows.len(), panels)?;
+        let panel = |vector| config.narrowed(problem.dtype, vector, problem.columns).panel();
+        let carry_outs = CarryOutWorkspace::new(device, problem, segments.slot_rows.len(), panel)?;
         let cut = if target == Target::CutRow { segments.cut_rows.len() / 3 } else { 0 };
         let bytes = accumulator(problem.dtype).bytes();
         let words = cut.saturating_mul(problem.columns).saturating_mul(bytes).div_ceil(8);

@@ -85,11 +85,9 @@ impl Prepared {
         config.check(problem)?;
         let items = problem.output_rows() as u64 + problem.nnz as u64;
         let partitions = items.div_ceil(u64::from(config.work));
-        let panels = group::most_panels(problem, |vector| {
-            config.narrowed(problem.dtype, vector, problem.columns).panel()
-        });
+        let panel = |vector| config.narrowed(problem.dtype, vector, problem.columns).panel();
         let slots = (partitions as usize).saturating_mul(2);
-        let carry_outs = CarryOutWorkspace::new(pattern.device(), problem, slots, panels)?;
+        let carry_outs = CarryOutWorkspace::new(pattern.device(), problem, slots, panel)?;
         Ok(Prepared { config, partitions, carry_outs, kernels: HashMap::new() })
     }
 

@@ -90,14 +90,16 @@ pub(super) struct CarryOutWorkspace {
 }
 
 impl CarryOutWorkspace {
-    /// Queues allocating a workspace for `slots` parts in at most `panels` panels on the device's stream, to be
-    /// waited for by the caller.
+    /// Queues allocating a workspace for `slots` parts on the device's stream, to be waited for by the caller.
+    /// `panel` is the width of a panel in columns for a vector of so many values: operands of any alignment fit.
     pub(super) fn new(
         device: &Device,
         problem: &Problem,
         slots: usize,
-        panels: usize,
+        panel: impl Fn(u32) -> u64,
     ) -> Result<Self> {
+        let panels = [1, 2, 4, 8].map(|vector| (problem.columns as u64).div_ceil(panel(vector)));
+        let panels = panels.into_iter().max().unwrap_or(1) as usize;
         let arrivals = slots.saturating_mul(LEVELS * panels);
         let arrivals = Counters::new(device, arrivals, "arrivals of parts")?;
         // Sums are at most eight bytes wide.
@@ -138,11 +140,4 @@ impl CarryOutWorkspace {
             bias: o.bias,
         }
     }
-}
-
-/// The most panels that operands of any alignment need: `panel` is their width for a vector of so
-/// many values.
-pub(super) fn most_panels(problem: &Problem, panel: impl Fn(u32) -> u64) -> usize {
-    let panels = [1, 2, 4, 8].map(|vector| (problem.columns as u64).div_ceil(panel(vector)));
-    panels.into_iter().max().unwrap_or(1) as usize
 }

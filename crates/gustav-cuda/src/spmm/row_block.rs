@@ -49,20 +49,55 @@ pub(super) struct Prepared {
     kernels: HashMap<Variant, Kernel<BlockOperands>>,
 }
 
-/// What a kernel is compiled for beyond the plan's problem.
+/// The types of kernels that read blocks of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Variant {
-    pub(crate) config: Config,
+pub(crate) struct BlockTypes {
     pub(crate) dtype: DType,
     pub(crate) out: DType,
     pub(crate) index: IndexType,
     pub(crate) offset: IndexType,
     pub(crate) word: IndexType,
     pub(crate) position: IndexType,
-    pub(crate) semiring: SemiringKind,
+    /// Holds the offset of a row of B, and the rows.
     pub(crate) stride: IndexType,
-    pub(crate) whole: u32,
     pub(crate) steps: u8,
+}
+
+impl BlockTypes {
+    /// For rows of B whose offsets are counted in units of `unit`, such as bytes.
+    pub(super) fn new(blocks: &RowBlocks, o: &Operands, unit: usize) -> Self {
+        let row = (o.ldb as u64).saturating_mul(unit as u64);
+        BlockTypes {
+            dtype: o.dtype,
+            out: o.dtype_c,
+            index: o.index_type,
+            offset: o.offset_type,
+            word: blocks.word,
+            position: blocks.position,
+            stride: source::narrowest(row.max(o.inner as u64)),
+            steps: o.steps,
+        }
+    }
+
+    /// `request` with the types of arrays.
+    pub(super) fn describe(&self, request: Request) -> Request {
+        request
+            .with("VALUE", self.dtype)
+            .with("OUT", self.out)
+            .with("INDEX", self.index)
+            .with("OFFSET", self.offset)
+            .with("WORD", self.word)
+            .with("POSITION", self.position)
+    }
+}
+
+/// What a kernel is compiled for beyond the plan's problem.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) config: Config,
+    pub(crate) types: BlockTypes,
+    pub(crate) semiring: SemiringKind,
+    pub(crate) whole: u32,
 }
 
 parameter_block! {
@@ -110,16 +145,11 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        request!("spmm/row_block.cu")
-            .with_block::<BlockOperands>()
-            .with("VALUE", self.dtype)
-            .with("OUT", self.out)
-            .with("INDEX", self.index)
-            .with("OFFSET", self.offset)
-            .with("WORD", self.word)
-            .with("POSITION", self.position)
+        let request = request!("spmm/row_block.cu").with_block::<BlockOperands>();
+        self.types
+            .describe(request)
             .with("SEMIRING", source::semiring(self.semiring))
-            .with("STRIDE", self.stride)
+            .with("STRIDE", self.types.stride)
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)
             .with("ROWS", c.rows)
@@ -129,7 +159,7 @@ impl Variant {
             .with("SUBGROUPS", c.subgroups)
             .with("UNROLL", c.unroll)
             .with("WHOLE", self.whole)
-            .with("STEPS", self.steps)
+            .with("STEPS", self.types.steps)
     }
 }
 
@@ -145,16 +175,9 @@ impl Prepared {
         let config = self.config.narrowed(widest_for(o));
         Variant {
             config,
-            dtype: o.dtype,
-            out: o.dtype_c,
-            index: o.index_type,
-            offset: o.offset_type,
-            word: self.blocks.word,
-            position: self.blocks.position,
+            types: BlockTypes::new(&self.blocks, o, 1),
             semiring: o.semiring,
-            stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
             whole: config.tile().whole(config.vector, o.columns),
-            steps: o.steps,
         }
     }
 }

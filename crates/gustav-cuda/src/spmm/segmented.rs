@@ -156,10 +156,8 @@ impl Prepared {
             _ => 0,
         };
         // Operands less aligned than packed ones narrow the vectors, which may take more panels.
-        let panels = group::most_panels(problem, |vector| {
-            config.narrowed(problem.dtype, vector, problem.columns).panel()
-        });
-        let carry_outs = CarryOutWorkspace::new(device, problem, slots, panels)?;
+        let panel = |vector| config.narrowed(problem.dtype, vector, problem.columns).panel();
+        let carry_outs = CarryOutWorkspace::new(device, problem, slots, panel)?;
         Ok(Prepared {
             config,
             rows: problem.output_rows(),

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
+use gustav_core::{DType, Error, Problem, Result, SemiringKind};
 
-use super::row_block;
+use super::row_block::{BlockOperands, BlockTypes};
 use crate::device::{Device, Stream};
-use crate::jit::{Request, source};
+use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
@@ -128,22 +128,15 @@ pub(super) struct Prepared {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) config: Config,
-    pub(crate) dtype: DType,
-    pub(crate) out: DType,
-    pub(crate) index: IndexType,
-    pub(crate) offset: IndexType,
-    pub(crate) word: IndexType,
-    pub(crate) position: IndexType,
-    /// Holds the bytes of a row of B, and the rows.
-    pub(crate) stride: IndexType,
+    /// Rows of B are counted in bytes.
+    pub(crate) types: BlockTypes,
     pub(crate) vector: u32,
-    pub(crate) steps: u8,
 }
 
 parameter_block! {
     /// The kernel's parameter.
     struct Arguments {
-        blocks: row_block::BlockOperands,
+        blocks: BlockOperands,
         indices: *const Index,
     }
 }
@@ -151,27 +144,23 @@ parameter_block! {
 impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
-        request!("spmm/tensor.cu")
-            .with_block::<Arguments>()
-            .with("VALUE", self.dtype)
-            .with("OUT", self.out)
-            .with("INDEX", self.index)
-            .with("OFFSET", self.offset)
-            .with("WORD", self.word)
-            .with("POSITION", self.position)
+        let request = request!("spmm/tensor.cu").with_block::<Arguments>();
+        self.types
+            .describe(request)
             .with("PANEL", self.config.panel)
             .with("WARPS", self.config.warps)
             .with("SUBGROUPS", self.config.subgroups)
             .with("RESIDENT", self.config.resident)
-            .with("STRIDE", self.stride)
+            .with("STRIDE", self.types.stride)
             .with("VECTOR", self.vector)
-            .with("STEPS", self.steps)
+            .with("STEPS", self.types.steps)
     }
 
     /// The source of the blocks that it reads.
     #[cfg(test)]
     pub(crate) fn blocks(&self) -> Request {
-        RowBlocks::request(self.index, self.offset, self.word, self.position, ROWS, CHUNK)
+        let BlockTypes { index, offset, word, position, .. } = self.types;
+        RowBlocks::request(index, offset, word, position, ROWS, CHUNK)
     }
 }
 
@@ -196,19 +185,8 @@ impl Prepared {
         // A lane holds an eighth of the panel, in at most four vectors.
         let vector = widest_for(o).min(self.config.panel / 8);
         let panel = self.config.panel.min(32 * vector);
-        let row_bytes = (o.ldb as u64).saturating_mul(o.dtype.bytes() as u64);
-        Variant {
-            config: Config { panel, ..self.config },
-            dtype: o.dtype,
-            out: o.dtype_c,
-            index: o.index_type,
-            offset: o.offset_type,
-            word: self.blocks.word,
-            position: self.blocks.position,
-            stride: source::narrowest(row_bytes.max(o.inner as u64)),
-            vector,
-            steps: o.steps,
-        }
+        let types = BlockTypes::new(&self.blocks, o, o.dtype.bytes());
+        Variant { config: Config { panel, ..self.config }, types, vector }
     }
 }
 
@@ -229,7 +207,7 @@ impl Method for Prepared {
         self.compile(device, o)?;
         self.blocks.used_on(stream);
         let variant = self.variant(o);
-        let blocks = row_block::BlockOperands::new(&self.blocks, o);
+        let blocks = BlockOperands::new(&self.blocks, o);
         let arguments = Arguments { blocks, indices: o.indices };
         let Config { panel, warps, subgroups, .. } = variant.config;
         let count = blocks.rows.div_ceil(u64::from(ROWS));

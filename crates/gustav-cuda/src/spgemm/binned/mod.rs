@@ -516,8 +516,8 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         // SAFETY: the caller's promise; what was given is as many offsets, which nobody else owns.
         unsafe {
             match given {
-                Some((at, _)) => {
-                    let offsets = DeviceBuffer::<O>::owned(device, at, o.a.rows + 1);
+                Some(own) => {
+                    let offsets = DeviceBuffer::<O>::owned(device, own.address, o.a.rows + 1);
                     self.compute(device, o, offsets, None, false)
                 }
                 None => self.make(device, o, None, false),
