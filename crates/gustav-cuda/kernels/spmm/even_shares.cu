@@ -6,10 +6,10 @@
 //
 //   grid.x -> partitions, BLOCK / LANES a CTA     grid.y -> panels of PANEL columns
 //   partition  |        | whole rows ...                  |       |
-//          | a row's end, its start elsewhere         | a row's start, its end elsewhere
+//              | a row's end, its start elsewhere       | a row's start, its end elsewhere
 //
 // A row inside a partition goes straight to C. Of a row in several partitions, each puts its sum aside, in
-// the slots 2 partition (the row began before) and 2 partition + 1, and the last to arrive adds them, in order.
+// the slots 2 p (the row began before) and 2 p + 1 of partition p, and the last to arrive adds them, in order.
 //
 // Invariants: those of spmm/group.cuh; SUBGROUPS is 1.
 #include "ptx/dependents.cuh"

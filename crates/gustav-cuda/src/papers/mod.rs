@@ -1,6 +1,6 @@
 //! Published kernels, kept faithful for comparison: `auto` never takes them, they run by name.
 //!
-//! Kernels of the papers take f32 and f64, u32 indices, plus-times, A as stored, and the layout of their
+//! Most of them take f32 and f64, u32 indices, plus-times, A as stored, and the layout of their
 //! source.
 
 mod flattened;

@@ -1,9 +1,9 @@
 //! The SpMM algorithms of this backend.
 
-use super::{b_stationary, column_panel, dense, even_shares, row_block, segmented, tensor};
+use super::{b_stationary, column_panel, even_shares, row_block, segmented, tensor};
 use crate::papers::spmm::{
-    dcsr, ell_r, heavy_light, merge_path, nonzero_split, output_stationary, row_split, sell_p,
-    thread_row,
+    dcsr, dense, ell_r, heavy_light, merge_path, nonzero_split, output_stationary, row_split,
+    sell_p, thread_row,
 };
 use crate::product::catalog::algorithms_with_dense;
 use crate::vendor::spmm as vendor;

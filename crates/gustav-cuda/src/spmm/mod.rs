@@ -7,7 +7,6 @@ mod auto;
 pub mod b_stationary;
 mod catalog;
 pub mod column_panel;
-pub mod dense;
 pub mod even_shares;
 pub(crate) mod group;
 mod plan;
@@ -16,8 +15,8 @@ pub mod segmented;
 pub mod tensor;
 
 pub use crate::papers::spmm::{
-    dcsr, ell_r, heavy_light, merge_path, nonzero_split, output_stationary, row_split, sell_p,
-    thread_row,
+    dcsr, dense, ell_r, heavy_light, merge_path, nonzero_split, output_stationary, row_split,
+    sell_p, thread_row,
 };
 pub use crate::product::orders::takes_orders;
 pub use crate::vendor::spmm as vendor;

@@ -1,6 +1,7 @@
 //! SpMM.
 
 pub mod dcsr;
+pub mod dense;
 pub mod ell_r;
 pub(crate) mod flattened;
 pub mod heavy_light;

@@ -19,7 +19,7 @@ constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr bool REPEATS = GUSTAV_REPEATS;
 constexpr int LANES = REPEATS ? 1 : 32;
 
-#include "gustav_cuda::spmm::dense::Arguments"
+#include "gustav_cuda::papers::spmm::dense::Arguments"
 
 template <class Work>
 __device__ __forceinline__ void each_entry(const Arguments &args, int lanes, Work work) {
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) dense_fill(const Arguments a
     });
 }
 
-#include "gustav_cuda::spmm::dense::Finish"
+#include "gustav_cuda::papers::spmm::dense::Finish"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) dense_finish(const Finish args) {
     using Sums = PlusTimes<f32>;

@@ -1,5 +1,5 @@
 //! `dense`: A written out with its zeros, and a dense product by cuBLAS, for matrices that are full
-//! enough (Yang, Buluç, Owens 2018, figure 7). See `kernels/spmm/dense.cu`.
+//! enough (Yang, Buluç, Owens 2018, figure 7). See `kernels/papers/spmm/dense.cu`.
 
 use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, SemiringKind};
 
@@ -20,13 +20,13 @@ const BLOCK: u32 = 256;
 pub struct Config;
 
 /// What a dense product takes: floating point and plus-times, over finite operands.
-pub(super) fn supports(problem: &Problem) -> Result<()> {
+pub(crate) fn supports(problem: &Problem) -> Result<()> {
     takes(problem, "dense (cuBLAS)", &[DType::F32, DType::F64, DType::F16, DType::Bf16])
 }
 
 /// What products that multiply zeros which are not stored take, in one of `types`; `segmented` takes
 /// the rest.
-pub(super) fn takes(problem: &Problem, backend: &str, types: &[DType]) -> Result<()> {
+pub(crate) fn takes(problem: &Problem, backend: &str, types: &[DType]) -> Result<()> {
     let refuse = |reason: &str| Err(unsupported(problem, backend, reason, "segmented"));
     if problem.operation != Operation::Spmm {
         let reason = "it multiplies by a dense matrix";
@@ -46,20 +46,20 @@ pub(super) fn takes(problem: &Problem, backend: &str, types: &[DType]) -> Result
     Ok(())
 }
 
-pub(super) const ANY_LAYOUT: bool = false;
+pub(crate) const ANY_LAYOUT: bool = false;
 
 /// The only configuration.
-pub(super) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
+pub(crate) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
     Ok((Config, "named by the caller".into()))
 }
 
-pub(super) fn configs(_: &Problem) -> Vec<Config> {
+pub(crate) fn configs(_: &Problem) -> Vec<Config> {
     vec![Config]
 }
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats: bool) -> Request {
-    request!("spmm/dense.cu")
+    request!("papers/spmm/dense.cu")
         .with_block::<Arguments>()
         .with_block::<Finish>()
         .with("VALUE", dtype)
@@ -70,7 +70,7 @@ pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats
 }
 
 /// Memory for A with its zeros, and cuBLAS's handle.
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     matrix: DeviceBuffer<u8>,
     fill: Kernel<Arguments>,
     /// Sums in f32 of 16-bit values, and what makes C of them.
@@ -108,7 +108,7 @@ parameter_block! {
 
 impl Prepared {
     /// Takes the memory, and looks whether rows have a column twice.
-    pub(super) fn new(p: &Pattern<'_>, problem: &Problem, _config: Config) -> Result<Self> {
+    pub(crate) fn new(p: &Pattern<'_>, problem: &Problem, _config: Config) -> Result<Self> {
         let (device, rows, inner) = (p.device(), problem.output_rows(), problem.inner());
         let stream = device.stream();
         // Whole words, for the bits of the search.
