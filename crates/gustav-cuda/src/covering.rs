@@ -11,8 +11,7 @@ use crate::jit::{Compiler, Nvrtc, Request};
 use crate::launch::probe;
 use crate::matrix::layout::Transpose;
 use crate::matrix::{Entries, columns, compress, gather, scan, transpose, validate};
-use crate::papers::spmm::merge_path::MergePath;
-use crate::papers::spmm::nonzero_split::NonzeroSplit;
+use crate::papers::flattened::{MergePath, NonzeroSplit};
 use crate::papers::spmm::padded::Format;
 use crate::papers::spmm::{
     dcsr, ell_r, flattened, heavy_light, output_stationary, row_split, sell_p, stationary,
@@ -349,8 +348,8 @@ fn requests() -> Vec<(usize, Request)> {
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         let paper = crate::papers::spmv::flattened::Config::default();
-        let nonzeros = crate::papers::spmv::flattened::request::<spmv::nonzero_split::NonzeroSplit>;
-        let path = crate::papers::spmv::flattened::request::<spmv::merge_path::MergePath>;
+        let nonzeros = crate::papers::spmv::flattened::request::<NonzeroSplit>;
+        let path = crate::papers::spmv::flattened::request::<MergePath>;
         requests.push((i + 1, nonzeros(dtype, paper)));
         requests.push((i + 3, path(dtype, paper)));
     }

@@ -15,8 +15,45 @@ pub(crate) trait Partitioning: Send {
     /// Whether row ends count as work, beside nonzeros.
     const ROW_ENDS: bool;
 
-    /// The kernels' source.
-    fn source() -> Request;
+    /// The source of the kernels of SpMM.
+    fn spmm() -> Request;
+
+    /// The source of the kernels of SpMV.
+    fn spmv() -> Request;
+}
+
+/// Partitions of equal nonzeros.
+pub(crate) struct NonzeroSplit;
+
+impl Partitioning for NonzeroSplit {
+    const KERNELS: [&'static CStr; 3] =
+        [c"nonzero_split_boundaries", c"nonzero_split", c"nonzero_split_fix_up"];
+    const ROW_ENDS: bool = false;
+
+    fn spmm() -> Request {
+        request!("papers/spmm/nonzero_split.cu")
+    }
+
+    fn spmv() -> Request {
+        request!("papers/spmv/nonzero_split.cu")
+    }
+}
+
+/// Partitions of equal nonzeros and row ends together.
+pub(crate) struct MergePath;
+
+impl Partitioning for MergePath {
+    const KERNELS: [&'static CStr; 3] =
+        [c"merge_path_boundaries", c"merge_path", c"merge_path_fix_up"];
+    const ROW_ENDS: bool = true;
+
+    fn spmm() -> Request {
+        request!("papers/spmm/merge_path.cu")
+    }
+
+    fn spmv() -> Request {
+        request!("papers/spmv/merge_path.cu")
+    }
 }
 
 /// Refuses a CTA of `threads` threads with `items` items each if the kernels are not made for it; `more` is what

@@ -3,7 +3,7 @@
 //! Most of them take f32 and f64, u32 indices, plus-times, A as stored, and the layout of their
 //! source.
 
-mod flattened;
+pub(crate) mod flattened;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;

@@ -26,6 +26,19 @@ pub(crate) fn unsupported(problem: &Problem, backend: &str, reason: &str, neares
     }
 }
 
+/// Refuses a configuration that a kernel is not made for, unless it `fits`; `expected` says what would.
+pub(crate) fn check_config(
+    name: &'static str,
+    config: &impl std::fmt::Debug,
+    fits: bool,
+    expected: impl Into<String>,
+) -> Result<()> {
+    if fits {
+        return Ok(());
+    }
+    Err(Error::Argument { name, found: format!("{config:?}"), expected: expected.into() })
+}
+
 /// Any SpMM, and nothing else.
 pub(crate) fn only_spmm(problem: &Problem, algorithm: &str) -> Result<()> {
     if problem.operation == Operation::Spmm {

@@ -136,7 +136,7 @@ impl Config {
             name: "config of dense-output",
             found: format!("{self:?}"),
             expected:
-                "columns in multiples of 32 from 64 to 1984, 1 to 30 warps, 1 to 4 pairs ahead, 2 \
+                "columns in multiples of 32 from 64 to 1984, 1 to 30 warps, 1 to 4 pairs in flight, 2 \
                        to 32 chunks of 4 to 64 pairs that hold a row of a tile and fit in \
                        shared memory, up to 8 eighths and 16 rounds"
                     .into(),

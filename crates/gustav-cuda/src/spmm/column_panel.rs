@@ -65,7 +65,7 @@ impl Config {
             return Err(Error::Argument {
                 name: "config of column-panel",
                 found: format!("{self:?}"),
-                expected: "at least one column, and segments of a list that meet by fix-up".into(),
+                expected: "at least one column, and segments of a list, combined by fix-up".into(),
             });
         }
         let panel = problem.clone().columns((*columns).min(problem.columns.max(1)));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use gustav_core::{DType, Error, Problem, Result, SemiringKind};
+use gustav_core::{DType, Problem, Result, SemiringKind};
 
 use super::row_block::{BlockOperands, BlockTypes};
 use crate::device::{Device, Stream};
@@ -12,7 +12,7 @@ use crate::launch::Kernel;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::product::tile::widest_for;
-use crate::product::{only_spmm, unsupported};
+use crate::product::{check_config, only_spmm, unsupported};
 use crate::schedule::RowBlocks;
 use crate::schedule::pattern::Pattern;
 
@@ -51,17 +51,15 @@ impl Config {
             && self.warps.is_multiple_of(self.subgroups.max(1))
             && self.subgroups > 0
             && (self.warps * 32..=2048).contains(&self.resident);
-        if fits {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of tensor",
-            found: format!("{self:?}"),
-            expected: format!(
+        check_config(
+            "config of tensor",
+            self,
+            fits,
+            format!(
                 "16 to {most} columns, a power of two; 1, 2, 4 or 8 warps; subgroups that divide them; as many \
                  resident threads as a CTA has at least, 2048 at most"
             ),
-        })
+        )
     }
 }
 

@@ -1,15 +1,15 @@
 //! `even-shares`: equal partitions of row starts and nonzeros, a CTA each, searched once for a pattern or in
 //! the launch itself. See `kernels/spmv/even_shares.cu`.
 
-use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 use gustav_plan::heuristics::cuda_spmv::{self, EvenSharesTuning};
 
 use crate::device::{Counters, Device, DeviceBuffer, Stream};
 use crate::jit::{Request, source};
 use crate::launch::Kernel;
 use crate::product::method::Method;
-use crate::product::only_spmv;
 use crate::product::operands::Operands;
+use crate::product::{check_config, only_spmv};
 use crate::schedule::pattern::Pattern;
 
 /// The shape of a CTA, which is that of a partition.
@@ -54,16 +54,13 @@ impl Config {
             && self.threads.is_power_of_two()
             && self.items * self.threads <= 4096
             && (self.threads..=2048).contains(&self.resident);
-        if fits {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of even-shares",
-            found: format!("{self:?}"),
-            expected: "4, 8 or 16 items for each of 32 to 1024 threads, powers of two, 4096 items \
-                       at most, and as many resident threads at least, 2048 at most"
-                .into(),
-        })
+        check_config(
+            "config of even-shares",
+            self,
+            fits,
+            "4, 8 or 16 items for each of 32 to 1024 threads, powers of two, 4096 items \
+                       at most, and as many resident threads at least, 2048 at most",
+        )
     }
 }
 

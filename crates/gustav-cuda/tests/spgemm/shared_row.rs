@@ -16,7 +16,7 @@ fn options(config: Config) -> Options {
     Options { config, ..Options::default() }
 }
 
-/// Several rows a CTA, groups of one warp, entries ahead, narrow chunks, the paper's own.
+/// Several rows a CTA, groups of one warp, prefetched entries, narrow chunks, the paper's own.
 fn configs() -> Vec<Config> {
     let paper = Config::default();
     vec![

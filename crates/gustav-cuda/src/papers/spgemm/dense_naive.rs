@@ -11,6 +11,7 @@ use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::papers::spgemm as papers;
+use crate::product::check_config;
 use crate::product::sparse_operands::{Operands, Sparse};
 
 /// The part of C that a CTA computes.
@@ -29,16 +30,10 @@ impl Default for Config {
 }
 
 impl Config {
-    fn check(self) -> Result<Self> {
+    fn check(&self) -> Result<()> {
         let threads = self.width.saturating_mul(self.height);
-        if threads.is_multiple_of(32) && (32..=1024).contains(&threads) {
-            return Ok(self);
-        }
-        Err(gustav_core::Error::Argument {
-            name: "config of dense-naive",
-            found: format!("{self:?}"),
-            expected: "a multiple of 32 threads up to 1024".into(),
-        })
+        let fits = threads.is_multiple_of(32) && (32..=1024).contains(&threads);
+        check_config("config of dense-naive", self, fits, "a multiple of 32 threads up to 1024")
     }
 }
 
@@ -114,7 +109,7 @@ impl DenseRows for DenseNaive {
     type Config = Config;
 
     fn new(device: &Device, o: &Operands, problem: &Problem, config: Config) -> Result<Self> {
-        let config = config.check()?;
+        config.check()?;
         let module = device.module(&request(problem.dtype, config))?;
         let bytes = |m: &Sparse| m.rows.saturating_mul(m.cols).saturating_mul(o.dtype.bytes());
         Ok(DenseNaive {

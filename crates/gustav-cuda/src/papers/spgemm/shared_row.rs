@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use gustav_core::{DType, Error, IndexType, Problem, Result};
+use gustav_core::{DType, IndexType, Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::dense_rows::{DenseRows, ThroughDense};
@@ -12,6 +12,7 @@ use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::matrix::columns::Columns;
 use crate::papers::spgemm as papers;
+use crate::product::check_config;
 use crate::product::sparse_operands::{Operands, Sparse};
 
 // Shared memory of the largest chunk that is chosen: a quarter of what a CTA may have.
@@ -66,24 +67,17 @@ impl Config {
         self.threads / self.rows.max(1)
     }
 
-    fn check(self) -> Result<Self> {
-        let Config { threads, rows, prefetch, width } = self;
+    fn check(&self) -> Result<()> {
+        let Config { threads, rows, prefetch, width } = *self;
         let whole = rows > 0
             && threads.is_multiple_of(rows)
             && self.group().is_multiple_of(32)
             && self.group() > 0;
         let fits = whole && threads <= 1024 && prefetch <= 8 && width != Some(0);
-        if fits && (self.group() == 32 || rows < 16) {
-            return Ok(self);
-        }
-        Err(Error::Argument {
-            name: "config of shared-row",
-            found: format!("{self:?}"),
-            expected:
-                "up to 1024 threads in groups of whole warps, 15 of them when they have more \
-                       than one warp, up to 8 entries ahead, a width of at least 1"
-                    .into(),
-        })
+        let expected = "up to 1024 threads in groups of whole warps, 15 of them when they have more \
+                        than one warp, up to 8 prefetched entries, a width of at least 1";
+        let counted = self.group() == 32 || rows < 16;
+        check_config("config of shared-row", self, fits && counted, expected)
     }
 }
 
@@ -182,7 +176,7 @@ impl SharedRow {
         config: Config,
         repeats: bool,
     ) -> Result<Self> {
-        let config = config.check()?;
+        config.check()?;
         let batch =
             if config.prefetch > 0 { 8 + dtype.bytes() } else { 0 } * config.threads as usize;
         let most = device.profile().shared_bytes_per_cta.saturating_sub(STATIC + batch);

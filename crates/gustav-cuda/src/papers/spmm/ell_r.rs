@@ -1,15 +1,15 @@
 //! `ell-r`: ELLPACK with row lengths, several threads a row, as Ortega, Vázquez, García and Garzón
 //! (2014) use it. See `kernels/papers/spmm/ell_r.cu`.
 
-use std::ffi::CStr;
-
-use gustav_core::{DType, Error, Problem, Result};
-use gustav_plan::Algorithm;
-
 use super::padded::{self, BLOCK, Format, SlotLayout};
 use crate::jit::Request;
 use crate::papers;
+use crate::product::check_config;
 use crate::schedule::pattern::Pattern;
+use std::ffi::CStr;
+
+use gustav_core::{DType, Problem, Result};
+use gustav_plan::Algorithm;
 
 pub(crate) use super::padded::ANY_LAYOUT;
 
@@ -50,14 +50,12 @@ impl Format for EllR {
     const KERNELS: [&'static CStr; 2] = [c"ell_r_convert", c"ell_r"];
 
     fn check(config: Config) -> Result<()> {
-        if config.lanes.is_power_of_two() && config.lanes <= 32 {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of ell-r",
-            found: format!("{config:?}"),
-            expected: "1, 2, 4, 8, 16 or 32 lanes".into(),
-        })
+        check_config(
+            "config of ell-r",
+            &config,
+            config.lanes.is_power_of_two() && config.lanes <= 32,
+            "1, 2, 4, 8, 16 or 32 lanes",
+        )
     }
 
     fn request(dtype: DType, vector: u32, config: Config) -> Request {

@@ -54,7 +54,7 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
 
 /// The source with its parameters.
 pub(crate) fn request<P: Partitioning>(dtype: DType, config: Config) -> Request {
-    P::source()
+    P::spmm()
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", config.threads)

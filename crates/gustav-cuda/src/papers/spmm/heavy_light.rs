@@ -2,7 +2,7 @@
 //! et al. (2018) describe it. See `kernels/papers/spmm/heavy_light.cu`.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{DType, Error, Problem, Result};
+use gustav_core::{DType, Problem, Result};
 use gustav_plan::Algorithm;
 
 use crate::device::{Device, DeviceBuffer, Stream};
@@ -12,7 +12,7 @@ use crate::matrix::gather::Slots;
 use crate::papers;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
-use crate::product::unsupported;
+use crate::product::{check_config, unsupported};
 use crate::schedule::pattern::Pattern;
 
 const WARP: u32 = 32;
@@ -195,14 +195,8 @@ fn check(config: Config, dtype: DType) -> Result<()> {
         && config.heavy > 0
         && config.panel > 0
         && config.panel.saturating_mul(WARP * dtype.bytes() as u32) <= SHARED_BYTES;
-    if fits {
-        return Ok(());
-    }
-    Err(Error::Argument {
-        name: "config of heavy-light",
-        found: format!("{config:?}"),
-        expected: "1 to 32 warps, and a panel of 32 columns of B within 48 KiB".into(),
-    })
+    let expected = "1 to 32 warps, and a panel of 32 columns of B within 48 KiB";
+    check_config("config of heavy-light", &config, fits, expected)
 }
 
 impl Method for Prepared {

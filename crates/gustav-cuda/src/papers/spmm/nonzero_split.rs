@@ -1,33 +1,17 @@
 //! `nonzero-split`: equal nonzeros per CTA, as Yang, Buluç and Owens (2018, §4.2) describe it under
 //! the name merge-based. See `kernels/papers/spmm/nonzero_split.cu`.
 
-use std::ffi::CStr;
-
 use gustav_core::{Problem, Result};
 use gustav_plan::Algorithm;
 
 use super::flattened;
-use crate::jit::Request;
 use crate::papers;
-use crate::papers::flattened::Partitioning;
+use crate::papers::flattened::NonzeroSplit;
 
 pub use super::flattened::Config;
 pub(crate) use super::flattened::{ANY_LAYOUT, choose, configs};
 
 pub(crate) type Prepared = flattened::Prepared<NonzeroSplit>;
-
-/// Partitions of equal nonzeros.
-pub(crate) struct NonzeroSplit;
-
-impl Partitioning for NonzeroSplit {
-    const KERNELS: [&'static CStr; 3] =
-        [c"nonzero_split_boundaries", c"nonzero_split", c"nonzero_split_fix_up"];
-    const ROW_ENDS: bool = false;
-
-    fn source() -> Request {
-        request!("papers/spmm/nonzero_split.cu")
-    }
-}
 
 /// What the paper defines.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {

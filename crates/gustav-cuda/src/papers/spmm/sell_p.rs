@@ -1,15 +1,15 @@
 //! `sell-p`: slices of rows padded to their longest, as Anzt, Tomov and Dongarra (2015) describe it.
 //! See `kernels/papers/spmm/sell_p.cu`.
 
-use std::ffi::CStr;
-
-use gustav_core::{DType, Error, Problem, Result};
-use gustav_plan::Algorithm;
-
 use super::padded::{self, BLOCK, Format, SlotLayout};
 use crate::jit::Request;
 use crate::papers;
+use crate::product::check_config;
 use crate::schedule::pattern::Pattern;
+use std::ffi::CStr;
+
+use gustav_core::{DType, Problem, Result};
+use gustav_plan::Algorithm;
 
 pub(crate) use super::padded::ANY_LAYOUT;
 
@@ -53,14 +53,12 @@ impl Format for SellP {
 
     fn check(config: Config) -> Result<()> {
         let powers = config.rows.is_power_of_two() && config.lanes.is_power_of_two();
-        if powers && config.rows.saturating_mul(config.lanes) <= 32 {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of sell-p",
-            found: format!("{config:?}"),
-            expected: "powers of two whose product is at most 32".into(),
-        })
+        check_config(
+            "config of sell-p",
+            &config,
+            powers && config.rows.saturating_mul(config.lanes) <= 32,
+            "powers of two whose product is at most 32",
+        )
     }
 
     fn request(dtype: DType, vector: u32, config: Config) -> Request {

@@ -1,11 +1,12 @@
 //! Host side of `kernels/papers/spmm/stationary.cuh`: what `output-stationary` and `dcsr` have in common.
 
-use gustav_core::{DType, Error, Problem, Result};
+use gustav_core::{DType, Problem, Result};
 
 use crate::device::Stream;
 use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::papers;
+use crate::product::check_config;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
 
@@ -26,14 +27,12 @@ impl Default for Config {
 
 impl Config {
     pub(crate) fn check(&self) -> Result<()> {
-        if (1..=32).contains(&self.warps) && (1..=8).contains(&self.width) {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of column strips",
-            found: format!("{self:?}"),
-            expected: "1 to 32 warps and 1 to 8 columns".into(),
-        })
+        check_config(
+            "config of column strips",
+            self,
+            (1..=32).contains(&self.warps) && (1..=8).contains(&self.width),
+            "1 to 32 warps and 1 to 8 columns",
+        )
     }
 }
 

@@ -8,6 +8,7 @@ use crate::device::{Device, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::papers::{self, PaperOperands};
+use crate::product::check_config;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
@@ -61,13 +62,12 @@ pub(crate) fn request(dtype: DType, config: Config) -> Request {
 impl Prepared {
     pub(crate) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         let fits = (32..=1024).contains(&config.threads) && (1..=32).contains(&config.width);
-        if !fits {
-            return Err(gustav_core::Error::Argument {
-                name: "config of thread-row",
-                found: format!("{config:?}"),
-                expected: "32 to 1024 threads and 1 to 32 columns".into(),
-            });
-        }
+        check_config(
+            "config of thread-row",
+            &config,
+            fits,
+            "32 to 1024 threads and 1 to 32 columns",
+        )?;
         let module = pattern.device().module(&request(problem.dtype, config))?;
         Ok(Prepared { config, kernel: module.kernel(c"thread_row")? })
     }

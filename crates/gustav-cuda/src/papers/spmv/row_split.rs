@@ -1,14 +1,14 @@
 //! `row-split`: a group of lanes per row, as Yang, Buluç and Owens (2018, §4.1) describe it for
 //! vectors. See `kernels/papers/spmv/row_split.cu`.
 
-use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 
 use crate::device::{Device, Stream};
 use crate::jit::{Request, source};
 use crate::launch::Kernel;
 use crate::product::method::Method;
-use crate::product::only_spmv;
 use crate::product::operands::Operands;
+use crate::product::{check_config, only_spmv};
 use crate::schedule::pattern::Pattern;
 
 /// The shape of a group and of a CTA.
@@ -80,14 +80,12 @@ impl Prepared {
             && config.lanes <= 32
             && (32..=1024).contains(&config.threads)
             && config.threads.is_multiple_of(32);
-        if !fits {
-            return Err(Error::Argument {
-                name: "config of row-split",
-                found: format!("{config:?}"),
-                expected: "a power of two of at most 32 lanes, whole warps of at most 1024 threads"
-                    .into(),
-            });
-        }
+        check_config(
+            "config of row-split",
+            &config,
+            fits,
+            "a power of two of at most 32 lanes, whole warps of at most 1024 threads",
+        )?;
         let request = request(p.dtype, (p.index_type, p.offset_type), p.semiring, config);
         let module = pattern.device().module(&request)?;
         Ok(Prepared { config, kernel: module.kernel(c"row_split")? })

@@ -1,8 +1,9 @@
 //! The tile and schedule of `b-stationary`, and how they are chosen.
 
-use gustav_core::{DType, Error, Problem, Result};
+use gustav_core::{DType, Problem, Result};
 use gustav_plan::heuristics::cuda_spmm::{Tuning, may_reduce};
 
+use crate::product::check_config;
 use crate::product::tile::{Limit, Tile, accumulator, widest};
 use crate::schedule::Target;
 use crate::spmm::segmented::Reduction;
@@ -160,19 +161,15 @@ impl Config {
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
             && (self.reduction == Reduction::FixUp || may_reduce(problem));
-        if fits {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of b-stationary",
-            found: format!("{self:?}"),
-            expected:
-                "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most 10 \
+        check_config(
+            "config of b-stationary",
+            self,
+            fits,
+            "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most 10 \
                        tiles, 1 to 4 stages, segments of 8 to 4096, whole warps of at most 1024 \
                        threads, and reduction by fix-up but for plus-times in floating point in no \
-                       promised order"
-                    .into(),
-        })
+                       promised order",
+        )
     }
 }
 

@@ -3,6 +3,7 @@
 use gustav_core::{DType, Problem, Result};
 use gustav_plan::heuristics::cuda_spmm::Tuning;
 
+use crate::product::check_config;
 use crate::product::tile::{Limit, Tile, widest};
 
 /// Tile and partitions of `even-shares`.
@@ -93,16 +94,13 @@ impl Config {
             && (16..=4096).contains(&self.work)
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32);
-        if fits {
-            return Ok(());
-        }
-        Err(gustav_core::Error::Argument {
-            name: "config of even-shares",
-            found: format!("{self:?}"),
-            expected: "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most \
+        check_config(
+            "config of even-shares",
+            self,
+            fits,
+            "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most \
                        8 tiles, a chunk of at most 8, partitions of 16 to 4096 items, and whole warps \
-                       of at most 1024 threads"
-                .into(),
-        })
+                       of at most 1024 threads",
+        )
     }
 }

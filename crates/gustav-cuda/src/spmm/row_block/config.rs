@@ -2,6 +2,7 @@
 
 use gustav_core::{Problem, Result};
 
+use crate::product::check_config;
 use crate::product::tile::{Limit, Tile, widest};
 
 /// Tile of `row-block`.
@@ -85,18 +86,14 @@ impl Config {
             && self.unroll <= self.lanes
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32);
-        if fits {
-            return Ok(());
-        }
-        Err(gustav_core::Error::Argument {
-            name: "config of row-block",
-            found: format!("{self:?}"),
-            expected:
-                "blocks of 2 to 4 rows, powers of two with lanes * subgroups <= 32 and unroll \
+        check_config(
+            "config of row-block",
+            self,
+            fits,
+            "blocks of 2 to 4 rows, powers of two with lanes * subgroups <= 32 and unroll \
                        <= lanes, vectors of at most 16 bytes, at most 8 tiles, and whole warps of \
-                       at most 1024 threads"
-                    .into(),
-        })
+                       at most 1024 threads",
+        )
     }
 }
 

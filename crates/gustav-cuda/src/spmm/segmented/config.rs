@@ -4,6 +4,7 @@ use gustav_core::{DType, Problem, Result};
 use gustav_plan::Algorithm;
 use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 
+use crate::product::check_config;
 use crate::product::tile::{Limit, Tile, widest};
 use crate::schedule::Segments;
 
@@ -304,20 +305,17 @@ impl Config {
             && self.counts(problem)
             && self.longest.is_none_or(Segments::cuts_at)
             && (self.reduction == Reduction::FixUp || may_reduce(problem));
-        if fits {
-            return Ok(());
-        }
-        Err(gustav_core::Error::Argument {
-            name: "config of segmented",
-            found: format!("{self:?}"),
-            expected: "powers of two with lanes * subgroups <= 32, vectors of at most 16 bytes, at \
+        check_config(
+            "config of segmented",
+            self,
+            fits,
+            "powers of two with lanes * subgroups <= 32, vectors of at most 16 bytes, at \
                        most 10 tiles, a chunk of at most 8, at most 48 KiB of stages, at most 64 segments per \
                        group, fewer than 2^32 in all, with one subgroup and without stages and prefetch_a, \
                        cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or \
                        of 32 to 1024, whole warps of at most 1024 threads, and reduction by fix-up \
-                       but for plus-times in f32 and f64 in no promised order, without an epilogue"
-                .into(),
-        })
+                       but for plus-times in f32 and f64 in no promised order, without an epilogue",
+        )
     }
 }
 

@@ -1,12 +1,13 @@
 //! Rows in their order, a group of lanes each, long rows cut into parts. See
 //! `kernels/spmv/segmented.cu`.
 
-use gustav_core::{DType, Error, IndexType, Problem, Result, SemiringKind};
+use gustav_core::{DType, IndexType, Problem, Result, SemiringKind};
 use gustav_plan::heuristics::cuda_spmv::Tuning;
 
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::{Request, source};
 use crate::launch::Kernel;
+use crate::product::check_config;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
@@ -105,15 +106,13 @@ impl Prepared {
             && config.threads.is_multiple_of(32)
             && config.longest > 0
             && config.part > 0;
-        if !fits {
-            return Err(Error::Argument {
-                name: "config of segmented",
-                found: format!("{config:?}"),
-                expected: "a power of two of at most 32 lanes, 1 to 8 nonzeros ahead, whole warps \
-                           of at most 1024 threads, parts and longest rows that are not empty"
-                    .into(),
-            });
-        }
+        check_config(
+            "config of segmented",
+            &config,
+            fits,
+            "a power of two of at most 32 lanes, 1 to 8 loads in flight, whole warps \
+                           of at most 1024 threads, parts and longest rows that are not empty",
+        )?;
         let device = pattern.device();
         let module = |parts| {
             let types = (p.index_type, p.offset_type);
