@@ -42,9 +42,9 @@ impl TrainingData {
     }
 
     /// The matrices with these numbers, in this order.
-    pub(super) fn in_order(&self, batches: Vec<u32>) -> Result<Self> {
-        let batches = Tensor::new(batches, &Device::Cpu)?;
-        self.each(|rows| rows.index_select(&batches, 0))
+    pub(super) fn in_order(&self, order: Vec<u32>) -> Result<Self> {
+        let order = Tensor::new(order, &Device::Cpu)?;
+        self.each(|rows| rows.index_select(&order, 0))
     }
 
     /// `count` matrices from number `start` on.

@@ -74,11 +74,11 @@ fn learn(
     let mut steps = AdamW::new(network.variables(), params)?;
     let count = table.cases().len();
     for k in 0..training.passes {
-        let mut batches: Vec<u32> = (0..count as u32).collect();
-        batches.sort_by_key(|row| mix(u64::from(*row), training.seed.wrapping_add(k as u64)));
-        let batches = data.in_order(batches)?;
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        order.sort_by_key(|row| mix(u64::from(*row), training.seed.wrapping_add(k as u64)));
+        let shuffled = data.in_order(order)?;
         for start in (0..count).step_by(BATCH) {
-            let batch = batches.part(start, BATCH.min(count - start))?;
+            let batch = shuffled.part(start, BATCH.min(count - start))?;
             steps.backward_step(&network.loss(&batch, training)?)?;
         }
         pass(k + 1);
