@@ -44,7 +44,9 @@ pub fn indices() -> impl TypedValueParser<Value = IndexType> {
 
 /// Parses the name of a product.
 pub fn operations() -> impl TypedValueParser<Value = Operation> {
-    named(&[Operation::Spmm, Operation::Spmv, Operation::Spgemm], |o| o.name())
+    const ALL: &[Operation] =
+        &[Operation::Spmm, Operation::Spmv, Operation::Spgemm, Operation::Sddmm];
+    named(ALL, |o| o.name())
 }
 
 fn semirings() -> impl TypedValueParser<Value = Semiring> {
@@ -82,12 +84,12 @@ pub fn algorithms(operation: Option<Operation>) -> impl TypedValueParser<Value =
 /// The options of `command` as they are for `operation`: what it does not have is not listed.
 pub fn of_operation(command: Command, operation: Operation) -> Command {
     let command = command.mut_arg("algorithm", |a| a.value_parser(algorithms(Some(operation))));
-    match operation {
-        Operation::Spmm => command,
-        _ => ["order", "finite", "tf32"]
-            .into_iter()
-            .fold(command, |c, name| c.mut_arg(name, |a| a.hide(true))),
-    }
+    let without: &[&str] = match operation {
+        Operation::Spmm => &[],
+        Operation::Spmv | Operation::Spgemm => &["order", "finite", "tf32"],
+        Operation::Sddmm => &["order", "finite", "tf32", "semiring", "transpose", "deterministic"],
+    };
+    without.iter().fold(command, |c, name| c.mut_arg(name, |a| a.hide(true)))
 }
 
 /// Parses the name of a row order.

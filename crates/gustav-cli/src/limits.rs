@@ -1,7 +1,7 @@
 //! The times that memory alone takes.
 
 use gustav::cuda::Probe;
-use gustav::{Device, Problem};
+use gustav::{Device, Operation, Problem};
 use gustav_bench::{Bandwidth, gather_ms};
 
 use crate::failure::Result;
@@ -38,8 +38,11 @@ impl Limits {
 fn bytes(p: &Problem, reads_c: bool) -> f64 {
     let value = p.dtype.bytes();
     let a = p.nnz * (value + p.index_type.bytes()) + (p.rows + 1) * p.offset_type.bytes();
-    let lines = p.inner() + p.output_rows() * if reads_c { 2 } else { 1 };
-    a as f64 + lines as f64 * p.columns as f64 * value as f64
+    // Of an SDDMM the result has A's place, and is read there.
+    let sampled = p.operation == Operation::Sddmm;
+    let again = if sampled && reads_c { p.nnz * value } else { 0 };
+    let lines = p.inner() + p.output_rows() * if reads_c && !sampled { 2 } else { 1 };
+    (a + again) as f64 + lines as f64 * p.columns as f64 * value as f64
 }
 
 #[cfg(test)]

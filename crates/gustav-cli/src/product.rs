@@ -331,7 +331,11 @@ impl Product<'_> {
         }
         if let Some(fraction) = self.gather_fraction(self.best) {
             let percent = 100.0 * fraction;
-            let what = if problem.operation == Operation::Spmv { "value of x" } else { "row of B" };
+            let what = match problem.operation {
+                Operation::Spmv => "value of x",
+                Operation::Sddmm => "row of Y",
+                _ => "row of B",
+            };
             let nearer = if fraction > 1.0 { ": L1 held some" } else { "" };
             let _ = writeln!(
                 t,

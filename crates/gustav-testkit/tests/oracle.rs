@@ -1,10 +1,10 @@
 //! The oracle against corrupted results: what is right passes, and whatever is wrong by more
 //! than rounding can explain is caught, at the right place.
 
-use gustav_core::{Csr, Dense, DenseView, Layout, Scalar, Semiring, bf16, f16};
+use gustav_core::{Csr, Dense, DenseView, Error, Layout, Scalar, Semiring, bf16, f16};
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::values::values;
-use gustav_testkit::oracle::{Spgemm, Spmm, Verdict, spmv};
+use gustav_testkit::oracle::{Sddmm, Spgemm, Spmm, Verdict, spmv};
 
 const ROWS: usize = 40;
 const INNER: usize = 60;
@@ -390,4 +390,63 @@ fn spgemm_under_a_mask() {
     let narrow = Csr::<f64>::empty(1, 3).expect("a mask");
     let wrong = Spgemm { mask: Some(narrow.view()), ..product };
     assert!(wrong.verify(b.view()).is_err());
+}
+
+/// X·Yᵀ at the nonzeros of `a`, times its values, as a careful kernel computes it.
+fn sampled<T: Scalar>(a: &Csr<T>, x: &Dense<T>, y: &Dense<T>) -> Vec<T> {
+    let rows = (0..a.nrows()).flat_map(|i| {
+        let (cols, values) = a.view().row(i);
+        cols.iter().zip(values).map(move |(j, value)| (i, *j as usize, value.to_f64()))
+    });
+    let inner = |i: usize, j: usize| -> f64 {
+        (0..x.ncols()).map(|k| x.get(i, k).to_f64() * y.get(j, k).to_f64()).sum()
+    };
+    rows.map(|(i, j, value)| T::from_f64(inner(i, j) * value)).collect()
+}
+
+fn sampled_corruptions<T: Scalar>() {
+    let a = a::<T>();
+    let dense = |rows, seed| Dense::<T>::from_row_major(rows, N, values(rows * N, seed));
+    let (x, y) = (dense(ROWS, 3).expect("X"), dense(INNER, 4).expect("Y"));
+    let factors = Some(a.values().as_slice());
+    let reference = Sddmm { factors, ..Sddmm::new(a.pattern(), x.view(), y.view()) };
+    let right = sampled(&a, &x, &y);
+    let verdict = |found: &[T]| reference.verify(found).expect("shapes that fit");
+    assert!(verdict(&right).ok, "{}", verdict(&right));
+    let at = a.view().row_range(23).start + 2;
+    let place = (23, a.indices()[at] as usize);
+    let wrong = |change: &dyn Fn(&mut Vec<T>)| {
+        let mut found = right.clone();
+        change(&mut found);
+        let verdict = verdict(&found);
+        assert!(!verdict.ok, "not caught: {verdict}");
+        verdict.worst.map(|w| (w.row, w.col))
+    };
+    // A sign, a zero, NaN; two values exchanged; the factor left out.
+    let negative = |v: &mut Vec<T>| v[at] = T::from_f64(-v[at].to_f64());
+    assert_eq!(wrong(&negative), Some(place));
+    assert_eq!(wrong(&|v| v[at] = T::zero()), Some(place));
+    if !T::DTYPE.is_integer() {
+        assert_eq!(wrong(&|v| v[at] = T::from_f64(f64::NAN)), Some(place));
+    }
+    wrong(&|v| v.swap(at, at + 1));
+    let plain = Sddmm::new(a.pattern(), x.view(), y.view());
+    assert!(!plain.verify(&right).expect("shapes that fit").ok);
+    // β adds what was there.
+    let one = T::from_i64(1);
+    let before = vec![one; a.nnz()];
+    let added = Sddmm { beta: one.to_accum(), before: Some(&before), ..reference };
+    assert!(!added.verify(&right).expect("shapes that fit").ok);
+    assert!(matches!(Sddmm { before: None, ..added }.verify(&right), Err(Error::Argument { .. })));
+    assert!(matches!(reference.verify(&right[1..]), Err(Error::Length { .. })));
+    let turned = Sddmm { x: y.view(), y: x.view(), ..reference };
+    assert!(matches!(turned.verify(&right), Err(Error::Shape { .. })));
+}
+
+#[test]
+fn corrupted_sampled_products_are_caught() {
+    sampled_corruptions::<f32>();
+    sampled_corruptions::<f64>();
+    sampled_corruptions::<bf16>();
+    sampled_corruptions::<i32>();
 }

@@ -18,6 +18,8 @@ pub enum Config {
     Cuda(gustav_cuda::spmm::Config),
     /// Of a product with a vector on an NVIDIA GPU.
     CudaSpmv(gustav_cuda::spmv::Config),
+    /// Of a dense product at the nonzeros of a pattern on an NVIDIA GPU.
+    CudaSddmm(gustav_cuda::sddmm::Config),
     /// Of a product of two sparse matrices on an NVIDIA GPU.
     CudaSpgemm(gustav_cuda::spgemm::Config),
     /// Of a product in tiles, which follow from the memory of the NVIDIA GPU.
@@ -32,6 +34,7 @@ impl Display for Config {
             Config::Cpu(c) => write!(f, "{c}"),
             Config::Cuda(c) => write!(f, "{c:?}"),
             Config::CudaSpmv(c) => write!(f, "{c:?}"),
+            Config::CudaSddmm(c) => write!(f, "{c:?}"),
             Config::CudaSpgemm(c) => write!(f, "{c:?}"),
             Config::Masked => f.write_str("the mask's places in hash tables"),
             Config::CudaTiled => f.write_str("tiles as the free memory asks for"),

@@ -1,5 +1,6 @@
-//! Products of sparse matrices in CSR, on CPUs and NVIDIA GPUs: sparse × dense ([`spmm`]), sparse ×
-//! vector ([`spmv`]) and sparse × sparse ([`spgemm`]).
+//! Products on sparse patterns in CSR, on CPUs and NVIDIA GPUs: sparse × dense ([`spmm`]), sparse ×
+//! vector ([`spmv`]), sparse × sparse ([`spgemm`]), and dense × dense at the nonzeros of a pattern
+//! ([`sddmm`]).
 //!
 //! # One call
 //!
@@ -130,8 +131,8 @@ pub use gustav_core::{
     Arith, Buffer, Coo, CooView, Csc, CscView, Csr, CsrView, DType, Dcsr, DcsrView, Dense,
     DenseView, DenseViewMut, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern,
     PatternId, PatternRef, PatternView, Permutation, Plans, Problem, Result, Scalar, Scale,
-    Semiring, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values, bf16, buffer,
-    f16, index, parallel,
+    SddmmRequest, Semiring, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values,
+    bf16, buffer, f16, index, parallel,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
 pub use gustav_cpu::{CpuScalar, Threads};
@@ -143,5 +144,5 @@ pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, Order, RowOrder
 pub use operands::{
     DenseOperand, DenseResult, IntoOperand, SparseValues, VectorOperand, VectorResult,
 };
-pub use plan::{SpgemmPlan, SpmmPlan, SpmvPlan, intermediate_products};
-pub use product::{Spgemm, Spmm, Spmv, spgemm, spmm, spmv};
+pub use plan::{SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan, SpmvPlan, intermediate_products};
+pub use product::{Spgemm, Spmm, Spmv, sddmm, spgemm, spmm, spmv};

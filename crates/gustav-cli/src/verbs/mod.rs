@@ -11,6 +11,7 @@ mod generate;
 mod info;
 mod plan;
 mod report;
+mod sddmm;
 mod spgemm;
 mod spmm;
 mod spmv;
@@ -42,6 +43,7 @@ enum Verb {
     Spmm(Box<spmm::Args>),
     Spmv(Box<spmv::Args>),
     Spgemm(Box<spgemm::Args>),
+    Sddmm(Box<sddmm::Args>),
     Plan(Box<plan::Args>),
     Convert(convert::Args),
     Generate(generate::Args),
@@ -56,7 +58,7 @@ enum Verb {
 
 /// The command line with every verb's own options.
 pub fn command() -> Command {
-    let verbs = [Operation::Spmm, Operation::Spmv, Operation::Spgemm];
+    let verbs = [Operation::Spmm, Operation::Spmv, Operation::Spgemm, Operation::Sddmm];
     verbs.into_iter().fold(Cli::command(), |command, operation| {
         command.mut_subcommand(operation.name(), |verb| args::of_operation(verb, operation))
     })
@@ -81,6 +83,7 @@ pub fn run(cli: Cli) -> Result {
         Verb::Spmm(args) => spmm::run(&args),
         Verb::Spmv(args) => spmv::run(&args),
         Verb::Spgemm(args) => spgemm::run(&args),
+        Verb::Sddmm(args) => sddmm::run(&args),
         Verb::Plan(args) => plan::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Generate(args) => generate::run(&args),

@@ -2,7 +2,7 @@
 
 use gustav::{
     Chooser, Considered, Device, Error, Explanation, Operation, Order, PatternRef, Problem,
-    SpmmRequest, SpmvRequest,
+    SddmmRequest, SpmmRequest, SpmvRequest,
 };
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct Args {
     /// The product
     #[arg(long, value_parser = crate::args::operations(), default_value = "spmm")]
     operation: Operation,
-    /// Columns of B, for spmm, which needs them
+    /// Columns of B, for spmm, or of X and Y, for sddmm, which need them
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     columns: Option<usize>,
     /// How often the product would be computed
@@ -96,6 +96,16 @@ pub fn run(args: &Args) -> Result {
                     Ok(request.plan::<T, _>(d)?.explain().clone())
                 })?
             }
+            Operation::Sddmm => {
+                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
+                let request = a.pattern().sddmm(args.columns.unwrap_or(1)).layouts(layout, layout);
+                let problem = refine(request.problem);
+                explained(args, &device, &|d, calls| {
+                    let problem = problem.clone().calls(calls);
+                    let request = SddmmRequest { pattern: PatternRef::from(&a), problem };
+                    Ok(request.plan::<T, _>(d)?.explain().clone())
+                })?
+            }
             Operation::Spgemm => {
                 let read = || {
                     Operands::<T, I, O>::choose(&args.file, None, choice.transpose, *seed, *telling)
@@ -158,16 +168,16 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
 /// Refuses what has no bearing on the plan.
 fn check(args: &Args) -> Result<()> {
     let operation = args.operation;
-    let spmm = operation == Operation::Spmm;
+    let dense = matches!(operation, Operation::Spmm | Operation::Sddmm);
     let words = match () {
-        () if spmm && args.columns.is_none() => {
-            "columns: --columns N is needed to plan spmm".to_string()
+        () if dense && args.columns.is_none() => {
+            format!("columns: --columns N is needed to plan {operation}")
         }
-        () if !spmm && args.columns.is_some() => {
-            format!("columns: {operation} takes none, they are those of spmm")
+        () if !dense && args.columns.is_some() => {
+            format!("columns: {operation} takes none, they are those of spmm and sddmm")
         }
-        () if !spmm && args.layout.layout.is_some() => {
-            format!("layout: {operation} has no dense matrix, it is that of spmm")
+        () if !dense && args.layout.layout.is_some() => {
+            format!("layout: {operation} has no dense matrix, it is that of spmm and sddmm")
         }
         () if args.measure && args.choice.order.is_some() => {
             "measure: candidates are timed in orders of their own, leave --order out".to_string()

@@ -178,7 +178,10 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
 
 /// A dense operand from a file, packed in `layout`, with `rows` rows and, where that is known,
 /// `columns` columns.
-fn dense_file<T: Scalar>(
+///
+/// # Errors
+/// When the file cannot be read, or its matrix has another shape.
+pub fn dense_file<T: Scalar>(
     path: &PathBuf,
     layout: Layout,
     name: &str,

@@ -45,6 +45,7 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
         ("spmv a.mtx", "spmv", &[]),
         ("spgemm a.mtx --quiet", "spgemm", &["`spgemm`"]),
         ("spgemm a.mtx --quiet --algorithm all", "spgemm", &["`spgemm`", "--algorithm all"]),
+        ("sddmm a.mtx --depth 2", "sddmm", &[]),
         ("info a.mtx", "info", &[]),
         ("info a.mtx --order lpt", "info", &["--order"]),
         ("info a.mtx --features", "info", &["--features"]),
@@ -75,6 +76,7 @@ fn every_verb_has_help() {
         "spmm",
         "spmv",
         "spgemm",
+        "sddmm",
         "plan",
         "convert",
         "generate",
@@ -96,6 +98,7 @@ fn every_verb_has_help() {
         ("spmm", &["row-block", "--order", "--tf32", "--calls"][..], &["gustavson"][..]),
         ("spmv", &["merge-path", "--calls"], &["gustavson", "row-block", "--order", "--tf32"]),
         ("spgemm", &["gustavson", "--calls"], &["row-split", "--order", "--finite"]),
+        ("sddmm", &["nonzero-split", "--factors"], &["row-split", "--order", "--transpose"]),
     ] {
         let text = help(verb).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("auto, which is the CPU"), "{text}");

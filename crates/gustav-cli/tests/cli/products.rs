@@ -1,4 +1,4 @@
-//! The three products from the command line: results, checks, files.
+//! The products from the command line: results, checks, files.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn every_type_multiplies_and_verifies() {
     let types =
         TYPES.iter().flat_map(|dtype| indices.map(|index| format!("--dtype {dtype} {index}")));
     for types in types {
-        for verb in ["spmm --columns 3", "spmv", "spgemm"] {
+        for verb in ["spmm --columns 3", "spmv", "spgemm", "sddmm --depth 3"] {
             let line = format!("{verb} gen:grid5:20x20 {types} --repeat 2 --verify --json");
             let report = folder.json(&line);
             assert_eq!(report["verified"], true, "{line}");
@@ -67,6 +67,37 @@ fn alpha_beta_transpose_and_layout_verify() {
             assert_eq!(folder.json(&line)["verified"], true, "{line}");
         }
     }
+}
+
+#[test]
+fn dense_products_at_nonzeros_verify() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    for options in [
+        "--depth 0",
+        "--depth 5 --alpha 2.5",
+        "--depth 40 --alpha -1 --beta 0.5",
+        "--depth 7 --factors --layout column-major",
+        "--depth 33 --factors --beta 2 --threads 1",
+        "--depth 8 --choose autotune",
+    ] {
+        let line = format!("sddmm a.mtx {options} --repeat 2 --verify --json");
+        assert_eq!(folder.json(&line)["verified"], true, "{line}");
+    }
+    // X and Y from files, C to one: C at (i, j) is the product of their rows.
+    let vector = |values: &str| {
+        format!("%%MatrixMarket matrix array real general\n{} 1\n{values}", values.lines().count())
+    };
+    folder.write("m.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 3 9\n2 1 9\n");
+    folder.write("x.mtx", vector("2\n5\n"));
+    folder.write("y.mtx", vector("1\n10\n100\n"));
+    folder.json("sddmm m.mtx --x x.mtx --y y.mtx -o c.mtx --json");
+    let c = std::fs::read_to_string(folder.path("c.mtx")).expect("the product");
+    assert!(c.contains("1 3 200") && c.contains("2 1 5"), "{c}");
+    let refused = folder.error("sddmm m.mtx --x y.mtx --y x.mtx");
+    assert!(refused.contains("X with 2 rows") && refused.contains("3 x 1"), "{refused}");
+    let refused = folder.error("sddmm m.mtx --depth 2 --semiring min-plus");
+    assert!(refused.contains("plus-times"), "{refused}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! SDDMM: values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p] for every nonzero p of a pattern.
 //!
 //! Nonzeros do not depend on each other: every thread takes an equal number of them, whatever the
-//! lengths of rows. `kernel` holds the inner products.
+//! lengths of rows. `nonzero_split` holds the inner products.
 
-mod kernel;
+mod nonzero_split;
 
 use gustav_core::{
     AnyPattern, Dense, DenseView, Error, Index, Layout, Operation, PatternId, PatternRef, Problem,
@@ -17,7 +17,7 @@ use crate::offsets::Offsets;
 use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
-use kernel::{Factors, Operands, Part};
+use nonzero_split::{Factors, Operands, Part};
 
 /// The SDDMM algorithms of this backend.
 pub fn catalog() -> &'static [Entry] {

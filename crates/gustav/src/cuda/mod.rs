@@ -27,7 +27,7 @@ mod plan;
 mod predict;
 mod spgemm_plan;
 mod tiled;
-mod tried;
+mod trial;
 mod tune;
 mod upload;
 
@@ -35,9 +35,9 @@ pub use gustav_cuda::{
     Call, DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern, DeviceSliceMut, DeviceValues,
     Entries, Event, Graph, PinnedBuffer, Probe, Profile, SpgemmCall, Stream,
 };
-pub use gustav_cuda::{spgemm, spmm, spmv};
+pub use gustav_cuda::{sddmm, spgemm, spmm, spmv};
 pub use pipeline::PipelinePlan;
-pub(crate) use plan::{plan_spmm, plan_spmv};
+pub(crate) use plan::{plan_sddmm, plan_spmm, plan_spmv};
 pub use spgemm_plan::SpgemmPlan;
 pub use upload::Upload;
 
@@ -45,7 +45,7 @@ use gustav_core::{Error, Layout, Result, Scalar};
 
 use crate::Device;
 
-/// A GPU with the name it was asked for by.
+/// A GPU with the name by which it was requested.
 #[derive(Clone, Debug)]
 pub(crate) struct Gpu {
     pub device: gustav_cuda::Device,

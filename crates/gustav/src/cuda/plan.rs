@@ -1,7 +1,7 @@
 //! Plans of a GPU, chosen as the device says, and what they say of themselves.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
-use gustav_cuda::{spmm, spmv};
+use gustav_cuda::{sddmm, spmm, spmv};
 use gustav_plan::Chooser;
 
 use super::{DevicePattern, order, predict, tune};
@@ -62,6 +62,25 @@ pub(crate) fn plan_spmv<T: Scalar, I: Index, O: Index>(
     let bytes = plan.workspace_bytes();
     let explanation = Explanation::new(problem, device, None, choice, bytes).reported(report);
     Ok((plan, explanation))
+}
+
+/// The same for a dense product at the nonzeros.
+pub(crate) fn plan_sddmm<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    pattern: &DevicePattern<I, O>,
+    problem: &Problem,
+) -> Result<(sddmm::SddmmPlan<T>, Explanation)> {
+    let problem = &check::<T, I, O>(device, pattern, problem)?;
+    let chooser = match device.chooser() {
+        // There is one algorithm beside the vendor's.
+        Chooser::Autotune => Chooser::Auto,
+        chooser => chooser,
+    };
+    let options = sddmm::Options { chooser, ..sddmm::Options::default() };
+    let plan = sddmm::SddmmPlan::new(pattern, problem, &options)?;
+    let choice = plan.choice().clone().map(Config::CudaSddmm);
+    let bytes = plan.workspace_bytes();
+    Ok((plan, Explanation::new(problem, device, None, choice, bytes)))
 }
 
 /// `problem` with the types of the pattern and of `T`, if the pattern is on `device` and that offers

@@ -1,9 +1,11 @@
 //! Plans: the pattern is analysed once, the product is executed any number of times.
 
+mod sddmm;
 mod spgemm;
 mod spmm;
 mod spmv;
 
+pub use sddmm::{SddmmCall, SddmmPlan};
 pub use spgemm::{SpgemmPlan, intermediate_products};
 pub(crate) use spgemm::{no_sum, tune as tune_spgemm};
 pub use spmm::SpmmPlan;

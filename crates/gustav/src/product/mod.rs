@@ -1,9 +1,11 @@
 //! Products in one call, and their builders.
 
+mod sddmm;
 mod spgemm;
 mod spmm;
 mod spmv;
 
+pub use sddmm::sddmm;
 pub use spgemm::{Spgemm, spgemm};
 pub use spmm::{Spmm, spmm};
 pub use spmv::{Spmv, spmv};
