@@ -24,18 +24,19 @@ pub unsafe fn enable<T: Scalar, V: Vector<T>, W: Work<T>>(work: W) {
 
 macro_rules! vector_256 {
     ($t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, [$($names:ident),*], $fma:ident,
-     $($how:tt)*) => {
+     $totals:ident, $($how:tt)*) => {
         vector!(Avx2, $t => $accum, $v, $mask, $lanes, 2, [$($names),*],
             mul_add: |a, b, acc| $fma(a, b, acc),
             $($how)*,
             fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
-            enter: |work| enable::<$t, Self, _>(work));
+            enter: |work| enable::<$t, Self, _>(work),
+            totals: |v| $totals(v));
     };
 }
 
 vector_256!(f32 => f32, __m256, __m256i, 8,
     [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
-    _mm256_fmadd_ps,
+    _mm256_fmadd_ps, totals_f32,
     mask: |count| _mm256_cmpgt_epi32(
         _mm256_set1_epi32(count as i32),
         transmute::<[i32; 8], __m256i>([0, 1, 2, 3, 4, 5, 6, 7]),
@@ -49,7 +50,7 @@ vector_256!(f32 => f32, __m256, __m256i, 8,
 
 vector_256!(f64 => f64, __m256d, __m256i, 4,
     [_mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_loadu_pd, _mm256_storeu_pd],
-    _mm256_fmadd_pd,
+    _mm256_fmadd_pd, totals_f64,
     mask: |count| _mm256_cmpgt_epi64(
         _mm256_set1_epi64x(count as i64),
         transmute::<[i64; 4], __m256i>([0, 1, 2, 3]),
@@ -63,7 +64,7 @@ vector_256!(f64 => f64, __m256d, __m256i, 4,
 
 vector_256!(f16 => f32, __m256, usize, 8,
     [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
-    _mm256_fmadd_ps,
+    _mm256_fmadd_ps, totals_f32,
     mask: |count| count,
     load: |p| _mm256_cvtph_ps(_mm_loadu_si128(p.cast())),
     load_masked: |p, m| _mm256_cvtph_ps(load_some(p.cast(), m)),
@@ -74,7 +75,7 @@ vector_256!(f16 => f32, __m256, usize, 8,
 
 vector_256!(bf16 => f32, __m256, usize, 8,
     [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
-    _mm256_fmadd_ps,
+    _mm256_fmadd_ps, totals_f32,
     mask: |count| count,
     load: |p| widen_bf16(_mm_loadu_si128(p.cast())),
     load_masked: |p, m| widen_bf16(load_some(p.cast(), m)),
@@ -82,6 +83,27 @@ vector_256!(bf16 => f32, __m256, usize, 8,
     store_masked: |p, m, v| store_some(p.cast(), m, narrow_bf16(v)),
     stream: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)),
     pieces: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)));
+
+/// The sums of the lanes of each.
+#[inline(always)]
+pub(super) unsafe fn totals_f32([a, b, c, d]: [__m256; 4]) -> [f32; 4] {
+    // SAFETY: the caller has AVX2; four values are an array's size.
+    unsafe {
+        let pairs = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+        transmute(_mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps::<1>(pairs)))
+    }
+}
+
+/// The sums of the lanes of each.
+#[inline(always)]
+pub(super) unsafe fn totals_f64([a, b, c, d]: [__m256d; 4]) -> [f64; 4] {
+    // SAFETY: the caller has AVX2; four values are an array's size.
+    unsafe {
+        let (ab, cd) = (_mm256_hadd_pd(a, b), _mm256_hadd_pd(c, d));
+        let lower = _mm256_permute2f128_pd::<0x20>(ab, cd);
+        transmute(_mm256_add_pd(lower, _mm256_permute2f128_pd::<0x31>(ab, cd)))
+    }
+}
 
 // AVX2 has no masked load of 16-bit values.
 #[inline(always)]

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use gustav_core::{bf16, f16};
 
-use super::avx2::stream_256;
+use super::avx2::{self, stream_256};
 use super::intrinsics::vector;
 use super::vector::{Vector, Work};
 
@@ -32,6 +32,7 @@ where
 /// With masks for free, whole vectors are loaded and stored as masked ones.
 macro_rules! vector_512 {
     ($t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, [$($names:ident),*], $fma:ident,
+     $totals:ident,
      load: |$lp:ident, $lm:ident| $load:expr,
      store: |$sp:ident, $sm:ident, $sv:ident| $store:expr,
      stream: |$tp:ident, $tv:ident| $stream:expr,
@@ -46,13 +47,14 @@ macro_rules! vector_512 {
             stream: |$tp, $tv| $stream,
             pieces: |$qp, $qv| $pieces,
             fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
-            enter: |work| enable::<$t, _>(work));
+            enter: |work| enable::<$t, _>(work),
+            totals: |v| $totals(v));
     };
 }
 
 vector_512!(f32 => f32, __m512, __mmask16, 16,
     [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
-    _mm512_fmadd_ps,
+    _mm512_fmadd_ps, totals_f32,
     load: |p, m| _mm512_maskz_loadu_ps(m, p),
     store: |p, m, v| _mm512_mask_storeu_ps(p, m, v),
     stream: |p, v| _mm512_stream_ps(p, v),
@@ -60,7 +62,7 @@ vector_512!(f32 => f32, __m512, __mmask16, 16,
 
 vector_512!(f64 => f64, __m512d, __mmask8, 8,
     [_mm512_set1_pd, _mm512_add_pd, _mm512_mul_pd, _mm512_loadu_pd, _mm512_storeu_pd],
-    _mm512_fmadd_pd,
+    _mm512_fmadd_pd, totals_f64,
     load: |p, m| _mm512_maskz_loadu_pd(m, p),
     store: |p, m, v| _mm512_mask_storeu_pd(p, m, v),
     stream: |p, v| _mm512_stream_pd(p, v),
@@ -68,7 +70,7 @@ vector_512!(f64 => f64, __m512d, __mmask8, 8,
 
 vector_512!(f16 => f32, __m512, __mmask16, 16,
     [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
-    _mm512_fmadd_ps,
+    _mm512_fmadd_ps, totals_f32,
     load: |p, m| _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_f16(v)),
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_f16(v)),
@@ -76,11 +78,33 @@ vector_512!(f16 => f32, __m512, __mmask16, 16,
 
 vector_512!(bf16 => f32, __m512, __mmask16, 16,
     [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
-    _mm512_fmadd_ps,
+    _mm512_fmadd_ps, totals_f32,
     load: |p, m| widen_bf16(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_bf16(v)),
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_bf16(v)),
     pieces: |p, v| stream_256(p.cast(), narrow_bf16(v)));
+
+/// The sums of the lanes of each.
+#[inline(always)]
+unsafe fn totals_f32(v: [__m512; 4]) -> [f32; 4] {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        avx2::totals_f32(
+            v.map(|v| _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))),
+        )
+    }
+}
+
+/// The sums of the lanes of each.
+#[inline(always)]
+unsafe fn totals_f64(v: [__m512d; 4]) -> [f64; 4] {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        avx2::totals_f64(
+            v.map(|v| _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd::<1>(v))),
+        )
+    }
+}
 
 #[inline(always)]
 unsafe fn stream_512(p: *mut __m128i, v: __m512i) {

@@ -16,7 +16,8 @@ macro_rules! vector {
      stream: |$tp:ident, $tv:ident| $stream:expr,
      pieces: |$qp:ident, $qv:ident| $pieces:expr,
      fetch: |$hp:ident| $fetch:expr,
-     enter: |$w:ident| $enter:expr) => {
+     enter: |$w:ident| $enter:expr
+     $(, totals: |$rv:ident| $totals:expr)?) => {
         impl Vector<$t> for $set {
             type S = gustav_core::PlusTimes;
             type V = $v;
@@ -46,6 +47,9 @@ macro_rules! vector {
                 fn add(_s: gustav_core::PlusTimes, a: $v, b: $v) -> $v { $add(a, b) }
                 fn scale(_s: gustav_core::PlusTimes, factor: $v, sum: $v) -> $v { $mul(factor, sum) }
             );
+            $(
+                vector!(@each fn totals($rv: [$v; 4]) -> [$accum; 4] { $totals });
+            )?
             #[inline(always)]
             unsafe fn enter<W: Work<$t>>($w: W) {
                 // SAFETY: as above.

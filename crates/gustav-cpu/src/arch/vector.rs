@@ -1,10 +1,13 @@
 //! What a kernel asks of vector registers, and how a kernel is compiled once per instruction
 //! set and chosen at run time.
 
-use gustav_core::{Ops, Scalar, Semiring};
+use gustav_core::{Arith, Ops, Scalar, Semiring};
 
 use super::Isa;
 use super::portable::Portable;
+
+// Most lanes of a vector of any instruction set.
+const MOST_LANES: usize = 16;
 
 /// Vectors of sums over one scalar type on one instruction set.
 ///
@@ -61,6 +64,24 @@ pub trait Vector<T: Scalar>: 'static {
     unsafe fn add(s: Self::S, a: Self::V, b: Self::V) -> Self::V;
     /// What α and β do to a sum.
     unsafe fn scale(s: Self::S, factor: Self::V, sum: Self::V) -> Self::V;
+    /// The sums of the lanes of four vectors.
+    #[inline(always)]
+    unsafe fn totals(v: [Self::V; 4]) -> [T::Accum; 4] {
+        const { assert!(Self::LANES <= MOST_LANES && Self::LANES.is_power_of_two()) };
+        v.map(|v| {
+            let mut lanes = [T::Accum::zero(); MOST_LANES];
+            // SAFETY: there are as many lanes at least.
+            unsafe { Self::store_sums(lanes.as_mut_ptr(), v) };
+            let mut half = Self::LANES / 2;
+            while half > 0 {
+                for k in 0..half {
+                    lanes[k] = lanes[k].plus(lanes[k + half]);
+                }
+                half /= 2;
+            }
+            lanes[0]
+        })
+    }
     /// Runs `work` on these vectors, in a function of its own where that keeps its variables in
     /// registers.
     unsafe fn enter<W: Work<T>>(work: W);

@@ -14,6 +14,7 @@ use gustav_plan::{Algorithm, Choice, Chooser};
 use crate::arch::Isa;
 use crate::catalog::{Entry, autotune_elsewhere};
 use crate::offsets::Offsets;
+use crate::profile::profile;
 use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
@@ -50,6 +51,9 @@ fn supports(problem: &Problem) -> Result<()> {
     problem.without_output("the CPU's SDDMM")?;
     problem.without_epilogue("the CPU's SDDMM")
 }
+
+// Nonzeros ahead of their use for which rows of Y are prefetched.
+const AHEAD: usize = 8;
 
 // Nonzeros of a part: enough to be worth a task, few enough to balance the threads.
 const SMALLEST_PART: usize = 512;
@@ -126,7 +130,10 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let parts = (threads.count() * PARTS_PER_THREAD).min(problem.nnz.div_ceil(SMALLEST_PART));
         let algorithm = Algorithm::NonzeroSplit;
         let count = threads.count();
-        let config = Config { isa, threads: count, tile: None, streaming: false, ahead: 0 };
+        // Rows of Y that L2 holds come in time by themselves.
+        let bytes = problem.cols * problem.columns * problem.dtype.bytes();
+        let ahead = if bytes > profile(count, isa).l2_bytes { AHEAD } else { 0 };
+        let config = Config { isa, threads: count, tile: None, streaming: false, ahead };
         let reason = "nonzeros do not depend on each other".into();
         Ok(SddmmPlan {
             problem,
@@ -178,12 +185,21 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let y = row_major(&self.threads, y, &mut self.y)?;
         let factors = Factors::new(alpha, beta, factors);
         let (isa, nnz, parts) = (self.isa, p.nnz, self.parts);
+        let ahead = self.choice.config.ahead;
         let out = gustav_core::parallel::Shared::new(values);
         with_pattern!(&self.pattern, |pattern| {
             let pattern = pattern.view();
             let offsets = Offsets::new(pattern.offsets());
-            let operands =
-                Operands { rows: p.rows, offsets, indices: pattern.indices(), x, y, factors, out };
+            let operands = Operands {
+                rows: p.rows,
+                offsets,
+                indices: pattern.indices(),
+                x,
+                y,
+                ahead,
+                factors,
+                out,
+            };
             self.partition.run(&self.threads, |_, part| {
                 let cut = |part: usize| (nnz as u128 * part as u128 / parts as u128) as usize;
                 let nonzeros = cut(part)..cut(part + 1);

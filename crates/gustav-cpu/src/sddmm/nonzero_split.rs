@@ -1,7 +1,7 @@
-//! `nonzero-split`: inner products of a row of X with the rows of Y that the nonzeros of a row name.
+//! `nonzero-split`: inner products of rows of X with the rows of Y that nonzeros name.
 //!
-//! Four nonzeros of a row are summed at once: a load of X serves four, and four sums hide the latency of
-//! additions. Every sum is made in the same order, alone or among four, so that results do not depend on
+//! Four nonzeros are summed at once, which hides the latency of additions, and their lanes are added
+//! together. Every sum is made in the same order, alone or among four, so that results do not depend on
 //! how the nonzeros are cut between threads.
 
 use std::ops::Range;
@@ -14,12 +14,9 @@ use crate::offsets::Offsets;
 
 // Nonzeros that are summed at once.
 const GROUP: usize = 4;
-// Nonzeros ahead of their use for which rows of Y are fetched, and bytes of a row that are.
-const AHEAD: usize = 8;
+// Bytes of a row of Y that are prefetched at most.
 const FETCHED: usize = 512;
 const LINE: usize = 64;
-// Most lanes of a vector of any instruction set.
-const MOST_LANES: usize = 16;
 
 /// What becomes of a sum.
 #[derive(Clone, Copy)]
@@ -35,15 +32,15 @@ impl<'a, T: Scalar> Factors<'a, T> {
         Factors { alpha, beta, of_nonzeros, reads: beta != T::Accum::zero() }
     }
 
-    /// α·sum·factor + β·`before`, which is called when β is not zero.
+    /// α·sum·factor + β·`before`, which is left out when β is zero.
     #[inline(always)]
-    fn apply(&self, p: usize, sum: T::Accum, before: impl FnOnce() -> T) -> T {
+    fn apply(&self, p: usize, sum: T::Accum, before: T) -> T {
         let mut result = self.alpha.times(sum);
         if let Some(factors) = self.of_nonzeros {
             result = result.times(factors[p].to_accum());
         }
         if self.reads {
-            result = self.beta.times_plus(before().to_accum(), result);
+            result = self.beta.times_plus(before.to_accum(), result);
         }
         T::from_accum(result)
     }
@@ -57,6 +54,8 @@ pub(super) struct Operands<'a, T: Scalar, I: Index> {
     pub indices: &'a [I],
     pub x: DenseView<'a, T>,
     pub y: DenseView<'a, T>,
+    /// Nonzeros ahead of their use for which rows of Y are prefetched, 0 for not at all.
+    pub ahead: usize,
     pub factors: Factors<'a, T>,
     pub out: Shared<'a, T>,
 }
@@ -79,39 +78,52 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
         low
     }
 
-    /// Stores the inner products of row `x` with the rows of Y of nonzeros `p..p + N`.
+    /// Stores the inner products of `count` nonzeros from `p` on, at most four: of row `x[u]` of X and
+    /// the row of Y that nonzero `p + u` names. `ONE_ROW` when all `x` are the same.
     ///
     /// # Safety
-    /// The nonzeros are of the part, `x` is a row of X; the instruction set is available.
+    /// The nonzeros are of the part, `x` are rows of X; the instruction set is available.
     #[inline(always)]
-    unsafe fn multiply<V: Vector<T>, const N: usize>(&self, x: *const T, p: usize) {
+    unsafe fn multiply<V: Vector<T>, const ONE_ROW: bool>(
+        &self,
+        x: [*const T; GROUP],
+        p: usize,
+        count: usize,
+    ) {
         let op = &self.operands;
         let (depth, ld) = (op.x.ncols(), op.y.leading_dimension());
         let s = V::S::of(Semiring::PlusTimes);
         // SAFETY: column indices of a checked pattern are rows of Y, whose `depth` elements are
         // neighbours; the rest is promised by the caller.
         unsafe {
+            // What is missing to four is the last nonzero again.
             let row = |p: usize| op.y.as_ptr().add(op.indices.get_unchecked(p).to_usize() * ld);
-            let y: [*const T; N] = std::array::from_fn(|u| row(p + u));
-            let mut sums = [V::splat(T::Accum::zero()); N];
+            let y: [*const T; GROUP] = std::array::from_fn(|u| row(p + u.min(count - 1)));
+            let mut sums = [V::splat(T::Accum::zero()); GROUP];
             let whole = depth - depth % V::LANES;
             for k in (0..whole).step_by(V::LANES) {
-                let x = V::load(x.add(k));
-                for u in 0..N {
-                    sums[u] = V::mul_add(s, x, V::load(y[u].add(k)), sums[u]);
+                let mut xs = V::load(x[0].add(k));
+                for u in 0..GROUP {
+                    if !ONE_ROW {
+                        xs = V::load(x[u].add(k));
+                    }
+                    sums[u] = V::mul_add(s, xs, V::load(y[u].add(k)), sums[u]);
                 }
             }
             if whole < depth {
                 let mask = V::mask(depth - whole);
-                let x = V::load_masked(x.add(whole), mask);
-                for u in 0..N {
-                    sums[u] = V::mul_add(s, x, V::load_masked(y[u].add(whole), mask), sums[u]);
+                let mut xs = V::load_masked(x[0].add(whole), mask);
+                for u in 0..GROUP {
+                    if !ONE_ROW {
+                        xs = V::load_masked(x[u].add(whole), mask);
+                    }
+                    sums[u] = V::mul_add(s, xs, V::load_masked(y[u].add(whole), mask), sums[u]);
                 }
             }
-            for u in 0..N {
-                let sum = total::<T, V>(sums[u]);
-                let out = op.out.slice(p + u..p + u + 1);
-                out[0] = op.factors.apply(p + u, sum, || out[0]);
+            let sums = V::totals(sums);
+            let out = op.out.slice(p..p + count);
+            for u in 0..count {
+                out[u] = op.factors.apply(p + u, sums[u], out[u]);
             }
         }
     }
@@ -125,7 +137,7 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
         let op = &self.operands;
         let bytes = (op.x.ncols() * size_of::<T>()).min(FETCHED);
         let ld = op.y.leading_dimension();
-        for p in p + AHEAD..(p + AHEAD + GROUP).min(self.nonzeros.end) {
+        for p in p + op.ahead..(p + op.ahead + GROUP).min(self.nonzeros.end) {
             let row = op.y.as_ptr().wrapping_add(op.indices[p].to_usize() * ld);
             for byte in (0..bytes).step_by(LINE) {
                 // SAFETY: nothing is read through the pointer.
@@ -135,52 +147,42 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
     }
 }
 
-/// The sum of a vector's lanes, halves added to halves.
-///
-/// # Safety
-/// The instruction set is available.
-#[inline(always)]
-unsafe fn total<T: Scalar, V: Vector<T>>(v: V::V) -> T::Accum {
-    let mut lanes = [T::Accum::zero(); MOST_LANES];
-    const { assert!(V::LANES <= MOST_LANES && V::LANES.is_power_of_two()) };
-    // SAFETY: there are as many lanes at least.
-    unsafe { V::store_sums(lanes.as_mut_ptr(), v) };
-    let mut half = V::LANES / 2;
-    while half > 0 {
-        for k in 0..half {
-            lanes[k] = lanes[k].plus(lanes[k + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
-}
-
 impl<T: Scalar, I: Index> Work<T> for Part<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
-        let Range { start: mut p, end } = self.nonzeros;
-        if p == end {
+        let Range { start, end } = self.nonzeros;
+        if start == end {
             return;
         }
         let (offsets, ld) = (self.operands.offsets, self.operands.x.leading_dimension());
-        let mut row = self.row_of(p);
-        while p < end {
-            let last = offsets.at(row + 1).min(end);
-            let x = self.operands.x.as_ptr().wrapping_add(row * ld);
-            // SAFETY: the nonzeros are of this part and of `row`, which has an X where it has
-            // nonzeros.
+        let mut row = self.row_of(start);
+        let mut row_end = offsets.at(row + 1);
+        for p in (start..end).step_by(GROUP) {
+            let count = GROUP.min(end - p);
+            // SAFETY: the nonzeros are of this part, and each of them has its row of X.
             unsafe {
-                while p + GROUP <= last {
+                if self.operands.ahead > 0 {
                     self.prefetch::<V>(p);
-                    self.multiply::<V, GROUP>(x, p);
-                    p += GROUP;
                 }
-                while p < last {
-                    self.multiply::<V, 1>(x, p);
-                    p += 1;
+                let of = |row: usize| self.operands.x.as_ptr().add(row * ld);
+                while p >= row_end {
+                    row += 1;
+                    row_end = offsets.at(row + 1);
                 }
+                if p + count <= row_end {
+                    self.multiply::<V, true>([of(row); GROUP], p, count);
+                    continue;
+                }
+                let mut x = [of(row); GROUP];
+                for u in 1..count {
+                    while p + u >= row_end {
+                        row += 1;
+                        row_end = offsets.at(row + 1);
+                    }
+                    x[u] = of(row);
+                }
+                self.multiply::<V, false>(x, p, count);
             }
-            row += 1;
         }
     }
 }
