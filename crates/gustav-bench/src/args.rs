@@ -5,8 +5,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use gustav_core::{Error, Result};
-
-use crate::Filter;
+use gustav_report::Filter;
 
 /// A benchmark run.
 #[derive(Clone, Debug, Default, PartialEq)]

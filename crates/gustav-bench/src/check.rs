@@ -91,7 +91,7 @@ mod tests {
             columns: 2,
             sorted: false,
             mask: None,
-            layouts: crate::Layouts::RowMajor,
+            layouts: gustav_report::Layouts::RowMajor,
             pool,
         }
     }

@@ -156,7 +156,7 @@ mod tests {
             columns: 2,
             sorted: false,
             mask: None,
-            layouts: crate::Layouts::RowMajor,
+            layouts: gustav_report::Layouts::RowMajor,
             pool: &pool,
         };
         let threads = Threads::new(1, false).unwrap();

@@ -5,16 +5,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gustav_core::buffer::available_memory;
 use gustav_core::{Error, Operation, Result};
 use gustav_cpu::Threads;
+use gustav_report::{CUBLAS, Record, Status, WHOLE};
 use gustav_testkit::oracle::Verdict;
 
+use crate::Bandwidth;
 use crate::check::{check, rows_to_check};
 use crate::cold::{self, Cold, Copies, Sweep};
-use crate::cuda::{CUBLAS, Operands, PROCESSES, Started, TRYING, WHOLE, gather_ms};
+use crate::cuda::{Operands, PROCESSES, Started, TRYING, gather_ms};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
 use crate::value::Value;
-use crate::{Bandwidth, Record, Status};
 
 // Work up to which every row of our own result, and of a peer's, is checked.
 const OURS_IN_FULL: u64 = 60_000_000;

@@ -8,12 +8,12 @@ use gustav_cuda::{Call, DeviceBuffer, DeviceDense, SpmmPlan, SpmvPlan, spmm, spm
 use gustav_plan::orders::Search;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser};
+use gustav_report::{CUBLAS, CUSPARSE, Layouts, quantile};
 
 use super::resident::{Output, Set};
-use super::{CUBLAS, PEERS, Resident, Started};
-use crate::Layouts;
+use super::{Resident, Started};
 use crate::engine::{Engine, Outcome, Prepared, Task};
-use crate::timing::{Runner, quantile};
+use crate::timing::Runner;
 use crate::value::Value;
 
 // Executions of which the hot figure is the median, fewer when they have taken so long.
@@ -110,7 +110,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         task: Task<'a, T>,
         name: &str,
     ) -> Result<Self> {
-        let place = PEERS.iter().position(|p| *p == name).unwrap_or(0);
+        let place = CUSPARSE.iter().position(|p| *p == name).unwrap_or(0);
         let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let mut engine = Self::prepare(gpu, on, task, Wish::Vendor(place), CALLS, versions)?;
         // Its inspection is part of its first execution.

@@ -9,10 +9,11 @@ use gustav_cuda::spgemm::masked::{self, MaskedPlan};
 use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, multiply, vendor};
 use gustav_cuda::{Call, DeviceCsr, SpgemmCall, Stream};
 use gustav_plan::Algorithm;
+use gustav_report::{CUSPARSE, WHOLE, quantile};
 
-use super::{PEERS, Started, WHOLE};
+use super::Started;
 use crate::engine::{Engine, Outcome, Prepared, Task};
-use crate::timing::{Runner, quantile};
+use crate::timing::Runner;
 use crate::value::Value;
 
 const REUSES: usize = 15;
@@ -96,7 +97,7 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
         task: Task<'a, T>,
         name: &str,
     ) -> Result<Self> {
-        let place = PEERS.iter().position(|p| *p == name).unwrap_or(0);
+        let place = CUSPARSE.iter().position(|p| *p == name).unwrap_or(0);
         let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let problem = problem(&task);
         let config = Some(Config::Vendor(vendor::Config::ALL[place]));

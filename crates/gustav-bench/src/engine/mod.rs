@@ -9,8 +9,8 @@ mod process;
 use std::collections::BTreeMap;
 
 use gustav_core::{Csr, CsrView, Operation, Result, Scalar};
+use gustav_report::Layouts;
 
-use crate::Layouts;
 use crate::timing::Runner;
 
 #[cfg(feature = "peers")]

@@ -10,11 +10,12 @@ use gustav_core::{
 use gustav_cpu::spgemm::{SpgemmCall, multiply};
 use gustav_cpu::{Options, SpgemmPlan, SpmmPlan, SpmvPlan, Threads};
 use gustav_plan::Choice;
+use gustav_report::quantile;
 
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
 use crate::affinity::Pinned;
 use crate::allocator::give_back_freed_memory;
-use crate::timing::{Runner, quantile};
+use crate::timing::Runner;
 use crate::value::CpuValue;
 
 // Idle threads of the library spin for about a third of this before they sleep.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
+use gustav_report::Layouts;
 use serde_json::{Value, json};
 
 use super::{Engine, Outcome, PeerProcess, Prepared, Task};
 use super::{failed, lacks};
-use crate::Layouts;
 use crate::timing::Runner;
 
 /// A peer process with the product it was asked to prepare.

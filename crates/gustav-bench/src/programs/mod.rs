@@ -20,13 +20,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gustav::Device;
 use gustav_core::{Csr, DType, Error, Operation, Result};
 use gustav_io::generate::Generator;
+use gustav_report::{Case, MeasurementId, Record, RecordFile, Status};
 
 use crate::cuda::Started;
 use crate::measure::compare;
 use crate::peers::{Launch, Peers};
-use crate::record::MeasurementId;
 use crate::timing::{Runner, interleave};
-use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
+use crate::{BenchArgs, Outcome, Suite};
 
 use engine::Rival;
 use program::{PROGRAMS, Program};
@@ -131,7 +131,7 @@ fn measured(
     suite: &Suite,
     solve: &Solve,
     device: &Device,
-    gpu: Option<crate::Gpu>,
+    gpu: Option<gustav_report::Gpu>,
     peers: &mut Peers<'_>,
 ) -> Result<Vec<Record>> {
     let program = solve.program()?;
@@ -142,7 +142,7 @@ fn measured(
     let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
     let blank = Record {
         suite: suite.name.clone(),
-        machine: Machine::describe(),
+        machine: crate::machine::describe(),
         gpu,
         threads: device.threads().count(),
         seed: args.seed,
@@ -208,7 +208,7 @@ fn measured(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read_records;
+    use gustav_report::read_records;
 
     #[test]
     fn programs_are_measured_checked_and_resumed() {

@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use gustav::Device;
 use gustav_core::{Csr, Dense, Error, Result};
+use gustav_report::{Record, Status, quantile};
 
 use super::child::Child;
 use super::engine::{Engine, Rival};
 use super::program::Program;
 use crate::engine::PeerProcess;
-use crate::timing::{Runner, quantile};
-use crate::{Record, Status};
+use crate::timing::Runner;
 
 /// A program with one engine.
 pub(super) struct Solver<'a> {

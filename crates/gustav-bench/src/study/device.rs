@@ -7,11 +7,11 @@ use gustav_cuda::spgemm::pipeline::{Block, Config, Pipeline};
 use gustav_cuda::spgemm::{self, DensePlan, Options, SpgemmPlan};
 use gustav_cuda::{Call, DeviceCsr, DeviceDense, PinnedBuffer, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
+use gustav_report::{Record, Stage};
 
 use super::{clocked, record, sample, set_times, sparse_of, verify};
 use crate::cuda::Started;
 use crate::value::Value;
-use crate::{Record, Stage};
 
 // Timed executions, and of what takes longer than `LONG_MS`.
 const RUNS: usize = 15;
@@ -141,7 +141,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
             Ok(up + ms + down)
         })?;
         set_times(r, &times);
-        r.transfer_ms = crate::timing::quantile(&parts, 0.5);
+        r.transfer_ms = gustav_report::quantile(&parts, 0.5);
         Ok(())
     });
     Ok(vec![resident, step, moved])

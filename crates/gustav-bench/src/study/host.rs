@@ -4,9 +4,9 @@ use gustav_core::{Csr, Problem, Result};
 use gustav_cpu::spgemm::{SpgemmCall, multiply};
 use gustav_cpu::{Options, Threads};
 use gustav_plan::{Algorithm, Chooser};
+use gustav_report::Record;
 
 use super::{clocked, record, sample, set_times, verify};
-use crate::Record;
 use crate::check::take_rows;
 use crate::value::Value;
 

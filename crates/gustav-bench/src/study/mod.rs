@@ -14,6 +14,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use gustav_core::{Csr, CsrView, DType, Error, Operation, Result, Scalar};
 use gustav_cpu::Threads;
 use gustav_plan::Algorithm;
+use gustav_report::{Case, Machine, Record, RecordFile, Status, quantile};
 use gustav_testkit::oracle;
 
 use crate::affinity::Pinned;
@@ -21,10 +22,9 @@ use crate::check::take_rows;
 use crate::cuda::Started;
 use crate::listing;
 use crate::schedule::{self, Typed};
-use crate::timing::quantile;
 use crate::value::Value;
 use crate::workload::{products, with_fresh_values};
-use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
+use crate::{BenchArgs, Outcome, Suite};
 
 /// Threads of the paper's tables.
 const THREADS: [usize; 4] = [4, 8, 16, 32];
@@ -41,7 +41,7 @@ const ROWS: usize = 24;
 pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let gpu = Started::new(suite.device.as_deref().unwrap_or("cuda:0"), &[])?;
     let mut file = RecordFile::open(&args.record)?;
-    let machine = Machine::describe();
+    let machine = crate::machine::describe();
     let threads = THREADS.into_iter().filter(|t| *t <= machine.cores);
     let threads = threads.map(|t| Threads::new(t, true)).collect::<Result<Vec<_>>>()?;
     let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads, seed: args.seed };

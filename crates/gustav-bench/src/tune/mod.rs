@@ -1,13 +1,12 @@
 //! Tuning: candidates are measured over matrices, and a predictor is trained on what was measured.
 
-mod report;
 #[cfg(feature = "train")]
 mod train;
 
 use gustav_core::{Error, Operation, Result};
 use gustav_plan::predictor::{Candidate, Model, Training};
+use gustav_report::TuneReport;
 
-pub use self::report::{Folded, TuneReport, read_tuning};
 use crate::{BenchArgs, Outcome, Suite, run};
 
 /// What to tune with.

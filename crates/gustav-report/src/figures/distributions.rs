@@ -1,0 +1,70 @@
+//! Distributions over the cases: losses against the best engine, calls until a plan has paid.
+
+use crate::CHOOSERS;
+use crate::analysis::{Platform, Product, distribution, grouped_twice};
+use crate::draw::{Axis, Figure, Mark, fullest, series};
+
+/// For every platform and operation, how far each engine is behind the fastest one of the case.
+pub(super) fn losses(platforms: &[Platform]) -> Vec<Figure> {
+    platforms.iter().flat_map(losses_on).collect()
+}
+
+fn losses_on(platform: &Platform) -> Vec<Figure> {
+    let mut losses = Vec::new();
+    for (case, round) in platform.rounds() {
+        // Algorithms by name are what auto chooses from, not engines beside it.
+        let engines = round.iter().filter(|r| !r.is_ours() || r.algorithm == CHOOSERS[0]);
+        let engines: Vec<_> = engines.collect();
+        let best = engines.iter().map(|r| r.time()).fold(f64::INFINITY, f64::min);
+        let name = Product::of(case).name().to_owned();
+        losses.extend(engines.iter().map(|r| (name.clone(), r.engine_name(), r.time() / best)));
+    }
+    let mut groups = grouped_twice(losses);
+    groups.retain(|_, engines| engines.len() > 1);
+    let figure = |(name, engines): (String, std::collections::BTreeMap<String, Vec<f64>>)| {
+        let curves = engines.into_iter().map(|(name, losses)| (name, distribution(losses)));
+        Figure::new(
+            format!("losses {} {name}", platform.name),
+            format!("{name}, {}: how far behind the fastest", platform.name),
+            "For every engine the share of the cases on which it takes at most so \
+             many times as long as the fastest engine of the case; the higher and \
+             the further left, the better. All types and columns.",
+            [Axis::log("time / time of the fastest"), Axis::linear("share of the cases (%)")],
+            series(curves, Mark::Steps),
+        )
+    };
+    groups.into_iter().map(figure).collect()
+}
+
+/// For every platform and operation, calls after which planning has paid against the best peer.
+pub(super) fn break_even(platforms: &[Platform]) -> Vec<Figure> {
+    platforms.iter().flat_map(break_even_on).collect()
+}
+
+fn break_even_on(platform: &Platform) -> Vec<Figure> {
+    let rounds = platform.rounds().into_values().flatten();
+    // The time of an SpGEMM holds that of its plan.
+    let own = rounds.filter(|r| r.is_ours() && r.algorithm == CHOOSERS[0]);
+    let calls = own.filter(|r| r.case.operation != "spgemm").filter_map(|r| {
+        let product = Product::of(&r.case);
+        Some((product.name().to_owned(), product, r.break_even_calls?))
+    });
+    let mut figures = Vec::new();
+    for (name, mut products) in grouped_twice(calls) {
+        products.retain(|_, calls| calls.len() > 1);
+        let curves = products.into_iter().map(|(p, calls)| (p.variant(), distribution(calls)));
+        let (curves, left_out) = fullest(curves);
+        if !curves.is_empty() {
+            let caption = "Of the cases on which auto is faster than every peer, the share whose \
+                           planning time is earned back after so many calls.";
+            figures.push(Figure::new(
+                format!("break-even {} {name}", platform.name),
+                format!("{name}, {}: calls until a plan has paid", platform.name),
+                format!("{caption}{left_out}"),
+                [Axis::log("calls"), Axis::linear("share of the cases won (%)")],
+                series(curves, Mark::Steps),
+            ));
+        }
+    }
+    figures
+}
