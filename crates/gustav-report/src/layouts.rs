@@ -43,7 +43,7 @@ impl Layouts {
     }
 }
 
-/// The places of C that are computed.
+/// The entries of C that are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mask {

@@ -115,7 +115,7 @@ pub struct Record {
     pub best_peer: Option<String>,
     /// Its time over this engine's: above 1 is faster than every peer.
     pub ratio: Option<f64>,
-    /// Calls after which planning has paid for itself against the best peer.
+    /// Calls that amortize planning against the best peer.
     pub break_even_calls: Option<f64>,
     /// Time that moving A, B and C once takes at the copy bandwidth measured for their size.
     pub floor_ms: Option<f64>,

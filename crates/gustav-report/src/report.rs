@@ -115,7 +115,7 @@ impl Report {
     }
 }
 
-/// The speed-ups of every product, a picture for every place of `records`, as SVG files.
+/// The speed-ups of every product, a picture for every platform of `records`, as SVG files.
 ///
 /// # Errors
 /// [`Error::Format`] when one cannot be drawn.

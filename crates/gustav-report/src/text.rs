@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_cannot_leave_their_place() {
+    fn text_cannot_end_its_element_or_field() {
         assert_eq!(escaped("<b a=\"1\">&"), "&lt;b a=&quot;1&quot;&gt;&amp;");
         assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!((escaped("plain"), field("plain")), ("plain".into(), "plain".into()));

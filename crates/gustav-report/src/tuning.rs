@@ -21,7 +21,7 @@ pub struct TuneReport {
     pub matrices: (usize, usize),
     /// Sources of the matrices that were tested on.
     pub tested_sources: Vec<String>,
-    /// Matrices left out, for want of a time of every candidate.
+    /// Matrices left out, because a candidate has no time on them.
     pub left_out: Vec<String>,
     /// Each rival: `regression`, `softmax`, `softmax of losses`, all with all features and with
     /// `matrix-only` ones, `tree`, and `first`, which always takes the first candidate. Where costs of the candidates
@@ -48,7 +48,7 @@ pub struct TuneReport {
 pub struct Folded {
     /// Matrices.
     pub cases: usize,
-    /// Share of them for which the fastest was chosen.
+    /// Fraction of them for which the fastest was chosen.
     pub right: f64,
     /// Mean loss.
     pub mean_loss: f64,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_held_against_rows_as_stored() {
+    fn orders_are_compared_with_rows_as_stored() {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
         let inputs = Features::new(&eye.pattern().view(), WarpShape::default()).expect("features");
         let names = ["auto", "segmented", "segmented@lpt", "segmented#4@lpt"];
@@ -169,7 +169,7 @@ mod tests {
             let folded = Folded::new(&table, &Always(place));
             (folded.ordered, folded.ordered_slower)
         });
-        // The last has no fellow with rows as stored.
+        // No candidate is the last one with rows as stored.
         assert_eq!(found, [(0, 0), (0, 0), (4, 2), (4, 0)]);
     }
 }

@@ -11,7 +11,7 @@ use crate::{Case, Ratios, Record, Status};
 /// How two sets of records are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeArgs {
-    /// Changes smaller than this share of the time are noise whatever the quartiles say: they
+    /// Changes smaller than this fraction of the time are noise whatever the quartiles say: they
     /// know of the spread within a run, not of that between runs.
     pub threshold: f64,
     /// Divide the times by those of this peer in the same rounds, which takes out what happened
@@ -65,7 +65,7 @@ pub struct Change {
     pub new_ms: Option<f64>,
     /// Old time over new: above 1 the new is faster.
     pub speedup: Option<f64>,
-    /// Three standard errors of the speed-up, as a share of it.
+    /// Three standard errors of the speed-up, relative to it.
     pub noise: Option<f64>,
 }
 
@@ -87,7 +87,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// How many of our results ended in this way.
+    /// How many of our results ended with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.changes.iter().filter(|c| c.verdict == verdict && c.is_ours()).count()
     }
@@ -124,12 +124,12 @@ fn latest(records: &[Record]) -> BTreeMap<Key<'_>, &Record> {
 }
 
 /// Where records were measured, in words.
-fn places(records: &[Record]) -> BTreeSet<String> {
-    let place = |r: &Record| match &r.gpu {
+fn platforms(records: &[Record]) -> BTreeSet<String> {
+    let platform = |r: &Record| match &r.gpu {
         Some(gpu) => format!("{} with driver {}", gpu.name, gpu.driver),
         None => format!("{}, {} cores, {}", r.machine.cpu, r.machine.cores, r.machine.system),
     };
-    records.iter().map(place).collect()
+    records.iter().map(platform).collect()
 }
 
 /// One of a record's times.
@@ -199,7 +199,7 @@ pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Chan
             });
         }
     }
-    let (before, after) = (places(old), places(new));
+    let (before, after) = (platforms(old), platforms(new));
     if before != after && !args.across_machines {
         let words = |p: BTreeSet<String>| p.into_iter().collect::<Vec<_>>().join(" and ");
         return Err(Error::Argument {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_machine_is_told_by_the_peers_and_taken_out_on_request() {
+    fn a_slower_machine_shows_in_the_peers_and_is_divided_out_on_request() {
         let old = [timed("gustav", 1.0, 0.01), timed("mkl", 2.0, 0.01)];
         let new = [timed("gustav", 1.5, 0.01), timed("mkl", 3.0, 0.01)];
         let found = changes(&old, &new, &ChangeArgs::default()).unwrap();

@@ -45,7 +45,7 @@ impl Ratios {
     }
 }
 
-/// The value below which the share `q` of `values` lies, between neighbours by weight.
+/// The `q`-quantile of `values`, interpolated linearly between neighbours.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -85,7 +85,7 @@ impl<'a> OrderedMatrix<'a> {
         best.filter(|(_, gain)| **gain > 1.0).map_or(self.base, |(order, _)| order)
     }
 
-    /// When the fastest order has paid for itself; `None` where no order gains.
+    /// After how many executions the fastest order is amortized; `None` where no order gains.
     pub fn break_even(&self) -> Option<BreakEven> {
         let best = self.orders.values().min_by(|a, b| a.time().total_cmp(&b.time()));
         let best = best.filter(|r| r.time() < self.own.time())?;

@@ -167,10 +167,10 @@ pub(crate) fn fullest<P>(
         return (groups, String::new());
     };
     let (rest, why): (Vec<_>, _) = if first_left_out == sizes[0] {
-        (groups.drain(MOST_SERIES..).collect(), "for want of room")
+        (groups.drain(MOST_SERIES..).collect(), "to keep the figure readable")
     } else {
         let few = |group: &mut (String, Vec<P>)| group.1.len() <= first_left_out;
-        (groups.extract_if(.., few).collect(), "for they have fewer points")
+        (groups.extract_if(.., few).collect(), "as they have fewer points")
     };
     let rest: Vec<_> = rest.into_iter().map(|(name, _)| name).collect();
     (groups, format!(" Not drawn, {why}: {}.", rest.join(", ")))
@@ -210,7 +210,7 @@ mod tests {
         assert!(words.contains("fewer points: g0, g2, g6"), "{words}");
         assert_eq!(fullest(groups(&[1; 8])).1, "");
         let (drawn, words) = fullest(groups(&[2; 10]));
-        assert!(drawn.len() == MOST_SERIES && words.contains("room: g8, g9"), "{words}");
+        assert!(drawn.len() == MOST_SERIES && words.contains("readable: g8, g9"), "{words}");
     }
 
     #[test]

@@ -88,10 +88,9 @@ fn confusion(platform: &str, name: &str, choices: &[Choice<'_>]) -> Option<Figur
     let (lines, columns) = lines_and_columns(known.iter().map(|k| (*k).to_owned()).collect());
     Some(Figure::new(
         format!("confusion {platform} {name}"),
-        format!("{name}, {platform}: chosen beside fastest"),
+        format!("{name}, {platform}: chosen and fastest algorithm"),
         format!(
-            "Cases by the algorithm of ours that was fastest and the one that auto chose; shades \
-             are shares of a line. Auto chose the fastest algorithm in {right} of {} cases. \
+            "Cases by the algorithm of ours that was fastest and the one that auto chose; shades show the fraction of the row. Auto chose the fastest algorithm in {right} of {} cases. \
              Algorithms by name run their usual configuration; auto may run another.",
             choices.len()
         ),
@@ -106,7 +105,7 @@ fn losses(platform: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
     let mean = choices.iter().map(|c| c.loss).sum::<f64>() / choices.len() as f64;
     Figure::new(
         format!("loss {platform} {name}"),
-        format!("{name}, {platform}: what the choice costs"),
+        format!("{name}, {platform}: loss by the choice"),
         format!(
             "How much longer auto takes than the fastest of ours; {mean:.1} % on average over {} \
              cases.",

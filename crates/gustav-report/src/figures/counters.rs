@@ -56,7 +56,7 @@ fn of((name, meaning, axis, value): &Counter, counters: &[Counters]) -> Vec<Figu
         engines.values_mut().for_each(|p| p.sort_by(|a, b| a.0.total_cmp(&b.0)));
         figures.push(Figure::new(
             format!("counters {gpu} {product} {name} {nnz}"),
-            format!("{product}, {gpu}: {name} from wide to tall"),
+            format!("{product}, {gpu}: {name} by aspect ratio"),
             format!(
                 "{meaning}. Full matrices of {:.1} million nonzeros, stored as CSR: few long \
                  rows at the left, many short ones at the right.",

@@ -1,4 +1,4 @@
-//! Distributions over the cases: losses against the best engine, calls until a plan has paid.
+//! Distributions over the cases: losses against the best engine, break-even calls.
 
 use crate::CHOOSERS;
 use crate::analysis::{Platform, Product, distribution, grouped_twice};
@@ -25,18 +25,18 @@ fn losses_on(platform: &Platform) -> Vec<Figure> {
         let curves = engines.into_iter().map(|(name, losses)| (name, distribution(losses)));
         Figure::new(
             format!("losses {} {name}", platform.name),
-            format!("{name}, {}: how far behind the fastest", platform.name),
-            "For every engine the share of the cases on which it takes at most so \
-             many times as long as the fastest engine of the case; the higher and \
-             the further left, the better. All types and columns.",
-            [Axis::log("time / time of the fastest"), Axis::linear("share of the cases (%)")],
+            format!("{name}, {}: time relative to the fastest", platform.name),
+            "Performance profile: for every engine the percentage of cases on which its time is at most x \
+             times that of the fastest engine. Higher and further left is better. All types and \
+             columns.",
+            [Axis::log("time / time of the fastest"), Axis::linear("cases (%)")],
             series(curves, Mark::Steps),
         )
     };
     groups.into_iter().map(figure).collect()
 }
 
-/// For every platform and operation, calls after which planning has paid against the best peer.
+/// For every platform and operation, calls that amortize planning against the best peer.
 pub(super) fn break_even(platforms: &[Platform]) -> Vec<Figure> {
     platforms.iter().flat_map(break_even_on).collect()
 }
@@ -55,13 +55,13 @@ fn break_even_on(platform: &Platform) -> Vec<Figure> {
         let curves = products.into_iter().map(|(p, calls)| (p.variant(), distribution(calls)));
         let (curves, left_out) = fullest(curves);
         if !curves.is_empty() {
-            let caption = "Of the cases on which auto is faster than every peer, the share whose \
-                           planning time is earned back after so many calls.";
+            let caption = "Percentage of the cases on which auto is faster than every peer, whose \
+                           planning time is amortized after x calls.";
             figures.push(Figure::new(
                 format!("break-even {} {name}", platform.name),
-                format!("{name}, {}: calls until a plan has paid", platform.name),
+                format!("{name}, {}: break-even calls", platform.name),
                 format!("{caption}{left_out}"),
-                [Axis::log("calls"), Axis::linear("share of the cases won (%)")],
+                [Axis::log("calls"), Axis::linear("cases won (%)")],
                 series(curves, Mark::Steps),
             ));
         }

@@ -1,5 +1,5 @@
 //! How near to what memory gives: the roofline (Williams, Waterman, Patterson, 2009) with floor
-//! and gather limit, and the share of the floor that is reached.
+//! and gather limit, and the fraction of the floor that is reached.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ fn roof(platform: &Platform, kind: &str, products: &Products<'_>) -> Option<Figu
     if let Some(rate) = gather.reduce(f64::max) {
         limit("gathering B from L2".into(), [rate, rate]);
     }
-    let caption = "A point a matrix. Operations per byte count A, B and C moved once, at \
+    let caption = "One point per matrix. Operations per byte count A, B and C moved once, at \
                    the copy bandwidth measured in the same run (that of the largest \
                    operands, and the highest of any size where that differs). Reading \
                    alone is faster than copying, and caches faster than memory: points \
@@ -81,8 +81,8 @@ fn roof(platform: &Platform, kind: &str, products: &Products<'_>) -> Option<Figu
     ))
 }
 
-/// Share of the memory floor that is reached, against mean row length.
-pub(super) fn shares(platforms: &[Platform]) -> Vec<Figure> {
+/// Fraction of the memory floor that is reached, against mean row length.
+pub(super) fn fractions(platforms: &[Platform]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for platform in platforms {
         for (kind, products) in measured(platform) {
@@ -97,7 +97,7 @@ pub(super) fn shares(platforms: &[Platform]) -> Vec<Figure> {
                            is written: reading alone is faster than copying.";
             let figure = Figure::new(
                 format!("floor {} {kind}", platform.name),
-                format!("{kind}, {}: share of the memory floor", platform.name),
+                format!("{kind}, {}: fraction of the memory floor", platform.name),
                 format!("{caption}{left_out}"),
                 [Axis::log("mean row length (nonzeros)"), Axis::log("floor / time (%)")],
                 series(own, Mark::Points),

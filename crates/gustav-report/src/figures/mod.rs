@@ -45,9 +45,9 @@ const FAMILIES: [(&str, &str, Draw); 21] = [
     ),
     ("Distribution of speed-ups", BESIDE_A_PEER, speedups::boxes),
     ("Loss against the best", BESIDE_A_PEER, distributions::losses),
-    ("Calls until a plan has paid", "plans faster than every peer", distributions::break_even),
+    ("Break-even calls", "plans faster than every peer", distributions::break_even),
     ("Roofline", FLOOR, limits::roofline),
-    ("Share of the limits", FLOOR, limits::shares),
+    ("Fraction of the memory floor", FLOOR, limits::fractions),
     ("Density sweep", "random matrices of one shape in three or more densities", sweeps::density),
     (
         "Aspect-ratio sweep",
@@ -72,7 +72,7 @@ const FAMILIES: [(&str, &str, Draw); 21] = [
         orders::portfolio,
     ),
     (
-        "Executions that repay a row order",
+        "Break-even executions of a row order",
         "an algorithm with a row order that is faster than the same one without",
         orders::break_even,
     ),
@@ -81,13 +81,13 @@ const FAMILIES: [(&str, &str, Draw); 21] = [
         "an algorithm with and without a row order, beside a peer",
         orders::kernel,
     ),
-    ("What the rules chose", "auto beside two or more of our algorithms by name", choice::all),
+    ("Choices of the rules", "auto beside two or more of our algorithms by name", choice::all),
     ("Timeline of the pipeline", "records with a timeline", timeline::all),
     ("Spy plots", "records that hold pictures of their matrices", spy::all),
 ];
 
 /// The figures that need the report of a tuning.
-const TUNING: (&str, &str) = ("What the predictor learnt", "the report of gustav tune (--tuning)");
+const TUNING: (&str, &str) = ("Predictor", "the report of gustav tune (--tuning)");
 
 /// The figures that need what hardware counters said.
 const COUNTERS: (&str, &str) =

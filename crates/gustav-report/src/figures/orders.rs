@@ -38,7 +38,7 @@ pub(super) fn spread(platforms: &[Platform]) -> Vec<Figure> {
     for study in OrderStudy::all(platforms) {
         figures.push(boxes(&study));
         for order in SHOWN.into_iter().filter(|order| study.orders().contains(order)) {
-            figures.push(points(&study, order, "filled (%)", "density", |r| 100.0 * r.density()));
+            figures.push(points(&study, order, "density (%)", "density", |r| 100.0 * r.density()));
             figures.push(points(&study, order, "rows", "size", |r| r.rows as f64));
             figures.push(bars(&study, order));
         }
@@ -57,8 +57,9 @@ fn boxes(study: &OrderStudy<'_>) -> Figure {
         orders.filter_map(|(order, gains)| Some((order, percentiles(&gains)?))).unzip();
     let boxes = boxes.into_iter().enumerate().map(|(k, five)| (k as f64, five)).collect();
     let caption = format!(
-        "Time of the same algorithm with {} over its time in another order. Boxes hold the middle \
-         half of the matrices, whiskers 90 %. The best of all may be none of them.",
+        "Time of the same algorithm with {} over its time in another order. Boxes span the \
+         quartiles of the matrices, whiskers the 5th to the 95th percentile. The best of all may be \
+         none of them.",
         study.over()
     );
     let axes = [Axis::names("row order", names), Axis::log(&gain(study))];
@@ -75,7 +76,7 @@ fn points(
 ) -> Figure {
     let own = study.matrices.iter().filter_map(|m| Some((x(m.own), *m.gains.get(order)?)));
     let (id, title) = (format!("order-{order}-{by}"), format!("{order} by {by}"));
-    let caption = format!("A point a matrix: what the order gains over {}.", study.over());
+    let caption = format!("One point per matrix: what the order gains over {}.", study.over());
     let axes = [Axis::log(label), Axis::log(&gain(study))];
     figure(study, (&id, &title), caption, axes, one(Mark::Points(own.collect())))
         .rule(1.0, "no gain")
@@ -90,11 +91,11 @@ fn bars(study: &OrderStudy<'_>, order: &str) -> Figure {
     let (id, title) = (format!("order-{order}-histogram"), format!("gains of {order}"));
     let caption = format!("{harmed} of {} matrices are slower in this order.", gains.len());
     let bins = Axis::names(&gain(study), BINS.map(|bin| bin.1));
-    let axes = [bins, Axis::linear("share of the matrices (%)")];
+    let axes = [bins, Axis::linear("matrices (%)")];
     figure(study, (&id, &title), caption, axes, one(Mark::Bars(bars)))
 }
 
-/// Why several orders are kept: which is the best how often, and what a best of so many gains
+/// Why several orders are kept: how often each is the best, and what the best of several gains
 /// (figures 9 and 10).
 pub(super) fn portfolio(platforms: &[Platform]) -> Vec<Figure> {
     let studies = OrderStudy::all(platforms);
@@ -109,7 +110,7 @@ fn chances(study: &OrderStudy<'_>) -> Figure {
     let share = |count: usize| 100.0 * count as f64 / study.matrices.len() as f64;
     let bars = counts.iter().enumerate().map(|(k, c)| (k as f64, share(c.1))).collect();
     let names = Axis::names("row order", counts.iter().map(|c| c.0));
-    let axes = [names, Axis::linear("share of the matrices (%)")];
+    let axes = [names, Axis::linear("matrices (%)")];
     let caption = format!("Of {} matrices.", study.matrices.len());
     figure(study, ("orders-best", "which order is the best"), caption, axes, one(Mark::Bars(bars)))
 }
@@ -119,16 +120,16 @@ fn growth(study: &OrderStudy<'_>) -> Figure {
     let (names, points): (Vec<_>, Vec<_>) =
         steps.map(|(k, (order, gain))| (order, (k as f64, gain))).unzip();
     let caption = format!(
-        "Mean gain over {} when the best of the orders up to here is taken for each matrix. Each \
+        "Mean gain over {} if the best of the orders up to this one is used for each matrix. Each \
          order is the one that adds the most to those before it.",
         study.over()
     );
     let axes = [Axis::names("orders, one more at each step", names), Axis::log("mean gain")];
-    let words = ("orders-portfolio", "the best of so many orders");
+    let words = ("orders-portfolio", "the best of several orders");
     figure(study, words, caption, axes, one(Mark::Line(points)))
 }
 
-/// Of every study the share of its matrices whose best order is repaid by so many executions.
+/// For every study the percentage of its matrices whose best order is amortized after x executions.
 pub(super) fn break_even(platforms: &[Platform]) -> Vec<Figure> {
     OrderStudy::all(platforms).iter().filter_map(repaid).collect()
 }
@@ -143,11 +144,11 @@ fn repaid(study: &OrderStudy<'_>) -> Option<Figure> {
     let curves = curves.map(|(name, executions)| (name, distribution(executions)));
     let (gaining, matrices) = (repaid.len(), study.matrices.len());
     let caption = format!(
-        "Of the {gaining} of {matrices} matrices on which an order gains, the share on which \
-         the best one is repaid by so many executions."
+        "Percentage of the {gaining} of {matrices} matrices on which an order gains, whose best \
+         order is amortized after x executions."
     );
-    let axes = [Axis::log("executions"), Axis::linear("share of the matrices (%)")];
-    let words = ("order-break-even", "executions that repay an order");
+    let axes = [Axis::log("executions"), Axis::linear("matrices (%)")];
+    let words = ("order-break-even", "break-even executions of an order");
     (gaining > 0).then(|| figure(study, words, caption, axes, series(curves, Mark::Steps)))
 }
 
@@ -169,8 +170,8 @@ fn beside_peers(study: &OrderStudy<'_>) -> Vec<Figure> {
     let ours = points(|own, _| own.gflops().unwrap_or(0.0));
     let theirs = points(|_, peer| peer.gflops().unwrap_or(0.0));
     let rivals = study.platform.rivals_named();
-    let caption = format!("A point a matrix, without an order. Peers that count: {rivals}.");
-    let axes = |y: &str| [Axis::log("filled (%)"), Axis::log(y)];
+    let caption = format!("One point per matrix, without an order. Reference peers: {rivals}.");
+    let axes = |y: &str| [Axis::log("density (%)"), Axis::log(y)];
     let groups = [(format!("gustav:{}", study.algorithm), ours), ("best peer".into(), theirs)];
     let speedup = ("kernel-speedup", "speed-up by density");
     let throughput = ("kernel-throughput", "throughput by density");

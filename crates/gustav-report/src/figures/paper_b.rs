@@ -36,7 +36,7 @@ fn of(study: &PaperB<'_>) -> Vec<Figure> {
             title(percent(sparsity)),
             format!(
                 "gustavson (ours) and hash-rows (the paper's) run on {threads} threads of the CPU; \
-                 the others on the GPU: dense-naive and shared-row from operands that lie there, \
+                 the others on the GPU: dense-naive and shared-row with operands in its memory, \
                  shared-row+transfers from CSR in host memory and back, pipeline from dense matrices \
                  of the host, converted by its {threads} threads, to C on the GPU."
             ),

@@ -46,7 +46,7 @@ fn classes(t: &TuneReport) -> Figure {
     let all = t.classes.iter().sum::<usize>().max(1) as f64;
     let caption = format!("Of the {} matrices that were trained on.", t.matrices.0);
     let x = Axis::names("candidate", candidates(t));
-    let y = Axis::linear("share of the matrices (%)");
+    let y = Axis::linear("matrices (%)");
     figure(
         t,
         ("classes", "Which candidate is the fastest"),
@@ -58,13 +58,13 @@ fn classes(t: &TuneReport) -> Figure {
 
 fn errors(t: &TuneReport) -> Figure {
     let caption = format!(
-        "For every regression the share of its predictions whose error is at most so large: all \
+        "For every regression the percentage of its predictions with at most this error: all \
          candidates of {} matrices of sources that it was not trained on.",
         t.matrices.1
     );
     let curves = t.errors.iter().map(|(name, errors)| (name.clone(), distribution(errors.clone())));
     let x = Axis::log("error of the predicted time (%)");
-    let y = Axis::linear("share of the predictions (%)");
+    let y = Axis::linear("predictions (%)");
     figure(t, ("errors", "Errors of predicted times"), caption, [x, y], series(curves, Mark::Steps))
 }
 
@@ -93,9 +93,9 @@ fn confusion(t: &TuneReport) -> Figure {
         }
     }
     let caption = format!(
-        "Matrices of sources that {} was not trained on, with the mean loss of time where there is \
-         room; shades are shares of a line. {:.0} % are chosen right, {:.0} % by always taking the \
-         commonest. Candidates neither the fastest nor chosen, {} of {}, are left out.",
+        "Matrices of sources that {} was not trained on, with the mean loss of time where it \
+         fits; shades show the fraction of the row. {:.0} % of the choices are right, {:.0} % if the \
+         most common candidate is always taken. Candidates neither the fastest nor chosen, {} of {}, are left out.",
         t.taken,
         100.0 * taken.map_or(0.0, |e| e.right),
         100.0 * taken.map_or(0.0, |e| e.commonest),
@@ -106,7 +106,13 @@ fn confusion(t: &TuneReport) -> Figure {
     let names = shown.iter().filter_map(|k| all.get(*k).cloned()).collect();
     let (lines, columns) = lines_and_columns(names);
     let (x, y) = (Axis::names("chosen", columns), Axis::names("fastest", lines));
-    figure(t, ("confusion", "Chosen beside fastest"), caption, [x, y], one(Mark::Cells(cells)))
+    figure(
+        t,
+        ("confusion", "Chosen and fastest candidate"),
+        caption,
+        [x, y],
+        one(Mark::Cells(cells)),
+    )
 }
 
 fn losses(t: &TuneReport) -> Figure {
@@ -119,10 +125,10 @@ fn losses(t: &TuneReport) -> Figure {
         100.0 * taken.map_or(0.0, |e| e.mean_loss)
     );
     let x = Axis::names("loss (%)", LOSSES);
-    let y = Axis::linear("share of the matrices (%)");
+    let y = Axis::linear("matrices (%)");
     figure(
         t,
-        ("losses", "What wrong choices cost"),
+        ("losses", "Loss by wrong choices"),
         caption,
         [x, y],
         bars(counts.iter().map(|count| 100.0 * *count as f64 / all)),

@@ -52,8 +52,8 @@ fn boxed(platform: &Platform, id: &str, title: &str, found: Vec<Box>) -> Figure 
         format!("{id} {}", platform.name),
         format!("{}: {title}", platform.name),
         format!(
-            "Boxes hold the middle half of the matrices, whiskers 90 % of them, the line across is \
-             the median. Peers that count: {rivals}."
+            "Boxes span the quartiles of the matrices, whiskers the 5th to the 95th percentile; \
+             the line is the median. Reference peers: {rivals}."
         ),
         [Axis::names("", names), Axis::log(Y)],
         one(Mark::Boxes(boxes)),
@@ -82,7 +82,7 @@ pub(super) fn by_row_length(platforms: &[Platform]) -> Vec<Figure> {
             figure(
                 &format!("speedup {} {kind}", platform.name),
                 format!("{kind}, {}: speed-up against mean row length", platform.name),
-                format!("A point a matrix. Peers that count: {}.", platform.rivals_named()),
+                format!("One point per matrix. Reference peers: {}.", platform.rivals_named()),
                 groups,
             )
         };
@@ -127,7 +127,7 @@ fn algorithms(platform: &Platform) -> Vec<Figure> {
             &format!("algorithms {} {name}", platform.name),
             format!("{}, {}: every algorithm", product.title(), platform.name),
             format!(
-                "A point a matrix and algorithm. Peers that count: {}.{rule}",
+                "One point per matrix and algorithm. Reference peers: {}.{rule}",
                 platform.rivals_named()
             ),
             algorithms,

@@ -47,8 +47,8 @@ fn picture(r: &Record, said: &str) -> Figure {
         format!("spy {name}"),
         if r.kind.is_empty() { name.clone() } else { format!("{name} ({})", r.kind) },
         format!(
-            "{} x {}, {} nonzeros. The stronger its colour, the fuller a bin, on a logarithmic \
-             scale.{said}",
+            "{} x {}, {} nonzeros. The stronger the colour, the more nonzeros in the bin (logarithmic \
+             scale).{said}",
             r.rows, r.cols, r.nnz
         ),
         [Axis::extent("column", r.cols), Axis::downwards("row", r.rows)],

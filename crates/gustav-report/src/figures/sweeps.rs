@@ -102,7 +102,7 @@ fn levelled(points: &Points) -> Points {
     out.into_iter().map(|(x, y, count)| ((x / count).exp(), (y / count).exp())).collect()
 }
 
-/// Time against the share of A that is filled.
+/// Time against the density of A.
 pub(super) fn density(platforms: &[Platform]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for platform in widest(platforms) {
@@ -116,8 +116,8 @@ pub(super) fn density(platforms: &[Platform]) -> Vec<Figure> {
             let gemm = merged(alone.remove(&key).unwrap_or_default());
             let ((rows, cols, kind), product) = key;
             let what = match kind == RANDOM[0] {
-                true => "as many nonzeros in every row",
-                false => "nonzeros anywhere",
+                true => "equally many nonzeros in every row",
+                false => "nonzeros at random positions",
             };
             let mut caption = format!(
                 "Random matrices of one shape with {what}, the geometric mean of those of one \
@@ -134,7 +134,7 @@ pub(super) fn density(platforms: &[Platform]) -> Vec<Figure> {
                 format!("density {name} {product} {kind} {rows}x{cols}"),
                 format!("{product}, {name}: {kind} {rows} x {cols} by density"),
                 caption,
-                [Axis::log("filled (%)"), Axis::log("time (ms)")],
+                [Axis::log("density (%)"), Axis::log("time (ms)")],
                 series(engines, Mark::Line),
             ));
         }
@@ -194,7 +194,7 @@ pub(super) fn aspect_ratio(platforms: &[Platform]) -> Vec<Figure> {
                 let (name, product) = (&platform.name, product.title());
                 figures.push(Figure::new(
                     format!("aspect {name} {product} {size}{what}"),
-                    format!("{product}, {name}: from wide to tall{what}"),
+                    format!("{product}, {name}: aspect ratio{what}"),
                     format!(
                         "Full matrices of about {:.1} million nonzeros, stored as CSR: few long \
                          rows at the left, many short ones at the right.",
@@ -241,7 +241,7 @@ pub(super) fn sizes(platforms: &[Platform]) -> Vec<Figure> {
             let figure = Figure::new(
                 format!("size speedup {name} {product}"),
                 format!("{product}, {name}: speed-up by size"),
-                format!("Peers that count: {}.", platform.rivals_named()),
+                format!("Reference peers: {}.", platform.rivals_named()),
                 [Axis::doubling("N"), Axis::log("time of the best peer / ours")],
                 series(groups, Mark::Line),
             );

@@ -43,7 +43,7 @@ pub(super) fn algorithms(platforms: &[Platform]) -> Table {
     let caption = "The ratios of the summary for algorithms that were asked for by name, and on \
                    how many matrices each was the fastest of ours.";
     let columns =
-        format!("place, algorithm, product, type, of, matrices, {RATIOS}, fastest of ours");
+        format!("platform, algorithm, product, type, variant, matrices, {RATIOS}, fastest of ours");
     Table::new("algorithms", "Algorithm by algorithm", &columns, caption, rows)
 }
 
@@ -57,5 +57,5 @@ pub(super) fn choice(platforms: &[Platform]) -> Table {
     let caption = "Time of the fastest of our algorithms in the same rounds over the time of auto; \
                    below 1 auto chose a slower one.";
     let columns = format!("{PRODUCT}, matrices, {RATIOS}");
-    Table::new("choice", "What auto chose", &columns, caption, rows)
+    Table::new("choice", "Choices of auto", &columns, caption, rows)
 }

@@ -33,10 +33,10 @@ pub(super) fn limits(platforms: &[Platform]) -> Table {
     }
     let caption = "Geomeans over the matrices, in percent: the memory floor over the time of auto; the \
                    same over that of single executions, where executions followed one another, and \
-                   over that with hot caches, where it was measured beside; the \
-                   longer of floor and gather limit over it; and the floor over that longer limit, which \
-                   is the share of the floor of a product that reuses no row of B above L2 and is as fast \
-                   as the caches.";
+                   over that with hot caches, where it was measured beside; the longer of floor and \
+                   gather limit over it; and the floor over that longer limit, which is the fraction of \
+                   the floor that a product reaches if it reuses no row of B above L2 and runs at the \
+                   speed of the caches.";
     let columns = format!(
         "{PRODUCT}, matrices, floor / time (%), floor / single (%), floor / hot (%), \
          longer limit / time (%), floor / longer limit (%)"
@@ -72,13 +72,13 @@ pub(super) fn plans(platforms: &[Platform]) -> Table {
     }
     let caption = format!(
         "Time of planning over the time of one execution, by the number of calls that the plan is \
-         made for: over the matrices the geomean, the dearest, and how many cost {MOST} executions \
-         or more. For {} calls of SpMM the rule that decides whether rows are looked at says which \
-         of the two plans that were timed it is.",
+         made for: over the matrices the geomean, the largest, and how many cost {MOST} executions or \
+         more. For {} calls of SpMM it is the timed plan that inspects row lengths, or \
+         the one that does not, as the rule of auto says.",
         CALLS[1]
     );
-    let columns = format!("{PRODUCT}, calls, matrices, geomean, dearest, over");
-    Table::new("plans", "What plans cost", &columns, caption, rows)
+    let columns = format!("{PRODUCT}, calls, matrices, geomean, largest, over");
+    Table::new("plans", "Planning cost", &columns, caption, rows)
 }
 
 /// The record of the plan that `auto`, whose plan for many calls `many` is, makes for `calls`.
@@ -137,7 +137,7 @@ pub(super) fn reuse(platforms: &[Platform]) -> Table {
     let saved = |c: &Comparison<'_>| Some(c.ours.execute_ms? / c.ours.reuse_ms?);
     let caption = "Time of one SpGEMM by auto over that of new values under its pattern.";
     let rows = by_product(platforms, "auto", saved);
-    ratio_table("reuse", "What symbolic work costs", caption, rows)
+    ratio_table("reuse", "Cost of symbolic work", caption, rows)
 }
 
 fn ratio_table(id: &'static str, title: &'static str, caption: &str, rows: Vec<Row>) -> Table {
@@ -156,7 +156,7 @@ pub(super) fn masks(platforms: &[Platform]) -> Table {
             }));
         }
     }
-    let columns = format!("place, mask, type, engine, cases, {RATIOS}");
+    let columns = format!("platform, mask, type, engine, cases, {RATIOS}");
     let caption = "Time of all of C over that of a product under a mask.";
     Table::new("masks", "Products under a mask", &columns, caption, by_name(ratios))
 }

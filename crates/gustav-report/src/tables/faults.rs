@@ -22,8 +22,8 @@ pub(super) fn programs(platforms: &[Platform]) -> Table {
                    engine loop is a loop over rows on one thread; on a GPU every product moves \
                    its operands there and back; other libraries on a CPU are timed in \
                    their products, beside the rest of the program as it was around gustav's.";
-    let columns = "place, program, matrix, columns, engine, total (ms), products (ms), share (%), \
-                   to the best other";
+    let columns = "platform, program, matrix, columns, engine, total (ms), products (ms), products (%), \
+                   over the best other";
     let rows = platforms.iter().flat_map(of).collect();
     Table::new("programs", "Whole programs", columns, caption, rows)
 }
@@ -54,13 +54,13 @@ pub(super) fn faults(platforms: &[Platform]) -> Table {
         all.filter_map(line).collect::<Vec<_>>()
     };
     let caption = format!(
-        "Results that the oracle refused, engines that gave up, and cases that were not \
-         tried: none of them has a time. Of unsteady ones the upper quartile is more than \
-         {UNSTEADY} times the lower: their ratios say little."
+        "Results that the oracle refused, engines that failed, and cases that were not tried: \
+         none of them has a time. Of unsteady times the upper quartile is more than {UNSTEADY} times \
+         the lower: their ratios are not reliable."
     );
     let rows = platforms.iter().flat_map(of).collect();
     let title = "Wrong, failed, skipped, unsteady";
-    Table::new("faults", title, "place, how, engine, case, why", caption, rows)
+    Table::new("faults", title, "platform, status, engine, case, reason", caption, rows)
 }
 
 pub(super) fn machines(platforms: &[Platform]) -> Table {
@@ -89,6 +89,6 @@ pub(super) fn machines(platforms: &[Platform]) -> Table {
         }
     }
     let caption = "Machines, devices and versions, as the records hold them.";
-    let columns = "place, engine, machine, versions";
-    Table::new("machines", "Where and with what", columns, caption, rows)
+    let columns = "platform, engine, machine, versions";
+    Table::new("machines", "Machines and versions", columns, caption, rows)
 }

@@ -1,13 +1,13 @@
 //! The tables of a report, which `gustav bench` prints as well: never an average alone.
 
 mod algorithms;
-mod bars;
 mod costs;
 mod faults;
 mod orders;
 mod papers;
 mod peers;
 mod ratios;
+mod targets;
 
 use super::table::Table;
 use crate::analysis::Platform;
@@ -16,7 +16,7 @@ use crate::analysis::Platform;
 pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
     let tables = [
         peers::summary,
-        bars::bars,
+        targets::targets,
         peers::kinds,
         peers::peers,
         peers::products,

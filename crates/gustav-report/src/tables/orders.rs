@@ -21,7 +21,8 @@ pub(super) fn gains(platforms: &[Platform]) -> Table {
     }
     let caption = "Time of the same algorithm with rows as stored over time in another order, its own list \
                    among them; where rows as stored were not measured, over its own list.";
-    let columns = "place, of, algorithm, over, order, matrices, largest, mean, geomean, smallest";
+    let columns =
+        "platform, product, algorithm, over, order, matrices, largest, mean, geomean, smallest";
     Table::new("orders", "Gains of row orders", columns, caption, rows)
 }
 
@@ -66,9 +67,9 @@ pub(super) fn break_even(platforms: &[Platform]) -> Table {
                    The predictor's gain is over the algorithm without an order too, for as many calls as \
                    repay any; another algorithm may be what it takes. The last columns have the memory \
                    floor over the time without the order and with it.";
-    let columns = "place, of, algorithm, matrix, best, over stored, over none, predictor's, \
+    let columns = "platform, product, algorithm, matrix, best, over stored, over none, predictor's, \
                    order (ms), features (ms), executions, with features, floor without (%), \
                    floor with (%)";
-    let title = "Executions that repay a row order";
+    let title = "Break-even executions of a row order";
     Table::new("break-even-of-orders", title, columns, caption, rows)
 }

@@ -39,8 +39,9 @@ pub(super) fn implementations(platforms: &[Platform]) -> Table {
         }
     }
     let sizes: Vec<_> = sizes.iter().map(usize::to_string).collect();
-    let columns = format!("place, of, zeros (%), threads, {}, mean", sizes.join(", "));
-    let caption = "Time of the second over the time of the first by N, on so many threads of the CPU \
+    let columns =
+        format!("platform, implementations, zeros (%), threads, {}, mean", sizes.join(", "));
+    let caption = "Time of the second over the time of the first by N, on this number of CPU threads \
                    (tables 1 to 3 of Chen, Chen, Shih, Lee, 2025): the kernel alone, with \
                    transfers and allocation, and the pipeline without and with C copied back.";
     Table::new("implementations", "Implementations of A times A", &columns, caption, rows)
@@ -62,5 +63,5 @@ pub(super) fn claims(platforms: &[Platform]) -> Table {
         }
     }
     let caption = "What papers say of the kernels that were measured, and what was found here.";
-    Table::new("claims", "Claims of papers", "place, claim, found", caption, rows)
+    Table::new("claims", "Claims of papers", "platform, claim, found", caption, rows)
 }

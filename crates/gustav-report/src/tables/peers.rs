@@ -42,7 +42,7 @@ pub(super) fn kinds(platforms: &[Platform]) -> Table {
     }
     let caption = "The ratios of the summary by what the matrices are, over all columns and orders \
                    of rows of C.";
-    let columns = format!("place, product, type, kind, cases, {RATIOS}");
+    let columns = format!("platform, product, type, kind, cases, {RATIOS}");
     Table::new("kinds", "By kind of matrix", &columns, caption, by_name(ratios))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn peers(platforms: &[Platform]) -> Table {
     let ratios = peer_ratios(platforms).into_iter();
     let ratios =
         ratios.map(|(p, peer, product, ratio)| (row![p.name, peer, product.name()], ratio));
-    let columns = format!("place, peer, product, cases, {RATIOS}");
+    let columns = format!("platform, peer, product, cases, {RATIOS}");
     let caption = "Time of the peer over the time of auto, over all types and columns.";
     Table::new("peers", "Against each peer", &columns, caption, by_name(ratios))
 }
@@ -77,7 +77,7 @@ pub(super) fn products(platforms: &[Platform]) -> Table {
         Some([names, cells(&ratios)?].concat())
     };
     let rows = grouped(keyed).into_iter().filter_map(line).collect();
-    let columns = format!("place, peer, product, type, of, cases, {RATIOS}");
+    let columns = format!("platform, peer, product, type, variant, cases, {RATIOS}");
     let caption = "Time of the peer over the time of auto.";
     Table::new("peers-by-product", "Against each peer by product", &columns, caption, rows)
 }
@@ -99,6 +99,6 @@ pub(super) fn losses(platforms: &[Platform]) -> Table {
     }
     lost.sort_by(|a, b| a.0.total_cmp(&b.0));
     let caption = "Every case where a peer that counts is faster than auto, worst first.";
-    let columns = "place, case, kind, nonzeros, ratio, ours (ms), algorithm, best peer (ms)";
+    let columns = "platform, case, kind, nonzeros, ratio, ours (ms), algorithm, best peer (ms)";
     Table::new("losses", "Losses", columns, caption, lost.into_iter().map(|l| l.1).collect())
 }

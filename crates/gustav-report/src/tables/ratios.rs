@@ -8,7 +8,7 @@ use crate::table::{Row, row};
 pub(super) const RATIOS: &str = "geomean, worst, best, lost (%)";
 
 /// Columns that [`product_cells`] fills.
-pub(super) const PRODUCT: &str = "place, product, type, of";
+pub(super) const PRODUCT: &str = "platform, product, type, variant";
 
 /// The platform and the product.
 pub(super) fn product_cells(platform: &Platform, product: &Product) -> Row {

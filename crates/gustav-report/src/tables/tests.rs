@@ -33,15 +33,15 @@ fn with_case(record: Record, change: impl FnOnce(&mut Case)) -> Record {
 }
 
 #[test]
-fn a_loss_is_listed_with_its_best_peer_and_the_bar_is_not_met() {
+fn a_loss_is_listed_with_its_best_peer_and_the_target_is_not_met() {
     let records = beside_vendors("a", 1, 2.0, 1.0, 3.0);
     let loss = ["a spmm f32 n=8", "grid5", "200000", "0.50", "2.0000", "row-split", "mkl 1.0000"];
     assert_eq!(rows(&records, "losses"), [loss]);
-    let bars = rows(&records, "bars");
-    assert_eq!(bars[0], ["SpMM", "1", "1", "0.50", "1.3", "1.5", "NOT MET"]);
+    let targets = rows(&records, "targets");
+    assert_eq!(targets[0], ["SpMM", "1", "1", "0.50", "1.3", "1.5", "NOT MET"]);
     let worst = "SpMM, worst of 100000 nonzeros and more";
-    assert_eq!(bars[1], [worst, "1", "1", "0.50", "0.8", "", "NOT MET"]);
-    let met = rows(&beside_vendors("a", 1, 1.0, 1.4, 2.0), "bars");
+    assert_eq!(targets[1], [worst, "1", "1", "0.50", "0.8", "", "NOT MET"]);
+    let met = rows(&beside_vendors("a", 1, 1.0, 1.4, 2.0), "targets");
     assert_eq!(met[0], ["SpMM", "1", "0", "1.40", "1.3", "1.5", "met"]);
 }
 
@@ -68,9 +68,9 @@ fn the_best_of_the_vendors_algorithms_counts_on_a_gpu() {
     let cells = cells.map(str::to_owned).to_vec();
     let caches = "cold, single 1.67, hot 2.00";
     assert_eq!(rows(&records, "summary"), [[cells, vec![caches.into()]].concat()]);
-    let bars = rows(&records, "bars");
-    assert_eq!(bars[0], ["SpMM f32 n = 8", "1", "0", "2.00", "1.6", "", "met"]);
-    assert_eq!(bars[1], ["SpMM f32 n = 8, worst", "1", "0", "2.00", "0.95", "", "met"]);
+    let targets = rows(&records, "targets");
+    assert_eq!(targets[0], ["SpMM f32 n = 8", "1", "0", "2.00", "1.6", "", "met"]);
+    assert_eq!(targets[1], ["SpMM f32 n = 8, worst", "1", "0", "2.00", "0.95", "", "met"]);
     let cupy = ["cupy", "SpMM", "f32", "n = 8", "1", "5.00", "5.00", "5.00", "0"];
     assert_eq!(rows(&records, "peers-by-product")[0], cupy);
     let limits = ["SpMM", "f32", "n = 8", "1", "25.0", "16.7", "50.0", "25.0", "100.0"];

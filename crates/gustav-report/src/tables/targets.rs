@@ -7,7 +7,7 @@ use crate::analysis::{Comparison, Platform, Product, grouped};
 use crate::table::{Row, Table, row};
 
 /// A demand on the CPU: geomean against the best vendor, over one operation.
-struct Bar {
+struct Target {
     title: &'static str,
     operation: &'static str,
     sorted: bool,
@@ -15,21 +15,21 @@ struct Bar {
     aim: Option<f64>,
 }
 
-const fn bar(
+const fn target(
     title: &'static str,
     operation: &'static str,
     sorted: bool,
     at_least: f64,
     aim: Option<f64>,
-) -> Bar {
-    Bar { title, operation, sorted, at_least, aim }
+) -> Target {
+    Target { title, operation, sorted, at_least, aim }
 }
 
-const BARS: [Bar; 4] = [
-    bar("SpMM", "spmm", false, 1.3, Some(1.5)),
-    bar("SpMV, planned", "spmv", false, 1.0, None),
-    bar("SpGEMM, unsorted", "spgemm", false, 1.3, Some(1.7)),
-    bar("SpGEMM, sorted", "spgemm", true, 2.0, Some(3.0)),
+const TARGETS: [Target; 4] = [
+    target("SpMM", "spmm", false, 1.3, Some(1.5)),
+    target("SpMV, planned", "spmv", false, 1.0, None),
+    target("SpGEMM, unsorted", "spgemm", false, 1.3, Some(1.7)),
+    target("SpGEMM, sorted", "spgemm", true, 2.0, Some(3.0)),
 ];
 
 /// Crates with the geomean over each.
@@ -77,20 +77,20 @@ fn of_cpu(platform: &Platform, cases: &[Comparison<'_>]) -> Vec<Row> {
     let ratios = |names: &[&str], counts: &dyn Fn(&Comparison<'_>) -> bool| {
         cases.iter().filter(|c| counts(c)).filter_map(|c| c.against(names)).collect::<Vec<_>>()
     };
-    let of_bar = |bar: &Bar| {
+    let of_target = |target: &Target| {
         let own = |c: &Comparison<'_>| {
-            c.ours.case.operation == bar.operation && c.ours.case.sorted == bar.sorted
+            c.ours.case.operation == target.operation && c.ours.case.sorted == target.sorted
         };
         let large = ratios(&VENDORS, &|c| own(c) && c.ours.nnz >= LARGE);
-        let worst = format!("{}, worst of {LARGE} nonzeros and more", bar.title);
+        let worst = format!("{}, worst of {LARGE} nonzeros and more", target.title);
         [
             judged(
                 platform,
-                bar.title,
+                target.title,
                 &ratios(&VENDORS, &own),
                 |r| r.geomean,
-                bar.at_least,
-                bar.aim,
+                target.at_least,
+                target.aim,
             ),
             judged(platform, &worst, &large, |r| r.worst, NEVER_BELOW, None),
         ]
@@ -99,7 +99,7 @@ fn of_cpu(platform: &Platform, cases: &[Comparison<'_>]) -> Vec<Row> {
         let ratios = ratios(&[name], &|_| true);
         judged(platform, &format!("over {name}"), &ratios, |r| r.geomean, at_least, None)
     };
-    BARS.iter().flat_map(of_bar).chain(CRATES.map(of_crate)).flatten().collect()
+    TARGETS.iter().flat_map(of_target).chain(CRATES.map(of_crate)).flatten().collect()
 }
 
 fn of_gpu(platform: &Platform, cases: &[Comparison<'_>]) -> Vec<Row> {
@@ -115,15 +115,15 @@ fn of_gpu(platform: &Platform, cases: &[Comparison<'_>]) -> Vec<Row> {
     grouped(ratios).into_iter().flat_map(of_product).flatten().collect()
 }
 
-pub(super) fn bars(platforms: &[Platform]) -> Table {
+pub(super) fn targets(platforms: &[Platform]) -> Table {
     let of = |platform: &Platform| {
         let on_gpu = platform.records.iter().any(|r| r.gpu.is_some());
         let rows = if on_gpu { of_gpu } else { of_cpu };
         rows(platform, &platform.ours("auto"))
     };
     let rows = platforms.iter().flat_map(of).collect();
-    let caption = "What the project demands: the geomean, or the worst, of the time of the best \
-                   vendor over the time of auto, and how many cases are below what is demanded.";
-    let columns = "place, of, cases, below, found, at least, aim, verdict";
-    Table::new("bars", "Bars", columns, caption, rows)
+    let caption = "What the project requires: the geomean, or the worst, of the time of the best \
+                   vendor over the time of auto, and how many cases are below the target.";
+    let columns = "platform, product, cases, below, found, at least, aim, verdict";
+    Table::new("targets", "Targets", columns, caption, rows)
 }
