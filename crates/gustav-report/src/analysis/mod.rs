@@ -12,8 +12,8 @@ pub use change::{Change, ChangeArgs, Changes, Verdict, changes};
 pub use compare::{Comparison, caches, compare};
 pub(crate) use paper_b::PaperB;
 pub(crate) use platform::{Platform, Product, threads_are_idle};
+pub(crate) use ratios::{Groups, distribution, grouped, grouped_twice, histogram, percentiles};
 pub use ratios::{Ratios, quantile};
-pub(crate) use ratios::{distribution, grouped, grouped_twice, histogram, percentiles};
 pub(crate) use row_length_rule::row_length_rules;
 pub(crate) use row_orders::OrderStudy;
 

@@ -1,9 +1,9 @@
 //! Records of one platform, a GPU or a CPU with its threads, and what they have in common.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::compare::{Comparison, compare_beside};
-use super::ratios::grouped;
+use super::ratios::{Groups, grouped};
 use crate::{CHOOSERS, Case, Layouts, Record, Status, VENDORS};
 
 /// What is computed, whatever the matrix.
@@ -152,7 +152,7 @@ impl Platform {
     }
 
     /// Ratios of `algorithm` to the rivals with their comparisons, by product.
-    pub fn products(&self, algorithm: &str) -> BTreeMap<Product, Vec<(f64, Comparison<'_>)>> {
+    pub fn products(&self, algorithm: &str) -> Groups<Product, (f64, Comparison<'_>)> {
         let ratios = self.ours(algorithm).into_iter();
         grouped(ratios.filter_map(|c| Some((Product::of(&c.ours.case), (self.against(&c)?, c)))))
     }
@@ -178,33 +178,37 @@ impl Platform {
     }
 
     /// Results of auto that have a memory floor, by product.
-    pub fn with_floor(&self) -> BTreeMap<Product, Vec<&Record>> {
+    pub fn with_floor(&self) -> Groups<Product, &Record> {
         let auto = |r: &&Record| r.is_ours() && r.algorithm == "auto" && r.floor_ms.is_some();
-        let own = self.rounds().into_values().flatten().filter(auto);
+        let own = self.latest().filter(auto);
         grouped(own.map(|r| (Product::of(&r.case), r)))
     }
 
     /// Right and timed records of each case's latest rounds; rounds with a rival go before others.
-    pub fn rounds(&self) -> BTreeMap<&Case, Vec<&Record>> {
+    pub fn rounds(&self) -> Groups<&Case, &Record> {
         self.rounds_with(|round| round.iter().any(|r| self.rivals.contains(&r.engine)))
     }
 
     /// The same, where rounds that have what is `wanted` go before others, however late.
-    pub fn rounds_with(
-        &self,
-        wanted: impl Fn(&[&Record]) -> bool,
-    ) -> BTreeMap<&Case, Vec<&Record>> {
+    pub fn rounds_with(&self, wanted: impl Fn(&[&Record]) -> bool) -> Groups<&Case, &Record> {
         let timed =
             self.records.iter().filter(|r| r.status == Status::Ok && r.execute_ms.is_some());
-        let mut latest = BTreeMap::<&Case, (bool, Vec<&Record>)>::new();
+        let mut latest = Vec::<(&Case, bool, Vec<&Record>)>::new();
         // Rounds of a case come in the order of their times.
         for ((case, _), round) in grouped(timed.map(|r| ((&r.case, r.group), r))) {
             let has = wanted(&round);
-            if has || latest.get(case).is_none_or(|(had, _)| !had) {
-                latest.insert(case, (has, round));
+            match latest.last_mut() {
+                Some((last, had, _)) if *last == case && *had && !has => {}
+                Some((last, had, found)) if *last == case => (*had, *found) = (has, round),
+                _ => latest.push((case, has, round)),
             }
         }
-        latest.into_iter().map(|(case, (_, round))| (case, round)).collect()
+        latest.into_iter().map(|(case, _, round)| (case, round)).collect()
+    }
+
+    /// The records of [`rounds`](Platform::rounds).
+    pub fn latest(&self) -> impl Iterator<Item = &Record> {
+        self.rounds().into_iter().flat_map(|(_, round)| round)
     }
 }
 
@@ -274,9 +278,9 @@ mod tests {
         .remove(0);
         assert_eq!(platform.against(&platform.ours("auto")[0]), Some(2.0));
         assert_eq!(platform.beside("auto", "sprs")[0].against(&["sprs"]), Some(4.0));
-        assert!(platform.rounds().values().flatten().all(|r| r.group == 1));
+        assert!(platform.latest().all(|r| r.group == 1));
         let with_sprs = platform.rounds_with(|round| round.iter().any(|r| r.engine == "sprs"));
-        assert!(with_sprs.values().flatten().all(|r| r.group == 2));
+        assert!(with_sprs.iter().flat_map(|r| &r.1).all(|r| r.group == 2));
     }
 
     #[test]
@@ -284,9 +288,8 @@ mod tests {
         let old = record("m", "gustav", "auto");
         let new = Record { group: 9, ..old.clone() };
         let platform = Platform::all(&[new.clone(), old, new]).remove(0);
-        let rounds = platform.rounds();
-        assert_eq!(rounds.len(), 1);
-        assert!(rounds.values().flatten().all(|r| r.group == 9));
+        assert_eq!(platform.rounds().len(), 1);
+        assert!(platform.latest().all(|r| r.group == 9));
         assert_eq!(platform.records[0].flops(), 2.0 * 200_000.0 * 8.0);
     }
 }

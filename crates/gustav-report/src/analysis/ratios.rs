@@ -1,6 +1,6 @@
 //! Statistics of ratios and times: never an average alone.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 
 /// Ratios of times, peer over ours: above 1 ours is faster.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -77,24 +77,40 @@ pub(crate) fn histogram(bins: &[(f64, &str)], values: impl Iterator<Item = f64>)
     counts
 }
 
-/// Values by key, in the order of the keys.
-pub(crate) fn grouped<K: Ord, V>(values: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, Vec<V>> {
-    let mut groups = BTreeMap::<K, Vec<V>>::new();
-    for (key, value) in values {
-        groups.entry(key).or_default().push(value);
+/// Groups of values by key, in the order of the keys.
+pub(crate) type Groups<K, V> = Vec<(K, Vec<V>)>;
+
+/// Values by key. A `BTreeMap` would compile several thousand lines anew for each type of key and
+/// value.
+pub(crate) fn grouped<K: Ord, V>(values: impl IntoIterator<Item = (K, V)>) -> Groups<K, V> {
+    let (keys, mut values): (Vec<K>, Vec<Option<V>>) =
+        values.into_iter().map(|(key, value)| (key, Some(value))).unzip();
+    let order = order(keys.len(), &|a, b| keys[a].cmp(&keys[b]));
+    let mut keys: Vec<Option<K>> = keys.into_iter().map(Some).collect();
+    let mut groups = Groups::new();
+    for k in order {
+        let (Some(key), Some(value)) = (keys[k].take(), values[k].take()) else { continue };
+        match groups.last_mut() {
+            Some((last, own)) if *last == key => own.push(value),
+            _ => groups.push((key, vec![value])),
+        }
     }
     groups
+}
+
+/// The numbers below `count` in this order; equal ones stay as they are.
+fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|a, b| compare(*a, *b));
+    order
 }
 
 /// Values by two keys, in the order of both.
 pub(crate) fn grouped_twice<K: Ord, L: Ord, V>(
     values: impl IntoIterator<Item = (K, L, V)>,
-) -> BTreeMap<K, BTreeMap<L, Vec<V>>> {
-    let mut groups = BTreeMap::<K, BTreeMap<L, Vec<V>>>::new();
-    for (key, second, value) in values {
-        groups.entry(key).or_default().entry(second).or_default().push(value);
-    }
-    groups
+) -> Vec<(K, Groups<L, V>)> {
+    let pairs = values.into_iter().map(|(key, second, value)| (key, (second, value)));
+    grouped(pairs).into_iter().map(|(key, own)| (key, grouped(own))).collect()
 }
 
 #[cfg(test)]

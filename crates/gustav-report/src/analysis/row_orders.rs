@@ -133,7 +133,7 @@ impl<'a> OrderStudy<'a> {
             r.is_ours() && !name.contains('@') && !CHOOSERS.contains(&name)
         };
         let ordered = |round: &[&Record]| round.iter().any(|r| r.algorithm.contains('@'));
-        let rounds = platform.rounds_with(ordered).into_values();
+        let rounds = platform.rounds_with(ordered).into_iter().map(|(_, round)| round);
         let matrices = rounds.flat_map(|round| {
             let own: Vec<_> = round.iter().copied().filter(plain).collect();
             own.into_iter()

@@ -50,10 +50,10 @@ fn of((name, meaning, axis, value): &Counter, counters: &[Counters]) -> Vec<Figu
     });
     let mut groups = grouped_twice(points);
     // A sweep is of one number of nonzeros; of fewer matrices there is nothing to see.
-    groups.retain(|_, engines| engines.values().any(|points| points.len() >= FEWEST));
+    groups.retain(|(_, engines)| engines.iter().any(|(_, points)| points.len() >= FEWEST));
     let mut figures = Vec::new();
     for (((gpu, _, _, nnz), product), mut engines) in groups {
-        engines.values_mut().for_each(|p| p.sort_by(|a, b| a.0.total_cmp(&b.0)));
+        engines.iter_mut().for_each(|(_, p)| p.sort_by(|a, b| a.0.total_cmp(&b.0)));
         figures.push(Figure::new(
             format!("counters {gpu} {product} {name} {nnz}"),
             format!("{product}, {gpu}: {name} by aspect ratio"),

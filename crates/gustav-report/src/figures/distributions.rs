@@ -1,7 +1,7 @@
 //! Distributions over the cases: losses against the best engine, break-even calls.
 
 use crate::CHOOSERS;
-use crate::analysis::{Platform, Product, distribution, grouped_twice};
+use crate::analysis::{Groups, Platform, Product, distribution, grouped_twice};
 use crate::draw::{Axis, Figure, Mark, fullest, series};
 
 /// For every platform and operation, how far each engine is behind the fastest one of the case.
@@ -20,8 +20,8 @@ fn losses_on(platform: &Platform) -> Vec<Figure> {
         losses.extend(engines.iter().map(|r| (name.clone(), r.engine_name(), r.time() / best)));
     }
     let mut groups = grouped_twice(losses);
-    groups.retain(|_, engines| engines.len() > 1);
-    let figure = |(name, engines): (String, std::collections::BTreeMap<String, Vec<f64>>)| {
+    groups.retain(|(_, engines)| engines.len() > 1);
+    let figure = |(name, engines): (String, Groups<String, f64>)| {
         let curves = engines.into_iter().map(|(name, losses)| (name, distribution(losses)));
         Figure::new(
             format!("losses {} {name}", platform.name),
@@ -42,7 +42,7 @@ pub(super) fn break_even(platforms: &[Platform]) -> Vec<Figure> {
 }
 
 fn break_even_on(platform: &Platform) -> Vec<Figure> {
-    let rounds = platform.rounds().into_values().flatten();
+    let rounds = platform.latest();
     // The time of an SpGEMM holds that of its plan.
     let own = rounds.filter(|r| r.is_ours() && r.algorithm == CHOOSERS[0]);
     let calls = own.filter(|r| r.case.operation != "spgemm").filter_map(|r| {
@@ -51,7 +51,7 @@ fn break_even_on(platform: &Platform) -> Vec<Figure> {
     });
     let mut figures = Vec::new();
     for (name, mut products) in grouped_twice(calls) {
-        products.retain(|_, calls| calls.len() > 1);
+        products.retain(|(_, calls)| calls.len() > 1);
         let curves = products.into_iter().map(|(p, calls)| (p.variant(), distribution(calls)));
         let (curves, left_out) = fullest(curves);
         if !curves.is_empty() {

@@ -1,10 +1,8 @@
 //! How near to what memory gives: the roofline (Williams, Waterman, Patterson, 2009) with floor
 //! and gather limit, and the fraction of the floor that is reached.
 
-use std::collections::BTreeMap;
-
 use crate::Record;
-use crate::analysis::{Platform, Product, grouped};
+use crate::analysis::{Groups, Platform, Product, grouped};
 use crate::draw::{Axis, Figure, Mark, Points, Series, fullest, series};
 
 /// Bytes of A, B and C, each moved once; `None` for SpGEMM.
@@ -20,10 +18,10 @@ fn bytes(r: &Record) -> Option<f64> {
 }
 
 /// Records of one operation and type, by product.
-type Products<'a> = Vec<(Product, Vec<&'a Record>)>;
+type Products<'a> = Groups<Product, &'a Record>;
 
 /// Results of auto that have a floor, by operation and type.
-fn measured(platform: &Platform) -> BTreeMap<String, Products<'_>> {
+fn measured(platform: &Platform) -> Groups<String, (Product, Vec<&Record>)> {
     grouped(platform.with_floor().into_iter().map(|(p, own)| (p.kind(), (p, own))))
 }
 

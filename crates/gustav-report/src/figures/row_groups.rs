@@ -59,8 +59,8 @@ pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
                 && !case.matrix.contains(':')
                 && beside(round)
         });
-        for rounds in grouped(rounds.map(|round| (Product::of(round.0), round))).values() {
-            figures.extend(GROUPS.iter().filter_map(|group| figure(platform, group, rounds)));
+        for (_, rounds) in grouped(rounds.map(|round| (Product::of(round.0), round))) {
+            figures.extend(GROUPS.iter().filter_map(|group| figure(platform, group, &rounds)));
         }
     }
     figures

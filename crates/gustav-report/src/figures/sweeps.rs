@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::CUBLAS;
 use crate::Record;
-use crate::analysis::{Platform, Product, grouped, grouped_twice, threads_are_idle};
+use crate::analysis::{Groups, Platform, Product, grouped, grouped_twice, threads_are_idle};
 use crate::draw::{Axis, Figure, Mark, Points, series};
 
 /// Points of engines, by name.
@@ -24,24 +24,24 @@ fn sweep<K: Ord>(
     platform: &Platform,
     key: impl Fn(&Record) -> Option<K>,
     point: impl Fn(&Record) -> Option<(f64, f64)>,
-) -> BTreeMap<(K, Product), Engines> {
+) -> Vec<((K, Product), Engines)> {
     // One number of threads: how times change with it is a figure of its own.
     let threads = platform.records.iter().map(|r| r.threads).max();
     let counts = |r: &&Record| threads_are_idle(r) || Some(r.threads) == threads;
-    let records = platform.rounds().into_values().flatten().filter(counts);
+    let records = platform.latest().filter(counts);
     let points = records
         .filter_map(|r| Some(((key(r)?, Product::of(&r.case)), platform.engine(r), point(r)?)));
-    let mut groups = grouped_twice(points);
     let values = |points: &Points| {
         let step = |x: f64| (x.ln() * 20.0).round() as i64;
         points.iter().map(|p| step(p.0)).collect::<BTreeSet<_>>().len()
     };
-    for engines in groups.values_mut() {
-        engines.retain(|_, points| values(points) >= 3);
+    let swept = |(key, engines): (_, Groups<String, (f64, f64)>)| {
+        let engines = engines.into_iter().filter(|(_, points)| values(points) >= 3);
+        let mut engines: Engines = engines.collect();
         engines.values_mut().for_each(sort);
-    }
-    groups.retain(|_, engines| !engines.is_empty());
-    groups
+        (!engines.is_empty()).then_some((key, engines))
+    };
+    grouped_twice(points).into_iter().filter_map(swept).collect()
 }
 
 fn sort(points: &mut Points) {
@@ -111,7 +111,7 @@ pub(super) fn density(platforms: &[Platform]) -> Vec<Figure> {
             Some((r.rows, r.cols, kind))
         };
         let point = |r: &Record| Some((100.0 * r.density(), r.execute_ms?));
-        let mut alone = sweep(platform, random, gemm);
+        let mut alone: BTreeMap<_, _> = sweep(platform, random, gemm).into_iter().collect();
         for (key, mut engines) in sweep(platform, random, point) {
             let gemm = merged(alone.remove(&key).unwrap_or_default());
             let ((rows, cols, kind), product) = key;

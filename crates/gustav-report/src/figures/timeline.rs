@@ -9,7 +9,7 @@ use crate::draw::{Axis, Figure, Mark, series};
 pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     let of = |platform: &Platform| {
         let rounds = platform.rounds_with(|round| round.iter().any(|r| !r.timeline.is_empty()));
-        let mut own: Vec<_> = rounds.into_values().flatten().collect();
+        let mut own: Vec<_> = rounds.into_iter().flat_map(|(_, round)| round).collect();
         own.retain(|r| !r.timeline.is_empty());
         let size = |r: &Record| (r.rows, r.threads);
         let most = own.iter().map(|r| size(r)).max();

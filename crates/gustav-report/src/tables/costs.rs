@@ -165,7 +165,7 @@ pub(super) fn masks(platforms: &[Platform]) -> Table {
 pub(super) fn memory(platforms: &[Platform]) -> Table {
     let mut rows = Vec::new();
     for platform in platforms {
-        let records = platform.rounds().into_values().flatten();
+        let records = platform.latest();
         let used = records.filter_map(|r| {
             let key = (Product::of(&r.case), r.engine_name());
             Some((key, (r.peak_memory? as f64 / r.memory_bar? as f64, r.case.matrix.as_str())))

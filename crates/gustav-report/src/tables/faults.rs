@@ -85,7 +85,7 @@ pub(super) fn machines(platforms: &[Platform]) -> Table {
     for platform in platforms {
         let engines = platform.records.iter().map(|r| (&r.engine, (machine(r), versions(r)), ()));
         for (engine, found) in grouped_twice(engines) {
-            rows.extend(found.into_keys().map(|(m, v)| row![platform.name, engine, m, v]));
+            rows.extend(found.into_iter().map(|((m, v), _)| row![platform.name, engine, m, v]));
         }
     }
     let caption = "Machines, devices and versions, as the records hold them.";

@@ -85,7 +85,7 @@ pub(super) fn products(platforms: &[Platform]) -> Table {
 pub(super) fn losses(platforms: &[Platform]) -> Table {
     let mut lost: Vec<(f64, Row)> = Vec::new();
     for platform in platforms {
-        let found = platform.products("auto").into_values().flatten();
+        let found = platform.products("auto").into_iter().flat_map(|(_, found)| found);
         for (ratio, c) in found.filter(|(ratio, _)| *ratio < 1.0) {
             let own = c.peers.values().filter(|r| platform.rivals.contains(&r.engine));
             let best = own.min_by(|a, b| a.time().total_cmp(&b.time()));
