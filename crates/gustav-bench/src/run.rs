@@ -131,9 +131,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
                 if let Some(first) = done.first_mut() {
                     first.spy = std::mem::take(&mut spy);
                 }
-                outcome.measured += 1;
-                outcome.wrong += done.iter().filter(|r| r.status == Status::Wrong).count();
-                outcome.failed += done.iter().filter(|r| r.status == Status::Failed).count();
+                outcome.count(&done);
                 bar.inc(1);
                 records.append(&done)
             };

@@ -7,7 +7,7 @@ use std::path::Path;
 use gustav_core::{CsrView, Error, Result, Scalar};
 use serde::{Deserialize, Serialize};
 
-use crate::{Case, Gpu, Machine};
+use crate::{Case, Gpu, Machine, quantile};
 
 /// How a measurement ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,6 +165,19 @@ impl Record {
             max_row_length: (0..a.nrows()).map(|r| a.row_len(r)).max().unwrap_or(0),
             ..self
         }
+    }
+
+    /// Sets the time of an execution to the median of `samples`, each of `repeats` executions, with
+    /// its quartiles.
+    pub fn set_times(&mut self, samples: &[f64], repeats: usize) {
+        (self.rounds, self.repeats) = (samples.len(), repeats);
+        self.execute_ms = quantile(samples, 0.5);
+        (self.lower_ms, self.upper_ms) = (quantile(samples, 0.25), quantile(samples, 0.75));
+    }
+
+    /// Sets the status to `status`, because of `why`.
+    pub fn set_fault(&mut self, status: Status, why: impl ToString) {
+        (self.status, self.message) = (status, Some(why.to_string()));
     }
 
     /// Whether `execute_ms` is with cold caches: on a GPU, and where warm ones have a figure of

@@ -1,7 +1,5 @@
 //! An algorithm on a GPU, ours or the vendor's, timed by the GPU's clock.
 
-use std::collections::BTreeMap;
-
 use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar, SpmmRequest};
 use gustav_cuda::probe::timed;
 use gustav_cuda::{Call, DeviceBuffer, DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
@@ -11,8 +9,8 @@ use gustav_plan::{Algorithm, Chooser};
 use gustav_report::{CUBLAS, CUSPARSE, Layouts, quantile};
 
 use super::resident::{Output, Set};
-use super::{Resident, Started};
-use crate::engine::{Engine, Outcome, Prepared, Task};
+use super::{Resident, Started, configuration};
+use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
 use crate::timing::Runner;
 use crate::value::Value;
 
@@ -52,7 +50,6 @@ pub(crate) struct CudaEngine<'a, T: Value> {
     /// Whether executions take the values of A that were converted beforehand.
     converted: bool,
     prepared: Prepared,
-    versions: BTreeMap<String, String>,
 }
 
 enum Plan<T: Value> {
@@ -89,7 +86,6 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             "predictor" => (name, MANY),
             _ => (name, CALLS),
         };
-        let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
         let wish = match name.contains(['#', '@']) {
             true => {
                 let (name, search) = searched(name)?;
@@ -97,7 +93,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             }
             false => Wish::Ours(name.parse()?),
         };
-        Self::prepare(gpu, on, task, wish, calls, versions)
+        Self::prepare(gpu, on, task, wish, calls, our_version())
     }
 
     /// The vendor's, preprocessed.
@@ -111,7 +107,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         name: &str,
     ) -> Result<Self> {
         let place = CUSPARSE.iter().position(|p| *p == name).unwrap_or(0);
-        let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
+        let versions = Versions::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let mut engine = Self::prepare(gpu, on, task, Wish::Vendor(place), CALLS, versions)?;
         // Its inspection is part of its first execution.
         let mut firsts = Vec::new();
@@ -144,7 +140,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
                 nearest: Layouts::RowMajor.name().into(),
             });
         }
-        let versions = BTreeMap::from([("cublas".into(), gustav_cuda::cublas::version()?)]);
+        let versions = Versions::from([("cublas".into(), gustav_cuda::cublas::version()?)]);
         let wish = Wish::Ours(Chooser::Named(Algorithm::Dense));
         let mut engine = Self::prepare(gpu, on, task, wish, CALLS, versions)?;
         // Writing A out is what inspection is to others.
@@ -165,7 +161,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         task: Task<'a, T>,
         wish: Wish,
         calls: u64,
-        versions: BTreeMap<String, String>,
+        versions: Versions,
     ) -> Result<Self> {
         // Kernels are compiled once per machine, which is no part of planning.
         let mut made = plan(gpu, on, &on.sets[0], &task, wish, calls)?;
@@ -214,6 +210,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             chosen: Some(algorithm.name().into()),
             reason: Some(reason),
             products: None,
+            versions,
             features_ms,
         };
         let mut engine = CudaEngine {
@@ -225,7 +222,6 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             queue_ms: None,
             converted: false,
             prepared,
-            versions,
         };
         // First executions may inspect.
         for set in 1..on.sets.len() {
@@ -358,20 +354,13 @@ fn plan<T: Value>(
     wish: Wish,
     calls: u64,
 ) -> Result<Plan<T>> {
-    let missing = |candidate: &Candidate| Error::Argument {
-        name: "configuration",
-        found: candidate.to_string(),
-        expected: "a place among those that autotuning tries".into(),
-    };
     if task.operation == Operation::Spmv {
         let problem = Problem::spmv(&task.a).calls(calls);
         let options = match wish {
             Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
             Wish::Candidate(candidate, _) => {
-                let find = |place| {
-                    let known = candidate.algorithm.map(|a| spmv::Config::candidates(a, &problem));
-                    known.into_iter().flatten().nth(place).ok_or_else(|| missing(&candidate))
-                };
+                let known = candidate.algorithm.map(|a| spmv::Config::candidates(a, &problem));
+                let find = |k| configuration(known.into_iter().flatten(), k, candidate);
                 let config = candidate.config.map(find).transpose()?;
                 spmv::Options { chooser: candidate.chooser(), config }
             }
@@ -401,10 +390,8 @@ fn plan<T: Value>(
     let options = match wish {
         Wish::Ours(chooser) => spmm::Options { chooser, ..spmm::Options::default() },
         Wish::Candidate(candidate, _) => {
-            let find = |place| {
-                let known = candidate.algorithm.map(|a| spmm::Config::candidates(a, &problem));
-                known.into_iter().flatten().nth(place).ok_or_else(|| missing(&candidate))
-            };
+            let known = candidate.algorithm.map(|a| spmm::Config::candidates(a, &problem));
+            let find = |k| configuration(known.into_iter().flatten(), k, candidate);
             let config = candidate.config.map(find).transpose()?;
             spmm::Options { chooser: candidate.chooser(), config, order }
         }
@@ -439,10 +426,6 @@ impl<T: Value> Runner for CudaEngine<'_, T> {
 impl<T: Value> Engine<T> for CudaEngine<'_, T> {
     fn prepared(&self) -> &Prepared {
         &self.prepared
-    }
-
-    fn versions(&self) -> BTreeMap<String, String> {
-        self.versions.clone()
     }
 
     fn hot_ms(&mut self) -> Result<Option<f64>> {

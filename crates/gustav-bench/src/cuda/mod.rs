@@ -24,6 +24,22 @@ pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
 /// Choosers that try several plans on the operands: on several sets they might choose several.
 pub(crate) const TRYING: [&str; 2] = ["autotune", "predictor"];
 
+/// Configuration `number` of those `known` for `name`.
+///
+/// # Errors
+/// [`Error::Argument`] where there are fewer.
+fn configuration<C>(
+    known: impl IntoIterator<Item = C>,
+    number: usize,
+    name: impl ToString,
+) -> Result<C> {
+    known.into_iter().nth(number).ok_or_else(|| Error::Argument {
+        name: "configuration",
+        found: name.to_string(),
+        expected: "a number of those that autotuning tries".into(),
+    })
+}
+
 /// Whether the peer of that name multiplies on a GPU.
 pub(crate) fn is_peer(name: &str) -> bool {
     CUSPARSE.contains(&name) || name == CUBLAS || PROCESSES.contains(&name)

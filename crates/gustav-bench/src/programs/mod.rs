@@ -116,9 +116,7 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
         } else {
             let gpu = gpu.as_ref().map(|g| g.about.clone());
             let done = measured(args, suite, solve, &device, gpu, &mut peers)?;
-            outcome.measured += 1;
-            outcome.wrong += done.iter().filter(|r| r.status == Status::Wrong).count();
-            outcome.failed += done.iter().filter(|r| r.status == Status::Failed).count();
+            outcome.count(&done);
             records.append(&done)?;
         }
     }
@@ -188,14 +186,11 @@ fn measured(
                     record.upper_ms = time(0.75);
                     record.product_ms = solver.product_ms(0.5);
                 } else {
-                    record.status = Status::Wrong;
-                    record.message = Some(format!("differs from the plain loop by {difference:e}"));
+                    let why = format!("differs from the plain loop by {difference:e}");
+                    record.set_fault(Status::Wrong, why);
                 }
             }
-            (Err(e), _) => {
-                record.status = Status::Failed;
-                record.message = Some(e.to_string());
-            }
+            (Err(e), _) => record.set_fault(Status::Failed, e),
             // An engine that was not ready has said why.
             (Ok(_), None) => {}
         }

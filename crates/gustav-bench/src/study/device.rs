@@ -9,7 +9,7 @@ use gustav_cuda::{Call, DeviceCsr, DeviceDense, PinnedBuffer, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_report::{Record, Stage};
 
-use super::{clocked, record, sample, set_times, sparse_of, verify};
+use super::{clocked, record, sample, sparse_of, verify};
 use crate::cuda::Started;
 use crate::value::Value;
 
@@ -57,7 +57,7 @@ pub(super) fn dense_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Re
             let warm = gpu.probe.cold_ms(stream, || run(&mut c))?;
             let runs = if warm > LONG_MS { LONG_RUNS } else { RUNS };
             let times = (0..runs).map(|_| gpu.probe.cold_ms(stream, || run(&mut c)));
-            set_times(r, &times.collect::<Result<Vec<_>>>()?);
+            r.set_times(&times.collect::<Result<Vec<_>>>()?, 1);
             let rows = sample(m);
             let mut found = vec![<T as Scalar>::zero(); rows.len() * n];
             for (row, to) in rows.iter().zip(found.chunks_exact_mut(n.max(1))) {
@@ -98,7 +98,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
             last = Some(c);
             Ok(ms)
         })?;
-        set_times(r, &times);
+        r.set_times(&times, 1);
         if let Some(c) = last {
             let (c, rows) = (c.download()?, sample(a.nrows()));
             r.nnz_c = Some(c.nnz() as u64);
@@ -120,7 +120,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
             })?;
             Ok(ms)
         })?;
-        set_times(r, &times);
+        r.set_times(&times, 1);
         Ok(())
     });
     let moved = record(blank, "shared-row+transfers", |r| {
@@ -140,7 +140,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
             parts.push(up + down);
             Ok(up + ms + down)
         })?;
-        set_times(r, &times);
+        r.set_times(&times, 1);
         r.transfer_ms = gustav_report::quantile(&parts, 0.5);
         Ok(())
     });
@@ -202,7 +202,7 @@ pub(super) fn from_dense<T: Value>(
         for ((record, pipeline), times) in engines.iter_mut().zip(&times) {
             let mut record = record.clone();
             record.timeline = pipeline.timeline().iter().map(stage).collect();
-            set_times(&mut record, times);
+            record.set_times(times, 1);
             if down {
                 record.algorithm += "+download";
             }

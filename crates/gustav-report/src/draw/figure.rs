@@ -155,6 +155,18 @@ pub(crate) fn one(mark: Mark) -> Vec<Series> {
     vec![Series { name: String::new(), mark }]
 }
 
+/// A bar for each value.
+pub(crate) fn bars(values: impl IntoIterator<Item = f64>) -> Vec<Series> {
+    one(Mark::Bars(values.into_iter().enumerate().map(|(k, value)| (k as f64, value)).collect()))
+}
+
+/// A box for each five percentiles.
+pub(crate) fn boxes(percentiles: Vec<[f64; 5]>) -> Vec<Series> {
+    one(Mark::Boxes(
+        percentiles.into_iter().enumerate().map(|(k, five)| (k as f64, five)).collect(),
+    ))
+}
+
 /// The groups of most points, as many as a reader can tell apart, in their order, and what is to
 /// be said of the others. Of groups of one size all are drawn or none.
 pub(crate) fn fullest<P>(

@@ -9,6 +9,6 @@ mod plot;
 pub(crate) use axis::Axis;
 pub(crate) use canvas::dark_rules;
 pub(crate) use figure::{
-    Figure, Mark, Points, Series, fullest, lines_and_columns, one, series, slug,
+    Figure, Mark, Points, Series, bars, boxes, fullest, lines_and_columns, one, series, slug,
 };
 pub(crate) use image::{png, svg, svg_file};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::CHOOSERS;
 use crate::Record;
 use crate::analysis::{Platform, Product, grouped, histogram};
-use crate::draw::{Axis, Figure, Mark, lines_and_columns, one};
+use crate::draw::{Axis, Figure, Mark, bars, lines_and_columns, one};
 
 /// Upper ends of the bars of the histogram, in percent, and their names.
 const BINS: [(f64, &str); 8] = [
@@ -80,8 +80,8 @@ fn confusion(platform: &str, name: &str, choices: &[Choice<'_>]) -> Option<Figur
     for (y, row) in counts.iter().enumerate() {
         let total: usize = row.iter().sum();
         for (x, count) in row.iter().enumerate() {
-            let share = *count as f64 / total.max(1) as f64;
-            cells.push((x as f64, y as f64, share, count.to_string()));
+            let fraction = *count as f64 / total.max(1) as f64;
+            cells.push((x as f64, y as f64, fraction, count.to_string()));
         }
     }
     let right = choices.iter().filter(|c| c.fastest == c.chosen).count();
@@ -101,7 +101,6 @@ fn confusion(platform: &str, name: &str, choices: &[Choice<'_>]) -> Option<Figur
 
 fn losses(platform: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
     let counts = histogram(&BINS, choices.iter().map(|c| c.loss));
-    let bars = counts.iter().enumerate().map(|(k, count)| (k as f64, *count as f64)).collect();
     let mean = choices.iter().map(|c| c.loss).sum::<f64>() / choices.len() as f64;
     Figure::new(
         format!("loss {platform} {name}"),
@@ -112,6 +111,6 @@ fn losses(platform: &str, name: &str, choices: &[Choice<'_>]) -> Figure {
             choices.len()
         ),
         [Axis::names("loss (%)", BINS.map(|bin| bin.1)), Axis::linear("cases")],
-        one(Mark::Bars(bars)),
+        bars(counts.into_iter().map(|count| count as f64)),
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::Record;
 use crate::analysis::{OrderStudy, Platform, distribution, grouped, histogram, percentiles};
-use crate::draw::{Axis, Figure, Mark, Points, Series, one, series};
+use crate::draw::{self, Axis, Figure, Mark, Points, Series, one, series};
 
 /// The two orders that are shown matrix by matrix: one for load balance, one for locality.
 const SHOWN: [&str; 2] = ["lpt", "warp-aware"];
@@ -55,7 +55,6 @@ fn boxes(study: &OrderStudy<'_>) -> Figure {
     let orders = study.gains_by_order().into_iter();
     let (names, boxes): (Vec<_>, Vec<_>) =
         orders.filter_map(|(order, gains)| Some((order, percentiles(&gains)?))).unzip();
-    let boxes = boxes.into_iter().enumerate().map(|(k, five)| (k as f64, five)).collect();
     let caption = format!(
         "Time of the same algorithm with {} over its time in another order. Boxes span the \
          quartiles of the matrices, whiskers the 5th to the 95th percentile. The best of all may be \
@@ -63,7 +62,7 @@ fn boxes(study: &OrderStudy<'_>) -> Figure {
         study.over()
     );
     let axes = [Axis::names("row order", names), Axis::log(&gain(study))];
-    figure(study, ("orders", "gain of row orders"), caption, axes, one(Mark::Boxes(boxes)))
+    figure(study, ("orders", "gain of row orders"), caption, axes, draw::boxes(boxes))
         .rule(1.0, "no gain")
 }
 
@@ -85,14 +84,14 @@ fn points(
 fn bars(study: &OrderStudy<'_>, order: &str) -> Figure {
     let gains = study.gains(order);
     let counts = histogram(&BINS, gains.iter().copied()).into_iter();
-    let share = |count| 100.0 * count as f64 / gains.len().max(1) as f64;
-    let bars = counts.enumerate().map(|(k, count)| (k as f64, share(count))).collect();
+    let percentage = |count| 100.0 * count as f64 / gains.len().max(1) as f64;
+    let bars = draw::bars(counts.map(percentage));
     let harmed = gains.iter().filter(|gain| **gain < 1.0).count();
     let (id, title) = (format!("order-{order}-histogram"), format!("gains of {order}"));
     let caption = format!("{harmed} of {} matrices are slower in this order.", gains.len());
     let bins = Axis::names(&gain(study), BINS.map(|bin| bin.1));
     let axes = [bins, Axis::linear("matrices (%)")];
-    figure(study, (&id, &title), caption, axes, one(Mark::Bars(bars)))
+    figure(study, (&id, &title), caption, axes, bars)
 }
 
 /// Why several orders are kept: how often each is the best, and what the best of several gains
@@ -107,12 +106,12 @@ fn chances(study: &OrderStudy<'_>) -> Figure {
     let best = grouped(study.matrices.iter().map(|matrix| (matrix.best(), ())));
     let mut counts: Vec<_> = best.into_iter().map(|(order, won)| (order, won.len())).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let share = |count: usize| 100.0 * count as f64 / study.matrices.len() as f64;
-    let bars = counts.iter().enumerate().map(|(k, c)| (k as f64, share(c.1))).collect();
+    let percentage = |count: usize| 100.0 * count as f64 / study.matrices.len() as f64;
+    let bars = draw::bars(counts.iter().map(|c| percentage(c.1)));
     let names = Axis::names("row order", counts.iter().map(|c| c.0));
     let axes = [names, Axis::linear("matrices (%)")];
     let caption = format!("Of {} matrices.", study.matrices.len());
-    figure(study, ("orders-best", "which order is the best"), caption, axes, one(Mark::Bars(bars)))
+    figure(study, ("orders-best", "which order is the best"), caption, axes, bars)
 }
 
 fn growth(study: &OrderStudy<'_>) -> Figure {

@@ -3,7 +3,7 @@
 
 use crate::TuneReport;
 use crate::analysis::distribution;
-use crate::draw::{Axis, Figure, Mark, Series, lines_and_columns, one, series};
+use crate::draw::{Axis, Figure, Mark, Series, bars, lines_and_columns, one, series};
 
 /// Bars of the histogram of losses, as an evaluation counts them.
 const LOSSES: [&str; 7] = ["none", "up to 2", "2-4", "4-10", "10-25", "25-50", "over 50"];
@@ -32,10 +32,6 @@ fn figure(
     let TuneReport { device, columns, .. } = t;
     let id = format!("predictor-{id} {device} n-{columns}");
     Figure::new(id, format!("{title}, {device}, n = {columns}"), caption, axes, series)
-}
-
-fn bars(values: impl Iterator<Item = f64>) -> Vec<Series> {
-    one(Mark::Bars(values.enumerate().map(|(k, value)| (k as f64, value)).collect()))
 }
 
 fn candidates(t: &TuneReport) -> Vec<String> {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::{Comparison, Platform, Product, grouped, percentiles, row_length_rules};
-use crate::draw::{Axis, Figure, Mark, Points, fullest, one, series};
+use crate::draw::{self, Axis, Figure, Mark, Points, fullest, series};
 
 type Box = (String, [f64; 5]);
 
@@ -45,8 +45,7 @@ pub(super) fn boxes(platforms: &[Platform]) -> Vec<Figure> {
 }
 
 fn boxed(platform: &Platform, id: &str, title: &str, found: Vec<Box>) -> Figure {
-    let (names, boxes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-    let boxes = boxes.into_iter().enumerate().map(|(k, five)| (k as f64, five)).collect();
+    let (names, found): (Vec<_>, Vec<_>) = found.into_iter().unzip();
     let rivals = platform.rivals_named();
     Figure::new(
         format!("{id} {}", platform.name),
@@ -56,7 +55,7 @@ fn boxed(platform: &Platform, id: &str, title: &str, found: Vec<Box>) -> Figure 
              the line is the median. Reference peers: {rivals}."
         ),
         [Axis::names("", names), Axis::log(Y)],
-        one(Mark::Boxes(boxes)),
+        draw::boxes(found),
     )
     .rule(1.0, format!("as fast as the best of {rivals}"))
 }

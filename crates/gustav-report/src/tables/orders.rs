@@ -1,5 +1,6 @@
 //! What row orders gain and cost.
 
+use crate::Ratios;
 use crate::analysis::{OrderStudy, Platform};
 use crate::table::{Row, Table, number, row};
 
@@ -8,15 +9,12 @@ pub(super) fn gains(platforms: &[Platform]) -> Table {
     let mut rows: Vec<Row> = Vec::new();
     for study in OrderStudy::all(platforms) {
         for (order, gains) in study.gains_by_order() {
-            let count = gains.len().max(1) as f64;
-            let mean = gains.iter().sum::<f64>() / count;
-            let geomean = (gains.iter().map(|g| g.ln()).sum::<f64>() / count).exp();
-            let most = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
+            let Some(all) = Ratios::of(&gains) else { continue };
+            let mean = gains.iter().sum::<f64>() / all.count as f64;
             let OrderStudy { platform, product, algorithm, .. } = &study;
             let names = row![platform.name, product.variant(), algorithm, study.over(), order];
-            let numbers = [most, mean, geomean, least].map(|x| number(x, 2));
-            rows.push([names, row![gains.len()], numbers.into()].concat());
+            let numbers = [all.best, mean, all.geomean, all.worst].map(|x| number(x, 2));
+            rows.push([names, row![all.count], numbers.into()].concat());
         }
     }
     let caption = "Time of the same algorithm with rows as stored over time in another order, its own list \
