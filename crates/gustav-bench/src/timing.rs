@@ -65,7 +65,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The value below which the share `q` of the samples lies.
+    /// The `q`-quantile of the samples.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         quantile(&self.ms, q)
     }

@@ -22,13 +22,13 @@ const HOT_MS: f64 = 300.0;
 const PLANS: usize = 9;
 const FEWEST_PLANS: usize = 3;
 const PLANS_MS: f64 = 30.0;
-// Calls that a plan is told to expect; `once` is told of one, `predictor` of as many as repay any order.
+// Calls that a plan is made for; `once` is made for one, `predictor` for as many as repay any order.
 const CALLS: u64 = 1000;
 const MANY: u64 = 1_000_000_000;
-// Where sets of operands take turns, executions follow one another until every set has had its turn, or for
+// Where sets of operands alternate, executions follow one another until every set was used, or for
 // about so long if that is more, but then at most so many.
-const IN_TURNS_MS: f64 = 2.0;
-const IN_TURNS: usize = 8;
+const SERIES_MS: f64 = 2.0;
+const LONGEST_SERIES: usize = 8;
 // What queueing an execution takes before it is known.
 const FIRST_QUEUE_MS: f64 = 0.02;
 // Readings of memory at most that keep a stream busy meanwhile.
@@ -256,7 +256,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
 
     /// Milliseconds of one of `count` executions that follow one another, each on the set after the last
     /// one's. The stream is kept busy while they are queued.
-    fn in_turns(&mut self, count: usize) -> Result<f64> {
+    fn alternating_ms(&mut self, count: usize) -> Result<f64> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
         let flush_ms = probe.flush_bytes() as f64 / self.gpu.about.copy_bandwidth * 1e3;
         let busy = self.queue_ms.unwrap_or(FIRST_QUEUE_MS) * count as f64 / flush_ms;
@@ -326,8 +326,8 @@ fn searched(name: &str) -> Result<(&str, Search)> {
 }
 
 /// How many executions of `ms` milliseconds follow one another.
-fn in_turns(ms: f64) -> usize {
-    (IN_TURNS_MS / ms.max(1e-6)).ceil().clamp(1.0, IN_TURNS as f64) as usize
+fn executions(ms: f64) -> usize {
+    (SERIES_MS / ms.max(1e-6)).ceil().clamp(1.0, LONGEST_SERIES as f64) as usize
 }
 
 /// The median of times of executions.
@@ -404,10 +404,10 @@ fn plan<T: Value>(
 }
 
 impl<T: Value> Runner for CudaEngine<'_, T> {
-    /// Milliseconds with cold caches; where sets take turns and all of them have one, the mean.
+    /// Milliseconds with cold caches; where sets alternate and all of them have one, the mean.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
         if self.plans.len() > 1 && repeats >= self.plans.len() {
-            return Ok(vec![self.in_turns(repeats)?]);
+            return Ok(vec![self.alternating_ms(repeats)?]);
         }
         for _ in 0..wake {
             self.execute(0)?;
@@ -418,7 +418,7 @@ impl<T: Value> Runner for CudaEngine<'_, T> {
     fn least_repeats(&self, ms: f64) -> usize {
         match self.plans.len() {
             1 => 1,
-            sets => sets.max(in_turns(ms)),
+            sets => sets.max(executions(ms)),
         }
     }
 }
@@ -430,7 +430,7 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
 
     fn hot_ms(&mut self) -> Result<Option<f64>> {
         let once = self.again(1, FIRST_QUEUE_MS)?;
-        let count = if self.plans.len() > 1 { in_turns(once) } else { 1 };
+        let count = if self.plans.len() > 1 { executions(once) } else { 1 };
         median(|| self.again(count, once))
     }
 

@@ -1,4 +1,4 @@
-//! A GPU as the place where engines take turns.
+//! Engines on a GPU.
 
 mod engine;
 mod resident;
@@ -161,7 +161,7 @@ impl<T: Value> Operands<T> {
         }
     }
 
-    /// How many sets of them take turns, where there are several.
+    /// How many sets of them alternate, where there are several.
     pub fn sets(&self) -> Option<usize> {
         match self {
             Operands::Dense(on) => Some(on.sets.len()).filter(|sets| *sets > 1),

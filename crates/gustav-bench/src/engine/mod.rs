@@ -29,7 +29,7 @@ pub(crate) struct Task<'a, T: Scalar> {
     /// Columns of B and C, 1 for SpMV.
     pub columns: usize,
     pub sorted: bool,
-    /// The places of a sparse C that are computed; all when there is none.
+    /// The entries of a sparse C that are computed; all when there is none.
     pub mask: Option<CsrView<'a, T>>,
     /// Layouts of B and C on a GPU.
     pub layouts: Layouts,

@@ -1,4 +1,4 @@
-//! Whole programs around the product: time to solution, and the share of the product in it. The
+//! Whole programs around the product: time to solution, and the fraction of it that products take. The
 //! programs themselves are an example of the library, `crates/gustav/examples/applications`.
 
 #[path = "../../../gustav/examples/applications/conjugate_gradients.rs"]
@@ -62,7 +62,7 @@ impl Solve {
         MeasurementId { case: self.case(), shape: None, threads, seed, gpu }
     }
 
-    /// Engines that take turns on `device`, as records name them; `peers` are in processes of their
+    /// Engines that are measured on `device`, as records name them; `peers` are in processes of their
     /// own.
     pub(crate) fn engines(&self, device: Option<&str>, peers: Vec<String>) -> Vec<String> {
         let vendor = device.is_some() && self.program().is_ok_and(Program::vendor);

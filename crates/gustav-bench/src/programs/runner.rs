@@ -118,7 +118,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The time of one solution's products below which the share `q` of them lies.
+    /// The `q`-quantile of the time of one solution's products.
     pub fn product_ms(&self, q: f64) -> Option<f64> {
         quantile(&self.spent, q)
     }

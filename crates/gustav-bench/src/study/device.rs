@@ -17,11 +17,11 @@ use crate::value::Value;
 const RUNS: usize = 15;
 const LONG_RUNS: usize = 5;
 const LONG_MS: f64 = 20.0;
-// Turns that products from dense matrices are timed in, and what they may take together before they
+// Rounds in which products from dense matrices are timed, and what they may take together before they
 // are as few as the least.
-const LEAST_TURNS: usize = 15;
-const MOST_TURNS: usize = 61;
-const TURNS_MS: f64 = 400.0;
+const LEAST_ROUNDS: usize = 15;
+const MOST_ROUNDS: usize = 61;
+const ROUNDS_MS: f64 = 400.0;
 
 /// `dense-naive` and every configuration of `shared-row`, C dense, operands in the GPU's memory: the
 /// kernels alone, with cold caches.
@@ -148,7 +148,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
 }
 
 /// `pipeline`, of the library's own blocks and of others, and `convert-then-multiply` of dense
-/// matrices in host memory, C left on the GPU and copied back, taking turns.
+/// matrices in host memory, C left on the GPU and copied back, alternately.
 pub(super) fn from_dense<T: Value>(
     gpu: &Started,
     threads: &Threads,
@@ -177,27 +177,27 @@ pub(super) fn from_dense<T: Value>(
     let mut records = Vec::new();
     for down in [false, true] {
         let mut times = vec![Vec::new(); engines.len()];
-        let (mut turn, mut turns) = (0, LEAST_TURNS);
-        // The first two turns warm up.
-        while turn < turns + 2 {
+        let (mut round, mut rounds) = (0, LEAST_ROUNDS);
+        // The first two rounds warm up.
+        while round < rounds + 2 {
             let mut each = |(engine, times): (&mut (Record, Pipeline<T>), &mut Vec<f64>)| {
                 let host = down.then_some(&mut host);
                 let (ms, ()) = clocked(|| run(&mut engine.1, threads, dense, &mut c, host))?;
-                if turn >= 2 {
+                if round >= 2 {
                     times.push(ms);
                 }
                 Ok::<_, gustav_core::Error>(ms)
             };
             // There and back, so that none always follows the same one.
             let both = engines.iter_mut().zip(&mut times);
-            let all: f64 = match turn % 2 {
+            let all: f64 = match round % 2 {
                 0 => both.map(&mut each).sum::<Result<f64>>()?,
                 _ => both.rev().map(&mut each).sum::<Result<f64>>()?,
             };
-            if turn == 1 {
-                turns = ((TURNS_MS / all) as usize).clamp(LEAST_TURNS, MOST_TURNS);
+            if round == 1 {
+                rounds = ((ROUNDS_MS / all) as usize).clamp(LEAST_ROUNDS, MOST_ROUNDS);
             }
-            turn += 1;
+            round += 1;
         }
         for ((record, pipeline), times) in engines.iter_mut().zip(&times) {
             let mut record = record.clone();

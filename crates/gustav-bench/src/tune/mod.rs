@@ -70,7 +70,7 @@ pub struct Tuned {
     pub report: TuneReport,
 }
 
-/// Hears of every pass over a training set: the name of the network, passes of all networks that are
+/// Called after every pass over a training set: the name of the network, passes of all networks that are
 /// done, and passes in all.
 pub type PassCallback<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
 
@@ -84,8 +84,7 @@ pub fn measure_candidates(args: &TuneArgs) -> Result<Outcome> {
     run(&args.bench)
 }
 
-/// Trains on what the record file holds, and evaluates on held-out sources; `callback` hears of every
-/// pass over a training set.
+/// Trains on what the record file holds, and evaluates on held-out sources; `callback` is called after every pass over a training set.
 ///
 /// # Errors
 /// As [`can_train`]; [`Error::Argument`] as [`measure_candidates`], and when too few matrices were

@@ -142,7 +142,7 @@ fn percent_errors(table: &Table, model: &Model) -> Vec<f64> {
     table.cases().iter().flat_map(of).collect()
 }
 
-/// The latest times of all candidates that took turns on a matrix.
+/// The latest times of all candidates, measured together on a matrix.
 fn times(
     records: &[Record],
     matrix: &str,

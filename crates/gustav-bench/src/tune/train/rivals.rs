@@ -48,7 +48,7 @@ impl Chooses for First {
     }
 }
 
-/// The candidate of the least simulated cost; costs are told beside the first candidate's.
+/// The candidate of the least simulated cost; costs are relative to the first candidate's.
 pub(super) struct Simulation;
 
 impl Chooses for Simulation {
