@@ -2,7 +2,7 @@
 
 use gustav_core::{CsrView, DType, Problem};
 use gustav_plan::DeviceProfile;
-use gustav_plan::heuristics::cuda_spmm::looks;
+use gustav_plan::heuristics::cuda_spmm::inspects;
 
 use super::ratios::{PRODUCT, RATIOS, by_name, by_product, product_cells};
 use crate::analysis::{Comparison, Platform, Product, grouped};
@@ -119,7 +119,7 @@ fn inspects_rows(record: &Record, calls: u64) -> Option<bool> {
         l2_bytes: gpu.l2_bytes,
         llc_bytes: gpu.l2_bytes,
     };
-    Some(looks(&problem, &profile))
+    Some(inspects(&problem, &profile))
 }
 
 pub(super) fn one_call(platforms: &[Platform]) -> Table {

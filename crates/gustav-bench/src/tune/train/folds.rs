@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gustav_core::Result;
 use gustav_plan::Features;
-use gustav_plan::predictor::{Candidate, Case, Chooses, Evaluation, Table, Training, Tree, train};
+use gustav_plan::predictor::{Candidate, Case, Evaluation, Selector, Table, Training, Tree, train};
 use rayon::prelude::*;
 
 use super::Progress;
@@ -48,7 +48,7 @@ pub(super) fn over(
 
 impl Folded {
     /// What `chooser` does on `test`.
-    fn new(test: &Table, chooser: &impl Chooses) -> Self {
+    fn new(test: &Table, chooser: &impl Selector) -> Self {
         let found = Evaluation::new(test, chooser);
         let guarded = |case: &Case| {
             let chosen = chooser.choose(&case.inputs).min(case.ms.len() - 1);
@@ -108,7 +108,7 @@ mod tests {
 
     struct Always(usize);
 
-    impl Chooses for Always {
+    impl Selector for Always {
         fn choose(&self, _: &Inputs) -> usize {
             self.0
         }
