@@ -170,6 +170,7 @@ fn on_cpu(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmm => gustav_cpu::spmm::catalog(),
         Operation::Spmv => gustav_cpu::spmv::catalog(),
         Operation::Spgemm => gustav_cpu::spgemm::catalog(),
+        Operation::Sddmm => gustav_cpu::sddmm::catalog(),
     };
     entries.iter().map(|e| e.algorithm).collect()
 }
@@ -226,6 +227,11 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
                     }
                 }
                 Operation::Spmv => add(shape(1), Layouts::RowMajor, None),
+                Operation::Sddmm => {
+                    for &depth in &suite.products.columns {
+                        add(shape(depth), Layouts::RowMajor, None);
+                    }
+                }
                 Operation::Spgemm => {
                     for &sorted in &suite.products.sorted {
                         let case = shape(0).sorted(sorted);

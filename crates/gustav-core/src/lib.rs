@@ -42,7 +42,7 @@ pub use index::{Index, IndexSlice, IndexType};
 pub use pattern::{AnyPattern, Pattern, PatternId, PatternRef, PatternView, TransposedPattern};
 pub use permutation::Permutation;
 pub use problem::{Operation, Problem};
-pub use request::{Plans, SpgemmRequest, SpmmRequest, SpmvRequest};
+pub use request::{Plans, SddmmRequest, SpgemmRequest, SpmmRequest, SpmvRequest};
 pub use scalar::{Arith, DType, Scalar};
 pub use scale::Scale;
 pub use semiring::{

@@ -7,7 +7,7 @@ use crate::{
     AnyPattern, CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar, Semiring,
 };
 
-/// The three products.
+/// The products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -17,6 +17,8 @@ pub enum Operation {
     Spmv,
     /// Sparse × sparse.
     Spgemm,
+    /// Dense × dense at the nonzeros of a pattern (sampled dense-dense product).
+    Sddmm,
 }
 
 impl Operation {
@@ -26,6 +28,7 @@ impl Operation {
             Operation::Spmm => "spmm",
             Operation::Spmv => "spmv",
             Operation::Spgemm => "spgemm",
+            Operation::Sddmm => "sddmm",
         }
     }
 }
@@ -36,10 +39,11 @@ impl Display for Operation {
     }
 }
 
-/// A product to be planned: C = α·op(A)·B ⊕ β·C.
+/// A product to be planned: C = α·op(A)·B ⊕ β·C, or α·(X·Yᵀ) + β·values at the nonzeros of A (SDDMM).
 ///
-/// Made from the matrix by [`Problem::spmm`], [`Problem::spmv`] or [`Problem::spgemm`] and
-/// refined by the methods of the same names as the fields.
+/// Made from the matrix by [`Problem::spmm`], [`Problem::spmv`] or [`Problem::spgemm`], from a pattern
+/// by [`Pattern::sddmm`](crate::Pattern::sddmm), and refined by the methods of the same names as the
+/// fields.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Problem {
     /// Which product.
@@ -50,7 +54,7 @@ pub struct Problem {
     pub cols: usize,
     /// Stored entries of A.
     pub nnz: usize,
-    /// Columns of B and C.
+    /// Columns of B and C; of X and Y (SDDMM).
     pub columns: usize,
     /// Stored entries of B (SpGEMM).
     pub nnz_b: Option<usize>,
@@ -64,9 +68,9 @@ pub struct Problem {
     pub offset_type: IndexType,
     /// Whether Aᵀ is multiplied instead of A.
     pub transpose_a: bool,
-    /// Layout of B.
+    /// Layout of B; of Y (SDDMM).
     pub layout_b: Layout,
-    /// Layout of C.
+    /// Layout of C; of X (SDDMM).
     pub layout_c: Layout,
     /// The two operations.
     pub semiring: Semiring,
@@ -249,17 +253,22 @@ impl Problem {
         Err(Error::Pattern { expected, found: name(rows, cols, nnz) })
     }
 
-    /// There are addresses for B and C of an SpMM, and for a row of them where they have none.
+    /// There are addresses for B and C of an SpMM, for X and Y of an SDDMM, and for a row of them where they have none.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] when there are not.
     pub fn check_dense(&self) -> Result<()> {
         let rows = (self.inner() as u128 + self.output_rows() as u128).max(1);
         let needed = rows.saturating_mul(self.columns as u128 * self.dtype.bytes() as u128);
-        if self.operation != Operation::Spmm || isize::try_from(needed).is_ok() {
+        let what = match self.operation {
+            Operation::Spmm => "B and C",
+            Operation::Sddmm => "X and Y",
+            Operation::Spmv | Operation::Spgemm => return Ok(()),
+        };
+        if isize::try_from(needed).is_ok() {
             return Ok(());
         }
-        Err(Error::OutOfMemory { what: "B and C", needed, available: available_memory() })
+        Err(Error::OutOfMemory { what, needed, available: available_memory() })
     }
 
     /// `what`, of `rows` × `cols`, has C's shape.
@@ -288,13 +297,16 @@ impl Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Problem { operation, rows, cols, nnz, columns, dtype, semiring, .. } = self;
         let t = if self.transpose_a { "ᵀ" } else { "" };
+        let of = if *operation == Operation::Sddmm { "at" } else { "of" };
         write!(
             f,
-            "{operation} of A{t}, A {rows} x {cols} with {nnz} nonzeros, {columns} columns, "
+            "{operation} {of} A{t}, A {rows} x {cols} with {nnz} nonzeros, {columns} columns, "
         )?;
         write!(f, "{dtype}, {}/{} indices", self.index_type, self.offset_type)?;
-        if self.operation == Operation::Spmm {
-            write!(f, ", B {}, C {}", self.layout_b, self.layout_c)?;
+        match self.operation {
+            Operation::Spmm => write!(f, ", B {}, C {}", self.layout_b, self.layout_c)?,
+            Operation::Sddmm => write!(f, ", X {}, Y {}", self.layout_c, self.layout_b)?,
+            Operation::Spmv | Operation::Spgemm => {}
         }
         if *semiring != Semiring::PlusTimes {
             write!(f, ", {semiring}")?;

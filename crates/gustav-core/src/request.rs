@@ -22,6 +22,31 @@ pub trait Plans<R, T> {
 macro_rules! request {
     ($name:ident) => {
         impl<P> $name<P> {
+            /// Says how often the plan will be executed, as far as the caller knows: once unless set.
+            #[must_use]
+            pub fn calls(mut self, calls: u64) -> Self {
+                self.problem.calls = calls;
+                self
+            }
+
+            /// The plan of `device` for values of type `T`, which the plan's first execution tells
+            /// where it is not named.
+            ///
+            /// # Errors
+            /// As [`Plans::plan`].
+            pub fn plan<T, D: Plans<Self, T>>(self, device: &D) -> Result<D::Plan> {
+                device.plan(self)
+            }
+        }
+    };
+}
+
+/// The builder methods of products with a sparse A.
+macro_rules! sparse_product {
+    ($name:ident) => {
+        request!($name);
+
+        impl<P> $name<P> {
             /// Multiplies Aᵀ instead of A.
             #[must_use]
             pub fn transpose(mut self, transpose: bool) -> Self {
@@ -43,22 +68,6 @@ macro_rules! request {
                 self.problem.deterministic = deterministic;
                 self
             }
-
-            /// Says how often the plan will be executed, as far as the caller knows: once unless set.
-            #[must_use]
-            pub fn calls(mut self, calls: u64) -> Self {
-                self.problem.calls = calls;
-                self
-            }
-
-            /// The plan of `device` for values of type `T`, which the plan's first execution tells
-            /// where it is not named.
-            ///
-            /// # Errors
-            /// As [`Plans::plan`].
-            pub fn plan<T, D: Plans<Self, T>>(self, device: &D) -> Result<D::Plan> {
-                device.plan(self)
-            }
         }
     };
 }
@@ -72,7 +81,7 @@ pub struct SpmmRequest<P> {
     pub problem: Problem,
 }
 
-request!(SpmmRequest);
+sparse_product!(SpmmRequest);
 
 impl<P> SpmmRequest<P> {
     /// Sets the layouts of B and C, else row-major.
@@ -114,7 +123,7 @@ pub struct SpmvRequest<P> {
     pub problem: Problem,
 }
 
-request!(SpmvRequest);
+sparse_product!(SpmvRequest);
 
 /// C = scale(α, op(A)·B) with three sparse matrices, for patterns of A and B; all of C, or the entries
 /// that a mask has.
@@ -130,7 +139,7 @@ pub struct SpgemmRequest<P> {
     pub problem: Problem,
 }
 
-request!(SpgemmRequest);
+sparse_product!(SpgemmRequest);
 
 impl<P> SpgemmRequest<P> {
     /// Whether rows of C must come out sorted, as they do unless told not to.
@@ -144,6 +153,26 @@ impl<P> SpgemmRequest<P> {
     #[must_use]
     pub fn mask(mut self, mask: impl Into<P>) -> Self {
         self.mask = Some(mask.into());
+        self
+    }
+}
+
+/// values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p] for every nonzero p of a pattern, X and Y dense.
+#[derive(Clone, Debug)]
+pub struct SddmmRequest<P> {
+    /// The pattern.
+    pub pattern: P,
+    /// What is computed; see [`SpmmRequest::problem`].
+    pub problem: Problem,
+}
+
+request!(SddmmRequest);
+
+impl<P> SddmmRequest<P> {
+    /// Sets the layouts of X and Y, else row-major.
+    #[must_use]
+    pub fn layouts(mut self, x: Layout, y: Layout) -> Self {
+        (self.problem.layout_c, self.problem.layout_b) = (x, y);
         self
     }
 }
@@ -193,6 +222,12 @@ impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
         SpmvRequest { problem: self.problem(Operation::Spmv), pattern: self.into() }
     }
 
+    /// Describes X·Yᵀ at the nonzeros, for X of `nrows` × `depth` and Y of `ncols` × `depth`.
+    pub fn sddmm(self, depth: usize) -> SddmmRequest<PatternRef<'a, I, O>> {
+        let problem = self.problem(Operation::Sddmm).columns(depth);
+        SddmmRequest { pattern: self.into(), problem }
+    }
+
     /// Describes the product with the sparse matrices of pattern `b`.
     pub fn spgemm(self, b: impl Into<PatternRef<'a, I, O>>) -> SpgemmRequest<PatternRef<'a, I, O>> {
         spgemm(self.problem(Operation::Spgemm), self.into(), b.into())
@@ -218,6 +253,12 @@ impl<I: Index, O: Index> Pattern<I, O> {
     /// Describes the product with a vector.
     pub fn spmv<'a>(&self) -> SpmvRequest<PatternRef<'a, I, O>> {
         SpmvRequest { problem: self.view().problem(Operation::Spmv), pattern: self.into() }
+    }
+
+    /// Describes X·Yᵀ at the nonzeros, for X of `nrows` × `depth` and Y of `ncols` × `depth`.
+    pub fn sddmm<'a>(&self, depth: usize) -> SddmmRequest<PatternRef<'a, I, O>> {
+        let problem = self.view().problem(Operation::Sddmm).columns(depth);
+        SddmmRequest { pattern: self.into(), problem }
     }
 
     /// Describes the product with the sparse matrices of pattern `b`.

@@ -1,4 +1,4 @@
-//! Sparse products on the CPU: SpMM, SpMV and SpGEMM from CSR, with plans, semirings and
+//! Sparse products on the CPU: SpMM, SpMV, SpGEMM and SDDMM from CSR, with plans, semirings and
 //! run-time dispatch to AVX-512, AVX2, NEON or portable code.
 
 pub mod arch;
@@ -10,6 +10,7 @@ mod offsets;
 mod papers;
 pub mod profile;
 pub mod schedule;
+pub mod sddmm;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -21,6 +22,7 @@ mod types;
 
 pub use catalog::Entry;
 pub use config::{Config, Options};
+pub use sddmm::{SddmmCall, SddmmPlan};
 pub use spgemm::SpgemmPlan;
 pub use spmm::SpmmPlan;
 pub use spmv::SpmvPlan;

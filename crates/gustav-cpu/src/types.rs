@@ -6,7 +6,7 @@ use gustav_core::{bf16, f16};
 
 use crate::arch::vector::Dispatch;
 use crate::spgemm::compiled::SpgemmKernels;
-use crate::{Options, SpmmPlan, SpmvPlan};
+use crate::{Options, SddmmPlan, SpmmPlan, SpmvPlan};
 
 /// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The functions
 /// that make plans belong to the types, so that programs link kernels and do not compile them.
@@ -24,6 +24,13 @@ pub trait CpuScalar: Dispatch + SpgemmKernels {
         problem: &Problem,
         options: &Options,
     ) -> Result<SpmvPlan<'a, Self>>;
+
+    #[doc(hidden)]
+    fn plan_sddmm<'a>(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<SddmmPlan<'a, Self>>;
 }
 
 macro_rules! compiled {
@@ -43,6 +50,14 @@ macro_rules! compiled {
                 options: &Options,
             ) -> Result<SpmvPlan<'a, Self>> {
                 SpmvPlan::of_any(pattern, problem, options)
+            }
+
+            fn plan_sddmm<'a>(
+                pattern: AnyPattern<'a>,
+                problem: &Problem,
+                options: &Options,
+            ) -> Result<SddmmPlan<'a, Self>> {
+                SddmmPlan::of_any(pattern, problem, options)
             }
         }
     )*};

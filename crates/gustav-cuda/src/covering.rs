@@ -8,39 +8,61 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gustav_core::{DType, IndexType, Layout, Semiring};
 
 use crate::jit::{Compiler, Nvrtc, Request};
-use crate::layout::Transpose;
-use crate::schedule::{Cutting, RowBlocks, Segments, Target, lengths};
+use crate::launch::probe;
+use crate::matrix::layout::Transpose;
+use crate::matrix::{Entries, columns, compress, gather, scan, transpose, validate};
+use crate::papers::flattened::{MergePath, NonzeroSplit};
+use crate::papers::spmm::padded::Format;
+use crate::papers::spmm::{
+    dcsr, ell_r, flattened, heavy_light, output_stationary, row_split, sell_p, stationary,
+    thread_row,
+};
+use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
-use crate::spmm::merge_path::MergePath;
-use crate::spmm::nonzero_split::NonzeroSplit;
-use crate::spmm::padded::Format;
 use crate::spmm::segmented::{Config, Reduction, Variant};
-use crate::spmm::{
-    b_stationary, dcsr, dense, ell_r, even_shares, flattened, heavy_light, output_stationary,
-    row_block, row_split, sell_p, stationary, tensor, thread_row,
-};
-use crate::{
-    Entries, columns, compress, converted, items, probe, scan, shares, spgemm, spmv, transposed,
-    validate,
-};
+use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor};
+use crate::{sddmm, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
 
-/// An epilogue, in every other turn of what may have one.
-fn steps(dtype: DType, semiring: Semiring, turn: usize) -> u8 {
-    let may = semiring == Semiring::PlusTimes && !dtype.is_integer() && turn.is_multiple_of(2);
-    if may { (turn / 2 % 8) as u8 } else { 0 }
+/// An epilogue for every other kernel that may have one.
+fn steps(dtype: DType, semiring: Semiring, number: usize) -> u8 {
+    let may = semiring == Semiring::PlusTimes && !dtype.is_integer() && number.is_multiple_of(2);
+    if may { (number / 2 % 8) as u8 } else { 0 }
+}
+
+/// SDDMM, with loads of 16 bytes or less and depths of one panel or several.
+fn sddmm(dtype: DType, number: usize) -> Request {
+    let bit = |k: usize| number >> k & 1 == 1;
+    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
+    let vector = [16 / dtype.bytes() as u32, 1][number % 2];
+    let [(chunk, nonzeros), (lanes, tiles)] =
+        [[(4, 16), (8, 1)], [(8, 32), (32, 2)], [(1, 4), (1, 1)], [(2, 64), (16, 1)]][number % 4];
+    let config = sddmm::nonzero_split::Config { chunk, nonzeros, block: 128, resident: 512 };
+    sddmm::nonzero_split::Variant {
+        config,
+        dtype,
+        index: index(bit(0)),
+        offset: index(bit(1)),
+        row: index(bit(2)),
+        vector,
+        lanes,
+        tiles,
+        one_panel: !bit(1),
+        wide: bit(0),
+    }
+    .request()
 }
 
 /// All tiles are full, or all but one, or none is.
-fn whole(tiles: u32, turn: usize) -> u32 {
-    if turn >> 2 & 1 == 1 { tiles } else { (tiles - 1) * (turn & 1) as u32 }
+fn whole(tiles: u32, number: usize) -> u32 {
+    if number >> 2 & 1 == 1 { tiles } else { (tiles - 1) * (number & 1) as u32 }
 }
 
-fn types(dtype: DType, semiring: Semiring, tiles: u32, turn: usize) -> Types {
-    let bit = |k: usize| turn >> k & 1 == 1;
+fn types(dtype: DType, semiring: Semiring, tiles: u32, number: usize) -> Types {
+    let bit = |k: usize| number >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
     let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
     Types {
@@ -51,83 +73,83 @@ fn types(dtype: DType, semiring: Semiring, tiles: u32, turn: usize) -> Types {
         semiring,
         stride: index(bit(4)),
         position: index(bit(3)),
-        whole: whole(tiles, turn),
+        whole: whole(tiles, number),
         wide_a: !bit(0),
-        steps: steps(dtype, semiring, turn),
+        steps: steps(dtype, semiring, number),
     }
 }
 
-fn even_shares(dtype: DType, semiring: Semiring, turn: usize) -> Request {
+fn even_shares(dtype: DType, semiring: Semiring, number: usize) -> Request {
     let widths = [16 / dtype.bytes() as u32, 1, 2];
-    let (lanes, tiles) = [(8, 1), (32, 2), (4, 3), (1, 1), (16, 4)][turn % 5];
+    let (lanes, tiles) = [(8, 1), (32, 2), (4, 3), (1, 1), (16, 4)][number % 5];
     let config = even_shares::Config {
-        vector: widths[turn % 3],
+        vector: widths[number % 3],
         lanes,
         tiles,
-        chunk: [4, 8, 2][turn % 3],
-        work: [32, 256][turn % 2],
+        chunk: [4, 8, 2][number % 3],
+        work: [32, 256][number % 2],
         block: 64,
         resident: 384,
     };
-    even_shares::Variant { config, types: types(dtype, semiring, tiles, turn) }.request()
+    even_shares::Variant { config, types: types(dtype, semiring, tiles, number) }.request()
 }
 
-fn segmented(dtype: DType, semiring: Semiring, turn: usize) -> Request {
-    let (lanes, tiles, share) =
-        [(8, 1, 1), (32, 2, 1), (4, 3, 4), (1, 1, 32), (16, 4, 2)][turn % 5];
-    let config = of_segments(dtype, semiring, turn);
+fn segmented(dtype: DType, semiring: Semiring, number: usize) -> Request {
+    let (lanes, tiles, subgroups) =
+        [(8, 1, 1), (32, 2, 1), (4, 3, 4), (1, 1, 32), (16, 4, 2)][number % 5];
+    let config = of_segments(dtype, semiring, number);
     let config = Config {
         lanes,
         tiles,
-        share,
-        chunk: [4, 8, 2][turn % 3],
-        ahead: [0, 2, 0, 1][turn % 4],
-        early: turn & 1 == 1,
+        subgroups,
+        chunk: [4, 8, 2][number % 3],
+        stages: [0, 2, 0, 1][number % 4],
+        prefetch_a: number & 1 == 1,
         ..config
     };
-    segments(dtype, semiring, turn, config)
+    segments(dtype, semiring, number, config)
 }
 
 /// Few lanes that copy several vectors of a row of B each, as the rules have them.
-fn copies(dtype: DType, semiring: Semiring, turn: usize) -> Request {
-    let (lanes, tiles, ahead, chunk, resident) =
-        [(8, 4, 1, 2, 1280), (8, 3, 2, 1, 1536), (16, 4, 1, 2, 1024)][turn % 3];
-    let config = of_segments(dtype, semiring, turn);
+fn copies(dtype: DType, semiring: Semiring, number: usize) -> Request {
+    let (lanes, tiles, stages, chunk, resident) =
+        [(8, 4, 1, 2, 1280), (8, 3, 2, 1, 1536), (16, 4, 1, 2, 1024)][number % 3];
+    let config = of_segments(dtype, semiring, number);
     let vector = 16 / dtype.bytes() as u32;
-    let config = Config { vector, lanes, tiles, chunk, ahead, block: 64, resident, ..config };
-    segments(dtype, semiring, turn, config)
+    let config = Config { vector, lanes, tiles, chunk, stages, block: 64, resident, ..config };
+    segments(dtype, semiring, number, config)
 }
 
-fn runs(dtype: DType, semiring: Semiring, turn: usize) -> Request {
-    let (lanes, tiles) = [(16, 2), (32, 1), (8, 2), (1, 3), (4, 1)][turn % 5];
-    let config = of_segments(dtype, semiring, turn);
+fn several_segments(dtype: DType, semiring: Semiring, number: usize) -> Request {
+    let (lanes, tiles) = [(16, 2), (32, 1), (8, 2), (1, 3), (4, 1)][number % 5];
+    let config = of_segments(dtype, semiring, number);
     let config = Config {
         lanes,
         tiles,
-        chunk: [4, 3, 2][turn % 3],
-        run: [4, 2][turn % 2],
-        fetch: turn & 1 == 1,
+        chunk: [4, 3, 2][number % 3],
+        segments_per_group: [4, 2][number % 2],
+        prefetch_b: number & 1 == 1,
         window: 64,
         resident: 768,
         ..config
     };
-    segments(dtype, semiring, turn, config)
+    segments(dtype, semiring, number, config)
 }
 
-/// What kernels of segments have in common, with and without runs.
-fn of_segments(dtype: DType, semiring: Semiring, turn: usize) -> Config {
-    let bit = |k: usize| turn >> k & 1 == 1;
+/// What kernels of segments have in common, with one segment per group and several.
+fn of_segments(dtype: DType, semiring: Semiring, number: usize) -> Config {
+    let bit = |k: usize| number >> k & 1 == 1;
     let atomic = semiring == Semiring::PlusTimes && matches!(dtype, DType::F32 | DType::F64);
     Config {
-        vector: [16 / dtype.bytes() as u32, 1, 2][turn % 3],
+        vector: [16 / dtype.bytes() as u32, 1, 2][number % 3],
         lanes: 1,
         tiles: 1,
-        share: 1,
+        subgroups: 1,
         chunk: 4,
-        run: 1,
-        fetch: false,
-        ahead: 0,
-        early: false,
+        segments_per_group: 1,
+        prefetch_b: false,
+        stages: 0,
+        prefetch_a: false,
         longest: bit(1).then_some(64),
         first: 32,
         window: 1024,
@@ -137,78 +159,80 @@ fn of_segments(dtype: DType, semiring: Semiring, turn: usize) -> Config {
     }
 }
 
-fn segments(dtype: DType, semiring: Semiring, turn: usize, config: Config) -> Request {
-    let ordered = config.longest.is_none() && turn & 1 == 1;
-    Variant { config, types: types(dtype, semiring, config.tiles, turn), ordered }.request()
+fn segments(dtype: DType, semiring: Semiring, number: usize, config: Config) -> Request {
+    let ordered = config.longest.is_none() && number & 1 == 1;
+    Variant { config, types: types(dtype, semiring, config.tiles, number), ordered }.request()
 }
 
-fn b_stationary(dtype: DType, semiring: Semiring, turn: usize) -> Request {
-    let (lanes, tiles) = [(16, 2), (8, 1), (32, 3), (8, 3), (1, 4), (4, 1)][turn % 6];
-    let config = of_segments(dtype, semiring, turn);
+fn b_stationary(dtype: DType, semiring: Semiring, number: usize) -> Request {
+    let (lanes, tiles) = [(16, 2), (8, 1), (32, 3), (8, 3), (1, 4), (4, 1)][number % 6];
+    let config = of_segments(dtype, semiring, number);
     let config = b_stationary::Config {
         vector: config.vector,
         lanes,
         tiles,
-        stages: 1 + turn as u32 % 2,
+        stages: 1 + number as u32 % 2,
         longest: 64,
         reduction: config.reduction,
         block: 1024,
     };
     let target = match config.reduction {
-        Reduction::Atomic => [Target::Row, Target::CutRow][turn % 2],
+        Reduction::Atomic => [Target::Row, Target::CutRow][number % 2],
         Reduction::FixUp => Target::Slot,
     };
-    b_stationary::Variant { config, types: types(dtype, semiring, tiles, turn), target }.request()
+    b_stationary::Variant { config, types: types(dtype, semiring, tiles, number), target }.request()
 }
 
-fn row_block(dtype: DType, semiring: Semiring, turn: usize) -> [Request; 2] {
-    let bit = |k: usize| turn >> k & 1 == 1;
+fn row_block(dtype: DType, semiring: Semiring, number: usize) -> [Request; 2] {
+    let bit = |k: usize| number >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
-    let (lanes, tiles, share) = [(8, 1, 1), (32, 2, 1), (4, 1, 4), (16, 2, 2)][turn % 4];
+    let (lanes, tiles, subgroups) = [(8, 1, 1), (32, 2, 1), (4, 1, 4), (16, 2, 2)][number % 4];
     let (index, offset, word) = (index(bit(2)), index(bit(1)), index(bit(0)));
     let config = row_block::Config {
-        rows: [2, 3, 4][turn % 3],
-        vector: [16 / dtype.bytes() as u32, 1, 2][turn % 3],
+        rows: [2, 3, 4][number % 3],
+        vector: [16 / dtype.bytes() as u32, 1, 2][number % 3],
         lanes,
         tiles,
-        share,
-        unroll: [4, 2, 1][turn % 3],
+        subgroups,
+        unroll: [4, 2, 1][number % 3],
         block: 64,
         resident: 384,
     };
     let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
     let variant = row_block::Variant {
         config,
-        dtype,
-        out: if bit(3) { sums } else { dtype },
-        index,
-        offset,
-        word,
-        position: offset,
+        types: row_block::BlockTypes {
+            dtype,
+            out: if bit(3) { sums } else { dtype },
+            index,
+            offset,
+            word,
+            position: offset,
+            stride: index,
+            steps: steps(dtype, semiring, number),
+        },
         semiring,
-        stride: index,
-        whole: whole(tiles, turn),
-        steps: steps(dtype, semiring, turn),
+        whole: whole(tiles, number),
     };
     let blocks = RowBlocks::request(index, offset, word, offset, config.rows, lanes);
     [variant.request(), blocks]
 }
 
-fn binned(file: Source, dtype: DType, semiring: Semiring, turn: usize) -> Request {
-    let index = |k: usize| [IndexType::U32, IndexType::U64][turn >> k & 1];
+fn binned(file: Source, dtype: DType, semiring: Semiring, number: usize) -> Request {
+    let index = |k: usize| [IndexType::U32, IndexType::U64][number >> k & 1];
     let config = [
         spgemm::binned::Config::default(),
         spgemm::binned::Config { wide: 128, huge: 1024, dense: 128, workspace: None },
-    ][turn / 2 % 2];
-    let limits = Limits { shared: [47 << 10, 226 << 10][turn % 2], sum: dtype.bytes().max(4) };
+    ][number / 2 % 2];
+    let limits = Limits { shared: [47 << 10, 226 << 10][number % 2], sum: dtype.bytes().max(4) };
     let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
-    let out = [dtype, sums][turn % 2];
+    let out = [dtype, sums][number % 2];
     let (index, offset) = (index(0), index(1));
     let types = spgemm::types::Types { dtype, out, index, offset, semiring };
     spgemm::binned::request(file, types, config, limits)
 }
 
-/// Kernels of formats with padding, each with its turn.
+/// Kernels of formats with padding, each with the number that picks its target.
 fn padded() -> Vec<(usize, Request)> {
     let mut requests = Vec::new();
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
@@ -223,45 +247,47 @@ fn padded() -> Vec<(usize, Request)> {
         requests.push((i, dense::request(dtype, wide[i % 2], wide[i / 2], i % 2 == 0)));
     }
     for (i, dtype) in [DType::F16, DType::Bf16, DType::F32, DType::F64].into_iter().enumerate() {
-        for (j, share) in [1, 2, 4].into_iter().enumerate() {
+        for (j, subgroups) in [1, 2, 4].into_iter().enumerate() {
             let panel = [64, 16, 32][(i + j) % 3].min(256 / dtype.bytes() as u32);
             let variant = tensor::Variant {
-                config: tensor::Config { panel, warps: 4, share, resident: 384 },
-                dtype,
-                out: if j == 1 && dtype != DType::F64 { DType::F32 } else { dtype },
-                index: wide[j % 2],
-                offset: wide[j % 2],
-                word: wide[i % 2],
-                position: wide[j % 2],
-                stride: wide[(i + j) % 2],
+                config: tensor::Config { panel, warps: 4, subgroups, resident: 384 },
+                types: row_block::BlockTypes {
+                    dtype,
+                    out: if j == 1 && dtype != DType::F64 { DType::F32 } else { dtype },
+                    index: wide[j % 2],
+                    offset: wide[j % 2],
+                    word: wide[i % 2],
+                    position: wide[j % 2],
+                    stride: wide[(i + j) % 2],
+                    steps: steps(dtype, Semiring::PlusTimes, 2 * (3 * i + j)),
+                },
                 vector: [16 / dtype.bytes() as u32, 1, 2][j].min(panel / 8),
-                steps: steps(dtype, Semiring::PlusTimes, 2 * (3 * i + j)),
             };
             // f16 alone goes back to the first target.
-            let turn = if i == 0 { j } else { 1 + (i + j) % 4 };
-            requests.push((turn, variant.request()));
-            requests.push((turn, variant.blocks()));
+            let number = if i == 0 { j } else { 1 + (i + j) % 4 };
+            requests.push((number, variant.request()));
+            requests.push((number, variant.blocks()));
         }
     }
     for (i, index) in wide.into_iter().enumerate() {
         let other = wide[1 - i];
         requests.push((i + 2, Cutting::IN_L2.request(index, other, true)));
         let target = [Target::Slot, Target::Row][i];
-        let kept = Cutting { most: 64, kept: true, target };
-        requests.push((i + 3, kept.request(index, other, i == 0)));
-        requests.push((i, kept.request(other, index, i == 1)));
+        let by_class = Cutting { most: 64, by_class: true, target };
+        requests.push((i + 3, by_class.request(index, other, i == 0)));
+        requests.push((i, by_class.request(other, index, i == 1)));
     }
     requests
 }
 
-/// The set, each with the turn that picks its target.
+/// The set, each with the number that picks its target.
 fn requests() -> Vec<(usize, Request)> {
     let mut requests = Vec::new();
     for (i, dtype) in TYPES.into_iter().enumerate() {
         for (j, semiring) in Semiring::ALL.into_iter().enumerate() {
-            // The third round flips what the first two chose by their turn.
+            // The third group flips the choices of the first two.
             requests.push((i + j, segmented(dtype, semiring, 5 * i + 7 * j)));
-            requests.push((i + j + 1, runs(dtype, semiring, 3 * i + 4 * j)));
+            requests.push((i + j + 1, several_segments(dtype, semiring, 3 * i + 4 * j)));
             requests.push((i + j + 1, even_shares(dtype, semiring, 5 * i + 7 * j)));
             requests.push((i + j + 2, b_stationary(dtype, semiring, 3 * i + 5 * j)));
             for request in row_block(dtype, semiring, 5 * i + 7 * j) {
@@ -291,30 +317,36 @@ fn requests() -> Vec<(usize, Request)> {
         requests.push((i + 1, thread_row::request(dtype, thread_row::Config::default())));
         let strips = stationary::Config { warps: 32, width: 1 + 3 * i as u32 };
         requests
-            .push((i + 2, stationary::request(output_stationary::SOURCE, dtype, strips, i == 0)));
-        let ordered = stationary::request(output_stationary::SOURCE, dtype, strips, i == 1);
+            .push((i + 2, stationary::request(output_stationary::source(), dtype, strips, i == 0)));
+        let ordered = stationary::request(output_stationary::source(), dtype, strips, i == 1);
         requests.push((i + 3, ordered));
-        requests.push((i + 4, stationary::request(dcsr::SOURCE, dtype, strips, false)));
-        let shares = flattened::Config::default();
-        let narrow = flattened::Config { items: 8, columns: 4, ..shares };
-        requests.push((i + 2, flattened::request::<NonzeroSplit>(dtype, shares)));
-        requests.push((i + 3, flattened::request::<MergePath>(dtype, shares)));
+        requests.push((i + 4, stationary::request(dcsr::source(), dtype, strips, false)));
+        let paper = flattened::Config::default();
+        let narrow = flattened::Config { items: 8, columns: 4, ..paper };
+        requests.push((i + 2, flattened::request::<NonzeroSplit>(dtype, paper)));
+        requests.push((i + 3, flattened::request::<MergePath>(dtype, paper)));
         requests.push((i + 4, flattened::request::<NonzeroSplit>(dtype, narrow)));
     }
-    requests.push((0, converted::request(DType::F32, IndexType::U32, true)));
-    requests.push((1, converted::request(DType::F64, IndexType::U64, false)));
+    requests.push((0, gather::request(DType::F32, IndexType::U32, true)));
+    requests.push((1, gather::request(DType::F64, IndexType::U64, false)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
         for (j, semiring) in Semiring::ALL.into_iter().enumerate() {
             let config = spmv::row_split::Config { lanes: 1 << ((i + j) % 6), threads: 128 };
-            let index = |turn: usize| [IndexType::U32, IndexType::U64][turn % 2];
+            let index = |number: usize| [IndexType::U32, IndexType::U64][number % 2];
             let types = (index(i + j), index(j));
             if j == i % 6 || semiring == Semiring::PlusTimes {
                 let request = spmv::row_split::request(dtype, types, semiring, config);
                 requests.push((i + 2 * j, request));
-                let ahead = [1, 2, 4, 8][(i + j) % 4];
+                let loads_in_flight = [1, 2, 4, 8][(i + j) % 4];
                 let (lanes, part) = (config.lanes, [256, 1024][j % 2]);
                 let longest = 16 * lanes;
-                let config = spmv::segmented::InOrder { lanes, ahead, threads: 128, longest, part };
+                let config = spmv::segmented::InOrder {
+                    lanes,
+                    loads_in_flight,
+                    threads: 128,
+                    longest,
+                    part,
+                };
                 let parts = (i + j) % 3 != 0;
                 let request =
                     spmv::segmented::in_order::request(dtype, types, semiring, config, parts);
@@ -337,27 +369,27 @@ fn requests() -> Vec<(usize, Request)> {
         }
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
-        let shares = spmv::flattened::Config::default();
-        let nonzeros = spmv::flattened::request::<spmv::nonzero_split::NonzeroSplit>;
-        let path = spmv::flattened::request::<spmv::merge_path::MergePath>;
-        requests.push((i + 1, nonzeros(dtype, shares)));
-        requests.push((i + 3, path(dtype, shares)));
+        let paper = crate::papers::spmv::flattened::Config::default();
+        let nonzeros = crate::papers::spmv::flattened::request::<NonzeroSplit>;
+        let path = crate::papers::spmv::flattened::request::<MergePath>;
+        requests.push((i + 1, nonzeros(dtype, paper)));
+        requests.push((i + 3, path(dtype, paper)));
     }
-    for (turn, wide) in [(0, IndexType::U32), (1, IndexType::U64)] {
-        requests.push((turn + 3, Segments::request(wide, [1024, 1][turn % 2])));
-        requests.push((turn + 4, lengths::lengths_request(wide)));
-        requests.push((turn, lengths::similarity_request(IndexType::U32, wide)));
-        requests.push((turn + 1, lengths::reuse_request(wide, IndexType::U32)));
-        requests.push((turn + 1, transposed::request(wide, IndexType::U64)));
-        requests.push((turn + 2, transposed::request(wide, IndexType::U32)));
+    for (number, wide) in [(0, IndexType::U32), (1, IndexType::U64)] {
+        requests.push((number + 3, Segments::request(wide, [1024, 1][number % 2])));
+        requests.push((number + 4, lengths::lengths_request(wide)));
+        requests.push((number, lengths::similarity_request(IndexType::U32, wide)));
+        requests.push((number + 1, lengths::reuse_request(wide, IndexType::U32)));
+        requests.push((number + 1, transpose::request(wide, IndexType::U64)));
+        requests.push((number + 2, transpose::request(wide, IndexType::U32)));
     }
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         let paper = spgemm::shared_row::Config::default();
-        let wide = spgemm::shared_row::Config { threads: 512, rows: 2, ahead: 2, width: None };
-        let warps = spgemm::shared_row::Config { rows: 8, ahead: 1, ..paper };
-        for (turn, config) in [paper, wide, warps].into_iter().enumerate() {
-            let repeats = turn == 2;
-            requests.push((i + turn, spgemm::shared_row::request(dtype, config, repeats)));
+        let wide = spgemm::shared_row::Config { threads: 512, rows: 2, prefetch: 2, width: None };
+        let warps = spgemm::shared_row::Config { rows: 8, prefetch: 1, ..paper };
+        for (number, config) in [paper, wide, warps].into_iter().enumerate() {
+            let repeats = number == 2;
+            requests.push((i + number, spgemm::shared_row::request(dtype, config, repeats)));
         }
         requests.push((i + 2, spgemm::shared_row::request(dtype, paper, true)));
         let naive = spgemm::dense_naive::Config::default();
@@ -382,25 +414,28 @@ fn requests() -> Vec<(usize, Request)> {
                 requests.push((i + j + 1, spgemm::dense_output::request(same, config)));
                 requests.push((i + j + 2, spgemm::add::request(dtype, types, semiring)));
                 let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
-                let places = spgemm::types::Types { out: [dtype, sums][j % 2], ..same };
-                requests.push((i + j + 3, spgemm::masked::request(places)));
+                let types = spgemm::types::Types { out: [dtype, sums][j % 2], ..same };
+                requests.push((i + j + 3, spgemm::masked::request(types)));
             }
         }
     }
     requests.push((1, scan::request(IndexType::U32)));
     requests.push((3, scan::request(IndexType::U64)));
-    for (turn, file) in [Source::Analysis, Source::Symbolic, Source::Offsets, Source::Placing]
+    for (number, file) in [Source::Analysis, Source::Symbolic, Source::Offsets, Source::RowList]
         .into_iter()
         .flat_map(|file| [file; 4])
         .enumerate()
     {
-        requests.push((turn, binned(file, DType::F32, Semiring::PlusTimes, turn)));
+        requests.push((number, binned(file, DType::F32, Semiring::PlusTimes, number)));
     }
     requests.extend(padded());
     requests.push((2, probe::request()));
-    requests.push((3, shares::request("nonzero_split", 2)));
-    requests.push((4, shares::request("merge_path", 1)));
+    requests.push((3, partitions::request("nonzero_split", 2)));
+    requests.push((4, partitions::request("merge_path", 1)));
     requests.push((2, items::request(32)));
+    for (i, dtype) in TYPES.into_iter().enumerate() {
+        requests.extend((0..4).map(|j| (i + j, sddmm(dtype, i + j))));
+    }
     requests
 }
 
@@ -414,9 +449,10 @@ fn each<R: Send>(
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some((turn, request)) = requests.get(next.fetch_add(1, Ordering::Relaxed))
+                while let Some((number, request)) =
+                    requests.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let result = work(*turn, request);
+                    let result = work(*number, request);
                     results.lock().expect("no thread has failed").push(result);
                 }
             });
@@ -449,8 +485,8 @@ fn the_set_has_every_kernel_file() {
 #[ignore = "needs NVRTC, and minutes"]
 fn covering_set_compiles_for_every_target() {
     let requests = requests();
-    let results = each(&requests, |turn, request| {
-        let cubin = Nvrtc.compile(request, TARGETS[turn % TARGETS.len()]);
+    let results = each(&requests, |number, request| {
+        let cubin = Nvrtc.compile(request, TARGETS[number % TARGETS.len()]);
         cubin.map(|c| assert!(c.starts_with(b"\x7fELF"), "{} is no cubin", request.name))
     });
     let failures: Vec<_> = results.iter().filter_map(|r| r.as_ref().err()).collect();

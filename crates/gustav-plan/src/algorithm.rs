@@ -47,10 +47,10 @@ algorithms! {
     /// One thread a row, for very short rows.
     ThreadRow = "thread-row", "Yang, Buluç, Owens 2018, §4.1", [Spmm];
     /// The same number of nonzeros each; rows may be cut, carry-outs are added afterwards.
-    NonzeroSplit = "nonzero-split", "Yang, Buluç, Owens 2018, §4.2", [Spmm, Spmv];
+    NonzeroSplit = "nonzero-split", "Yang, Buluç, Owens 2018, §4.2", [Spmm, Spmv, Sddmm];
     /// The same number of nonzeros plus rows each.
     MergePath = "merge-path", "Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4", [Spmm, Spmv];
-    /// A strip of columns of C per CTA, rows dealt to its warps; column-major.
+    /// A strip of columns of C per CTA, rows distributed over its warps; column-major.
     OutputStationary = "output-stationary", "row permutations for SpMM on GPUs, §II-B", [Spmm];
     /// The same over the rows that hold nonzeros.
     Dcsr = "dcsr", "row permutations for SpMM on GPUs, §II-A", [Spmm];
@@ -58,11 +58,11 @@ algorithms! {
     Csb = "csb", "Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6", [Spmm, Spmv];
     /// Tiles of B rows and panels of B columns, sized to the cache.
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
-    /// A tile of B's rows in the shared memory of every multiprocessor, pieces of A's rows streaming past.
+    /// A tile of B's rows in the shared memory of every multiprocessor, segments of A's rows streaming past.
     BStationary = "b-stationary", "ours", [Spmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
     Segmented = "segmented", "ours", [Spmm, Spmv];
-    /// Equal shares of row starts and nonzeros, found while multiplying: nothing is planned.
+    /// Equal partitions of row starts and nonzeros, found by a search during the product: nothing is planned.
     EvenShares = "even-shares", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.
     RowBlock = "row-block", "ours", [Spmm];
@@ -89,12 +89,12 @@ algorithms! {
     /// Tiles of B and C, for products larger than a device's memory.
     Tiled = "tiled", "Chen et al. 2025, §7.2", [Spgemm];
     /// The vendor's own library, named or chosen, never a silent fallback.
-    Vendor = "vendor", "cuSPARSE", [Spmm, Spmv, Spgemm];
+    Vendor = "vendor", "cuSPARSE", [Spmm, Spmv, Spgemm, Sddmm];
     /// Rows binned by their products, each bin with its accumulator in shared memory.
     Binned = "binned", "ours", [Spgemm];
     /// Full rows of C with a sum for every column and B packed for them, the others as `binned`.
     DenseOutput = "dense-output", "ours", [Spgemm];
-    /// The entries at the places of a given pattern alone.
+    /// The entries at the positions of a given pattern alone.
     Masked = "masked", "ours", [Spgemm];
     /// Gustavson's row-wise product with an accumulator chosen per row.
     Gustavson = "gustavson", "ours, after Gustavson 1978", [Spgemm];

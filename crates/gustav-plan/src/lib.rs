@@ -1,4 +1,4 @@
-//! Which way, and why: facts about a matrix, the list of algorithms, and the rules that choose
+//! Which algorithm, and why: facts about a matrix, the list of algorithms, and the rules that choose
 //! among them. Nothing here runs on a device; backends pass in what they know as values.
 
 pub mod algorithm;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gustav_core::{Error, Result};
-use gustav_plan::predictor::{Candidate, Case, Chooses, Evaluation, Table};
+use gustav_plan::predictor::{Candidate, Case, Evaluation, Selector, Table};
 use serde::{Deserialize, Serialize};
 
 // An order that takes so many times the time of rows as stored is slower.
@@ -71,7 +71,7 @@ pub struct Folded {
 
 impl Folded {
     /// What `chooser` does on the matrices of `test`.
-    pub fn new(test: &Table, chooser: &impl Chooses) -> Self {
+    pub fn new(test: &Table, chooser: &impl Selector) -> Self {
         let found = Evaluation::new(test, chooser);
         let guarded = |case: &Case| {
             let chosen = chooser.choose(&case.inputs).min(case.ms.len() - 1);
@@ -147,7 +147,7 @@ mod tests {
 
     struct Always(usize);
 
-    impl Chooses for Always {
+    impl Selector for Always {
         fn choose(&self, _: &Inputs) -> usize {
             self.0
         }

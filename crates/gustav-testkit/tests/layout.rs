@@ -91,8 +91,13 @@ fn every_algorithm_has_its_file_its_test_and_its_page() {
                 .flat_map(|b| {
                     let source = format!("crates/gustav-{b}/src");
                     let folder = format!("{source}/{op}");
-                    let paper = format!("{source}/papers/{stem}.rs");
-                    [format!("{folder}/{stem}.rs"), format!("{folder}/{stem}/mod.rs"), paper]
+                    [
+                        format!("{folder}/{stem}.rs"),
+                        format!("{folder}/{stem}/mod.rs"),
+                        format!("{source}/papers/{stem}.rs"),
+                        format!("{source}/papers/{op}/{stem}.rs"),
+                        format!("{source}/{stem}/{op}.rs"),
+                    ]
                 })
                 .collect();
             if !sources.iter().any(|s| root.join(s).exists()) {
@@ -125,4 +130,90 @@ fn every_page_describes_an_algorithm() {
         let stem = path.file_stem().and_then(|s| s.to_str()).expect("a name");
         assert!(names.contains(stem) || stem == "README", "{stem}.md describes no algorithm");
     }
+}
+
+/// The groups of gustav-cuda's modules. A group uses itself and those before it.
+const GROUPS: &[&str] = &[
+    "device", "jit", "launch", "matrix", "schedule", "product", "vendor", "papers", "spmm", "spmv",
+    "spgemm", "sddmm",
+];
+
+/// Paths in `text` that lead from the module `path` to a later group or to the root of the crate.
+fn upward(path: &[&str], text: &str) -> Vec<String> {
+    let group = |name: &str| GROUPS.iter().position(|g| *g == name);
+    let own = group(path[0]);
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let word = |text: &str| -> String {
+        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let from_root = code.match_indices("crate::").filter_map(|(at, _)| {
+        let name = word(&code[at + "crate::".len()..]);
+        (group(&name).is_none() || group(&name) > own).then(|| format!("crate::{name}"))
+    });
+    // `super::super` from `group::module` is the root.
+    let chain = "super::".repeat(path.len());
+    let from_within = code.contains(&chain).then(|| chain.clone());
+    from_root.chain(from_within).collect()
+}
+
+/// Every file with this ending below `folder`.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => found.extend(files(&path, ending)),
+            false if path.to_string_lossy().ends_with(ending) => found.push(path),
+            false => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn groups_of_the_gpu_backend_use_only_those_before_them() {
+    let source = root().join("crates/gustav-cuda/src");
+    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    for file in files(&source, ".rs") {
+        let path = file.strip_prefix(&source).expect("a file of the crate").with_extension("");
+        let mut path: Vec<_> = path.iter().map(|part| part.to_str().expect("a name")).collect();
+        path.pop_if(|last| *last == "mod");
+        match path.as_slice() {
+            ["lib"] | ["covering"] => continue,
+            [group, ..] if GROUPS.contains(group) => seen.insert((*group).to_owned()),
+            _ => panic!("{} is in no group", path.join("::")),
+        };
+        let text = std::fs::read_to_string(&file).expect("a module");
+        wrong.extend(upward(&path, &text).iter().map(|to| format!("{} -> {to}", path.join("::"))));
+    }
+    assert!(wrong.is_empty(), "paths that lead up: {wrong:#?}");
+    assert_eq!(seen.len(), GROUPS.len(), "{seen:?}");
+}
+
+#[test]
+fn paths_that_lead_up_are_found() {
+    let of = |path: &[&str], text: &str| upward(path, text).len();
+    assert_eq!(of(&["matrix", "csr"], "use crate::device::Device;\nuse super::pattern;"), 0);
+    assert_eq!(of(&["matrix", "csr"], "use crate::matrix::values;"), 0);
+    assert_eq!(of(&["spmm", "segmented", "config"], "use super::super::plan;"), 0);
+    assert_eq!(of(&["matrix", "csr"], "use crate::spmm::plan;"), 1);
+    assert_eq!(of(&["matrix", "csr"], "fn f() { crate::spmm::plan::f() }"), 1);
+    assert_eq!(of(&["device"], "use crate::{Device, jit::Jit};"), 1);
+    assert_eq!(of(&["matrix", "csr"], "use crate::Device;"), 1);
+    assert_eq!(of(&["matrix", "csr"], "use super::super::spmm;"), 1);
+    assert_eq!(of(&["matrix"], "use super::spmm;"), 1);
+}
+
+#[test]
+fn kernels_use_none_of_the_papers() {
+    let kernels = root().join("crates/gustav-cuda/kernels");
+    let all = [files(&kernels, ".cu"), files(&kernels, ".cuh")].concat();
+    let outside = all.iter().filter(|file| !file.starts_with(kernels.join("papers")));
+    for file in outside.clone() {
+        let text = std::fs::read_to_string(file).expect("a kernel");
+        assert!(!text.contains("#include \"papers/"), "{} includes a paper's", file.display());
+    }
+    assert!(outside.count() > 50, "{} files", all.len());
 }

@@ -10,6 +10,7 @@ fn cpu(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmm => gustav_cpu::spmm::catalog(),
         Operation::Spmv => gustav_cpu::spmv::catalog(),
         Operation::Spgemm => gustav_cpu::spgemm::catalog(),
+        Operation::Sddmm => gustav_cpu::sddmm::catalog(),
     };
     entries.iter().map(|e| e.algorithm).collect()
 }
@@ -19,6 +20,7 @@ fn cuda(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmm => gustav_cuda::spmm::catalog(),
         Operation::Spmv => gustav_cuda::spmv::catalog(),
         Operation::Spgemm => gustav_cuda::spgemm::catalog(),
+        Operation::Sddmm => return Vec::new(),
     };
     entries.iter().map(|e| e.algorithm).collect()
 }

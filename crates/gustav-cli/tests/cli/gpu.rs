@@ -70,7 +70,7 @@ fn plans_and_devices_are_told() {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
-    assert!(!plan(1000).contains("not looked at"));
+    assert!(!plan(1000).contains("not inspected"));
     let devices = folder.json("devices --json");
     let gpu = &devices["devices"][1];
     assert_eq!((&gpu["name"], &gpu["available"]), (&"cuda:0".into(), &true.into()));

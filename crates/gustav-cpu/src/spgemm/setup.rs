@@ -6,7 +6,7 @@ use gustav_core::{
     AnyPattern, DType, Error, Index, IndexSlice, IndexType, PatternRef, Problem, Result, Scalar,
     TransposedPattern, Values, parallel, with_pattern,
 };
-use gustav_plan::heuristics::masked::reason_for_places;
+use gustav_plan::heuristics::masked::reason_for_positions;
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::accumulator::Needs;
@@ -286,7 +286,7 @@ fn right<'s>(b: &'s AnyPattern<'_>, columns: Option<&'s Columns>) -> Right<'s, I
 fn choose_masked(problem: &Problem, options: &Options, nnz: usize) -> Result<(Algorithm, String)> {
     super::any(problem)?;
     if matches!(options.chooser, Chooser::Auto | Chooser::Named(Algorithm::Masked)) {
-        return Ok((Algorithm::Masked, reason_for_places(nnz)));
+        return Ok((Algorithm::Masked, reason_for_positions(nnz)));
     }
     Err(Error::Unsupported {
         problem: problem.to_string(),

@@ -10,7 +10,7 @@ using Offset = GUSTAV_OFFSET;
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr bool PADDED = GUSTAV_PADDED;
 
-#include "gustav_cuda::matrix::converted::Arguments"
+#include "gustav_cuda::matrix::gather::Arguments"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) gather(const Arguments args) {
     const u64 step = (u64)gridDim.x * BLOCK;

@@ -11,7 +11,7 @@ typedef GUSTAV_OFFSET Offset;
 
 constexpr u32 BLOCK = GUSTAV_BLOCK, ITEMS = GUSTAV_ITEMS;
 
-#include "gustav_cuda::scan::Arguments"
+#include "gustav_cuda::matrix::scan::Arguments"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) scan(const Arguments args) {
     __shared__ u64 before;

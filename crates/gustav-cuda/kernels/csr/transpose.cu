@@ -22,7 +22,7 @@ constexpr int WARPS = BLOCK / 32;
 constexpr int TILE = BLOCK * ROUNDS;
 static_assert(DIGITS == 256, "a thread for every digit of eight bits");
 
-#include "gustav_cuda::matrix::transposed::Arguments"
+#include "gustav_cuda::matrix::transpose::Arguments"
 
 __device__ __forceinline__ int digit_of(const Arguments &args, Index column) {
     return (int)(column >> args.shift) & (DIGITS - 1);

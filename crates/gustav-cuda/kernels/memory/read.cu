@@ -5,7 +5,7 @@
 #include "common/types.cuh"
 #include "ptx/memory.cuh"
 
-#include "gustav_cuda::probe::Arguments"
+#include "gustav_cuda::launch::probe::Arguments"
 
 extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) read(const Arguments args) {
     u64 seen = 0;
@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) read(const Arguments 
     for (u64 pass = 0; pass < args.passes; ++pass) {
         const u64 first = (u64)blockIdx.x * GUSTAV_BLOCK + threadIdx.x;
 #pragma unroll 8
-        for (u64 i = first; i < args.pieces; i += step) {
+        for (u64 i = first; i < args.vectors; i += step) {
             u32 word[4];
             ptx::load_cached(args.from + 2 * i, word);
             seen ^= (u64)(word[0] ^ word[2]) << 32 | (word[1] ^ word[3]);

@@ -1,26 +1,26 @@
-// coverage: writes down which nonzeros and rows each share gets, for the test that every one of
+// coverage: writes down which nonzeros and rows each partition gets, for the test that every one of
 // them is visited exactly once.
 //
-//   coverage   grid.x -> shares, one a CTA
+//   coverage   grid.x -> partitions, one a CTA
 //   rows       grid.x -> rows, one a thread
 #include "schedule/segments.cuh"
-#include "schedule/shares.cuh"
+#include "schedule/partitions.cuh"
 
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int ITEMS = GUSTAV_ITEMS;
 
-#include "gustav_cuda::shares::Arguments"
+#include "gustav_cuda::schedule::partitions::Arguments"
 
 extern "C" __global__ void boundaries(const Arguments args) {
     const u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (i > args.shares) return;
+    if (i > args.partitions) return;
     args.boundaries[i] = schedule::GUSTAV_SCHEDULE(args.offsets, args.rows, args.nonzeros, i,
-                                                   args.shares, THREADS * ITEMS);
+                                                   args.partitions, THREADS * ITEMS);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) coverage(const Arguments args) {
     __shared__ u32 row_of[THREADS * ITEMS];
-    const schedule::Share s = schedule::share(args.boundaries, blockIdx.x);
+    const schedule::Partition s = schedule::partition(args.boundaries, blockIdx.x);
     schedule::flatten<THREADS, ITEMS>(args.offsets, args.rows, s, row_of);
     for (u32 k = threadIdx.x; k < s.last - s.first; k += THREADS) {
         atomicAdd(args.visits + s.first + k, 1);

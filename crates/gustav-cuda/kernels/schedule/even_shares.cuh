@@ -1,6 +1,6 @@
-// Which nonzeros are mine: an even share of a matrix, found by a search in its row offsets.
+// Which nonzeros are mine: an equal partition of a matrix, found by a search in its row offsets.
 //
-// The items of a matrix are its rows' starts, each followed by the row's nonzeros; share i is items
+// The items of a matrix are its rows' starts, each followed by the row's nonzeros; partition i is items
 // i 2^BITS to (i + 1) 2^BITS - 1. Row starts count, so that many empty rows are spread like nonzeros.
 //
 //   row r    starts at item offsets[r] + r, ends with item offsets[r + 1] + r

@@ -1,4 +1,4 @@
-// items: writes down the row that each item of a matrix is found in, for the test that even shares
+// items: writes down the row that each item of a matrix is found in, for the test that equal partitions
 // hold every row start and every nonzero exactly once.
 //
 //   LANES lanes -> one item, searched for together
@@ -6,7 +6,7 @@
 
 constexpr int LANES = GUSTAV_LANES;
 
-#include "gustav_cuda::items::Arguments"
+#include "gustav_cuda::schedule::items::Arguments"
 
 extern "C" __global__ void items(const Arguments args) {
     const u64 item = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;

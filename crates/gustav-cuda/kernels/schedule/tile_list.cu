@@ -1,16 +1,16 @@
 // tile_list: rows cut where tiles of B's rows begin, tile after tile. See schedule/segments.cuh for the
 // words.
 //
-//   list = pieces of all rows in tile 0 | in tile 1 | ...      (rows without entries are in tile 0)
+//   list = segments of all rows in tile 0 | in tile 1 | ...      (rows without entries are in tile 0)
 //
-// A piece is a run of entries of one row whose columns lie in one tile, at most MOST of them. A row
-// with one piece is whole, others meet, in the order of their entries. A row with unsorted columns has its
-// pieces in the last tile, or, KEPT, wherever the tile of a column differs from that before.
-// Pieces of a tile come in CLASSES of their lengths, the longest first.
+// A segment is a run of entries of one row whose columns lie in one tile, at most MOST of them. A row
+// with one segment is whole, others meet, in the order of their entries. A row with unsorted columns has its
+// segments in the last tile, or, BY_CLASS, wherever the tile of a column differs from that before.
+// Segments of a tile come in CLASSES of their lengths, the longest first.
 //
-// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the pieces of every place, a class
+// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the segments of every bin, a class
 // of a tile; `tile_list` writes them: behind those of other windows, for which it reserves room at once where
-// shared memory counts all places (COUNTED).
+// shared memory counts all bins (COUNTED).
 #include "schedule/segments.cuh"
 
 using Offset = GUSTAV_OFFSET;
@@ -18,12 +18,12 @@ using Index = GUSTAV_INDEX;
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int WINDOW = GUSTAV_WINDOW;
-constexpr int MOST_PLACES = GUSTAV_MOST_PLACES;
+constexpr int MOST_BINS = GUSTAV_MOST_BINS;
 constexpr int MOST = GUSTAV_MOST;
 constexpr int CLASSES = GUSTAV_CLASSES;
-constexpr bool KEPT = GUSTAV_KEPT;
+constexpr bool BY_CLASS = GUSTAV_BY_CLASS;
 constexpr bool COUNTED = GUSTAV_COUNTED;
-// What parts of a cut row name: their slot, their row, or its place among cut rows.
+// What parts of a cut row name: their slot, their row, or its index among cut rows.
 constexpr int SLOT = 0, CUT_ROW = 2;
 constexpr int TARGET = GUSTAV_TARGET;
 constexpr int WARPS = BLOCK / 32;
@@ -33,25 +33,25 @@ static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the sa
 
 constexpr u32 UNSORTED = 1u << 31;
 
-// The place of a piece: lengths up to MOST in CLASSES of one width.
-__device__ __forceinline__ u32 place_of(u32 tile, u64 length) {
+// The index of a segment's class: lengths up to MOST in CLASSES of one width.
+__device__ __forceinline__ u32 class_of(u32 tile, u64 length) {
     return tile * CLASSES + (u32)(MOST - length) * CLASSES / (MOST + 1);
 }
 
-// Calls `piece(first, last, tile, number)` in one lane for every piece of a row, and returns their
+// Calls `segment(first, last, tile, number)` in one lane for every segment of a row, and returns their
 // number in all of them.
-template <class Piece>
-__device__ __forceinline__ u32 each_piece(const Arguments &args, u64 first, u64 last, bool sorted,
-                                          Piece piece) {
+template <class F>
+__device__ __forceinline__ u32 each_segment(const Arguments &args, u64 first, u64 last, bool sorted,
+                                            F segment) {
     const int lane = threadIdx.x % 32;
     const auto tile_at = [&](u64 k) {
-        return sorted || KEPT ? (u32)(args.indices[k] / args.tile) : args.tiles - 1;
+        return sorted || BY_CLASS ? (u32)(args.indices[k] / args.tile) : args.tiles - 1;
     };
     if (first == last) {
-        if (lane == 0) piece(first, last, 0, 0);
+        if (lane == 0) segment(first, last, 0, 0);
         return 1;
     }
-    u32 before = 0;      // pieces that have begun
+    u32 before = 0;      // segments that have begun
     u64 open = first;    // where the last of them did
     for (u64 batch = first; batch < last; batch += 32) {
         const u64 k = batch + lane;
@@ -62,12 +62,12 @@ __device__ __forceinline__ u32 each_piece(const Arguments &args, u64 first, u64 
         const u32 earlier = starts & ((1u << lane) - 1);
         if (begins) {
             const u64 from = earlier ? batch + 31 - __clz(earlier) : open;
-            piece(from, k, tile_at(from), before + __popc(earlier));
+            segment(from, k, tile_at(from), before + __popc(earlier));
         }
         before += __popc(starts);
         if (starts) open = batch + 31 - __clz(starts);
     }
-    if (lane == 0) piece(open, last, tile_at(open), before);
+    if (lane == 0) segment(open, last, tile_at(open), before);
     return before + 1;
 }
 
@@ -86,51 +86,51 @@ __device__ __forceinline__ void each_row(const Arguments &args, Work work) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) tile_count(const Arguments args) {
-    __shared__ u32 counts[COUNTED ? MOST_PLACES : 1];
-    const u32 places = args.tiles * CLASSES;
-    for (u32 p = threadIdx.x; COUNTED && p < places; p += BLOCK) counts[p] = 0;
+    __shared__ u32 counts[COUNTED ? MOST_BINS : 1];
+    const u32 bins = args.tiles * CLASSES;
+    for (u32 p = threadIdx.x; COUNTED && p < bins; p += BLOCK) counts[p] = 0;
     __syncthreads();
     each_row(args, [&](u64 row, u64 first, u64 last) {
         const bool sorted = is_sorted(args, first, last);
         const u32 count =
-            each_piece(args, first, last, sorted, [&](u64 from, u64 to, u32 tile, u32) {
-                const u32 place = place_of(tile, to - from);
+            each_segment(args, first, last, sorted, [&](u64 from, u64 to, u32 tile, u32) {
+                const u32 bin = class_of(tile, to - from);
                 if constexpr (COUNTED)
-                    atomicAdd(counts + place, 1);
+                    atomicAdd(counts + bin, 1);
                 else
-                    atomicAdd(args.cursors + 2 + place, 1);
+                    atomicAdd(args.cursors + 2 + bin, 1);
             });
         if (threadIdx.x % 32 != 0) return;
-        args.pieces[row] = count | (sorted ? 0 : UNSORTED);
+        args.segments[row] = count | (sorted ? 0 : UNSORTED);
         if (count > 1) atomicAdd(args.cursors, count), atomicAdd(args.cursors + 1, 1);
     });
     __syncthreads();
-    for (u32 p = threadIdx.x; COUNTED && p < places; p += BLOCK)
+    for (u32 p = threadIdx.x; COUNTED && p < bins; p += BLOCK)
         if (counts[p] != 0) atomicAdd(args.cursors + 2 + p, counts[p]);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments args) {
-    __shared__ u32 counts[COUNTED ? MOST_PLACES : 1];
-    __shared__ u64 begins[COUNTED ? MOST_PLACES : 1];
-    const u32 places = args.tiles * CLASSES;
-    const auto sorted = [&](u64 row) { return (args.pieces[row] & UNSORTED) == 0; };
+    __shared__ u32 counts[COUNTED ? MOST_BINS : 1];
+    __shared__ u64 begins[COUNTED ? MOST_BINS : 1];
+    const u32 bins = args.tiles * CLASSES;
+    const auto sorted = [&](u64 row) { return (args.segments[row] & UNSORTED) == 0; };
     if constexpr (COUNTED) {
-        for (u32 p = threadIdx.x; p < places; p += BLOCK) counts[p] = 0;
+        for (u32 p = threadIdx.x; p < bins; p += BLOCK) counts[p] = 0;
         __syncthreads();
         each_row(args, [&](u64 row, u64 first, u64 last) {
-            each_piece(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32) {
-                atomicAdd(counts + place_of(tile, to - from), 1);
+            each_segment(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32) {
+                atomicAdd(counts + class_of(tile, to - from), 1);
             });
         });
         __syncthreads();
-        for (u32 p = threadIdx.x; p < places; p += BLOCK) {
+        for (u32 p = threadIdx.x; p < bins; p += BLOCK) {
             if (counts[p] != 0) begins[p] = atomicAdd(args.cursors + 2 + p, counts[p]);
             counts[p] = 0;
         }
         __syncthreads();
     }
     each_row(args, [&](u64 row, u64 first, u64 last) {
-        const u32 count = args.pieces[row] & ~UNSORTED;
+        const u32 count = args.segments[row] & ~UNSORTED;
         u64 slot = 0, index = 0;
         if (count > 1 && threadIdx.x % 32 == 0) {
             slot = atomicAdd(args.cursors, count);
@@ -140,17 +140,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments ar
         }
         slot = __shfl_sync(~0u, slot, 0);
         index = __shfl_sync(~0u, index, 0);
-        each_piece(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32 number) {
-            const u32 p = place_of(tile, to - from);
-            u64 place;
+        each_segment(args, first, last, sorted(row), [&](u64 from, u64 to, u32 tile, u32 number) {
+            const u32 p = class_of(tile, to - from);
+            u64 bin;
             if constexpr (COUNTED)
-                place = begins[p] + atomicAdd(counts + p, 1);
+                bin = begins[p] + atomicAdd(counts + p, 1);
             else
-                place = atomicAdd(args.cursors + 2 + p, 1);
+                bin = atomicAdd(args.cursors + 2 + p, 1);
             const bool cut = count > 1;
             if (cut && TARGET == SLOT) args.slot_rows[slot + number] = (u32)index;
             const u64 part = TARGET == SLOT ? slot + number : TARGET == CUT_ROW ? index : row;
-            schedule::put(args.list, place, from, to - from, cut, cut ? part : row);
+            schedule::put(args.list, bin, from, to - from, cut, cut ? part : row);
         });
     });
 }

@@ -1,6 +1,6 @@
-// tile_reuse: into how many pieces tiles of B's rows would cut sampled rows. One warp a sample.
+// tile_reuse: into how many segments tiles of B's rows would cut sampled rows. One warp a sample.
 //
-//   counts = nonzeros | pieces    of the first MOST nonzeros of each
+//   counts = nonzeros | segments    of the first MOST nonzeros of each
 #include "common/types.cuh"
 
 using Index = GUSTAV_INDEX;
@@ -19,14 +19,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_reuse(const Reuse args)
     const u64 first = args.offsets[row], end = args.offsets[row + 1];
     const u64 last = end - first < MOST ? end : first + MOST;
     if (first >= last) return;
-    u64 pieces = 1;
+    u64 segments = 1;
     for (u64 batch = first + 1; batch < last; batch += 32) {
         const u64 k = batch + threadIdx.x % 32;
         const bool begins =
             k < last && args.indices[k] / args.tile != args.indices[k - 1] / args.tile;
-        pieces += __popc(__ballot_sync(~0u, begins));
+        segments += __popc(__ballot_sync(~0u, begins));
     }
     if (threadIdx.x % 32 != 0) return;
     atomicAdd(args.counts, last - first);
-    atomicAdd(args.counts + 1, pieces);
+    atomicAdd(args.counts + 1, segments);
 }

@@ -185,7 +185,7 @@ __device__ __forceinline__ void analyse_with(const Arguments &g) {
         count_rows<THREADS>(g);
     else
         count_descents(g, blockIdx.x - ctas, gridDim.x - ctas);
-    counting::tell(g);
+    counting::report(g);
 }
 
 }  // namespace

@@ -2,18 +2,18 @@
 //
 // GUSTAV_BINS                    bins of a phase
 // GUSTAV_NARROW                  columns of rows that a warp has a mask for at most
-// GUSTAV_CUT_WIDTH               columns of rows cut into pieces at most
+// GUSTAV_CUT_WIDTH               columns of rows cut into chunks at most
 #pragma once
 #include "spgemm/operands.cuh"
 
 #include "gustav_cuda::spgemm::binned::arguments::Arguments"
 
-// Places in `counters`: rows, widest row and largest row of every bin, then sums, which the host is
-// told; then what CTAs need of each other.
+// Indices in `counters`: rows, widest row and largest row of every bin, then sums, which are
+// reported to the host; then what CTAs need of each other.
 constexpr u32 BINS = GUSTAV_BINS;
 constexpr u32 COUNT = 0, WIDEST = BINS, LARGEST = 2 * BINS;
 constexpr u32 PRODUCTS = 3 * BINS, ENTRIES = PRODUCTS + 1, DESCENTS = PRODUCTS + 2;
-constexpr u32 TOLD = PRODUCTS + 3, TICKET = TOLD, ENDED = TOLD + 1, PLACED = TOLD + 2;
+constexpr u32 REPORTED = PRODUCTS + 3, TICKET = REPORTED, ENDED = REPORTED + 1, PLACED = REPORTED + 2;
 
 // The columns that a row of C may have, in granules: the first above the number of those after it.
 // There are at most 2^16 granules.
@@ -70,7 +70,7 @@ __device__ __forceinline__ void put_size(const Arguments &g, u64 row, u32 size) 
     g.c.offsets[row + 1] = (Offset)size;
 }
 
-// Whether a row of so many nonzeros is cut into pieces, whose sums have to fit in shared memory.
+// Whether a row of so many nonzeros is cut into chunks, whose sums have to fit in shared memory.
 __device__ __forceinline__ bool is_cut(const Arguments &g, u32 nonzeros, u32 width) {
     return nonzeros >= g.cut && width <= GUSTAV_CUT_WIDTH;
 }

@@ -35,11 +35,11 @@ struct Bins {
 
 // The last CTA to arrive writes what all have counted to memory of the host, and then the word that says so. All
 // threads of a CTA take part.
-__device__ __forceinline__ void tell(const Arguments &g) {
+__device__ __forceinline__ void report(const Arguments &g) {
     if (!arrival::is_last_cta((u32 *)(g.counters + ENDED), gridDim.x)) return;
-    for (u32 n = threadIdx.x; n < TOLD; n += blockDim.x) g.told[n] = g.counters[n];
+    for (u32 n = threadIdx.x; n < REPORTED; n += blockDim.x) g.report[n] = g.counters[n];
     __syncthreads();
-    if (threadIdx.x == 0) ptx::store_release_system(g.told + TOLD, g.turn);
+    if (threadIdx.x == 0) ptx::store_release_system(g.report + REPORTED, g.report_number);
 }
 
 }  // namespace counting

@@ -1,18 +1,18 @@
-// The entries of C = A * B at given places: a product under a mask, and sums that are the same in
+// The entries of C = A * B at given positions: a product under a mask, and sums that are the same in
 // every run.
 //
 //   weigh       which of the following has a row, and whether columns of B and of the mask increase
 //   merged_few, merged_many   thread -> a short row, with up to 8 and 16 rows of B
-//   search_8, search_32   so many lanes -> a row, a place each, searched for in the rows of B
-//   few         warp -> a row of not many places and products
-//   cut         warp -> another row, into tasks: some of its places
+//   search_8, search_32   so many lanes -> a row, a position each, searched for in the rows of B
+//   few         warp -> a row of not many positions and products
+//   cut         warp -> another row, into tasks: some of its positions
 //   many        warp -> a task, sums in A's order
 //   shared      CTA -> a task, sums in any order
-//   keep_8, keep_32   so many lanes -> a row: the places that a product met become C's entries
-//   find        warp -> places, which find their entries in all of C, computed before
+//   keep_8, keep_32   so many lanes -> a row: the positions that a product met become C's entries
+//   find        warp -> positions, which find their entries in all of C, computed before
 //
 // GUSTAV_SEMIRING   the two operations
-// GUSTAV_LEAST      places of the smallest tasks, as a power of two
+// GUSTAV_LEAST      positions of the smallest tasks, as a power of two
 #include "spgemm/masked/keep.cuh"
 #include "spgemm/masked/lists.cuh"
 #include "spgemm/masked/merge.cuh"

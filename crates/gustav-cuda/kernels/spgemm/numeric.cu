@@ -5,14 +5,14 @@
 //   narrow .. giant       a warp or a CTA: a mask of columns first; the sum of a column is at the
 //                         number of bits before its own, so that sums lie as in C
 //   dense, vast           a CTA: a sum for every column, one row of B at a time, no atomics
-//   cut                   several CTAs, a piece of A's row each: sums for every column, as many
+//   cut                   several CTAs, a chunk of A's row each: sums for every column, as many
 //                         copies as there is room for, added to those of the row
 //   copy                  a warp: one nonzero of A, a scaled row of B
 //
 // GUSTAV_SEMIRING   the two operations
 #include "spgemm/combine.cuh"
 #include "spgemm/merge.cuh"
-#include "spgemm/pieces.cuh"
+#include "spgemm/split_rows.cuh"
 #include "spgemm/products.cuh"
 #include "spgemm/table.cuh"
 
@@ -332,19 +332,19 @@ __device__ void sum_by_rank(const Arguments &g) {
 
 // `g.entries` copies of the sums, a power of two; a thread adds to the copy of its number.
 template <int GROUP>
-__device__ void sum_in_pieces(const Arguments &g) {
-    const pieces::Piece piece = pieces::own(g);
+__device__ void sum_in_chunks(const Arguments &g) {
+    const split_rows::Chunk chunk = split_rows::own(g);
     const u32 thread = threadIdx.x, lane = thread % 32, copies = g.entries;
-    const u32 row = piece.row, low = range_of(g, row).low, columns = g.words * 32;
+    const u32 row = chunk.row, low = range_of(g, row).low, columns = g.words * 32;
     Bits *bits = (Bits *)shared_memory;
     Sum *sums = (Sum *)(bits + g.words);
     for (u32 at = thread; at < columns * copies; at += GROUP) sums[at] = S::zero();
     __syncthreads();
     Sum *mine = sums + (thread & (copies - 1));
     const bool alone = copies == GROUP;
-    const u32 lanes = pieces::log_lanes<GROUP>(g, piece);
+    const u32 lanes = split_rows::log_lanes<GROUP>(g, chunk);
     each_product<GROUP, true>(
-        g, piece.begin, piece.count, thread, lanes, [&](u32 c, Sum a, Value b) {
+        g, chunk.begin, chunk.count, thread, lanes, [&](u32 c, Sum a, Value b) {
             Sum *sum = mine + (c - low) * copies;
             if (alone)
                 *sum = S::mul_add(a, widen(b), *sum);
@@ -352,19 +352,19 @@ __device__ void sum_in_pieces(const Arguments &g) {
                 combine::into<S>(sum, product(a, b));
         });
     __syncthreads();
-    Sum *found = pieces::sums_of(g, piece);
-    const u32 kept = pieces::sums_of_a_row(g);
+    Sum *found = split_rows::sums_of(g, chunk);
+    const u32 stored = split_rows::sums_of_a_row(g);
     const auto give = [&](u32 at, Sum sum) {
         if (sum != S::zero()) combine::into<S>(found + at, sum);
     };
     if (copies < 32) {
-        for (u32 at = thread; at < kept; at += GROUP) {
+        for (u32 at = thread; at < stored; at += GROUP) {
             Sum sum = sums[at * copies];
             for (u32 n = 1; n < copies; ++n) sum = S::add(sum, sums[at * copies + n]);
             give(at, sum);
         }
     } else {
-        for (u32 at = thread / 32; at < kept; at += GROUP / 32) {
+        for (u32 at = thread / 32; at < stored; at += GROUP / 32) {
             Sum sum = sums[at * copies + lane];
             for (u32 n = lane + 32; n < copies; n += 32) sum = S::add(sum, sums[at * copies + n]);
             for (u32 step = 16; step > 0; step /= 2)
@@ -372,15 +372,15 @@ __device__ void sum_in_pieces(const Arguments &g) {
             if (lane == 0) give(at, sum);
         }
     }
-    if (!pieces::ends(g, piece)) return;
+    if (!split_rows::ends(g, chunk)) return;
     // Those that the symbolic phase found.
-    for (u32 at = thread; at < g.words; at += GROUP) bits[at] = Bits{pieces::bits_of(g, piece)[at], 0};
+    for (u32 at = thread; at < g.words; at += GROUP) bits[at] = Bits{split_rows::bits_of(g, chunk)[at], 0};
     __syncthreads();
     const u64 base = g.c.offsets[row];
     rank<GROUP>(bits, g.words, thread, (Index)low, g.c.indices + base);
     __syncthreads();
     const Sum alpha = from_bits<Sum>(g.alpha);
-    for (u32 at = thread; at < kept; at += GROUP) {
+    for (u32 at = thread; at < stored; at += GROUP) {
         const u32 mask = bits[at / 32].mask;
         if ((mask >> at % 32 & 1) == 0) continue;
         g.c.values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
@@ -520,15 +520,15 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_HUGE_GROUP) vast(const Argum
     sum_densely<GUSTAV_HUGE_GROUP>(g);
 }
 extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_GROUP) cut(const Arguments g) {
-    sum_in_pieces<GUSTAV_WIDE_GROUP>(g);
+    sum_in_chunks<GUSTAV_WIDE_GROUP>(g);
 }
 
-// Nothing is known yet of rows cut into pieces.
-extern "C" __global__ void __launch_bounds__(BLOCK) begin_pieces(const Arguments g) {
+// Clears the bits and sums of rows cut into chunks.
+extern "C" __global__ void __launch_bounds__(BLOCK) clear_split_rows(const Arguments g) {
     const u64 at = (u64)blockIdx.x * BLOCK + threadIdx.x;
     if (at < g.slots) g.slot_rows[at] = row_of(g, at), g.ended[at] = 0;
     if (at < (u64)g.slots * g.words) g.found_bits[at] = 0;
-    if (at < g.slots * (u64)pieces::sums_of_a_row(g)) ((Sum *)g.found_sums)[at] = S::zero();
+    if (at < g.slots * (u64)split_rows::sums_of_a_row(g)) ((Sum *)g.found_sums)[at] = S::zero();
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) copy(const Arguments g) {

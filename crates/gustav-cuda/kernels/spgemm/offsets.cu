@@ -100,5 +100,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets(const Arguments g) {
         at += sizes[threadIdx.x * ITEMS + i];
         if (row < g.rows) g.c.offsets[row + 1] = (Offset)at;
     }
-    counting::tell(g);
+    counting::report(g);
 }

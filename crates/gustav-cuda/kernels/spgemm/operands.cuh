@@ -11,5 +11,5 @@ typedef GUSTAV_VALUE Value;
 typedef GUSTAV_OUT Out;
 typedef typename Accumulator<Value>::Type Sum;
 
-#include "gustav_cuda::spgemm::operands::Matrix"
-#include "gustav_cuda::spgemm::operands::Output"
+#include "gustav_cuda::product::sparse_operands::Matrix"
+#include "gustav_cuda::product::sparse_operands::Output"

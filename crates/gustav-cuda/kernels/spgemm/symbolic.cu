@@ -5,10 +5,10 @@
 //   narrow            a warp: a mask of the columns between the row's first and last
 //   wide .. giant     a CTA: such a mask, one window of columns after the other where it is larger
 //                     than shared memory
-//   cut               several CTAs, a piece of A's row each: the union of their masks
+//   cut               several CTAs, a chunk of A's row each: the union of their masks
 //   united            a CTA, where B is full enough to be held as bits: the union of its rows
 #include "spgemm/merge.cuh"
-#include "spgemm/pieces.cuh"
+#include "spgemm/split_rows.cuh"
 #include "spgemm/products.cuh"
 #include "spgemm/table.cuh"
 
@@ -104,26 +104,26 @@ __device__ void count_in_mask(const Arguments &g) {
 }
 
 template <int GROUP>
-__device__ void count_in_pieces(const Arguments &g) {
-    const pieces::Piece piece = pieces::own(g);
-    const u32 low = range_of(g, piece.row).low, thread = threadIdx.x;
+__device__ void count_in_chunks(const Arguments &g) {
+    const split_rows::Chunk chunk = split_rows::own(g);
+    const u32 low = range_of(g, chunk.row).low, thread = threadIdx.x;
     u32 *mask = (u32 *)shared_memory;
     for (u32 at = thread; at < g.words; at += GROUP) mask[at] = 0;
     __syncthreads();
-    const u32 lanes = pieces::log_lanes<GROUP>(g, piece);
-    each_product<GROUP, false>(g, piece.begin, piece.count, thread, lanes, [&](u32 c, Sum, Value) {
+    const u32 lanes = split_rows::log_lanes<GROUP>(g, chunk);
+    each_product<GROUP, false>(g, chunk.begin, chunk.count, thread, lanes, [&](u32 c, Sum, Value) {
         const u32 at = c - low, bit = 1u << at % 32;
         if ((mask[at / 32] & bit) == 0) atomicOr(mask + at / 32, bit);
     });
     __syncthreads();
-    u32 *all = pieces::bits_of(g, piece);
+    u32 *all = split_rows::bits_of(g, chunk);
     for (u32 at = thread; at < g.words; at += GROUP)
         if (mask[at] & ~ptx::load_relaxed(all + at)) atomicOr(all + at, mask[at]);
-    if (!pieces::ends(g, piece)) return;
+    if (!split_rows::ends(g, chunk)) return;
     u32 found = 0;
     for (u32 at = thread; at < g.words; at += GROUP) found += __popc(all[at]);
     found = sum_of<GROUP>(found);
-    if (thread == 0) put_size(g, piece.row, found);
+    if (thread == 0) put_size(g, chunk.row, found);
 }
 
 // Threads have words of columns of their own, and stop when all their bits are set.
@@ -186,5 +186,5 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_GIANT_GROUP) giant(const Arg
     count_in_mask<GUSTAV_GIANT_GROUP>(g);
 }
 extern "C" __global__ void __launch_bounds__(GUSTAV_WIDE_GROUP) cut(const Arguments g) {
-    count_in_pieces<GUSTAV_WIDE_GROUP>(g);
+    count_in_chunks<GUSTAV_WIDE_GROUP>(g);
 }

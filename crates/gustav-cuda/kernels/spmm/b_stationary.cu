@@ -1,11 +1,11 @@
 // b-stationary: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
 //
 // Idea: where rows of A meet the same rows of B again and again, a tile of B stays in the shared memory
-// of a multiprocessor, and the pieces of A's rows that lie in the tile stream past it.
+// of a multiprocessor, and the segments of A's rows that lie in the tile stream past it.
 //
 //   grid.x -> multiprocessors, one CTA each     grid.y -> panels of PANEL columns
-//   CTA    -> shares of tiles, one after another: STAGES tiles are held or on their way
-//   group  =  LANES threads: the next piece that nobody has taken, BATCH nonzeros at a time
+//   CTA    -> partitions of tiles, one after another: STAGES tiles are held or on their way
+//   group  =  LANES threads: the next segment that nobody has taken, BATCH nonzeros at a time
 //
 // The nonzeros of a batch are loaded by the lanes of a group while the batch before is multiplied, and
 // lie in shared memory for all of them. Tiles come by the copy engine; the last warp that leaves one issues
@@ -19,7 +19,7 @@
 //   CUT_ROW  adds them to sums of its row by reductions, of which `b_stationary_finish` makes C, and
 //            leaves zeros for the next time.
 //
-// Invariants: columns of a piece lie in its tile; no lane lacks columns of the first WHOLE tiles; VECTOR
+// Invariants: columns of a segment lie in its tile; no lane lacks columns of the first WHOLE tiles; VECTOR
 // divides columns, leading dimensions and the addresses of B and C; C does not overlap A or B.
 #include "ptx/bulk.cuh"
 #include "ptx/dependents.cuh"
@@ -47,12 +47,12 @@ struct alignas(sizeof(Accum) == 8 ? 16 : 8) Entry {
 // Batches of neighbouring groups begin in different banks.
 constexpr u32 BATCH_BYTES = BATCH * sizeof(Entry) + 16;
 
-// A share of the pieces of one tile.
-struct Item {
-    u64 first;  // place of the tile's pieces
+// A CTA's partition of one tile.
+struct TilePartition {
+    u64 first;  // index of the tile's first segment
     u32 tile;
-    u32 count;  // pieces of this share
-    u32 from;   // of every `of` pieces, those from here on
+    u32 count;  // segments of this partition
+    u32 from;   // of every `of` segments, those from here on
     u32 width;  // as many
     u32 of;
     u32 unused;
@@ -60,17 +60,17 @@ struct Item {
 
 #include "gustav_cuda::spmm::b_stationary::Arguments"
 
-using Piece = schedule::Segment<Position>;
+using RowSegment = schedule::Segment<Position>;
 
 // A tile that is held or on its way, and what warps share about it.
 struct Held {
     u64 full, empty;   // barriers: the tile is there, and all threads are done with it
-    u32 taken, left;  // pieces that groups took, warps that are done
-    Item item;
+    u32 taken, left;  // segments that groups took, warps that are done
+    TilePartition partition;
 };
 
-__device__ __forceinline__ u32 rows_of(const Arguments &args, const Item &item) {
-    const u64 left = args.inner - (u64)item.tile * args.rows;
+__device__ __forceinline__ u32 rows_of(const Arguments &args, const TilePartition &partition) {
+    const u64 left = args.inner - (u64)partition.tile * args.rows;
     return left < args.rows ? (u32)left : args.rows;
 }
 
@@ -80,17 +80,17 @@ __device__ __forceinline__ u32 width_of(const Arguments &args, u64 column) {
     return left < PANEL ? (u32)left : PANEL;
 }
 
-__device__ __forceinline__ const Value *first_of(const Arguments &args, const Item &item, u64 column) {
-    return args.operands.b + (u64)item.tile * args.rows * args.operands.ldb + column;
+__device__ __forceinline__ const Value *first_of(const Arguments &args, const TilePartition &partition, u64 column) {
+    return args.operands.b + (u64)partition.tile * args.rows * args.operands.ldb + column;
 }
 
 // Issues the copies of a tile, by one warp.
-__device__ __forceinline__ void issue(const Arguments &args, const Item &item, u64 column, u8 *ring,
+__device__ __forceinline__ void issue(const Arguments &args, const TilePartition &partition, u64 column, u8 *ring,
                                       Held &held) {
-    if (threadIdx.x % 32 == 0) held.item = item;
-    const u32 lane = threadIdx.x % 32, rows = rows_of(args, item);
+    if (threadIdx.x % 32 == 0) held.partition = partition;
+    const u32 lane = threadIdx.x % 32, rows = rows_of(args, partition);
     const u32 bytes = width_of(args, column) * sizeof(Value);
-    const Value *from = first_of(args, item, column);
+    const Value *from = first_of(args, partition, column);
     // Rows without anything between them are few long copies.
     const bool packed = bytes == ROW_BYTES && args.operands.ldb == PANEL;
     if (lane == 0) ptx::expect_copies(&held.full, rows * bytes);
@@ -104,42 +104,42 @@ __device__ __forceinline__ void issue(const Arguments &args, const Item &item, u
 }
 
 // Copies a tile by all threads.
-__device__ __forceinline__ void copy(const Arguments &args, const Item &item, u64 column, u8 *ring) {
+__device__ __forceinline__ void copy(const Arguments &args, const TilePartition &partition, u64 column, u8 *ring) {
     const u32 vectors = width_of(args, column) / VECTOR;
-    const Value *from = first_of(args, item, column);
-    for (u32 r = threadIdx.x / 32; r < rows_of(args, item); r += BLOCK / 32)
+    const Value *from = first_of(args, partition, column);
+    for (u32 r = threadIdx.x / 32; r < rows_of(args, partition); r += BLOCK / 32)
         for (u32 v = threadIdx.x % 32; v < vectors; v += 32)
             reinterpret_cast<tile::Pack<Value, VECTOR> *>(ring + r * ROW_BYTES)[v] =
                 tile::load<Value, VECTOR>(from + (u64)r * args.operands.ldb + v * VECTOR);
 }
 
-__device__ __forceinline__ void store(const Arguments &args, const Piece &piece, const Span &span,
+__device__ __forceinline__ void store(const Arguments &args, const RowSegment &segment, const Span &span,
                                       const Accum (&sum)[TILES][VECTOR], u64 panel) {
     const Operands &operands = args.operands;
 #pragma unroll
     for (int k = 0; k < TILES; ++k) {
         const u64 j = span.at(k);
         if (!span.has(k)) continue;
-        if (!piece.cut()) {
-            finish_row<Ring, STEPS>(operands, sum[k], piece.target(), j);
+        if (!segment.cut()) {
+            finish_row<Ring, STEPS>(operands, sum[k], segment.target(), j);
             continue;
         }
 #if GUSTAV_TARGET == 0
-        put_aside(operands, piece.target(), j, sum[k]);
+        put_aside(operands, segment.target(), j, sum[k]);
 #elif GUSTAV_TARGET == 1
         Accum scaled[VECTOR];
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v)
             scaled[v] = Ring::scale(from_bits<Accum>(operands.alpha), sum[k][v]);
-        ptx::reduce_add(operands.c + piece.target() * operands.ldc + j, scaled);
+        ptx::reduce_add(operands.c + segment.target() * operands.ldc + j, scaled);
 #else
-        ptx::reduce_add(args.sums + piece.target() * operands.columns + j, sum[k]);
+        ptx::reduce_add(args.sums + segment.target() * operands.columns + j, sum[k]);
 #endif
     }
-    if (TARGET != SLOT || !piece.cut()) return;
-    const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[piece.target()];
+    if (TARGET != SLOT || !segment.cut()) return;
+    const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[segment.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    fix_up(operands, parts, (u32)(piece.target() - cut[1]), span, 0, panel);
+    fix_up(operands, parts, (u32)(segment.target() - cut[1]), span, 0, panel);
 }
 
 // Adds AT_ONCE nonzeros of a batch of `count`, from number u on; ALL of them are there.
@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     b_stationary(const __grid_constant__ Arguments args) {
     extern __shared__ __align__(128) u8 shared[];
     __shared__ Held all[HELD];
-    const u32 begin = args.begins[blockIdx.x], end = args.begins[blockIdx.x + 1];
+    const u32 begin = args.first_partitions[blockIdx.x], end = args.first_partitions[blockIdx.x + 1];
     const u64 panel = args.panel + blockIdx.y, column = panel * PANEL;
     const u32 tile_bytes = args.rows * ROW_BYTES;
     const int lane = threadIdx.x % 32, mine = threadIdx.x % LANES;
@@ -186,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         }
         __syncwarp();
         for (u32 i = begin; BULK && i < end && i < begin + HELD; ++i)
-            issue(args, args.items[i], column, shared + (i - begin) * tile_bytes, all[i - begin]);
+            issue(args, args.partitions[i], column, shared + (i - begin) * tile_bytes, all[i - begin]);
     }
     __syncthreads();
     // From here on C may be written.
@@ -197,19 +197,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         Held &held = all[stage];
         u8 *const ring = shared + stage * tile_bytes;
         if constexpr (BULK) {
-            // Pieces are counted anew once the copies of the tile have been issued.
+            // Segments are counted anew once the copies of the tile have been issued.
             if (turn > 0) ptx::wait(&held.full, turn);
         } else {
             __syncthreads();
-            const Item item = args.items[i];
-            if (threadIdx.x == 0) held.taken = 0, held.item = item;
-            copy(args, item, column, ring);
+            const TilePartition partition = args.partitions[i];
+            if (threadIdx.x == 0) held.taken = 0, held.partition = partition;
+            copy(args, partition, column, ring);
             __syncthreads();
         }
-        const u64 first_row = (u64)held.item.tile * args.rows;
+        const u64 first_row = (u64)held.partition.tile * args.rows;
         const Span span(args.operands.columns, column + mine * VECTOR);
 
-        // The next piece that nobody has taken, for groups that want one: as listed, so that nothing waits
+        // The next segment that nobody has taken, for groups that want one: as listed, so that nothing waits
         // for it before it begins.
         u32 next[4] = {};
         const auto take = [&](bool wanted) {
@@ -218,14 +218,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             number = __shfl_sync(~0u, number, 0, LANES);
             if (!wanted) return;
             next[2] = next[3] = 0;
-            const Item &item = held.item;
-            if (number >= item.count) return;
-            const u64 place = (u64)(number / item.width) * item.of + item.from + number % item.width;
-            ptx::load_readonly(args.pieces + 2 * (item.first + place), next);
+            const TilePartition &partition = held.partition;
+            if (number >= partition.count) return;
+            const u64 place = (u64)(number / partition.width) * partition.of + partition.from + number % partition.width;
+            ptx::load_readonly(args.segments + 2 * (partition.first + place), next);
         };
         take(true);
-        Piece piece = schedule::segment<Position>(next);
-        Position position = piece.first;
+        RowSegment segment = schedule::segment<Position>(next);
+        Position position = segment.first;
         take(true);
         u32 columns[EACH] = {};
         Value values[EACH] = {};
@@ -233,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 #pragma unroll
             for (int e = 0; e < EACH; ++e) {
                 const Position at = position + mine + e * LANES;
-                if (at >= piece.last) continue;
+                if (at >= segment.last) continue;
                 columns[e] = (u32)(tile::load<Index, 1>(args.operands.indices + at).at[0] - first_row);
                 values[e] = tile::load<Value, 1>(args.operands.values + at).at[0];
             }
@@ -241,21 +241,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         load();
         Accum sum[TILES][VECTOR];
         clear(sum);
-        // Whoever found no piece waits as well: nobody must be two turns ahead.
+        // Whoever found no segment waits as well: nobody must be two turns ahead.
         if (BULK) ptx::wait(&held.full, turn);
-        while (__any_sync(~0u, !piece.none())) {
-            const Position left = piece.last > position ? piece.last - position : 0;
+        while (__any_sync(~0u, !segment.none())) {
+            const Position left = segment.last > position ? segment.last - position : 0;
             const int count = left < BATCH ? (int)left : BATCH;
             __syncwarp();
 #pragma unroll
             for (int e = 0; e < EACH; ++e)
                 reinterpret_cast<Entry *>(batch)[mine + e * LANES] = {columns[e] * ROW_BYTES,
                                                                       widen(values[e])};
-            const Piece now = piece;
+            const RowSegment now = segment;
             position += BATCH;
             const bool ends = !now.none() && position >= now.last;
             if (__any_sync(~0u, ends)) {
-                if (ends) piece = schedule::segment<Position>(next), position = piece.first;
+                if (ends) segment = schedule::segment<Position>(next), position = segment.first;
                 take(ends);
             }
             load();
@@ -285,7 +285,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 ptx::wait(&held.empty, turn);
                 if (lane == 0) held.taken = 0;
                 __syncwarp();
-                issue(args, args.items[i + HELD], column, ring, held);
+                issue(args, args.partitions[i + HELD], column, ring, held);
             }
         }
     }

@@ -1,15 +1,15 @@
 // even-shares: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
 //
-// Idea: nothing is prepared for a pattern. Every group of lanes takes an equal share of rows' starts
+// Idea: nothing is prepared for a pattern. Every group of lanes takes an equal partition of rows' starts
 // and nonzeros (schedule/even_shares.cuh), finds where it begins by a search, and walks its nonzeros
 // across the ends of rows, so that short rows keep as many loads of B in flight as long ones.
 //
-//   grid.x -> shares, BLOCK / LANES a CTA     grid.y -> panels of PANEL columns
-//   share  |        | whole rows ...                  |       |
-//          | a row's end, its start elsewhere         | a row's start, its end elsewhere
+//   grid.x -> partitions, BLOCK / LANES a CTA     grid.y -> panels of PANEL columns
+//   partition  |        | whole rows ...                  |       |
+//              | a row's end, its start elsewhere       | a row's start, its end elsewhere
 //
-// A row inside a share goes straight to C. Of a row in several shares, each puts its sum aside, in
-// the slots 2 share (the row began before) and 2 share + 1, and the last to arrive adds them, in order.
+// A row inside a partition goes straight to C. Of a row in several partitions, each puts its sum aside, in
+// the slots 2 p (the row began before) and 2 p + 1 of partition p, and the last to arrive adds them, in order.
 //
 // Invariants: those of spmm/group.cuh; SUBGROUPS is 1.
 #include "ptx/dependents.cuh"
@@ -17,7 +17,7 @@
 #include "spmm/group.cuh"
 
 constexpr int WORK_BITS = GUSTAV_WORK_BITS;
-static_assert(SUBGROUPS == 1, "one group walks one share");
+static_assert(SUBGROUPS == 1, "one group walks one partition");
 
 #include "gustav_cuda::spmm::even_shares::Arguments"
 
@@ -26,26 +26,26 @@ struct Row {
     Position at;    // its number
     Position last;  // one past its last nonzero
     Position next;  // one past the last nonzero of the row after it, read ahead
-    bool open;      // it has items in the share that have not been closed
+    bool open;      // it has items in the partition that have not been closed
 };
 
-// Fixes up the row `row`, of which `share` has a part.
-__device__ __forceinline__ void fix_up_row(const Operands &args, u64 share, u64 row,
+// Fixes up the row `row`, of which `partition` has a part.
+__device__ __forceinline__ void fix_up_row(const Operands &args, u64 partition, u64 row,
                                            const Span &span, u64 panel) {
     const u64 begin = ((u64)__ldg(args.offsets + row) + row) >> WORK_BITS;
     const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) >> WORK_BITS;
     const Parts parts = {row, 2 * begin + 1, 2 * begin, 2, (u32)(end - begin + 1)};
-    fix_up(args, parts, (u32)(share - begin), span, 0, panel);
+    fix_up(args, parts, (u32)(partition - begin), span, 0, panel);
 }
 
-// One share in one panel; `first` is its first row.
-__device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, Position first,
+// One partition in one panel; `first` is its first row.
+__device__ __forceinline__ void multiply(const Arguments &arguments, u64 partition, Position first,
                                          u64 panel, u64 column) {
     const Operands &args = arguments.operands;
-    const Position from = (Position)share << WORK_BITS, to = from + ((Position)1 << WORK_BITS);
+    const Position from = (Position)partition << WORK_BITS, to = from + ((Position)1 << WORK_BITS);
     const Position nonzeros = args.nonzeros, rows = arguments.rows;
     const Position start = __ldg(args.offsets + first);
-    const bool begun = start + first < from;  // in a share before
+    const bool begun = start + first < from;  // in a partition before
     const Position entry = begun ? from - first - 1 : start;
     const Span span(args.columns, column);
     const Value *b = args.b + column;
@@ -57,7 +57,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
         return (Position)__ldg(args.offsets + (r + 1 < rows ? r + 1 : rows));
     };
     Row row = {first, end_of(first), end_of(first + 1), true};
-    // Nonzeros before it may be the share's, as far as is known in the open row.
+    // Nonzeros before it may be the partition's, as far as is known in the open row.
     const auto bound = [&] {
         const Position items = to - 1 - row.at;
         return items < nonzeros ? items : nonzeros;
@@ -71,7 +71,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
     const auto close_before = [&](Position z) {
         while (row.open && row.last <= z && row.last + row.at < to) {
             if (begun && row.at == first) {
-                aside(2 * share);
+                aside(2 * partition);
             } else {
 #pragma unroll
                 for (int k = 0; k < TILES; ++k)
@@ -112,24 +112,24 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 share, 
         }
     }
     const bool goes_on = row.open && !(begun && row.at == first);
-    if (row.open) aside(2 * share + (goes_on ? 1 : 0));
+    if (row.open) aside(2 * partition + (goes_on ? 1 : 0));
     // Both ends in one loop: it is much code, and rarely runs.
 #pragma unroll 1
     for (int end = 0; end < 2; ++end)
         if (end == 0 ? begun : goes_on)
-            fix_up_row(args, share, end == 0 ? first : row.at, span, panel);
+            fix_up_row(args, partition, end == 0 ? first : row.at, span, panel);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     even_shares(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
-    const u64 share = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
-    if (share >= args.shares) return;
+    const u64 partition = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
+    if (partition >= args.partitions) return;
     const int lane = threadIdx.x % LANES;
     const u32 group = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
     const Operands &operands = args.operands;
     const Position first = schedule::row_of_item<LANES, Position>(
-        operands.offsets, args.rows, operands.nonzeros, (Position)share << WORK_BITS, lane, group);
+        operands.offsets, args.rows, operands.nonzeros, (Position)partition << WORK_BITS, lane, group);
     for (u64 panel = blockIdx.y; panel * PANEL < operands.columns; panel += gridDim.y)
-        multiply(args, share, first, panel, panel * PANEL + lane * VECTOR);
+        multiply(args, partition, first, panel, panel * PANEL + lane * VECTOR);
 }

@@ -230,22 +230,22 @@ __device__ __forceinline__ void multiply(Factors &factors, Sums &sum) {
 }
 
 // A warp's share of a block in the panel from column `panel` on.
-__device__ __forceinline__ void sum_block(const Arguments &args, const Block &block, int share,
+__device__ __forceinline__ void sum_block(const Arguments &args, const Block &block, int subgroup,
                                           u64 panel, Sums &sum) {
 #pragma unroll
     for (int k = 0; k < HELD / 2; ++k)
 #pragma unroll
         for (int i = 0; i < 4; ++i) sum[k][i] = 0;
     const u32 chunks = (block.count + CHUNK - 1) / CHUNK;
-    if (share >= chunks) return;
+    if (subgroup >= chunks) return;
     const u64 column = panel + in_loads_g() * VECTOR;
     const Source b = {reinterpret_cast<const u8 *>(args.blocks.b + column),
                       (Stride)(args.blocks.ldb * sizeof(Value)),
                       column < args.blocks.columns ? args.blocks.columns - column : 0};
     const Value *values = args.blocks.values;
-    Chunk next = read_chunk(block, share);
+    Chunk next = read_chunk(block, subgroup);
     Factors factors = {};
-    for (u32 c = share; c < chunks; c += SUBGROUPS) {
+    for (u32 c = subgroup; c < chunks; c += SUBGROUPS) {
         load_factors(values, b, next, factors);
         if (c + SUBGROUPS < chunks) next = read_chunk(block, c + SUBGROUPS);
         multiply(factors, sum);
@@ -253,14 +253,14 @@ __device__ __forceinline__ void sum_block(const Arguments &args, const Block &bl
 }
 
 // Adds the sums of a block's warps, in their order, to those of its first.
-__device__ __forceinline__ void add_subgroups(int share, Sums &sum) {
+__device__ __forceinline__ void add_subgroups(int subgroup, Sums &sum) {
     constexpr int ITEMS = 2 * HELD;
     __shared__ Accum parts[WARPS][ITEMS][32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) parts[warp][i][lane] = sum[i / 4][i % 4];
     __syncthreads();
-    if (share == 0)
+    if (subgroup == 0)
 #pragma unroll 1
         for (int other = 1; other < SUBGROUPS; ++other)
 #pragma unroll
@@ -317,13 +317,13 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     tensor(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
-    const int warp = threadIdx.x / 32, share = warp % SUBGROUPS;
+    const int warp = threadIdx.x / 32, subgroup = warp % SUBGROUPS;
     const u64 block = (u64)blockIdx.x * (WARPS / SUBGROUPS) + warp / SUBGROUPS;
     const Block mine = read_block(args, block);
     for (u64 panel = blockIdx.y; panel * PANEL < args.blocks.columns; panel += gridDim.y) {
         Sums sum;
-        sum_block(args, mine, share, panel * PANEL, sum);
-        if constexpr (SUBGROUPS > 1) add_subgroups(share, sum);
-        if (share == 0) store(args, block, panel * PANEL + in_product_g() * VECTOR, sum);
+        sum_block(args, mine, subgroup, panel * PANEL, sum);
+        if constexpr (SUBGROUPS > 1) add_subgroups(subgroup, sum);
+        if (subgroup == 0) store(args, block, panel * PANEL + in_product_g() * VECTOR, sum);
     }
 }

@@ -1,7 +1,7 @@
 // even-shares: y = alpha A x + beta y, A in CSR. Ours.
 //
-// Idea: every CTA takes an equal share of rows' starts and nonzeros (schedule/even_shares.cuh),
-// whatever the rows are, and every thread ITEMS neighbours of the share's nonzeros, so that a hub costs
+// Idea: every CTA takes an equal partition of rows' starts and nonzeros (schedule/even_shares.cuh),
+// whatever the rows are, and every thread ITEMS neighbours of the partition's nonzeros, so that a hub costs
 // no more than the same nonzeros in short rows.
 //
 //   nonzeros   . a a a b b|b b b b c e|e e e e f f|f f g ...   ITEMS a thread, from an aligned place on
@@ -10,11 +10,11 @@
 //   y                                                          rows one a thread, from the places ^
 //
 // What is open at a thread's last nonzero is carried on by a scan over the CTA that begins anew at every
-// thread with a ^. Of a row in two shares, the first to come leaves its sum in exchange for nothing, the
-// other takes it. Of a row in more, each puts its sum aside, in the slots 2 share (the row began before)
-// and 2 share + 1; the last to arrive adds them. Either way in their order.
+// thread with a ^. Of a row in two partitions, the first to come leaves its sum in exchange for nothing, the
+// other takes it. Of a row in more, each puts its sum aside, in the slots 2 partition (the row began before)
+// and 2 partition + 1; the last to arrive adds them. Either way in their order.
 //
-// Where shares begin is searched by `even_shares_boundaries` once for a pattern, or in the launch itself.
+// Where partitions begin is searched by `even_shares_boundaries` once for a pattern, or in the launch itself.
 // Invariant: between launches, `arrivals` is zero and `exchange` has all bits set; launches of one plan do
 // not overlap.
 #include "common/epilogue.cuh"
@@ -31,7 +31,7 @@ using Position = GUSTAV_POSITION;  // u32 when A has fewer than 2^31 rows and no
 
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int ITEMS = GUSTAV_ITEMS;
-constexpr bool SEARCH = GUSTAV_SEARCH;  // whether shares look for their own beginning
+constexpr bool SEARCH = GUSTAV_SEARCH;  // whether partitions look for their own beginning
 constexpr bool WIDE_A = GUSTAV_WIDE_A;  // arrays of A begin at multiples of 16 bytes
 constexpr int WARP = 32;
 constexpr int WARPS = THREADS / WARP;
@@ -40,7 +40,7 @@ constexpr u32 ALL = 0xffffffffu;
 constexpr int CHUNK = 4;
 constexpr int CHUNKS = ITEMS / CHUNK;
 constexpr int PLACES = THREADS * ITEMS;
-// Items of a share: wherever its first nonzero is in a chunk, the others have places.
+// Items of a partition: wherever its first nonzero is in a chunk, the others have places.
 constexpr Position WORK = PLACES - CHUNK;
 static_assert(THREADS % WARP == 0, "whole warps");
 static_assert(ITEMS % CHUNK == 0 && ITEMS <= WARP && (ITEMS & (ITEMS - 1)) == 0,
@@ -48,7 +48,7 @@ static_assert(ITEMS % CHUNK == 0 && ITEMS <= WARP && (ITEMS & (ITEMS - 1)) == 0,
 
 #include "gustav_cuda::spmv::even_shares::Arguments"
 
-// Where a share begins.
+// Where a partition begins.
 struct Boundary {
     Position row;  // of its first item
     bool begun;    // whether that row has items before
@@ -57,17 +57,17 @@ struct Boundary {
     static __device__ __forceinline__ Boundary of(Position word) {
         return {word / 2, (word & 1) != 0};
     }
-    // The first nonzero at or after item `item`, with which the share begins.
+    // The first nonzero at or after item `item`, with which the partition begins.
     __device__ __forceinline__ Position nonzero(Position item) const {
         return item - row - (begun ? 1 : 0);
     }
 };
 
-// The beginning of share `share`, by a warp.
-__device__ __forceinline__ Boundary boundary(const Arguments &args, u64 share, int lane) {
+// The beginning of partition `partition`, by a warp.
+__device__ __forceinline__ Boundary boundary(const Arguments &args, u64 partition, int lane) {
     const Position rows = args.rows, nonzeros = args.nonzeros;
-    if (share >= args.shares) return {rows, false};
-    const Position item = (Position)share * WORK;
+    if (partition >= args.partitions) return {rows, false};
+    const Position item = (Position)partition * WORK;
     const Position row = schedule::row_of_item<WARP, Position>(args.offsets, rows, nonzeros, item,
                                                                lane, ALL);
     return {row, (Position)__ldg(args.offsets + row) + row < item};
@@ -75,11 +75,11 @@ __device__ __forceinline__ Boundary boundary(const Arguments &args, u64 share, i
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     even_shares_boundaries(const __grid_constant__ Arguments args) {
-    const u64 share = (u64)blockIdx.x * WARPS + threadIdx.x / WARP;
-    if (share > args.shares) return;
+    const u64 partition = (u64)blockIdx.x * WARPS + threadIdx.x / WARP;
+    if (partition > args.partitions) return;
     const int lane = threadIdx.x % WARP;
-    const Boundary found = boundary(args, share, lane);
-    if (lane == 0) args.boundaries[share] = found.word();
+    const Boundary found = boundary(args, partition, lane);
+    if (lane == 0) args.boundaries[partition] = found.word();
 }
 
 __device__ __forceinline__ void write_row(const Arguments &args, u64 row, Accum sum) {
@@ -115,19 +115,19 @@ struct Exchange<f32> : ExchangeAs<f32, u32, 0x7fc00000u> {};
 template <>
 struct Exchange<f64> : ExchangeAs<f64, u64, 0x7ff8000000000000ull> {};
 
-// `sum` is one part of a row that lies in several shares, from item `begin` to item `end`; of their CTAs,
+// `sum` is one part of a row that lies in several partitions, from item `begin` to item `end`; of their CTAs,
 // the last adds the parts, by a warp.
-__device__ __forceinline__ void fix_up(const Arguments &args, u64 share, u64 row, Position begin,
+__device__ __forceinline__ void fix_up(const Arguments &args, u64 partition, u64 row, Position begin,
                                        Position end, Accum sum, int lane) {
     const u64 first = (begin + (Position)row) / WORK, last = (end + (Position)row) / WORK;
     if constexpr (Exchange<Accum>::POSSIBLE)
         if (last - first == 1) {
             Accum other;
             if (lane == 0 && Exchange<Accum>::take(args.exchange + first, sum, other))
-                write_row(args, row, share == first ? Ring::add(sum, other) : Ring::add(other, sum));
+                write_row(args, row, partition == first ? Ring::add(sum, other) : Ring::add(other, sum));
             return;
         }
-    if (lane == 0) args.partials[2 * share + (share == first ? 1 : 0)] = sum;
+    if (lane == 0) args.partials[2 * partition + (partition == first ? 1 : 0)] = sum;
     if (!arrival::is_last(args.arrivals + first, (u32)(last - first) + 1, ALL, 0)) return;
     sum = Ring::zero();
 #pragma unroll 1
@@ -174,23 +174,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     __shared__ Accum open[WARPS];
     __shared__ bool closes[WARPS];
     __shared__ Position found[2];
-    const u64 share = blockIdx.x;
+    const u64 partition = blockIdx.x;
     const u32 thread = threadIdx.x;
     const int lane = thread % WARP, warp = thread / WARP;
     if constexpr (SEARCH) {
         for (int side = warp; side < 2; side += WARPS) {
-            const Position word = boundary(args, share + side, lane).word();
+            const Position word = boundary(args, partition + side, lane).word();
             if (lane == 0) found[side] = word;
         }
         __syncthreads();
     }
-    const Boundary from = Boundary::of(SEARCH ? found[0] : __ldg(args.boundaries + share));
-    const Boundary to = Boundary::of(SEARCH ? found[1] : __ldg(args.boundaries + share + 1));
+    const Boundary from = Boundary::of(SEARCH ? found[0] : __ldg(args.boundaries + partition));
+    const Boundary to = Boundary::of(SEARCH ? found[1] : __ldg(args.boundaries + partition + 1));
     const Position nonzeros = args.nonzeros;
-    const Position item = (Position)share * WORK;
+    const Position item = (Position)partition * WORK;
     const Position first = from.nonzero(item);
     const Position last =
-        to.nonzero(share + 1 == args.shares ? (Position)args.rows + nonzeros : item + WORK);
+        to.nonzero(partition + 1 == args.partitions ? (Position)args.rows + nonzeros : item + WORK);
     const Position after = to.begun ? to.row + 1 : to.row;  // one past the last row
     const Position base = first & ~(Position)(CHUNK - 1);   // has place 0
     const u32 run = thread * ITEMS;                         // my first place
@@ -282,8 +282,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     for (row += THREADS; row < whole; row += THREADS)
         write_row(args, row, of(__ldg(args.offsets + row), __ldg(args.offsets + row + 1)));
     if (from.begun && from.row < whole && warp == 0)
-        fix_up(args, share, from.row, __shfl_sync(ALL, my_begin, 0), __shfl_sync(ALL, my_end, 0),
+        fix_up(args, partition, from.row, __shfl_sync(ALL, my_begin, 0), __shfl_sync(ALL, my_end, 0),
                lane == 0 ? of(my_begin, my_end) : Ring::zero(), lane);
     if (to.begun && warp == WARPS - 1)
-        fix_up(args, share, to.row, tail_begin, tail_end, carried(open, closes, WARPS, lane), lane);
+        fix_up(args, partition, to.row, tail_begin, tail_end, carried(open, closes, WARPS, lane), lane);
 }

@@ -33,7 +33,7 @@ pub struct Graph {
 // SAFETY: graph handles may be used from any thread that has bound the context, one at a time.
 unsafe impl Send for Graph {}
 
-/// What a graph keeps alive.
+/// What a graph holds, so that it stays alive.
 #[derive(Default)]
 struct Held {
     memory: Vec<(Arc<Memory>, Access)>,
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Held {
     }
 }
 
-/// What a plan's executions share, and their order.
+/// What all executions of a plan use, and their order.
 pub(crate) struct Core<M> {
     pub order: PlanOrder,
     pub method: M,
@@ -280,7 +280,7 @@ impl Drop for Graph {
                 return;
             }
         }
-        // SAFETY: made by `capture`, destroyed once; the driver ends what is under way first.
+        // SAFETY: made by `capture`, destroyed once; the driver ends running work first.
         let _ = unsafe { sys::cuGraphExecDestroy(self.executable) };
         destroy(self.raw);
     }

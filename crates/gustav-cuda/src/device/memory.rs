@@ -8,10 +8,17 @@ use cudarc::driver::{result, sys};
 use gustav_core::{Buffer, Error, Result};
 
 use super::driver::{Checked, describe};
-use super::graph;
 use super::order::{self, Users, Uses};
 use super::stream::Stream;
-use crate::Device;
+use super::{Device, graph};
+
+/// Device memory that no buffer owns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocation {
+    pub address: u64,
+    /// Values of the buffer that owned it.
+    pub len: usize,
+}
 
 /// `len` values on a device.
 ///
@@ -284,9 +291,9 @@ impl<T> DeviceBuffer<T> {
         &self.memory
     }
 
-    /// The address and length of owned memory that nobody else uses, which is the caller's from here
-    /// on. The device's stream comes after all work on it.
-    pub(crate) fn give_away(&mut self) -> Option<(u64, usize)> {
+    /// Owned memory that nobody else uses, which is the caller's from here on. The device's stream waits for all work
+    /// on it.
+    pub(crate) fn give_away(&mut self) -> Option<Allocation> {
         let memory = Arc::get_mut(&mut self.memory)?;
         if !memory.owned || memory.address == 0 || graph::refuse("giving memory away").is_err() {
             return None;
@@ -294,10 +301,10 @@ impl<T> DeviceBuffer<T> {
         memory.device.bind().ok()?;
         memory.users.end_on(memory.device.stream()).ok()?;
         memory.owned = false;
-        Some((memory.address, self.len))
+        Some(Allocation { address: memory.address, len: self.len })
     }
 
-    /// Remembers that `stream` has work on the buffer, whose order its owner keeps.
+    /// Remembers that `stream` has work on the buffer, whose owner orders its uses.
     pub(crate) fn used_on(&self, stream: &Stream) {
         order::note(&self.memory, stream);
     }
@@ -394,7 +401,7 @@ impl<T> Deref for DeviceSliceMut<'_, T> {
     }
 }
 
-/// What the buffers of a test's thread take, and a bound on it in place of a full device.
+/// The memory of the buffers that a test's thread allocates, with a bound that stands for a full device.
 #[cfg(test)]
 pub(crate) mod ledger {
     use std::cell::RefCell;
@@ -407,8 +414,8 @@ pub(crate) mod ledger {
         held: HashMap<u64, usize>,
         most: Option<usize>,
         peak: usize,
-        taken: usize,
-        /// How often page-locked memory was asked for in vain, where there is none.
+        allocations: usize,
+        /// How often page-locked memory was refused.
         refused: Option<usize>,
     }
 
@@ -427,10 +434,10 @@ pub(crate) mod ledger {
     }
 
     pub(super) fn allow(what: &'static str, needed: u128) -> Result<()> {
-        let room = with(|l| l.most.map(|most| most.saturating_sub(l.bytes()) as u64));
-        match room {
-            Some(room) if needed > u128::from(room) => {
-                Err(Error::OutOfMemory { what, needed, available: Some(room) })
+        let available = with(|l| l.most.map(|most| most.saturating_sub(l.bytes()) as u64));
+        match available {
+            Some(available) if needed > u128::from(available) => {
+                Err(Error::OutOfMemory { what, needed, available: Some(available) })
             }
             _ => Ok(()),
         }
@@ -446,7 +453,7 @@ pub(crate) mod ledger {
     pub(super) fn take(address: u64, bytes: usize) {
         with(|l| {
             l.held.insert(address, bytes);
-            l.taken += 1;
+            l.allocations += 1;
             l.peak = l.peak.max(l.bytes());
         });
     }
@@ -463,7 +470,7 @@ pub(crate) mod ledger {
         result
     }
 
-    /// Does `work` on a host that locks no memory; also how often it was asked to.
+    /// Runs `work` as on a host that locks no memory; returns how often it was refused as well.
     pub(crate) fn without_locked<R>(work: impl FnOnce() -> R) -> (R, usize) {
         with(|l| l.refused = Some(0));
         let result = work();
@@ -477,8 +484,8 @@ pub(crate) mod ledger {
 
     /// What `work` returns, how many buffers it took, and the bytes of all buffers at once at most.
     pub(crate) fn watched<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
-        with(|l| (l.taken, l.peak) = (0, l.bytes()));
+        with(|l| (l.allocations, l.peak) = (0, l.bytes()));
         let result = work();
-        with(|l| (result, l.taken, l.peak))
+        with(|l| (result, l.allocations, l.peak))
     }
 }

@@ -1,5 +1,6 @@
-//! A CUDA device: its stream, and the kernels loaded on it.
+//! A CUDA device: its context, its memory and its streams.
 
+mod counters;
 pub(crate) mod driver;
 pub(crate) mod graph;
 pub mod memory;
@@ -11,21 +12,21 @@ pub mod stream;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::ffi::CStr;
-use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::{CudaContext, DriverError, result, sys};
 use gustav_core::{Error, Result};
 use gustav_plan::DeviceProfile;
 
-use crate::Profile;
-use crate::jit::{Jit, Request};
-use crate::kernel::{Kernel, Module};
-use crate::parameter_block::ParameterBlock;
+pub(crate) use counters::Counters;
 use driver::{Checked, describe};
+pub use graph::Graph;
+use memory::Allocation;
+pub use memory::{DeviceBuffer, DeviceSliceMut};
+pub use pinned::PinnedBuffer;
 use pool::keep_freed_memory;
-use stream::Stream;
+pub use profile::Profile;
+pub use stream::{Event, Stream};
 
 // The oldest driver whose entry points this crate is bound to.
 const OLDEST_DRIVER: i32 = 12_000;
@@ -40,14 +41,12 @@ struct Inner {
     context: Arc<CudaContext>,
     stream: Stream,
     profile: Profile,
-    jit: Jit,
-    modules: Mutex<HashMap<String, Arc<Module>>>,
-    // Kernels by what they are compiled for: of every type of variant, a map from variants.
-    kernels: Mutex<HashMap<TypeId, Box<dyn Any + Send>>>,
-    // Address and length of counters at zero that no plan uses.
-    counters: Mutex<Option<(u64, usize)>>,
-    // What algorithms keep for every plan to come, by its type and a key of theirs.
-    kept: Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
+    // The kernels that are loaded on the device, see `launch`.
+    kernels: OnceLock<Box<dyn Any + Send + Sync>>,
+    // Counters at zero that no plan uses.
+    counters: Mutex<Option<Allocation>>,
+    // What algorithms make once for all plans, by its type and a key.
+    cache: Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Device {
@@ -56,14 +55,6 @@ impl Device {
     /// # Errors
     /// [`Error::NoDevice`] saying what is missing.
     pub fn cuda(ordinal: usize) -> Result<Self> {
-        Self::with_jit(ordinal, Jit::default())
-    }
-
-    /// Device number `ordinal`, with kernels compiled and kept as `jit` says.
-    ///
-    /// # Errors
-    /// [`Error::NoDevice`] saying what is missing.
-    pub fn with_jit(ordinal: usize, jit: Jit) -> Result<Self> {
         Self::check(ordinal)?;
         let context = CudaContext::new(ordinal).map_err(|e| no_device(ordinal, e))?;
         // Buffers order their streams themselves, see memory.rs.
@@ -78,11 +69,9 @@ impl Device {
                 context,
                 stream,
                 profile,
-                jit,
-                modules: Mutex::default(),
-                kernels: Mutex::default(),
+                kernels: OnceLock::new(),
                 counters: Mutex::default(),
-                kept: Mutex::default(),
+                cache: Mutex::default(),
             }),
         })
     }
@@ -178,85 +167,50 @@ impl Device {
         self.inner.context.bind_to_thread().during("using the device from this thread")
     }
 
-    /// What `make` made at the first call with this key and type.
-    pub(crate) fn kept<V: Any + Send + Sync>(
+    /// The value that `make` returned at the first call with this key and type.
+    pub(crate) fn cached<V: Any + Send + Sync>(
         &self,
         key: &str,
         make: impl FnOnce() -> Result<V>,
     ) -> Result<Arc<V>> {
-        let kept = || self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = || self.inner.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (TypeId::of::<V>(), key.to_owned());
-        let found = kept().get(&key).cloned();
+        let found = cache().get(&key).cloned();
         if let Some(Ok(value)) = found.map(Arc::downcast) {
             return Ok(value);
         }
         let value = Arc::new(make()?);
-        kept().insert(key, value.clone());
+        cache().insert(key, value.clone());
         Ok(value)
     }
 
-    /// The kernel `name` of `request`, made and loaded at the first call with this variant; its type
-    /// stands for the kernel file.
-    pub(crate) fn kernel<V: Clone + Eq + Hash + Send + 'static, P: ParameterBlock>(
-        &self,
-        variant: &V,
-        name: &CStr,
-        request: impl FnOnce() -> Request,
-    ) -> Result<Kernel<P>> {
-        let lock = || self.inner.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = |all: &HashMap<TypeId, Box<dyn Any + Send>>| {
-            let of_type =
-                all.get(&TypeId::of::<(V, P)>())?.downcast_ref::<HashMap<V, Kernel<P>>>()?;
-            of_type.get(variant).cloned()
-        };
-        if let Some(kernel) = found(&lock()) {
-            return Ok(kernel);
-        }
-        let kernel = self.module(&request())?.kernel(name)?;
-        let mut all = lock();
-        let of_type = all
-            .entry(TypeId::of::<(V, P)>())
-            .or_insert_with(|| Box::new(HashMap::<V, Kernel<P>>::new()));
-        if let Some(of_type) = of_type.downcast_mut::<HashMap<V, Kernel<P>>>() {
-            of_type.insert(variant.clone(), kernel.clone());
-        }
-        Ok(kernel)
+    /// The kernels of this device; `make` makes their collection at the first call.
+    pub(crate) fn kernels<K: Any + Send + Sync>(&self, make: impl FnOnce() -> K) -> Result<&K> {
+        let kernels = self.inner.kernels.get_or_init(|| Box::new(make()));
+        kernels.downcast_ref().ok_or_else(|| Error::Device {
+            action: "finding the kernels of the device",
+            reason: "there is a collection of another type".into(),
+        })
     }
 
-    /// Counters at zero, if at least `len` are kept.
-    pub(crate) fn take_counters(&self, len: usize) -> Option<(u64, usize)> {
-        let mut kept = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.take_if(|(_, room)| *room >= len)
+    /// Counters at zero that no plan uses, if there are at least `len`.
+    pub(crate) fn take_counters(&self, len: usize) -> Option<Allocation> {
+        let mut free = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        free.take_if(|held| held.len >= len)
     }
 
-    /// Keeps counters that are at zero as soon as the device's stream is, or frees them if more are
-    /// kept.
-    pub(crate) fn keep_counters(&self, mut given: (u64, usize)) {
-        let mut kept = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = kept.as_mut().filter(|kept| kept.1 < given.1) {
-            std::mem::swap(kept, &mut given);
-        } else if kept.is_none() {
-            *kept = Some(given);
+    /// Keeps counters for the next plan, which are zero once the device's stream is done, or frees them if there are
+    /// more already.
+    pub(crate) fn keep_counters(&self, mut given: Allocation) {
+        let mut free = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = free.as_mut().filter(|held| held.len < given.len) {
+            std::mem::swap(held, &mut given);
+        } else if free.is_none() {
+            *free = Some(given);
             return;
         }
-        drop(kept);
-        self.inner.free(given.0);
-    }
-
-    /// The module of `request`, compiled and loaded at its first use.
-    pub(crate) fn module(&self, request: &Request) -> Result<Arc<Module>> {
-        let target = self.profile().target();
-        // Sources are constants: their addresses tell them apart.
-        let key = format!("{:p} {request}", request.source);
-        let modules = || self.inner.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules().get(&key) {
-            return Ok(module.clone());
-        }
-        // Other threads may go on, or compile the same kernel, meanwhile.
-        let cubin = self.inner.jit.cubin(request, &target)?;
-        self.bind()?;
-        let module = Arc::new(Module::load(self.inner.context.clone(), &cubin)?);
-        Ok(modules().entry(key).or_insert(module).clone())
+        drop(free);
+        self.inner.free(given.address);
     }
 }
 
@@ -272,9 +226,9 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let kept = self.counters.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((address, _)) = kept {
-            self.free(address);
+        let free = self.counters.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(free) = free {
+            self.free(free.address);
         }
     }
 }
@@ -286,7 +240,7 @@ impl std::fmt::Debug for Device {
 }
 
 impl PartialEq for Device {
-    /// Whether both are the same chip, so that one can read the other's memory.
+    /// Whether both are the same device, so that one can read the other's memory.
     fn eq(&self, other: &Self) -> bool {
         self.inner.context == other.inner.context
     }

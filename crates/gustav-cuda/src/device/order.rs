@@ -6,10 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gustav_core::Result;
 
-use super::graph;
 use super::memory::Memory;
 use super::stream::Stream;
-use crate::{Device, DeviceBuffer};
+use super::{Device, DeviceBuffer, graph};
 
 /// What work does with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,14 +93,15 @@ impl Users {
         Ok(())
     }
 
-    /// A write with exclusive access to the buffer; `keeps` the earlier users where access is shared.
-    fn write(&self, stream: &Stream, waits: &mut Waits, keeps: bool) -> Result<()> {
+    /// A write with exclusive access to the buffer. `is_shared` says that others may use it too: earlier users are then
+    /// remembered.
+    fn write(&self, stream: &Stream, waits: &mut Waits, is_shared: bool) -> Result<()> {
         let mut state = self.lock();
         let State { writer, readers, others } = &mut *state;
         for earlier in writer.iter().chain(&*readers).chain(&*others) {
             waits.wait(stream, earlier)?;
         }
-        if keeps {
+        if is_shared {
             for earlier in writer.take().into_iter().chain(readers.drain(..)) {
                 if !earlier.is(stream) && !holds(others, &earlier) {
                     others.push(earlier);
@@ -229,7 +229,7 @@ impl<'s> Uses<'s> {
     }
 }
 
-/// Remembers that `stream` uses memory whose order its owner keeps: a plan's workspace.
+/// Remembers that `stream` uses memory whose owner orders its uses: a plan's workspace.
 pub(super) fn note(memory: &std::sync::Arc<Memory>, stream: &Stream) {
     if graph::is_recording() {
         graph::hold_memory(memory, Access::Read);

@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicU64;
 use cudarc::driver::{CudaContext, result, sys};
 use gustav_core::{Error, Result};
 
-use crate::Device;
-use crate::driver::{Checked, describe};
-use crate::stream::Stream;
+use super::Device;
+use super::driver::{Checked, describe};
+use super::stream::Stream;
 
 /// `len` values in page-locked memory of the host.
 #[derive(Debug)]
 pub struct PinnedBuffer<T> {
-    // Not the device, which may itself keep the buffer.
+    // Not the device, which may own the buffer.
     context: Arc<CudaContext>,
     ptr: NonNull<T>,
     len: usize,
@@ -37,7 +37,7 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
         let mut ptr = NonNull::dangling();
         if bytes > 0 {
             #[cfg(test)]
-            crate::memory::ledger::allow_locked(what, needed)?;
+            crate::device::memory::ledger::allow_locked(what, needed)?;
             device.bind()?;
             // SAFETY: the context is bound; the block is freed once, by `drop`.
             let block = unsafe { result::malloc_host(bytes, 0) }.map_err(|e| match e.0 {
@@ -65,7 +65,7 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
     /// Queues copying the values in `range` to `to` on a device.
     ///
     /// # Safety
-    /// `to` has the room, and neither side is written or freed before the stream has done it.
+    /// `to` is large enough, and neither side is written or freed before the stream has done it.
     pub(crate) unsafe fn upload(
         &self,
         range: Range<usize>,

@@ -1,17 +1,17 @@
-//! The device's memory pool: what it keeps of freed memory, and how much was in use at most.
+//! The device's memory pool: how much freed memory it retains, and the peak of its use.
 
 use cudarc::driver::{DriverError, sys};
 use gustav_core::Result;
 
-use crate::Device;
-use crate::driver::Checked;
+use super::Device;
+use super::driver::Checked;
 
 type Attribute = sys::CUmemPool_attribute;
 
-// Part of the device's memory that its pool keeps when it is freed.
+// Part of the device's memory that its pool retains when it is freed.
 const KEPT_PART: u64 = 16;
 
-/// Lets the device's pool keep some freed memory over synchronisations, so that making a plan does
+/// Lets the device's pool retain some freed memory over synchronisations, so that making a plan does
 /// not map memory anew.
 pub(crate) fn keep_freed_memory(device: sys::CUdevice) -> std::result::Result<(), DriverError> {
     let mut total = 0usize;

@@ -3,9 +3,7 @@
 use cudarc::driver::{DriverError, result, sys};
 use gustav_core::{Error, Result};
 
-use crate::Device;
-use crate::device::no_device;
-use crate::jit::{Compiler, Nvrtc};
+use super::{Device, no_device};
 
 // Compute capability of the oldest devices that kernels are written for.
 const OLDEST: (i32, i32) = (7, 5);
@@ -25,7 +23,7 @@ pub struct Profile {
     pub threads_per_multiprocessor: usize,
     /// Level-2 cache in bytes.
     pub l2_bytes: usize,
-    /// Shared memory in bytes that one CTA can have when it asks for it.
+    /// Shared memory in bytes that one CTA can request.
     pub shared_bytes_per_cta: usize,
     /// Memory in bytes.
     pub memory_bytes: usize,
@@ -86,15 +84,6 @@ impl Profile {
         })
     }
 
-    /// Whether products can run on the device, which is number `ordinal`.
-    ///
-    /// # Errors
-    /// [`Error::NoDevice`] when it is older than every kernel, or nothing compiles kernels for it.
-    pub fn check(&self, ordinal: usize) -> Result<()> {
-        self.is_new_enough(ordinal)?;
-        Nvrtc.version().map(drop)
-    }
-
     /// Refuses a device that is older than every kernel.
     pub(crate) fn is_new_enough(&self, ordinal: usize) -> Result<()> {
         if self.compute_capability >= OLDEST {
@@ -137,7 +126,6 @@ mod tests {
             let error = of(old).is_new_enough(3).unwrap_err();
             assert!(matches!(error, Error::NoDevice { .. }));
             let text = error.to_string();
-            assert_eq!(of(old).check(3).unwrap_err().to_string(), text);
             assert!(text.contains("cuda:3") && text.contains("Old GPU"), "{text}");
             assert!(text.contains("7.5") && text.contains("CPU"), "{text}");
         }

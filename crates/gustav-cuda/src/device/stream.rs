@@ -7,13 +7,13 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::{CudaContext, CudaStream, result, sys};
 use gustav_core::{Error, Result};
 
+use super::Device;
 use super::driver::Checked;
-use crate::Device;
 
 // The handles of the default streams: of the device, and of the calling thread.
 const LEGACY: usize = 1;
 const PER_THREAD: usize = 2;
-// Set in the key of a thread's default stream, whose handle does not tell the thread.
+// Set in the key of a thread's default stream, whose handle is the same for every thread.
 const OF_A_THREAD: u64 = 1 << 62;
 
 /// A queue of work on one device. Work of one stream runs in order; clones are the same stream.
@@ -322,7 +322,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind_to_thread().is_ok() {
-            // SAFETY: created once, destroyed once; the driver keeps it for what waits for it.
+            // SAFETY: created once, destroyed once; the driver keeps it alive for what waits for it.
             let _ = unsafe { result::event::destroy(self.raw) };
         }
     }

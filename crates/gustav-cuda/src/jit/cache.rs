@@ -32,7 +32,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The size of a cache in bytes, unless something else is asked for.
+    /// The size of a cache in bytes, unless the caller says otherwise.
     pub const DEFAULT_LIMIT: u64 = 256 << 20;
 
     /// The cache in `folder`, which is created if it is missing; `None` caches nothing.
@@ -95,7 +95,7 @@ impl Cache {
     }
 
     /// Writes the cubin of `key`. A failure is no error, as the next process can compile again;
-    /// [`Cache::problem`] tells of it.
+    /// [`Cache::problem`] reports it.
     pub fn put(&self, key: &Key, cubin: &[u8]) {
         let failure = self.open().and_then(|folder| {
             folder.writable()?;

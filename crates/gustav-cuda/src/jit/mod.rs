@@ -1,9 +1,14 @@
 //! Compiling kernels at run time, once per machine.
 
+#[macro_use]
+pub(crate) mod parameter_block;
+#[macro_use]
+mod request;
+
 mod cache;
 mod folder;
 mod nvrtc;
-mod request;
+pub(crate) mod source;
 
 use std::sync::Arc;
 
@@ -15,7 +20,7 @@ pub use request::{Key, Request};
 
 /// Turns CUDA C++ into what a driver loads.
 pub trait Compiler: Send + Sync {
-    /// What tells this compiler's output from another's.
+    /// An identification of this compiler: its output may differ from that of another.
     ///
     /// # Errors
     /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing.

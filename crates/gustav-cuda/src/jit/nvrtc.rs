@@ -28,7 +28,7 @@ impl Nvrtc {
     #[cfg(test)]
     pub(crate) fn resources(&self, request: &Request, target: &str) -> Result<String> {
         let mut options = request.options(target);
-        // What the driver's own cache answers comes without words.
+        // What the driver's own cache returns has no log.
         options.extend(["--ptxas-options=-v".into(), "--no-cache".into()]);
         Ok(compile(request, target, options)?.log())
     }
@@ -45,7 +45,7 @@ impl Compiler for Nvrtc {
     }
 
     fn compile(&self, request: &Request, target: &str) -> Result<Vec<u8>> {
-        let target = known(target)?;
+        let target = supported(target)?;
         let program = compile(request, &target, request.options(&target))?;
         if target.starts_with(VIRTUAL) { program.ptx() } else { program.cubin() }
     }
@@ -56,8 +56,8 @@ const VIRTUAL: &str = "compute_";
 
 /// `target`, or where NVRTC does not know it, the newest virtual architecture before it: the driver goes
 /// on from there.
-fn known(target: &str) -> Result<Cow<'_, str>> {
-    let Some(Ok(asked)) = target.strip_prefix("sm_").map(str::parse::<i32>) else {
+fn supported(target: &str) -> Result<Cow<'_, str>> {
+    let Some(Ok(requested)) = target.strip_prefix("sm_").map(str::parse::<i32>) else {
         return Ok(target.into());
     };
     let nvrtc = functions()?;
@@ -66,11 +66,11 @@ fn known(target: &str) -> Result<Cow<'_, str>> {
     let status = unsafe { (nvrtc.num_supported_archs)(&mut count) };
     check(nvrtc, status, "asking NVRTC for its architectures")?;
     let mut all = vec![0; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: there is room for so many integers.
+    // SAFETY: there is memory for so many integers.
     let status = unsafe { (nvrtc.supported_archs)(all.as_mut_ptr()) };
     check(nvrtc, status, "asking NVRTC for its architectures")?;
-    Ok(match all.into_iter().filter(|known| *known <= asked).max() {
-        Some(newest) if newest < asked => format!("{VIRTUAL}{newest}").into(),
+    Ok(match all.into_iter().filter(|supported| *supported <= requested).max() {
+        Some(newest) if newest < requested => format!("{VIRTUAL}{newest}").into(),
         _ => target.into(),
     })
 }
@@ -127,7 +127,7 @@ impl Program {
             return String::new();
         }
         let mut log = vec![0u8; size];
-        // SAFETY: the log has the size just asked for.
+        // SAFETY: the log has the size just queried.
         unsafe { (self.nvrtc.program_log)(self.raw, log.as_mut_ptr().cast()) };
         String::from_utf8_lossy(&log).trim_end_matches('\0').trim().into()
     }
@@ -184,7 +184,7 @@ fn check(nvrtc: &Functions, status: Status, action: &'static str) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe;
+    use crate::launch::probe;
 
     /// Of a device that NVRTC does not know yet, the driver compiles what it is given further.
     #[test]

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::parameter_block::{Header, ParameterBlock};
+use super::parameter_block::{Header, ParameterBlock};
 
 /// A kernel file with the values of its template parameters.
 ///
@@ -59,7 +59,7 @@ impl Request {
         options
     }
 
-    /// What tells the cubin of this request from every other: a hash of the compiler's version, the
+    /// The identity of this request's cubin: a hash of the compiler's version, the
     /// options, the source and the headers.
     pub fn key(&self, target: &str, compiler: &str) -> Key {
         static HEADERS_HASHED: OnceLock<Sha256> = OnceLock::new();
@@ -108,6 +108,16 @@ impl Display for Request {
     }
 }
 
+/// A request of the kernel file with this path below `kernels/`, without parameters.
+macro_rules! request {
+    ($path:literal) => {
+        $crate::jit::Request::new(
+            $path,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $path)),
+        )
+    };
+}
+
 macro_rules! headers {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("../../kernels/", $path)))),*]
@@ -136,7 +146,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "schedule/look_back.cuh",
     "schedule/row_blocks.cuh",
     "schedule/segments.cuh",
-    "schedule/shares.cuh",
+    "schedule/partitions.cuh",
     "spgemm/arguments.cuh",
     "spgemm/combine.cuh",
     "spgemm/counting.cuh",
@@ -144,7 +154,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "spgemm/masked/keep.cuh",
     "spgemm/masked/lists.cuh",
     "spgemm/masked/merge.cuh",
-    "spgemm/masked/places.cuh",
+    "spgemm/masked/positions.cuh",
     "spgemm/masked/search.cuh",
     "spgemm/masked/tables.cuh",
     "spgemm/masked/tasks.cuh",
@@ -152,15 +162,15 @@ const HEADERS: &[(&str, &str)] = headers![
     "spgemm/operands.cuh",
     "spgemm/packed.cuh",
     "spgemm/packing.cuh",
-    "spgemm/pieces.cuh",
+    "spgemm/split_rows.cuh",
     "spgemm/products.cuh",
     "spgemm/table.cuh",
-    "spmm/flattened.cuh",
-    "spmm/padded.cuh",
+    "papers/spmm/flattened.cuh",
+    "papers/spmm/padded.cuh",
     "spmm/group.cuh",
     "spmm/segments_per_group.cuh",
-    "spmm/stationary.cuh",
-    "spmv/flattened.cuh",
+    "papers/spmm/stationary.cuh",
+    "papers/spmv/flattened.cuh",
     "tile/pack.cuh",
     "tile/span.cuh",
 ];
@@ -186,8 +196,9 @@ mod tests {
                 let text = std::fs::read_to_string(&path).expect("a kernel");
                 for line in text.lines().filter(|l| l.trim_start().starts_with("#include")) {
                     let name = line.split('"').nth(1).unwrap_or_default();
-                    let known = HEADERS.iter().any(|(known, _)| *known == name) || declares(name);
-                    assert!(known, "{}: {line}", path.display());
+                    let exists =
+                        HEADERS.iter().any(|(exists, _)| *exists == name) || declares(name);
+                    assert!(exists, "{}: {line}", path.display());
                     seen += 1;
                 }
             }

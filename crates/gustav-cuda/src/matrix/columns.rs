@@ -4,10 +4,9 @@
 use gustav_core::{IndexType, Result};
 
 use super::Sparse;
+use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::kernel::{GRID_Y, Kernel};
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer};
+use crate::launch::{GRID_Y, Kernel};
 
 const BLOCK: u32 = 256;
 // CTAs for every multiprocessor, before they take more entries each.
@@ -36,7 +35,7 @@ parameter_block! {
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
-    Request::new("csr/columns.cu", include_str!("../../kernels/csr/columns.cu"))
+    request!("csr/columns.cu")
         .with_block::<Arguments>()
         .with("BLOCK", BLOCK)
         .with("INDEX", index)
@@ -88,7 +87,7 @@ impl Columns {
     /// goes to `out[c * rows + k]`, for `chunks + 1` boundaries c.
     ///
     /// # Safety
-    /// The addresses are valid until the stream has done the work, `out` has the room, and the
+    /// The addresses are valid until the stream has done the work, `out` is large enough, and the
     /// columns of every row increase.
     pub(crate) unsafe fn cut(
         &self,

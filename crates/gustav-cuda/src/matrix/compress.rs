@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use gustav_core::{DType, Error, Index, IndexType, Layout, Result, Scalar};
 
+use super::{DeviceCsr, DeviceDense};
+use crate::device::{Device, DeviceBuffer, Stream, graph};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, DeviceCsr, DeviceDense, graph};
+use crate::launch::Kernel;
 
 const THREADS: u32 = 256;
 const WARPS: u64 = 8;
@@ -64,7 +64,7 @@ parameter_block! {
 
 /// The source with its parameters.
 pub(crate) fn request(dtype: DType, entries: Entries) -> Request {
-    Request::new("dense/compress.cu", include_str!("../../kernels/dense/compress.cu"))
+    request!("dense/compress.cu")
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("THREADS", THREADS)
@@ -153,7 +153,7 @@ impl Compress {
 
 impl<T: Scalar> DeviceDense<T> {
     /// The matrix in CSR form, made on the device after the work queued on `stream`, which then
-    /// waits for it. Rows come out sorted.
+    /// waits for it. Its rows are sorted.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other types than f32 and f64 and for column-major matrices,
@@ -217,7 +217,7 @@ impl Compress {
             if again {
                 make(&panel)?;
             }
-            // SAFETY: the arrays have the room that was counted.
+            // SAFETY: the arrays have the size that was counted.
             unsafe { self.fill(stream, &panel, csr)? };
         }
         // SAFETY: offsets increase to `nnz`, and columns increase below `ncols` in every row.

@@ -3,7 +3,7 @@
 use gustav_core::{Csr, CsrView, Error, Index, Result, Scalar, validate};
 
 use super::{DevicePattern, DeviceValues};
-use crate::{Device, DeviceBuffer, DeviceSliceMut};
+use crate::device::{Device, DeviceBuffer, DeviceSliceMut};
 
 /// A sparse matrix in CSR form on a device: a [`DevicePattern`] and as many values as it has
 /// nonzeros.

@@ -2,7 +2,7 @@
 
 use gustav_core::{Dense, DenseView, Error, Layout, Result, Scalar};
 
-use crate::{Device, DeviceBuffer, DeviceSliceMut};
+use crate::device::{Device, DeviceBuffer, DeviceSliceMut};
 
 /// A dense matrix on a device. Element (i, j) is at `i * ld + j` (row-major) or `j * ld + i`
 /// (column-major).
@@ -87,7 +87,7 @@ impl<T: Scalar> DeviceDense<T> {
         Ok(made)
     }
 
-    /// The values are as many as shape and leading dimension ask for.
+    /// The values are as many as shape and leading dimension require.
     ///
     /// # Errors
     /// [`Error::Length`].

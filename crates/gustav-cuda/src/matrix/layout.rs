@@ -2,11 +2,10 @@
 
 use gustav_core::{Arith, DType, Result, Scalar, Semiring};
 
+use crate::device::{Device, Stream};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::source::bits;
-use crate::stream::Stream;
-use crate::{Device, source};
+use crate::jit::source::{self, bits};
+use crate::launch::Kernel;
 
 const BLOCK: u32 = 256;
 const EDGE: u64 = 32;
@@ -47,7 +46,7 @@ parameter_block! {
 impl Transpose {
     /// The source with its parameters.
     pub(crate) fn request(from: DType, to: DType, semiring: Semiring, steps: u8) -> Request {
-        Request::new("dense/transpose.cu", include_str!("../../kernels/dense/transpose.cu"))
+        request!("dense/transpose.cu")
             .with_block::<Arguments>()
             .with("VALUE", from)
             .with("OUT", to)

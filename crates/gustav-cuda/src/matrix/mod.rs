@@ -2,13 +2,14 @@
 
 pub(crate) mod columns;
 pub(crate) mod compress;
-pub(crate) mod converted;
 mod csr;
 mod dense;
+pub(crate) mod gather;
 pub(crate) mod layout;
 mod pattern;
+pub(crate) mod scan;
 mod sparse;
-pub(crate) mod transposed;
+pub(crate) mod transpose;
 pub(crate) mod validate;
 mod values;
 

@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use gustav_core::{
     Error, Index, IndexType, Operation, Pattern, PatternId, PatternView, Problem, Result,
-    SpgemmRequest, SpmmRequest, SpmvRequest,
+    SddmmRequest, SpgemmRequest, SpmmRequest, SpmvRequest,
 };
 
-use super::transposed::TransposedPattern;
+use super::transpose::TransposedPattern;
 use super::validate;
-use crate::memory::Memory;
-use crate::{Device, DeviceBuffer};
+use crate::device::memory::Memory;
+use crate::device::{Device, DeviceBuffer};
 
 /// The shape, row offsets and column indices of a sparse matrix in CSR form on a device: a
 /// [`Pattern`] there, with the same invariants.
@@ -151,6 +151,12 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
     /// Describes the product with a vector.
     pub fn spmv(&self) -> SpmvRequest<Self> {
         SpmvRequest { pattern: self.clone(), problem: self.problem(Operation::Spmv) }
+    }
+
+    /// Describes X·Yᵀ at the nonzeros, for X of `nrows` × `depth` and Y of `ncols` × `depth`.
+    pub fn sddmm(&self, depth: usize) -> SddmmRequest<Self> {
+        let problem = self.problem(Operation::Sddmm).columns(depth);
+        SddmmRequest { pattern: self.clone(), problem }
     }
 
     /// Describes the product with the sparse matrices of pattern `b`.

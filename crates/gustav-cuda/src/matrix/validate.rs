@@ -2,7 +2,7 @@
 
 use gustav_core::{Error, Index, IndexType, Result, validate};
 
-use crate::DeviceBuffer;
+use crate::device::DeviceBuffer;
 use crate::jit::Request;
 
 const BLOCK: u32 = 256;
@@ -11,7 +11,7 @@ const CTAS: u64 = 16;
 
 /// The source with its parameters.
 pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
-    Request::new("csr/validate.cu", include_str!("../../kernels/csr/validate.cu"))
+    request!("csr/validate.cu")
         .with_block::<Arguments>()
         .with("BLOCK", BLOCK)
         .with("INDEX", index)

@@ -4,7 +4,8 @@ use std::ops::Deref;
 
 use gustav_core::{Index, PatternId, Result, Scalar, validate};
 
-use crate::{DeviceBuffer, DeviceCsr};
+use super::DeviceCsr;
+use crate::device::DeviceBuffer;
 
 /// Values on a device in the order of a pattern's nonzeros.
 ///

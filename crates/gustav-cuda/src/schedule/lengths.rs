@@ -6,9 +6,9 @@ use gustav_plan::facts::row_lengths::{
 };
 use gustav_plan::{RowLengths, RowSimilarity, TileReuse};
 
-use crate::DeviceBuffer;
+use super::pattern::Pattern;
+use crate::device::DeviceBuffer;
 use crate::jit::Request;
-use crate::spmm::pattern::Pattern;
 
 const BLOCK: u32 = 256;
 // CTAs that count lengths, for every multiprocessor.
@@ -58,8 +58,7 @@ pub(super) fn with_bins(request: Request) -> Request {
 
 /// The source of `row_lengths` with its parameters.
 pub(crate) fn lengths_request(offset: IndexType) -> Request {
-    let source = include_str!("../../kernels/schedule/row_lengths.cu");
-    with_bins(Request::new("schedule/row_lengths.cu", source).with_block::<Lengths>())
+    with_bins(request!("schedule/row_lengths.cu").with_block::<Lengths>())
         .with("OFFSET", offset)
         .with("BLOCK", BLOCK)
         .with("FIRST_CUT_BITS", FIRST_CUT_BITS)
@@ -68,8 +67,7 @@ pub(crate) fn lengths_request(offset: IndexType) -> Request {
 
 /// The source of `row_similarity` with its parameters.
 pub(crate) fn similarity_request(index: IndexType, offset: IndexType) -> Request {
-    let source = include_str!("../../kernels/schedule/row_similarity.cu");
-    Request::new("schedule/row_similarity.cu", source)
+    request!("schedule/row_similarity.cu")
         .with_block::<Similarity>()
         .with("INDEX", index)
         .with("OFFSET", offset)
@@ -79,8 +77,7 @@ pub(crate) fn similarity_request(index: IndexType, offset: IndexType) -> Request
 
 /// The source of `tile_reuse` with its parameters.
 pub(crate) fn reuse_request(index: IndexType, offset: IndexType) -> Request {
-    let source = include_str!("../../kernels/schedule/tile_reuse.cu");
-    Request::new("schedule/tile_reuse.cu", source)
+    request!("schedule/tile_reuse.cu")
         .with_block::<Reuse>()
         .with("INDEX", index)
         .with("OFFSET", offset)
@@ -149,6 +146,6 @@ pub(crate) fn tile_reuse(p: &Pattern<'_>, inner: usize, tile: u64) -> Result<Til
     unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
     let mut found = [0; 2];
     counts.read(&mut found)?;
-    let per_piece = found[0] as f64 / found[1].max(1) as f64;
-    Ok(TileReuse { per_piece, tiles: (inner as u64).div_ceil(tile) })
+    let per_segment = found[0] as f64 / found[1].max(1) as f64;
+    Ok(TileReuse { per_segment, tiles: (inner as u64).div_ceil(tile) })
 }

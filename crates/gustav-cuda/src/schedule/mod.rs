@@ -1,10 +1,16 @@
 //! Which nonzeros belong together: host side of `kernels/schedule/`.
 
+#[cfg(test)]
+pub(crate) mod items;
 pub(crate) mod lengths;
+#[cfg(test)]
+pub(crate) mod partitions;
+pub(crate) mod pattern;
 mod row_blocks;
+pub(crate) mod row_order;
 mod segments;
 mod tiles;
 
 pub(crate) use row_blocks::RowBlocks;
 pub(crate) use segments::{Listing, Segments, Target};
-pub(crate) use tiles::{CLASSES, Cutting};
+pub(crate) use tiles::{CLASSES, Cutting, TileSegments};

@@ -2,11 +2,9 @@
 
 use gustav_core::{IndexType, Problem, Result};
 
-use crate::DeviceBuffer;
-use crate::jit::Request;
-use crate::source;
-use crate::spmm::pattern::Pattern;
-use crate::stream::Stream;
+use super::pattern::Pattern;
+use crate::device::{DeviceBuffer, Stream};
+use crate::jit::{Request, source};
 
 const BLOCK: u32 = 64;
 
@@ -45,7 +43,7 @@ impl RowBlocks {
         rows: u32,
         chunk: u32,
     ) -> Request {
-        Request::new("schedule/row_blocks.cu", include_str!("../../kernels/schedule/row_blocks.cu"))
+        request!("schedule/row_blocks.cu")
             .with_block::<Arguments>()
             .with("INDEX", index)
             .with("OFFSET", offset)
@@ -109,7 +107,8 @@ impl RowBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, DeviceCsr};
+    use crate::device::Device;
+    use crate::matrix::DeviceCsr;
     use gustav_core::Csr;
 
     /// Every nonzero of every row is in exactly one entry of the row's block, in the row's order.

@@ -5,28 +5,27 @@ use gustav_plan::RowLengths;
 use gustav_plan::facts::row_lengths::{BINS, CUTS, FIRST_CUT_BITS};
 
 use super::lengths::with_bins;
-use crate::DeviceBuffer;
+use super::pattern::Pattern;
+use super::row_order;
+use crate::device::{DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::spmm::ordered;
-use crate::spmm::pattern::Pattern;
-use crate::stream::Stream;
 
 // Bits of a segment's length in `kernels/schedule/segments.cuh`; asserted in segment_list.cu.
 pub(super) const LENGTH_BITS: u32 = 23;
 const BLOCK: u32 = 256;
 // Rows of a CTA that keep their order.
 const UNSORTED: u32 = 1024;
-// Rows that come first have as many nonzeros.
+// Nonzeros from which whole rows may be in the head of the list.
 const FIRST: std::ops::RangeInclusive<u32> = Segments::LEAST_FIRST..=256;
 
 /// What a part of a cut row names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
-    /// Its place among the partial sums.
+    /// Its index among the partial sums.
     Slot,
     /// Its row.
     Row,
-    /// The place of its row among cut rows.
+    /// The index of its row among cut rows.
     CutRow,
 }
 
@@ -35,7 +34,7 @@ pub(crate) enum Target {
 pub(crate) struct Listing {
     /// Rows with as many nonzeros are cut: [`Segments::cuts_at`] it.
     pub longest: u32,
-    /// Whole rows with as many come before the others: [`Segments::comes_first`].
+    /// Nonzeros from which whole rows are in the head of the list: [`Segments::comes_first`].
     pub first: u32,
     /// Rows of a window, in which the others go by length; 1 lists whole rows in their order.
     pub window: u32,
@@ -47,11 +46,11 @@ pub(crate) struct Segments {
     pub list: DeviceBuffer<u64>,
     /// Row, first slot and number of slots of each cut row.
     pub cut_rows: DeviceBuffer<u64>,
-    /// Place among the cut rows of each slot.
+    /// Index among the cut rows of each slot.
     pub slot_rows: DeviceBuffer<u32>,
-    /// Segments, with the places that stay free.
+    /// Entries of the list, including empty ones.
     pub count: usize,
-    /// Those that come first: parts of cut rows, and long whole rows.
+    /// Entries of the head: parts of cut rows, and long whole rows.
     pub long: usize,
 }
 
@@ -61,9 +60,9 @@ parameter_block! {
         list: *mut u64,
         /// Row, first slot, number of slots.
         cut_rows: *mut u64,
-        /// Place in cut_rows of each slot.
+        /// Index in cut_rows of each slot.
         slot_rows: *mut u32,
-        /// Next part, next cut row, next place of each bin of lengths.
+        /// Next part, next cut row, next entry of each bin of lengths.
         cursors: *mut u64,
         /// The rows in the order of the windows; null for the stored one.
         order: *const u32,
@@ -78,14 +77,13 @@ parameter_block! {
 }
 
 impl Segments {
-    /// The fewest nonzeros of whole rows that come first.
+    /// Fewest nonzeros of whole rows in the head of the list.
     pub(crate) const LEAST_FIRST: u32 = 32;
 
     /// The source with its parameters.
     pub(crate) fn request(offset: IndexType, window: u32) -> Request {
-        let (sorted, window) = (window > 1, Self::taken(window));
-        let source = include_str!("../../kernels/schedule/segment_list.cu");
-        with_bins(Request::new("schedule/segment_list.cu", source).with_block::<Arguments>())
+        let (sorted, window) = (window > 1, Self::rows_of_cta(window));
+        with_bins(request!("schedule/segment_list.cu").with_block::<Arguments>())
             .with("LENGTH_BITS", LENGTH_BITS)
             .with("OFFSET", offset)
             .with("BLOCK", BLOCK.min(window))
@@ -94,17 +92,17 @@ impl Segments {
             .with("MOST_FIRST", FIRST.end())
     }
 
-    /// Rows that a CTA lists, which has places for all of them: those of a window, but for windows of 1.
-    pub(crate) fn taken(window: u32) -> u32 {
+    /// Rows that a CTA lists: those of a window, except for windows of 1.
+    pub(crate) fn rows_of_cta(window: u32) -> u32 {
         if window > 1 { window } else { UNSORTED }
     }
 
-    /// Nonzeros of whole rows that come first where nothing is known of the time: an eighth of `longest`.
+    /// Default length of whole rows in the head of the list: an eighth of `longest`.
     pub(crate) fn first_of(longest: u32) -> u32 {
         (longest / 8).clamp(Self::LEAST_FIRST, 128)
     }
 
-    /// Whether whole rows of `first` nonzeros and more can come first.
+    /// Whether whole rows of `first` nonzeros and more can be in the head.
     pub(crate) fn comes_first(first: u32) -> bool {
         first.is_power_of_two() && FIRST.contains(&first)
     }
@@ -139,32 +137,33 @@ impl Segments {
         Self::check_rows(rows)?;
         let Listing { longest, first, window } = listing;
         let longest_bits = longest.ilog2();
-        // Where whole rows keep their order, none comes first.
+        // Whole rows in their order are not in the head.
         let first = if window == 1 { longest } else { first.min(longest) };
         let (parts, cut) = lengths.cut(longest_bits);
         // Parts of cut rows, then whole rows from the longest bin to the shortest.
         let mut cursors = vec![0u64; 2 + BINS];
         let bins = RowLengths::bin(u64::from(first))..RowLengths::bin(u64::from(longest));
-        let mut place = parts as u64;
+        let mut next = parts as u64;
         for bin in bins.rev() {
-            cursors[2 + bin] = place;
-            place += lengths.bins()[bin];
+            cursors[2 + bin] = next;
+            next += lengths.bins()[bin];
         }
-        let taken = Self::taken(window);
-        let windows = rows.div_ceil(taken as usize);
-        let count = place as usize + windows * taken as usize;
+        let rows_of_cta = Self::rows_of_cta(window);
+        let windows = rows.div_ceil(rows_of_cta as usize);
+        let count = next as usize + windows * rows_of_cta as usize;
         let mut made = Segments {
             list: DeviceBuffer::queued(device, 2 * count, "segments")?,
             cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
             slot_rows: DeviceBuffer::queued(device, parts, "parts of cut rows")?,
             count,
-            long: place as usize,
+            long: next as usize,
         };
         made.list.fill(0, device.stream())?;
-        let mut places = DeviceBuffer::queued(device, cursors.len(), "places of segments")?;
-        places.write(&cursors)?;
-        let order = ordered::other_than_stored(p)
-            .map(|order| ordered::sequence(device, order))
+        let mut on_device =
+            DeviceBuffer::queued(device, cursors.len(), "cursors of a segment list")?;
+        on_device.write(&cursors)?;
+        let order = row_order::other_than_stored(p)
+            .map(|order| row_order::sequence(device, order))
             .transpose()?;
         let kernel =
             device.module(&Self::request(problem.offset_type, window))?.kernel(c"segment_list")?;
@@ -173,18 +172,23 @@ impl Segments {
             list: made.list.address(),
             cut_rows: made.cut_rows.address(),
             slot_rows: made.slot_rows.address(),
-            cursors: places.address(),
+            cursors: on_device.address(),
             order: order.as_ref().map_or(0, DeviceBuffer::address),
             rows: rows as u64,
-            windows: place,
+            windows: next,
             longest_bits,
             first,
             to_rows: u32::from(target == Target::Row),
         };
         // SAFETY: the counts of `lengths` are those of the
-        // same offsets, so that every place is inside its array; freed buffers wait for the stream.
+        // same offsets, so that every index is inside its array; freed buffers wait for the stream.
         unsafe {
-            kernel.launch(device.stream(), (windows as u64, 1), BLOCK.min(taken), &arguments)?
+            kernel.launch(
+                device.stream(),
+                (windows as u64, 1),
+                BLOCK.min(rows_of_cta),
+                &arguments,
+            )?
         };
         Ok(made)
     }
@@ -204,7 +208,8 @@ impl Segments {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::{Device, DeviceCsr};
+    use crate::device::Device;
+    use crate::matrix::DeviceCsr;
     use gustav_core::Csr;
 
     fn check_coverage(device: &Device, offsets: &[u32], listing: Listing, target: Target) {
@@ -242,13 +247,13 @@ pub(super) mod tests {
             written[cut[0] as usize] += 1;
         }
         for pair in list.chunks_exact(2).filter(|pair| pair[1] != 0) {
-            let place = (pair[1] >> (LENGTH_BITS + 1)) as usize - 1;
+            let named = (pair[1] >> (LENGTH_BITS + 1)) as usize - 1;
             let length = (pair[1] & ((1 << LENGTH_BITS) - 1)) as usize;
             let cut = pair[1] >> LENGTH_BITS & 1 == 1;
             let row = match target {
-                Target::Slot if cut => cut_rows[3 * slot_rows[place] as usize] as usize,
-                Target::CutRow if cut => cut_rows[3 * place] as usize,
-                _ => place,
+                Target::Slot if cut => cut_rows[3 * slot_rows[named] as usize] as usize,
+                Target::CutRow if cut => cut_rows[3 * named] as usize,
+                _ => named,
             };
             assert!(length <= longest as usize);
             written[row] += usize::from(!cut);

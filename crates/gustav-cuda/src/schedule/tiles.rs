@@ -4,37 +4,37 @@ use gustav_core::buffer::try_vec;
 use gustav_core::{Index, IndexType, Problem, Result};
 
 use super::Target;
+use super::pattern::Pattern;
 use super::segments::{LENGTH_BITS, Segments};
-use crate::DeviceBuffer;
+use crate::device::DeviceBuffer;
 use crate::jit::Request;
-use crate::spmm::pattern::Pattern;
 
 const BLOCK: u32 = 256;
-// Rows of a CTA: many where it counts pieces for all of them, else one for every warp.
+// Rows of a CTA: many where it counts segments for all of them, else one for every warp.
 const WINDOW: u64 = 256;
 const NARROW: u64 = BLOCK as u64 / 32;
 // Places that a CTA counts in shared memory at most.
-const MOST_PLACES: u64 = 1024;
+const MOST_BINS: u64 = 1024;
 
-/// Classes of a piece's length.
+/// Classes of a segment's length.
 pub(crate) const CLASSES: usize = 16;
 
-/// How rows are cut, and their pieces listed.
+/// How rows are cut into segments, and how these are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cutting {
-    /// Nonzeros of a piece at most.
+    /// Most nonzeros of a segment.
     pub most: u32,
-    /// Whether every piece is listed in its tile, in [`CLASSES`] of its length; else those of unsorted rows
+    /// Whether every segment is listed in its tile, in [`CLASSES`] of its length; else those of unsorted rows
     /// are listed last, and tiles are enlarged until shared memory counts them all.
-    pub kept: bool,
+    pub by_class: bool,
     /// What the parts of a cut row name.
     pub target: Target,
 }
 
-/// Pieces of rows on the device.
-pub(crate) struct Pieces {
+/// TileSegments of rows on the device.
+pub(crate) struct TileSegments {
     pub segments: Segments,
-    /// Pieces of each class of each tile, the longest first.
+    /// TileSegments of each class of each tile, the longest first.
     pub counts: Vec<u64>,
 }
 
@@ -45,11 +45,11 @@ parameter_block! {
         list: *mut u64,
         /// Row, first slot, number of slots.
         cut_rows: *mut u64,
-        /// Place in cut_rows of each slot.
+        /// Index in cut_rows of each slot.
         slot_rows: *mut u32,
         /// Of each row; the highest bit where its columns are unsorted.
-        pieces: *mut u32,
-        /// Next slot, next cut row, next of each place.
+        segments: *mut u32,
+        /// Next slot, next cut row, next of each bin.
         cursors: *mut u64,
         rows: u64,
         /// Rows of B in a tile.
@@ -59,20 +59,20 @@ parameter_block! {
 }
 
 impl Cutting {
-    /// For tiles that stay in L2: pieces of one class that meet through slots.
-    pub(crate) const IN_L2: Cutting = Cutting { most: 1024, kept: false, target: Target::Slot };
+    /// For tiles that stay in L2: segments of one class, combined through slots.
+    pub(crate) const IN_L2: Cutting = Cutting { most: 1024, by_class: false, target: Target::Slot };
 
     fn window(counted: bool) -> u64 {
         if counted { WINDOW } else { NARROW }
     }
 
     fn classes(&self) -> usize {
-        if self.kept { CLASSES } else { 1 }
+        if self.by_class { CLASSES } else { 1 }
     }
 
-    /// The source with its parameters; `counted` where shared memory counts all places.
+    /// The source with its parameters; `counted` where shared memory counts all bins.
     pub(crate) fn request(&self, index: IndexType, offset: IndexType, counted: bool) -> Request {
-        Request::new("schedule/tile_list.cu", include_str!("../../kernels/schedule/tile_list.cu"))
+        request!("schedule/tile_list.cu")
             .with_block::<Arguments>()
             .with("INDEX", index)
             .with("OFFSET", offset)
@@ -80,27 +80,32 @@ impl Cutting {
             .with("BLOCK", BLOCK)
             .with("WINDOW", Self::window(counted))
             .with("MOST", self.most)
-            .with("MOST_PLACES", MOST_PLACES)
+            .with("MOST_BINS", MOST_BINS)
             .with("CLASSES", self.classes())
-            .with("KEPT", self.kept)
+            .with("BY_CLASS", self.by_class)
             .with("COUNTED", counted)
             .with("TARGET", self.target as u32)
     }
 
-    /// Queues a list of pieces, tile after tile of `tile` rows of B, to be waited for by the caller.
-    pub(crate) fn list(&self, p: &Pattern<'_>, problem: &Problem, tile: u64) -> Result<Pieces> {
+    /// Queues a list of segments, tile after tile of `tile` rows of B, to be waited for by the caller.
+    pub(crate) fn list(
+        &self,
+        p: &Pattern<'_>,
+        problem: &Problem,
+        tile: u64,
+    ) -> Result<TileSegments> {
         let device = p.device();
         let (rows, inner) = (problem.output_rows(), problem.inner() as u64);
         Segments::check_rows(rows)?;
-        let least = if self.kept { 1 } else { inner.div_ceil(MOST_PLACES) };
+        let least = if self.by_class { 1 } else { inner.div_ceil(MOST_BINS) };
         let tile = tile.max(least).max(1);
         let tiles = inner.div_ceil(tile).max(1) as usize;
-        let places = tiles * self.classes();
+        let bins = tiles * self.classes();
         // Few rows are as many CTAs as possible.
-        let counted = places as u64 <= MOST_PLACES && rows as u64 > MOST_PLACES;
+        let counted = bins as u64 <= MOST_BINS && rows as u64 > MOST_BINS;
         let module = device.module(&self.request(p.index_type, p.offset_type, counted))?;
-        let pieces = DeviceBuffer::<u32>::queued(device, rows, "pieces of rows")?;
-        let mut cursors = DeviceBuffer::<u64>::queued(device, 2 + places, "pieces of tiles")?;
+        let of_rows = DeviceBuffer::<u32>::queued(device, rows, "segments of rows")?;
+        let mut cursors = DeviceBuffer::<u64>::queued(device, 2 + bins, "segments of tiles")?;
         cursors.fill(0, device.stream())?;
         let mut arguments = Arguments {
             offsets: p.offsets,
@@ -108,26 +113,26 @@ impl Cutting {
             list: 0,
             cut_rows: 0,
             slot_rows: 0,
-            pieces: pieces.address(),
+            segments: of_rows.address(),
             cursors: cursors.address(),
             rows: rows as u64,
             tile,
             tiles: u32::try_from_usize(tiles, "tile of B")?,
         };
         let grid = ((rows as u64).div_ceil(Self::window(counted)), 1);
-        // SAFETY: there is a count for every row and place.
+        // SAFETY: there is a count for every row and bin.
         unsafe { module.kernel(c"tile_count")?.launch(device.stream(), grid, BLOCK, &arguments)? };
-        let mut found = try_vec(2 + places, "pieces of tiles")?;
-        found.resize(2 + places, 0u64);
+        let mut found = try_vec(2 + bins, "segments of tiles")?;
+        found.resize(2 + bins, 0u64);
         cursors.read(&mut found)?;
-        let mut counts = try_vec(places, "pieces of tiles")?;
+        let mut counts = try_vec(bins, "segments of tiles")?;
         counts.extend_from_slice(&found[2..]);
         let (slots, cut) = (found[0] as usize, found[1] as usize);
-        // Slots and cut rows are counted anew; places begin where the ones before them end.
+        // Slots and cut rows are counted anew; bins begin where the ones before them end.
         found[..2].fill(0);
         let mut count = 0;
-        for place in &mut found[2..] {
-            count += std::mem::replace(place, count);
+        for bin in &mut found[2..] {
+            count += std::mem::replace(bin, count);
         }
         cursors.write(&found)?;
         let slots = if self.target == Target::Slot { slots } else { 0 };
@@ -141,10 +146,10 @@ impl Cutting {
         arguments.list = segments.list.address();
         arguments.cut_rows = segments.cut_rows.address();
         arguments.slot_rows = segments.slot_rows.address();
-        // SAFETY: as above; every piece that was counted has its place, and freed buffers wait for the
+        // SAFETY: as above; the list has an entry for every segment that was counted, and freed buffers wait for the
         // stream.
         unsafe { module.kernel(c"tile_list")?.launch(device.stream(), grid, BLOCK, &arguments)? };
-        Ok(Pieces { segments, counts })
+        Ok(TileSegments { segments, counts })
     }
 }
 
@@ -152,13 +157,14 @@ impl Cutting {
 mod tests {
     use super::super::segments::tests::check_list;
     use super::*;
-    use crate::{Device, DeviceCsr};
+    use crate::device::Device;
+    use crate::matrix::DeviceCsr;
     use gustav_core::Csr;
 
     #[test]
     #[ignore = "needs a CUDA device"]
-    fn pieces_hold_every_nonzero_once_tile_after_tile() {
-        // Shared memory counts the pieces of many rows only.
+    fn segments_hold_every_nonzero_once_tile_after_tile() {
+        // Shared memory counts the segments of many rows only.
         for rows in [700, 1500] {
             check(rows, 5000);
         }
@@ -182,21 +188,25 @@ mod tests {
         let a = Csr::<f32>::new(rows, inner, offsets.clone(), indices.clone(), vec![1.0; nnz])
             .expect("a matrix");
         let a = DeviceCsr::upload(&device, &a.view()).expect("A");
-        let kept = |target| Cutting { most: 64, kept: true, target };
-        let cuttings =
-            [Cutting::IN_L2, kept(Target::Slot), kept(Target::Row), kept(Target::CutRow)];
+        let by_class = |target| Cutting { most: 64, by_class: true, target };
+        let cuttings = [
+            Cutting::IN_L2,
+            by_class(Target::Slot),
+            by_class(Target::Row),
+            by_class(Target::CutRow),
+        ];
         for (tile, cutting) in [1, 64, 999, 5000, 1 << 40]
             .into_iter()
             .flat_map(|tile| cuttings.map(|cutting| (tile, cutting)))
         {
-            let pattern =
-                crate::spmm::pattern::Pattern::new(a.offsets(), a.indices()).expect("a pattern");
-            let pieces =
-                cutting.list(&pattern, &a.pattern().spmm(1).problem, tile).expect("pieces");
-            let s = &pieces.segments;
+            let pattern = crate::schedule::pattern::Pattern::new(a.offsets(), a.indices())
+                .expect("a pattern");
+            let segments =
+                cutting.list(&pattern, &a.pattern().spmm(1).problem, tile).expect("segments");
+            let s = &segments.segments;
             check_list(s, &offsets, cutting.most, cutting.target);
-            assert_eq!(pieces.counts.iter().sum::<u64>(), s.count as u64);
-            let least = if cutting.kept { 1 } else { inner.div_ceil(MOST_PLACES as usize) };
+            assert_eq!(segments.counts.iter().sum::<u64>(), s.count as u64);
+            let least = if cutting.by_class { 1 } else { inner.div_ceil(MOST_BINS as usize) };
             let tile = tile.max(least as u64);
             let list = s.list.to_host().expect("the list");
             let last = (inner as u64 - 1) / tile;
@@ -204,11 +214,11 @@ mod tests {
             let mut reached = 0;
             for pair in list.chunks_exact(2) {
                 let (first, length) = (pair[0] as usize, pair[1] & ((1 << LENGTH_BITS) - 1));
-                let piece = first..first + length as usize;
-                // A piece of a sorted row lies in one tile; those of unsorted rows are last.
-                let tiles = piece.map(of);
+                let segment = first..first + length as usize;
+                // A segment of a sorted row lies in one tile; those of unsorted rows are last.
+                let tiles = segment.map(of);
                 let (low, high) = (tiles.clone().min().unwrap_or(0), tiles.max().unwrap_or(0));
-                assert!(low == high || !cutting.kept, "in two tiles");
+                assert!(low == high || !cutting.by_class, "in two tiles");
                 let own = if low == high { low } else { last };
                 assert!(own >= reached || low == high && reached == last, "out of order");
                 reached = reached.max(own);

@@ -4,16 +4,17 @@
 use gustav_core::{DType, Error, Index, IndexType, PatternId, Result, Scalar, Semiring};
 
 use super::canonical::canonical;
-use super::operands::{Matrix, Output, Sparse};
 use super::plan::{Factors, SpgemmPlan};
-use crate::call::Common;
+use crate::device::order::Uses;
+use crate::device::{Device, DeviceBuffer};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::matrix::WeakPattern;
-use crate::order::Uses;
-use crate::scan::Scan;
-use crate::spmm::{bits, unsupported};
-use crate::{Device, DeviceBuffer, DeviceCsr, source};
+use crate::jit::source::{self, bits};
+use crate::launch::Kernel;
+use crate::matrix::scan::Scan;
+use crate::matrix::{DeviceCsr, WeakPattern};
+use crate::product::call::Common;
+use crate::product::sparse_operands::{Matrix, Output, Sparse};
+use crate::product::unsupported;
 
 const BLOCK: u32 = 128;
 // CTAs for every multiprocessor, before they take more rows each.
@@ -25,7 +26,7 @@ pub(crate) fn request(
     (index, offset): (IndexType, IndexType),
     semiring: Semiring,
 ) -> Request {
-    Request::new("spgemm/add.cu", include_str!("../../kernels/spgemm/add.cu"))
+    request!("spgemm/add.cu")
         .with_block::<Arguments>()
         .with("INDEX", index)
         .with("OFFSET", offset)
@@ -49,7 +50,7 @@ pub(super) struct Union<T, I: Index, O: Index> {
     count: Kernel<Arguments>,
     fill: Kernel<Arguments>,
     scan: Scan,
-    /// The product before this one, kept where there will be more of its pattern.
+    /// The product before this one, cached if there will be more of its pattern.
     product: Option<DeviceCsr<T, I, O>>,
     /// The pattern of the last C, as long as somebody holds it, and that of its D.
     result: WeakPattern<I, O>,
@@ -106,7 +107,7 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         Ok(unsafe { DeviceCsr::from_parts_unchecked(rows, cols, offsets, indices, values) })
     }
 
-    /// Bytes of the product that is kept.
+    /// Bytes of the cached product.
     pub(super) fn bytes(&self) -> usize {
         self.product.as_ref().map_or(0, DeviceCsr::bytes)
     }
@@ -146,7 +147,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// D with increasing columns, where it has them not.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where the sum of entries of one place would not be what is promised.
+    /// [`Error::Unsupported`] where the sum of entries of one position would not be what is promised.
     fn in_order(&self, d: &DeviceCsr<U, I, O>) -> Result<Option<DeviceCsr<U, I, O>>> {
         let problem = &self.patterns.problem;
         let found = canonical(d, problem.semiring)?;
@@ -176,7 +177,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
             return Ok(product);
         }
         let sorted = [canonical(&product, semiring)?, self.in_order(d)?];
-        let keeps = self.patterns.problem.calls > 1 && sorted[0].is_none();
+        let caches = self.patterns.problem.calls > 1 && sorted[0].is_none();
         let [p, summand] =
             [sorted[0].as_ref().unwrap_or(&product), sorted[1].as_ref().unwrap_or(d)];
         p.join(&self.patterns.device)?;
@@ -184,11 +185,11 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let c = union.unite(&self.patterns.device, p, bits(beta), summand)?;
         self.patterns.end(call)?;
         union.result = c.pattern().downgrade();
-        (union.d, union.product) = (Some(d.pattern().id()), keeps.then_some(product));
+        (union.d, union.product) = (Some(d.pattern().id()), caches.then_some(product));
         Ok(c)
     }
 
-    /// The values of C = α·op(A)·B ⊕ β·D into `c`. Where the plan kept the product and the rows of
+    /// The values of C = α·op(A)·B ⊕ β·D into `c`. Where the plan cached the product and the rows of
     /// both are sorted, nothing symbolic is done, and no memory is taken but a word that says whether
     /// they are.
     pub(super) fn execute_add_into(
@@ -227,17 +228,17 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         if let Some(then) = union.d {
             then.check("D", Some(d.pattern().id()))?;
         }
-        let kept = match union.product.take() {
+        let cached = match union.product.take() {
             Some(mut p) => match self.product_into(values, &mut p, call) {
                 Err(Error::Unsupported { .. }) => None,
                 other => other.map(|()| Some(p))?,
             },
             None => None,
         };
-        let keeps = kept.is_some();
-        let product = kept.map_or_else(|| self.product(values, call, None), Ok)?;
+        let caches = cached.is_some();
+        let product = cached.map_or_else(|| self.product(values, call, None), Ok)?;
         let semiring = self.patterns.problem.semiring;
-        let sorted = if keeps { None } else { canonical(&product, semiring)? };
+        let sorted = if caches { None } else { canonical(&product, semiring)? };
         let other = self.in_order(d)?;
         let [p, d] = [sorted.as_ref().unwrap_or(&product), other.as_ref().unwrap_or(d)];
         let device = &self.patterns.device;
@@ -246,9 +247,9 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c.pattern().join(device)?;
         Uses::on(device.stream()).ordered(call.ordered).write(c.values().buffer())?;
         let done = union.refill(device, p, bits(call.beta(semiring)), d, c);
-        // After an error too: parts of C may be under way.
+        // After an error too: kernels that write C may still run.
         self.patterns.end(call)?;
-        union.product = keeps.then_some(product);
+        union.product = caches.then_some(product);
         done
     }
 }

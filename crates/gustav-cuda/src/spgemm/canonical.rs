@@ -1,14 +1,16 @@
 //! Matrices whose rows increase, from any: a product with the identity sorts rows and adds what is
-//! at the same place.
+//! at the same position.
 
 use gustav_core::{Index, Result, Scalar, Semiring};
 
-use super::operands::Sparse;
 use super::plan::{Options, multiply};
-use crate::columns::Columns;
-use crate::{Call, Device, DeviceBuffer, DeviceCsr};
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::DeviceCsr;
+use crate::matrix::columns::Columns;
+use crate::product::Call;
+use crate::product::sparse_operands::Sparse;
 
-/// `m` with increasing columns in every row, entries of the same place added over `semiring`; `None`
+/// `m` with increasing columns in every row, entries of the same position added over `semiring`; `None`
 /// when `m` is so itself.
 pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
     m: &DeviceCsr<T, I, O>,

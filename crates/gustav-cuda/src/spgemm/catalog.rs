@@ -1,149 +1,20 @@
-//! The SpGEMM algorithms of this backend, and what a plan asks of each.
+//! The SpGEMM algorithms of this backend.
 
-use std::ops::ControlFlow;
+use gustav_core::{Index, Problem, Result, Scalar};
 
-use gustav_core::{Error, Index, Problem, Result, Scalar};
-use gustav_plan::Algorithm;
+use super::{binned, dense_output};
+use crate::device::Device;
+use crate::papers::spgemm::{dense_naive, shared_row};
+use crate::product::catalog::algorithms;
+use crate::product::sparse_method::Method;
+use crate::product::sparse_operands::Operands;
+use crate::vendor::spgemm as vendor;
 
-use super::operands::Operands;
-use super::tiled::Progress;
-use super::{binned, dense_naive, dense_output, shared_row, vendor};
-use crate::catalog::Entry;
-use crate::spmm::unsupported;
-use crate::{Device, DeviceCsr};
-
-/// An algorithm prepared for one pattern of A and of B: what a plan holds.
-pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
-    /// Bytes that it holds on the device.
-    fn bytes(&self) -> usize;
-
-    /// Intermediate products, where it has counted them.
-    fn products(&self) -> Option<u64> {
-        None
-    }
-
-    /// Entries of C, where it has counted them.
-    fn entries(&self) -> Option<u64> {
-        None
-    }
-
-    /// Queues C = scale(α, A·B) as a new matrix on the device's own stream.
-    ///
-    /// # Safety
-    /// The addresses in `operands` are valid until the device's stream has done the work, and A and
-    /// B have the patterns that the method was prepared for.
-    unsafe fn execute(
-        &mut self,
-        device: &Device,
-        operands: &Operands,
-    ) -> Result<DeviceCsr<T, I, O>>;
-
-    /// The same, part after part where the method has C in parts, `watch` being told of every one that
-    /// is done; [`ControlFlow::Break`] stops it.
-    ///
-    /// # Safety
-    /// As [`Method::execute`].
-    unsafe fn execute_watched(
-        &mut self,
-        device: &Device,
-        operands: &Operands,
-        watch: Watch<'_>,
-    ) -> Result<DeviceCsr<T, I, O>> {
-        // SAFETY: the caller's promise.
-        let c = unsafe { self.execute(device, operands)? };
-        report(device, watch, Progress { done: 1, tiles: 1 })?;
-        Ok(c)
-    }
-
-    /// As [`Method::execute`], for a method that is not used any more: what it holds may become C's.
-    ///
-    /// # Safety
-    /// As there.
-    unsafe fn finish(
-        mut self: Box<Self>,
-        device: &Device,
-        operands: &Operands,
-    ) -> Result<DeviceCsr<T, I, O>> {
-        // SAFETY: the caller's promise.
-        unsafe { self.execute(device, operands) }
-    }
-
-    /// Whether it computes into the pattern of an earlier result.
-    fn refills(&self) -> bool {
-        true
-    }
-
-    /// Queues the values of C = scale(α, A·B) into `c`, of the pattern of an earlier result, on the
-    /// device's own stream; neither allocates nor waits.
-    ///
-    /// # Safety
-    /// As [`Method::execute`].
-    unsafe fn refill(
-        &mut self,
-        device: &Device,
-        operands: &Operands,
-        c: &mut DeviceCsr<T, I, O>,
-    ) -> Result<()>;
-}
-
-/// Who is told of every part of C that is done, and may stop the rest.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
-
-/// Waits for the parts that are queued and tells of them; whoever stops after the last is too late.
-pub(super) fn report(device: &Device, watch: Watch<'_>, progress: Progress) -> Result<()> {
-    device.stream().synchronize()?;
-    let Progress { done, tiles: of } = progress;
-    match watch(progress) {
-        ControlFlow::Break(()) if done < of => {
-            Err(Error::Cancelled { what: "a sparse product", done, of })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A refusal to compute into a known pattern.
-pub(crate) fn no_refill(problem: &Problem, algorithm: Algorithm) -> Error {
-    let backend = format!("{algorithm} into a known pattern");
-    unsupported(problem, &backend, "it finds C anew", "SpgemmPlan::execute")
-}
-
-/// Each algorithm is a module with
-/// - `Config`: its tile sizes;
-/// - `supports(&Problem) -> Result<()>`;
-/// - `configs(&Problem) -> Vec<Config>`: those that autotuning tries, the first of them its own
-///   choice;
-/// - `Prepared::new(&Device, &Operands, &Problem, Config) -> Result<Prepared>`, a [`Method`].
-macro_rules! algorithms {
+macro_rules! algorithms_of_sparse {
     ($($variant:ident => $module:ident,)*) => {
-        /// The configuration of one algorithm.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-        #[serde(rename_all = "kebab-case")]
-        #[non_exhaustive]
-        pub enum Config {
-            $(
-                #[doc = concat!("Of `", stringify!($module), "`.")]
-                $variant($module::Config),
-            )*
-        }
+        algorithms! { $($variant => $module,)* }
 
         impl Config {
-            /// The algorithm that it configures.
-            pub fn algorithm(&self) -> Algorithm {
-                match self {
-                    $(Config::$variant(_) => Algorithm::$variant,)*
-                }
-            }
-
-            /// The configurations of `algorithm` that are worth timing for `problem`.
-            pub fn candidates(algorithm: Algorithm, problem: &Problem) -> Vec<Self> {
-                match algorithm {
-                    $(Algorithm::$variant => {
-                        $module::configs(problem).into_iter().map(Config::$variant).collect()
-                    })*
-                    _ => Vec::new(),
-                }
-            }
-
             /// The algorithm in this configuration, prepared for the patterns of `operands`.
             pub(super) fn prepare<T: Scalar, I: Index, O: Index>(
                 self,
@@ -158,42 +29,13 @@ macro_rules! algorithms {
                 })
             }
         }
-
-        static CATALOG: &[Entry] = &[$(
-            Entry {
-                algorithm: Algorithm::$variant,
-                supports: |problem| {
-                    crate::spmm::checks::epilogue(problem, Algorithm::$variant)?;
-                    crate::spmm::checks::output(problem, Algorithm::$variant)?;
-                    $module::supports(problem)
-                },
-            },
-        )*];
     };
 }
 
-algorithms! {
+algorithms_of_sparse! {
     Binned => binned,
     DenseOutput => dense_output,
     SharedRow => shared_row,
     DenseNaive => dense_naive,
     Vendor => vendor,
-}
-
-/// The SpGEMM algorithms of this backend.
-pub fn catalog() -> &'static [Entry] {
-    CATALOG
-}
-
-/// `algorithm` is in the catalog and computes `problem`.
-pub(super) fn check(problem: &Problem, algorithm: Algorithm) -> Result<()> {
-    match CATALOG.iter().find(|e| e.algorithm == algorithm) {
-        Some(entry) => (entry.supports)(problem),
-        None => {
-            let backend = format!("{algorithm} on CUDA");
-            let nearest: Vec<_> = CATALOG.iter().map(|e| e.algorithm.name()).collect();
-            let reason = "it has no kernel for this product";
-            Err(unsupported(problem, &backend, reason, &nearest.join(", ")))
-        }
-    }
 }

@@ -8,38 +8,55 @@ mod packed;
 use gustav_core::{Index, Problem, Result, Scalar, Semiring};
 
 use super::binned;
-use super::catalog::Method;
-use super::operands::Operands;
 use super::types::Types;
-use crate::jit::Request;
-use crate::{Device, DeviceCsr, source};
+use crate::device::Device;
+use crate::jit::{Request, source};
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_method::Method;
+use crate::product::sparse_operands::Operands;
 
 pub(super) use full_rows::FullRows;
 use packed::Packed;
 
-/// Tiles of C, and how B comes to them.
+/// Tiles of C, and how B is copied to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Columns of a tile for sums of 4 bytes, half of which are used for those of 8, in lines of 32: up
-    /// to 1984, which has as many groups as are counted in 6 bits; with which rows of B fill the fewest
-    /// pairs where it is left open.
+    /// to 1984, which has as many groups as are counted in 6 bits; by default those with which rows of
+    /// B fill the fewest pairs.
     pub columns: Option<u32>,
-    /// Warps of a CTA that have a row each; fewer where shared memory has no room for as many.
+    /// Warps of a CTA that have a row each; fewer if shared memory does not hold as many.
     pub warps: u32,
     /// Pairs of groups of 32 entries of B that a warp reads at once, which a row of a tile has at
-    /// least; as many as a mean row fills where it is left open.
-    pub ahead: Option<u32>,
-    /// Chunks of the ring that packed B comes through, and pairs of a chunk for sums of 4 bytes, half of
-    /// which are used for those of 8; what pays for a mean row where it is left open.
-    pub ring: Option<(u32, u32)>,
-    /// Eighths of the columns that have two sums in different banks, and rounds of balancing banks
-    /// by them when B is packed; what pays for a mean row where it is left open.
-    pub balance: Option<(u32, u32)>,
+    /// least; by default as many as a mean row fills.
+    pub pairs_in_flight: Option<u32>,
+    /// The ring buffer that packed B is copied to; by default what pays for a mean row.
+    pub ring: Option<Ring>,
+    /// How bank conflicts are avoided; by default what pays for a mean row.
+    pub balance: Option<Balance>,
+}
+
+/// A ring buffer in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Ring {
+    /// Chunks.
+    pub chunks: u32,
+    /// Pairs of groups of B's entries in a chunk, for sums of 4 bytes; half of them for sums of 8.
+    pub pairs: u32,
+}
+
+/// How sums spread over the banks of shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Balance {
+    /// Eighths of the columns that have two sums, in different banks.
+    pub eighths: u32,
+    /// Rounds of choosing between these when B is packed.
+    pub rounds: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { columns: None, warps: 24, ahead: None, ring: None, balance: None }
+        Config { columns: None, warps: 24, pairs_in_flight: None, ring: None, balance: None }
     }
 }
 
@@ -48,10 +65,11 @@ const PAIR: usize = 64;
 // Columns of a tile that are chosen from, the first of them where both are as good.
 const COLUMNS: [u32; 2] = [1024, 1184];
 // Most pairs that are read at once.
-const AHEAD: u32 = 4;
-// Chunks of the ring that leave most rows, and for short rows of a tile, which drift apart more, and
-// pairs of each.
-const RING: [(u32, u32); 2] = [(3, 64), (5, 64)];
+const MOST_IN_FLIGHT: u32 = 4;
+// The ring that leaves most rows in shared memory.
+const RING: Ring = Ring { chunks: 3, pairs: 64 };
+// The same for short rows of a tile, whose warps drift apart more.
+const LONG_RING: Ring = Ring { chunks: 5, pairs: 64 };
 
 impl Config {
     /// Threads of a CTA: a warp for every row, and one that fills the ring.
@@ -59,7 +77,7 @@ impl Config {
         32 * (self.warps + 1)
     }
 
-    /// With tiles for B of so many columns and `mean` entries a row, and as many warps as have room in
+    /// With tiles for B of so many columns and `mean` entries a row, and as many warps as fit in
     /// `shared` bytes for sums of `sum` bytes, beside a ring if there is one.
     fn fitted(
         self,
@@ -73,7 +91,7 @@ impl Config {
             let mean = mean * part.min(1.0);
             // Rows of random matrices seldom have more.
             let pairs = (mean + mean.sqrt()) / PAIR as f64;
-            config.ahead.unwrap_or((pairs.ceil() as u32).clamp(1, AHEAD))
+            config.pairs_in_flight.unwrap_or((pairs.ceil() as u32).clamp(1, MOST_IN_FLIGHT))
         };
         let tiles = |config: Config| columns.div_ceil(config.columns(sum).max(1) as usize);
         let choices = COLUMNS.map(|columns| Config { columns: Some(columns), ..self });
@@ -82,27 +100,32 @@ impl Config {
         own.laid_out(shared, sum, filled(own), ring)
     }
 
-    /// With `ahead` pairs read at once.
-    fn laid_out(self, shared: usize, sum: usize, ahead: u32, ring: bool) -> Result<Self> {
+    /// With `pairs_in_flight` pairs read at once.
+    fn laid_out(self, shared: usize, sum: usize, pairs_in_flight: u32, ring: bool) -> Result<Self> {
         // Where rows of a tile are short, a longer ring is worth more than banks without conflicts.
-        let (eighths, rounds) = self.balance.unwrap_or(match ahead {
-            1 => (1, 1),
-            2 => (8, 1),
-            _ => (8, 2),
+        let balance = self.balance.unwrap_or(match pairs_in_flight {
+            1 => Balance { eighths: 1, rounds: 1 },
+            2 => Balance { eighths: 8, rounds: 1 },
+            _ => Balance { eighths: 8, rounds: 2 },
         });
-        let (chunks, chunk) = self.ring.unwrap_or(RING[usize::from(ahead == 1)]);
-        let (balance, ring_of) = (Some((eighths, rounds)), Some((chunks, chunk)));
-        let own = Config { ahead: Some(ahead), ring: ring_of, balance, ..self };
+        let Ring { chunks, pairs } =
+            self.ring.unwrap_or(if pairs_in_flight == 1 { LONG_RING } else { RING });
+        let own = Config {
+            pairs_in_flight: Some(pairs_in_flight),
+            ring: Some(Ring { chunks, pairs }),
+            balance: Some(balance),
+            ..self
+        };
         let (columns, warps) = (own.columns.unwrap_or(COLUMNS[0]), own.warps);
         let whole = columns.is_multiple_of(32) && (64..=1984).contains(&columns);
         let counted = (1..=30).contains(&warps)
-            && (1..=AHEAD).contains(&ahead)
-            && eighths <= 8
-            && rounds <= 16;
-        // A segment of a tile fits beside a chunk that is on its way.
-        let segment = (own.columns(sum) as usize).div_ceil(PAIR).max(ahead as usize);
+            && (1..=MOST_IN_FLIGHT).contains(&pairs_in_flight)
+            && balance.eighths <= 8
+            && balance.rounds <= 16;
+        // A segment of a tile fits beside a chunk that is in flight.
+        let segment = (own.columns(sum) as usize).div_ceil(PAIR).max(pairs_in_flight as usize);
         let held = (2..=32).contains(&chunks)
-            && (AHEAD..=64).contains(&chunk)
+            && (MOST_IN_FLIGHT..=64).contains(&pairs)
             && chunks > 1 + (segment as u32 + own.chunk(sum) - 2) / own.chunk(sum);
         let fits = |warps| Config { warps, ..own }.shared(sum, ring) <= shared;
         if whole && counted && held && fits(1) {
@@ -113,7 +136,7 @@ impl Config {
             name: "config of dense-output",
             found: format!("{self:?}"),
             expected:
-                "columns in multiples of 32 from 64 to 1984, 1 to 30 warps, 1 to 4 pairs ahead, 2 \
+                "columns in multiples of 32 from 64 to 1984, 1 to 30 warps, 1 to 4 pairs in flight, 2 \
                        to 32 chunks of 4 to 64 pairs that hold a row of a tile and fit in \
                        shared memory, up to 8 eighths and 16 rounds"
                     .into(),
@@ -127,43 +150,45 @@ impl Config {
 
     /// Chunks of the ring.
     fn chunks(self) -> u32 {
-        self.ring.unwrap_or(RING[0]).0
+        self.ring.unwrap_or(RING).chunks
     }
 
     /// Pairs of a chunk for sums of `sum` bytes.
     fn chunk(self, sum: usize) -> u32 {
-        (self.ring.unwrap_or(RING[0]).1 * 4 / sum as u32).max(AHEAD)
+        (self.ring.unwrap_or(RING).pairs * 4 / sum as u32).max(MOST_IN_FLIGHT)
     }
 
     /// Pairs that are read at once.
-    fn ahead(self) -> u32 {
-        self.ahead.unwrap_or(AHEAD)
+    fn pairs_in_flight(self) -> u32 {
+        self.pairs_in_flight.unwrap_or(MOST_IN_FLIGHT)
     }
 
     /// Lines of 32 columns with two sums each, and rounds of balancing.
     fn balance(self, sum: usize) -> (u32, u32) {
-        let (eighths, rounds) = self.balance.unwrap_or((8, 1));
+        let Balance { eighths, rounds } = self.balance.unwrap_or(Balance { eighths: 8, rounds: 1 });
         (self.columns(sum) / 32 * eighths / 8, rounds)
     }
 
     /// Bytes of shared memory of a CTA; the kernel does not compile where it lays out others.
     fn shared(self, sum: usize, ring: bool) -> usize {
-        let (ahead, chunk) = (self.ahead() as usize, self.chunk(sum) as usize);
+        let (pairs_in_flight, chunk) = (self.pairs_in_flight() as usize, self.chunk(sum) as usize);
         let chunks = if ring { self.chunks() as usize } else { 0 };
-        let pairs = if ring { chunks * chunk + ahead - 1 } else { 0 };
+        let pairs = if ring { chunks * chunk + pairs_in_flight - 1 } else { 0 };
         let sums = self.columns(sum) + 32 * (self.balance(sum).0 + 1);
         let row = sums as usize * sum + 32 * 4 * sum;
-        let all = (pairs + ahead) * pair(sum) + self.warps as usize * row + 2 * 8 * (chunks + 1);
+        let all = (pairs + pairs_in_flight) * pair(sum)
+            + self.warps as usize * row
+            + 2 * 8 * (chunks + 1);
         all.next_multiple_of(16)
     }
 }
 
-/// Bytes of a pair of groups: values and places.
+/// Bytes of a pair of groups: values and positions.
 fn pair(sum: usize) -> usize {
     PAIR * (sum + 2)
 }
 
-/// Whether sums tell that nothing was added to them: see `kernels/common/absent.cuh`.
+/// Whether a sum can be marked until something is added to it: see `kernels/common/absent.cuh`.
 fn marks(types: Types) -> bool {
     types.semiring == Semiring::PlusTimes && !types.dtype.is_integer()
 }
@@ -180,14 +205,13 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 
 /// The source with its parameters.
 pub(crate) fn request(types: Types, config: Config) -> Request {
-    let text = include_str!("../../kernels/spgemm/dense_output.cu");
     let sum = types.sum();
     let (doubled, rounds) = config.balance(sum);
-    binned::typed(Request::new("spgemm/dense_output.cu", text).with_block::<Packed>(), types)
+    binned::typed(request!("spgemm/dense_output.cu").with_block::<Packed>(), types)
         .with("SEMIRING", source::semiring(types.semiring))
         .with("COLUMNS", config.columns(sum))
         .with("WARPS", config.warps)
-        .with("IN_FLIGHT", config.ahead())
+        .with("IN_FLIGHT", config.pairs_in_flight())
         .with("CHUNKS", config.chunks())
         .with("CHUNK", config.chunk(sum))
         .with("DOUBLED", doubled)

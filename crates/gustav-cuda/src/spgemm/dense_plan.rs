@@ -4,14 +4,15 @@ use gustav_core::{Error, Layout, Problem, Result, Scalar};
 use gustav_plan::Choice;
 
 use super::catalog::Config;
-use super::dense_naive::DenseNaive;
-use super::dense_rows::DenseRows;
-use super::patterns::{Patterns, on, typed};
+use super::patterns::{Patterns, typed};
 use super::plan::{Options, choose};
-use super::shared_row::SharedRow;
-use crate::order::Uses;
-use crate::spmm::unsupported;
-use crate::{Call, DeviceDense, DevicePattern, DeviceValues};
+use crate::device::order::Uses;
+use crate::matrix::{DeviceDense, DevicePattern, DeviceValues};
+use crate::papers::spgemm::dense_naive::DenseNaive;
+use crate::papers::spgemm::dense_rows::DenseRows;
+use crate::papers::spgemm::shared_row::SharedRow;
+use crate::product::checks::on;
+use crate::product::{Call, unsupported};
 
 /// A plan for C = α·A·B with A m × k and B k × n in CSR and C dense, by `shared-row` or
 /// `dense-naive`, for one pattern of A and of B and any values.
@@ -103,7 +104,7 @@ impl<T: Scalar> DensePlan<T> {
         let own = self.patterns.device.stream();
         Uses::on(own).ordered(call.ordered).write(c.data())?;
         let (to, ldc) = (c.data().address(), c.leading_dimension());
-        // SAFETY: the patterns are the plan's own, with as many values; C has the room, and all buffers
+        // SAFETY: the patterns are the plan's own, with as many values; C is large enough, and all buffers
         // wait for the stream when they are freed.
         unsafe {
             match &mut self.rows {

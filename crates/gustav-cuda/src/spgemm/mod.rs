@@ -5,27 +5,22 @@
 //! it is, its values gathered at every execution.
 
 pub(crate) mod add;
-mod at_once;
 pub mod binned;
 mod canonical;
-pub(crate) mod catalog;
-pub mod dense_naive;
+mod catalog;
 pub mod dense_output;
 mod dense_plan;
-pub(crate) mod dense_rows;
 pub mod masked;
-pub(crate) mod operands;
-mod papers;
+mod one_shot;
 mod patterns;
-pub mod pipeline;
 mod plan;
-pub mod shared_row;
 #[cfg(test)]
 mod tests;
 pub mod tiled;
 pub(crate) mod types;
-pub mod vendor;
 
+pub use crate::papers::spgemm::{dense_naive, pipeline, shared_row};
+pub use crate::vendor::spgemm as vendor;
 pub use catalog::{Config, catalog};
 pub use dense_plan::DensePlan;
 pub use plan::{Options, SpgemmPlan, multiply};

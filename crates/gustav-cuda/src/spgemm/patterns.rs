@@ -2,19 +2,20 @@
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
-use super::operands::{Operands, Sparse};
-use crate::call::Common;
-use crate::matrix::HeldPattern;
-use crate::order::{Access, Uses};
-use crate::spmm::bits;
-use crate::spmm::left::{Left, Planned};
-use crate::{Device, DeviceBuffer, DevicePattern, DeviceValues, graph};
+use crate::device::order::{Access, Uses};
+use crate::device::{Device, graph};
+use crate::jit::source::bits;
+use crate::matrix::{DevicePattern, DeviceValues, HeldPattern};
+use crate::product::call::Common;
+use crate::product::checks::on;
+use crate::product::op_a::{OpA, Planned};
+use crate::product::sparse_operands::{Operands, Sparse};
 
 /// The patterns of op(A) and B, for executions with any values.
 pub(super) struct Patterns<T: Scalar> {
     pub device: Device,
     pub problem: Problem,
-    left: Left<T>,
+    op_a: OpA<T>,
     right: HeldPattern,
 }
 
@@ -30,7 +31,7 @@ pub(super) fn typed<T: Scalar, I: Index, O: Index, U: Scalar>(
         let (expected, found) = (name(problem.output), name(U::DTYPE));
         return Err(Error::Pattern { expected, found });
     }
-    Ok(Problem { output: U::DTYPE, ..crate::spmm::left::typed::<T, I, O>(problem) })
+    Ok(Problem { output: U::DTYPE, ..crate::product::op_a::typed::<T, I, O>(problem) })
 }
 
 impl<T: Scalar> Patterns<T> {
@@ -48,13 +49,13 @@ impl<T: Scalar> Patterns<T> {
         a.join(&device)?;
         b.join(&device)?;
         let planned = Planned::new(&device, a, problem.transpose_a)?;
-        let left = Left::new(&device, a, &planned)?;
-        Ok(Patterns { device, problem: problem.clone(), left, right: b.held() })
+        let op_a = OpA::new(&device, a, &planned)?;
+        Ok(Patterns { device, problem: problem.clone(), op_a, right: b.held() })
     }
 
     /// Bytes of a transposed A.
     pub(super) fn bytes(&self) -> usize {
-        self.left.bytes()
+        self.op_a.bytes()
     }
 
     /// The operands of which only the patterns are read.
@@ -75,18 +76,18 @@ impl<T: Scalar> Patterns<T> {
         call: &Common<'_, T::Accum>,
     ) -> Result<Operands> {
         graph::refuse("a product of sparse matrices")?;
-        let (a, b) = (self.left.fit(a)?, b.fit("B", self.right.id, self.right.nnz)?);
+        let (a, b) = (self.op_a.fit(a)?, b.fit("B", self.right.id, self.right.nnz)?);
         on(&self.device, "values of A", a)?;
         on(&self.device, "values of B", b)?;
         let own = self.device.stream();
         self.device.bind()?;
         own.follow(call.stream(&self.device))?;
         let mut uses = Uses::on(own).ordered(call.ordered);
-        self.left.read(&mut uses, a)?;
+        self.op_a.read(&mut uses, a)?;
         uses.access(&self.right.offsets, Access::Read)?;
         uses.access(&self.right.indices, Access::Read)?;
         uses.read(b)?;
-        self.left.refresh(&mut uses, own, a)?;
+        self.op_a.refresh(&mut uses, own, a)?;
         let alpha = bits(call.alpha(self.problem.semiring));
         let (a, b) = (self.a(a.address()), self.b(b.address()));
         Ok(Operands::new(&self.problem, a, b, alpha))
@@ -115,7 +116,7 @@ impl<T: Scalar> Patterns<T> {
 
     /// op(A) with values at an address.
     fn a(&self, values: u64) -> Sparse {
-        let at = self.left.addresses(values);
+        let at = self.op_a.addresses(values);
         Sparse {
             rows: self.problem.output_rows(),
             cols: self.problem.inner(),
@@ -164,16 +165,4 @@ pub(super) fn check<I: Index, O: Index>(
     }
     on(device, "A", a.offsets())?;
     on(device, "B", b.offsets())
-}
-
-/// `array` is on `device`.
-pub(super) fn on<T>(device: &Device, name: &'static str, array: &DeviceBuffer<T>) -> Result<()> {
-    if array.device() == device {
-        return Ok(());
-    }
-    Err(Error::Argument {
-        name,
-        found: "one on another device".into(),
-        expected: format!("all operands on {}", device.profile().name),
-    })
 }

@@ -5,16 +5,16 @@ use gustav_plan::heuristics::cuda_spgemm;
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile};
 
 use super::add::Union;
-use super::at_once;
-use super::binned;
-use super::catalog::{self, Config, Method, Watch};
-use super::operands::Operands;
+use super::catalog::Config;
 use super::patterns::{Patterns, typed};
-use crate::call::Common;
-use crate::matrix::WeakPattern;
-use crate::order::Uses;
-use crate::spmm::unsupported;
-use crate::{Call, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues, SpgemmCall};
+use super::{binned, one_shot};
+use crate::device::DeviceBuffer;
+use crate::device::order::Uses;
+use crate::matrix::{DeviceCsr, DevicePattern, DeviceValues, WeakPattern};
+use crate::product::call::Common;
+use crate::product::sparse_method::{Method, Watch};
+use crate::product::sparse_operands::Operands;
+use crate::product::{Call, SpgemmCall, catalog, unsupported};
 
 // By the rules, which then say why.
 const CHOSEN: &str = "auto";
@@ -26,9 +26,9 @@ pub struct Options {
     pub chooser: Chooser,
     /// The configuration, in place of the algorithm's own choice.
     pub config: Option<Config>,
-    /// Most bytes of workspace on the device beside the operands and C, a transposed A and room for a
+    /// Most bytes of workspace on the device beside the operands and C, a transposed A and memory for a
     /// promised order of summation included; `binned` then takes as many rows at a time as these
-    /// suffice for, one at least. What is counted of the parts is kept in page-locked memory of the
+    /// suffice for, one at least. The symbolic phase of the parts is cached in page-locked memory of the
     /// host, up to ten bytes a row and C's offsets, by the first execution of a plan for several calls
     /// ([`Problem::calls`]), else by the second; later ones copy it part by part and count nothing.
     pub workspace: Option<usize>,
@@ -37,7 +37,7 @@ pub struct Options {
 /// A plan for C = α·op(A)·B ⊕ β·D, for one pattern of A and of B, which it holds, and any values.
 ///
 /// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums of
-/// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] asks for it. Its
+/// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] requires it. Its
 /// values are of type `U`, that of A and B or of their sums.
 ///
 /// A plan may be sent to another thread. Several plans may be executed at once, also when they were
@@ -85,7 +85,7 @@ pub(super) fn multiply_values<T: Scalar, I: Index, O: Index>(
         let patterns = Patterns::new(a, b, problem)?;
         let operands = patterns.begin(values.0, values.1, &call)?;
         // SAFETY: the operands are checked, and their buffers wait for the stream when they are freed.
-        if let Some(c) = unsafe { at_once::multiply(device, &operands, problem, config)? } {
+        if let Some(c) = unsafe { one_shot::multiply(device, &operands, problem, config)? } {
             patterns.end(&call)?;
             return Ok(c);
         }
@@ -150,7 +150,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     }
 
     /// Bytes that the plan holds on the device beside the patterns; after an execution that adds D
-    /// those of a product that it keeps as well.
+    /// those of a product that it caches as well.
     pub fn workspace_bytes(&self) -> usize {
         let kept = self.union.as_ref().map_or(0, Union::bytes);
         self.method.bytes() + self.patterns.bytes() + kept
@@ -176,7 +176,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// algorithm can.
     ///
     /// With D, C holds the union of both patterns. Where [`Problem::calls`] says that there will be
-    /// more, the product is kept for the next execution.
+    /// more, the product is cached for the next execution.
     ///
     /// # Errors
     /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] when they are
@@ -219,7 +219,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// Computes the values of C = α·op(A)·B ⊕ β·D into `c`, which has the pattern of the last result
     /// of [`SpgemmPlan::execute`], of the same D if there is one: nothing symbolic is done and no
     /// memory is taken, but by the second execution of a plan for a single call under a bound on its
-    /// workspace (see [`Options::workspace`]), and where the plan did not keep the product that D is
+    /// workspace (see [`Options::workspace`]), and where the plan did not cache the product that D is
     /// added to, or rows are not sorted.
     ///
     /// # Errors
@@ -336,12 +336,12 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         &mut self,
         values: Factors<'_, T>,
         call: &Common<'_, T::Accum>,
-        work: impl FnOnce(&mut dyn Method<U, I, O>, &crate::Device, &Operands) -> Result<R>,
+        work: impl FnOnce(&mut dyn Method<U, I, O>, &crate::device::Device, &Operands) -> Result<R>,
     ) -> Result<R> {
         let device = &self.patterns.device;
         let operands = self.patterns.begin(values.0, values.1, call)?;
         let done = work(&mut *self.method, device, &operands);
-        // After an error too: parts of C may be under way.
+        // After an error too: kernels that write C may still run.
         self.patterns.end(call)?;
         done
     }
@@ -369,15 +369,15 @@ pub(super) fn choose(
         return Err(unsupported(problem, "SpGEMM on CUDA", reason, "Problem::spgemm"));
     }
     let configured = options.config.map(|c| c.algorithm());
-    let named = crate::catalog::named(problem, options.chooser, configured)?;
+    let named = crate::product::catalog::named(problem, options.chooser, configured)?;
     let (algorithm, why) = match named {
         Some(algorithm) if configured.is_some() => (algorithm, "configured by the caller"),
         Some(algorithm) => (algorithm, "named by the caller"),
-        // A bound on the workspace is kept by one algorithm.
+        // One algorithm respects a bound on the workspace.
         None if options.workspace.is_some() => (Algorithm::Binned, CHOSEN),
         None => (cuda_spgemm::choose(problem, profile), CHOSEN),
     };
-    catalog::check(problem, algorithm)?;
+    catalog::check(super::catalog(), problem, algorithm)?;
     let own = Config::candidates(algorithm, problem).into_iter().next();
     let config = options.config.or(own).ok_or_else(|| {
         let backend = format!("{algorithm} on CUDA");

@@ -7,14 +7,16 @@ use gustav_testkit::oracle;
 
 use super::masked::{Config, MaskedPlan};
 use super::{Options, SpgemmPlan};
-use crate::memory::ledger::{held, watched, with_room, without_locked};
-use crate::{Call, Device, DeviceCsr, SpgemmCall};
+use crate::device::Device;
+use crate::device::memory::ledger::{held, watched, with_room, without_locked};
+use crate::matrix::DeviceCsr;
+use crate::product::{Call, SpgemmCall};
 
 fn device() -> Device {
     Device::cuda(0).expect("a CUDA device")
 }
 
-/// Rows of all kinds, of which the longest are cut into pieces.
+/// Rows of all kinds, of which the longest are cut into chunks.
 fn operands() -> (Csr<f32>, Csr<f32>) {
     let nonzeros = |row: usize| if row % 997 == 7 { 9000 } else { [0, 1, 3, 20, 90][row % 5] };
     let a = random_rows(6000, 12_000, 1, nonzeros);
@@ -62,7 +64,7 @@ fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
             watched(|| SpgemmPlan::new(left.pattern(), on_b.pattern(), &problem, &options));
         let mut plan = made.expect("a plan");
         let case = format!("{calls} {deterministic} {transpose_a} {most}");
-        // A is transposed with more than is kept.
+        // The transpose needs more memory while it is made.
         assert!(peak - before <= most || transpose_a, "{} to plan, {case}", peak - before);
         let told = plan.workspace_bytes();
         assert!(told <= most && held() - before <= told, "{case}");
@@ -131,7 +133,7 @@ fn memory_that_the_host_refused_is_not_asked_for_again() {
     }
 }
 
-/// Few rows of very many products, under a mask of few places.
+/// Few rows of very many products, under a mask of few entries.
 fn crowded() -> [Csr<f32>; 3] {
     let a = random_rows(20, 40_000, 1, |_| 20_000);
     let b = random_rows(40_000, 20_000, 2, |_| 10);
@@ -166,7 +168,7 @@ fn without_room_for_all_of_c_the_places_are_computed_alone() {
         let mut c = c.expect("C at its places alone");
         checked(&c);
         let choice = plan.choice();
-        assert_eq!((choice.algorithm, choice.config), (Algorithm::Masked, Config::Places));
+        assert_eq!((choice.algorithm, choice.config), (Algorithm::Masked, Config::Positions));
         assert!(choice.reason.contains("no room"), "{choice:?}");
         c.values_mut().fill(0xff, stream).expect("poison");
         plan.execute_into(&on_a, &on_b, &mut c, Call::new().on(stream)).expect("new values");
@@ -183,7 +185,7 @@ fn without_room_for_all_of_c_the_places_are_computed_alone() {
         )
     };
     checked(&with_room(little, once).expect("C at its places alone"));
-    // By name there is no other way, and the plan stays usable.
+    // By name there is no other algorithm, and the plan stays usable.
     let named = Options { chooser: Chooser::Named(Algorithm::Binned), ..Options::default() };
     let mut plan = plan(&problem, &named).expect("a plan");
     let refused = with_room(little, || plan.execute(&on_a, &on_b, Call::new().on(stream)));

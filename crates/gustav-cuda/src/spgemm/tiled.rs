@@ -8,21 +8,15 @@ use gustav_core::buffer::try_vec;
 use gustav_core::{Csr, CsrView, Error, Index, Problem, Result, Scalar};
 
 use super::plan::{Options, multiply as multiply_tile};
-use crate::{Call, Device, DeviceCsr};
+use crate::device::Device;
+use crate::matrix::DeviceCsr;
+use crate::product::Call;
+pub use crate::product::sparse_method::Progress;
 
 // Part of the free memory that tiles are cut for, in eighths.
 const EIGHTHS: usize = 7;
 
-/// How far a product has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Tiles of C that are done.
-    pub done: usize,
-    /// Tiles of C in all.
-    pub tiles: usize,
-}
-
-/// How tiles are cut, and who is told.
+/// How tiles are cut, and who watches the progress.
 #[derive(Default)]
 pub struct Tiling<'a> {
     /// Bytes of device memory to cut tiles for; what is free, but for a part, when absent.
@@ -48,10 +42,10 @@ pub fn supports(problem: &Problem) -> Result<()> {
         return Ok(());
     }
     let (backend, reason) = ("tiled on CUDA", "it cuts rows of A as stored");
-    Err(crate::spmm::unsupported(problem, backend, reason, "Csr::transpose first"))
+    Err(crate::product::unsupported(problem, backend, reason, "Csr::transpose first"))
 }
 
-/// C = α·A·B for matrices in host memory, in as many tiles as the device's memory asks for: one
+/// C = α·A·B for matrices in host memory, in as many tiles as the device's memory requires: one
 /// when everything fits. A tile that does not fit after all is halved. Device memory is free again
 /// when this returns, whatever the result.
 ///

@@ -2,11 +2,11 @@
 
 use gustav_core::{Problem, Result};
 use gustav_plan::Algorithm;
-use gustav_plan::heuristics::cuda_spmm::{self, Way};
+use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 
 use super::catalog::Config;
-use super::pattern::Pattern;
 use super::{b_stationary, even_shares, row_block, segmented, tensor};
+use crate::schedule::pattern::Pattern;
 
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
@@ -15,20 +15,25 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     let tensor = tensor::is_exact(pattern.device(), problem);
     let reuse = || b_stationary::reuse(pattern, problem);
     let lengths = || pattern.lengths();
-    let way = cuda_spmm::choose(problem, &profile, tensor, lengths, similarity, reuse)?;
-    Ok((config(problem, &way), way.reason))
+    let tuning = cuda_spmm::choose(problem, &profile, tensor, lengths, similarity, reuse)?;
+    Ok((config(problem, &tuning), tuning.reason))
 }
 
-/// A way of the rules as its algorithm is configured.
-fn config(problem: &Problem, way: &Way) -> Config {
-    match way.algorithm {
-        Algorithm::RowBlock => {
-            Config::RowBlock(row_block::Config::new(problem, way.height, way.share, way.threads))
+/// The configuration of an algorithm with this tuning.
+fn config(problem: &Problem, tuning: &Tuning) -> Config {
+    match tuning.algorithm {
+        Algorithm::RowBlock => Config::RowBlock(row_block::Config::new(
+            problem,
+            tuning.height,
+            tuning.subgroups,
+            tuning.threads,
+        )),
+        Algorithm::Tensor => {
+            Config::Tensor(tensor::Config::new(problem, tuning.subgroups, tuning.threads))
         }
-        Algorithm::Tensor => Config::Tensor(tensor::Config::new(problem, way.share, way.threads)),
-        Algorithm::BStationary => Config::BStationary(b_stationary::Config::new(problem, way)),
-        Algorithm::EvenShares => Config::EvenShares(even_shares::Config::new(problem, way)),
-        _ => Config::Segmented(segmented::Config::new(problem, way)),
+        Algorithm::BStationary => Config::BStationary(b_stationary::Config::new(problem, tuning)),
+        Algorithm::EvenShares => Config::EvenShares(even_shares::Config::new(problem, tuning)),
+        _ => Config::Segmented(segmented::Config::new(problem, tuning)),
     }
 }
 
@@ -111,13 +116,13 @@ mod tests {
             let distinct = [0; 4].map(|_| (1 + dice.below(100)) as f64 / 100.0);
             let similarity = || Ok(RowSimilarity { distinct });
             let exact = matches!(dtype, DType::F16 | DType::Bf16);
-            let reuse = || Ok(TileReuse { per_piece: dice.below(64) as f64, tiles: 200 });
+            let reuse = || Ok(TileReuse { per_segment: dice.below(64) as f64, tiles: 200 });
             let lengths = || Ok(&rows);
             let chosen = cuda_spmm::choose(&problem, &profile, exact, lengths, similarity, reuse);
             let grown = dice.below(2) == 0;
             let ordered = cuda_spmm::segmented_in_order(&problem, &rows, &profile, grown);
-            for way in [chosen.expect("a way"), ordered] {
-                let found = match config(&problem, &way) {
+            for tuning in [chosen.expect("a way"), ordered] {
+                let found = match config(&problem, &tuning) {
                     Config::RowBlock(c) => c.check(&problem),
                     Config::Tensor(c) => c.check(&problem),
                     Config::EvenShares(c) => c.check(&problem),
@@ -125,8 +130,8 @@ mod tests {
                     Config::Segmented(c) => c.check(&problem),
                     other => panic!("{other:?}"),
                 };
-                assert!(found.is_ok(), "{problem} {rows:?}: {way:?}: {found:?}");
-                *taken.entry(way.algorithm.name()).or_default() += 1;
+                assert!(found.is_ok(), "{problem} {rows:?}: {tuning:?}: {found:?}");
+                *taken.entry(tuning.algorithm.name()).or_default() += 1;
             }
         }
         assert!(taken.len() == 5 && taken.values().all(|times| *times > 100), "{taken:?}");

@@ -1,59 +1,58 @@
-//! `b-stationary`: a tile of B stays in the shared memory of each multiprocessor, and the pieces of A's
-//! rows that lie in it stream past. Ours. See `kernels/spmm/b_stationary.cu`.
+//! `b-stationary`: a tile of B stays in the shared memory of each multiprocessor, and the segments of A's
+//! rows in that tile stream past. Ours. See `kernels/spmm/b_stationary.cu`.
 
 mod config;
-mod dealing;
+mod partition;
 
 use std::collections::HashMap;
 
 use gustav_core::{Problem, Result};
-use gustav_plan::heuristics::cuda_spmm::{self, Way};
+use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 use gustav_plan::{Algorithm, TileReuse};
 
-use super::catalog::Method;
-use super::group::{self, Meeting, Types};
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::tile::{accumulator, widest_for};
-use super::unsupported;
+use super::group::{self, CarryOutWorkspace, Types};
+use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::kernel::{GRID_Y, Kernel};
-use crate::schedule::{Cutting, Segments, Target};
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer};
+use crate::launch::{GRID_Y, Kernel};
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::{accumulator, widest_for};
+use crate::product::unsupported;
+use crate::schedule::pattern::Pattern;
+use crate::schedule::{Cutting, Segments, Target, TileSegments};
 
 pub use config::Config;
 
 // Devices that copy to shared memory by an engine.
 const HAS_COPY_ENGINE: (i32, i32) = (9, 0);
 
-/// Everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "b-stationary")
+    crate::product::only_spmm(problem, "b-stationary")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
 
 /// By the number of tiles.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let one = Config::new(problem, &Way::of(Algorithm::BStationary));
+    let one = Config::new(problem, &Tuning::of(Algorithm::BStationary));
     let rows = one.rows(problem, pattern.device().profile().shared_bytes_per_cta)?;
     let tiles = (problem.inner() as u64).div_ceil(rows);
-    let way = cuda_spmm::b_stationary(problem, tiles, &pattern.device().planner_profile());
+    let tuning = cuda_spmm::b_stationary(problem, tiles, &pattern.device().planner_profile());
     let reason = format!("{tiles} tiles of B of {} columns in shared memory", one.panel());
-    Ok((Config::new(problem, &way), reason))
+    Ok((Config::new(problem, &tuning), reason))
 }
 
-/// How its tiles would cut the rows, of a sample of them; in no pieces worth a tile where no copy engine
-/// brings it.
+/// How its tiles would cut the rows, from a sample of rows. On a device without a copy engine, segments count as
+/// empty, so that the algorithm is not chosen.
 pub(super) fn reuse(pattern: &Pattern<'_>, problem: &Problem) -> Result<TileReuse> {
     let profile = pattern.device().profile();
-    let config = Config::new(problem, &Way::of(Algorithm::BStationary));
+    let config = Config::new(problem, &Tuning::of(Algorithm::BStationary));
     match config.rows(problem, profile.shared_bytes_per_cta) {
         Ok(rows) if profile.compute_capability >= HAS_COPY_ENGINE => {
             pattern.tile_reuse(problem.inner(), rows)
         }
-        _ => Ok(TileReuse { per_piece: 0.0, tiles: 0 }),
+        _ => Ok(TileReuse { per_segment: 0.0, tiles: 0 }),
     }
 }
 
@@ -61,16 +60,16 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     Config::candidates(problem)
 }
 
-/// The pieces on the device, how they are dealt, and the kernels compiled so far.
+/// The segments on the device, their static partition, and the kernels compiled so far.
 pub(super) struct Prepared {
     config: Config,
     /// Rows of B in a tile.
     rows: u64,
-    pieces: Segments,
-    /// Four words a share of a tile.
-    items: DeviceBuffer<u64>,
-    begins: DeviceBuffer<u32>,
-    meeting: Meeting,
+    segments: Segments,
+    /// Four words for each partition.
+    partitions: DeviceBuffer<u64>,
+    first_partitions: DeviceBuffer<u32>,
+    carry_outs: CarryOutWorkspace,
     /// Of each cut row, zero between executions.
     sums: DeviceBuffer<u64>,
     /// Whether an execution ended before they were zero again.
@@ -96,13 +95,13 @@ struct Kernels {
 parameter_block! {
     struct Arguments {
         operands: group::Operands,
-        pieces: *const u64,
-        items: *const Item,
-        /// The first item of each CTA, and one past the last.
-        begins: *const u32,
+        segments: *const u64,
+        partitions: *const TilePartition,
+        /// The first partition of each CTA, and one past the last.
+        first_partitions: *const u32,
         /// Row, first slot, number of slots.
         cut_rows: *const u64,
-        /// Place in cut_rows of each slot.
+        /// Index in cut_rows of each slot.
         slot_rows: *const u32,
         /// Of each cut row, when it is the target.
         sums: *mut Accum,
@@ -121,10 +120,8 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        let source = include_str!("../../kernels/spmm/b_stationary.cu");
-        let request = self
-            .types
-            .describe(Request::new("spmm/b_stationary.cu", source).with_block::<Arguments>());
+        let request =
+            self.types.describe(request!("spmm/b_stationary.cu").with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.block)
@@ -140,27 +137,25 @@ impl Variant {
 }
 
 impl Prepared {
-    /// Cuts the rows at the tiles and deals their pieces.
+    /// Cuts the rows at the tiles and partitions the segments.
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         let device = pattern.device();
         config.check(problem)?;
         let rows = config.rows(problem, device.profile().shared_bytes_per_cta)?;
         let target = config.target(problem);
-        let cutting = Cutting { most: config.longest, kept: true, target };
-        let pieces = cutting.list(pattern, problem, rows)?;
+        let cutting = Cutting { most: config.longest, by_class: true, target };
+        let TileSegments { segments, counts } = cutting.list(pattern, problem, rows)?;
         let ctas = device.profile().multiprocessors;
-        let (dealt, firsts) = dealing::deal(&pieces.counts, config.longest, ctas)?;
-        let dealt: Vec<u64> = dealt.iter().flat_map(|item| item.words()).collect();
-        let mut items = DeviceBuffer::queued(device, dealt.len(), "shares of tiles")?;
-        items.write(&dealt)?;
-        let mut begins = DeviceBuffer::queued(device, firsts.len(), "shares of tiles")?;
-        begins.write(&firsts)?;
-        let panels = group::most_panels(problem, |vector| {
-            config.narrowed(problem.dtype, vector, problem.columns).panel()
-        });
-        let meeting = Meeting::new(device, problem, pieces.segments.slot_rows.len(), panels)?;
-        let pieces = pieces.segments;
-        let cut = if target == Target::CutRow { pieces.cut_rows.len() / 3 } else { 0 };
+        let (parts, firsts) = partition::partition(&counts, config.longest, ctas)?;
+        let words: Vec<u64> = parts.iter().flat_map(|partition| partition.words()).collect();
+        let mut partitions = DeviceBuffer::queued(device, words.len(), "partitions of tiles")?;
+        partitions.write(&words)?;
+        let mut first_partitions =
+            DeviceBuffer::queued(device, firsts.len(), "partitions of tiles")?;
+        first_partitions.write(&firsts)?;
+        let panel = |vector| config.narrowed(problem.dtype, vector, problem.columns).panel();
+        let carry_outs = CarryOutWorkspace::new(device, problem, segments.slot_rows.len(), panel)?;
+        let cut = if target == Target::CutRow { segments.cut_rows.len() / 3 } else { 0 };
         let bytes = accumulator(problem.dtype).bytes();
         let words = cut.saturating_mul(problem.columns).saturating_mul(bytes).div_ceil(8);
         let mut sums = DeviceBuffer::queued(device, words, "sums of cut rows")?;
@@ -170,10 +165,10 @@ impl Prepared {
         Ok(Prepared {
             config,
             rows,
-            pieces,
-            items,
-            begins,
-            meeting,
+            segments,
+            partitions,
+            first_partitions,
+            carry_outs,
             sums,
             unfinished,
             target,
@@ -189,8 +184,8 @@ impl Prepared {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        let dealt = self.items.bytes() + self.begins.bytes();
-        self.pieces.bytes() + dealt + self.meeting.bytes() + self.sums.bytes()
+        let partitions = self.partitions.bytes() + self.first_partitions.bytes();
+        self.segments.bytes() + partitions + self.carry_outs.bytes() + self.sums.bytes()
     }
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
@@ -216,22 +211,22 @@ impl Method for Prepared {
         self.compile(device, o)?;
         let variant = self.variant(o);
         let (kernels, config) = (&self.kernels[&variant], variant.config);
-        self.meeting.used_on(stream);
-        self.pieces.used_on(stream);
-        self.items.used_on(stream);
-        self.begins.used_on(stream);
+        self.carry_outs.used_on(stream);
+        self.segments.used_on(stream);
+        self.partitions.used_on(stream);
+        self.first_partitions.used_on(stream);
         self.sums.used_on(stream);
-        let cut = self.pieces.cut_rows.len() as u64 / 3;
-        let ctas = self.begins.len() as u64 - 1;
+        let cut = self.segments.cut_rows.len() as u64 / 3;
+        let ctas = self.first_partitions.len() as u64 - 1;
         let panels = (o.columns as u64).div_ceil(config.panel());
         let shared = config.shared_bytes(o.dtype, self.rows);
         let mut arguments = Arguments {
-            operands: self.meeting.arguments(o),
-            pieces: self.pieces.list.address(),
-            items: self.items.address(),
-            begins: self.begins.address(),
-            cut_rows: self.pieces.cut_rows.address(),
-            slot_rows: self.pieces.slot_rows.address(),
+            operands: self.carry_outs.arguments(o),
+            segments: self.segments.list.address(),
+            partitions: self.partitions.address(),
+            first_partitions: self.first_partitions.address(),
+            cut_rows: self.segments.cut_rows.address(),
+            slot_rows: self.segments.slot_rows.address(),
             sums: self.sums.address(),
             inner: o.inner as u64,
             cut,
@@ -245,7 +240,7 @@ impl Method for Prepared {
             self.sums.fill(0, stream)?;
         }
         self.unfinished = self.target == Target::CutRow;
-        // SAFETY: the pieces cover the matrix, and the
+        // SAFETY: the segments cover the matrix, and the
         // operands are the caller's promise. `prepare`, `finish` and a `multiply` without `prepare` wait
         // before they touch them; after `prepare`, which writes C alone, `multiply` waits before it adds to C.
         unsafe {

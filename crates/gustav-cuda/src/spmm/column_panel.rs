@@ -4,16 +4,15 @@
 
 use gustav_core::{Error, Problem, Result};
 use gustav_plan::Algorithm;
-use gustav_plan::heuristics::cuda_spmm::Way;
+use gustav_plan::heuristics::cuda_spmm::Tuning;
 
-use super::catalog::Method;
-use super::operands::Operands;
-use super::pattern::Pattern;
 use super::segmented;
-use super::tile::accumulator;
-use crate::Device;
+use crate::device::{Device, Stream};
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::accumulator;
 use crate::schedule::Cutting;
-use crate::stream::Stream;
+use crate::schedule::pattern::Pattern;
 
 // Bytes of a row of B in one panel: a whole line of the caches.
 const LINE_BYTES: usize = 128;
@@ -31,7 +30,7 @@ pub struct Config {
 
 impl Config {
     /// Tiles of half of L2.
-    fn new(problem: &Problem, l2_bytes: usize, share: u32) -> Self {
+    fn new(problem: &Problem, l2_bytes: usize, subgroups: u32) -> Self {
         let bytes = problem.dtype.bytes();
         let room = (l2_bytes / 2).max(1 << 20);
         let whole = problem.inner().saturating_mul(problem.columns).saturating_mul(bytes) <= room;
@@ -44,14 +43,14 @@ impl Config {
             true => problem.inner().max(1) as u64,
             false => (room / (columns * bytes)).max(1) as u64,
         };
-        let way = Way {
-            share,
+        let tuning = Tuning {
+            subgroups,
             chunk: 2,
             longest: Some(1024),
             threads: if problem.dtype.bytes() == 8 { 768 } else { 1024 },
-            ..Way::of(Algorithm::Segmented)
+            ..Tuning::of(Algorithm::Segmented)
         };
-        let segment = segmented::Config::new(&problem.clone().columns(columns), &way);
+        let segment = segmented::Config::new(&problem.clone().columns(columns), &tuning);
         Config { columns, rows, segment }
     }
 
@@ -66,7 +65,7 @@ impl Config {
             return Err(Error::Argument {
                 name: "config of column-panel",
                 found: format!("{self:?}"),
-                expected: "at least one column, and segments of a list that meet by fix-up".into(),
+                expected: "at least one column, and segments of a list, combined by fix-up".into(),
             });
         }
         let panel = problem.clone().columns((*columns).min(problem.columns.max(1)));
@@ -75,9 +74,9 @@ impl Config {
     }
 }
 
-/// Everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "column-panel")
+    crate::product::only_spmm(problem, "column-panel")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
@@ -94,7 +93,7 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     [8 << 20, 32 << 20, 64 << 20].map(|l2| Config::new(problem, l2, 1)).into()
 }
 
-/// `segmented` over the pieces of rows, for one panel of columns at a time.
+/// `segmented` over the segments of rows, for one panel of columns at a time.
 pub(super) struct Prepared {
     columns: usize,
     panel: segmented::Prepared,
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_rows_are_a_list_that_meets_by_fix_up() {
+    fn segments_in_tiles_are_a_list_and_use_fix_up() {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(128);
         let own = configs(&problem)[0];
@@ -161,7 +160,7 @@ mod tests {
             Config { segment: segmented::Config { longest: None, ..own.segment }, ..own },
             Config { segment: segmented::Config { reduction: atomic, ..own.segment }, ..own },
         ] {
-            let error = refused.panel(&problem).expect_err("rows would be read as pieces");
+            let error = refused.panel(&problem).expect_err("rows would be read as segments");
             assert!(error.to_string().contains("column-panel"), "{error}");
         }
     }

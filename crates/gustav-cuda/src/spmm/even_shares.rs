@@ -1,4 +1,4 @@
-//! `even-shares`: equal shares of row starts and nonzeros, found by a search in the launch itself.
+//! `even-shares`: equal partitions of row starts and nonzeros, found by a search in the launch itself.
 //! See `kernels/spmm/even_shares.cu`.
 
 mod config;
@@ -9,29 +9,28 @@ use std::collections::hash_map::Entry;
 use gustav_core::{Problem, Result};
 use gustav_plan::heuristics::cuda_spmm;
 
-use super::catalog::Method;
-use super::group::{self, Meeting, Types};
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::tile::widest_for;
-use crate::Device;
+use super::group::{self, CarryOutWorkspace, Types};
+use crate::device::{Device, Stream};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::stream::Stream;
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::widest_for;
+use crate::schedule::pattern::Pattern;
 
 pub use config::Config;
 
-/// Everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "even-shares")
+    crate::product::only_spmm(problem, "even-shares")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
 
 /// From the numbers of rows and nonzeros alone.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let way = cuda_spmm::even_shares(problem, &pattern.device().planner_profile());
-    Ok((Config::new(problem, &way), way.reason))
+    let tuning = cuda_spmm::even_shares(problem, &pattern.device().planner_profile());
+    Ok((Config::new(problem, &tuning), tuning.reason))
 }
 
 /// Those that are worth timing for `problem`.
@@ -39,11 +38,11 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     Config::candidates(problem)
 }
 
-/// Room for the rows that several shares have, and the kernels compiled so far.
+/// The carry-out workspace, and the kernels compiled so far.
 pub(super) struct Prepared {
     config: Config,
-    shares: u64,
-    meeting: Meeting,
+    partitions: u64,
+    carry_outs: CarryOutWorkspace,
     kernels: HashMap<Variant, Kernel<Arguments>>,
 }
 
@@ -58,7 +57,7 @@ parameter_block! {
     struct Arguments {
         operands: group::Operands,
         rows: u64,
-        shares: u64,
+        partitions: u64,
     }
 }
 
@@ -66,10 +65,8 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        let source = include_str!("../../kernels/spmm/even_shares.cu");
-        let request = self
-            .types
-            .describe(Request::new("spmm/even_shares.cu", source).with_block::<Arguments>());
+        let request =
+            self.types.describe(request!("spmm/even_shares.cu").with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)
@@ -83,17 +80,15 @@ impl Variant {
 }
 
 impl Prepared {
-    /// Looks at nothing: queues room for the parts of rows.
+    /// Queues allocating the carry-out workspace; the pattern is not inspected.
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
         let items = problem.output_rows() as u64 + problem.nnz as u64;
-        let shares = items.div_ceil(u64::from(config.work));
-        let panels = group::most_panels(problem, |vector| {
-            config.narrowed(problem.dtype, vector, problem.columns).panel()
-        });
-        let slots = (shares as usize).saturating_mul(2);
-        let meeting = Meeting::new(pattern.device(), problem, slots, panels)?;
-        Ok(Prepared { config, shares, meeting, kernels: HashMap::new() })
+        let partitions = items.div_ceil(u64::from(config.work));
+        let panel = |vector| config.narrowed(problem.dtype, vector, problem.columns).panel();
+        let slots = (partitions as usize).saturating_mul(2);
+        let carry_outs = CarryOutWorkspace::new(pattern.device(), problem, slots, panel)?;
+        Ok(Prepared { config, partitions, carry_outs, kernels: HashMap::new() })
     }
 
     fn variant(&self, o: &Operands) -> Variant {
@@ -104,13 +99,13 @@ impl Prepared {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        self.meeting.bytes()
+        self.carry_outs.bytes()
     }
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
         let variant = self.variant(operands);
-        if let Entry::Vacant(place) = self.kernels.entry(variant) {
-            place.insert(device.kernel(&variant, c"even_shares", || variant.request())?);
+        if let Entry::Vacant(vacant) = self.kernels.entry(variant) {
+            vacant.insert(device.kernel(&variant, c"even_shares", || variant.request())?);
         }
         Ok(())
     }
@@ -119,13 +114,13 @@ impl Method for Prepared {
         self.compile(device, o)?;
         let variant = self.variant(o);
         let config = variant.config;
-        self.meeting.used_on(stream);
-        let (rows, shares) = (o.rows as u64, self.shares);
-        let arguments = Arguments { operands: self.meeting.arguments(o), rows, shares };
+        self.carry_outs.used_on(stream);
+        let (rows, partitions) = (o.rows as u64, self.partitions);
+        let arguments = Arguments { operands: self.carry_outs.arguments(o), rows, partitions };
         let groups = u64::from(config.block / config.lanes);
         let panels = (o.columns as u64).div_ceil(config.panel());
-        let grid = (shares.div_ceil(groups), panels);
-        // SAFETY: parts have two slots a share, and the
+        let grid = (partitions.div_ceil(groups), panels);
+        // SAFETY: parts have two slots a partition, and the
         // operands are the caller's promise.
         unsafe {
             self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)

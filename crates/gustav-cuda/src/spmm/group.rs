@@ -2,14 +2,12 @@
 
 use gustav_core::{DType, IndexType, Problem, Result, Semiring};
 
-use super::operands;
-use super::tile::{Tile, accumulator};
-use crate::counters::Counters;
-use crate::jit::Request;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, source};
+use crate::device::{Counters, Device, DeviceBuffer, Stream};
+use crate::jit::{Request, source};
+use crate::product::operands;
+use crate::product::tile::{Tile, accumulator};
 
-// Levels of the tree in which cut rows meet.
+// Levels of the tree in which the parts of a cut row are added.
 const LEVELS: usize = 6;
 
 /// What a group's kernel is compiled for beyond its tile.
@@ -70,7 +68,7 @@ parameter_block! {
         b: *const Value,
         c: *mut Out,
         partials: *mut Accum,
-        /// Parts that have come, LEVELS a slot and panel; zero between launches.
+        /// Arrived parts, LEVELS counters for each slot and panel; zero between launches.
         arrivals: *mut u32,
         /// Of partials.
         slots: u64,
@@ -84,22 +82,24 @@ parameter_block! {
     }
 }
 
-/// Where the parts of cut rows meet.
-pub(super) struct Meeting {
+/// Partial sums of cut rows, and counters of the parts that have arrived.
+pub(super) struct CarryOutWorkspace {
     arrivals: Counters,
     partials: DeviceBuffer<u64>,
     slots: usize,
 }
 
-impl Meeting {
-    /// Queues room for `slots` parts in at most `panels` panels on the device's stream, to be
-    /// waited for by the caller.
+impl CarryOutWorkspace {
+    /// Queues allocating a workspace for `slots` parts on the device's stream, to be waited for by the caller.
+    /// `panel` is the width of a panel in columns for a vector of so many values: operands of any alignment fit.
     pub(super) fn new(
         device: &Device,
         problem: &Problem,
         slots: usize,
-        panels: usize,
+        panel: impl Fn(u32) -> u64,
     ) -> Result<Self> {
+        let panels = [1, 2, 4, 8].map(|vector| (problem.columns as u64).div_ceil(panel(vector)));
+        let panels = panels.into_iter().max().unwrap_or(1) as usize;
         let arrivals = slots.saturating_mul(LEVELS * panels);
         let arrivals = Counters::new(device, arrivals, "arrivals of parts")?;
         // Sums are at most eight bytes wide.
@@ -107,7 +107,7 @@ impl Meeting {
             .saturating_mul(problem.columns)
             .saturating_mul(accumulator(problem.dtype).bytes());
         let partials = DeviceBuffer::queued(device, partials.div_ceil(8), "sums of cut rows")?;
-        Ok(Meeting { arrivals, partials, slots })
+        Ok(CarryOutWorkspace { arrivals, partials, slots })
     }
 
     /// Bytes on the device.
@@ -140,11 +140,4 @@ impl Meeting {
             bias: o.bias,
         }
     }
-}
-
-/// The most panels that operands of any alignment need: `panel` is their width for a vector of so
-/// many values.
-pub(super) fn most_panels(problem: &Problem, panel: impl Fn(u32) -> u64) -> usize {
-    let panels = [1, 2, 4, 8].map(|vector| (problem.columns as u64).div_ceil(panel(vector)));
-    panels.into_iter().max().unwrap_or(1) as usize
 }

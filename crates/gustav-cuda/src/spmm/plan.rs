@@ -4,14 +4,18 @@ use gustav_core::{Epilogue, Error, Index, Layout, Problem, Result, Scalar};
 use gustav_plan::heuristics::mean_row_length;
 use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 
-use super::catalog::{self, Config, Method};
-use super::left::{Left, Planned, typed};
-use super::operands::Operands;
-use super::{auto, bits, checks, ordered};
-use crate::graph::{self, SharedCore};
-use crate::layout::{Move, Transpose};
-use crate::order::{PlanOrder, Uses};
-use crate::{Call, Device, DeviceBuffer, DeviceDense, DevicePattern, DeviceValues};
+use super::auto;
+use super::catalog::Config;
+use crate::device::graph::{self, SharedCore};
+use crate::device::order::{PlanOrder, Uses};
+use crate::device::{Device, DeviceBuffer};
+use crate::jit::source::bits;
+use crate::matrix::layout::{Move, Transpose};
+use crate::matrix::{DeviceDense, DevicePattern, DeviceValues};
+use crate::product::method::Method;
+use crate::product::op_a::{OpA, Planned, typed};
+use crate::product::operands::Operands;
+use crate::product::{Call, catalog, checks, orders};
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +43,7 @@ pub struct SpmmPlan<T: Scalar> {
 
 /// What an execution uses beside its operands.
 struct Work<T: Scalar> {
-    left: Left<T>,
+    op_a: OpA<T>,
     method: Box<dyn Method>,
     layouts: Layouts<T>,
     /// Whether the values of some A are in the order of the method.
@@ -72,7 +76,7 @@ impl<T: Scalar> SpmmPlan<T> {
         problem.check_dense()?;
         let named = named(problem, options)?;
         let planned = Planned::new(&device, pattern, problem.transpose_a)?;
-        let left = Left::new(&device, pattern, &planned)?;
+        let op_a = OpA::new(&device, pattern, &planned)?;
         let facts = planned.pattern()?.ordered(options.order);
         let (config, mut reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
@@ -90,8 +94,8 @@ impl<T: Scalar> SpmmPlan<T> {
         let choice = Choice { algorithm, config, reason };
         let converts = method.converts();
         // The kernels that packed, fully aligned operands need.
-        method.compile(&device, &operands(problem, &left, &layouts, 0))?;
-        let work = Work { left, method, layouts, converted: false };
+        method.compile(&device, &operands(problem, &op_a, &layouts, 0))?;
+        let work = Work { op_a, method, layouts, converted: false };
         let problem = problem.clone();
         Ok(SpmmPlan { device, problem, choice, converts, work: graph::core(order, work) })
     }
@@ -106,7 +110,7 @@ impl<T: Scalar> SpmmPlan<T> {
         let work = &graph::lock(&self.work).method;
         let b = work.layouts.b.as_ref().map_or(0, |(w, _)| w.bytes());
         let c = work.layouts.c.as_ref().map_or(0, |(w, _)| w.bytes());
-        work.method.bytes() + work.left.bytes() + b + c
+        work.method.bytes() + work.op_a.bytes() + b + c
     }
 
     /// Queues C = α·op(A)·B ⊕ β·C as `call` says, with the steps of [`Problem::epilogue`]; neither
@@ -167,19 +171,19 @@ impl<T: Scalar> SpmmPlan<T> {
         let (p, device) = (&self.problem, &self.device);
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
-        let values = core.method.left.fit(values)?;
-        checks::dense(p, device, &core.method.left.pattern, values, b, c)?;
+        let values = core.method.op_a.fit(values)?;
+        checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
         checks::bias(p, device, call.bias, c.data())?;
         if p.output_rows() == 0 || p.columns == 0 {
             return Ok(());
         }
         core.order.next(stream)?;
-        let Work { left, method, layouts, converted } = &mut core.method;
+        let Work { op_a, method, layouts, converted } = &mut core.method;
         let mut uses = Uses::on(stream).ordered(call.common.ordered);
-        left.read(&mut uses, values)?;
+        op_a.read(&mut uses, values)?;
         uses.read(b.data())?;
         uses.write(c.data())?;
-        let mut operands = operands(p, left, layouts, values.address());
+        let mut operands = operands(p, op_a, layouts, values.address());
         if let Some(bias) = call.bias {
             uses.read(bias)?;
             operands.bias = bias.address();
@@ -188,7 +192,7 @@ impl<T: Scalar> SpmmPlan<T> {
         (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
         (operands.c, operands.ldc) = (c.data().address(), c.leading_dimension());
         (operands.alpha, operands.beta) = (bits(alpha), bits(beta));
-        left.refresh(&mut uses, stream, values)?;
+        op_a.refresh(&mut uses, stream, values)?;
         // SAFETY: shapes, leading dimensions and numbers of values were checked against the buffers,
         // which wait for the stream when they are freed; the pattern is the plan's own.
         unsafe {
@@ -251,15 +255,15 @@ impl<T: Scalar> SpmmPlan<T> {
     ) -> Result<()> {
         let stream = call.common.stream(&self.device);
         let mut core = graph::lock(&self.work);
-        let values = core.method.left.fit(values.into())?;
+        let values = core.method.op_a.fit(values.into())?;
         core.order.next(stream)?;
-        let Work { left, method, layouts, converted } = &mut core.method;
+        let Work { op_a, method, layouts, converted } = &mut core.method;
         let mut uses = Uses::on(stream).ordered(call.common.ordered);
-        left.read(&mut uses, values)?;
+        op_a.read(&mut uses, values)?;
         if self.converts {
-            left.refresh(&mut uses, stream, values)?;
+            op_a.refresh(&mut uses, stream, values)?;
         }
-        let operands = operands(&self.problem, left, layouts, values.address());
+        let operands = operands(&self.problem, op_a, layouts, values.address());
         // SAFETY: the pattern is the plan's own, with as many values; A waits for the stream when freed.
         unsafe { method.convert(stream, &operands)? };
         *converted = true;
@@ -268,8 +272,8 @@ impl<T: Scalar> SpmmPlan<T> {
 }
 
 /// The operands with `values` of A, and packed, fully aligned B and C at no address yet.
-fn operands<T: Scalar>(p: &Problem, left: &Left<T>, layouts: &Layouts<T>, values: u64) -> Operands {
-    let a = left.addresses(values);
+fn operands<T: Scalar>(p: &Problem, op_a: &OpA<T>, layouts: &Layouts<T>, values: u64) -> Operands {
+    let a = op_a.addresses(values);
     let through = layouts.c.is_some();
     Operands {
         offsets: a.offsets,
@@ -332,10 +336,10 @@ fn named(problem: &Problem, options: &Options<'_>) -> Result<Option<Algorithm>> 
         }
         chooser => chooser,
     };
-    let named = crate::catalog::named(problem, chooser, configured)?;
-    catalog::check(problem, named.unwrap_or(Algorithm::Segmented))?;
+    let named = crate::product::catalog::named(problem, chooser, configured)?;
+    catalog::check(super::catalog(), problem, named.unwrap_or(Algorithm::Segmented))?;
     if let (Some(algorithm), Some(order)) = (named, options.order) {
-        ordered::check(problem, algorithm, order)?;
+        orders::check(problem, algorithm, order)?;
     }
     Ok(named)
 }

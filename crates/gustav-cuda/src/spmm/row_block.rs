@@ -9,21 +9,20 @@ use std::collections::hash_map::Entry;
 use gustav_core::{DType, IndexType, Problem, Result, Semiring};
 use gustav_plan::heuristics::cuda_spmm;
 
-use super::catalog::Method;
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::tile::widest_for;
-use crate::jit::Request;
-use crate::kernel::Kernel;
+use crate::device::{Device, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::widest_for;
 use crate::schedule::RowBlocks;
-use crate::stream::Stream;
-use crate::{Device, source};
+use crate::schedule::pattern::Pattern;
 
 pub use config::Config;
 
-/// Everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "row-block")
+    crate::product::only_spmm(problem, "row-block")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
@@ -38,7 +37,9 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
 /// Those that are worth timing for `problem`.
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     let heights = [2, 3, 4].into_iter();
-    heights.flat_map(|rows| [1, 2].map(|share| Config::new(problem, rows, share, 384))).collect()
+    heights
+        .flat_map(|rows| [1, 2].map(|subgroups| Config::new(problem, rows, subgroups, 384)))
+        .collect()
 }
 
 /// The blocks on the device and the kernels compiled so far.
@@ -48,20 +49,55 @@ pub(super) struct Prepared {
     kernels: HashMap<Variant, Kernel<BlockOperands>>,
 }
 
-/// What a kernel is compiled for beyond the plan's problem.
+/// The types of kernels that read blocks of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Variant {
-    pub(crate) config: Config,
+pub(crate) struct BlockTypes {
     pub(crate) dtype: DType,
     pub(crate) out: DType,
     pub(crate) index: IndexType,
     pub(crate) offset: IndexType,
     pub(crate) word: IndexType,
     pub(crate) position: IndexType,
-    pub(crate) semiring: Semiring,
+    /// Holds the offset of a row of B, and the rows.
     pub(crate) stride: IndexType,
-    pub(crate) whole: u32,
     pub(crate) steps: u8,
+}
+
+impl BlockTypes {
+    /// For rows of B whose offsets are counted in units of `unit`, such as bytes.
+    pub(super) fn new(blocks: &RowBlocks, o: &Operands, unit: usize) -> Self {
+        let row = (o.ldb as u64).saturating_mul(unit as u64);
+        BlockTypes {
+            dtype: o.dtype,
+            out: o.dtype_c,
+            index: o.index_type,
+            offset: o.offset_type,
+            word: blocks.word,
+            position: blocks.position,
+            stride: source::narrowest(row.max(o.inner as u64)),
+            steps: o.steps,
+        }
+    }
+
+    /// `request` with the types of arrays.
+    pub(super) fn describe(&self, request: Request) -> Request {
+        request
+            .with("VALUE", self.dtype)
+            .with("OUT", self.out)
+            .with("INDEX", self.index)
+            .with("OFFSET", self.offset)
+            .with("WORD", self.word)
+            .with("POSITION", self.position)
+    }
+}
+
+/// What a kernel is compiled for beyond the plan's problem.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) config: Config,
+    pub(crate) types: BlockTypes,
+    pub(crate) semiring: Semiring,
+    pub(crate) whole: u32,
 }
 
 parameter_block! {
@@ -109,26 +145,21 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        Request::new("spmm/row_block.cu", include_str!("../../kernels/spmm/row_block.cu"))
-            .with_block::<BlockOperands>()
-            .with("VALUE", self.dtype)
-            .with("OUT", self.out)
-            .with("INDEX", self.index)
-            .with("OFFSET", self.offset)
-            .with("WORD", self.word)
-            .with("POSITION", self.position)
+        let request = request!("spmm/row_block.cu").with_block::<BlockOperands>();
+        self.types
+            .describe(request)
             .with("SEMIRING", source::semiring(self.semiring))
-            .with("STRIDE", self.stride)
+            .with("STRIDE", self.types.stride)
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)
             .with("ROWS", c.rows)
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SUBGROUPS", c.share)
+            .with("SUBGROUPS", c.subgroups)
             .with("UNROLL", c.unroll)
             .with("WHOLE", self.whole)
-            .with("STEPS", self.steps)
+            .with("STEPS", self.types.steps)
     }
 }
 
@@ -144,16 +175,9 @@ impl Prepared {
         let config = self.config.narrowed(widest_for(o));
         Variant {
             config,
-            dtype: o.dtype,
-            out: o.dtype_c,
-            index: o.index_type,
-            offset: o.offset_type,
-            word: self.blocks.word,
-            position: self.blocks.position,
+            types: BlockTypes::new(&self.blocks, o, 1),
             semiring: o.semiring,
-            stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
             whole: config.tile().whole(config.vector, o.columns),
-            steps: o.steps,
         }
     }
 }
@@ -165,8 +189,8 @@ impl Method for Prepared {
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
         let variant = self.variant(operands);
-        if let Entry::Vacant(place) = self.kernels.entry(variant) {
-            place.insert(device.module(&variant.request())?.kernel(c"row_block")?);
+        if let Entry::Vacant(vacant) = self.kernels.entry(variant) {
+            vacant.insert(device.module(&variant.request())?.kernel(c"row_block")?);
         }
         Ok(())
     }

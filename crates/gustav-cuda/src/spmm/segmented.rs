@@ -9,26 +9,24 @@ use gustav_core::{Problem, Result};
 use gustav_plan::Order;
 use gustav_plan::heuristics::cuda_spmm;
 
-use super::catalog::Method;
-use super::group::{self, Meeting, Types};
-use super::operands::Operands;
-use super::ordered;
-use super::pattern::Pattern;
-use super::tile::widest_for;
+use super::group::{self, CarryOutWorkspace, Types};
+use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::schedule::{Listing, Segments, Target};
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer};
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::widest_for;
+use crate::schedule::pattern::Pattern;
+use crate::schedule::{Listing, Segments, Target, row_order};
 
 pub use config::{Config, Reduction};
 
 // Panels of a grid.
 const MOST_PANELS: u64 = 65_535;
 
-/// What `segmented` supports: everything that SpMM asks for.
+/// Supports any SpMM.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    super::only_spmm(problem, "segmented")
+    crate::product::only_spmm(problem, "segmented")
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
@@ -37,7 +35,7 @@ pub(super) const ANY_LAYOUT: bool = false;
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let profile = pattern.device().planner_profile();
     let lengths = pattern.lengths()?;
-    let way = match pattern.order() {
+    let tuning = match pattern.order() {
         Some(order) if order.order() == Order::Stored => {
             cuda_spmm::segmented_as_stored(problem, lengths, &profile)
         }
@@ -47,7 +45,7 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
         }
         None => cuda_spmm::segmented(problem, lengths, &profile),
     };
-    Ok((Config::new(problem, &way), way.reason))
+    Ok((Config::new(problem, &tuning), tuning.reason))
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
@@ -62,7 +60,7 @@ pub(crate) struct Prepared {
     /// The rows, when whole rows are taken in an order.
     order: Option<DeviceBuffer<u32>>,
     rows: usize,
-    meeting: Meeting,
+    carry_outs: CarryOutWorkspace,
     kernels: HashMap<Variant, Kernels>,
 }
 
@@ -88,7 +86,7 @@ parameter_block! {
         order: *const u32,
         /// Row, first slot, number of slots.
         cut_rows: *const u64,
-        /// Place in cut_rows of each slot.
+        /// Index in cut_rows of each slot.
         slot_rows: *const u32,
         /// Segments, or rows without a list.
         count: u64,
@@ -105,23 +103,20 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        let source = include_str!("../../kernels/spmm/segmented.cu");
-        let request = self
-            .types
-            .describe(Request::new("spmm/segmented.cu", source).with_block::<Arguments>());
+        let request = self.types.describe(request!("spmm/segmented.cu").with_block::<Arguments>());
         request
             .with("BLOCK", c.block)
             .with("RESIDENT", c.resident)
             .with("VECTOR", c.vector)
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
-            .with("SUBGROUPS", c.share)
+            .with("SUBGROUPS", c.subgroups)
             .with("CHUNK", c.chunk.next_power_of_two())
-            .with("SEVERAL", c.run > 1)
+            .with("SEVERAL", c.segments_per_group > 1)
             .with("IN_FLIGHT", c.chunk)
-            .with("FETCH", c.fetch)
-            .with("STAGES", c.ahead)
-            .with("EARLY", c.early)
+            .with("FETCH", c.prefetch_b)
+            .with("STAGES", c.stages)
+            .with("EARLY", c.prefetch_a)
             .with("LIST", c.longest.is_some())
             .with("ORDERED", self.ordered)
             .with("REDUCE", u8::from(c.longest.is_some() && c.reduction == Reduction::Atomic))
@@ -143,8 +138,8 @@ impl Prepared {
         let list =
             |longest| Segments::new(pattern, problem, Listing { longest, first, window }, target);
         let segments = config.longest.map(list).transpose()?;
-        let order = ordered::other_than_stored(pattern).filter(|_| segments.is_none());
-        let order = order.map(|order| ordered::sequence(pattern.device(), order)).transpose()?;
+        let order = row_order::other_than_stored(pattern).filter(|_| segments.is_none());
+        let order = order.map(|order| row_order::sequence(pattern.device(), order)).transpose()?;
         let prepared = Self::over(pattern.device(), problem, config, segments)?;
         Ok(Prepared { order, ..prepared })
     }
@@ -161,16 +156,14 @@ impl Prepared {
             _ => 0,
         };
         // Operands less aligned than packed ones narrow the vectors, which may take more panels.
-        let panels = group::most_panels(problem, |vector| {
-            config.narrowed(problem.dtype, vector, problem.columns).panel()
-        });
-        let meeting = Meeting::new(device, problem, slots, panels)?;
+        let panel = |vector| config.narrowed(problem.dtype, vector, problem.columns).panel();
+        let carry_outs = CarryOutWorkspace::new(device, problem, slots, panel)?;
         Ok(Prepared {
             config,
             rows: problem.output_rows(),
             segments,
             order: None,
-            meeting,
+            carry_outs,
             kernels: HashMap::new(),
         })
     }
@@ -186,7 +179,7 @@ impl Method for Prepared {
     fn bytes(&self) -> usize {
         let list = self.segments.as_ref().map_or(0, Segments::bytes);
         let order = self.order.as_ref().map_or(0, DeviceBuffer::bytes);
-        list + order + self.meeting.bytes()
+        list + order + self.carry_outs.bytes()
     }
 
     fn compile(&mut self, device: &Device, operands: &Operands) -> Result<()> {
@@ -208,7 +201,7 @@ impl Method for Prepared {
         let variant = self.variant(o);
         let kernels = &self.kernels[&variant];
         let config = variant.config;
-        self.meeting.used_on(stream);
+        self.carry_outs.used_on(stream);
         if let Some(order) = &self.order {
             order.used_on(stream);
         }
@@ -222,15 +215,16 @@ impl Method for Prepared {
             }
             None => (0, 0, 0, 0, self.rows, 0),
         };
-        let operands = self.meeting.arguments(o);
+        let operands = self.carry_outs.arguments(o);
         let (segments, count) = (list, count as u64);
         let order = self.order.as_ref().map_or(0, DeviceBuffer::address);
         let groups = u64::from(config.block / config.group());
         let panels = (o.columns as u64).div_ceil(config.panel());
         let ctas = count.div_ceil(groups);
-        let (run, single) = (config.run, long.div_ceil(groups as usize) as u64);
+        let (segments_per_group, single) =
+            (config.segments_per_group, long.div_ceil(groups as usize) as u64);
         let single = single.min(ctas);
-        let ctas = single + (ctas - single).div_ceil(run.into());
+        let ctas = single + (ctas - single).div_ceil(segments_per_group.into());
         let mut arguments = Arguments {
             operands,
             segments,
@@ -238,7 +232,7 @@ impl Method for Prepared {
             cut_rows,
             slot_rows,
             count,
-            segments_per_group: run,
+            segments_per_group,
             single: single as u32,
             panel: 0,
         };
@@ -248,8 +242,8 @@ impl Method for Prepared {
             if config.reduction == Reduction::Atomic {
                 kernels.prepare.launch_dependent(stream, (cut, 1), config.block, 0, &arguments)?;
             }
-            // Without runs, a CTA goes on to the panels that a grid has no room for.
-            let strip = if run > 1 { MOST_PANELS } else { panels };
+            // Without runs, a CTA goes on to the panels that a grid has no memory for.
+            let strip = if segments_per_group > 1 { MOST_PANELS } else { panels };
             while arguments.panel < panels {
                 let grid = (ctas, strip.min(panels - arguments.panel));
                 kernels.segmented.launch_dependent(stream, grid, config.block, 0, &arguments)?;

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, Semiring};
+use gustav_core::{DType, Problem, Result, Semiring};
 
-use super::catalog::Method;
-use super::operands::Operands;
-use super::pattern::Pattern;
-use super::tile::widest_for;
-use super::{row_block, unsupported};
+use super::row_block::{BlockOperands, BlockTypes};
+use crate::device::{Device, Stream};
 use crate::jit::Request;
-use crate::kernel::Kernel;
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::tile::widest_for;
+use crate::product::{check_config, only_spmm, unsupported};
 use crate::schedule::RowBlocks;
-use crate::stream::Stream;
-use crate::{Device, source};
+use crate::schedule::pattern::Pattern;
 
 // Rows of a block and entries of a chunk: the shape of the instruction.
 const ROWS: u32 = 8;
@@ -32,15 +32,15 @@ pub struct Config {
     /// Warps of a CTA.
     pub warps: u32,
     /// Warps that share a block of rows.
-    pub share: u32,
+    pub subgroups: u32,
     /// Threads of a multiprocessor that the registers of a kernel must allow.
     pub resident: u32,
 }
 
 impl Config {
-    pub(super) fn new(problem: &Problem, share: u32, resident: u32) -> Self {
+    pub(super) fn new(problem: &Problem, subgroups: u32, resident: u32) -> Self {
         let panel = problem.columns.next_power_of_two().clamp(16, most(problem.dtype)) as u32;
-        Config { panel, warps: share.max(4), share, resident }
+        Config { panel, warps: subgroups.max(4), subgroups, resident }
     }
 
     pub(super) fn check(&self, problem: &Problem) -> Result<()> {
@@ -48,24 +48,22 @@ impl Config {
         let fits = [16, 32, 64, 128].contains(&self.panel)
             && self.panel as usize <= most
             && [1, 2, 4, 8].contains(&self.warps)
-            && self.warps.is_multiple_of(self.share.max(1))
-            && self.share > 0
+            && self.warps.is_multiple_of(self.subgroups.max(1))
+            && self.subgroups > 0
             && (self.warps * 32..=2048).contains(&self.resident);
-        if fits {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of tensor",
-            found: format!("{self:?}"),
-            expected: format!(
-                "16 to {most} columns, a power of two; 1, 2, 4 or 8 warps; a share of them; as many \
+        check_config(
+            "config of tensor",
+            self,
+            fits,
+            format!(
+                "16 to {most} columns, a power of two; 1, 2, 4 or 8 warps; subgroups that divide them; as many \
                  resident threads as a CTA has at least, 2048 at most"
             ),
-        })
+        )
     }
 }
 
-/// Threads of a multiprocessor that registers have room for.
+/// Threads of a multiprocessor that registers are large enough for.
 fn resident(problem: &Problem) -> u32 {
     if problem.columns > 64 { 512 } else { 768 }
 }
@@ -75,12 +73,10 @@ fn most(dtype: DType) -> usize {
     256 / dtype.bytes()
 }
 
-/// Plus-times in 16 bits and f64, and in f32 when TF32 is asked for.
+/// Plus-times in 16 bits and f64, and in f32 when TF32 is requested.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     let refuse = |reason: &str, nearest| Err(unsupported(problem, BACKEND, reason, nearest));
-    if problem.operation != Operation::Spmm {
-        return refuse("it multiplies by a dense matrix", "Problem::spmm");
-    }
+    only_spmm(problem, "tensor")?;
     if ![DType::F16, DType::Bf16, DType::F32, DType::F64].contains(&problem.dtype) {
         return refuse(&format!("it has no kernel for {}", problem.dtype), "segmented");
     }
@@ -112,11 +108,11 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     let blocks = pattern.rows.div_ceil(ROWS as usize).max(1);
     let long = pattern.nnz / blocks >= LONG;
     let config = Config::new(problem, if long { 4 } else { 1 }, resident(problem));
-    Ok((config, format!("{} warps a block of {ROWS} rows", config.share)))
+    Ok((config, format!("{} warps a block of {ROWS} rows", config.subgroups)))
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    [1, 2, 4].map(|share| Config::new(problem, share, resident(problem))).into()
+    [1, 2, 4].map(|subgroups| Config::new(problem, subgroups, resident(problem))).into()
 }
 
 /// The blocks on the device and the kernels compiled so far.
@@ -130,22 +126,15 @@ pub(super) struct Prepared {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) config: Config,
-    pub(crate) dtype: DType,
-    pub(crate) out: DType,
-    pub(crate) index: IndexType,
-    pub(crate) offset: IndexType,
-    pub(crate) word: IndexType,
-    pub(crate) position: IndexType,
-    /// Holds the bytes of a row of B, and the rows.
-    pub(crate) stride: IndexType,
+    /// Rows of B are counted in bytes.
+    pub(crate) types: BlockTypes,
     pub(crate) vector: u32,
-    pub(crate) steps: u8,
 }
 
 parameter_block! {
     /// The kernel's parameter.
     struct Arguments {
-        blocks: row_block::BlockOperands,
+        blocks: BlockOperands,
         indices: *const Index,
     }
 }
@@ -153,27 +142,23 @@ parameter_block! {
 impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
-        Request::new("spmm/tensor.cu", include_str!("../../kernels/spmm/tensor.cu"))
-            .with_block::<Arguments>()
-            .with("VALUE", self.dtype)
-            .with("OUT", self.out)
-            .with("INDEX", self.index)
-            .with("OFFSET", self.offset)
-            .with("WORD", self.word)
-            .with("POSITION", self.position)
+        let request = request!("spmm/tensor.cu").with_block::<Arguments>();
+        self.types
+            .describe(request)
             .with("PANEL", self.config.panel)
             .with("WARPS", self.config.warps)
-            .with("SUBGROUPS", self.config.share)
+            .with("SUBGROUPS", self.config.subgroups)
             .with("RESIDENT", self.config.resident)
-            .with("STRIDE", self.stride)
+            .with("STRIDE", self.types.stride)
             .with("VECTOR", self.vector)
-            .with("STEPS", self.steps)
+            .with("STEPS", self.types.steps)
     }
 
     /// The source of the blocks that it reads.
     #[cfg(test)]
     pub(crate) fn blocks(&self) -> Request {
-        RowBlocks::request(self.index, self.offset, self.word, self.position, ROWS, CHUNK)
+        let BlockTypes { index, offset, word, position, .. } = self.types;
+        RowBlocks::request(index, offset, word, position, ROWS, CHUNK)
     }
 }
 
@@ -195,22 +180,11 @@ impl Prepared {
     }
 
     fn variant(&self, o: &Operands) -> Variant {
-        // A lane holds an eighth of the panel, in at most four pieces.
+        // A lane holds an eighth of the panel, in at most four vectors.
         let vector = widest_for(o).min(self.config.panel / 8);
         let panel = self.config.panel.min(32 * vector);
-        let row_bytes = (o.ldb as u64).saturating_mul(o.dtype.bytes() as u64);
-        Variant {
-            config: Config { panel, ..self.config },
-            dtype: o.dtype,
-            out: o.dtype_c,
-            index: o.index_type,
-            offset: o.offset_type,
-            word: self.blocks.word,
-            position: self.blocks.position,
-            stride: source::narrowest(row_bytes.max(o.inner as u64)),
-            vector,
-            steps: o.steps,
-        }
+        let types = BlockTypes::new(&self.blocks, o, o.dtype.bytes());
+        Variant { config: Config { panel, ..self.config }, types, vector }
     }
 }
 
@@ -221,8 +195,8 @@ impl Method for Prepared {
 
     fn compile(&mut self, device: &Device, o: &Operands) -> Result<()> {
         let variant = self.variant(o);
-        if let Entry::Vacant(place) = self.kernels.entry(variant) {
-            place.insert(device.module(&variant.request())?.kernel(c"tensor")?);
+        if let Entry::Vacant(vacant) = self.kernels.entry(variant) {
+            vacant.insert(device.module(&variant.request())?.kernel(c"tensor")?);
         }
         Ok(())
     }
@@ -231,12 +205,14 @@ impl Method for Prepared {
         self.compile(device, o)?;
         self.blocks.used_on(stream);
         let variant = self.variant(o);
-        let blocks = row_block::BlockOperands::new(&self.blocks, o);
+        let blocks = BlockOperands::new(&self.blocks, o);
         let arguments = Arguments { blocks, indices: o.indices };
-        let Config { panel, warps, share, .. } = variant.config;
+        let Config { panel, warps, subgroups, .. } = variant.config;
         let count = blocks.rows.div_ceil(u64::from(ROWS));
-        let grid =
-            (count.div_ceil(u64::from(warps / share)), blocks.columns.div_ceil(u64::from(panel)));
+        let grid = (
+            count.div_ceil(u64::from(warps / subgroups)),
+            blocks.columns.div_ceil(u64::from(panel)),
+        );
         // SAFETY: the blocks are those of the pattern, and the
         // operands are the caller's promise.
         unsafe { self.kernels[&variant].launch_dependent(stream, grid, warps * 32, 0, &arguments) }

@@ -4,7 +4,7 @@ use gustav_core::{Problem, Result};
 use gustav_plan::heuristics::cuda_spmv;
 
 use super::catalog::Config;
-use crate::spmm::pattern::Pattern;
+use crate::schedule::pattern::Pattern;
 
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {

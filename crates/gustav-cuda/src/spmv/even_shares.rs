@@ -1,20 +1,18 @@
-//! `even-shares`: equal shares of row starts and nonzeros, a CTA each, searched once for a pattern or in
+//! `even-shares`: equal partitions of row starts and nonzeros, a CTA each, searched once for a pattern or in
 //! the launch itself. See `kernels/spmv/even_shares.cu`.
 
-use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, Semiring};
-use gustav_plan::heuristics::cuda_spmv::{self, Shares};
+use gustav_core::{DType, IndexType, Problem, Result, Semiring};
+use gustav_plan::heuristics::cuda_spmv::{self, EvenSharesTuning};
 
-use crate::counters::Counters;
-use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::spmm::catalog::Method;
-use crate::spmm::operands::Operands;
-use crate::spmm::pattern::Pattern;
-use crate::spmm::unsupported;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, source};
+use crate::device::{Counters, Device, DeviceBuffer, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::product::{check_config, only_spmv};
+use crate::schedule::pattern::Pattern;
 
-/// The shape of a CTA, which is that of a share.
+/// The shape of a CTA, which is that of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Neighbouring nonzeros of a thread: a power of two from 4 to 16.
@@ -25,19 +23,16 @@ pub struct Config {
     pub resident: u32,
 }
 
-/// Everything that SpMV asks for.
+/// Supports any SpMV.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation == Operation::Spmv {
-        return Ok(());
-    }
-    Err(unsupported(problem, "even-shares on CUDA", "it multiplies by a vector", "Problem::spmv"))
+    only_spmv(problem, "even-shares")
 }
 
 pub(super) const ANY_LAYOUT: bool = true;
 
 /// From the numbers of rows and nonzeros alone.
 pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let Shares { items, threads, resident, reason } = cuda_spmv::even_shares(problem);
+    let EvenSharesTuning { items, threads, resident, reason } = cuda_spmv::even_shares(problem);
     Ok((Config { items, threads, resident }, reason))
 }
 
@@ -47,7 +42,7 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 }
 
 impl Config {
-    /// Items of a share: as many as places, but for what the first lacks to a multiple of four.
+    /// Items of a partition: as many as places, but for what the first lacks to a multiple of four.
     fn work(&self) -> u32 {
         self.items * self.threads - 4
     }
@@ -59,16 +54,13 @@ impl Config {
             && self.threads.is_power_of_two()
             && self.items * self.threads <= 4096
             && (self.threads..=2048).contains(&self.resident);
-        if fits {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of even-shares",
-            found: format!("{self:?}"),
-            expected: "4, 8 or 16 items for each of 32 to 1024 threads, powers of two, 4096 items \
-                       at most, and as many resident threads at least, 2048 at most"
-                .into(),
-        })
+        check_config(
+            "config of even-shares",
+            self,
+            fits,
+            "4, 8 or 16 items for each of 32 to 1024 threads, powers of two, 4096 items \
+                       at most, and as many resident threads at least, 2048 at most",
+        )
     }
 }
 
@@ -82,7 +74,7 @@ pub(crate) struct Variant {
     /// Holds rows and nonzeros together, twice.
     pub(crate) position: IndexType,
     pub(crate) semiring: Semiring,
-    /// Whether shares look for their beginning in every launch.
+    /// Whether partitions look for their beginning in every launch.
     pub(crate) search: bool,
     /// Whether the arrays of A begin at multiples of 16 bytes.
     pub(crate) wide_a: bool,
@@ -106,7 +98,7 @@ impl Variant {
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
         let c = &self.config;
-        Request::new("spmv/even_shares.cu", include_str!("../../kernels/spmv/even_shares.cu"))
+        request!("spmv/even_shares.cu")
             .with_block::<Arguments>()
             .with("VALUE", self.dtype)
             .with("INDEX", self.index)
@@ -121,11 +113,11 @@ impl Variant {
     }
 }
 
-/// The compiled kernel, where shares begin, and room for the rows that several of them have.
+/// The compiled kernel, where partitions begin, and memory for the rows that several of them have.
 pub(super) struct Prepared {
     variant: Variant,
     kernel: Kernel<Arguments>,
-    shares: u64,
+    partitions: u64,
     // Positions have eight bytes at most.
     boundaries: DeviceBuffer<u64>,
     partials: DeviceBuffer<u64>,
@@ -140,17 +132,17 @@ parameter_block! {
         values: *const Value,
         x: *const Value,
         y: *mut Value,
-        /// One more than shares.
+        /// One more than partitions.
         boundaries: *mut Position,
-        /// Two a share.
+        /// Two a partition.
         partials: *mut Accum,
-        /// The sum that came first of a row in two shares, at the first of them.
+        /// The sum that came first of a row in two partitions, at the first of them.
         exchange: *mut Accum,
-        /// Parts of a row that have come, at its first share.
+        /// Parts of a row that have come, at its first partition.
         arrivals: *mut u32,
         rows: u64,
         nonzeros: u64,
-        shares: u64,
+        partitions: u64,
         alpha: u64,
         beta: u64,
     }
@@ -162,32 +154,32 @@ impl Prepared {
         let device = pattern.device();
         let variant = Variant::new(pattern, p, config);
         let (rows, nonzeros) = (p.output_rows() as u64, p.nnz as u64);
-        let shares = (rows + nonzeros).div_ceil(u64::from(config.work()));
-        let count = shares as usize;
+        let partitions = (rows + nonzeros).div_ceil(u64::from(config.work()));
+        let count = partitions as usize;
         let searched = if variant.search { 0 } else { count + 1 };
-        let boundaries = DeviceBuffer::queued(device, searched, "beginnings of shares")?;
+        let boundaries = DeviceBuffer::queued(device, searched, "beginnings of partitions")?;
         if !variant.search {
             let arguments = Arguments {
                 offsets: pattern.offsets,
                 boundaries: boundaries.address(),
                 rows,
                 nonzeros,
-                shares,
+                partitions,
                 ..Arguments::default()
             };
-            let grid = (shares + 1).div_ceil(u64::from(config.threads / 32));
+            let grid = (partitions + 1).div_ceil(u64::from(config.threads / 32));
             let module = device.module(&variant.request())?;
             let search = module.kernel(c"even_shares_boundaries")?;
             // SAFETY: it reads the row offsets, which live,
-            // and writes the boundaries, which have room for all.
+            // and writes the boundaries, which are large enough for all.
             unsafe { search.launch(device.stream(), (grid, 1), config.threads, &arguments)? };
         }
-        let mut exchange = DeviceBuffer::queued(device, count, "sums of rows in two shares")?;
+        let mut exchange = DeviceBuffer::queued(device, count, "sums of rows in two partitions")?;
         exchange.fill(0xff, device.stream())?;
         Ok(Prepared {
             kernel: device.kernel(&variant, c"even_shares", || variant.request())?,
             variant,
-            shares,
+            partitions,
             boundaries,
             partials: DeviceBuffer::queued(device, 2 * count, "sums of cut rows")?,
             exchange,
@@ -230,14 +222,16 @@ impl Method for Prepared {
             arrivals: self.arrivals.address(),
             rows: o.rows as u64,
             nonzeros: o.nnz as u64,
-            shares: self.shares,
+            partitions: self.partitions,
             alpha: o.alpha,
             beta: o.beta,
         };
         let threads = self.variant.config.threads;
-        // SAFETY: parts have two slots a share, and the
+        // SAFETY: parts have two slots a partition, and the
         // operands are the caller's promise.
-        unsafe { self.kernel.launch_dependent(stream, (self.shares, 1), threads, 0, &arguments) }
+        unsafe {
+            self.kernel.launch_dependent(stream, (self.partitions, 1), threads, 0, &arguments)
+        }
     }
 }
 
@@ -246,10 +240,11 @@ mod tests {
     use gustav_core::Csr;
 
     use super::*;
-    use crate::items::{matrices, model};
-    use crate::{Device, DeviceCsr};
+    use crate::device::Device;
+    use crate::matrix::DeviceCsr;
+    use crate::schedule::items::{matrices, model};
 
-    /// Shares begin at every so many items, of which every row start and every nonzero is one.
+    /// Partitions begin at every so many items, of which every row start and every nonzero is one.
     #[test]
     #[ignore = "needs a CUDA device"]
     fn shares_hold_every_item_once() {
@@ -263,13 +258,13 @@ mod tests {
             let problem = a.pattern().spmv().problem.calls(100);
             for (items_of, threads) in [(4, 32), (8, 64), (16, 256)] {
                 let config = Config { items: items_of, threads, resident: 1024 };
-                let made = Prepared::new(&pattern, &problem, config).expect("shares");
+                let made = Prepared::new(&pattern, &problem, config).expect("partitions");
                 let work = config.work() as usize;
                 let mut expected: Vec<u32> = (0..items.len())
                     .step_by(work)
                     .map(|at| 2 * items[at] + u32::from(at > 0 && items[at - 1] == items[at]))
                     .collect();
-                assert_eq!(expected.len() as u64, made.shares);
+                assert_eq!(expected.len() as u64, made.partitions);
                 expected.push(2 * rows as u32);
                 let (address, count) = (made.boundaries.address(), expected.len());
                 // SAFETY: positions of so few items have four bytes, and live as long as the plan.

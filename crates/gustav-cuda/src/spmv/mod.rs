@@ -6,13 +6,10 @@
 mod auto;
 mod catalog;
 pub mod even_shares;
-pub(crate) mod flattened;
-pub mod merge_path;
-pub mod nonzero_split;
 mod plan;
-pub mod row_split;
 pub mod segmented;
-pub mod vendor;
 
+pub use crate::papers::spmv::{merge_path, nonzero_split, row_split};
+pub use crate::vendor::spmv as vendor;
 pub use catalog::{Config, catalog};
 pub use plan::{Options, SpmvPlan};

@@ -4,14 +4,16 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::auto;
-use super::catalog::{self, Config};
-use crate::graph::{self, SharedCore};
-use crate::order::{PlanOrder, Uses};
-use crate::spmm::catalog::Method;
-use crate::spmm::left::{Left, Planned, typed};
-use crate::spmm::operands::Operands;
-use crate::spmm::{bits, checks};
-use crate::{Call, Device, DeviceBuffer, DevicePattern, DeviceValues};
+use super::catalog::Config;
+use crate::device::graph::{self, SharedCore};
+use crate::device::order::{PlanOrder, Uses};
+use crate::device::{Device, DeviceBuffer};
+use crate::jit::source::bits;
+use crate::matrix::{DevicePattern, DeviceValues};
+use crate::product::method::Method;
+use crate::product::op_a::{OpA, Planned, typed};
+use crate::product::operands::Operands;
+use crate::product::{Call, catalog, checks};
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +37,7 @@ pub struct SpmvPlan<T: Scalar> {
 
 /// What an execution uses beside its operands.
 struct Work<T> {
-    left: Left<T>,
+    op_a: OpA<T>,
     method: Box<dyn Method>,
 }
 
@@ -57,7 +59,7 @@ impl<T: Scalar> SpmvPlan<T> {
         problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
         let named = named(&problem, options)?;
         let planned = Planned::new(&device, pattern, problem.transpose_a)?;
-        let left = Left::new(&device, pattern, &planned)?;
+        let op_a = OpA::new(&device, pattern, &planned)?;
         let facts = planned.pattern()?;
         let (config, reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
@@ -69,7 +71,7 @@ impl<T: Scalar> SpmvPlan<T> {
         drop(facts);
         let order = PlanOrder::new(&device, problem.calls)?;
         let choice = Choice { algorithm, config, reason };
-        let work = graph::core(order, Work { left, method });
+        let work = graph::core(order, Work { op_a, method });
         Ok(SpmvPlan { device, problem, choice, work })
     }
 
@@ -81,7 +83,7 @@ impl<T: Scalar> SpmvPlan<T> {
     /// Bytes that the plan holds on the device beside the caller's arrays and the pattern.
     pub fn workspace_bytes(&self) -> usize {
         let work = &graph::lock(&self.work).method;
-        work.method.bytes() + work.left.bytes()
+        work.method.bytes() + work.op_a.bytes()
     }
 
     /// Queues y = α·op(A)·x ⊕ β·y as `call` says; neither allocates nor waits, except that `vendor`
@@ -106,7 +108,7 @@ impl<T: Scalar> SpmvPlan<T> {
         let (p, device) = (&self.problem, &self.device);
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
-        let values = core.method.left.fit(values.into())?;
+        let values = core.method.op_a.fit(values.into())?;
         for (name, vector, length) in [("x", x, p.inner()), ("y", &*y, p.output_rows())] {
             if vector.len() != length {
                 return Err(Error::Shape {
@@ -116,18 +118,18 @@ impl<T: Scalar> SpmvPlan<T> {
                 });
             }
         }
-        checks::memory(device, &core.method.left.pattern, values, ("x", x), ("y", &*y))?;
+        checks::memory(device, &core.method.op_a.pattern, values, ("x", x), ("y", &*y))?;
         checks::bias(p, device, call.bias, y)?;
         if p.output_rows() == 0 {
             return Ok(());
         }
         core.order.next(stream)?;
-        let Work { left, method } = &mut core.method;
+        let Work { op_a, method } = &mut core.method;
         let mut uses = Uses::on(stream).ordered(call.common.ordered);
-        left.read(&mut uses, values)?;
+        op_a.read(&mut uses, values)?;
         uses.read(x)?;
         uses.write(y)?;
-        let a = left.addresses(values.address());
+        let a = op_a.addresses(values.address());
         let operands = Operands {
             offsets: a.offsets,
             indices: a.indices,
@@ -151,7 +153,7 @@ impl<T: Scalar> SpmvPlan<T> {
             steps: 0,
             bias: 0,
         };
-        left.refresh(&mut uses, stream, values)?;
+        op_a.refresh(&mut uses, stream, values)?;
         // SAFETY: the lengths were checked against the buffers, which wait for the stream when
         // they are freed; the pattern is the plan's own.
         unsafe { method.launch(device, stream, &operands) }
@@ -161,7 +163,7 @@ impl<T: Scalar> SpmvPlan<T> {
 /// The algorithm that the caller names, checked against the problem; none when the rules choose.
 fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
     let configured = options.config.map(|c| c.algorithm());
-    let named = crate::catalog::named(problem, options.chooser, configured)?;
-    catalog::check(problem, named.unwrap_or(Algorithm::Segmented))?;
+    let named = crate::product::catalog::named(problem, options.chooser, configured)?;
+    catalog::check(super::catalog(), problem, named.unwrap_or(Algorithm::Segmented))?;
     Ok(named)
 }

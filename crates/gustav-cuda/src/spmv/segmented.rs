@@ -2,15 +2,15 @@
 
 pub(crate) mod in_order;
 
-use gustav_core::{Operation, Problem, Result};
-use gustav_plan::heuristics::cuda_spmv::{self, Way};
+use gustav_core::{Problem, Result};
+use gustav_plan::heuristics::cuda_spmv::{self, Tuning};
 
-use crate::Device;
-use crate::spmm::catalog::Method;
-use crate::spmm::operands::Operands;
-use crate::spmm::pattern::Pattern;
-use crate::spmm::{segmented as matrix, unsupported};
-use crate::stream::Stream;
+use crate::device::{Device, Stream};
+use crate::product::method::Method;
+use crate::product::only_spmv;
+use crate::product::operands::Operands;
+use crate::schedule::pattern::Pattern;
+use crate::spmm::segmented as matrix;
 
 pub use in_order::InOrder;
 
@@ -24,12 +24,9 @@ pub enum Config {
     Listed(matrix::Config),
 }
 
-/// Everything that SpMV asks for.
+/// Supports any SpMV.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    if problem.operation == Operation::Spmv {
-        return Ok(());
-    }
-    Err(unsupported(problem, "segmented on CUDA", "it multiplies by a vector", "Problem::spmv"))
+    only_spmv(problem, "segmented")
 }
 
 pub(super) const ANY_LAYOUT: bool = true;
@@ -39,23 +36,23 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     let device = pattern.device();
     let threads = device.profile().threads_per_multiprocessor;
     let rows = || pattern.lengths();
-    let way = cuda_spmv::segmented(problem, &device.planner_profile(), threads, rows)?;
-    Ok((of(problem, &way), way.reason))
+    let tuning = cuda_spmv::segmented(problem, &device.planner_profile(), threads, rows)?;
+    Ok((of(problem, &tuning), tuning.reason))
 }
 
-fn of(problem: &Problem, way: &Way) -> Config {
-    match way.listed {
-        false => Config::InOrder(InOrder::new(way)),
-        true => Config::Listed(matrix::Config::of_vector(problem, way.lanes, way.longest)),
+fn of(problem: &Problem, tuning: &Tuning) -> Config {
+    match tuning.listed {
+        false => Config::InOrder(InOrder::new(tuning)),
+        true => Config::Listed(matrix::Config::of_vector(problem, tuning.lanes, tuning.longest)),
     }
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     let lanes = [1, 2, 4, 8, 16, 32];
-    let in_order = |long| lanes.map(|lanes| of(problem, &Way::in_order(lanes, long)));
+    let in_order = |long| lanes.map(|lanes| of(problem, &Tuning::in_order(lanes, long)));
     let listed = |longest| {
-        let way = |lanes| Way { longest, listed: true, ..Way::in_order(lanes, true) };
-        [4, 8, 16, 32].map(|lanes| of(problem, &way(lanes)))
+        let tuning = |lanes| Tuning { longest, listed: true, ..Tuning::in_order(lanes, true) };
+        [4, 8, 16, 32].map(|lanes| of(problem, &tuning(lanes)))
     };
     let in_order = [false, true].map(in_order).concat();
     let listed = [64, 256, 1024].map(listed).concat();

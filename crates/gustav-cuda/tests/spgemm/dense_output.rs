@@ -190,12 +190,18 @@ fn rows_of_b_in_any_order_are_not_taken_for_full() {
 fn other_tiles() {
     let a = random_rows::<f32, u32, u32>(150, 700, 6, |_| 300);
     let b = random_rows::<f32, u32, u32>(700, 3000, 7, |row| 300 + row % 90);
-    let rings = [(3, 16), (32, 16), (5, 16), (6, 32), (12, 4)];
+    let rings = [(3, 16), (32, 16), (5, 16), (6, 32), (12, 4)]
+        .map(|(chunks, pairs)| dense_output::Ring { chunks, pairs });
     let tiles = [(64, 30, 4), (1024, 5, 1), (1984, 3, 2), (544, 17, 3), (1024, 16, 2)];
-    for ((columns, warps, ahead), ring) in tiles.into_iter().zip(rings) {
-        let columns = Some(columns);
-        let (ahead, balance) = (Some(ahead), Some((ahead * 2, ahead - 1)));
-        let config = dense_output::Config { columns, warps, ahead, ring: Some(ring), balance };
+    for ((columns, warps, in_flight), ring) in tiles.into_iter().zip(rings) {
+        let balance = dense_output::Balance { eighths: 2 * in_flight, rounds: in_flight - 1 };
+        let config = dense_output::Config {
+            columns: Some(columns),
+            warps,
+            pairs_in_flight: Some(in_flight),
+            ring: Some(ring),
+            balance: Some(balance),
+        };
         let config = Some(Config::DenseOutput(config));
         check(&a, &b, &Options { config, ..Options::default() }, true);
     }

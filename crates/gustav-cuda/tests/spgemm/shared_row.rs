@@ -16,14 +16,14 @@ fn options(config: Config) -> Options {
     Options { config, ..Options::default() }
 }
 
-/// Several rows a CTA, groups of one warp, entries ahead, narrow chunks, the paper's own.
+/// Several rows a CTA, groups of one warp, prefetched entries, narrow chunks, the paper's own.
 fn configs() -> Vec<Config> {
     let paper = Config::default();
     vec![
         paper,
-        Config { threads: 512, rows: 2, ahead: 4, ..paper },
+        Config { threads: 512, rows: 2, prefetch: 4, ..paper },
         Config { rows: 8, width: Some(32), ..paper },
-        Config { threads: 64, ahead: 1, width: Some(100), ..paper },
+        Config { threads: 64, prefetch: 1, width: Some(100), ..paper },
         Config { threads: 480, rows: 15, width: Some(64), ..paper },
     ]
 }

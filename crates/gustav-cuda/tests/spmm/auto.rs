@@ -22,7 +22,7 @@ fn the_battery() {
     });
 }
 
-/// Of so many calls the rows are looked at.
+/// Expected calls for which the rows are inspected.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn the_battery_of_many_calls() {

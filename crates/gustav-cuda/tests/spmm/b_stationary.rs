@@ -12,7 +12,7 @@ use gustav_testkit::battery::{Settings, check_spmm, matrices};
 use crate::common::{device, run};
 use crate::papers::{check_values, product};
 
-/// Pieces so short and panels so narrow that the battery's matrices have many of them.
+/// TileSegments so short and panels so narrow that the battery's matrices have many of them.
 fn small<T: Scalar>() -> Config {
     Config {
         vector: 16 / T::DTYPE.bytes() as u32,
@@ -25,7 +25,7 @@ fn small<T: Scalar>() -> Config {
     }
 }
 
-fn small_pieces<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
+fn small_segments<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
     crate::common::configured::<T, I, O, S>(gustav_cuda::Config::BStationary(small::<T>()));
 }
 
@@ -69,7 +69,7 @@ where
     });
 }
 
-crate::common::of_every_type!(small_pieces);
+crate::common::of_every_type!(small_segments);
 
 #[test]
 #[ignore = "needs a CUDA device"]

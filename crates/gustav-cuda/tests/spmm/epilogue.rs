@@ -213,7 +213,13 @@ fn of_rows_in_an_order() {
         let config = Config { longest: None, ..segmented_config() };
         let config = Some(gustav_cuda::Config::Segmented(config));
         check::<f32>(&Way { options: Options { config, ..options }, ..segmented });
-        let config = Config { share: 1, run: 4, fetch: true, window: 64, ..segmented_config() };
+        let config = Config {
+            subgroups: 1,
+            segments_per_group: 4,
+            prefetch_b: true,
+            window: 64,
+            ..segmented_config()
+        };
         let config = Some(gustav_cuda::Config::Segmented(config));
         check::<f32>(&Way { options: Options { config, ..options }, ..segmented });
     }
@@ -225,12 +231,12 @@ fn segmented_config() -> Config {
         vector: 4,
         lanes: 4,
         tiles: 2,
-        share: 2,
+        subgroups: 2,
         chunk: 2,
-        run: 1,
-        fetch: false,
-        ahead: 0,
-        early: false,
+        segments_per_group: 1,
+        prefetch_b: false,
+        stages: 0,
+        prefetch_a: false,
         longest: Some(1024),
         first: 32,
         window: 1024,

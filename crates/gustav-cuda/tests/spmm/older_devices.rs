@@ -58,12 +58,12 @@ fn segmented(refine: impl Fn(Config) -> Config) -> Options<'static> {
         vector: 4,
         lanes: 8,
         tiles: 1,
-        share: 2,
+        subgroups: 2,
         chunk: 4,
-        run: 1,
-        fetch: false,
-        ahead: 0,
-        early: true,
+        segments_per_group: 1,
+        prefetch_b: false,
+        stages: 0,
+        prefetch_a: true,
         longest: Some(32),
         first: 32,
         window: 1024,
@@ -74,7 +74,7 @@ fn segmented(refine: impl Fn(Config) -> Config) -> Options<'static> {
     Options { config: Some(gustav_cuda::Config::Segmented(config)), ..Options::default() }
 }
 
-/// `b-stationary`, with pieces so short that small matrices have many.
+/// `b-stationary`, with segments so short that small matrices have many.
 fn stationary(vector: u32) -> Options<'static> {
     let config = b_stationary::Config {
         vector,
@@ -106,18 +106,18 @@ macro_rules! targets {
             #[test]
             #[ignore = "needs a CUDA device"]
             fn rows_of_b_through_shared_memory() {
-                check::<f32>(TARGET, &segmented(|c| Config { ahead: 2, ..c }));
-                check::<bf16>(TARGET, &segmented(|c| Config { vector: 8, ahead: 2, chunk: 2, ..c }));
-                let many = |c| Config { lanes: 8, tiles: 4, share: 1, ahead: 1, chunk: 2, ..c };
+                check::<f32>(TARGET, &segmented(|c| Config { stages: 2, ..c }));
+                check::<bf16>(TARGET, &segmented(|c| Config { vector: 8, stages: 2, chunk: 2, ..c }));
+                let many = |c| Config { lanes: 8, tiles: 4, subgroups: 1, stages: 1, chunk: 2, ..c };
                 check::<f32>(TARGET, &segmented(many));
             }
 
             #[test]
             #[ignore = "needs a CUDA device"]
             fn runs_of_segments() {
-                let run = |c| Config { share: 1, early: false, run: 4, fetch: true, window: 32, ..c };
-                check::<f32>(TARGET, &segmented(run));
-                check::<f16>(TARGET, &segmented(|c| Config { vector: 8, ..run(c) }));
+                let several = |c| Config { subgroups: 1, prefetch_a: false, segments_per_group: 4, prefetch_b: true, window: 32, ..c };
+                check::<f32>(TARGET, &segmented(several));
+                check::<f16>(TARGET, &segmented(|c| Config { vector: 8, ..several(c) }));
             }
 
             #[test]

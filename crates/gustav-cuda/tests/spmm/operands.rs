@@ -146,12 +146,12 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
         vector: 1,
         lanes: 4,
         tiles: 1,
-        share: 2,
+        subgroups: 2,
         chunk: 2,
-        run: 1,
-        fetch: false,
-        ahead: 0,
-        early: false,
+        segments_per_group: 1,
+        prefetch_b: false,
+        stages: 0,
+        prefetch_a: false,
         longest: None,
         first: 32,
         window: 1024,
@@ -161,13 +161,21 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
     };
     let (vector, lanes, tiles, block, resident) = (1, 8, 1, 64, 384);
     let shares = even_shares::Config { vector, lanes, tiles, chunk: 4, work: 16, block, resident };
-    let blocks =
-        row_block::Config { rows: 2, vector, lanes, tiles, share: 1, unroll: 2, block, resident };
+    let blocks = row_block::Config {
+        rows: 2,
+        vector,
+        lanes,
+        tiles,
+        subgroups: 1,
+        unroll: 2,
+        block,
+        resident,
+    };
     let configured = [
         Segmented(narrow),
         EvenShares(shares),
         RowBlock(blocks),
-        Tensor(tensor::Config { panel: 16, warps: 4, share: 1, resident }),
+        Tensor(tensor::Config { panel: 16, warps: 4, subgroups: 1, resident }),
     ];
     let named = [
         Algorithm::RowSplit,

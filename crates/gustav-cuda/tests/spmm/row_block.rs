@@ -28,13 +28,13 @@ fn heights_and_shares() {
         vector: 4,
         lanes: 8,
         tiles: 1,
-        share: 1,
+        subgroups: 1,
         unroll: 4,
         block: 64,
         resident: 384,
     };
     configured::<f32>(config);
-    configured::<f32>(Config { rows: 4, lanes: 4, share: 8, unroll: 2, block: 128, ..config });
-    configured::<f64>(Config { rows: 3, vector: 2, lanes: 16, tiles: 2, share: 2, ..config });
+    configured::<f32>(Config { rows: 4, lanes: 4, subgroups: 8, unroll: 2, block: 128, ..config });
+    configured::<f64>(Config { rows: 3, vector: 2, lanes: 16, tiles: 2, subgroups: 2, ..config });
     configured::<f16>(Config { rows: 4, vector: 8, lanes: 32, unroll: 1, ..config });
 }

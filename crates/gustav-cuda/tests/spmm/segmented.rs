@@ -29,17 +29,17 @@ batteries! {
 }
 
 /// A configuration that cuts rows short, so that small matrices exercise every path.
-fn config(vector: u32, lanes: u32, tiles: u32, share: u32) -> Config {
+fn config(vector: u32, lanes: u32, tiles: u32, subgroups: u32) -> Config {
     Config {
         vector,
         lanes,
         tiles,
-        share,
+        subgroups,
         chunk: 4,
-        run: 1,
-        fetch: false,
-        ahead: 0,
-        early: false,
+        segments_per_group: 1,
+        prefetch_b: false,
+        stages: 0,
+        prefetch_a: false,
         longest: Some(32),
         first: 32,
         window: 1024,
@@ -89,17 +89,17 @@ fn whole_rows_without_a_list() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn rows_of_b_through_shared_memory() {
-    configured::<f32>(Config { early: true, ..config(4, 4, 1, 8) });
-    configured::<f16>(Config { early: true, longest: Some(64), ..config(8, 8, 1, 1) });
-    configured::<f32>(Config { ahead: 2, ..config(4, 8, 1, 1) });
-    configured::<f32>(Config { ahead: 3, chunk: 2, longest: None, ..config(4, 4, 2, 4) });
-    configured::<f64>(Config { ahead: 1, ..config(2, 16, 1, 2) });
-    configured::<f16>(Config { ahead: 4, chunk: 2, ..config(8, 8, 1, 1) });
+    configured::<f32>(Config { prefetch_a: true, ..config(4, 4, 1, 8) });
+    configured::<f16>(Config { prefetch_a: true, longest: Some(64), ..config(8, 8, 1, 1) });
+    configured::<f32>(Config { stages: 2, ..config(4, 8, 1, 1) });
+    configured::<f32>(Config { stages: 3, chunk: 2, longest: None, ..config(4, 4, 2, 4) });
+    configured::<f64>(Config { stages: 1, ..config(2, 16, 1, 2) });
+    configured::<f16>(Config { stages: 4, chunk: 2, ..config(8, 8, 1, 1) });
     // More vectors a lane than registers would hold.
-    configured::<f32>(Config { ahead: 1, chunk: 2, ..config(4, 8, 4, 1) });
-    configured::<f32>(Config { ahead: 2, chunk: 1, longest: None, ..config(4, 2, 3, 1) });
-    configured::<f64>(Config { ahead: 1, chunk: 2, ..config(2, 2, 4, 1) });
-    configured::<f16>(Config { ahead: 1, chunk: 2, ..config(8, 1, 4, 1) });
+    configured::<f32>(Config { stages: 1, chunk: 2, ..config(4, 8, 4, 1) });
+    configured::<f32>(Config { stages: 2, chunk: 1, longest: None, ..config(4, 2, 3, 1) });
+    configured::<f64>(Config { stages: 1, chunk: 2, ..config(2, 2, 4, 1) });
+    configured::<f16>(Config { stages: 1, chunk: 2, ..config(8, 1, 4, 1) });
 }
 
 #[test]
@@ -107,23 +107,35 @@ fn rows_of_b_through_shared_memory() {
 fn rows_come_first_or_stay_as_stored() {
     for (first, window) in [(64, 1024), (256, 64), (32, 1)] {
         configured::<f32>(Config { longest: Some(512), first, window, ..config(4, 8, 1, 1) });
-        let run = Config { run: 2, longest: Some(512), ..config(2, 4, 2, 1) };
-        configured::<f64>(Config { first, window, ..run });
+        let several = Config { segments_per_group: 2, longest: Some(512), ..config(2, 4, 2, 1) };
+        configured::<f64>(Config { first, window, ..several });
     }
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn runs_of_segments() {
-    let run =
-        |vector, lanes, tiles| Config { run: 4, window: 32, ..config(vector, lanes, tiles, 1) };
-    configured::<f32>(run(4, 16, 2));
-    configured::<f32>(Config { chunk: 3, fetch: true, ..run(4, 32, 1) });
-    configured::<f32>(Config { run: 3, chunk: 8, longest: None, ..run(2, 8, 1) });
-    configured::<f32>(Config { reduction: Reduction::Atomic, fetch: true, ..run(4, 8, 2) });
-    configured::<f64>(Config { chunk: 5, fetch: true, ..run(2, 4, 2) });
-    configured::<f16>(Config { window: 1024, ..run(8, 8, 1) });
-    configured::<bf16>(Config { run: 2, longest: None, ..run(1, 1, 5) });
+    let several = |vector, lanes, tiles| Config {
+        segments_per_group: 4,
+        window: 32,
+        ..config(vector, lanes, tiles, 1)
+    };
+    configured::<f32>(several(4, 16, 2));
+    configured::<f32>(Config { chunk: 3, prefetch_b: true, ..several(4, 32, 1) });
+    configured::<f32>(Config {
+        segments_per_group: 3,
+        chunk: 8,
+        longest: None,
+        ..several(2, 8, 1)
+    });
+    configured::<f32>(Config {
+        reduction: Reduction::Atomic,
+        prefetch_b: true,
+        ..several(4, 8, 2)
+    });
+    configured::<f64>(Config { chunk: 5, prefetch_b: true, ..several(2, 4, 2) });
+    configured::<f16>(Config { window: 1024, ..several(8, 8, 1) });
+    configured::<bf16>(Config { segments_per_group: 2, longest: None, ..several(1, 1, 5) });
 }
 
 #[test]

@@ -19,8 +19,8 @@ fn check<T: Scalar, I: Index, O: Index>(options: &Options<'_>) {
     });
 }
 
-fn configured(panel: u32, warps: u32, share: u32) -> Options<'static> {
-    let config = Config { panel, warps, share, resident: 384 };
+fn configured(panel: u32, warps: u32, subgroups: u32) -> Options<'static> {
+    let config = Config { panel, warps, subgroups, resident: 384 };
     Options { config: Some(gustav_cuda::Config::Tensor(config)), ..Options::default() }
 }
 

@@ -29,9 +29,9 @@ fn every_semiring() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn one_lane_and_a_whole_warp() {
-    let one = InOrder { lanes: 1, ahead: 1, threads: 32, longest: 5, part: 7 };
+    let one = InOrder { lanes: 1, loads_in_flight: 1, threads: 32, longest: 5, part: 7 };
     check::<f32, u32, u32, PlusTimes>(Segmented::InOrder(one));
-    let warp = InOrder { lanes: 32, ahead: 8, threads: 256, longest: 64, part: 1024 };
+    let warp = InOrder { lanes: 32, loads_in_flight: 8, threads: 256, longest: 64, part: 1024 };
     check::<f64, u32, u32, PlusTimes>(Segmented::InOrder(warp));
 }
 
@@ -42,12 +42,12 @@ fn a_list_of_segments() {
         vector: 1,
         lanes: 1,
         tiles: 1,
-        share: 8,
+        subgroups: 8,
         chunk: 4,
-        run: 1,
-        fetch: false,
-        ahead: 0,
-        early: false,
+        segments_per_group: 1,
+        prefetch_b: false,
+        stages: 0,
+        prefetch_a: false,
         longest: Some(32),
         first: 32,
         window: 1024,
@@ -56,8 +56,8 @@ fn a_list_of_segments() {
         resident: 1024,
     };
     check::<f32, u32, u32, PlusTimes>(Segmented::Listed(list));
-    check::<f64, u64, u64, PlusTimes>(Segmented::Listed(Listed { share: 2, chunk: 2, ..list }));
-    check::<f32, u32, u32, MinPlus>(Segmented::Listed(Listed { share: 32, ..list }));
+    check::<f64, u64, u64, PlusTimes>(Segmented::Listed(Listed { subgroups: 2, chunk: 2, ..list }));
+    check::<f32, u32, u32, MinPlus>(Segmented::Listed(Listed { subgroups: 32, ..list }));
 }
 
 /// Rows of one part, of several, and of more than a warp adds at once; many runs of one plan.

@@ -102,7 +102,7 @@ impl RowLengths {
     }
 }
 
-/// How much of B's reading neighbouring rows could share, by sample.
+/// How many loads of B neighbouring rows could share, from a sample.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct RowSimilarity {
     /// Distinct columns per nonzero in aligned blocks of 2, 3, 4 and 8 rows; 1 shares nothing.
@@ -122,8 +122,8 @@ impl RowSimilarity {
 /// How tiles of B's rows would cut the rows of A, by sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TileReuse {
-    /// Nonzeros of a piece, a run of a row's columns within one tile, on average.
-    pub per_piece: f64,
+    /// Mean nonzeros of a segment: consecutive nonzeros of a row whose columns lie in one tile.
+    pub per_segment: f64,
     /// Tiles of B.
     pub tiles: u64,
 }

@@ -29,7 +29,7 @@ pub struct RowStats {
     pub same_as_next: f64,
 }
 
-/// What is known of the lengths of some rows.
+/// Statistics of the lengths of some rows.
 #[derive(Clone, Copy)]
 struct Lengths {
     min: usize,

@@ -4,7 +4,7 @@ use gustav_core::{DType, IndexType, Problem, Semiring};
 
 use crate::{Algorithm, RowStats};
 
-/// Executions from which compressing the column indices pays for itself, with room to spare: it
+/// Executions from which compressing the column indices pays for itself, that may be larger than its contents: it
 /// takes as long as 10 to 60 of them and saves a tenth to two thirds of each.
 const COMPRESS_FROM: u64 = 100;
 /// Rows may be this much longer than the mean before whole rows are unfair to threads.

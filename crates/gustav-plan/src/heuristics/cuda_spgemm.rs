@@ -9,8 +9,8 @@ const FULL: f64 = 10.0;
 /// Rows for every multiprocessor that its warps are busy with.
 const ROWS: f64 = 28.0;
 
-/// The algorithm for `problem`: `dense-output` where C is full and has rows for the whole chip, else
-/// `binned`, which computes any product of two sparse matrices. Both choose a team and an accumulator
+/// The algorithm for `problem`: `dense-output` where C is full and has rows for the whole device, else
+/// `binned`, which computes any product of two sparse matrices. Both choose a thread group and an accumulator
 /// row by row. Under a promised order of summation, where every sum is computed apart, and for a C in the
 /// type of sums, it is `binned`.
 ///
@@ -36,7 +36,7 @@ pub fn reason(problem: &Problem, algorithm: Algorithm, products: Option<u64>) ->
     );
     let what = match algorithm {
         Algorithm::DenseOutput => "C is full, its full rows have a sum for every column",
-        _ => "each row picks its team and accumulator",
+        _ => "each row has its thread group and accumulator",
     };
     let again = match algorithm {
         Algorithm::Binned if problem.deterministic => {

@@ -9,66 +9,86 @@ use gustav_core::{Problem, Result};
 
 use crate::{Algorithm, DeviceProfile, RowLengths};
 
-/// Nonzeros that a lane should have at least, where rows are alike.
+/// Nonzeros that a lane should have at least, where rows have similar lengths.
 const PER_LANE: f64 = 2.9;
-/// Nonzeros for every thread of the chip from which the product is long.
+/// Nonzeros for every resident thread of the device from which the product is long.
 const LONG: usize = 8;
-/// Rows that vary more than this around their mean are uneven.
+/// Variation of the row lengths above which rows are uneven.
 const UNEVEN: f64 = 0.5;
-/// Means from which rows get two lanes, then four, where they are uneven.
-const MORE: (f64, f64) = (4.5, 9.0);
-/// Mean from which a list of segments pays for being read; rows of thousands take whole warps.
+/// Mean nonzeros from which an uneven row has two lanes, ...
+const TWO_LANES: f64 = 4.5;
+/// ... and four.
+const FOUR_LANES: f64 = 9.0;
+/// Mean nonzeros of a row from which a list of segments pays; rows of thousands have whole warps.
 const LISTED: f64 = 48.0;
 const LONGER: f64 = 100.0;
 const LONGEST: f64 = 1000.0;
-/// Mean row lengths of which even shares pay, from this variation on: of any product, and of a long one
-/// where rows are long.
-const SKEWED: (Range<f64>, f64) = (3.0..30.0, 0.9);
-const LONG_SKEWED: (Range<f64>, f64) = (30.0..100.0, 2.0);
-/// A few rows that hold most of a matrix vary more than this: each would be in very many shares.
+/// Mean row lengths for which `even-shares` pays, from a variation on.
+struct Skewed {
+    /// Mean nonzeros of a row.
+    means: Range<f64>,
+    /// Least variation of the row lengths.
+    variation: f64,
+}
+const SKEWED: Skewed = Skewed { means: 3.0..30.0, variation: 0.9 };
+/// The same for long products.
+const LONG_SKEWED: Skewed = Skewed { means: 30.0..100.0, variation: 2.0 };
+/// Variation above which a few rows hold most of a matrix: each would be in very many partitions.
 const HUBS: f64 = 15.0;
-/// What looking at the rows costs, and what every execution of a product without work gains by it, both
-/// as nonzeros and row starts that each thread of the chip takes.
-const LOOK: (f64, f64) = (600.0, 24.0);
-/// Nonzeros of a thread, threads of a CTA and of a multiprocessor, of shares of values of eight bytes and
-/// of narrower ones.
-const WIDE: (u32, u32, u32) = (4, 256, 1536);
-const NARROW: (u32, u32, u32) = (4, 256, 2048);
+/// Cost of inspecting the rows, in nonzeros and row starts of each thread of the device; ...
+const INSPECTION_COST: f64 = 600.0;
+/// ... and what every execution of a product without work gains by it.
+const INSPECTION_GAIN: f64 = 24.0;
+/// Row starts and nonzeros of a thread of `even-shares`.
+const ITEMS: u32 = 4;
+/// Threads of its CTAs.
+const THREADS: u32 = 256;
+/// Threads of a multiprocessor that registers must allow, with values of eight bytes and with narrower ones.
+const RESIDENT_8_BYTES: u32 = 1536;
+const RESIDENT: u32 = 2048;
 /// Rows up to this length are not cut.
 const UNCUT: u32 = 32;
-/// Nonzeros for each lane of a row beyond which it is cut, and of a part of it, of a short product
-/// and of a long one: short ones end with their longest row, so that it is cut sooner.
-const CUT: [(u32, u32); 2] = [(16, 256), (32, 1024)];
+/// Where rows in their order are cut.
+struct Cut {
+    /// Nonzeros for each lane of a row beyond which it is cut.
+    per_lane: u32,
+    /// Most nonzeros of a part of it.
+    part: u32,
+}
+/// Of a long product.
+const CUT_LONG: Cut = Cut { per_lane: 32, part: 1024 };
+/// Of a short one, whose time is that of its longest row.
+const CUT_SHORT: Cut = Cut { per_lane: 16, part: 256 };
 
-/// How to multiply.
+/// A tuning configuration of `segmented`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Way {
+pub struct Tuning {
     /// Lanes that share a row or segment.
     pub lanes: u32,
-    /// Nonzeros of a lane that are read before the first is used, of rows in their order.
-    pub ahead: u32,
+    /// Loads in flight: nonzeros that a lane reads before it uses the first, with rows in their order.
+    pub loads_in_flight: u32,
     /// Rows with more nonzeros are cut.
     pub longest: u32,
     /// Most nonzeros of a part of a cut row, of rows in their order.
     pub part: u32,
-    /// Segments in the order of a list, not rows in theirs.
+    /// Whether segments are taken from a list, in place of rows in their order.
     pub listed: bool,
     /// Why, in one sentence.
     pub reason: String,
 }
 
-impl Way {
-    /// Rows in their order, `lanes` each, for a long product or a short one.
+impl Tuning {
+    /// Rows in their order with `lanes` lanes each, for a long product or a short one.
     pub fn in_order(lanes: u32, long: bool) -> Self {
-        let (cut, part) = CUT[usize::from(long)];
-        let longest = (cut * lanes).max(UNCUT);
-        Way { lanes, ahead: 4, longest, part, listed: false, reason: String::new() }
+        let Cut { per_lane, part } = if long { CUT_LONG } else { CUT_SHORT };
+        let longest = (per_lane * lanes).max(UNCUT);
+        Tuning { lanes, loads_in_flight: 4, longest, part, listed: false, reason: String::new() }
     }
 }
 
-/// The shares of `even-shares`.
+/// A tuning configuration of `even-shares`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shares {
+pub struct EvenSharesTuning {
     /// Row starts and nonzeros for each thread.
     pub items: u32,
     /// Threads of a CTA.
@@ -80,10 +100,10 @@ pub struct Shares {
 }
 
 /// The algorithm for `problem` on a device with `profile` whose multiprocessors hold `threads` each:
-/// `even-shares` where a warp of rows would wait for a few of them, or where a few rows are all there is.
+/// `even-shares` where a warp would wait for a few of its rows, or where there are only a few rows.
 ///
 /// # Errors
-/// What `rows` returns; it is asked when a look at the rows pays.
+/// Those of `rows`, which is called when inspecting the rows pays.
 pub fn choose<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
@@ -93,13 +113,13 @@ pub fn choose<'r>(
     let resident = profile.units * threads;
     let long = problem.nnz >= LONG * resident;
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
-    if !looks(problem, resident) {
+    if !inspects(problem, resident) {
         return Ok(Algorithm::Segmented);
     }
-    let least = if SKEWED.0.contains(&mean) {
-        SKEWED.1
-    } else if long && LONG_SKEWED.0.contains(&mean) {
-        LONG_SKEWED.1
+    let least = if SKEWED.means.contains(&mean) {
+        SKEWED.variation
+    } else if long && LONG_SKEWED.means.contains(&mean) {
+        LONG_SKEWED.variation
     } else if !long && mean >= LONGEST && problem.dtype.bytes() < 8 {
         UNEVEN
     } else {
@@ -109,43 +129,45 @@ pub fn choose<'r>(
     Ok(if uneven { Algorithm::EvenShares } else { Algorithm::Segmented })
 }
 
-/// Whether the expected calls gain more by a plan for the rows than the plan costs, on a chip that holds
-/// `resident` threads: it takes about the same time for every matrix, and gains about the same part of
-/// an execution, of a short one more.
-fn looks(problem: &Problem, resident: usize) -> bool {
+/// Whether the expected calls repay inspecting the rows, on a device with `resident` resident threads. The inspection
+/// takes about the same time for every matrix and gains about the same part of every execution, more of a short
+/// one.
+fn inspects(problem: &Problem, resident: usize) -> bool {
     let items = (problem.nnz + problem.output_rows()) as f64 / resident as f64;
-    problem.calls > 1 && problem.calls as f64 * (items + LOOK.1) >= LOOK.0
+    problem.calls > 1 && problem.calls as f64 * (items + INSPECTION_GAIN) >= INSPECTION_COST
 }
 
-/// The shares of `even-shares` for `problem`, from the numbers of rows and nonzeros alone.
-pub fn even_shares(problem: &Problem) -> Shares {
-    let (items, threads, resident) = if problem.dtype.bytes() == 8 { WIDE } else { NARROW };
+/// The tuning of `even-shares` for `problem`, from the numbers of rows and nonzeros alone.
+pub fn even_shares(problem: &Problem) -> EvenSharesTuning {
+    let (items, threads) = (ITEMS, THREADS);
+    let resident = if problem.dtype.bytes() == 8 { RESIDENT_8_BYTES } else { RESIDENT };
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
-    let share = items * threads - 4;
-    let reason =
-        format!("rows of {mean:.1} nonzeros on average: shares of {share} row starts and nonzeros");
-    Shares { items, threads, resident, reason }
+    let work = items * threads - 4;
+    let reason = format!(
+        "rows of {mean:.1} nonzeros on average: partitions of {work} row starts and nonzeros"
+    );
+    EvenSharesTuning { items, threads, resident, reason }
 }
 
-/// The way of `segmented` for `problem`, as [`choose`].
+/// The tuning of `segmented` for `problem`, as [`choose`].
 ///
 /// # Errors
-/// What `rows` returns; it is asked when a look at the rows pays.
+/// Those of `rows`, which is called when inspecting the rows pays.
 pub fn segmented<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
     threads: usize,
     rows: impl FnOnce() -> Result<&'r RowLengths>,
-) -> Result<Way> {
+) -> Result<Tuning> {
     let resident = profile.units * threads;
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
     let long = problem.nnz >= LONG * resident;
     let wide = problem.dtype.bytes() == 8;
-    // Few rows are worth a look only where they are long.
-    let look = looks(problem, resident) && (long || mean >= LISTED);
-    let uneven = look && rows()?.variation() >= UNEVEN;
-    let listed = look && mean >= LISTED && (uneven || wide && (long || mean >= LONGER));
-    let way = if listed {
+    // A few rows are inspected only if they are long.
+    let inspect = inspects(problem, resident) && (long || mean >= LISTED);
+    let uneven = inspect && rows()?.variation() >= UNEVEN;
+    let listed = inspect && mean >= LISTED && (uneven || wide && (long || mean >= LONGER));
+    let tuning = if listed {
         let lanes = match (long, wide) {
             (true, _) if mean >= LONGEST => 32,
             (true, true) if mean >= LONGER && !uneven => 16,
@@ -154,13 +176,13 @@ pub fn segmented<'r>(
             (false, _) => 16,
         };
         let longest = if long && (mean >= LONGEST || !uneven) { 1024 } else { 256 };
-        Way { longest, listed, ..Way::in_order(lanes, long) }
-    } else if uneven && mean >= MORE.0 {
-        let lanes = if mean < MORE.1 || wide && mean < 2.0 * MORE.1 { 2 } else { 4 };
-        let way = Way::in_order(lanes, long);
+        Tuning { longest, listed, ..Tuning::in_order(lanes, long) }
+    } else if uneven && mean >= TWO_LANES {
+        let lanes = if mean < FOUR_LANES || wide && mean < 2.0 * FOUR_LANES { 2 } else { 4 };
+        let tuning = Tuning::in_order(lanes, long);
         match wide {
-            true => Way { ahead: 1, ..way },
-            false => Way { longest: 64, ..way },
+            true => Tuning { loads_in_flight: 1, ..tuning },
+            false => Tuning { longest: 64, ..tuning },
         }
     } else {
         let few = |lanes: u32| problem.output_rows() * (lanes as usize) < resident / 2;
@@ -168,17 +190,17 @@ pub fn segmented<'r>(
         while lanes < 32 && (2.0 * PER_LANE * f64::from(lanes) <= mean || few(lanes)) {
             lanes *= 2;
         }
-        Way::in_order(lanes, long)
+        Tuning::in_order(lanes, long)
     };
-    let kind = match (look, uneven) {
+    let kind = match (inspect, uneven) {
         (true, true) => ", uneven",
         (true, false) => ", alike",
         (false, _) => "",
     };
     let order = if listed { "in segments, long ones first" } else { "in their order" };
-    let cut = way.longest;
+    let cut = tuning.longest;
     let reason = format!("rows of {mean:.1} nonzeros on average{kind}: {order}, cut beyond {cut}");
-    Ok(Way { reason, ..way })
+    Ok(Tuning { reason, ..tuning })
 }
 
 #[cfg(test)]
@@ -188,12 +210,12 @@ mod tests {
     use super::*;
     use crate::facts::row_lengths::COUNTS;
 
-    /// What `ask` says of rows of these lengths, repeated.
-    fn asked<R>(
+    /// What `rule` returns for rows of these lengths, repeated.
+    fn ruled<R>(
         lengths: &[usize],
         times: usize,
         calls: u64,
-        ask: impl FnOnce(&Problem, &DeviceProfile, &RowLengths) -> R,
+        rule: impl FnOnce(&Problem, &DeviceProfile, &RowLengths) -> R,
     ) -> R {
         let mut counts = vec![0; COUNTS];
         for &length in lengths {
@@ -211,17 +233,17 @@ mod tests {
             l2_bytes: 60 << 20,
             llc_bytes: 60 << 20,
         };
-        ask(&problem, &device, &rows_of)
+        rule(&problem, &device, &rows_of)
     }
 
-    fn way(lengths: &[usize], times: usize, calls: u64) -> Way {
-        asked(lengths, times, calls, |problem, device, rows| {
-            segmented(problem, device, 2048, || Ok(rows)).expect("a way")
+    fn tuning(lengths: &[usize], times: usize, calls: u64) -> Tuning {
+        ruled(lengths, times, calls, |problem, device, rows| {
+            segmented(problem, device, 2048, || Ok(rows)).expect("a tuning")
         })
     }
 
     fn algorithm(lengths: &[usize], times: usize, calls: u64) -> Algorithm {
-        asked(lengths, times, calls, |problem, device, rows| {
+        ruled(lengths, times, calls, |problem, device, rows| {
             choose(problem, device, 2048, || Ok(rows)).expect("an algorithm")
         })
     }
@@ -240,15 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_the_rows_has_to_pay() {
+    fn inspecting_the_rows_has_to_pay() {
         let skewed = [1, 1, 2, 2, 3, 5, 9, 90];
         assert_eq!(algorithm(&skewed, 40_000, 12), Algorithm::Segmented);
         assert_eq!(algorithm(&skewed, 40_000, 20), Algorithm::EvenShares);
         assert_eq!(algorithm(&skewed, 1_000, 20), Algorithm::Segmented);
         assert_eq!(algorithm(&skewed, 1_000, 25), Algorithm::EvenShares);
         let lengths = [3, 5, 8, 20, 900];
-        assert!(!way(&lengths, 20_000, 4).listed);
-        assert!(way(&lengths, 20_000, 10).listed && way(&lengths, 200_000, 4).listed);
+        assert!(!tuning(&lengths, 20_000, 4).listed);
+        assert!(tuning(&lengths, 20_000, 10).listed && tuning(&lengths, 200_000, 4).listed);
     }
 
     #[test]
@@ -259,16 +281,16 @@ mod tests {
 
     #[test]
     fn lanes_follow_the_rows() {
-        assert_eq!(way(&[4], 1_000_000, 100).lanes, 1);
-        assert_eq!(way(&[77], 190_000, 100).lanes, 16);
-        assert_eq!(way(&[2, 3, 4, 40], 100_000, 100).longest, 64);
+        assert_eq!(tuning(&[4], 1_000_000, 100).lanes, 1);
+        assert_eq!(tuning(&[77], 190_000, 100).lanes, 16);
+        assert_eq!(tuning(&[2, 3, 4, 40], 100_000, 100).longest, 64);
     }
 
     #[test]
     fn uneven_long_rows_go_by_a_list_unless_it_is_for_one_call() {
         let lengths = [3, 5, 8, 20, 900];
-        assert!(way(&lengths, 20_000, 100).listed);
-        assert!(!way(&lengths, 20_000, 1).listed);
-        assert!(!way(&[60, 64], 20_000, 100).listed);
+        assert!(tuning(&lengths, 20_000, 100).listed);
+        assert!(!tuning(&lengths, 20_000, 1).listed);
+        assert!(!tuning(&[60, 64], 20_000, 100).listed);
     }
 }

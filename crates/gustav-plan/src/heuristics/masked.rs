@@ -1,36 +1,38 @@
-//! Whether a product under a mask on a GPU computes the places of the mask alone, or all of C.
+//! Whether a product under a mask on a GPU computes the positions of the mask alone, or all of C.
 
 use gustav_core::Problem;
 
-// Fitted to an H200, see docs/decisions/0031. Microseconds before the first product.
-const PLACES_US: f64 = 90.0;
+// Fitted to an H200, see docs/decisions/0031. `_US` are microseconds before the first product, `_PS` picoseconds on a
+// busy device.
+const POSITIONS_US: f64 = 90.0;
 const WHOLE_US: f64 = 250.0;
-// Picoseconds of a product on a busy chip: merged by a thread, in a warp's table, of a task.
-const MERGED: f64 = 8.0;
-const TABLE: f64 = 6.0;
-const CUT: f64 = 3.5;
-// Of an entry that a search reads, and of a place of a task.
-const SEARCHED: f64 = 0.9;
-const CUT_PLACE: f64 = 25.0;
-// Of a product of a task whose places have as many products as this or more; places of a task.
-const ALONE: f64 = 16_000.0;
+// Of a product that a thread merges, of one in a warp's table, and of one of a task.
+const MERGED_PS: f64 = 8.0;
+const TABLE_PS: f64 = 6.0;
+const CUT_PS: f64 = 3.5;
+// Of an entry that a search reads, and of a position of a task.
+const SEARCHED_PS: f64 = 0.9;
+const CUT_POSITION_PS: f64 = 25.0;
+// Of a product of a task where every position has at least `CROWDED` products.
+const ALONE_PS: f64 = 16_000.0;
 const CROWDED: f64 = 1000.0;
+// Positions of a task.
 const TASK: f64 = 1024.0;
-// Of a product of all of C, and of a place that is found there.
-const PRODUCT: f64 = 5.5;
-const FOUND: f64 = 35.0;
+// Of a product of all of C, and of a position that is searched there.
+const PRODUCT_PS: f64 = 5.5;
+const FOUND_PS: f64 = 35.0;
 
-/// What was counted on the GPU of a product under a mask: products, by how the rows that have them
-/// would sum them at places of the mask.
+/// The work of a product under a mask, counted on the GPU: intermediate products by the kernel that would sum them at
+/// the positions of the mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Intermediate products of all rows.
     pub products: u64,
     /// Products of rows whose rows of B a thread merges.
     pub merged: u64,
-    /// Entries of B that are read in searches for places.
+    /// Entries of B that are read in searches for positions.
     pub searched: u64,
-    /// Products of rows whose places are in a warp's table.
+    /// Products of rows whose positions are in a warp's table.
     pub table: u64,
     /// Products of rows that are cut into tasks.
     pub cut: u64,
@@ -38,55 +40,55 @@ pub struct Work {
     pub cut_rows: u64,
 }
 
-/// Microseconds that both ways are expected to take, counted from where they part.
+/// Expected microseconds of both methods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
-    /// The places of the mask alone.
-    pub places_us: f64,
-    /// All of C, and finding the places there.
+    /// The positions of the mask alone.
+    pub positions_us: f64,
+    /// All of C, and finding the positions there.
     pub whole_us: f64,
 }
 
 impl Expected {
-    /// For a product of so much work, under a mask of so many places.
-    pub fn new(problem: &Problem, places: usize, work: &Work) -> Self {
+    /// For a product with this work, under a mask with `positions` entries.
+    pub fn new(problem: &Problem, positions: usize, work: &Work) -> Self {
         let of = |count: u64, picoseconds: f64| count as f64 * picoseconds * 1e-6;
-        let cut_places = places as f64 * work.cut as f64 / work.products.max(1) as f64;
-        let cut = of(work.cut, CUT) + cut_places * CUT_PLACE * 1e-6;
-        // A CTA has a task, which has a thousand places of one row at most; where these have many products
+        let cut_positions = positions as f64 * work.cut as f64 / work.products.max(1) as f64;
+        let cut = of(work.cut, CUT_PS) + cut_positions * CUT_POSITION_PS * 1e-6;
+        // A CTA has a task, which has a thousand positions of one row at most; where these have many products
         // each, threads wait for one another to add to them.
-        let tasks = (work.cut_rows as f64).max(cut_places / TASK).max(1.0);
-        let crowded = work.cut as f64 >= CROWDED * cut_places;
-        let alone = if crowded { of(work.cut, ALONE) / tasks } else { 0.0 };
-        let places_us = PLACES_US
-            + of(work.merged, MERGED)
-            + of(work.searched, SEARCHED)
-            + of(work.table, TABLE)
+        let tasks = (work.cut_rows as f64).max(cut_positions / TASK).max(1.0);
+        let crowded = work.cut as f64 >= CROWDED * cut_positions;
+        let alone = if crowded { of(work.cut, ALONE_PS) / tasks } else { 0.0 };
+        let positions_us = POSITIONS_US
+            + of(work.merged, MERGED_PS)
+            + of(work.searched, SEARCHED_PS)
+            + of(work.table, TABLE_PS)
             + cut.max(alone);
-        // Every sum would be made a second time.
+        // Every sum would be computed a second time.
         if problem.deterministic {
-            return Expected { places_us, whole_us: f64::INFINITY };
+            return Expected { positions_us, whole_us: f64::INFINITY };
         }
-        let whole_us = WHOLE_US + of(work.products, PRODUCT) + of(places as u64, FOUND);
-        Expected { places_us, whole_us }
+        let whole_us = WHOLE_US + of(work.products, PRODUCT_PS) + of(positions as u64, FOUND_PS);
+        Expected { positions_us, whole_us }
     }
 
     /// Whether all of C is expected to take less.
     pub fn prefers_whole(&self) -> bool {
-        self.whole_us < self.places_us
+        self.whole_us < self.positions_us
     }
 }
 
-/// Why the places are computed alone.
-pub fn reason_for_places(places: usize) -> String {
-    format!("{places} places of the mask, other products are left")
+/// Why the positions are computed alone.
+pub fn reason_for_positions(positions: usize) -> String {
+    format!("{positions} positions of the mask, other products are left")
 }
 
 /// Why all of C is computed.
-pub fn reason_for_whole(places: usize, work: &Work) -> String {
+pub fn reason_for_whole(positions: usize, work: &Work) -> String {
     let products = work.products;
     format!(
-        "all of C, of which {places} places of the mask are kept: to look up {products} products for \
+        "all of C, of which {positions} positions of the mask are kept: to look up {products} products for \
          them would take longer"
     )
 }
@@ -101,8 +103,8 @@ mod tests {
     fn all_of_c_is_for_few_tasks_of_many_products() {
         let a = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
         let problem = Problem::spgemm(&a.view(), &a.view());
-        let of = |places: usize, cut: u64, cut_rows: u64| Work {
-            products: cut.max(places as u64),
+        let of = |positions: usize, cut: u64, cut_rows: u64| Work {
+            products: cut.max(positions as u64),
             cut,
             cut_rows,
             ..Work::default()
@@ -116,6 +118,6 @@ mod tests {
         let many = of(1_000_000, 50_000_000, 20_000);
         assert!(!Expected::new(&problem, 1_000_000, &many).prefers_whole());
         assert!(!Expected::new(&problem, 5, &Work::default()).prefers_whole());
-        assert!(reason_for_whole(1200, &long).starts_with("all of C, of which 1200 places"));
+        assert!(reason_for_whole(1200, &long).starts_with("all of C, of which 1200 positions"));
     }
 }

@@ -18,8 +18,8 @@ pub(super) enum Tie {
     Warp,
 }
 
-/// Begins with the `step` rows of the lowest warp load; every other place takes the row that is
-/// left with the smallest distance to the row `step` places earlier.
+/// Begins with the `step` rows of the lowest warp load; every other position takes the remaining row
+/// with the smallest distance to the row `step` positions earlier.
 pub(super) fn chain<I: Index, O: Index>(
     view: &RowView<'_, '_, I, O>,
     step: usize,
@@ -38,9 +38,9 @@ pub(super) fn chain<I: Index, O: Index>(
         sequence.push(row);
     }
     while sequence.len() < rows {
-        let place = sequence.len();
-        let also = (tie == Tie::Warp && place >= warps).then(|| sequence[place - warps]);
-        let Some(next) = left.nearest(sequence[place - step], also) else { break };
+        let position = sequence.len();
+        let also = (tie == Tie::Warp && position >= warps).then(|| sequence[position - warps]);
+        let Some(next) = left.nearest(sequence[position - step], also) else { break };
         left.remove(next);
         sequence.push(next);
     }

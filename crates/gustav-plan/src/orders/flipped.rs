@@ -1,4 +1,4 @@
-//! `flipped`: plain, dealt to and fro, so that the first warp does not always have the largest
+//! `flipped`: plain, distributed to the warps back and forth, so that the first warp does not always have the largest
 //! row of its group.
 
 use gustav_core::{Index, Result};

@@ -103,12 +103,12 @@ fn each_edge<I: Index, O: Index>(
 /// Sorts a list and moves its distinct elements to its beginning; returns their number.
 fn sort_and_dedup(list: &mut [u32]) -> usize {
     list.sort_unstable();
-    let mut kept = 0;
+    let mut retained = 0;
     for at in 0..list.len() {
-        if kept == 0 || list[kept - 1] != list[at] {
-            list[kept] = list[at];
-            kept += 1;
+        if retained == 0 || list[retained - 1] != list[at] {
+            list[retained] = list[at];
+            retained += 1;
         }
     }
-    kept
+    retained
 }

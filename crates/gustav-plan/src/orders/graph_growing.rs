@@ -71,7 +71,7 @@ struct Growth<'a> {
     // whether a row was ever among them.
     at_rim: bool,
     rim: VecDeque<u32>,
-    met: Vec<bool>,
+    visited: Vec<bool>,
     // Of the block at hand: its number, the last block of each column, columns that each row
     // shares with it, and which rows share any.
     number: u32,
@@ -101,7 +101,7 @@ impl<'a> Growth<'a> {
             next: 0,
             at_rim,
             rim: VecDeque::new(),
-            met: vec![false; rows],
+            visited: vec![false; rows],
             number: 0,
             read: counts(graph.len())?,
             shared: counts(rows)?,
@@ -147,18 +147,18 @@ impl<'a> Growth<'a> {
                     None => break,
                 },
             };
-            self.place(row, &mut likely);
+            self.add(row, &mut likely);
         }
         for row in self.touched.drain(..) {
             self.shared[row as usize] = 0;
-            if self.at_rim && !self.placed[row as usize] && !self.met[row as usize] {
-                self.met[row as usize] = true;
+            if self.at_rim && !self.placed[row as usize] && !self.visited[row as usize] {
+                self.visited[row as usize] = true;
                 self.rim.push_back(row);
             }
         }
     }
 
-    fn place(&mut self, row: u32, likely: &mut BinaryHeap<(u32, Reverse<u32>, u32)>) {
+    fn add(&mut self, row: u32, likely: &mut BinaryHeap<(u32, Reverse<u32>, u32)>) {
         self.placed[row as usize] = true;
         self.order.push(row);
         let graph = self.graph;

@@ -25,7 +25,10 @@ pub(super) fn flipped<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Resul
 pub(super) fn lpt<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let loads = view.loads()?;
     let (rows, bound) = alike(view, &loads)?;
-    Ok(Arrangement { rows: Rows::Dealt(super::lpt::deal(&rows, &loads, view.shape.warps)), bound })
+    Ok(Arrangement {
+        rows: Rows::PerWarp(super::lpt::distribute(&rows, &loads, view.shape.warps)),
+        bound,
+    })
 }
 
 /// Rows from the largest load to the smallest; among rows of equal load, each the nearest to the

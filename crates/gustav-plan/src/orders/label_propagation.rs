@@ -46,7 +46,7 @@ fn labels(graph: &Graph) -> Result<Vec<u32>> {
                 let mut around = Vec::new();
                 for v in range.filter(|v| goes(*v)) {
                     let label = best(graph, labels_now, sizes_now, v as u32, &mut around);
-                    // SAFETY: every vertex is met once.
+                    // SAFETY: every vertex is visited once.
                     unsafe { next.put(v, label) };
                 }
             }

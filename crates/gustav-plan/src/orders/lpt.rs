@@ -12,14 +12,14 @@ use super::view::RowView;
 
 pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     let loads = view.loads()?;
-    let rows = Rows::Dealt(deal(&by_load(&loads)?, &loads, view.shape.warps));
+    let rows = Rows::PerWarp(distribute(&by_load(&loads)?, &loads, view.shape.warps));
     Ok(Arrangement { rows, bound: None })
 }
 
 /// Gives each of `rows`, in their order, to the warp with the least load so far, the first of
 /// several. Rows without nonzeros change no load and go to the warps with the fewest rows: any
 /// warp is as good for the longest load, and one alone would have them all.
-pub(super) fn deal(rows: &[u32], loads: &[u64], warps: usize) -> Vec<Vec<u32>> {
+pub(super) fn distribute(rows: &[u32], loads: &[u64], warps: usize) -> Vec<Vec<u32>> {
     let mut lists = vec![Vec::new(); warps];
     let (filled, empty) = rows.split_at(rows.partition_point(|r| loads[*r as usize] > 0));
     let mut least: BinaryHeap<_> = (0..warps).map(|warp| Reverse((0, warp))).collect();

@@ -4,6 +4,7 @@
 
 mod catalog;
 mod chain;
+mod cost;
 mod cta_aware;
 mod dcsr;
 mod flipped;
@@ -15,7 +16,6 @@ mod hybrid_2_2;
 mod hybrid_2_3;
 mod label_propagation;
 mod lpt;
-mod making;
 mod min_hash;
 mod nearest;
 mod plain;

@@ -41,10 +41,10 @@ pub(super) fn rows<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<V
 /// A breadth-first walk through one component.
 struct Walk<'a> {
     graph: &'a Graph,
-    // The walk that met a vertex last.
-    met: Vec<u32>,
+    // The walk that visited a vertex last.
+    visited: Vec<u32>,
     number: u32,
-    // Vertices as they were met, and where the last level begins.
+    // Vertices in the order of the visit, and where the last level begins.
     queue: Vec<u32>,
     last_level: usize,
     levels: usize,
@@ -52,22 +52,22 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(graph: &'a Graph) -> Result<Self> {
-        let mut met = try_vec(graph.len(), "a walk through a graph")?;
-        met.resize(graph.len(), 0);
+        let mut visited = try_vec(graph.len(), "a walk through a graph")?;
+        visited.resize(graph.len(), 0);
         let queue = try_vec(graph.len(), "a walk through a graph")?;
-        Ok(Walk { graph, met, number: 0, queue, last_level: 0, levels: 0 })
+        Ok(Walk { graph, visited, number: 0, queue, last_level: 0, levels: 0 })
     }
 
     /// From `start`, neighbours by degree.
     fn from(&mut self, start: u32) {
         if self.number == u32::MAX {
-            self.met.fill(0);
+            self.visited.fill(0);
             self.number = 0;
         }
         self.number += 1;
         self.queue.clear();
         self.queue.push(start);
-        self.met[start as usize] = self.number;
+        self.visited[start as usize] = self.number;
         (self.last_level, self.levels) = (0, 1);
         let (mut at, mut level_end) = (0, 1);
         while at < self.queue.len() {
@@ -77,8 +77,8 @@ impl<'a> Walk<'a> {
             }
             let begin = self.queue.len();
             for next in self.graph.of(self.queue[at]) {
-                if self.met[*next as usize] != self.number {
-                    self.met[*next as usize] = self.number;
+                if self.visited[*next as usize] != self.number {
+                    self.visited[*next as usize] = self.number;
                     self.queue.push(*next);
                 }
             }

@@ -1,4 +1,4 @@
-//! An order that was found: rows dealt to the warps of a CTA.
+//! A row order: rows distributed over the warps of a CTA.
 
 use gustav_core::Result;
 use gustav_core::buffer::try_vec;
@@ -8,12 +8,12 @@ use super::{Order, WarpShape};
 /// The slot of a warp that has no row left while another has.
 pub const NO_ROW: u32 = u32::MAX;
 
-/// Rows as an order arranges them, before they are dealt.
+/// Rows as an order arranges them, before they are distributed.
 pub(super) enum Rows {
-    /// One after another: place k goes to warp k mod the number of warps.
+    /// One after another: row k goes to warp k mod the number of warps.
     Striped(Vec<u32>),
     /// A list for each warp.
-    Dealt(Vec<Vec<u32>>),
+    PerWarp(Vec<Vec<u32>>),
 }
 
 /// What an order makes of a matrix.
@@ -30,7 +30,7 @@ impl Arrangement {
     }
 }
 
-/// Rows of a matrix dealt to the warps of a CTA: every row exactly once.
+/// Rows of a matrix distributed over the warps of a CTA: every row exactly once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowOrder {
     order: Order,
@@ -50,7 +50,7 @@ impl RowOrder {
         let (warps, bound) = (shape.warps, arrangement.bound);
         let deep = match &arrangement.rows {
             Rows::Striped(rows) => rows.len().div_ceil(warps),
-            Rows::Dealt(lists) => lists.iter().map(Vec::len).max().unwrap_or(0),
+            Rows::PerWarp(lists) => lists.iter().map(Vec::len).max().unwrap_or(0),
         };
         let slots = match arrangement.rows {
             Rows::Striped(mut rows) => {
@@ -58,7 +58,7 @@ impl RowOrder {
                 rows.extend(std::iter::repeat_n(NO_ROW, missing));
                 rows
             }
-            Rows::Dealt(lists) => {
+            Rows::PerWarp(lists) => {
                 let mut slots = try_vec(deep.saturating_mul(warps), "an order of rows")?;
                 for k in 0..deep {
                     slots.extend(lists.iter().map(|l| l.get(k).copied().unwrap_or(NO_ROW)));
@@ -102,7 +102,7 @@ impl RowOrder {
         slots.copied().filter(|row| *row != NO_ROW)
     }
 
-    /// The rows as the CTA meets them: the first of every warp, the second of every warp, …
+    /// The rows as the CTA processes them: the first of every warp, the second of every warp, …
     pub fn sequence(&self) -> impl Iterator<Item = u32> {
         self.slots.iter().copied().filter(|row| *row != NO_ROW)
     }

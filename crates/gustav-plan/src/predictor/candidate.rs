@@ -13,7 +13,7 @@ use crate::{Algorithm, Chooser, Order};
 pub struct Candidate {
     /// The algorithm; `None` for `auto`, which takes no order.
     pub algorithm: Option<Algorithm>,
-    /// The place of its configuration among those that autotuning tries; `None` for its own
+    /// The index of its configuration among those that autotuning tries; `None` for its own
     /// choice.
     pub config: Option<usize>,
     /// The row order; `None` leaves rows to the algorithm.
@@ -46,8 +46,8 @@ impl Candidate {
 impl Display for Candidate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut text = self.chooser().to_string();
-        if let Some(place) = self.config {
-            text += &format!("#{place}");
+        if let Some(index) = self.config {
+            text += &format!("#{index}");
         }
         if let Some(order) = self.order {
             text += &format!("@{order}");
@@ -68,14 +68,14 @@ impl FromStr for Candidate {
         };
         let (algorithm, config) = match s.split_once('#') {
             None => (s, None),
-            Some((algorithm, place)) => {
-                let place = place.parse().map_err(|_| Error::Argument {
+            Some((algorithm, index)) => {
+                let index = index.parse().map_err(|_| Error::Argument {
                     name: "configuration",
                     found: s.to_owned(),
-                    expected: "ALGORITHM#K, with K a place among those that autotuning tries"
+                    expected: "ALGORITHM#K, with K an index among those that autotuning tries"
                         .into(),
                 })?;
-                (algorithm, Some(place))
+                (algorithm, Some(index))
             }
         };
         Ok(Candidate { algorithm: Some(algorithm.parse()?), config, order })

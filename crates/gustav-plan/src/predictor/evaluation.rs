@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use super::{Chooses, Table};
+use super::{Selector, Table};
 
 // Edges of the histogram of losses, as parts of the oracle's time.
 const EDGES: [f64; 6] = [0.0, 0.02, 0.04, 0.1, 0.25, 0.5];
@@ -44,7 +44,7 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// What `chooser` does on `table`.
-    pub fn new(table: &Table, chooser: &impl Chooses) -> Self {
+    pub fn new(table: &Table, chooser: &impl Selector) -> Self {
         let (count, n) = (table.cases().len() as f64, table.candidates().len());
         let mut confusion = vec![vec![0; n]; n];
         let mut confusion_loss = vec![vec![0.0; n]; n];

@@ -6,7 +6,7 @@ use super::{Candidate, cost};
 use crate::Features;
 use crate::orders::WarpShape;
 
-/// Table II of the source and, where they are asked for, the costs of the candidates, which go past
+/// Table II of the source and, if requested, the costs of the candidates, which go past
 /// it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inputs {

@@ -3,13 +3,13 @@
 //! say, and everything else here, needs nothing beyond the default build.
 
 mod candidate;
-mod chooses;
 mod cost;
 mod evaluation;
 mod inputs;
 mod installed;
 mod model;
 mod network;
+mod selector;
 mod table;
 #[cfg(feature = "train")]
 mod train;
@@ -17,12 +17,12 @@ mod training;
 mod tree;
 
 pub use candidate::Candidate;
-pub use chooses::Chooses;
 pub use cost::simulates;
 pub use evaluation::Evaluation;
 pub use inputs::Inputs;
 pub use model::{Kind, Model, Prediction};
 pub use network::Layer;
+pub use selector::Selector;
 pub use table::{Case, Table};
 #[cfg(feature = "train")]
 pub use train::train;

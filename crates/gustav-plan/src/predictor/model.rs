@@ -41,7 +41,7 @@ pub struct Model {
     /// Of the same.
     pub(super) deviation: Vec<f64>,
     pub(super) layers: Vec<Layer>,
-    /// Of a softmax, a network on the same inputs that tells times as a regression does; none where
+    /// Of a softmax, a network on the same inputs that predicts times as a regression does; none where
     /// this is empty.
     pub(super) times: Vec<Layer>,
 }
@@ -67,12 +67,12 @@ struct File {
 /// What a model says of a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// One number for each candidate: predicted milliseconds, or shares that add up to 1, the largest
+    /// One number for each candidate: predicted milliseconds, or probabilities that add up to 1, the largest
     /// for what is expected to lose least.
     pub scores: Vec<f64>,
-    /// Predicted milliseconds of each candidate, where the model tells them.
+    /// Predicted milliseconds of each candidate, if the model predicts them.
     pub ms: Option<Vec<f64>>,
-    /// Place of the chosen candidate.
+    /// Index of the chosen candidate.
     pub best: usize,
 }
 
@@ -109,7 +109,7 @@ impl Model {
         self.inputs > Features::COUNT
     }
 
-    /// What the model says of a matrix of which this is known; costs that it looks at and that are
+    /// The prediction for a matrix with these inputs; costs that it looks at and that are
     /// not there count as level with the first candidate's.
     pub fn predict(&self, inputs: &Inputs) -> Prediction {
         let seen = self.standardised(inputs);
@@ -121,9 +121,9 @@ impl Model {
                 (ms.clone(), Some(ms))
             }
             Kind::Softmax => {
-                let mut shares = outputs(&self.layers);
-                softmax(&mut shares);
-                (shares, (!self.times.is_empty()).then(|| ms(&self.times)))
+                let mut probabilities = outputs(&self.layers);
+                softmax(&mut probabilities);
+                (probabilities, (!self.times.is_empty()).then(|| ms(&self.times)))
             }
         };
         let towards = |s: f64| if self.kind == Kind::Regression { -s } else { s };
@@ -132,12 +132,12 @@ impl Model {
         Prediction { best: best.unwrap_or(0), scores, ms }
     }
 
-    /// The same, with the times that `regression` tells: one that was trained on the same table with the
+    /// The same, with the times that `regression` predicts: one that was trained on the same table with the
     /// same inputs.
     ///
     /// # Errors
-    /// [`Error::Argument`] for one that sees other inputs, tells no times, or is itself of other candidates,
-    /// and where this one tells times already.
+    /// [`Error::Argument`] for one that sees other inputs, predicts no times, or is itself of other candidates,
+    /// and if this one predicts times already.
     pub fn with_times(self, regression: &Model) -> Result<Self> {
         let same = self.mean == regression.mean && self.deviation == regression.deviation;
         let kinds = (self.kind, regression.kind) == (Kind::Softmax, Kind::Regression);
@@ -159,7 +159,7 @@ impl Model {
     }
 }
 
-/// Logits to shares of 1.
+/// Logits to probabilities.
 pub(super) fn softmax(logits: &mut [f64]) {
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     logits.iter_mut().for_each(|x| *x = (*x - largest).exp());

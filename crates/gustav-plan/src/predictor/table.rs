@@ -12,14 +12,14 @@ pub struct Case {
     /// What it was made from: relatives have the same source, and no source is both trained on
     /// and tested on.
     pub source: String,
-    /// What is known of it.
+    /// Its features and costs.
     pub inputs: Inputs,
     /// Milliseconds of each candidate.
     pub ms: Vec<f64>,
 }
 
 impl Case {
-    /// Place of the fastest candidate.
+    /// Index of the fastest candidate.
     pub fn oracle(&self) -> usize {
         (0..self.ms.len()).min_by(|a, b| self.ms[*a].total_cmp(&self.ms[*b])).unwrap_or(0)
     }
@@ -72,7 +72,7 @@ impl Table {
         Ok(Table { candidates, cases })
     }
 
-    /// Number of values that are known of each matrix: the features, and costs where there are any.
+    /// Number of values of each matrix: the features, and costs if there are any.
     pub fn inputs(&self) -> usize {
         self.cases[0].inputs.values().len()
     }

@@ -27,7 +27,7 @@ pub struct Training {
     /// share in proportion to e to the power of −(what it loses of the fastest's speed ÷ this); 0 for the
     /// fastest alone, as in the source.
     pub tolerance: f64,
-    /// Where the weights begin and in which order matrices come.
+    /// Seed of the initial weights and of the order of the matrices.
     pub seed: u64,
 }
 

@@ -1,24 +1,24 @@
-//! The network's rival: a decision tree that minimises what wrong choices cost.
+//! A decision tree, the network's baseline: it minimises the cost of wrong choices.
 
-use super::{Case, Chooses, Inputs, Table};
+use super::{Case, Inputs, Selector, Table};
 
-// Questions on a way at most, and matrices at the end of each at least.
+// Largest depth, and fewest matrices of a leaf.
 const DEPTH: usize = 6;
 const LEAST: usize = 4;
 
 /// A decision tree over single features.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
-    /// The candidate that costs least over what came here.
+    /// The candidate with the least cost over the matrices that reach this leaf.
     Leaf {
-        /// Its place.
+        /// Index of the candidate.
         candidate: usize,
     },
-    /// A question.
+    /// A comparison of one feature with a threshold.
     Split {
-        /// Place of the feature in [`Inputs::names`].
+        /// Index of the feature in [`Inputs::names`].
         feature: usize,
-        /// Up to here the first branch is taken, beyond it the second.
+        /// The threshold: the first branch has values up to it, the second those above.
         at_most: f64,
         /// The branches.
         branches: Box<[Tree; 2]>,
@@ -26,22 +26,21 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// The tree that greedy splits give: each minimises the sum over the matrices of the time of
-    /// their side's best single candidate over the time of their own best. It asks about the first
-    /// `inputs` values of [`Inputs::names`].
+    /// Grown by greedy splits over the first `inputs` values of [`Inputs::names`]. Each split minimises the sum,
+    /// over the matrices, of the time of their branch's best single candidate ÷ the time of their own best.
     pub fn train(table: &Table, inputs: usize) -> Self {
-        let known = |case| Known { case, values: case.inputs.values() };
-        let mut cases: Vec<Known<'_>> = table.cases().iter().map(known).collect();
+        let weighed = |case| WeighedCase { case, values: case.inputs.values() };
+        let mut cases: Vec<WeighedCase<'_>> = table.cases().iter().map(weighed).collect();
         let inputs = inputs.min(table.inputs());
         Self::grow(&mut cases, table.candidates().len(), inputs, DEPTH)
     }
 
-    fn grow(cases: &mut [Known<'_>], candidates: usize, inputs: usize, depth: usize) -> Self {
+    fn grow(cases: &mut [WeighedCase<'_>], candidates: usize, inputs: usize, depth: usize) -> Self {
         let (cost, candidate) = cheapest(cases, candidates);
         let Some((split_cost, feature, at_most)) = best_split(cases, candidates, inputs) else {
             return Tree::Leaf { candidate };
         };
-        // A question has to save a thousandth of its matrices' time.
+        // A split has to save a thousandth of its matrices' time.
         if depth == 0 || split_cost > cost - 1e-3 * cases.len() as f64 {
             return Tree::Leaf { candidate };
         }
@@ -52,7 +51,7 @@ impl Tree {
         Tree::Split { feature, at_most, branches: Box::new([grow(first), grow(second)]) }
     }
 
-    /// Number of questions.
+    /// Number of splits.
     pub fn questions(&self) -> usize {
         match self {
             Tree::Leaf { .. } => 0,
@@ -61,7 +60,7 @@ impl Tree {
     }
 }
 
-impl Chooses for Tree {
+impl Selector for Tree {
     fn choose(&self, inputs: &Inputs) -> usize {
         match self {
             Tree::Leaf { candidate } => *candidate,
@@ -73,8 +72,8 @@ impl Chooses for Tree {
     }
 }
 
-/// A case with the values that are asked about.
-struct Known<'t> {
+/// A case with the values that splits compare.
+struct WeighedCase<'t> {
     case: &'t Case,
     values: Vec<f64>,
 }
@@ -93,17 +92,17 @@ fn least(sums: &[f64]) -> f64 {
     sums.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The single candidate that costs least, and what it costs.
-fn cheapest(cases: &[Known<'_>], candidates: usize) -> (f64, usize) {
+/// The least cost of a single candidate, and its index.
+fn cheapest(cases: &[WeighedCase<'_>], candidates: usize) -> (f64, usize) {
     let mut sums = vec![0.0; candidates];
     cases.iter().for_each(|c| add(&mut sums, c.case, 1.0));
     let best = (0..candidates).min_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0);
     (least(&sums), best)
 }
 
-/// Cost, feature and threshold of the best question.
+/// Cost, feature and threshold of the best split.
 fn best_split(
-    cases: &mut [Known<'_>],
+    cases: &mut [WeighedCase<'_>],
     candidates: usize,
     inputs: usize,
 ) -> Option<(f64, usize, f64)> {

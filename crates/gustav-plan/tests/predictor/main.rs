@@ -6,7 +6,7 @@ mod training;
 use gustav_core::{Csr, Error};
 use gustav_plan::Features;
 use gustav_plan::predictor::{
-    Candidate, Case, Chooses, Evaluation, Inputs, Kind, Model, Table, Tree, simulates,
+    Candidate, Case, Evaluation, Inputs, Kind, Model, Selector, Table, Tree, simulates,
 };
 use serde_json::json;
 
@@ -253,7 +253,7 @@ fn candidates_are_written_as_they_are_read() {
 #[test]
 fn an_evaluation_worked_by_hand() {
     struct First;
-    impl Chooses for First {
+    impl Selector for First {
         fn choose(&self, _: &Inputs) -> usize {
             0
         }

@@ -2,7 +2,7 @@
 
 use gustav_plan::Features;
 use gustav_plan::predictor::{
-    Candidate, Case, Chooses, Evaluation, Kind, Model, Table, Training, train,
+    Candidate, Case, Evaluation, Kind, Model, Selector, Table, Training, train,
 };
 
 use crate::{case, costly, table};

@@ -1,8 +1,10 @@
 //! How near `auto` comes to the limits of the memory, and what plans, masks and memory cost.
 
+use std::collections::BTreeMap;
+
 use gustav_core::{CsrView, DType, Problem};
 use gustav_plan::DeviceProfile;
-use gustav_plan::heuristics::cuda_spmm::looks;
+use gustav_plan::heuristics::cuda_spmm::inspects;
 
 use super::ratios::{PRODUCT, RATIOS, by_name, by_product, product_cells};
 use crate::WHOLE;
@@ -53,11 +55,13 @@ const MOST: f64 = 10.0;
 pub(super) fn plans(platforms: &[Platform]) -> Table {
     let mut rows = Vec::new();
     for platform in platforms {
+        let once = platform.records.iter().rev().filter(|r| r.algorithm == "once");
+        let once: BTreeMap<_, _> = once.map(|r| ((&r.case, r.group), r)).collect();
         for (product, found) in platform.products("auto") {
             for calls in CALLS {
                 let own = found.iter().map(|(_, c)| c.ours).filter(|r| r.gpu.is_some());
-                let cost = |r| {
-                    let r = planned(platform, r, &product, calls)?;
+                let cost = |r: &Record| {
+                    let r = planned(once.get(&(&r.case, r.group)).copied(), r, calls)?;
                     Some(r.plan_ms? / r.execute_ms?)
                 };
                 let costs: Vec<f64> = own.filter_map(cost).collect();
@@ -81,25 +85,14 @@ pub(super) fn plans(platforms: &[Platform]) -> Table {
     Table::new("plans", "Planning cost", &columns, caption, rows)
 }
 
-/// The record of the plan that `auto`, whose plan for many calls `many` is, makes for `calls`.
-fn planned<'a>(
-    platform: &'a Platform,
-    many: &'a Record,
-    product: &Product,
-    calls: u64,
-) -> Option<&'a Record> {
-    let once = || {
-        let same = |r: &&Record| r.case == many.case && r.group == many.group;
-        platform.records.iter().filter(same).find(|r| r.algorithm == "once")
-    };
+/// The record of the plan that `auto` makes for `calls`: that of the plan for one call, `once`, or for
+/// `many`.
+fn planned<'a>(once: Option<&'a Record>, many: &'a Record, calls: u64) -> Option<&'a Record> {
     match calls {
-        1 => once(),
+        1 => once,
         1000 => Some(many),
-        _ if product.operation != "spmm" => None,
-        _ => {
-            let once = once()?;
-            Some(if inspects_rows(many, calls)? { many } else { once })
-        }
+        _ if many.case.operation != "spmm" => None,
+        _ => once.and_then(|once| Some(if inspects_rows(many, calls)? { many } else { once })),
     }
 }
 
@@ -119,7 +112,7 @@ fn inspects_rows(record: &Record, calls: u64) -> Option<bool> {
         l2_bytes: gpu.l2_bytes,
         llc_bytes: gpu.l2_bytes,
     };
-    Some(looks(&problem, &profile))
+    Some(inspects(&problem, &profile))
 }
 
 pub(super) fn one_call(platforms: &[Platform]) -> Table {

@@ -1,23 +1,29 @@
 //! The battery: named nasty matrices × column counts × layouts × α, β × transposition, which
 //! every algorithm of every backend must pass.
 //!
-//! [`check_spmm`], [`check_spmv`] and [`check_spgemm`] hand each case to a closure that runs the
+//! [`check_spmm`], [`check_spmv`], [`check_spgemm`] and [`check_sddmm`] hand each case to a closure that runs the
 //! kernel, compare the result with the [oracle](crate::oracle), and panic with a list of the
 //! cases that failed.
 
 mod covering;
 pub mod matrices;
 mod report;
+mod sddmm;
 mod spgemm;
 mod spmm;
 mod spmv;
+mod storage;
 pub mod values;
 
+pub use sddmm::{SddmmCase, check_sddmm};
 pub use spgemm::{SpgemmCase, check_spgemm, check_spgemm_over};
 pub use spmm::{SpmmCase, check_spmm, check_spmm_over};
 pub use spmv::{SpmvCase, check_spmv, check_spmv_over};
 
 use gustav_core::Layout;
+
+/// Depths of the battery: columns of X and Y of an SDDMM.
+pub const DEPTHS: [usize; 14] = [0, 1, 3, 4, 8, 16, 31, 32, 33, 64, 100, 128, 256, 1000];
 
 /// Column counts of the battery.
 pub const COLUMNS: [usize; 14] = [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 100, 128, 256];

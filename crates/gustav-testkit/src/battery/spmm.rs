@@ -7,6 +7,7 @@ use gustav_core::{
 use super::covering::combinations;
 use super::matrices::matrices;
 use super::report::{Report, attempt, written_outside, wrong};
+use super::storage::Storage;
 use super::values::{poison, scaling, sentinel, values};
 use super::{Scaling, Settings};
 use crate::oracle;
@@ -153,46 +154,5 @@ impl Choice {
             reference.verify(c.view(&found)?)
         };
         wrong(verify()).or_else(|| written_outside(&found, |k| c.holds(k), sentinel()))
-    }
-}
-
-/// Shape and leading dimension of a dense operand; its array is longer than it needs when
-/// padded.
-struct Storage {
-    nrows: usize,
-    ncols: usize,
-    layout: Layout,
-    ld: usize,
-    len: usize,
-}
-
-impl Storage {
-    fn new(nrows: usize, ncols: usize, layout: Layout, padded: bool) -> Self {
-        let (lines, line) = match layout {
-            Layout::RowMajor => (nrows, ncols),
-            Layout::ColumnMajor => (ncols, nrows),
-        };
-        // Odd, so that padded lines are not aligned to vectors.
-        let ld = if padded { (line + 3) | 1 } else { line };
-        Storage { nrows, ncols, layout, ld, len: lines * ld }
-    }
-
-    /// Whether element `k` of the array belongs to the matrix.
-    fn holds(&self, k: usize) -> bool {
-        let line = match self.layout {
-            Layout::RowMajor => self.ncols,
-            Layout::ColumnMajor => self.nrows,
-        };
-        k % self.ld.max(1) < line
-    }
-
-    fn fill<T: Scalar>(&self, outside: T, inside: &[T]) -> Vec<T> {
-        let mut inside = inside.iter();
-        let next = |k| if self.holds(k) { inside.next().copied() } else { None };
-        (0..self.len).map(next).map(|v| v.unwrap_or(outside)).collect()
-    }
-
-    fn view<'a, T: Scalar>(&self, data: &'a [T]) -> Result<DenseView<'a, T>> {
-        DenseView::new(self.nrows, self.ncols, self.layout, self.ld, data)
     }
 }

@@ -15,12 +15,14 @@ mod integer;
 mod limits;
 mod model;
 mod operand;
+mod sddmm;
 mod spgemm;
 mod spmm;
 mod sum;
 mod truth;
 mod verdict;
 
+pub use sddmm::Sddmm;
 pub use spgemm::Spgemm;
 pub use spmm::{Spmm, spmv};
 pub use verdict::{Verdict, Worst};

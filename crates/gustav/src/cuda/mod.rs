@@ -27,7 +27,7 @@ mod plan;
 mod predict;
 mod spgemm_plan;
 mod tiled;
-mod tried;
+mod trial;
 mod tune;
 mod upload;
 
@@ -45,7 +45,7 @@ use gustav_core::{Error, Layout, Result, Scalar};
 
 use crate::Device;
 
-/// A GPU with the name it was asked for by.
+/// A GPU with the name by which it was requested.
 #[derive(Clone, Debug)]
 pub(crate) struct Gpu {
     pub device: gustav_cuda::Device,

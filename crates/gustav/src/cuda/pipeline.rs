@@ -66,7 +66,7 @@ impl<T: Scalar> PipelinePlan<T> {
         self.inner.run(&mut of_b, &mut of_a, alpha, c, host)
     }
 
-    /// What ran when in the last execution.
+    /// The timeline of the last execution.
     pub fn timeline(&self) -> &[Stage] {
         self.inner.timeline()
     }

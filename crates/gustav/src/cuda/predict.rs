@@ -1,4 +1,5 @@
-//! Choosing by prediction: the model for this GPU, the features of the matrix; a row order after a trial.
+//! Choosing by prediction: the model for this GPU reads the features of the matrix. A row order is used only after
+//! a trial.
 
 use gustav_core::{DType, Error, Index, Problem, Result, Scalar};
 use gustav_cuda::spmm;
@@ -6,15 +7,15 @@ use gustav_plan::orders::WarpShape;
 use gustav_plan::predictor::{Candidate, Inputs, Kind, Model, Prediction};
 use gustav_plan::{Algorithm, Chooser, DeviceProfile, Features, Order, RowOrder};
 
-use super::tried::tried;
+use super::trial::trial;
 use super::{DevicePattern, order};
 use crate::Device;
 use crate::explain::{Considered, OrderFacts, Report};
 
-// Calls that repay a trial of a candidate that costs nothing to make.
+// Expected calls from which a candidate without a row order is tried as well.
 const TRIAL_CALLS: u64 = 1000;
 
-/// What the model for this GPU takes.
+/// The candidate that the model for this GPU chooses.
 pub(super) struct Predicted {
     candidate: Candidate,
     pub config: Option<spmm::Config>,
@@ -30,15 +31,17 @@ impl Predicted {
     }
 }
 
-/// The candidate that the model for this GPU takes among those that compute `problem` and whose row
-/// order the calls repay, and what it says of all. An order, and where calls are many any candidate but `auto`,
-/// is kept where a trial finds it faster, by more than times differ, than `auto`, than rows as stored, and, an
-/// order, than the candidate that comes next without one; else the fastest of these is taken. Where the caller
-/// has ordered the rows of `on`, those alone are taken that leave the order to the caller, untried.
+/// The best candidate according to the model, among those that compute `problem` and whose row order is repaid by
+/// the expected calls, with the model's scores of all.
+///
+/// A candidate with a row order (with many expected calls: any candidate but `auto`) is used only if a trial
+/// finds it faster than `auto`, than rows as stored and, for a row order, than the best candidate without one.
+/// Otherwise the fastest of these is used. If the caller has set a row order on `on`, only candidates without one
+/// of their own are considered, and no trial is made.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes
-/// `problem`; what reading the model and the pattern, making the order and trying it run into.
+/// `problem`; errors of reading the model and the pattern, of building the order and of the trial.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     on: &Device,
     a: &DevicePattern<I, O>,
@@ -60,7 +63,8 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let able: Vec<(f64, Candidate)> =
         ranked.iter().filter(|(_, c)| computes(c, problem, ordered)).copied().collect();
     let profile = a.device().planner_profile();
-    let Some(((score, chosen), declined)) = taken(&able, problem, &profile, regression) else {
+    let Some(((score, chosen), declined)) = first_repaid(&able, problem, &profile, regression)
+    else {
         return Err(Error::Unsupported {
             problem: problem.to_string(),
             backend: format!("the predictor for {device}"),
@@ -83,10 +87,10 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     }
     // Times are those of what was measured.
     let ms = ms.filter(|_| problem.columns == columns && problem.dtype == DType::F32);
-    let place = |candidate: &Candidate| model.candidates.iter().position(|c| c == candidate);
+    let index = |candidate: &Candidate| model.candidates.iter().position(|c| c == candidate);
     let considered = |(_, candidate): &(f64, Candidate)| Considered {
         candidate: candidate.to_string(),
-        predicted_ms: ms.as_ref().zip(place(candidate)).map(|(ms, place)| ms[place]),
+        predicted_ms: ms.as_ref().zip(index(candidate)).map(|(ms, i)| ms[i]),
         measured_ms: None,
     };
     let mut considered: Vec<Considered> = ranked.iter().map(considered).collect();
@@ -97,16 +101,17 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         _ => {
             let next = able.iter().map(|(_, c)| *c).find(|c| c.order.is_none());
             let next = next.filter(|_| costs);
-            let mut rivals: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
-            rivals.dedup();
+            let mut alternatives: Vec<_> = next.into_iter().chain([Candidate::AUTO]).collect();
+            alternatives.dedup();
             let stored = Candidate::new(Algorithm::Segmented, Some(Order::Stored));
             if chosen != stored && computes(&stored, problem, ordered) {
-                rivals.push(stored);
+                alternatives.push(stored);
             }
             let make = |order| order::made(on, order, &host.view(), problem.dtype);
-            let tried = tried::<T, I, O>(a, problem, chosen, &rivals, make)?;
-            for ran in tried.rivals.iter().chain([&tried.predicted]) {
-                let (name, measured_ms) = (ran.candidate.to_string(), ran.seconds.map(|s| s * 1e3));
+            let trial = trial::<T, I, O>(a, problem, chosen, &alternatives, make)?;
+            for measurement in trial.alternatives.iter().chain([&trial.predicted]) {
+                let (name, measured_ms) =
+                    (measurement.candidate.to_string(), measurement.seconds.map(|s| s * 1e3));
                 match considered.iter_mut().find(|c| c.candidate == name) {
                     Some(one) => one.measured_ms = measured_ms,
                     None => considered.push(Considered {
@@ -116,16 +121,16 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
                     }),
                 }
             }
-            reason += &format!("; {}", tried.words());
-            let taken = tried.taken();
-            (taken.candidate, taken.order)
+            reason += &format!("; {}", trial.explanation());
+            let winner = trial.winner();
+            (winner.candidate, winner.order)
         }
     };
     let config = config(&candidate, problem)?;
     Ok(Predicted { candidate, config, order, report: Report { reason, considered } })
 }
 
-/// Whether a candidate computes `problem`, with rows that the caller has `ordered` or in its own way.
+/// Whether a candidate computes `problem`, with the row order of the caller if it has `ordered` them.
 fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
     let entry = |algorithm| spmm::catalog().iter().find(|e| e.algorithm == algorithm);
     let able = |algorithm| {
@@ -134,22 +139,22 @@ fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
     };
     let algorithm = candidate.algorithm.is_none_or(able);
     // Orders are made of the rows of A as stored.
-    let taken = candidate.order.is_some() && (ordered || problem.transpose_a);
-    algorithm && !taken && config(candidate, problem).is_ok()
+    let excluded = candidate.order.is_some() && (ordered || problem.transpose_a);
+    algorithm && !excluded && config(candidate, problem).is_ok()
 }
 
-/// What is taken of one row of scores: a candidate with its score, and one that was passed over.
-type Taken = ((f64, Candidate), Option<(Candidate, f64)>);
+/// A candidate with its score, and a candidate that was declined with the calls that would repay its order.
+type Repaid = ((f64, Candidate), Option<(Candidate, f64)>);
 
 /// The first of `able` whose row order the calls of `problem` repay, or that has none; and the first that
 /// was declined for its order, with the calls that would repay it. Scores of a regression are
 /// milliseconds.
-fn taken(
+fn first_repaid(
     able: &[(f64, Candidate)],
     problem: &Problem,
     profile: &DeviceProfile,
     regression: bool,
-) -> Option<Taken> {
+) -> Option<Repaid> {
     let stored = able.iter().find(|(_, c)| c.order.is_none());
     let repaid = |score: f64, candidate: &Candidate| {
         let saved_ms = stored.filter(|_| regression).map(|(stored, _)| stored - score);
@@ -173,12 +178,12 @@ fn taken(
 /// # Errors
 /// [`Error::Argument`] when there are not so many.
 pub(super) fn config(candidate: &Candidate, problem: &Problem) -> Result<Option<spmm::Config>> {
-    let (Some(algorithm), Some(place)) = (candidate.algorithm, candidate.config) else {
+    let (Some(algorithm), Some(index)) = (candidate.algorithm, candidate.config) else {
         return Ok(None);
     };
-    let known = spmm::Config::candidates(algorithm, problem);
-    let count = known.len();
-    let found = known.into_iter().nth(place).ok_or_else(|| Error::Argument {
+    let configs = spmm::Config::candidates(algorithm, problem);
+    let count = configs.len();
+    let found = configs.into_iter().nth(index).ok_or_else(|| Error::Argument {
         name: "configuration",
         found: candidate.to_string(),
         expected: format!("a place below {count}, the number that autotuning tries"),
@@ -200,8 +205,9 @@ mod tests {
         let (l2_bytes, llc_bytes) = (60 << 20, 60 << 20);
         let name = "a GPU".into();
         let profile = DeviceProfile { name, units: 132, lanes: 32, l2_bytes, llc_bytes };
-        let ((_, taken), declined) = taken(&able, &problem, &profile, regression).expect("one");
-        (taken.to_string(), declined.map(|(c, _)| c.to_string()))
+        let ((_, chosen), declined) =
+            first_repaid(&able, &problem, &profile, regression).expect("one");
+        (chosen.to_string(), declined.map(|(c, _)| c.to_string()))
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn product<'c, T: Scalar, I: Index, O: Index>(
 /// A choice under a mask.
 fn masked(choice: &Choice<spgemm::masked::Config>) -> Choice<Config> {
     choice.clone().map(|config| match config {
-        spgemm::masked::Config::Places => Config::Masked,
+        spgemm::masked::Config::Positions => Config::Masked,
         spgemm::masked::Config::Whole(config) => Config::CudaSpgemm(config),
     })
 }

@@ -9,7 +9,7 @@ use crate::Device;
 
 impl Device {
     /// C = α·A·B of matrices in host memory by `tiled` (Chen et al. 2025, §7.2): in as many tiles
-    /// as the GPU's memory, or the cap in `tiling`, asks for. The device's chooser picks the
+    /// as the GPU's memory, or the cap in `tiling`, requires. The device's chooser picks the
     /// algorithm of every tile.
     ///
     /// # Errors

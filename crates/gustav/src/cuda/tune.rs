@@ -19,15 +19,14 @@ use crate::explain::OrderFacts;
 const RUNS: usize = 5;
 // Algorithms that take at most so many times the fastest's time have their configurations timed.
 const NEAR: f64 = 2.0;
-// The largest part of a call that an order is expected to save; one is made to be tried where the calls
-// would then repay it.
+// Largest part of a call that an order is expected to save; an order is tried if the calls would then repay it.
 const MOST_SAVED: f64 = 0.25;
 
 /// One candidate.
 #[derive(Clone, Copy)]
 pub(super) struct Trial<C> {
     algorithm: Algorithm,
-    /// None leaves it to the algorithm's own rules; else one with its place among those tried.
+    /// A configuration with its index among the candidates; `None` leaves it to the algorithm's own rules.
     config: Option<(usize, C)>,
     /// The order of the rows; none leaves them as stored.
     order: Option<Order>,
@@ -54,7 +53,7 @@ impl<C: Copy> Trial<C> {
 /// As candidates of the predictor are named.
 impl<C> Display for Trial<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let config = self.config.as_ref().map(|(place, _)| *place);
+        let config = self.config.as_ref().map(|(index, _)| *index);
         Candidate { algorithm: Some(self.algorithm), config, order: self.order }.fmt(f)
     }
 }
@@ -86,7 +85,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
         Ok(Trials { a, values, problem, b, c, bias })
     }
 
-    /// Median seconds of a product by the plan that `options` ask for.
+    /// Median seconds of a product by the plan that `options` request.
     ///
     /// # Errors
     /// Those of the plan and of its products.
@@ -99,7 +98,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
 }
 
 /// Times every algorithm of the backend on operands of the problem's shape, over plus-times: with rows in the
-/// order that was asked of `on`, by those that take one; else as stored, and `segmented` in other orders as
+/// order that was set on `on`, by those that take one; else as stored, and `segmented` in other orders as
 /// well. The fastest first, with its order where it has one.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     on: &Device,
@@ -113,16 +112,16 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
         let (chooser, config) = (trial.chooser(), trial.config());
         trials.seconds(&spmm::Options { chooser, config, order })
     };
-    if let Some(asked) = on.order() {
-        let made = order::of(on, asked, a, &problem)?;
+    if let Some(order) = on.order() {
+        let made = order::of(on, order, a, &problem)?;
         let time = |trial: &Trial<_>| time(trial, Some(&made.0));
-        let timed = fastest(spmm::catalog(), Some(asked), configs, time)?;
+        let timed = fastest(spmm::catalog(), Some(order), configs, time)?;
         return Ok((timed, Some(made)));
     }
     let stored = fastest(spmm::catalog(), None, configs, |trial| time(trial, None))?;
     let least_ms = stored.iter().next().map_or(0.0, |(_, seconds)| seconds * 1e3);
     let calls = problem.calls as f64;
-    let may_pay = |o: &Order| calls * MOST_SAVED * least_ms >= o.making_ms(&problem);
+    let may_pay = |o: &Order| calls * MOST_SAVED * least_ms >= o.cost_ms(&problem);
     let orders: Vec<_> = Order::NEAR_LINEAR.iter().copied().filter(may_pay).collect();
     if orders.is_empty() || problem.transpose_a {
         return Ok((stored, None));

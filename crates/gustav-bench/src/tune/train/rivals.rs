@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use gustav_plan::Features;
-use gustav_plan::predictor::{Chooses, Inputs, Kind, Training};
+use gustav_plan::predictor::{Inputs, Kind, Selector, Training};
 
 // What networks learn: times, the fastest candidate, what each candidate loses.
 pub(super) const GOALS: [&str; 3] = ["regression", "softmax", "softmax of losses"];
@@ -42,7 +42,7 @@ pub(super) fn suffix(inputs: usize) -> &'static str {
 /// Always the first candidate.
 pub(super) struct First;
 
-impl Chooses for First {
+impl Selector for First {
     fn choose(&self, _: &Inputs) -> usize {
         0
     }
@@ -51,7 +51,7 @@ impl Chooses for First {
 /// The candidate of the least simulated cost; costs are relative to the first candidate's.
 pub(super) struct Simulation;
 
-impl Chooses for Simulation {
+impl Selector for Simulation {
     fn choose(&self, inputs: &Inputs) -> usize {
         let costs: Vec<f64> = std::iter::once(0.0).chain(inputs.costs.iter().copied()).collect();
         (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0)

@@ -9,7 +9,7 @@ typedef GUSTAV_SEMIRING<Sum> S;
 constexpr u32 BLOCK = 128, WARPS = BLOCK / 32;
 // Threads that share a task, and that weigh rows.
 constexpr u32 SHARING = 256;
-// Places of a warp and of a CTA, and of the smallest tasks, as powers of two.
+// Positions of a warp and of a CTA, and of the smallest tasks, as powers of two.
 constexpr u32 FEW = 8, MANY = 10, LEAST = GUSTAV_LEAST;
 // Products that a lane has under way.
 constexpr u32 IN_FLIGHT = 4;

@@ -1,4 +1,4 @@
-// What becomes of the places: those that a product met are C's entries.
+// What becomes of the positions: those that a product met are C's entries.
 #pragma once
 #include "common/search.cuh"
 #include "spgemm/masked/arguments.cuh"
@@ -7,10 +7,10 @@ namespace kept {
 
 // No column: the host refuses matrices so wide.
 constexpr u32 NO_COLUMN = 0xffffffffu;
-// Places that a warp looks up.
+// Positions that a warp looks up.
 constexpr u32 CHUNK = 256;
 
-// LANES of a warp have a row: its places that were met move to C.
+// LANES of a warp have a row: its positions that were met move to C.
 template <u32 LANES>
 __device__ void met(const Arguments &g) {
     constexpr u32 GROUPS = BLOCK / LANES;
@@ -20,8 +20,8 @@ __device__ void met(const Arguments &g) {
     for (u64 first = (u64)blockIdx.x * GROUPS; first < g.rows; first += step) {
         const u64 row = first + threadIdx.x / LANES;
         const bool here = row < g.rows;
-        const u64 begin = here ? (u64)g.places_offsets[row] : 0;
-        const u64 to = here ? (u64)g.places_offsets[row + 1] : 0;
+        const u64 begin = here ? (u64)g.position_offsets[row] : 0;
+        const u64 to = here ? (u64)g.position_offsets[row + 1] : 0;
         u64 at = here ? (u64)g.c.offsets[row] : 0;
         const u32 most = warp::largest((u32)(to - begin));
         for (u32 base = 0; base < most; base += LANES * IN_FLIGHT) {
@@ -37,9 +37,9 @@ __device__ void met(const Arguments &g) {
                 const u32 all = __ballot_sync(warp::ALL, met[n]) >> first_lane;
                 const u32 own = LANES == 32 ? all : all & ((1u << LANES % 32) - 1);
                 if (met[n]) {
-                    const u64 place = at + __popc(own & ((1u << lane) - 1));
-                    g.c.indices[place] = g.places[from];
-                    g.c.values[place] = g.values[from];
+                    const u64 position = at + __popc(own & ((1u << lane) - 1));
+                    g.c.indices[position] = g.positions[from];
+                    g.c.values[position] = g.values[from];
                 }
                 at += __popc(own);
             }
@@ -47,11 +47,11 @@ __device__ void met(const Arguments &g) {
     }
 }
 
-// A warp has some places, of whatever rows: they find their entries in all of C, which stands in B's
-// place.
+// A warp has some positions, of whatever rows: they find their entries in all of C, which is read instead of
+// B.
 //
-//   32 entries of the row    2 5 7 9 ..      a lane each; the next 32 once places pass the last
-//   32 places                2 9 30 ..       a lane each, looked up among the entries by shuffles
+//   32 entries of the row    2 5 7 9 ..      a lane each; the next 32 once positions pass the last
+//   32 positions                2 9 30 ..       a lane each, looked up among the entries by shuffles
 __device__ void found(const Arguments &g) {
     const u32 lane = threadIdx.x % 32;
     const Out *entries = reinterpret_cast<const Out *>(g.b.values);
@@ -59,13 +59,13 @@ __device__ void found(const Arguments &g) {
     u64 chunk = ((u64)blockIdx.x * WARPS + threadIdx.x / 32) * CHUNK;
     for (; chunk < g.count; chunk += stride) {
         const u64 stop = min(chunk + CHUNK, g.count);
-        // The row of the first place: the last that begins there or before.
-        u64 row = lower_bound(g.places_offsets, (u64)0, g.rows + 1, chunk + 1) - 1;
+        // The row of the first position: the last that begins there or before.
+        u64 row = lower_bound(g.position_offsets, (u64)0, g.rows + 1, chunk + 1) - 1;
         for (u64 start = chunk; start < stop; ++row) {
-            const u64 to = min((u64)g.places_offsets[row + 1], stop), end = g.b.offsets[row + 1];
+            const u64 to = min((u64)g.position_offsets[row + 1], stop), end = g.b.offsets[row + 1];
             u64 window = g.b.offsets[row];
-            if (start > g.places_offsets[row])
-                window = lower_bound(g.b.indices, window, end, g.places[start]);
+            if (start > g.position_offsets[row])
+                window = lower_bound(g.b.indices, window, end, g.positions[start]);
             u32 met = 0;
             const auto read = [&] {
                 return window + lane < end ? (u32)g.b.indices[window + lane] : NO_COLUMN;
@@ -73,17 +73,17 @@ __device__ void found(const Arguments &g) {
             u32 column = start < to ? read() : 0;
             for (; start < to; start += 32) {
                 const u64 from = start + lane;
-                const u32 place = from < to ? (u32)g.places[from] : NO_COLUMN;
+                const u32 position = from < to ? (u32)g.positions[from] : NO_COLUMN;
                 const u32 largest =
-                    __shfl_sync(warp::ALL, place, (u32)min(to - start, (u64)32) - 1);
+                    __shfl_sync(warp::ALL, position, (u32)min(to - start, (u64)32) - 1);
                 u64 at = end;
                 for (;;) {
                     u32 below = 0;
 #pragma unroll
                     for (u32 more = 16; more > 0; more /= 2)
-                        if (__shfl_sync(warp::ALL, column, below + more - 1) < place) below += more;
+                        if (__shfl_sync(warp::ALL, column, below + more - 1) < position) below += more;
                     const u32 other = __shfl_sync(warp::ALL, column, below);
-                    if (other == place && from < to) at = window + below;
+                    if (other == position && from < to) at = window + below;
                     if (__shfl_sync(warp::ALL, column, 31) >= largest) break;
                     window += 32;
                     column = read();

@@ -9,7 +9,7 @@
 
 namespace lists {
 
-// Searches of a row, of its places among all rows of B, and such rows; entries read in searches that
+// Searches of a row, of its positions among all rows of B, and such rows; entries read in searches that
 // take as long as a product, and products that take as long as a table.
 constexpr u32 SEARCHES = 1024, SEARCHED = 64, READS = 6, PRODUCTS_OF_TABLE = 512;
 // Fewest and most products of a task of a warp, and of one of a CTA.
@@ -30,7 +30,7 @@ __device__ __forceinline__ u64 products_of(const Arguments &g, u64 at, u64 end, 
     return products;
 }
 
-// The list of a row with `count` places, and its work there.
+// The list of a row with `count` positions, and its work there.
 __device__ __forceinline__ u32 list_of(const Arguments &g, u64 nonzeros, u64 products, u64 count,
                                        u64 &work) {
     work = products;
@@ -62,7 +62,7 @@ __device__ void put(const Arguments &g, Shares &t, bool here, u64 row, u64 nonze
     u64 work = 0;
     u32 own = LISTS, before = 0;
     if (here) {
-        const u64 count = g.places_offsets[row + 1] - g.places_offsets[row];
+        const u64 count = g.position_offsets[row + 1] - g.position_offsets[row];
         own = list_of(g, nonzeros, products, count, work);
     }
     const u64 all = warp::sum(products);
@@ -99,7 +99,7 @@ __device__ void descend(const Arguments &g) {
     const u64 thread = (u64)(blockIdx.x - g.weighing) * SHARING + threadIdx.x;
     const long long found[2] = {
         descents(g.b.offsets, g.b.indices, g.rows_b, g.nnz_b, thread, threads),
-        descents(g.places_offsets, g.places, g.rows, g.count, thread, threads)};
+        descents(g.position_offsets, g.positions, g.rows, g.count, thread, threads)};
     if (threadIdx.x % 32 != 0) return;
     for (u32 n = 0; n < 2; ++n)
         if (found[n] != 0) atomicAdd(g.counters + DESCENTS + n, (u64)found[n]);
@@ -165,7 +165,7 @@ __device__ void weigh(const Arguments &g) {
     }
 }
 
-// A warp has a row, whose places it cuts into tasks of alike many products.
+// A warp has a row, whose positions it cuts into tasks of alike many products.
 __device__ void cut(const Arguments &g) {
     const u32 lane = threadIdx.x % 32;
     const u64 step = (u64)gridDim.x * WARPS, rows = g.counters[CUT];
@@ -174,7 +174,7 @@ __device__ void cut(const Arguments &g) {
                                 : min(max(share, LEAST_TOGETHER), MOST_TOGETHER);
     for (u64 i = (u64)blockIdx.x * WARPS + threadIdx.x / 32; i < rows; i += step) {
         const u64 row = *listed(g, CUT, i);
-        const u64 count = g.places_offsets[row + 1] - g.places_offsets[row];
+        const u64 count = g.position_offsets[row + 1] - g.position_offsets[row];
         const u64 begin = g.a.offsets[row], end = g.a.offsets[row + 1];
         const u64 products = warp::sum(products_of(g, begin + lane, end, 32));
         u32 log = g.in_order ? FEW : MANY;

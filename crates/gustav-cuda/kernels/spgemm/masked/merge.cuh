@@ -1,4 +1,4 @@
-// Sums at the places of a short row, by a thread that merges the rows of B: places and columns of
+// Sums at the positions of a short row, by a thread that merges the rows of B: positions and columns of
 // products both come out in order.
 #pragma once
 #include "spgemm/masked/arguments.cuh"
@@ -6,15 +6,15 @@
 
 namespace merged {
 
-// Sums leave through shared memory, so that half a warp writes neighbouring places of one row. Only
-// places that are met are written.
+// Sums leave through shared memory, so that half a warp writes neighbouring positions of one row. Only
+// positions that are met are written.
 template <u32 ROWS>
 __device__ void rows(const Arguments &g, List list) {
     constexpr u32 STAGED = 16, STRIDE = STAGED + 1;
-    __shared__ u32 staged_places[WARPS][32 * STRIDE];
+    __shared__ u32 staged_positions[WARPS][32 * STRIDE];
     __shared__ Out staged_values[WARPS][32 * STRIDE];
     const u32 lane = threadIdx.x % 32;
-    u32 *places = staged_places[threadIdx.x / 32];
+    u32 *positions = staged_positions[threadIdx.x / 32];
     Out *values = staged_values[threadIdx.x / 32];
     const u64 count = g.counters[list], step = (u64)gridDim.x * BLOCK;
     const Sum alpha = from_bits<Sum>(g.alpha);
@@ -25,15 +25,15 @@ __device__ void rows(const Arguments &g, List list) {
         const u64 row = here ? *listed(g, list, i) : 0;
         const u64 begin = g.a.offsets[row];
         const u32 nonzeros = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
-        const u64 first = g.places_offsets[row];
-        const u64 end = here ? (u64)g.places_offsets[row + 1] : first;
-        u64 place = first;
+        const u64 first = g.position_offsets[row];
+        const u64 end = here ? (u64)g.position_offsets[row + 1] : first;
+        u64 position = first;
         Sum factors[ROWS];
 #pragma unroll
         for (u32 n = 0; n < ROWS; ++n)
             factors[n] = n < nonzeros ? widen(g.a.values[begin + n]) : Sum();
-        const auto next_place = [&] { return place < end ? (u32)g.places[place] : merge::NONE; };
-        u32 next = next_place(), met = 0, filled = 0, steps = 0;
+        const auto next_position = [&] { return position < end ? (u32)g.positions[position] : merge::NONE; };
+        u32 next = next_position(), met = 0, filled = 0, steps = 0;
         const auto leave = [&] {
             __syncwarp();
             for (u32 pair = 0; pair < 32; pair += 2) {
@@ -41,7 +41,7 @@ __device__ void rows(const Arguments &g, List list) {
                 const u32 many = __shfl_sync(warp::ALL, filled, from);
                 const u64 start = __shfl_sync(warp::ALL, first, from);
                 if (n >= many) continue;
-                const u64 to = start + places[from * STRIDE + n];
+                const u64 to = start + positions[from * STRIDE + n];
                 g.values[to] = values[from * STRIDE + n];
                 if (g.met != nullptr) g.met[to] = 1;
             }
@@ -54,9 +54,9 @@ __device__ void rows(const Arguments &g, List list) {
             g, begin, nonzeros, [&](u32 n, Value b) { sum = S::mul_add(factors[n], widen(b), sum); },
             [&](u32 column) {
                 if (column != merge::NONE) {
-                    while (next < column) ++place, next = next_place();
+                    while (next < column) ++position, next = next_position();
                     if (next == column) {
-                        places[lane * STRIDE + filled] = (u32)(place - first);
+                        positions[lane * STRIDE + filled] = (u32)(position - first);
                         values[lane * STRIDE + filled] = Narrow<Out>::from(S::scale(alpha, sum));
                         ++filled;
                     }

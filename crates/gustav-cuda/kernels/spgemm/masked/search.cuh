@@ -1,4 +1,4 @@
-// Sums at all places of a row, LANES lanes of a warp for each of its rows: a lane has a place, and
+// Sums at all positions of a row, LANES lanes of a warp for each of its rows: a lane has a position, and
 // searches for it in the rows of B.
 #pragma once
 #include "spgemm/masked/arguments.cuh"
@@ -15,16 +15,16 @@ __device__ void rows(const Arguments &g, List list) {
     // Thread groups of a warp stay together.
     for (u64 group = first_group; group < count; group += step) {
         const u64 i = group + threadIdx.x / LANES, row = i < count ? *listed(g, list, i) : 0;
-        const u64 a_begin = g.a.offsets[row], from = g.places_offsets[row];
+        const u64 a_begin = g.a.offsets[row], from = g.position_offsets[row];
         const u64 a_end = i < count ? (u64)g.a.offsets[row + 1] : a_begin;
-        const u64 to = i < count ? (u64)g.places_offsets[row + 1] : from;
+        const u64 to = i < count ? (u64)g.position_offsets[row + 1] : from;
         const u32 nonzeros = warp::largest((u32)(a_end - a_begin));
-        const u32 places = warp::largest((u32)(to - from));
+        const u32 positions = warp::largest((u32)(to - from));
         u32 mine = 0;
-        for (u32 base = 0; base < places; base += LANES) {
-            const u64 place = from + base + lane;
-            const bool here = place < to;
-            const Index column = here ? g.places[place] : 0;
+        for (u32 base = 0; base < positions; base += LANES) {
+            const u64 position = from + base + lane;
+            const bool here = position < to;
+            const Index column = here ? g.positions[position] : 0;
             Sum sum = S::zero();
             u8 met = 0;
             for (u32 first = 0; first < nonzeros; first += LANES) {
@@ -40,7 +40,7 @@ __device__ void rows(const Arguments &g, List list) {
                 }
                 const u32 bits = 32 - __clz(warp::largest(length));
                 for (u32 j = 0; j < min(LANES, nonzeros - first); j += IN_FLIGHT) {
-                    // Entries before the place, of IN_FLIGHT rows of B.
+                    // Entries before the position, of IN_FLIGHT rows of B.
                     Offset begin[IN_FLIGHT];
                     u32 below[IN_FLIGHT], size[IN_FLIGHT];
 #pragma unroll
@@ -70,8 +70,8 @@ __device__ void rows(const Arguments &g, List list) {
                 }
             }
             if (here) {
-                g.values[place] = Narrow<Out>::from(S::scale(alpha, sum));
-                if (g.met != nullptr) g.met[place] = met;
+                g.values[position] = Narrow<Out>::from(S::scale(alpha, sum));
+                if (g.met != nullptr) g.met[position] = met;
                 mine += met;
             }
         }

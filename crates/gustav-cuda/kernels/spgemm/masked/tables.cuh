@@ -1,23 +1,23 @@
-// Sums at places in shared memory. Where places, increasing columns, are not far apart, each has a bit,
+// Sums at positions in shared memory. Where positions, increasing columns, are not far apart, each has a bit,
 // and its sum is at the number of bits before its own. Else they half fill a hash table, and a sum lies
 // where its column does; before it is looked up there, a column has to pass a filter, a bit for each hash
-// of a place: most that are no places end there.
+// of a position: most that are no positions end there.
 //
 //   rows of B that A names   |5 9|2 5 7 9 11|4|..    end to end, empty ones left out
 //   lanes of a warp           0 1 2 3 4 5  6 7       a product each, of whatever row
 //
-// For sums in A's order columns of B's rows have to increase: lanes of one warp that meet in a place
+// For sums in A's order columns of B's rows have to increase: lanes of one warp that meet in a position
 // are then of different rows of B, and add one after another. Other sums are added atomically.
 #pragma once
 #include "ptx/warp.cuh"
 #include "schedule/look_back.cuh"
 #include "spgemm/combine.cuh"
-#include "spgemm/masked/places.cuh"
+#include "spgemm/masked/positions.cuh"
 #include "spgemm/table.cuh"
 
 namespace tasks {
 
-// Places among 32 columns, and how many are before these.
+// Positions among 32 columns, and how many are before these.
 struct Bits {
     u32 mask, before;
 };
@@ -25,7 +25,7 @@ struct Bits {
 // What GROUP threads have in shared memory.
 template <u32 GROUP, u32 LOG>
 struct Memory {
-    // Columns that places may be apart to be found by rank.
+    // Columns that positions may be apart to be found by rank.
     static constexpr u32 WIDTH = (3u << LOG) / 4 * 32;
 
     union {
@@ -54,7 +54,7 @@ __device__ __forceinline__ u32 look_up(const u32 *keys, u32 log, u32 column) {
     }
 }
 
-// Sums at places, by GROUP threads with tables of at most 2^LOG slots.
+// Sums at positions, by GROUP threads with tables of at most 2^LOG slots.
 template <u32 GROUP, u32 LOG>
 struct Sums {
     static constexpr u32 GROUP_WARPS = GROUP / 32;
@@ -65,19 +65,19 @@ struct Sums {
 
     const Arguments &g;
     Memory<GROUP, LOG> &t;
-    const Places &p;
+    const Positions &p;
     u32 thread, log;
-    // The first place and the columns up to the last, where these are few.
+    // The first position and the columns up to the last, where these are few.
     u32 low, width;
     bool ranked;
 
-    // The bit of `column` in the filter: its word, and its place in the word.
+    // The bit of `column` in the filter: its word, and its position in the word.
     __device__ __forceinline__ u32 bit_of(u32 column) const {
         return column * 0x85ebca6bu >> (32 - BITS - log);
     }
 
     __device__ void clear() {
-        low = (u32)g.places[p.from], width = (u32)g.places[p.from + p.count - 1] - low + 1;
+        low = (u32)g.positions[p.from], width = (u32)g.positions[p.from + p.count - 1] - low + 1;
         ranked = width <= Memory<GROUP, LOG>::WIDTH;
         if (ranked) return rank();
         log = 5;
@@ -90,7 +90,7 @@ struct Sums {
         for (u32 at = thread; at < 1u << (log + BITS - 5); at += GROUP) t.filter[at] = 0;
         sync_group<GROUP>();
         for (u32 i = thread; i < p.count; i += GROUP) {
-            const u32 column = (u32)g.places[p.from + i], bit = bit_of(column);
+            const u32 column = (u32)g.positions[p.from + i], bit = bit_of(column);
             bool added;
             table::find(t.keys, log, column, added);
             atomicOr(t.filter + bit / 32, 1u << bit % 32);
@@ -103,15 +103,15 @@ struct Sums {
         for (u32 at = thread; at < (width + 31) / 32; at += GROUP) t.bits[at].mask = 0;
         sync_group<GROUP>();
         for (u32 i = thread; i < p.count; i += GROUP) {
-            const u32 at = (u32)g.places[p.from + i] - low;
+            const u32 at = (u32)g.positions[p.from + i] - low;
             atomicOr(&t.bits[at / 32].mask, 1u << at % 32);
-            const bool first = i == 0 || ((u32)g.places[p.from + i - 1] - low) / 32 != at / 32;
+            const bool first = i == 0 || ((u32)g.positions[p.from + i - 1] - low) / 32 != at / 32;
             if (first) t.bits[at / 32].before = i;
         }
         sync_group<GROUP>();
     }
 
-    // The number of the place of `column`, or EMPTY.
+    // The number of the position of `column`, or EMPTY.
     __device__ __forceinline__ u32 rank_of(u32 column) const {
         const u32 at = column - low;
         if (at >= width) return table::EMPTY;
@@ -121,12 +121,12 @@ struct Sums {
                                       : word.before + __popc(word.mask & (bit - 1));
     }
 
-    __device__ __forceinline__ void add_at(u32 place, Sum a, Sum b) const {
+    __device__ __forceinline__ void add_at(u32 position, Sum a, Sum b) const {
         if (GROUP == 32 && g.in_order)
-            t.sums[place] = S::mul_add(a, b, t.sums[place]);
+            t.sums[position] = S::mul_add(a, b, t.sums[position]);
         else
-            combine::into<S>(t.sums + place, S::mul_add(a, b, S::zero()));
-        t.met[place] = 1;
+            combine::into<S>(t.sums + position, S::mul_add(a, b, S::zero()));
+        t.met[position] = 1;
     }
 
     // Puts the rows of B of up to GROUP nonzeros, from `at` to `end`, end to end, empty ones left out;
@@ -139,14 +139,14 @@ struct Sums {
             factor = widen(g.a.values[at + thread]);
         }
         const u32 some = __ballot_sync(warp::ALL, own.length > 0);
-        u32 place = __popc(some & warp::lanes_before()), rows = __popc(some);
+        u32 position = __popc(some & warp::lanes_before()), rows = __popc(some);
         u64 before;
         if constexpr (GROUP > 32) {
             // Rows above products: the latter are fewer than 2^32 a row.
             const u64 mine = (own.length > 0 ? 1ull << 48 : 0) | own.length;
             u64 total;
             const u64 start = look_back::within<GROUP>(mine, total);
-            place = (u32)(start >> 48), before = start & ((1ull << 48) - 1);
+            position = (u32)(start >> 48), before = start & ((1ull << 48) - 1);
             rows = (u32)(total >> 48), products = total & ((1ull << 48) - 1);
         } else {
             const u64 up_to = warp::sum_up_to(own.length);
@@ -154,25 +154,25 @@ struct Sums {
             products = __shfl_sync(warp::ALL, up_to, 31);
         }
         if (own.length > 0) {
-            t.ends[place] = before + own.length;
-            t.starts[place] = own.start - (Offset)before;
-            t.factors[place] = factor;
-            t.searched[place] = own.searched ? own.k : table::EMPTY;
+            t.ends[position] = before + own.length;
+            t.starts[position] = own.start - (Offset)before;
+            t.factors[position] = factor;
+            t.searched[position] = own.searched ? own.k : table::EMPTY;
         }
         sync_group<GROUP>();
         return rows;
     }
 
     // The column of a product of row `row` of those laid out, and where it is in B; EMPTY where B has
-    // no entry at a place that is searched for.
+    // no entry at a position that is searched for.
     __device__ __forceinline__ u32 column_of(u32 row, u64 product, Offset &at) const {
         const u32 k = t.searched[row];
         if (k == table::EMPTY) {
             at = t.starts[row] + (Offset)product;
             return (u32)g.b.indices[at];
         }
-        const u64 place = product - (row == 0 ? 0 : t.ends[row - 1]);
-        const Index column = g.places[p.from + place];
+        const u64 position = product - (row == 0 ? 0 : t.ends[row - 1]);
+        const Index column = g.positions[p.from + position];
         const Offset stop = g.b.offsets[k + 1];
         at = lower_bound(g.b.indices, (Offset)g.b.offsets[k], stop, column);
         return at < stop && g.b.indices[at] == column ? (u32)column : table::EMPTY;
@@ -209,11 +209,11 @@ struct Sums {
                 if (product < to) columns[n] = column_of(owners[n], product, at[n]);
                 if (columns[n] != table::EMPTY) values[n] = g.b.values[at[n]];
             }
-            u32 places[IN_FLIGHT];
+            u32 positions[IN_FLIGHT];
             if (ranked) {
 #pragma unroll
                 for (u32 n = 0; n < IN_FLIGHT; ++n)
-                    places[n] = columns[n] == table::EMPTY ? table::EMPTY : rank_of(columns[n]);
+                    positions[n] = columns[n] == table::EMPTY ? table::EMPTY : rank_of(columns[n]);
             } else {
 #pragma unroll
                 for (u32 n = 0; n < IN_FLIGHT; ++n) {
@@ -223,16 +223,16 @@ struct Sums {
                 }
 #pragma unroll
                 for (u32 n = 0; n < IN_FLIGHT; ++n) {
-                    places[n] = table::EMPTY;
-                    if (columns[n] != table::EMPTY) places[n] = look_up(t.keys, log, columns[n]);
+                    positions[n] = table::EMPTY;
+                    if (columns[n] != table::EMPTY) positions[n] = look_up(t.keys, log, columns[n]);
                 }
             }
 #pragma unroll
             for (u32 n = 0; n < IN_FLIGHT; ++n) {
-                const bool hit = places[n] != table::EMPTY;
+                const bool hit = positions[n] != table::EMPTY;
                 const Sum a = hit ? t.factors[owners[n]] : Sum();
                 if (GROUP > 32 || !g.in_order) {
-                    if (hit) add_at(places[n], a, widen(values[n]));
+                    if (hit) add_at(positions[n], a, widen(values[n]));
                     continue;
                 }
                 const u32 hits = __ballot_sync(warp::ALL, hit);
@@ -241,26 +241,26 @@ struct Sums {
                 if (others[n] != 0 && others[n] < TURNS) {
                     turn = owners[n] - __shfl_sync(warp::ALL, owners[n], 0);
                 } else if (others[n] != 0 && (hits & (hits - 1)) != 0) {
-                    const u32 same = __match_any_sync(warp::ALL, hit ? places[n] : ~lane);
+                    const u32 same = __match_any_sync(warp::ALL, hit ? positions[n] : ~lane);
                     turn = __popc(same & warp::lanes_before());
                 }
                 for (u32 now = 0; __any_sync(warp::ALL, hit && turn >= now); ++now) {
-                    if (hit && turn == now) add_at(places[n], a, widen(values[n]));
+                    if (hit && turn == now) add_at(positions[n], a, widen(values[n]));
                     __syncwarp();
                 }
             }
         }
     }
 
-    // Writes the values; returns how many places of the thread's a product met.
+    // Writes the values; returns how many positions of the thread's a product met.
     __device__ u32 finish() const {
         const Sum alpha = from_bits<Sum>(g.alpha);
         u32 mine = 0;
         for (u32 i = thread; i < p.count; i += GROUP) {
-            const u32 place = ranked ? i : look_up(t.keys, log, (u32)g.places[p.from + i]);
-            const u8 met = t.met[place];
+            const u32 position = ranked ? i : look_up(t.keys, log, (u32)g.positions[p.from + i]);
+            const u8 met = t.met[position];
             mine += met;
-            g.values[p.from + i] = Narrow<Out>::from(S::scale(alpha, t.sums[place]));
+            g.values[p.from + i] = Narrow<Out>::from(S::scale(alpha, t.sums[position]));
             if (g.met != nullptr) g.met[p.from + i] = met;
         }
         return mine;

@@ -1,12 +1,12 @@
-// Sums at places of rows by tables: of whole rows, or of tasks, which are taken one after another.
+// Sums at positions of rows by tables: of whole rows, or of tasks, which are taken one after another.
 #pragma once
 #include "spgemm/masked/tables.cuh"
 
 namespace tasks {
 
-// The sums at some places; returns how many of a warp's are met, in every lane.
+// The sums at some positions; returns how many of a warp's are met, in every lane.
 template <u32 GROUP, u32 LOG>
-__device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Places &p) {
+__device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Positions &p) {
     constexpr u32 STEP = 32 * IN_FLIGHT;
     const u32 thread = threadIdx.x % GROUP, own = thread / 32;
     Sums<GROUP, LOG> sums{g, t, p, thread, 0, 0, 0, false};
@@ -26,16 +26,16 @@ __device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Places &p
     return met;
 }
 
-// The sums at the places of a task, as far as the row has them.
+// The sums at the positions of a task, as far as the row has them.
 template <u32 GROUP, u32 LOG>
 __device__ void take(const Arguments &g, Memory<GROUP, LOG> &t, u64 task) {
     const u64 row = task >> 32;
     const u32 log = task & 15;
-    const u64 first = g.places_offsets[row], all = g.places_offsets[row + 1] - first;
+    const u64 first = g.position_offsets[row], all = g.position_offsets[row + 1] - first;
     const u64 before = (u64)((u32)task >> 4) << log;
     if (before >= all) return;
     const u32 count = (u32)min(1ull << log, all - before);
-    const u32 met = sum_at(g, t, Places(g, row, first + before, count, all > count));
+    const u32 met = sum_at(g, t, Positions(g, row, first + before, count, all > count));
     if (g.met != nullptr && threadIdx.x % 32 == 0 && met > 0)
         atomicAdd(g.c.offsets + row + 1, (Offset)met);
 }
@@ -44,10 +44,10 @@ __device__ void take(const Arguments &g, Memory<GROUP, LOG> &t, u64 task) {
 __device__ void take_rows(const Arguments &g, Memory<32, FEW + 1> &t) {
     const u64 step = (u64)gridDim.x * WARPS, rows = g.counters[TABLE];
     for (u64 i = (u64)blockIdx.x * WARPS + threadIdx.x / 32; i < rows; i += step) {
-        const u64 row = *listed(g, TABLE, i), from = g.places_offsets[row];
-        const u32 count = (u32)(g.places_offsets[row + 1] - from);
+        const u64 row = *listed(g, TABLE, i), from = g.position_offsets[row];
+        const u32 count = (u32)(g.position_offsets[row + 1] - from);
         u32 met = 0;
-        if (count > 0) met = sum_at(g, t, Places(g, row, from, count, false));
+        if (count > 0) met = sum_at(g, t, Positions(g, row, from, count, false));
         if (g.met != nullptr && threadIdx.x % 32 == 0) g.c.offsets[row + 1] = (Offset)met;
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names a folder that has NVRTC, or the library file; then nothing else is tried.
+/// Names a folder that has NVRTC, or the library file; then nothing else is searched.
 pub const VARIABLE: &str = "GUSTAV_NVRTC";
 
 /// Names of the library, newest first.
@@ -75,7 +75,7 @@ fn code() -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     // SAFETY: zeros are a value of this struct of pointers.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: any address may be asked for; the answer is written into the struct.
+    // SAFETY: any address may be queried; the answer is written into the struct.
     let status = unsafe { libc::dladdr(code as *const () as *const _, &mut found) };
     if status == 0 || found.dli_fname.is_null() {
         return None;

@@ -1,4 +1,4 @@
-//! What kernels are told, and where things are in the workspace.
+//! The parameter block of the kernels, and the layout of the workspace.
 
 use std::ops::Range;
 
@@ -6,15 +6,15 @@ use gustav_core::Problem;
 
 use super::bins::WORDS;
 use super::request::{ITEMS, SCAN};
-use crate::Device;
-use crate::spgemm::operands::{Matrix, Operands, Output};
+use crate::device::Device;
+use crate::product::sparse_operands::{Matrix, Operands, Output};
 
 // Rows of a multiprocessor with which a CTA or a warp for each leaves it busy, and a thread for some
 // and for all.
 const FULL_OF_WARPS: usize = 64;
 const FULL_OF_SOME: usize = 128;
 const FULL_OF_THREADS: usize = 512;
-// Products that a thread merges at most, of few rows of B and of many, by how full the chip is.
+// Products that a thread merges at most, of few rows of B and of many, by how full the device is.
 const MERGED_FEW: [u32; 3] = [0, 32, 64];
 const MERGED_MANY: [u32; 3] = [0, 0, 160];
 // Products that a warp has a mask for, and a smaller CTA, at most, where rows are few and many.
@@ -43,20 +43,19 @@ parameter_block! {
         pub b: Matrix,
         pub c: Output,
         /// Of every row: its columns, see `Range`, and its products and bin, see `Cost`. Its
-        /// entries are in `c.offsets`, one place on, until these are offsets.
+        /// entries are in `c.offsets`, at the next index, until the scan makes them offsets.
         ranges: *mut u32,
         costs: *mut u16,
         /// Rows of a phase, bin after bin.
         pub list: *mut u32,
         pub counters: *mut u64,
-        /// Memory of the host, for what was counted; the word behind it says when it is there.
-        pub told: *mut u64,
+        /// Host memory for the counters; the word behind it is written last.
+        pub report: *mut u64,
         /// Of every tile of the scan: what it and those before it hold.
         tiles: *mut u64,
         /// B as bits, `bit_words` words a row, where it is full enough.
         pub bits: *mut u32,
-        /// Of `slots` rows cut into pieces: which these are, pieces that have ended, and what they
-        /// found.
+        /// Of `slots` rows cut into chunks: the row numbers, the chunks that have ended, their bits and sums.
         pub slot_rows: *mut u32,
         pub ended: *mut u32,
         pub found_bits: *mut u32,
@@ -68,7 +67,7 @@ parameter_block! {
         pub alpha: u64,
         /// Entries of C before these rows.
         pub first: u64,
-        /// Of a launch: where its rows are in the list, how many, and what shared memory has room
+        /// Of a launch: where its rows are in the list, how many, and what shared memory fits
         /// for per thread group.
         pub begin: u32,
         pub count: u32,
@@ -82,7 +81,7 @@ parameter_block! {
         sorted: u32,
         pub bit_words: u32,
         /// Of the bins: products that a thread merges of few rows of B and of many, that a warp and
-        /// a smaller CTA have a mask for, at most; nonzeros of rows cut into pieces, at least.
+        /// a smaller CTA have a mask for, at most; nonzeros of rows cut into chunks, at least.
         merged_few: u32,
         merged_many: u32,
         narrow: u32,
@@ -93,8 +92,8 @@ parameter_block! {
         pub full: u32,
         /// Columns of a granule of ranges as a power of two.
         log_granule: u32,
-        /// What the word behind `told` is to be.
-        pub turn: u32,
+        /// Number of the report, which is written behind it.
+        pub report_number: u32,
     }
 }
 
@@ -136,7 +135,7 @@ impl Layout {
     pub(super) fn new(rows: usize) -> Self {
         // One tile even of no rows: its CTA writes the first offset.
         let zeroed = 2 * WORDS + rows.div_ceil((SCAN * ITEMS) as usize).max(1);
-        // A place in the list and a range, and a cost of half the size.
+        // An entry of the list and a range, and a cost of half the size.
         let words = zeroed + (rows * (4 + 4 + 2)).div_ceil(8);
         Layout { words, zeroed, rows }
     }
@@ -163,7 +162,7 @@ impl Layout {
         [at, at + 8 * WORDS as u64]
     }
 
-    /// The arguments that have their place at `at`, C's offsets from `offsets` on, and the operands.
+    /// The parameter block of a workspace at `at`, with C's offsets at `offsets`, and of the operands.
     pub(super) fn arguments(
         &self,
         at: u64,
@@ -190,12 +189,12 @@ impl Layout {
             cut: u32::try_from(cut).unwrap_or(u32::MAX),
             ..Arguments::of(o)
         };
-        self.place(at, &mut arguments);
+        self.set_addresses(at, &mut arguments);
         arguments
     }
 
     /// Tells kernels of a workspace at `at`.
-    pub(super) fn place(&self, at: u64, arguments: &mut Arguments) {
+    pub(super) fn set_addresses(&self, at: u64, arguments: &mut Arguments) {
         let [counters, numeric] = self.counters(at);
         arguments.counters = counters;
         arguments.tiles = numeric + 8 * WORDS as u64;

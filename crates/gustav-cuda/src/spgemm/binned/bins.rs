@@ -5,11 +5,11 @@ use std::ffi::CStr;
 /// Bins that a phase has at most, as `kernels/spgemm/arguments.cuh` counts them.
 pub(super) const BINS: usize = 14;
 
-/// Words of counters that the host is told.
-pub(super) const TOLD: usize = 3 * BINS + 3;
+/// Counters that kernels report to the host.
+pub(super) const REPORTED: usize = 3 * BINS + 3;
 
-/// Words of counters: those, and what CTAs need of each other.
-pub(super) const WORDS: usize = TOLD + 2 + BINS;
+/// All counters: those, and the ones by which CTAs synchronise.
+pub(super) const WORDS: usize = REPORTED + 2 + BINS;
 
 /// What a bin's rows are computed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Accumulator {
     Mask,
     /// A sum for every column.
     Dense,
-    /// A sum for every column, in as many copies as there is room for.
+    /// A sum for every column, in as many copies as fit.
     Copies,
     /// None: rows of B are copied, merged or united.
     None,
@@ -40,7 +40,7 @@ pub(super) enum ThreadGroup {
     /// A CTA of the size for one row of B at a time.
     Dense,
     /// Several CTAs of the smaller size.
-    Pieces,
+    SeveralCtas,
 }
 
 /// One bin: its kernel, who works on a row, and with what.
@@ -82,7 +82,7 @@ pub(super) const SYMBOLIC: [Bin; 8] = [
     bin(c"narrow", ThreadGroup::Lanes(32), Accumulator::Mask),
     bin(c"wide", ThreadGroup::Wide, Accumulator::Mask),
     bin(c"huge", ThreadGroup::Huge, Accumulator::Mask),
-    bin(c"cut", ThreadGroup::Pieces, Accumulator::Copies),
+    bin(c"cut", ThreadGroup::SeveralCtas, Accumulator::Copies),
 ];
 
 /// Those of rows of many products, which bits of B help.
@@ -102,7 +102,7 @@ pub(super) const NUMERIC: [Bin; 13] = [
     bin(c"dense", ThreadGroup::Dense, Accumulator::Dense),
     bin(c"vast", ThreadGroup::Huge, Accumulator::Dense),
     bin(c"copy", ThreadGroup::Lanes(32), Accumulator::None),
-    bin(c"cut", ThreadGroup::Pieces, Accumulator::Copies),
+    bin(c"cut", ThreadGroup::SeveralCtas, Accumulator::Copies),
 ];
 
 /// The bin after those: full rows, which `dense-output` takes where B is packed for it.
@@ -110,7 +110,7 @@ pub(super) const FULL: usize = NUMERIC.len();
 
 /// What the device counted: rows, widest and largest row of every bin, then sums.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counters(pub [u64; TOLD]);
+pub(super) struct Counters(pub [u64; REPORTED]);
 
 impl Counters {
     /// Rows of a bin.

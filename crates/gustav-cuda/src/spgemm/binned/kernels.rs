@@ -10,14 +10,13 @@ use super::arguments::Arguments;
 use super::bins::{
     Accumulator, BLOCK, Bin, Counters, GIANT_GROUP, NUMERIC, SYMBOLIC, ThreadGroup, UNITED,
 };
-use super::pieces::Pieces;
+use super::report::Report;
 use super::request::{ANALYSIS, ITEMS, LONG_ANALYSIS, Limits, SCAN, Source, request};
-use super::told::Told;
-use crate::Device;
-use crate::kernel::{Kernel, Module};
-use crate::spgemm::operands::Operands;
+use super::split_rows::SplitRows;
+use crate::device::{Device, Event, Stream};
+use crate::launch::{Kernel, Module};
+use crate::product::sparse_operands::Operands;
 use crate::spgemm::types::Types;
-use crate::stream::{Event, Stream};
 
 // Nonzeros of a mean row that a lane of the analysis counts.
 const PER_LANE: usize = 4;
@@ -50,13 +49,13 @@ pub(super) struct Kernels {
     ended: [Event; 2],
     analyse: Kernel<Arguments>,
     analyse_long: Kernel<Arguments>,
-    place: Kernel<Arguments>,
+    list_rows: Kernel<Arguments>,
     bits: Kernel<Arguments>,
     offsets: Kernel<Arguments>,
     symbolic: Phase,
     numeric: Phase,
-    begin_pieces: Kernel<Arguments>,
-    told: Told,
+    clear_split_rows: Kernel<Arguments>,
+    report: Report,
 }
 
 /// The kernels of one phase by name.
@@ -101,13 +100,13 @@ impl Kernels {
             ended: [Event::untimed(device)?, Event::untimed(device)?],
             analyse: analysis.kernel(c"analyse")?,
             analyse_long: analysis.kernel(c"analyse_long")?,
-            place: module(Source::Placing)?.kernel(c"place")?,
+            list_rows: module(Source::RowList)?.kernel(c"list_rows")?,
             bits: symbolic.kernel(c"bits")?,
             offsets: module(Source::Offsets)?.kernel(c"offsets")?,
             symbolic: Phase::new(&symbolic, &SYMBOLIC, &[UNITED, GIANT], shared)?,
             numeric: Phase::new(&numeric, &NUMERIC, &[], shared)?,
-            begin_pieces: numeric.kernel(c"begin_pieces")?,
-            told: Told::new(device)?,
+            clear_split_rows: numeric.kernel(c"clear_split_rows")?,
+            report: Report::new(device)?,
         })
     }
 
@@ -125,10 +124,10 @@ impl Kernels {
         if !side.is_empty() {
             main.mark(&self.begun)?;
         }
-        let launched = filled.into_iter().enumerate().try_for_each(|(turn, bin)| {
+        let launched = filled.into_iter().enumerate().try_for_each(|(k, bin)| {
             // The first bin waits for nothing.
-            let on = (turn % (side.len() + 1)).checked_sub(1).map_or(main, |place| &side[place]);
-            if (1..=side.len()).contains(&turn) {
+            let on = (k % (side.len() + 1)).checked_sub(1).map_or(main, |i| &side[i]);
+            if (1..=side.len()).contains(&k) {
                 on.wait(&self.begun)?;
             }
             launch(bin, on)
@@ -153,7 +152,7 @@ impl Kernels {
     ) -> Result<Counters> {
         let (rows, ctas) = (o.a.rows.max(1), CTAS * self.multiprocessors);
         let mean = o.a.nnz.div_ceil(rows);
-        // More where rows leave lanes of the chip without any.
+        // More where rows leave lanes of the device without any.
         let idle = (RESIDENT * self.multiprocessors / rows).min(mean).max(1);
         let lanes = mean.div_ceil(PER_LANE).next_power_of_two().max(1 << idle.ilog2());
         arguments.log_lanes = lanes.min(32).ilog2();
@@ -167,13 +166,13 @@ impl Kernels {
             0 => 0,
             _ => o.b.nnz.max(o.b.rows).div_ceil(LOOKS * threads as usize).min(ctas),
         };
-        // One at least, which tells that there is nothing.
+        // One at least, which reports that there is nothing.
         let grid = (o.a.rows.div_ceil(tile) + looking).max(1) as u64;
         // SAFETY: the caller's promise.
         unsafe { self.counted(stream, arguments, kernel, (grid, threads)) }
     }
 
-    /// Turns the rows' sizes into offsets and queues listing the rows by bin; what was counted.
+    /// Computes offsets from the rows' sizes and queues listing the rows by bin; returns the counters.
     ///
     /// # Safety
     /// As [`Kernels::analyse`].
@@ -200,12 +199,12 @@ impl Kernels {
         (grid, threads): (u64, u32),
     ) -> Result<Counters> {
         let listing = arguments.rows.div_ceil(u64::from(SCAN * ITEMS));
-        self.told.after(stream, |told, turn| {
-            (arguments.told, arguments.turn) = (told, turn);
+        self.report.after(stream, |report, number| {
+            (arguments.report, arguments.report_number) = (report, number);
             // SAFETY: the addresses are the caller's promise.
             unsafe {
                 kernel.launch(stream, (grid, 1), threads, &*arguments)?;
-                self.place.launch(stream, (listing, 1), SCAN, &*arguments)
+                self.list_rows.launch(stream, (listing, 1), SCAN, &*arguments)
             }
         })
     }
@@ -220,47 +219,47 @@ impl Kernels {
         unsafe { self.bits.launch(stream, (grid, 1), BLOCK, arguments) }
     }
 
-    /// The pieces that rows are cut into, where there are such rows and `most` bytes suffice, and queues
-    /// clearing what is known of them.
+    /// How the longest rows are cut into chunks, if there are such rows and `most` bytes suffice; queues clearing
+    /// their sums.
     ///
     /// # Safety
     /// As [`Kernels::analyse`].
-    pub(super) unsafe fn pieces(
+    pub(super) unsafe fn split_rows(
         &self,
         device: &Device,
         arguments: &Arguments,
         symbolic: &Counters,
         most: Option<usize>,
-    ) -> Result<Option<Pieces>> {
+    ) -> Result<Option<SplitRows>> {
         let bin = SYMBOLIC.len() - 1;
         if symbolic.rows(bin) == 0 {
             return Ok(None);
         }
         let (threads, columns) = (self.config.wide as usize, arguments.columns as usize);
         let limits = self.limits;
-        let pieces = Pieces::new(device, symbolic, bin, threads, limits, columns, most)?;
-        let Some(pieces) = pieces else { return Ok(None) };
+        let split_rows = SplitRows::new(device, symbolic, bin, threads, limits, columns, most)?;
+        let Some(split_rows) = split_rows else { return Ok(None) };
         let mut arguments = *arguments;
-        pieces.describe(&mut arguments);
+        split_rows.describe(&mut arguments);
         arguments.begin = symbolic.begin(bin);
-        let grid = (pieces.to_clear().div_ceil(BLOCK as usize) as u64, 1);
-        // SAFETY: as above; the pieces have the room.
-        unsafe { self.begin_pieces.launch(device.stream(), grid, BLOCK, &arguments)? };
-        Ok(Some(pieces))
+        let grid = (split_rows.to_clear().div_ceil(BLOCK as usize) as u64, 1);
+        // SAFETY: as above; the buffer has that size.
+        unsafe { self.clear_split_rows.launch(device.stream(), grid, BLOCK, &arguments)? };
+        Ok(Some(split_rows))
     }
 
-    /// How rows of a bin are computed: as those of the first table with room for them where a thread
-    /// merges each, but they are too few for that to keep the chip busy; by a CTA each where they
-    /// would be cut, but there is no memory for it.
-    pub(super) fn way<'b>(
+    /// The bin whose kernel computes the rows of bin `number`. Rows that a thread each would merge go to the first
+    /// table that holds them if they are too few to fill the device. Rows that would be cut have a CTA each if
+    /// there is no memory for their chunks.
+    pub(super) fn kernel_of<'b>(
         &self,
         bins: &'b [Bin],
         counters: &Counters,
         number: usize,
-        pieces: Option<&Pieces>,
+        split_rows: Option<&SplitRows>,
     ) -> &'b Bin {
         let own = &bins[number];
-        if own.group == ThreadGroup::Pieces && pieces.is_none() {
+        if own.group == ThreadGroup::SeveralCtas && split_rows.is_none() {
             return bins.iter().find(|bin| bin.group == ThreadGroup::Huge).unwrap_or(own);
         }
         let few = (counters.rows(number) as usize) < FEW_MERGED * self.multiprocessors;
@@ -274,11 +273,16 @@ impl Kernels {
         bins.iter().find(holds).unwrap_or(own)
     }
 
-    /// Whether the numeric phase needs nothing of its rows but how they are listed.
-    pub(super) fn needs_list_alone(&self, numeric: &Counters, pieces: Option<&Pieces>) -> bool {
+    /// Whether the numeric phase needs only the list of its rows.
+    pub(super) fn needs_list_alone(
+        &self,
+        numeric: &Counters,
+        split_rows: Option<&SplitRows>,
+    ) -> bool {
         let filled = (0..NUMERIC.len()).filter(|number| numeric.rows(*number) > 0);
-        let way = |number| self.way(&NUMERIC, numeric, number, pieces).accumulator;
-        filled.map(way).all(|accumulator| accumulator == Accumulator::None)
+        let accumulator =
+            |number| self.kernel_of(&NUMERIC, numeric, number, split_rows).accumulator;
+        filled.map(accumulator).all(|accumulator| accumulator == Accumulator::None)
     }
 
     /// Queues the symbolic phase of one bin.
@@ -292,21 +296,21 @@ impl Kernels {
         counters: &Counters,
         number: usize,
         bin: &Bin,
-        pieces: Option<&Pieces>,
+        split_rows: Option<&SplitRows>,
     ) -> Result<()> {
         let mut arguments = *arguments;
         let groups = self.groups(bin.group);
         let shared = match bin.accumulator {
             Accumulator::Table { entries } => groups * 8 * entries as usize,
             Accumulator::None => 0,
-            Accumulator::Copies => pieces.map_or(0, Pieces::mask_bytes),
+            Accumulator::Copies => split_rows.map_or(0, SplitRows::mask_bytes),
             Accumulator::Mask | Accumulator::Dense => {
                 let words = counters.widest(number).div_ceil(32);
                 arguments.words = words.min(self.limits.shared / 4 / groups) as u32;
                 groups * 4 * arguments.words as usize
             }
         };
-        let launch = Launch { counters, number, bin, shared, pieces };
+        let launch = Launch { counters, number, bin, shared, split_rows };
         // SAFETY: as above.
         unsafe { self.launch(&self.symbolic, stream, arguments, launch) }
     }
@@ -321,32 +325,32 @@ impl Kernels {
         arguments: &Arguments,
         counters: &Counters,
         number: usize,
-        pieces: Option<&Pieces>,
+        split_rows: Option<&SplitRows>,
     ) -> Result<()> {
-        let bin = self.way(&NUMERIC, counters, number, pieces);
+        let bin = self.kernel_of(&NUMERIC, counters, number, split_rows);
         let mut arguments = *arguments;
         let (groups, sum) = (self.groups(bin.group), self.limits.sum);
         let words = counters.widest(number).div_ceil(32);
         let shared = match bin.accumulator {
             Accumulator::None => 0,
             Accumulator::Table { entries } => groups * (entries as usize * (8 + 2 * (sum + 4)) + 8),
-            Accumulator::Copies => pieces.map_or(0, Pieces::bytes_of_sums),
+            Accumulator::Copies => split_rows.map_or(0, SplitRows::bytes_of_sums),
             Accumulator::Dense => {
                 arguments.words = words as u32;
                 words * (32 * sum + 4)
             }
             Accumulator::Mask => {
-                let room = self.limits.shared / groups;
+                let shared = self.limits.shared / groups;
                 // At least a quarter for sums.
-                let words = words.min(room / 4 * 3 / 8);
-                let entries = counters.largest(number).min((room - 8 * words) / sum);
+                let words = words.min(shared / 4 * 3 / 8);
+                let entries = counters.largest(number).min((shared - 8 * words) / sum);
                 // Even, so that every thread group's sums are aligned.
-                let entries = entries.next_multiple_of(2).min((room - 8 * words) / sum / 2 * 2);
+                let entries = entries.next_multiple_of(2).min((shared - 8 * words) / sum / 2 * 2);
                 (arguments.words, arguments.entries) = (words as u32, entries as u32);
                 groups * (8 * words + sum * entries)
             }
         };
-        let launch = Launch { counters, number, bin, shared, pieces };
+        let launch = Launch { counters, number, bin, shared, split_rows };
         // SAFETY: as above.
         unsafe { self.launch(&self.numeric, stream, arguments, launch) }
     }
@@ -356,14 +360,14 @@ impl Kernels {
         phase: &Phase,
         stream: &Stream,
         mut arguments: Arguments,
-        Launch { counters, number, bin, shared, pieces }: Launch<'_>,
+        Launch { counters, number, bin, shared, split_rows }: Launch<'_>,
     ) -> Result<()> {
         (arguments.begin, arguments.count) = (counters.begin(number), counters.rows(number));
         let mut across = 1;
-        if bin.group == ThreadGroup::Pieces {
-            let Some(pieces) = pieces else { return Ok(()) };
-            pieces.describe(&mut arguments);
-            across = pieces.of_a_row();
+        if bin.group == ThreadGroup::SeveralCtas {
+            let Some(split_rows) = split_rows else { return Ok(()) };
+            split_rows.describe(&mut arguments);
+            across = split_rows.chunks_of_a_row();
         }
         let rows = arguments.count as usize;
         let (mut name, mut group) = (bin.kernel, bin.group);
@@ -378,14 +382,14 @@ impl Kernels {
         }
         let Some(kernel) = phase.kernel(name) else { return Ok(()) };
         let grid = match group {
-            ThreadGroup::Pieces => (across as u64, rows as u64),
+            ThreadGroup::SeveralCtas => (across as u64, rows as u64),
             _ => (rows.div_ceil(self.groups(group)) as u64, 1),
         };
         // SAFETY: as above.
         unsafe { kernel.launch_with_shared(stream, grid, self.block(group), shared, &arguments) }
     }
 
-    /// Whether `rows` CTAs of so many threads leave the chip half empty.
+    /// Whether `rows` CTAs of so many threads leave the device half empty.
     fn is_empty(&self, rows: usize, threads: u32) -> bool {
         rows * threads as usize <= THREADS * self.multiprocessors
     }
@@ -394,7 +398,7 @@ impl Kernels {
     fn block(&self, group: ThreadGroup) -> u32 {
         match group {
             ThreadGroup::Lanes(_) => BLOCK,
-            ThreadGroup::Wide | ThreadGroup::Pieces => self.config.wide,
+            ThreadGroup::Wide | ThreadGroup::SeveralCtas => self.config.wide,
             ThreadGroup::Huge => self.config.huge,
             ThreadGroup::Giant => GIANT_GROUP,
             ThreadGroup::Dense => self.config.dense,
@@ -416,5 +420,5 @@ struct Launch<'a> {
     number: usize,
     bin: &'a Bin,
     shared: usize,
-    pieces: Option<&'a Pieces>,
+    split_rows: Option<&'a SplitRows>,
 }

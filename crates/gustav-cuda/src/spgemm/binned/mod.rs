@@ -3,29 +3,29 @@
 
 mod arguments;
 mod bins;
-mod kept;
+mod cache;
 mod kernels;
 mod part;
-mod pieces;
+mod report;
 mod request;
-mod told;
+mod split_rows;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar};
 
-use super::catalog::{Method, Watch, report};
 use super::dense_output::FullRows;
-use super::masked::{Places, unordered};
-use super::operands::{Operands, Sparse};
-use super::tiled::Progress;
+use super::masked::{MaskedSums, unordered};
 use super::types::Types;
-use crate::spmm::unsupported;
-use crate::{Device, DeviceBuffer, DeviceCsr};
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_method::{Method, Progress, Watch, report};
+use crate::product::sparse_operands::{Operands, Sparse};
+use crate::product::unsupported;
 use arguments::Layout;
 pub(super) use arguments::{Arguments, merged};
-use kept::{Kept, Offsets};
+use cache::{Offsets, PartCache};
 use kernels::Kernels;
 use part::Part;
 
@@ -33,7 +33,7 @@ pub(super) use request::typed;
 #[cfg(test)]
 pub(crate) use request::{Limits, Source, request};
 
-/// Threads of the CTAs that share a row.
+/// Threads of the CTAs that compute one row each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// For rows of some thousand products.
@@ -73,7 +73,7 @@ impl Config {
     }
 }
 
-/// Everything that SpGEMM asks for; columns and rows are counted in 32 bits.
+/// Supports every SpGEMM whose rows and columns 32 bits count.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     let refuse = |reason, nearest| Err(unsupported(problem, "binned on CUDA", reason, nearest));
     if problem.operation != Operation::Spgemm {
@@ -100,8 +100,8 @@ pub(super) struct Prepared {
     rows: Rows,
     workspace: Option<usize>,
     full: Option<FullRows>,
-    /// Where the order of summation is promised, what sums anew in that order.
-    in_order: Option<Places>,
+    /// Sums again in the promised order, if the order of summation is promised.
+    in_order: Option<MaskedSums>,
     products: u64,
     nnz: u64,
     /// Whether there was an execution.
@@ -116,30 +116,41 @@ enum Rows {
 /// Rows taken `step` at a time.
 struct Parts {
     step: usize,
-    /// Bytes of workspace, entries, and bytes of what is kept, of the largest part.
+    /// Bytes of workspace of the largest part.
     bytes: usize,
+    /// Entries of the largest part.
     entries: u64,
-    room: usize,
-    /// Parts that are on the device at once, of what is kept.
-    rooms: usize,
-    /// Bytes on the host of what is kept of all parts.
-    host: usize,
-    /// What an execution found, for those that follow.
-    kept: Option<Box<Kept>>,
-    /// Whether there was no memory to keep it in. Then every execution counts anew.
-    forgets: bool,
+    /// Bytes of a slot, which holds the largest cached part.
+    slot_bytes: usize,
+    /// Cached parts that are on the device at once.
+    slots: usize,
+    /// Bytes of the cache on the host.
+    host_bytes: usize,
+    /// The cached symbolic phase, for later executions.
+    cache: Option<Box<PartCache>>,
+    /// Whether there was no memory for a cache: every execution then counts again.
+    uncacheable: bool,
 }
 
-// Parts that are on the device at once where the bound allows it: one is computed, one comes.
-const ROOMS: usize = 2;
+// Cached parts that are on the device at once if the bound allows it: one is computed, one is copied.
+const SLOTS: usize = 2;
 
 impl Parts {
     fn of(step: usize) -> Self {
-        Parts { step, bytes: 0, entries: 0, room: 0, rooms: 1, host: 0, kept: None, forgets: false }
+        Parts {
+            step,
+            bytes: 0,
+            entries: 0,
+            slot_bytes: 0,
+            slots: 1,
+            host_bytes: 0,
+            cache: None,
+            uncacheable: false,
+        }
     }
 }
 
-/// The most of `rows` rows that fit, one at least, in parts of like many.
+/// Rows of a part: the most that fit, one at least, such that parts are about equal.
 fn step_of(rows: usize, fits: impl Fn(usize) -> bool) -> usize {
     if rows <= 1 || fits(rows) {
         return rows;
@@ -153,8 +164,7 @@ fn step_of(rows: usize, fits: impl Fn(usize) -> bool) -> usize {
 }
 
 impl Prepared {
-    /// Analysis and symbolic phase. Where memory does not suffice for all rows, or the
-    /// configuration allows less, of as many as it suffices for at a time.
+    /// Analysis and symbolic phase, in parts if memory or the configuration does not allow all rows at once.
     pub(super) fn new(
         device: &Device,
         o: &Operands,
@@ -177,13 +187,14 @@ impl Prepared {
         let workspace = config.workspace;
         let config = Config { workspace: None, ..config };
         let make = || Kernels::new(device, types, config);
-        let kernels = device.kept(&format!("{types:?} {config:?}"), make)?;
-        let in_order = problem.deterministic.then(|| Places::new(device, problem)).transpose()?;
+        let kernels = device.cached(&format!("{types:?} {config:?}"), make)?;
+        let in_order =
+            problem.deterministic.then(|| MaskedSums::new(device, problem)).transpose()?;
         let bytes = |rows: usize| {
-            let order = if in_order.is_some() { Places::bytes_of(rows, rows) } else { 0 };
+            let order = if in_order.is_some() { MaskedSums::bytes_of(rows, rows) } else { 0 };
             let (own, offsets) = (Layout::new(rows).bytes(), (rows + 1) * o.offset_type.bytes());
-            let kept = if rows < o.a.rows { ROOMS * own } else { 0 };
-            kept.max(own + offsets) + order
+            let cache = if rows < o.a.rows { SLOTS * own } else { 0 };
+            cache.max(own + offsets) + order
         };
         let mut step = step_of(o.a.rows, |rows| workspace.is_none_or(|most| bytes(rows) <= most));
         // The order is that of columns of C as well.
@@ -202,20 +213,20 @@ impl Prepared {
         }
         let left = prepared.bound();
         if let Rows::Parts(parts) = &mut prepared.rows {
-            let fits = |rooms: &usize| left.is_none_or(|left| rooms * parts.room <= left);
-            parts.rooms = Some(ROOMS).filter(fits).unwrap_or(1);
-            parts.bytes = parts.bytes.max(parts.rooms * parts.room);
+            let fits = |slots: &usize| left.is_none_or(|left| slots * parts.slot_bytes <= left);
+            parts.slots = Some(SLOTS).filter(fits).unwrap_or(1);
+            parts.bytes = parts.bytes.max(parts.slots * parts.slot_bytes);
         }
         Ok(prepared)
     }
 
     /// Most bytes beside what is held for the order of summation.
     fn bound(&self) -> Option<usize> {
-        let order = self.in_order.as_ref().map_or(0, Places::bytes);
+        let order = self.in_order.as_ref().map_or(0, MaskedSums::bytes);
         self.workspace.map(|most| most.saturating_sub(order))
     }
 
-    /// Takes room for the order of summation of all of `rows`, or of the largest part.
+    /// Allocates the workspace for sums in order, of all `rows` or of the largest part.
     fn take_order(&mut self, device: &Device, rows: usize) -> Result<()> {
         let Some(in_order) = &mut self.in_order else { return Ok(()) };
         let (rows, entries, held) = match &self.rows {
@@ -223,7 +234,7 @@ impl Prepared {
             Rows::Parts(parts) => (parts.step.min(rows), parts.entries, parts.bytes),
         };
         let entries = usize::try_from(entries).unwrap_or(usize::MAX);
-        let needed = held.saturating_add(Places::bytes_of(rows, entries));
+        let needed = held.saturating_add(MaskedSums::bytes_of(rows, entries));
         match self.workspace.filter(|most| needed > *most && rows > 1) {
             Some(most) => Err(Error::OutOfMemory {
                 what: "sums in order within the bound on the workspace",
@@ -248,8 +259,8 @@ impl Prepared {
             self.nnz += part.entries();
             all.bytes = all.bytes.max(part.bytes());
             all.entries = all.entries.max(part.entries());
-            all.room = all.room.max(part.held());
-            all.host += kept::bytes_of(&part, &self.kernels);
+            all.slot_bytes = all.slot_bytes.max(part.held());
+            all.host_bytes += cache::bytes_of(&part, &self.kernels);
             full_rows = full_rows.or(part.full_rows().copied());
             if whole {
                 self.rows = Rows::Whole(Box::new(part));
@@ -258,7 +269,7 @@ impl Prepared {
         if let (Some(full), Some(arguments)) = (&mut self.full, full_rows) {
             // SAFETY: the operands are the caller's promise.
             match unsafe { full.pack(device, o, arguments, true) } {
-                // Without room for a packed B, full rows are computed as others.
+                // Without memory for a packed B, full rows are computed as others.
                 Err(Error::OutOfMemory { .. }) => {
                     self.full = None;
                     return self.count(device, o, step);
@@ -279,8 +290,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Some rows; `offsets` is where C's offsets of them go and the first of these, else they stay
-    /// with the part.
+    /// The part of these rows. `offsets` is the address of C's offsets of them and the first of these; without it,
+    /// the part holds them.
     fn part(
         &self,
         device: &Device,
@@ -295,13 +306,13 @@ impl Prepared {
         unsafe { Part::new(device, &self.kernels, &o, &self.problem, offsets, most, full) }
     }
 
-    /// Whether what is counted will be wanted again.
+    /// Whether there will be further executions.
     fn is_for_several(&self) -> bool {
         self.executed || self.problem.calls > 1
     }
 
-    /// Queues C, whose offsets are these, or find their place there where rows are taken in parts; what
-    /// is counted then is kept if there are executions to come.
+    /// Queues C with these offsets, which parts fill in as they are computed. `caches` says whether the symbolic
+    /// phase of the parts is cached.
     ///
     /// # Safety
     /// As [`Method::execute`].
@@ -311,7 +322,7 @@ impl Prepared {
         o: &Operands,
         offsets: DeviceBuffer<O>,
         watch: Option<Watch<'_>>,
-        keeps: bool,
+        caches: bool,
     ) -> Result<DeviceCsr<T, I, O>> {
         let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
@@ -320,7 +331,7 @@ impl Prepared {
         unsafe {
             let mut c =
                 DeviceCsr::from_parts_unchecked(o.a.rows, o.b.cols, offsets, indices, values);
-            self.fill(device, o, &mut c, Way { known: false, keeps }, watch)?;
+            self.fill(device, o, &mut c, Fill { pattern_known: false, caches }, watch)?;
             self.executed = true;
             if self.in_order.is_some() {
                 self.refill(device, o, &mut c)?;
@@ -329,7 +340,7 @@ impl Prepared {
         }
     }
 
-    /// Queues columns and values of C, whose offsets are there or come to be with those of parts.
+    /// Queues columns and values of C, and the offsets of parts unless they are there.
     ///
     /// # Safety
     /// As [`Method::refill`].
@@ -338,7 +349,7 @@ impl Prepared {
         device: &Device,
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
-        Way { known, keeps }: Way,
+        Fill { pattern_known: known, caches }: Fill,
         mut watch: Option<Watch<'_>>,
     ) -> Result<()> {
         let full = self.full.as_ref();
@@ -347,7 +358,7 @@ impl Prepared {
             unsafe { full.refresh(device.stream(), o)? };
         }
         let (address, bytes) = (c.offsets().address(), o.offset_type.bytes());
-        let (step, host, rooms, keeps) = match &mut self.rows {
+        let (step, host, slots, caches) = match &mut self.rows {
             Rows::Whole(part) => {
                 // SAFETY: the caller's promise; C has as many entries as the offsets say.
                 unsafe { part.fill(device, &self.kernels, full, o, c, known)? };
@@ -356,9 +367,9 @@ impl Prepared {
                     None => Ok(()),
                 };
             }
-            Rows::Parts(Parts { kept: Some(kept), step, .. }) => {
+            Rows::Parts(Parts { cache: Some(cache), step, .. }) => {
                 let tiles = parts(o.a.rows, *step).count();
-                return kept.each(
+                return cache.each(
                     device,
                     Offsets { address, bytes, known },
                     |part, rows, number| {
@@ -374,23 +385,25 @@ impl Prepared {
                     },
                 );
             }
-            Rows::Parts(parts) => (parts.step, parts.host, parts.rooms, keeps && !parts.forgets),
+            Rows::Parts(parts) => {
+                (parts.step, parts.host_bytes, parts.slots, caches && !parts.uncacheable)
+            }
         };
-        let keep = || match Kept::new(device, host, (o.a.rows + 1) * bytes) {
+        let new_cache = || match PartCache::new(device, host, (o.a.rows + 1) * bytes) {
             Err(Error::OutOfMemory { .. }) => Ok(None),
             other => other.map(Some),
         };
-        let mut kept = if keeps { keep()? } else { None };
+        let mut cache = if caches { new_cache()? } else { None };
         let (mut first, tiles) = (0, parts(o.a.rows, step).count());
         for (number, rows) in parts(o.a.rows, step).enumerate() {
-            let place = address + (rows.start * bytes) as u64;
-            let part = self.part(device, o, rows.clone(), Some((place, first)))?;
+            let at = address + (rows.start * bytes) as u64;
+            let part = self.part(device, o, rows.clone(), Some((at, first)))?;
             first += part.entries();
             // SAFETY: as above; the operands that the part was made for are these.
             unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c, known)? };
-            if let Some(all) = &mut kept {
+            if let Some(all) = &mut cache {
                 match all.save(device, &self.kernels, rows, part) {
-                    Err(Error::OutOfMemory { .. }) => kept = None,
+                    Err(Error::OutOfMemory { .. }) => cache = None,
                     other => other?,
                 }
             }
@@ -398,15 +411,15 @@ impl Prepared {
                 report(device, &mut **watch, Progress { done: number + 1, tiles })?;
             }
         }
-        if let Some(all) = &mut kept {
-            match all.complete(device, address, rooms) {
-                Err(Error::OutOfMemory { .. }) => kept = None,
+        if let Some(all) = &mut cache {
+            match all.complete(device, address, slots) {
+                Err(Error::OutOfMemory { .. }) => cache = None,
                 other => other?,
             }
         }
         if let Rows::Parts(parts) = &mut self.rows {
-            parts.forgets |= keeps && kept.is_none();
-            parts.kept = kept.map(Box::new);
+            parts.uncacheable |= caches && cache.is_none();
+            parts.cache = cache.map(Box::new);
         }
         Ok(())
     }
@@ -420,7 +433,7 @@ impl Prepared {
         device: &Device,
         o: &Operands,
         watch: Option<Watch<'_>>,
-        keeps: bool,
+        caches: bool,
     ) -> Result<DeviceCsr<T, I, O>> {
         let len = o.a.rows + 1;
         let mut offsets = DeviceBuffer::<O>::queued(device, len, "row offsets of C on the device")?;
@@ -430,16 +443,17 @@ impl Prepared {
             offsets.copy_from(&own, device.stream())?;
         }
         // SAFETY: the caller's promise, and the offsets are C's.
-        unsafe { self.compute(device, o, offsets, watch, keeps) }
+        unsafe { self.compute(device, o, offsets, watch, caches) }
     }
 }
 
-/// How C is filled: whether its offsets and the columns of full rows are there, and whether what is
-/// counted is kept.
+/// How C is filled.
 #[derive(Clone, Copy)]
-struct Way {
-    known: bool,
-    keeps: bool,
+struct Fill {
+    /// Whether C's offsets and the columns of full rows are there already.
+    pattern_known: bool,
+    /// Whether the symbolic phase of parts is cached.
+    caches: bool,
 }
 
 /// The operands of these rows of C.
@@ -460,7 +474,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     fn bytes(&self) -> usize {
         let packed = self.full.as_ref().map_or(0, FullRows::bytes);
         packed
-            + self.in_order.as_ref().map_or(0, Places::bytes)
+            + self.in_order.as_ref().map_or(0, MaskedSums::bytes)
             + match &self.rows {
                 Rows::Whole(part) => part.bytes(),
                 Rows::Parts(parts) => parts.bytes,
@@ -502,8 +516,8 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
         // SAFETY: the caller's promise; what was given is as many offsets, which nobody else owns.
         unsafe {
             match given {
-                Some((at, _)) => {
-                    let offsets = DeviceBuffer::<O>::owned(device, at, o.a.rows + 1);
+                Some(own) => {
+                    let offsets = DeviceBuffer::<O>::owned(device, own.address, o.a.rows + 1);
                     self.compute(device, o, offsets, None, false)
                 }
                 None => self.make(device, o, None, false),
@@ -519,7 +533,9 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     ) -> Result<()> {
         let Some(in_order) = &mut self.in_order else {
             // SAFETY: the caller's promise.
-            return unsafe { self.fill(device, o, c, Way { known: true, keeps: true }, None) };
+            return unsafe {
+                self.fill(device, o, c, Fill { pattern_known: true, caches: true }, None)
+            };
         };
         let step = match &self.rows {
             Rows::Whole(_) => o.a.rows,

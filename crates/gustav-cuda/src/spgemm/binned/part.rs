@@ -7,10 +7,11 @@ use gustav_core::{Error, Index, Problem, Result, Scalar};
 use super::arguments::{Arguments, Layout};
 use super::bins::{Counters, FULL, LARGE, SYMBOLIC, UNITED};
 use super::kernels::Kernels;
-use super::pieces::Pieces;
+use super::split_rows::SplitRows;
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_operands::Operands;
 use crate::spgemm::dense_output::FullRows;
-use crate::spgemm::operands::Operands;
-use crate::{Device, DeviceBuffer, DeviceCsr};
 
 // Fewest words of a row of B as bits, so that a CTA's threads have one each.
 const WORDS: usize = 64;
@@ -18,10 +19,10 @@ const WORDS: usize = 64;
 /// Rows whose entries are counted, and their bins of the numeric phase.
 pub(super) struct Part {
     workspace: DeviceBuffer<u64>,
-    /// C's offsets, where they have no other place.
+    /// C's offsets, if the part holds them.
     offsets: Option<DeviceBuffer<u64>>,
     arguments: Arguments,
-    pieces: Option<Pieces>,
+    split_rows: Option<SplitRows>,
     numeric: Counters,
     pub products: u64,
 }
@@ -33,7 +34,7 @@ impl Part {
     /// entries have `full` products or more, unless that is 0.
     ///
     /// # Safety
-    /// The operands are valid until the device's stream has done the work, and there is room for
+    /// The operands are valid until the device's stream has done the work, and there is memory for
     /// the offsets.
     pub(super) unsafe fn new(
         device: &Device,
@@ -50,8 +51,8 @@ impl Part {
         let own = || DeviceBuffer::queued(device, words, "row offsets of C on the device");
         let own = offsets.is_none().then(own).transpose()?;
         let at = own.as_ref().map_or(0, DeviceBuffer::address);
-        let (place, first) = offsets.unwrap_or((at, 0));
-        let mut arguments = layout.arguments(workspace.address(), place, device, o, problem);
+        let (address, first) = offsets.unwrap_or((at, 0));
+        let mut arguments = layout.arguments(workspace.address(), address, device, o, problem);
         (arguments.full, arguments.first) = (full, first);
         let stream = device.stream();
         let [symbolic_at, numeric_at] = layout.counters(workspace.address());
@@ -61,7 +62,7 @@ impl Part {
                 .fill(0, stream)
         };
         // SAFETY: the arguments describe the operands, which are the caller's promise, and the
-        // workspace, which is as large as its layout asks for.
+        // workspace, which is as large as its layout requires.
         unsafe {
             clear()?;
             arguments.ordered = 1;
@@ -73,8 +74,8 @@ impl Part {
             }
             let left = |held: usize| most.map(|most| most.saturating_sub(held));
             let held = workspace.bytes() + own.as_ref().map_or(0, DeviceBuffer::bytes);
-            let pieces = kernels.pieces(device, &arguments, &symbolic, left(held))?;
-            let held = held + pieces.as_ref().map_or(0, Pieces::bytes);
+            let split_rows = kernels.split_rows(device, &arguments, &symbolic, left(held))?;
+            let held = held + split_rows.as_ref().map_or(0, SplitRows::bytes);
             let bits = bits_of_b(device, o, &symbolic, left(held))?;
             if let Some((words, buffer)) = &bits {
                 (arguments.bits, arguments.bit_words) = (buffer.address(), *words);
@@ -85,40 +86,40 @@ impl Part {
                 let bin = if united {
                     &UNITED
                 } else {
-                    kernels.way(&SYMBOLIC, &symbolic, number, pieces.as_ref())
+                    kernels.kernel_of(&SYMBOLIC, &symbolic, number, split_rows.as_ref())
                 };
-                kernels.count(stream, &arguments, &symbolic, number, bin, pieces.as_ref())
+                kernels.count(stream, &arguments, &symbolic, number, bin, split_rows.as_ref())
             })?;
             drop(bits);
             arguments.counters = numeric_at;
             let numeric = kernels.offsets(stream, &mut arguments)?;
             let products = symbolic.products();
-            Ok(Part { workspace, offsets: own, arguments, pieces, numeric, products })
+            Ok(Part { workspace, offsets: own, arguments, split_rows, numeric, products })
         }
     }
 
-    /// What the numeric phase needs: where it is, and at which bytes of the part's memory, what is
-    /// found of rows in pieces being behind the workspace.
+    /// What the numeric phase reads: the address of each array and its range in the part's memory, in bytes. The
+    /// memory of split rows is behind the workspace.
     pub(super) fn needed(&self, kernels: &Kernels) -> impl Iterator<Item = (u64, Range<usize>)> {
-        let (layout, pieces) = (self.layout(), self.pieces.as_ref());
+        let (layout, split_rows) = (self.layout(), self.split_rows.as_ref());
         let list = layout.list(self.numeric.begin(FULL + 1) as usize);
-        let more = !kernels.needs_list_alone(&self.numeric, pieces);
+        let more = !kernels.needs_list_alone(&self.numeric, split_rows);
         let own = [Some(list), more.then(|| layout.ranges_and_costs())];
         let (at, behind) = (self.workspace.address(), self.workspace.bytes());
         let own = own.into_iter().flatten().map(move |bytes| (at + bytes.start as u64, bytes));
-        let found = pieces.into_iter().flat_map(move |pieces| {
-            let at = pieces.found().address();
-            let placed = move |bytes: Range<usize>| {
+        let found = split_rows.into_iter().flat_map(move |split_rows| {
+            let at = split_rows.found().address();
+            let array = move |bytes: Range<usize>| {
                 (at + bytes.start as u64, behind + bytes.start..behind + bytes.end)
             };
-            pieces.written().map(placed)
+            split_rows.written().map(array)
         });
         own.chain(found)
     }
 
-    /// Bytes of the workspace and of what is found of rows in pieces.
+    /// Bytes of the workspace and of the memory of split rows.
     pub(super) fn held(&self) -> usize {
-        self.workspace.bytes() + self.pieces.as_ref().map_or(0, Pieces::bytes)
+        self.workspace.bytes() + self.split_rows.as_ref().map_or(0, SplitRows::bytes)
     }
 
     /// Gives up the part's own memory for that at an address, both one behind the other, with C's
@@ -126,15 +127,15 @@ impl Part {
     ///
     /// # Safety
     /// There is as much, with the same in it, whenever the part is computed, and until that is done.
-    pub(super) unsafe fn place(&mut self, device: &Device, at: u64, offsets: u64) {
+    pub(super) unsafe fn move_to(&mut self, device: &Device, at: u64, offsets: u64) {
         // SAFETY: the caller's promise.
         let there = |at, len| unsafe { DeviceBuffer::borrowed(device, at, len) };
         self.workspace = there(at, self.workspace.len());
-        if let Some(pieces) = &mut self.pieces {
-            let (words, behind) = (pieces.found().len(), self.workspace.bytes() as u64);
-            pieces.set_found(there(at + behind, words));
+        if let Some(split_rows) = &mut self.split_rows {
+            let (words, behind) = (split_rows.found().len(), self.workspace.bytes() as u64);
+            split_rows.set_found(there(at + behind, words));
         }
-        self.layout().place(at, &mut self.arguments);
+        self.layout().set_addresses(at, &mut self.arguments);
         self.arguments.c.offsets = offsets;
     }
 
@@ -145,7 +146,7 @@ impl Part {
     /// Bytes of workspace.
     pub(super) fn bytes(&self) -> usize {
         let offsets = self.offsets.as_ref().map_or(0, DeviceBuffer::bytes);
-        self.workspace.bytes() + offsets + self.pieces.as_ref().map_or(0, Pieces::bytes)
+        self.workspace.bytes() + offsets + self.split_rows.as_ref().map_or(0, SplitRows::bytes)
     }
 
     /// Whether columns of B's rows increase.
@@ -234,7 +235,7 @@ impl Part {
                     }
                     return full.launch(stream, &arguments, begin, count);
                 }
-                kernels.sum(stream, &arguments, &self.numeric, number, self.pieces.as_ref())
+                kernels.sum(stream, &arguments, &self.numeric, number, self.split_rows.as_ref())
             }
         })
     }
@@ -245,7 +246,7 @@ impl Part {
     }
 }
 
-/// Room for B as bits, cleared, and its words a row, where bits are fewer than indices, rows of
+/// Memory for B as bits, cleared, and its words a row, where bits are fewer than indices, rows of
 /// many products want them and memory has room, at most `most` bytes.
 fn bits_of_b(
     device: &Device,

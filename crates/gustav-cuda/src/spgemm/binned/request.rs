@@ -6,8 +6,7 @@ use super::bins::{
     BINS, BLOCK, GIANT_GROUP, MEDIUM_ENTRIES, SMALL, SMALL_ENTRIES, TINY, TINY_GROUP,
 };
 use super::{Arguments, Config};
-use crate::jit::Request;
-use crate::source;
+use crate::jit::{Request, source};
 use crate::spgemm::types::Types;
 
 /// Threads of the analysis' CTAs, usually and for long rows; of the scan's and of those that list
@@ -35,13 +34,13 @@ const DENSE_MEAN: u32 = 128;
 const VAST_MEAN: u32 = 512;
 // Bytes of sums for every column with which several CTAs fit on a multiprocessor.
 const DENSE_BYTES: u32 = 64 << 10;
-// Columns of rows that are cut into pieces, whose sums have to fit in shared memory.
+// Columns of rows that are cut into chunks, whose sums have to fit in shared memory.
 const CUT_WIDTH: u32 = 8192;
 
 /// What a device and a type of sums allow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Bytes of shared memory that a launch may ask for.
+    /// Bytes of shared memory that a launch may request.
     pub shared: usize,
     /// Bytes of a sum.
     pub sum: usize,
@@ -53,7 +52,7 @@ pub(crate) enum Source {
     Analysis,
     Symbolic,
     Offsets,
-    Placing,
+    RowList,
     Numeric,
 }
 
@@ -65,26 +64,11 @@ pub(in crate::spgemm) fn typed(request: Request, types: Types) -> Request {
 /// A file with its parameters.
 pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits) -> Request {
     let request = match file {
-        Source::Analysis => {
-            let text = include_str!("../../../kernels/spgemm/analysis.cu");
-            Request::new("spgemm/analysis.cu", text)
-        }
-        Source::Symbolic => {
-            let text = include_str!("../../../kernels/spgemm/symbolic.cu");
-            Request::new("spgemm/symbolic.cu", text)
-        }
-        Source::Offsets => {
-            let text = include_str!("../../../kernels/spgemm/offsets.cu");
-            Request::new("spgemm/offsets.cu", text)
-        }
-        Source::Placing => {
-            let text = include_str!("../../../kernels/spgemm/placing.cu");
-            Request::new("spgemm/placing.cu", text)
-        }
-        Source::Numeric => {
-            let text = include_str!("../../../kernels/spgemm/numeric.cu");
-            Request::new("spgemm/numeric.cu", text)
-        }
+        Source::Analysis => request!("spgemm/analysis.cu"),
+        Source::Symbolic => request!("spgemm/symbolic.cu"),
+        Source::Offsets => request!("spgemm/offsets.cu"),
+        Source::RowList => request!("spgemm/row_list.cu"),
+        Source::Numeric => request!("spgemm/numeric.cu"),
     };
     // Only the numeric phase knows values.
     let (dtype, out) = match file {
@@ -101,7 +85,7 @@ pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits
             .with("LONG_BLOCK", LONG_ANALYSIS)
             .with("RANGED", RANGED)
             .with("SMALL", SMALL),
-        Source::Placing => request.with("BLOCK", SCAN).with("ITEMS", ITEMS),
+        Source::RowList => request.with("BLOCK", SCAN).with("ITEMS", ITEMS),
         Source::Symbolic => request
             .with("BLOCK", BLOCK)
             .with("TINY_GROUP", TINY_GROUP)

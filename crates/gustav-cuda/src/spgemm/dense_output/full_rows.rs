@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gustav_core::{Problem, Result};
 
-use super::super::binned::Arguments;
-use super::super::operands::Operands;
-use super::super::types::Types;
 use super::packed::{Packed, PackedB};
 use super::{Config, PAIR, marks, request};
-use crate::kernel::Kernel;
-use crate::stream::Stream;
-use crate::{Device, PinnedBuffer};
+use crate::device::{Device, PinnedBuffer, Stream};
+use crate::launch::Kernel;
+use crate::product::sparse_operands::Operands;
+use crate::spgemm::binned::Arguments;
+use crate::spgemm::types::Types;
 
 // Fewest products of an entry of C for which B is packed.
 const LEAST: u32 = 4;
@@ -38,7 +37,7 @@ struct Kernels {
     pack: Kernel<Packed>,
     values: Kernel<Packed>,
     full: Kernel<Packed>,
-    /// Words by which kernels tell the host, that are in no use.
+    /// Host memory for reports of kernels, not in use.
     words: Mutex<Vec<PinnedBuffer<u64>>>,
 }
 
@@ -95,7 +94,7 @@ impl FullRows {
         let b = (problem.columns, mean_of_b);
         let config = config.fitted(profile.shared_bytes_per_cta, sum, b, ring)?;
         let make = || Kernels::new(device, types, config, ring);
-        let kernels = device.kept(&format!("{types:?} {config:?}"), make)?;
+        let kernels = device.cached(&format!("{types:?} {config:?}"), make)?;
         Ok(FullRows { kernels, packed: None })
     }
 
@@ -104,8 +103,9 @@ impl FullRows {
     pub(in crate::spgemm) fn least(&self, o: &Operands) -> u32 {
         let Kernels { config, sum, ctas, .. } = *self.kernels;
         // A row of a tile takes whole pairs, as many as are read at once at least.
-        let ahead = config.ahead() as usize;
-        let pairs = |tiles| o.b.nnz / PAIR + o.b.rows.saturating_mul(ahead).saturating_mul(tiles);
+        let pairs_in_flight = config.pairs_in_flight() as usize;
+        let pairs =
+            |tiles| o.b.nnz / PAIR + o.b.rows.saturating_mul(pairs_in_flight).saturating_mul(tiles);
         let tiles = o.b.cols.div_ceil(config.columns(sum) as usize);
         let chunks = pairs(tiles) / config.chunk(sum) as usize + tiles;
         let panels = o.a.rows.div_ceil(config.warps as usize);
@@ -124,9 +124,9 @@ impl FullRows {
         self.kernels.marks
     }
 
-    /// Packs B, for rows of C that have these arguments: its values, or, where `kept`, where they will
+    /// Packs B, for rows of C that have these arguments: its values, or, if `refillable`, where they will
     /// go, which is then done by [`FullRows::refresh`]. Rows of B whose columns do not increase are no
-    /// harm: nothing is packed then, which [`FullRows::launch_taken`] tells.
+    /// harm: nothing is packed then, which [`FullRows::launch_taken`] reports.
     ///
     /// # Safety
     /// The addresses in `o` are valid until the device's stream has done the work.
@@ -135,13 +135,13 @@ impl FullRows {
         device: &Device,
         o: &Operands,
         arguments: Arguments,
-        kept: bool,
+        refillable: bool,
     ) -> Result<()> {
         let (k, stream) = (&*self.kernels, device.stream());
-        let b = PackedB::new(device, o, (k.config, k.sum, k.ctas), arguments, kept)?;
+        let b = PackedB::new(device, o, (k.config, k.sum, k.ctas), arguments, refillable)?;
         let parameter = &b.parameter;
         let (rows, tiles) = (arguments.rows_b, parameter.tiles);
-        // SAFETY: there is room for what they find.
+        // SAFETY: there is memory for what they find.
         unsafe {
             let grid = (rows.div_ceil(u64::from(PACKERS)), 1);
             k.bounds.launch(stream, grid, 32 * PACKERS, parameter)?;
@@ -163,7 +163,7 @@ impl FullRows {
         let mut parameter = b.parameter;
         parameter.arguments.set_operands(o);
         let grid = in_tiles(parameter.arguments.rows_b, parameter.tiles);
-        // SAFETY: there is room for all pairs.
+        // SAFETY: there is memory for all pairs.
         unsafe { self.kernels.values.launch(stream, grid, 32 * PACKERS, &parameter) }
     }
 
@@ -199,8 +199,8 @@ impl FullRows {
     ) -> Result<bool> {
         let Some(b) = self.packed.take() else { return Ok(false) };
         let words = || self.kernels.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = words().pop();
-        let wrong = match kept {
+        let free = words().pop();
+        let wrong = match free {
             Some(word) => word,
             None => PinnedBuffer::zeroed(device, 1, "whether C is full")?,
         };

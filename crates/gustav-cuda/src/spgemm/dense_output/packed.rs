@@ -2,10 +2,10 @@
 
 use gustav_core::Result;
 
-use super::super::binned::Arguments;
-use super::super::operands::Operands;
 use super::{Config, PAIR, pair};
-use crate::{Device, DeviceBuffer};
+use crate::device::{Device, DeviceBuffer};
+use crate::product::sparse_operands::Operands;
+use crate::spgemm::binned::Arguments;
 
 // Bytes that everything is aligned to.
 const ALIGNED: usize = 128;
@@ -33,28 +33,28 @@ parameter_block! {
     }
 }
 
-/// B packed: where its rows are, and room for its entries.
+/// B packed: where its rows are, and memory for its entries.
 pub(super) struct PackedB {
     memory: DeviceBuffer<u64>,
     pub parameter: Packed,
 }
 
 impl PackedB {
-    /// Room for B of `o` in tiles for sums of `sum` bytes; `kept` for values to come as well. The
+    /// Memory for B of `o` in tiles for sums of `sum` bytes; `refillable` for values to come as well. The
     /// kernel that sums has so many CTAs.
     pub(super) fn new(
         device: &Device,
         o: &Operands,
         (config, sum, ctas): (Config, usize, u32),
         mut arguments: Arguments,
-        kept: bool,
+        refillable: bool,
     ) -> Result<Self> {
         arguments.set_operands(o);
         let tiles = arguments.columns.div_ceil(u64::from(config.columns(sum)));
         let of_tiles = tiles as usize;
         let segments = of_tiles.saturating_mul(o.b.rows);
         // A row of a tile fills its pairs but for the last, or takes as many as are read at once.
-        let filled = segments.min(o.b.nnz).saturating_mul(config.ahead() as usize);
+        let filled = segments.min(o.b.nnz).saturating_mul(config.pairs_in_flight() as usize);
         let pairs = (o.b.nnz / PAIR)
             .saturating_add(filled)
             .saturating_add(config.chunk(sum) as usize * of_tiles);
@@ -66,7 +66,7 @@ impl PackedB {
             at as u64
         };
         let at_pairs = place(pairs, pair(sum));
-        let at_sources = kept.then(|| place(pairs, 2 * PAIR));
+        let at_sources = refillable.then(|| place(pairs, 2 * PAIR));
         let at_bounds = place(segments.saturating_add(o.b.rows), 4);
         let at_segments = place(segments, 4);
         let at_chunks = place(of_tiles + 1, 4);

@@ -1,26 +1,26 @@
-//! The kernels that sum at the places of a pattern, see `kernels/spgemm/masked.cu`.
+//! The kernels that sum at the positions of a pattern, see `kernels/spgemm/masked.cu`.
 
 use std::sync::Arc;
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 use gustav_plan::heuristics::masked::Work;
 
-use crate::jit::Request;
-use crate::kernel::Kernel;
+use crate::device::{Device, DeviceBuffer, Event, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::matrix::DeviceCsr;
+use crate::product::sparse_operands::{Matrix, Operands, Output};
 use crate::spgemm::binned::merged;
-use crate::spgemm::operands::{Matrix, Operands, Output};
 use crate::spgemm::types::Types;
-use crate::stream::{Event, Stream};
-use crate::{Device, DeviceBuffer, DeviceCsr, source};
 
 // Threads of a CTA, and of one that shares a task or weighs rows, as in the kernels.
 const BLOCK: u32 = 128;
 const SHARING: u32 = 256;
-// Places of the smallest tasks, as a power of two.
+// Positions of the smallest tasks, as a power of two.
 const LEAST: u32 = 6;
 // CTAs for every multiprocessor, before they take more rows each.
 const CTAS: u64 = 32;
-// Places that a warp finds in all of C, as in the kernel.
+// Positions that a warp finds in all of C, as in the kernel.
 const FOUND: u64 = 256;
 // CTAs for every multiprocessor that take tasks one after another, and warps.
 const RESIDENT: u64 = 8;
@@ -36,14 +36,13 @@ const TAKEN: u64 = 7;
 const PRODUCTS: usize = 8;
 // Entries that a thread looks at for descents.
 const LOOKS: u64 = 8;
-// Mean places of a row up to which 8 lanes move them to C.
+// Mean positions of a row up to which 8 lanes move them to C.
 const SHORT: u64 = 16;
 
 /// The source with its parameters.
 pub(crate) fn request(types: Types) -> Request {
-    let text = include_str!("../../../kernels/spgemm/masked.cu");
     types
-        .of_arrays(Request::new("spgemm/masked.cu", text).with_block::<Arguments>())
+        .of_arrays(request!("spgemm/masked.cu").with_block::<Arguments>())
         .with("SEMIRING", source::semiring(types.semiring))
         .with("LEAST", LEAST)
 }
@@ -54,21 +53,21 @@ parameter_block! {
         pub a: Matrix,
         pub b: Matrix,
         pub c: Output,
-        places_offsets: *const Offset,
-        places: *const Index,
-        /// Of every place: its value, and whether a product met it; the latter may be missing.
+        position_offsets: *const Offset,
+        positions: *const Index,
+        /// Of every position: its value, and whether it has an intermediate product; the latter may be missing.
         pub values: *mut Out,
         pub met: *mut u8,
         rows: u64,
-        /// Rows and entries of B, places of all rows.
+        /// Rows and entries of B, positions of all rows.
         rows_b: u64,
         nnz_b: u64,
         count: u64,
         alpha: u64,
-        /// Three arrays with room for all rows.
+        /// Three arrays with memory for all rows.
         lists: *mut u32,
         /// A row above the number of the task among its tasks and 4 bits for the logarithm of their
-        /// places.
+        /// positions.
         tasks: *mut u64,
         /// Zeros at the start.
         counters: *mut u64,
@@ -88,34 +87,33 @@ parameter_block! {
 }
 
 impl Arguments {
-    /// A of so many rows, B, and the places of a pattern; C has no arrays yet.
+    /// A of so many rows, B, and the positions of a pattern; C has no arrays yet.
     pub(super) fn at<I, O>(
         a: Matrix,
         b: Matrix,
         rows: usize,
         offsets: &DeviceBuffer<O>,
-        places: &DeviceBuffer<I>,
+        positions: &DeviceBuffer<I>,
     ) -> Self {
         Arguments {
             a,
             b,
-            places_offsets: offsets.address(),
-            places: places.address(),
+            position_offsets: offsets.address(),
+            positions: positions.address(),
             rows: rows as u64,
-            count: places.len() as u64,
+            count: positions.len() as u64,
             ..Arguments::default()
         }
     }
 }
 
-/// The kernels, and what they know of a pattern.
-pub(in crate::spgemm) struct Places {
+/// The kernels, and the lists of rows and tasks of a pattern.
+pub(in crate::spgemm) struct MaskedSums {
     kernels: Arc<Kernels>,
     multiprocessors: u64,
     in_order: bool,
-    /// How many there are of everything, the tasks, and rows by what suits them: two lists in each of three
-    /// arrays.
-    room: DeviceBuffer<u64>,
+    /// Counters, the tasks, and the lists of rows by kernel: two lists in each of three arrays.
+    lists: DeviceBuffer<u64>,
     tasks: usize,
     listed: Listed,
     /// Whether rows are cut into tasks.
@@ -145,7 +143,7 @@ struct Kernels {
     ended: [Event; 2],
 }
 
-/// A kernel that sums at the places of rows or tasks.
+/// A kernel that sums at the positions of rows or tasks.
 struct Sums {
     kernel: Kernel<Arguments>,
     threads: u32,
@@ -154,7 +152,7 @@ struct Sums {
     each: u64,
 }
 
-// Lists whose kernels write places that are met and no others.
+// Lists whose kernels write positions with a product and no others.
 const MERGED: [usize; 2] = [0, 1];
 
 impl Kernels {
@@ -187,23 +185,23 @@ impl Kernels {
     }
 }
 
-impl Places {
+impl MaskedSums {
     /// Compiled for the types of `problem`; sums are in A's order where it is promised.
     pub(in crate::spgemm) fn new(device: &Device, problem: &Problem) -> Result<Self> {
         let (types, in_order) = (Types::of(problem), problem.deterministic);
         let key = format!("{types:?} {in_order}");
-        Ok(Places {
-            kernels: device.kept(&key, || Kernels::new(device, types, in_order))?,
+        Ok(MaskedSums {
+            kernels: device.cached(&key, || Kernels::new(device, types, in_order))?,
             multiprocessors: device.profile().multiprocessors as u64,
             in_order,
-            room: DeviceBuffer::queued(device, 0, "")?,
+            lists: DeviceBuffer::queued(device, 0, "")?,
             tasks: 0,
             listed: Listed::No,
             cut: false,
         })
     }
 
-    /// Makes room for a pattern of up to `count` places in `rows` rows.
+    /// Allocates memory for a pattern of up to `count` positions in `rows` rows.
     pub(in crate::spgemm) fn prepare(
         &mut self,
         device: &Device,
@@ -212,32 +210,32 @@ impl Places {
     ) -> Result<()> {
         self.tasks = tasks_of(rows, count);
         let words = words_of(rows, count);
-        self.room = DeviceBuffer::queued(device, words, "rows of a product at given places")?;
+        self.lists = DeviceBuffer::queued(device, words, "rows of a product at given positions")?;
         self.forget();
         Ok(())
     }
 
-    /// Bytes on the device for a pattern of so many places in so many rows.
+    /// Bytes on the device for a pattern of so many positions in so many rows.
     pub(in crate::spgemm) fn bytes_of(rows: usize, count: usize) -> usize {
         8 * words_of(rows, count)
     }
 
-    /// Makes ready for another pattern of no more rows and places.
+    /// Makes ready for another pattern of no more rows and positions.
     pub(in crate::spgemm) fn forget(&mut self) {
         (self.listed, self.cut) = (Listed::No, false);
     }
 
     /// Bytes on the device.
     pub(in crate::spgemm) fn bytes(&self) -> usize {
-        self.room.bytes()
+        self.lists.bytes()
     }
 
-    /// Queues the values at all places of rows of `c` from `first` on, as many as `o` has and
+    /// Queues the values at all positions of rows of `c` from `first` on, as many as `o` has and
     /// increasing: every sum in A's order where rows of B increase, which `ordered` says.
     ///
     /// # Safety
     /// The operands and `c` are valid until the stream has done the work, and of one product with not
-    /// more places than were prepared for.
+    /// more positions than were prepared for.
     pub(in crate::spgemm) unsafe fn fill<T: Scalar, I: Index, O: Index>(
         &mut self,
         stream: &Stream,
@@ -246,10 +244,10 @@ impl Places {
         first: usize,
         ordered: bool,
     ) -> Result<()> {
-        let places_offsets = c.offsets().address() + (first * size_of::<O>()) as u64;
+        let position_offsets = c.offsets().address() + (first * size_of::<O>()) as u64;
         let arguments = of(o, c.offsets(), c.indices(), ordered);
-        let arguments = Arguments { values: c.values().address(), places_offsets, ..arguments };
-        // SAFETY: the caller's promise; the values are as many as the places.
+        let arguments = Arguments { values: c.values().address(), position_offsets, ..arguments };
+        // SAFETY: the caller's promise; the values are as many as the positions.
         unsafe { self.sum(stream, &arguments) }
     }
 
@@ -257,7 +255,7 @@ impl Places {
     /// and of the mask increase.
     ///
     /// # Safety
-    /// As [`Places::sum`].
+    /// As [`MaskedSums::sum`].
     pub(super) unsafe fn list(
         &mut self,
         stream: &Stream,
@@ -269,9 +267,9 @@ impl Places {
         let looking = if looks { longer.div_ceil(LOOKS * u64::from(SHARING)) } else { 0 };
         let looking = looking.min(RESIDENT * self.multiprocessors);
         let arguments = Arguments { weighing: weighing as u32, ..self.complete(arguments) };
-        // SAFETY: the words are the first of the room.
+        // SAFETY: the words are the first of the lists.
         unsafe {
-            DeviceBuffer::<u64>::borrowed(self.room.device(), arguments.counters, COUNTERS)
+            DeviceBuffer::<u64>::borrowed(self.lists.device(), arguments.counters, COUNTERS)
                 .fill(0, stream)?;
             self.kernels.weigh.launch(stream, (weighing + looking, 1), SHARING, &arguments)?;
         }
@@ -282,7 +280,7 @@ impl Places {
     /// What was counted of the lists, and whether columns of B and of the mask increase. Waits for that.
     pub(super) fn counted(&mut self) -> Result<(Work, [bool; 2])> {
         let mut counters = [0; COUNTERS];
-        self.room.read_at(0, &mut counters)?;
+        self.lists.read_at(0, &mut counters)?;
         self.listed = Listed::Counted(counters);
         let [.., few, many, searched_8, table, searched_32, cut, of_b, of_mask] = counters;
         let work = Work {
@@ -296,12 +294,12 @@ impl Places {
         Ok((work, [of_b == 0, of_mask == 0]))
     }
 
-    /// Queues the sums at all places, of the first pattern or of places of it. Where places are
+    /// Queues the sums at all positions, of the first pattern or of positions of it. Where positions are
     /// counted, C's offsets begin with zeros.
     ///
     /// # Safety
     /// What the arguments name is valid until the stream has done the work, and there are not more
-    /// places than were prepared for.
+    /// positions than were prepared for.
     pub(super) unsafe fn sum(&mut self, stream: &Stream, arguments: &Arguments) -> Result<()> {
         if let Listed::No = self.listed {
             // SAFETY: the caller's promise.
@@ -322,7 +320,7 @@ impl Places {
         unsafe {
             if self.cut {
                 let taken = arguments.counters + 8 * TAKEN;
-                DeviceBuffer::<u64>::borrowed(self.room.device(), taken, 1).fill(0, stream)?;
+                DeviceBuffer::<u64>::borrowed(self.lists.device(), taken, 1).fill(0, stream)?;
             } else if cut > 0 {
                 let grid = self.grid(cut, u64::from(BLOCK / 32));
                 self.kernels.cut.launch(stream, grid, BLOCK, &arguments)?;
@@ -330,7 +328,7 @@ impl Places {
             let merged = MERGED.into_iter().any(|of| most(of) > 0);
             if merged && arguments.met != 0 {
                 DeviceBuffer::<u8>::borrowed(
-                    self.room.device(),
+                    self.lists.device(),
                     arguments.met,
                     arguments.count as usize,
                 )
@@ -362,10 +360,10 @@ impl Places {
         launched.and(joined)
     }
 
-    /// Queues looking up the places in all of C, which the arguments have in place of B.
+    /// Queues looking up the positions in all of C, which the arguments have in position of B.
     ///
     /// # Safety
-    /// As [`Places::sum`].
+    /// As [`MaskedSums::sum`].
     pub(super) unsafe fn find(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
         // SAFETY: the rest is the caller's promise.
         unsafe {
@@ -374,10 +372,10 @@ impl Places {
         }
     }
 
-    /// Queues moving the places that were met to C.
+    /// Queues moving the positions with a product to C.
     ///
     /// # Safety
-    /// As [`Places::sum`].
+    /// As [`MaskedSums::sum`].
     pub(super) unsafe fn keep(&self, stream: &Stream, arguments: &Arguments) -> Result<()> {
         // SAFETY: the rest is the caller's promise.
         unsafe {
@@ -391,7 +389,7 @@ impl Places {
 
     /// The arguments with what is the same for all patterns.
     fn complete(&self, arguments: &Arguments) -> Arguments {
-        let counters = self.room.address();
+        let counters = self.lists.address();
         let tasks = counters + 8 * COUNTERS as u64;
         let (rows, multiprocessors) = (arguments.rows, self.multiprocessors);
         let each = if self.in_order { WARPS } else { RESIDENT };
@@ -415,7 +413,7 @@ impl Places {
     }
 }
 
-/// Tasks of so many places at most: every row may waste most of its last one.
+/// Tasks of so many positions at most: every row may waste most of its last one.
 fn tasks_of(rows: usize, count: usize) -> usize {
     rows.min(count) + (count >> LEAST)
 }
@@ -425,14 +423,14 @@ fn words_of(rows: usize, count: usize) -> usize {
     COUNTERS + tasks_of(rows, count) + (3 * rows).div_ceil(2)
 }
 
-/// The operands, of which B may have increasing rows, and the places of a pattern.
+/// The operands, of which B may have increasing rows, and the positions of a pattern.
 pub(super) fn of<I, O>(
     o: &Operands,
     offsets: &DeviceBuffer<O>,
-    places: &DeviceBuffer<I>,
+    positions: &DeviceBuffer<I>,
     ordered: bool,
 ) -> Arguments {
-    let at = Arguments::at(o.a.into(), o.b.into(), o.a.rows, offsets, places);
+    let at = Arguments::at(o.a.into(), o.b.into(), o.a.rows, offsets, positions);
     let (rows_b, nnz_b) = (o.b.rows as u64, o.b.nnz as u64);
     Arguments { rows_b, nnz_b, alpha: o.alpha, ordered: u32::from(ordered), ..at }
 }

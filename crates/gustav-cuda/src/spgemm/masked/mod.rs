@@ -1,4 +1,4 @@
-//! `masked`: the entries of C = α·op(A)·B at the places of a given pattern. See
+//! `masked`: the entries of C = α·op(A)·B at the positions of a given pattern. See
 //! `kernels/spgemm/masked.cu`.
 
 mod kernels;
@@ -7,10 +7,10 @@ mod whole;
 use std::sync::Arc;
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar, Semiring};
-use gustav_plan::heuristics::masked::{Expected, Work, reason_for_places, reason_for_whole};
+use gustav_plan::heuristics::masked::{Expected, Work, reason_for_positions, reason_for_whole};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
-pub(super) use self::kernels::Places;
+pub(super) use self::kernels::MaskedSums;
 #[cfg(test)]
 pub(crate) use self::kernels::request;
 
@@ -18,23 +18,23 @@ use self::kernels::{Arguments, of};
 use self::whole::Whole;
 use super::canonical::in_order;
 use super::catalog;
-use super::operands::Operands;
 use super::patterns::{Patterns, typed};
 use super::plan::{Factors, Options};
-use crate::call::Common;
-use crate::matrix::WeakPattern;
-use crate::order::Uses;
-use crate::scan::Scan;
-use crate::spmm::unsupported;
-use crate::{Call, Device, DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues};
+use crate::device::order::Uses;
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::scan::Scan;
+use crate::matrix::{DeviceCsr, DevicePattern, DeviceValues, WeakPattern};
+use crate::product::call::Common;
+use crate::product::sparse_operands::Operands;
+use crate::product::{Call, unsupported};
 
-/// How C comes about.
+/// How C is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
-    /// Sums at the places of the mask alone.
-    Places,
-    /// All of C, of which what is at places of the mask stays.
+    /// Sums at the positions of the mask alone.
+    Positions,
+    /// All of C, of which what is at positions of the mask stays.
     Whole(catalog::Config),
 }
 
@@ -55,22 +55,22 @@ pub fn supports(problem: &Problem) -> Result<()> {
 }
 
 /// A plan for C⟨M⟩ = α·op(A)·B, for one pattern of A, of B and of the mask and any values: of the
-/// product's entries those at the places where the mask has one. A place that no product meets has no
-/// entry in C. Rows come out sorted.
+/// product's entries those at the positions where the mask has one. A position that has no intermediate product has no
+/// entry in C. Its rows are sorted.
 ///
-/// The places are computed alone, or found in all of C where that is expected to take less; with
+/// The positions are computed alone, or found in all of C where that is expected to take less; with
 /// [`Algorithm::Masked`] in [`Options`] always alone, with another algorithm's name always found in the C
 /// of that. Under a bound on the workspace all of C has to fit there; where memory does not
-/// suffice for it, the places are computed alone after all.
+/// suffice for it, the positions are computed alone after all.
 ///
-/// Where [`Problem::deterministic`] asks for it, every sum is in A's order, the same in every run.
+/// Where [`Problem::deterministic`] requires it, every sum is in A's order, the same in every run.
 pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
     patterns: Patterns<T>,
     /// The mask, rows increasing.
     mask: DevicePattern<I, O>,
     /// Bytes of a mask whose rows the plan has sorted.
     mask_bytes: usize,
-    kernels: Places,
+    kernels: MaskedSums,
     scan: Arc<Scan>,
     /// Whether rows of B increase.
     ordered: bool,
@@ -97,7 +97,7 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
 }
 
 impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
-    /// Takes the places of `mask`, of C's shape, which may have its rows in any order. The plan sets the
+    /// Takes the positions of `mask`, of C's shape, which may have its rows in any order. The plan sets the
     /// types of `problem`.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         Self::prepare(a, b, mask, problem, options, false)
     }
 
-    /// The same, for one call where `once` says so: nothing is kept that the call can do without.
+    /// The same, for one call where `once` says so: nothing is cached for later calls.
     fn prepare(
         a: &DevicePattern<I, O>,
         b: &DevicePattern<I, O>,
@@ -131,10 +131,10 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         supports(problem)?;
         patterns.check_like_c("a mask", mask)?;
         let device = patterns.device.clone();
-        let mut kernels = Places::new(&device, problem)?;
+        let mut kernels = MaskedSums::new(&device, problem)?;
         kernels.prepare(&device, mask.nrows(), mask.nnz())?;
         let o = patterns.operands();
-        let list = |kernels: &mut Places, mask: &DevicePattern<I, O>, ordered: bool| {
+        let list = |kernels: &mut MaskedSums, mask: &DevicePattern<I, O>, ordered: bool| {
             let arguments = of(&o, mask.offsets(), mask.indices(), ordered);
             // SAFETY: the patterns are alive, and wait for the stream when they are freed.
             unsafe { kernels.list(device.stream(), &arguments, true) }
@@ -164,7 +164,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             // Arrays may be somebody else's.
             device.stream().synchronize()?;
         }
-        let scan = device.kept(&format!("{:?}", O::TYPE), || Scan::new(&device, O::TYPE))?;
+        let scan = device.cached(&format!("{:?}", O::TYPE), || Scan::new(&device, O::TYPE))?;
         let (mask, result) = (own, WeakPattern::default());
         Ok(MaskedPlan { patterns, mask, mask_bytes, kernels, scan, ordered, whole, choice, result })
     }
@@ -175,7 +175,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
     }
 
     /// Bytes that the plan holds on the device beside the patterns. An execution takes a value and a
-    /// byte for every place of the mask beside C until C is there, and all of C where that is computed.
+    /// byte for every position of the mask beside C until C is there, and all of C where that is computed.
     pub fn workspace_bytes(&self) -> usize {
         let whole = self.whole.as_ref().map_or(0, Whole::bytes);
         self.mask_bytes + self.kernels.bytes() + self.patterns.bytes() + whole
@@ -212,7 +212,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
                 Err(Error::OutOfMemory { what, .. }) if !whole.is_named() => {
                     drop(whole);
                     let reason = format!("there is no room for {what} beside all of C");
-                    self.choice = places_alone(reason);
+                    self.choice = by_positions(reason);
                     self.sum(values, &call)
                 }
                 done => {
@@ -225,7 +225,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         Ok(c)
     }
 
-    /// C from the sums at its places.
+    /// C from the sums at its positions.
     fn sum(
         &mut self,
         values: Factors<'_, T>,
@@ -234,11 +234,11 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         let o = self.patterns.begin(values.0, values.1, call)?;
         self.mask.join(&self.patterns.device)?;
         let found = Found::new(&self.patterns.device, &self.mask)?;
-        let arguments = found.told(self.arguments(&o));
+        let arguments = found.set_in(self.arguments(&o));
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
         let summed = unsafe { self.kernels.sum(self.patterns.device.stream(), &arguments) };
         let c = summed.and_then(|()| self.collect(found, arguments));
-        // After an error too: sums may be under way.
+        // After an error too: kernels may still run.
         self.patterns.end(call)?;
         c
     }
@@ -254,23 +254,23 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         let device = &self.patterns.device;
         self.mask.join(device)?;
         let found = Found::new(device, &self.mask)?;
-        let arguments = found.told(whole::among(&all, self.mask.offsets(), self.mask.indices()));
+        let arguments = found.set_in(whole::among(&all, self.mask.offsets(), self.mask.indices()));
         // SAFETY: as in `sum`; rows of C increase.
         unsafe { self.kernels.find(device.stream(), &arguments)? };
         let c = self.collect(found, arguments)?;
         if self.patterns.problem.calls > 1 {
-            whole.keep(all);
+            whole.cache(all);
         }
         self.patterns.end(call)?;
         Ok(c)
     }
 
-    /// The operands and the mask's places.
+    /// The operands and the mask's positions.
     fn arguments(&self, o: &Operands) -> Arguments {
         of(o, self.mask.offsets(), self.mask.indices(), self.ordered)
     }
 
-    /// C from what was found at the places.
+    /// C from what was found at the positions.
     fn collect(
         &mut self,
         found: Found<T, O>,
@@ -288,19 +288,19 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
             let c = &mut arguments.c;
             (c.indices, c.values) = (indices.address(), values.address());
-            // SAFETY: what the arguments name is alive; C has as many entries as places were met.
+            // SAFETY: what the arguments name is alive; C has as many entries as positions have a product.
             unsafe { self.kernels.keep(device.stream(), &arguments)? };
             values
         };
         drop(met);
         let (rows, columns) = (problem.output_rows(), problem.columns);
-        // SAFETY: the offsets rise to the number of entries, which are at places of the mask.
+        // SAFETY: the offsets rise to the number of entries, which are at positions of the mask.
         Ok(unsafe { DeviceCsr::from_parts_unchecked(rows, columns, offsets, indices, values) })
     }
 
     /// Computes the values into `c`, which has the pattern of the last result of
     /// [`MaskedPlan::execute`]: nothing symbolic is done and no memory is taken, but for all of C where
-    /// that is computed and [`Problem::calls`] did not say that it should be kept. Otherwise as there.
+    /// that is computed and [`Problem::calls`] did not ask for caching. Otherwise as there.
     ///
     /// # Errors
     /// As there; [`Error::Pattern`] when `c` has another pattern, or nothing was computed before.
@@ -327,7 +327,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             c.pattern().join(&device)?;
             Uses::on(device.stream()).ordered(call.ordered).write(c.values().buffer())
         };
-        // C's own places are those of the mask that products meet.
+        // C's own positions are those of the mask with a product.
         let done = match &mut self.whole {
             Some(whole) => {
                 let all = whole.refill(&self.patterns.problem, values, call)?;
@@ -337,7 +337,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
                 // SAFETY: the matrices are alive and wait for the stream when freed.
                 let found = unsafe { self.kernels.find(device.stream(), &arguments) };
                 if self.patterns.problem.calls > 1 {
-                    whole.keep(all);
+                    whole.cache(all);
                 }
                 found
             }
@@ -348,71 +348,71 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
                 unsafe { self.kernels.fill(device.stream(), &o, c, 0, self.ordered) }
             }
         };
-        // After an error too: parts of C may be under way.
+        // After an error too: kernels that write C may still run.
         self.patterns.end(call)?;
         done
     }
 }
 
-/// `mask` with increasing rows, each place once.
+/// `mask` with increasing rows, each position once.
 fn increasing<T: Scalar, I: Index, O: Index>(
     mask: &DevicePattern<I, O>,
     semiring: Semiring,
 ) -> Result<DevicePattern<I, O>> {
-    // Values do not matter: places of zeros stay.
+    // Values do not matter: positions of zeros stay.
     let values = DeviceBuffer::<T>::zeros(mask.device(), mask.nnz(), "values of a mask")?;
     let sorted = in_order(&DeviceCsr::from_pattern(mask, values)?, semiring)?;
     Ok(sorted.into_parts().0)
 }
 
-/// What is found at the places of a mask.
+/// The values at the positions of a mask.
 struct Found<T, O> {
     values: DeviceBuffer<T>,
-    /// Whether a product meets a place.
+    /// Whether a position has an intermediate product.
     met: DeviceBuffer<u8>,
-    /// Such places of every row, then C's offsets.
+    /// Such positions of every row, then C's offsets.
     offsets: DeviceBuffer<O>,
 }
 
 impl<T: Scalar, O: Index> Found<T, O> {
-    /// Room for what is found at the places of `mask`.
+    /// Memory for the values at the positions of `mask`.
     fn new<I: Index>(device: &Device, mask: &DevicePattern<I, O>) -> Result<Self> {
         let (rows, count) = (mask.nrows(), mask.nnz());
         let what = "row offsets of C on the device";
         let mut offsets = DeviceBuffer::<O>::queued(device, rows + 1, what)?;
         offsets.fill(0, device.stream())?;
         Ok(Found {
-            values: DeviceBuffer::queued(device, count, "values at the places of a mask")?,
-            met: DeviceBuffer::queued(device, count.max(1), "met places of a mask")?,
+            values: DeviceBuffer::queued(device, count, "values at the positions of a mask")?,
+            met: DeviceBuffer::queued(device, count.max(1), "met positions of a mask")?,
             offsets,
         })
     }
 
-    /// The arguments with this.
-    fn told(&self, mut arguments: Arguments) -> Arguments {
+    /// `arguments` with these arrays.
+    fn set_in(&self, mut arguments: Arguments) -> Arguments {
         (arguments.values, arguments.met) = (self.values.address(), self.met.address());
         arguments.c.offsets = self.offsets.address();
         arguments
     }
 }
 
-/// How C comes about under a mask of so many places, and why.
+/// How C is computed under a mask with `positions` entries, and why.
 fn choose<T: Scalar, I: Index, O: Index>(
     a: &DevicePattern<I, O>,
     b: &DevicePattern<I, O>,
-    places: usize,
+    positions: usize,
     problem: &Problem,
     options: &Options,
     work: &Work,
     once: bool,
 ) -> Result<(Option<Whole<T, I, O>>, Choice<Config>)> {
-    let alone = || (None, places_alone(reason_for_places(places)));
+    let alone = || (None, by_positions(reason_for_positions(positions)));
     let named = match (options.config, options.chooser) {
         (None, Chooser::Named(Algorithm::Masked)) => return Ok(alone()),
         (None, Chooser::Auto) => false,
         _ => true,
     };
-    if !named && !Expected::new(problem, places, work).prefers_whole() {
+    if !named && !Expected::new(problem, positions, work).prefers_whole() {
         return Ok(alone());
     }
     let (whole, config) = match Whole::new(a, b, problem, options, named, once) {
@@ -420,15 +420,17 @@ fn choose<T: Scalar, I: Index, O: Index>(
         other => other?,
     };
     let reason = match named {
-        true => format!("named by the caller: {places} places of the mask are found in all of C"),
-        false => reason_for_whole(places, work),
+        true => {
+            format!("named by the caller: {positions} positions of the mask are found in all of C")
+        }
+        false => reason_for_whole(positions, work),
     };
     let choice = Choice { algorithm: config.algorithm(), config: Config::Whole(config), reason };
     Ok((Some(whole), choice))
 }
 
-fn places_alone(reason: String) -> Choice<Config> {
-    Choice { algorithm: Algorithm::Masked, config: Config::Places, reason }
+fn by_positions(reason: String) -> Choice<Config> {
+    Choice { algorithm: Algorithm::Masked, config: Config::Positions, reason }
 }
 
 /// A refusal to promise an order of summation for rows of B that do not increase.

@@ -1,13 +1,14 @@
-//! All of C, among whose entries the places of a mask are found.
+//! All of C, among whose entries the positions of a mask are found.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
 use super::kernels::Arguments;
-use crate::call::Common;
+use crate::device::DeviceBuffer;
+use crate::matrix::{DeviceCsr, DevicePattern};
+use crate::product::call::Common;
+use crate::product::sparse_operands::{Matrix, Sparse};
 use crate::spgemm::catalog::Config;
-use crate::spgemm::operands::{Matrix, Sparse};
 use crate::spgemm::plan::{Factors, Options, SpgemmPlan, choose, multiply_values};
-use crate::{DeviceBuffer, DeviceCsr, DevicePattern};
 
 /// What computes all of C, rows sorted.
 pub(super) struct Whole<T: Scalar, I: Index, O: Index> {
@@ -17,12 +18,12 @@ pub(super) struct Whole<T: Scalar, I: Index, O: Index> {
     a: DevicePattern<I, O>,
     b: DevicePattern<I, O>,
     /// All of C, for later values.
-    kept: Option<DeviceCsr<T, I, O>>,
+    cached: Option<DeviceCsr<T, I, O>>,
     named: bool,
 }
 
 impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
-    /// By the algorithm that `options` ask for, which the caller has `named` or not.
+    /// By the algorithm that `options` request, which the caller has `named` or not.
     ///
     /// # Errors
     /// As [`SpgemmPlan::new`], and [`Error::OutOfMemory`] where all of C is more than the bound on the
@@ -37,8 +38,14 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     ) -> Result<(Self, Config)> {
         let sorted = sorted(problem);
         let (config, _) = choose(&sorted, options, &a.device().planner_profile())?;
-        let mut whole =
-            Whole { options: *options, plan: None, a: a.clone(), b: b.clone(), kept: None, named };
+        let mut whole = Whole {
+            options: *options,
+            plan: None,
+            a: a.clone(),
+            b: b.clone(),
+            cached: None,
+            named,
+        };
         if once && options.workspace.is_none() {
             return Ok((whole, config));
         }
@@ -66,12 +73,12 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     /// Bytes on the device.
     pub(super) fn bytes(&self) -> usize {
         let plan = self.plan.as_ref().map_or(0, SpgemmPlan::workspace_bytes);
-        plan + self.kept.as_ref().map_or(0, DeviceCsr::bytes)
+        plan + self.cached.as_ref().map_or(0, DeviceCsr::bytes)
     }
 
     /// Keeps `all` of C for [`Whole::refill`].
-    pub(super) fn keep(&mut self, all: DeviceCsr<T, I, O>) {
-        self.kept = Some(all);
+    pub(super) fn cache(&mut self, all: DeviceCsr<T, I, O>) {
+        self.cached = Some(all);
     }
 
     /// All of C.
@@ -85,7 +92,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
         call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
         // Its memory is wanted for the next.
-        self.kept = None;
+        self.cached = None;
         let patterns = (&self.a, &self.b);
         match &mut self.plan {
             Some(plan) => plan.product(values, call, None),
@@ -93,7 +100,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
         }
     }
 
-    /// All of C with other values, in what was kept where there is such.
+    /// All of C with other values, in the cached product if there is one.
     ///
     /// # Errors
     /// As [`SpgemmPlan::execute_into`].
@@ -103,7 +110,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
         values: Factors<'_, T>,
         call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
-        if let (Some(mut all), Some(plan)) = (self.kept.take(), &mut self.plan) {
+        if let (Some(mut all), Some(plan)) = (self.cached.take(), &mut self.plan) {
             match plan.product_into(values, &mut all, call) {
                 // The algorithm finds C anew.
                 Err(Error::Unsupported { .. }) => {}
@@ -119,12 +126,12 @@ fn sorted(problem: &Problem) -> Problem {
     problem.clone().sorted(true)
 }
 
-/// Places among the entries of `all`, which stands in B's place.
+/// Positions among the entries of `all`, which stands in B's position.
 pub(super) fn among<T: Scalar, I: Index, O: Index>(
     all: &DeviceCsr<T, I, O>,
     offsets: &DeviceBuffer<O>,
-    places: &DeviceBuffer<I>,
+    positions: &DeviceBuffer<I>,
 ) -> Arguments {
     let b = Sparse::of(all).into();
-    Arguments::at(Matrix::default(), b, all.nrows(), offsets, places)
+    Arguments::at(Matrix::default(), b, all.nrows(), offsets, positions)
 }

@@ -1,27 +1,28 @@
 //! The tile and schedule of `b-stationary`, and how they are chosen.
 
-use gustav_core::{DType, Error, Problem, Result};
-use gustav_plan::heuristics::cuda_spmm::{Way, may_reduce};
+use gustav_core::{DType, Problem, Result};
+use gustav_plan::heuristics::cuda_spmm::{Tuning, may_reduce};
 
+use crate::product::check_config;
+use crate::product::tile::{Limit, Tile, accumulator, widest};
 use crate::schedule::Target;
 use crate::spmm::segmented::Reduction;
-use crate::spmm::tile::{Limit, Tile, accumulator, widest};
 
 /// Tile and schedule of `b-stationary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Values that a lane loads at once; 16 bytes at most.
     pub vector: u32,
-    /// Lanes that share a piece of a row.
+    /// Lanes that share a segment of a row.
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// Tiles of B that a multiprocessor holds, or has on their way.
+    /// Pipeline stages: tiles of B that a multiprocessor holds or copies.
     pub stages: u32,
-    /// Nonzeros of a piece at most, a power of two from 8 to 4096.
+    /// Nonzeros of a segment at most, a power of two from 8 to 4096.
     pub longest: u32,
-    /// How the parts of a cut row meet. By atomic reductions sums in f32 lose what is subnormal, and no two
-    /// runs need give the same bits.
+    /// How the parts of a cut row are combined. Atomic reductions lose subnormal sums in f32, and two executions may
+    /// differ in their bits.
     pub reduction: Reduction,
     /// Threads of a CTA.
     pub block: u32,
@@ -31,7 +32,7 @@ pub struct Config {
 const PANEL_BYTES: usize = 512;
 // Tiles held at most.
 const MOST_STAGES: u32 = 4;
-// Lengths that pieces may have at most.
+// Lengths that segments may have at most.
 const LONGEST: std::ops::RangeInclusive<u32> = 8..=4096;
 // Shared memory that a kernel declares at most, and what aligning the rest may take.
 const DECLARED: usize = 512;
@@ -41,26 +42,34 @@ const MOST_TILES: u32 = 10;
 
 impl Config {
     /// What the rules say, for the columns of `problem`.
-    pub(in crate::spmm) fn new(problem: &Problem, way: &Way) -> Self {
+    pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         let Tile { lanes, tiles } = tile(problem.dtype, vector, problem.columns, PANEL_BYTES);
         let reduction = match may_reduce(problem) {
             true => Reduction::Atomic,
             false => Reduction::FixUp,
         };
-        let longest = way.longest.unwrap_or(64);
-        Config { vector, lanes, tiles, stages: way.ahead.max(1), longest, reduction, block: 1024 }
+        let longest = tuning.longest.unwrap_or(64);
+        Config {
+            vector,
+            lanes,
+            tiles,
+            stages: tuning.stages.max(1),
+            longest,
+            reduction,
+            block: 1024,
+        }
     }
 
     /// Those that are worth timing for `problem`.
     pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
-        let ways = [(1, 64), (1, 128), (2, 32), (2, 64)];
-        let of = |(ahead, longest)| Way {
-            ahead,
+        let tunings = [(1, 64), (1, 128), (2, 32), (2, 64)];
+        let of = |(stages, longest)| Tuning {
+            stages,
             longest: Some(longest),
-            ..Way::of(gustav_plan::Algorithm::BStationary)
+            ..Tuning::of(gustav_plan::Algorithm::BStationary)
         };
-        ways.into_iter().map(|way| Config::new(problem, &of(way))).collect()
+        tunings.into_iter().map(|tuning| Config::new(problem, &of(tuning))).collect()
     }
 
     /// The same over narrower vectors, for operands that are not aligned, in panels no wider.
@@ -152,19 +161,15 @@ impl Config {
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
             && (self.reduction == Reduction::FixUp || may_reduce(problem));
-        if fits {
-            return Ok(());
-        }
-        Err(Error::Argument {
-            name: "config of b-stationary",
-            found: format!("{self:?}"),
-            expected:
-                "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most 10 \
-                       tiles, 1 to 4 stages, pieces of 8 to 4096, whole warps of at most 1024 \
+        check_config(
+            "config of b-stationary",
+            self,
+            fits,
+            "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most 10 \
+                       tiles, 1 to 4 stages, segments of 8 to 4096, whole warps of at most 1024 \
                        threads, and reduction by fix-up but for plus-times in floating point in no \
-                       promised order"
-                    .into(),
-        })
+                       promised order",
+        )
     }
 }
 

@@ -1,22 +1,23 @@
-//! The tile and the shares of `even-shares`.
+//! The tile and the partitions of `even-shares`.
 
 use gustav_core::{DType, Problem, Result};
-use gustav_plan::heuristics::cuda_spmm::Way;
+use gustav_plan::heuristics::cuda_spmm::Tuning;
 
-use crate::spmm::tile::{Limit, Tile, widest};
+use crate::product::check_config;
+use crate::product::tile::{Limit, Tile, widest};
 
-/// Tile and shares of `even-shares`.
+/// Tile and partitions of `even-shares`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Values that a lane loads at once; 16 bytes at most.
     pub vector: u32,
-    /// Lanes that walk a share.
+    /// Lanes that walk a partition.
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
     /// Nonzeros of A loaded at once.
     pub chunk: u32,
-    /// Row starts and nonzeros of a share, a power of two from 16 to 4096.
+    /// Row starts and nonzeros of a partition, a power of two from 16 to 4096.
     pub work: u32,
     /// Threads of a CTA.
     pub block: u32,
@@ -26,18 +27,18 @@ pub struct Config {
 
 impl Config {
     /// What the rules say, for the columns of `problem`.
-    pub(in crate::spmm) fn new(problem: &Problem, way: &Way) -> Self {
+    pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         let config = Config {
             vector,
             lanes: 0,
             tiles: 0,
-            chunk: way.chunk,
-            work: way.longest.unwrap_or(128),
+            chunk: tuning.chunk,
+            work: tuning.longest.unwrap_or(128),
             block: 64,
-            resident: way.threads,
+            resident: tuning.threads,
         };
-        config.tiled(problem.dtype, vector, problem.columns, way.lanes, way.tiles)
+        config.tiled(problem.dtype, vector, problem.columns, tuning.lanes, tuning.tiles)
     }
 
     /// Those that are worth timing for `problem`.
@@ -60,14 +61,14 @@ impl Config {
         works.flat_map(of).collect()
     }
 
-    /// These shares over vectors of `vector` values and at most `lanes` lanes.
+    /// These partitions over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
         let limit = Limit { lanes, tiles, most_tiles: 4, most_double: 4, most_single: 8, alone: 0 };
         let Tile { lanes, tiles } = Tile::new(dtype, vector, columns, limit);
         Config { vector, lanes, tiles, ..self }
     }
 
-    /// The same shares over narrower vectors, for operands that are not aligned.
+    /// The same partitions over narrower vectors, for operands that are not aligned.
     pub(super) fn narrowed(self, dtype: DType, vector: u32, columns: usize) -> Self {
         if vector >= self.vector {
             return self;
@@ -93,16 +94,13 @@ impl Config {
             && (16..=4096).contains(&self.work)
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32);
-        if fits {
-            return Ok(());
-        }
-        Err(gustav_core::Error::Argument {
-            name: "config of even-shares",
-            found: format!("{self:?}"),
-            expected: "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most \
-                       8 tiles, a chunk of at most 8, shares of 16 to 4096 items, and whole warps \
-                       of at most 1024 threads"
-                .into(),
-        })
+        check_config(
+            "config of even-shares",
+            self,
+            fits,
+            "powers of two with at most 32 lanes, vectors of at most 16 bytes, at most \
+                       8 tiles, a chunk of at most 8, partitions of 16 to 4096 items, and whole warps \
+                       of at most 1024 threads",
+        )
     }
 }

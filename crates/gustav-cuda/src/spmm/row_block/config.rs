@@ -2,7 +2,8 @@
 
 use gustav_core::{Problem, Result};
 
-use crate::spmm::tile::{Limit, Tile, widest};
+use crate::product::check_config;
+use crate::product::tile::{Limit, Tile, widest};
 
 /// Tile of `row-block`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -15,8 +16,8 @@ pub struct Config {
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// Sub-groups of lanes that share a block.
-    pub share: u32,
+    /// Subgroups of lanes that share a block.
+    pub subgroups: u32,
     /// Entries whose loads of B are in flight together.
     pub unroll: u32,
     /// Threads of a CTA.
@@ -26,8 +27,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Blocks of `rows` rows for the columns of `problem`, each shared by `share` sub-groups.
-    pub(in crate::spmm) fn new(problem: &Problem, rows: u32, share: u32, threads: u32) -> Self {
+    /// Blocks of `rows` rows for the columns of `problem`, each shared by `subgroups` subgroups.
+    pub(in crate::spmm) fn new(problem: &Problem, rows: u32, subgroups: u32, threads: u32) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         // Tall blocks fill the registers with sums.
         let bytes = problem.columns * problem.dtype.bytes();
@@ -36,7 +37,7 @@ impl Config {
         // Sixteen lanes of three vectors leave fewer idle than 32 of two.
         let third = problem.dtype.bytes() == 4 && rows < 4 && (512..=768).contains(&bytes);
         let limit = Limit {
-            lanes: 32 / share,
+            lanes: 32 / subgroups,
             tiles,
             most_tiles: if third { 3 } else { 2 },
             most_double,
@@ -49,7 +50,7 @@ impl Config {
             vector,
             lanes,
             tiles,
-            share,
+            subgroups,
             unroll: 4.min(lanes),
             block: 64,
             // For all the registers that three take, 512 threads beat 384.
@@ -64,7 +65,7 @@ impl Config {
     }
 
     pub(super) fn group(&self) -> u32 {
-        self.lanes * self.share
+        self.lanes * self.subgroups
     }
 
     pub(super) fn tile(&self) -> Tile {
@@ -76,7 +77,7 @@ impl Config {
     }
 
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
-        let powers = [self.vector, self.lanes, self.share, self.unroll];
+        let powers = [self.vector, self.lanes, self.subgroups, self.unroll];
         let fits = powers.iter().all(|p| p.is_power_of_two())
             && self.vector as usize * problem.dtype.bytes() <= 16
             && self.group() <= 32
@@ -85,17 +86,14 @@ impl Config {
             && self.unroll <= self.lanes
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32);
-        if fits {
-            return Ok(());
-        }
-        Err(gustav_core::Error::Argument {
-            name: "config of row-block",
-            found: format!("{self:?}"),
-            expected: "blocks of 2 to 4 rows, powers of two with lanes * share <= 32 and unroll \
+        check_config(
+            "config of row-block",
+            self,
+            fits,
+            "blocks of 2 to 4 rows, powers of two with lanes * subgroups <= 32 and unroll \
                        <= lanes, vectors of at most 16 bytes, at most 8 tiles, and whole warps of \
-                       at most 1024 threads"
-                .into(),
-        })
+                       at most 1024 threads",
+        )
     }
 }
 
@@ -108,9 +106,9 @@ mod tests {
     #[test]
     fn a_third_vector_a_lane_leaves_fewer_idle() {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
-        let shared = |dtype, columns, rows, share| {
+        let shared = |dtype, columns, rows, subgroups| {
             let problem = Problem { dtype, ..Problem::spmm(&eye.view()).columns(columns) };
-            let c = Config::new(&problem, rows, share, 384);
+            let c = Config::new(&problem, rows, subgroups, 384);
             (c.lanes, c.tiles, c.resident)
         };
         let of = |dtype, columns, rows| shared(dtype, columns, rows, 1);

@@ -2,17 +2,18 @@
 
 use gustav_core::{DType, Problem, Result};
 use gustav_plan::Algorithm;
-use gustav_plan::heuristics::cuda_spmm::{self, Way};
+use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 
+use crate::product::check_config;
+use crate::product::tile::{Limit, Tile, widest};
 use crate::schedule::Segments;
-use crate::spmm::tile::{Limit, Tile, widest};
 
-/// How the parts of a cut row meet.
+/// How the parts of a cut row are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reduction {
-    /// Each part writes its sums aside; the last to come adds them in their order. The same bits in
-    /// every run, any type and semiring.
+    /// Each part stores its sums in the carry-out workspace; the last to arrive adds them in their order. The same
+    /// bits in every execution, any type and semiring.
     FixUp,
     /// Each part adds its sums to those of its row by atomic reductions: four values at once from compute
     /// capability 9.0 on. Plus-times in floating point; not deterministic, and sums in f32 lose what is
@@ -25,33 +26,31 @@ pub enum Reduction {
 pub struct Config {
     /// Values that a lane loads at once; 16 bytes at most.
     pub vector: u32,
-    /// Lanes that share a row of B.
+    /// Lanes of a subgroup, which hold a row of B.
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// Sub-groups of lanes that share a segment.
-    pub share: u32,
-    /// Nonzeros of A loaded at once; in a run, those whose rows of B are.
+    /// subgroups of lanes that share a segment.
+    pub subgroups: u32,
+    /// Nonzeros of A loaded at once; with several segments per group, nonzeros whose rows of B are in flight.
     pub chunk: u32,
-    /// Segments that a group takes one after another, with A of the next on its way; 1 ends with one.
-    pub run: u32,
-    /// In a run, whether the row of B of the next segment's last nonzero is asked for in L2.
-    pub fetch: bool,
-    /// Chunks of rows of B on their way to shared memory; 0 loads them to registers.
-    pub ahead: u32,
-    /// Whether a segment's part of A is asked for in L2 before any of it is used.
-    pub early: bool,
-    /// Rows with as many nonzeros are cut, a power of two from 32 to 4096. `None` takes whole rows, in
-    /// their order.
+    /// Segments that a group processes one after another, with A of the next in flight.
+    pub segments_per_group: u32,
+    /// With several segments per group, whether the row of B of the next segment's last nonzero is prefetched to L2.
+    pub prefetch_b: bool,
+    /// Pipeline stages: chunks of rows of B that are copied to shared memory; 0 loads them to registers.
+    pub stages: u32,
+    /// Whether a segment's nonzeros of A are prefetched to L2.
+    pub prefetch_a: bool,
+    /// Nonzeros from which rows are cut, a power of two from 32 to 4096. `None` takes whole rows, in their order.
     pub longest: Option<u32>,
-    /// Of a list, whole rows with as many nonzeros come first, the others by length in windows; a power of
-    /// two from 32 to 256.
+    /// Nonzeros from which whole rows are in the head of the list, a power of two from 32 to 256; the others are sorted
+    /// by length in windows.
     pub first: u32,
-    /// Rows of a window, of which the longest come first; a power of two from 32 to 1024. 1 lists whole rows in
-    /// their order, behind the parts of others.
+    /// Rows of a window, sorted by length; a power of two from 32 to 1024. 1 lists whole rows in their order, behind
+    /// the parts of others.
     pub window: u32,
-    /// How the parts of a cut row meet; reductions add to C, which has to be in f32 or f64 and without an
-    /// epilogue.
+    /// How the parts of a cut row are combined; atomic reductions need a C in f32 or f64 without an epilogue.
     pub reduction: Reduction,
     /// Threads of a CTA.
     pub block: u32,
@@ -61,41 +60,45 @@ pub struct Config {
 
 // Vectors of a row of B that a lane has registers for.
 const MOST_TILES: u32 = 10;
-// Segments of a run.
-const MOST_RUN: u32 = 64;
+// Most segments per group.
+const MOST_SEGMENTS_PER_GROUP: u32 = 64;
 // Shared memory that any device grants a CTA.
 const SHARED_BYTES: u32 = 48 << 10;
 
 impl Config {
-    /// What the rules say, for the columns of `problem`; without runs where they could not be counted.
-    pub(in crate::spmm) fn new(problem: &Problem, way: &Way) -> Self {
+    /// The configuration of a tuning for the columns of `problem`; one segment per group if 32 bits do not count them.
+    pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         let config = Config {
             vector,
             lanes: 0,
             tiles: 0,
-            share: way.share,
-            chunk: way.chunk,
-            run: way.run,
-            fetch: way.fetch,
-            ahead: way.ahead,
-            early: way.early,
-            longest: way.longest,
-            first: way
+            subgroups: tuning.subgroups,
+            chunk: tuning.chunk,
+            segments_per_group: tuning.segments_per_group,
+            prefetch_b: tuning.prefetch_b,
+            stages: tuning.stages,
+            prefetch_a: tuning.prefetch_a,
+            longest: tuning.longest,
+            first: tuning
                 .first
-                .or(way.longest.map(Segments::first_of))
+                .or(tuning.longest.map(Segments::first_of))
                 .unwrap_or(Segments::LEAST_FIRST),
-            window: way.window,
+            window: tuning.window,
             reduction: Reduction::FixUp,
-            block: way.block,
-            resident: way.threads,
+            block: tuning.block,
+            resident: tuning.threads,
         };
-        let config = config.tiled(problem.dtype, vector, problem.columns, way.lanes, way.tiles);
+        let config =
+            config.tiled(problem.dtype, vector, problem.columns, tuning.lanes, tuning.tiles);
         match config.counts(problem) {
             true => config,
-            false => {
-                Config { run: 1, chunk: config.chunk.next_power_of_two(), fetch: false, ..config }
-            }
+            false => Config {
+                segments_per_group: 1,
+                chunk: config.chunk.next_power_of_two(),
+                prefetch_b: false,
+                ..config
+            },
         }
     }
 
@@ -105,12 +108,12 @@ impl Config {
             vector: 1,
             lanes: 1,
             tiles: 1,
-            share: lanes,
+            subgroups: lanes,
             chunk: if problem.dtype.bytes() == 8 && lanes == 32 { 2 } else { 4 },
-            run: 1,
-            fetch: false,
-            ahead: 0,
-            early: false,
+            segments_per_group: 1,
+            prefetch_b: false,
+            stages: 0,
+            prefetch_a: false,
             longest: Some(longest),
             first: Segments::first_of(longest),
             window: 1024,
@@ -122,61 +125,74 @@ impl Config {
 
     /// Those that are worth timing for `problem`.
     pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
-        let ways = [1, 2, 4].into_iter().flat_map(|share| {
+        let tunings = [1, 2, 4].into_iter().flat_map(|subgroups| {
             let loads = [(4, 0, 384), (4, 0, 640), (2, 0, 1024), (2, 2, 1024)];
-            loads.map(|(chunk, ahead, threads)| Way {
-                share,
+            loads.map(|(chunk, stages, threads)| Tuning {
+                subgroups,
                 chunk,
-                ahead,
-                early: share > 1,
+                stages,
+                prefetch_a: subgroups > 1,
                 threads,
-                ..Way::of(Algorithm::Segmented)
+                ..Tuning::of(Algorithm::Segmented)
             })
         });
-        let runs =
-            [(4, false, 768), (2, true, 1024)].into_iter().flat_map(|(chunk, fetch, threads)| {
-                [2, 4].map(|run| Way {
-                    run,
+        let several = [(4, false, 768), (2, true, 1024)].into_iter().flat_map(
+            |(chunk, prefetch_b, threads)| {
+                [2, 4].map(|segments_per_group| Tuning {
+                    segments_per_group,
                     block: 128,
-                    ..Way { chunk, fetch, threads, ..Way::of(Algorithm::Segmented) }
+                    ..Tuning { chunk, prefetch_b, threads, ..Tuning::of(Algorithm::Segmented) }
                 })
-            });
-        // As the rules have them, where more lanes would fit. Behind all others, whose places are names.
-        let panels =
-            Way { run: 2, lanes: 16, threads: 768, block: 128, ..Way::of(Algorithm::Segmented) };
+            },
+        );
+        // As the rules choose them, where more lanes would fit. Behind all others, whose indices are names.
+        let panels = Tuning {
+            segments_per_group: 2,
+            lanes: 16,
+            threads: 768,
+            block: 128,
+            ..Tuning::of(Algorithm::Segmented)
+        };
         let mut candidates = Vec::new();
-        for way in ways.chain(runs).chain([panels]) {
+        for tuning in tunings.chain(several).chain([panels]) {
             for longest in [None, Some(64), Some(256), Some(1024)] {
-                let config = Config::new(problem, &Way { longest, ..way.clone() });
+                let config = Config::new(problem, &Tuning { longest, ..tuning.clone() });
                 if !candidates.contains(&config) {
                     candidates.push(config);
                 }
             }
         }
         // Few lanes that copy rows of B, behind those as well.
-        for (ahead, chunk, threads) in [(1, 2, 1280), (2, 1, 1536)] {
-            let way =
-                Way { ahead, chunk, threads, lanes: 8, tiles: 4, ..Way::of(Algorithm::Segmented) };
+        for (stages, chunk, threads) in [(1, 2, 1280), (2, 1, 1536)] {
+            let tuning = Tuning {
+                stages,
+                chunk,
+                threads,
+                lanes: 8,
+                tiles: 4,
+                ..Tuning::of(Algorithm::Segmented)
+            };
             let cuts = [None, Some(256)];
-            let configs = cuts.map(|longest| Config::new(problem, &Way { longest, ..way.clone() }));
-            candidates.extend(configs.into_iter().filter(|c| c.tiles == 4 && c.ahead > 0));
+            let configs =
+                cuts.map(|longest| Config::new(problem, &Tuning { longest, ..tuning.clone() }));
+            candidates.extend(configs.into_iter().filter(|c| c.tiles == 4 && c.stages > 0));
         }
         candidates
     }
 
     /// This schedule over vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
-        // More vectors a lane than registers have room for are on their way in shared memory, none of them idle.
+        // Shared memory holds more vectors a lane than registers do, if no lane is idle.
         let panel = (lanes * tiles * vector) as usize;
         let aligned = vector as usize * dtype.bytes() == 16;
-        if self.ahead > 0 && tiles > 2 && aligned && columns.is_multiple_of(panel) {
+        if self.stages > 0 && tiles > 2 && aligned && columns.is_multiple_of(panel) {
             return Config { vector, lanes, tiles, ..self };
         }
-        // Runs have no registers for a third; others have the fewer the more threads there are, least of all for
-        // 16-bit values. Few lanes are asked for to have panels.
-        let most = 32 / self.share;
+        // Several segments per group leave no registers for a third; otherwise fewer the more threads there are, fewest
+        // for 16-bit values.
+        let most = 32 / self.subgroups;
         let most_tiles = match self.resident > 640 {
-            _ if self.run > 1 => 2,
+            _ if self.segments_per_group > 1 => 2,
             true if dtype.bytes() == 2 || most < 32 => 2,
             true => 3,
             false => 4,
@@ -190,7 +206,7 @@ impl Config {
             alone: 4,
         };
         let mut tile = Tile::new(dtype, vector, columns, limit);
-        // Few lanes are asked for to have panels, of two vectors of 16 bytes a lane.
+        // Few lanes make panels, of two vectors of 16 bytes a lane.
         if lanes < 32 {
             let lanes = lanes.min(most);
             let room = columns.min(lanes as usize * 32 / dtype.bytes());
@@ -207,9 +223,9 @@ impl Config {
         let copies = aligned && tile.whole(vector, columns) == tile.tiles;
         let Tile { lanes, tiles } = tile;
         let config = Config { vector, lanes, tiles, ..self };
-        match self.ahead > 0 && !copies {
+        match self.stages > 0 && !copies {
             true => Config {
-                ahead: 0,
+                stages: 0,
                 chunk: self.chunk.max(2),
                 resident: self.resident.min(1024),
                 ..config
@@ -227,7 +243,7 @@ impl Config {
     }
 
     pub(super) fn group(&self) -> u32 {
-        self.lanes * self.share
+        self.lanes * self.subgroups
     }
 
     pub(super) fn tile(&self) -> Tile {
@@ -238,45 +254,46 @@ impl Config {
         self.tile().panel(self.vector)
     }
 
-    /// Whether shared memory has room for what is on its way, for operands of any alignment.
+    /// Whether the pipeline stages fit shared memory, for operands of any alignment.
     fn stages(&self, problem: &Problem) -> bool {
         [8, 4, 2, 1].into_iter().all(|vector| {
-            let Config { ahead, chunk, tiles, vector, block, .. } =
+            let Config { stages, chunk, tiles, vector, block, .. } =
                 self.narrowed(problem.dtype, vector, problem.columns);
-            ahead * chunk * tiles * vector * block * problem.dtype.bytes() as u32 <= SHARED_BYTES
+            stages * chunk * tiles * vector * block * problem.dtype.bytes() as u32 <= SHARED_BYTES
         })
     }
 
-    /// Whether nonzeros come in aligned chunks, or run by run without sharing a segment or a stage.
+    /// Whether the loads are possible: aligned chunks, or several segments per group without subgroups or stages.
     fn loads_fit(&self) -> bool {
-        let chunks = self.chunk.is_power_of_two() && !self.fetch;
-        let runs = self.share == 1 && self.ahead == 0 && !self.early;
+        let chunks = self.chunk.is_power_of_two() && !self.prefetch_b;
+        let several = self.subgroups == 1 && self.stages == 0 && !self.prefetch_a;
         (1..=8).contains(&self.chunk)
-            && (1..=MOST_RUN).contains(&self.run)
-            && (if self.run == 1 { chunks } else { runs })
+            && (1..=MOST_SEGMENTS_PER_GROUP).contains(&self.segments_per_group)
+            && (if self.segments_per_group == 1 { chunks } else { several })
     }
 
-    /// Whether 32 bits count the places of a list with runs, as `run.cuh` does.
+    /// Whether 32 bits count the entries of a list with several segments per group, as `segments_per_group.cuh` does.
     fn counts(&self, problem: &Problem) -> bool {
         // Rows in windows; of a list, the parts of cut rows, which begin and end anywhere, and long rows.
-        let windows = problem.output_rows() as u128 + u128::from(Segments::taken(self.window));
+        let windows =
+            problem.output_rows() as u128 + u128::from(Segments::rows_of_cta(self.window));
         let first = self.longest.map_or(0, |longest| {
             let nnz = problem.nnz as u128;
             3 * nnz / u128::from(longest) + nnz / 32
         });
-        // The last CTAs, with and without runs, have free places.
-        let free = u128::from(self.block / self.group() * (self.run + 2));
-        self.run == 1 || windows + first + free <= u128::from(u32::MAX)
+        // The last CTAs have empty entries.
+        let free = u128::from(self.block / self.group() * (self.segments_per_group + 2));
+        self.segments_per_group == 1 || windows + first + free <= u128::from(u32::MAX)
     }
 
     pub(in crate::spmm) fn check(&self, problem: &Problem) -> Result<()> {
-        let window = if self.window == 1 { Segments::taken(1) } else { self.window };
-        let powers = [self.vector, self.lanes, self.share, window / 32];
+        let window = if self.window == 1 { Segments::rows_of_cta(1) } else { self.window };
+        let powers = [self.vector, self.lanes, self.subgroups, window / 32];
         let bytes = problem.dtype.bytes() as u32;
         // Small enough for the products below.
         let fits = powers.iter().all(|p| p.is_power_of_two() && *p <= 32)
             && self.loads_fit()
-            && self.ahead <= 64
+            && self.stages <= 64
             && self.vector * bytes <= 16
             && self.group() <= 32
             && (1..=MOST_TILES).contains(&self.tiles)
@@ -288,24 +305,21 @@ impl Config {
             && self.counts(problem)
             && self.longest.is_none_or(Segments::cuts_at)
             && (self.reduction == Reduction::FixUp || may_reduce(problem));
-        if fits {
-            return Ok(());
-        }
-        Err(gustav_core::Error::Argument {
-            name: "config of segmented",
-            found: format!("{self:?}"),
-            expected: "powers of two with lanes * share <= 32, vectors of at most 16 bytes, at \
-                       most 10 tiles, a chunk of at most 8, at most 48 KiB on their way, runs of at most 64 \
-                       unshared segments, of fewer than 2^32, that neither stage B nor ask for A, \
+        check_config(
+            "config of segmented",
+            self,
+            fits,
+            "powers of two with lanes * subgroups <= 32, vectors of at most 16 bytes, at \
+                       most 10 tiles, a chunk of at most 8, at most 48 KiB of stages, at most 64 segments per \
+                       group, fewer than 2^32 in all, with one subgroup and without stages and prefetch_a, \
                        cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or \
                        of 32 to 1024, whole warps of at most 1024 threads, and reduction by fix-up \
-                       but for plus-times in f32 and f64 in no promised order, without an epilogue"
-                .into(),
-        })
+                       but for plus-times in f32 and f64 in no promised order, without an epilogue",
+        )
     }
 }
 
-/// Whether parts of a row may be added to C one by one, as they come.
+/// Whether parts of a row may be added to C one by one, in any order.
 fn may_reduce(problem: &Problem) -> bool {
     problem.epilogue.is_none() && problem.dtype.bytes() > 2 && cuda_spmm::may_reduce(problem)
 }
@@ -322,9 +336,17 @@ mod tests {
         for columns in (4..1200).step_by(4) {
             let problem = Problem::spmm(&a).columns(columns);
             for lanes in [16, 32] {
-                let way = Way { run: 2, lanes, threads: 768, ..Way::of(Algorithm::Segmented) };
-                let config = Config::new(&problem, &way);
-                assert!(config.run == 2 && config.tiles <= 2, "{columns} columns: {config:?}");
+                let tuning = Tuning {
+                    segments_per_group: 2,
+                    lanes,
+                    threads: 768,
+                    ..Tuning::of(Algorithm::Segmented)
+                };
+                let config = Config::new(&problem, &tuning);
+                assert!(
+                    config.segments_per_group == 2 && config.tiles <= 2,
+                    "{columns} columns: {config:?}"
+                );
             }
         }
     }
@@ -335,27 +357,27 @@ mod tests {
         for dtype in [DType::F32, DType::F64, DType::F16, DType::Bf16] {
             let vector = 16 / dtype.bytes() as u32;
             for (lanes, tiles, threads) in [(8, 4, 1280), (8, 3, 1536), (16, 4, 1024)] {
-                let way = Way {
+                let tuning = Tuning {
                     lanes,
                     tiles,
-                    ahead: 1,
+                    stages: 1,
                     chunk: 2,
                     threads,
-                    ..Way::of(Algorithm::Segmented)
+                    ..Tuning::of(Algorithm::Segmented)
                 };
                 let panel = (lanes * tiles * vector) as usize;
                 for columns in [panel, 2 * panel] {
                     let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
-                    let config = Config::new(&problem, &way);
-                    assert_eq!((config.lanes, config.tiles, config.ahead), (lanes, tiles, 1));
+                    let config = Config::new(&problem, &tuning);
+                    assert_eq!((config.lanes, config.tiles, config.stages), (lanes, tiles, 1));
                     assert!(config.check(&problem).is_ok(), "{config:?}");
                     // Operands that begin anywhere.
                     let narrow = config.narrowed(dtype, 1, columns);
-                    assert!(narrow.ahead == 0 && narrow.resident <= 1024, "{narrow:?}");
+                    assert!(narrow.stages == 0 && narrow.resident <= 1024, "{narrow:?}");
                     assert!(narrow.check(&problem).is_ok(), "{narrow:?}");
                 }
                 let odd = Problem { dtype, ..Problem::spmm(&a).columns(panel + vector as usize) };
-                assert!(Config::new(&odd, &way).tiles <= 3, "{dtype}, {lanes} lanes");
+                assert!(Config::new(&odd, &tuning).tiles <= 3, "{dtype}, {lanes} lanes");
             }
         }
     }
@@ -379,19 +401,19 @@ mod tests {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(128);
         let mut candidates = Config::candidates(&problem).into_iter();
-        let run = candidates.find(|c| c.run > 1).expect("a candidate in runs");
+        let several = candidates.find(|c| c.segments_per_group > 1).expect("a candidate in runs");
         for chunk in 1..=8 {
-            assert!(Config { chunk, ..run }.check(&problem).is_ok(), "{chunk} at once");
+            assert!(Config { chunk, ..several }.check(&problem).is_ok(), "{chunk} at once");
         }
         for refused in [
-            Config { chunk: 9, ..run },
-            Config { run: 0, ..run },
-            Config { run: MOST_RUN + 1, ..run },
-            Config { lanes: 8, share: 2, ..run },
-            Config { ahead: 1, ..run },
-            Config { early: true, ..run },
-            Config { run: 1, chunk: 3, fetch: false, ..run },
-            Config { run: 1, fetch: true, ..run },
+            Config { chunk: 9, ..several },
+            Config { segments_per_group: 0, ..several },
+            Config { segments_per_group: MOST_SEGMENTS_PER_GROUP + 1, ..several },
+            Config { lanes: 8, subgroups: 2, ..several },
+            Config { stages: 1, ..several },
+            Config { prefetch_a: true, ..several },
+            Config { segments_per_group: 1, chunk: 3, prefetch_b: false, ..several },
+            Config { segments_per_group: 1, prefetch_b: true, ..several },
         ] {
             assert!(refused.check(&problem).is_err(), "{refused:?}");
         }
@@ -402,33 +424,40 @@ mod tests {
         let a = CsrView::<f32, u32, u64>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(128);
         let of = |rows, nnz| Problem { rows, nnz, ..problem.clone() };
-        let way = |longest| Way {
+        let tuning = |longest| Tuning {
             chunk: 3,
-            run: 4,
-            fetch: true,
+            segments_per_group: 4,
+            prefetch_b: true,
             longest,
-            ..Way::of(Algorithm::Segmented)
+            ..Tuning::of(Algorithm::Segmented)
         };
-        let run = |longest, rows, nnz| {
+        let chosen = |longest, rows, nnz| {
             let large = of(rows, nnz);
-            let config = Config::new(&large, &way(longest));
+            let config = Config::new(&large, &tuning(longest));
             assert!(config.check(&large).is_ok(), "{config:?}");
-            let small = Config::new(&problem, &way(longest));
-            assert_eq!(small.run, 4);
-            assert_eq!(small.check(&large).is_ok(), config.run == 4, "{rows} rows, {nnz} nonzeros");
-            config.run
+            let small = Config::new(&problem, &tuning(longest));
+            assert_eq!(small.segments_per_group, 4);
+            assert_eq!(
+                small.check(&large).is_ok(),
+                config.segments_per_group == 4,
+                "{rows} rows, {nnz} nonzeros"
+            );
+            config.segments_per_group
         };
         let most = u32::MAX as usize;
-        assert_eq!([most - 2000, most - 1000].map(|rows| run(None, rows, 0)), [4, 1]);
-        let some = |nnz| run(Some(32), 1 << 31, nnz);
+        assert_eq!([most - 2000, most - 1000].map(|rows| chosen(None, rows, 0)), [4, 1]);
+        let some = |nnz| chosen(Some(32), 1 << 31, nnz);
         assert_eq!([some(1 << 33), some(1 << 34)], [4, 1]);
-        let refused = Config::new(&problem, &way(None)).check(&of(1 << 33, 0));
+        let refused = Config::new(&problem, &tuning(None)).check(&of(1 << 33, 0));
         let error = refused.expect_err("segments that wrap around").to_string();
         assert!(error.contains("fewer than 2^32"), "{error}");
-        let kept = Config { window: 1, ..Config::new(&problem, &way(Some(32))) };
+        let kept = Config { window: 1, ..Config::new(&problem, &tuning(Some(32))) };
         assert!(kept.check(&of(most - 2000, 0)).is_ok() && kept.check(&of(most - 500, 0)).is_err());
         let listed = Config::candidates(&of(1 << 33, 0));
-        assert!(listed.iter().all(|c| c.run == 1), "autotuning tries what is refused");
+        assert!(
+            listed.iter().all(|c| c.segments_per_group == 1),
+            "autotuning tries what is refused"
+        );
     }
 
     /// Models and suites name candidates by place: what comes to be known is listed last.
@@ -444,15 +473,16 @@ mod tests {
             let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
             let listed = Config::candidates(&problem);
             assert_eq!(listed.len(), count, "{dtype}, {columns} columns");
-            let first = listed.iter().position(|c| c.run > 1);
+            let first = listed.iter().position(|c| c.segments_per_group > 1);
             assert_eq!(first, Some(48), "{dtype}, {columns} columns");
             let by_rules = |c: &&Config| {
-                (c.run, c.chunk, c.fetch, c.resident, c.block) == (2, 4, false, 768, 128)
+                (c.segments_per_group, c.chunk, c.prefetch_b, c.resident, c.block)
+                    == (2, 4, false, 768, 128)
                     && (c.lanes, c.tiles) == ending
             };
             let cuts: Vec<_> = listed.iter().filter(by_rules).map(|c| c.longest).collect();
             assert_eq!(cuts, [None, Some(64), Some(256), Some(1024)], "{dtype}, {columns} columns");
-            let copies = listed.iter().rev().take_while(|c| c.tiles == 4 && c.ahead > 0).count();
+            let copies = listed.iter().rev().take_while(|c| c.tiles == 4 && c.stages > 0).count();
             assert_eq!(copies, if columns == 64 { 0 } else { 4 }, "{dtype}, {columns} columns");
         }
     }

@@ -1,16 +1,16 @@
 //! Rows in their order, a group of lanes each, long rows cut into parts. See
 //! `kernels/spmv/segmented.cu`.
 
-use gustav_core::{DType, Error, IndexType, Problem, Result, Semiring};
-use gustav_plan::heuristics::cuda_spmv::Way;
+use gustav_core::{DType, IndexType, Problem, Result, Semiring};
+use gustav_plan::heuristics::cuda_spmv::Tuning;
 
-use crate::jit::Request;
-use crate::kernel::Kernel;
-use crate::spmm::catalog::Method;
-use crate::spmm::operands::Operands;
-use crate::spmm::pattern::Pattern;
-use crate::stream::Stream;
-use crate::{Device, DeviceBuffer, source};
+use crate::device::{Device, DeviceBuffer, Stream};
+use crate::jit::{Request, source};
+use crate::launch::Kernel;
+use crate::product::check_config;
+use crate::product::method::Method;
+use crate::product::operands::Operands;
+use crate::schedule::pattern::Pattern;
 
 // Bytes of an entry in the list of parts.
 const ENTRY: usize = 32;
@@ -21,7 +21,7 @@ pub struct InOrder {
     /// Lanes that share a row: a power of two up to 32.
     pub lanes: u32,
     /// Nonzeros of a lane that are read before the first is used.
-    pub ahead: u32,
+    pub loads_in_flight: u32,
     /// Threads of a CTA.
     pub threads: u32,
     /// Rows with more nonzeros are cut.
@@ -32,9 +32,9 @@ pub struct InOrder {
 
 impl InOrder {
     /// What the rules say.
-    pub(super) fn new(way: &Way) -> Self {
-        let Way { lanes, ahead, longest, part, .. } = *way;
-        InOrder { lanes, ahead, threads: 128, longest, part }
+    pub(super) fn new(tuning: &Tuning) -> Self {
+        let Tuning { lanes, loads_in_flight, longest, part, .. } = *tuning;
+        InOrder { lanes, loads_in_flight, threads: 128, longest, part }
     }
 }
 
@@ -43,11 +43,11 @@ pub(in crate::spmv) struct Prepared {
     config: InOrder,
     kernel: Kernel<Arguments>,
     part_ctas: u64,
-    room: Room,
+    list: PartList,
 }
 
-/// The list of parts, and where their sums meet.
-struct Room {
+/// The list of parts, and where their sums are combined.
+struct PartList {
     parts: DeviceBuffer<u64>,
     done: DeviceBuffer<u32>,
     partials: DeviceBuffer<u64>,
@@ -83,14 +83,14 @@ pub(crate) fn request(
     config: InOrder,
     parts: bool,
 ) -> Request {
-    Request::new("spmv/segmented.cu", include_str!("../../../kernels/spmv/segmented.cu"))
+    request!("spmv/segmented.cu")
         .with_block::<Arguments>()
         .with("VALUE", dtype)
         .with("INDEX", index)
         .with("OFFSET", offset)
         .with("SEMIRING", source::semiring(semiring))
         .with("LANES", config.lanes)
-        .with("IN_FLIGHT", config.ahead)
+        .with("IN_FLIGHT", config.loads_in_flight)
         .with("THREADS", config.threads)
         .with("LIMIT", config.longest)
         .with("PART", config.part)
@@ -101,20 +101,18 @@ impl Prepared {
     pub(super) fn new(pattern: &Pattern<'_>, p: &Problem, config: InOrder) -> Result<Self> {
         let fits = config.lanes.is_power_of_two()
             && config.lanes <= 32
-            && (1..=8).contains(&config.ahead)
+            && (1..=8).contains(&config.loads_in_flight)
             && (32..=1024).contains(&config.threads)
             && config.threads.is_multiple_of(32)
             && config.longest > 0
             && config.part > 0;
-        if !fits {
-            return Err(Error::Argument {
-                name: "config of segmented",
-                found: format!("{config:?}"),
-                expected: "a power of two of at most 32 lanes, 1 to 8 nonzeros ahead, whole warps \
-                           of at most 1024 threads, parts and longest rows that are not empty"
-                    .into(),
-            });
-        }
+        check_config(
+            "config of segmented",
+            &config,
+            fits,
+            "a power of two of at most 32 lanes, 1 to 8 loads in flight, whole warps \
+                           of at most 1024 threads, parts and longest rows that are not empty",
+        )?;
         let device = pattern.device();
         let module = |parts| {
             let types = (p.index_type, p.offset_type);
@@ -122,33 +120,33 @@ impl Prepared {
         };
         // The most that there can be: rows just over the limit, and full parts.
         let most = p.nnz / config.longest as usize + p.nnz / config.part as usize;
-        let room = Room::new(device, most)?;
+        let list = PartList::new(device, most)?;
         let rows = p.output_rows() as u64;
         let mut number = [0];
         if most > 0 {
             let offsets = pattern.offsets;
-            let arguments = Arguments { offsets, rows, ..room.arguments() };
+            let arguments = Arguments { offsets, rows, ..list.arguments() };
             let grid = rows.div_ceil(u64::from(config.threads));
             // SAFETY: it reads the row offsets, which live,
-            // and writes the list, which has room for all.
+            // and writes the list, which is large enough for all.
             unsafe {
                 let parts = module(true)?.kernel(c"segmented_parts")?;
                 parts.launch(device.stream(), (grid, 1), config.threads, &arguments)?;
             }
-            room.number.read(&mut number)?;
+            list.number.read(&mut number)?;
         }
         let part_ctas = number[0].div_ceil(u64::from(config.threads / 32));
         let kernel = module(part_ctas > 0)?.kernel(c"segmented")?;
-        let room = if part_ctas > 0 { room } else { Room::new(device, 0)? };
-        Ok(Prepared { config, kernel, part_ctas, room })
+        let list = if part_ctas > 0 { list } else { PartList::new(device, 0)? };
+        Ok(Prepared { config, kernel, part_ctas, list })
     }
 }
 
-impl Room {
+impl PartList {
     fn new(device: &Device, most: usize) -> Result<Self> {
         let mut number = DeviceBuffer::queued(device, 1, "number of parts")?;
         number.fill(0, device.stream())?;
-        Ok(Room {
+        Ok(PartList {
             parts: DeviceBuffer::queued(device, most * ENTRY / 8, "parts of long rows")?,
             done: DeviceBuffer::queued(device, most, "parts that are summed")?,
             partials: DeviceBuffer::queued(device, most, "sums of parts")?,
@@ -169,13 +167,13 @@ impl Room {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        let words = [&self.room.parts, &self.room.partials, &self.room.number];
-        words.iter().map(|b| b.bytes()).sum::<usize>() + self.room.done.bytes()
+        let words = [&self.list.parts, &self.list.partials, &self.list.number];
+        words.iter().map(|b| b.bytes()).sum::<usize>() + self.list.done.bytes()
     }
 
     unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
-        self.room.done.used_on(stream);
-        for used in [&self.room.parts, &self.room.partials, &self.room.number] {
+        self.list.done.used_on(stream);
+        for used in [&self.list.parts, &self.list.partials, &self.list.number] {
             used.used_on(stream);
         }
         let arguments = Arguments {
@@ -188,7 +186,7 @@ impl Method for Prepared {
             alpha: o.alpha,
             beta: o.beta,
             part_ctas: self.part_ctas,
-            ..self.room.arguments()
+            ..self.list.arguments()
         };
         let InOrder { lanes, threads, .. } = self.config;
         let row_ctas = arguments.rows.div_ceil(u64::from(threads / lanes));
@@ -211,8 +209,8 @@ mod tests {
     use gustav_core::Csr;
 
     use super::*;
-    use crate::DeviceCsr;
-    use crate::items::matrices;
+    use crate::matrix::DeviceCsr;
+    use crate::schedule::items::matrices;
 
     /// Every nonzero of a long row is in exactly one of the row's parts, which are neighbours in their
     /// order; other rows have none.
@@ -243,13 +241,13 @@ mod tests {
             let a = DeviceCsr::upload(&device, &host.expect("A").view()).expect("A");
             let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
             for (longest, part) in [(1, 1), (5, 7), (63, 256), (900, 64)] {
-                let config = InOrder { lanes: 4, ahead: 4, threads: 64, longest, part };
+                let config = InOrder { lanes: 4, loads_in_flight: 4, threads: 64, longest, part };
                 let made =
                     Prepared::new(&pattern, &a.pattern().spmv().problem, config).expect("parts");
                 let mut number = [0];
-                made.room.number.read(&mut number).expect("a number");
+                made.list.number.read(&mut number).expect("a number");
                 let mut list = vec![0; number[0] as usize * (ENTRY / 8)];
-                made.room.parts.read_at(0, &mut list).expect("parts");
+                made.list.parts.read_at(0, &mut list).expect("parts");
                 check(&offsets, config, &list);
             }
         }

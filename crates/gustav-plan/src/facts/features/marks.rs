@@ -9,7 +9,7 @@ use gustav_core::{Error, Index, IndexType, PatternView, Result, parallel};
 use super::tally::Tally;
 use crate::facts::cache_lines::Line;
 
-/// What is known of a line.
+/// The state of a cache line.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     /// Number of the last row that requested it.

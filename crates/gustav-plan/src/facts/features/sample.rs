@@ -55,7 +55,7 @@ impl SampledFeatures {
                 rows: a.nrows(),
             });
         }
-        // Group k of the sample: the halves take turns. Rows at even distances would be of one kind
+        // Group k of the sample: the halves alternate. Rows at even distances would be of one kind
         // where a matrix repeats itself.
         let stretch = |k: usize| (groups as u128 * k as u128 / taken as u128) as usize;
         let start = |k: usize| {
@@ -72,10 +72,10 @@ impl SampledFeatures {
         let exact = Lengths::new(a, shape)?;
         let of = |counts: &Counts| estimate(a, counts, &exact);
         let (one, other) = (of(&first).values(), of(&second).values());
-        let halves = [Met::new(a, &first, &exact), Met::new(a, &second, &exact)];
+        let halves = [Distinct::new(a, &first, &exact), Distinct::new(a, &second, &exact)];
         first.add(&[second]);
         let features = of(&first);
-        let seen = Met::new(a, &first, &exact).distinct.mean;
+        let seen = Distinct::new(a, &first, &exact).distinct.mean;
         let foreseen = halves.map(|half| half.among(2.0).mean / seen.max(1.0) - 1.0);
         let doublings = (a.nrows() as f64 / first.rows as f64).log2();
         let growth = doublings * (foreseen[0].abs() + foreseen[1].abs()) / 2.0;
@@ -96,40 +96,40 @@ fn estimate<I: Index, O: Index>(
     lengths: &Lengths,
 ) -> Features {
     let scale = a.nrows() as f64 / counts.rows as f64;
-    let distinct_cache_lines_per_warp = Met::new(a, counts, lengths).among(scale);
+    let distinct_cache_lines_per_warp = Distinct::new(a, counts, lengths).among(scale);
     Features { distinct_cache_lines_per_warp, ..counts.features(a, scale, lengths) }
 }
 
-/// How many lines the requests of a warp have met.
-struct Met {
+/// Distinct cache lines among the requests of a warp.
+struct Distinct {
     lines: f64,
     total: Summary,
     distinct: Summary,
 }
 
-impl Met {
+impl Distinct {
     fn new<I: Index, O: Index>(
         a: &PatternView<'_, I, O>,
         counts: &Counts,
         lengths: &Lengths,
     ) -> Self {
         let found = counts.features(a, 1.0, lengths);
-        Met {
+        Distinct {
             lines: counts.cache_lines() as f64,
             total: found.total_cache_lines_per_warp,
             distinct: found.distinct_cache_lines_per_warp,
         }
     }
 
-    /// How many lines `scale` times as many requests meet. What these have seen of how often requests
-    /// meet that could fall anywhere holds for all: those of neighbours meet more often, favoured
-    /// lines less.
+    /// Distinct lines of `scale` times as many requests, extrapolated by a model of requests to random lines. The
+    /// ratio between the counted lines and that model is kept: neighbouring rows share more lines, frequent
+    /// columns fewer.
     fn among(&self, scale: f64) -> Summary {
         let lines = self.lines;
         let anywhere = |requests: f64| lines * (1.0 - (-requests / lines.max(1.0)).exp());
         let grown = |total: f64, distinct: f64| match anywhere(total) {
             0.0 => 0.0,
-            met => (anywhere(scale * total) * distinct / met).min(lines),
+            expected => (anywhere(scale * total) * distinct / expected).min(lines),
         };
         Summary {
             min: grown(self.total.min, self.distinct.min),

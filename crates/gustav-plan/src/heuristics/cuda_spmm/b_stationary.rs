@@ -1,73 +1,124 @@
-//! When tiles of B in shared memory pay for cutting rows at them.
+//! When `b-stationary` pays: tiles of B in shared memory, for which rows are cut.
 
 use gustav_core::Problem;
 
-use super::{Way, may_reduce, segmented, vectors};
+use super::{Tuning, may_reduce, segmented, vectors};
 use crate::{Algorithm, DeviceProfile, RowLengths, TileReuse};
 
-/// Calls that pay for cutting rows at tiles.
+/// Fewest expected calls that repay cutting the rows.
 const CALLS: u64 = 100;
 /// Vectors of 16 bytes in a panel.
 const PANEL: f64 = 32.0;
-/// The least of them that fill the banks of shared memory.
+/// Fewest vectors of a panel, as many as fill the banks of shared memory.
 const LEAST: f64 = 8.0;
-/// Microseconds of gathering from which on one whole panel pays, and how that grows with its vectors, from
-/// the last part of it on: of values of 2, 4 and 8 bytes.
-const LASTING: [(f64, f64, f64); 3] = [(84.0, 0.25, 0.5), (100.0, 0.25, 0.5), (72.0, 2.0, 0.25)];
-/// Nonzeros of a piece, on average, from which on a whole panel pays, and how that changes with its vectors.
-const PIECE: [(f64, f64); 3] = [(65.0, 0.85), (12.0, -0.37), (12.0, -0.37)];
-/// The mean row length from which on several panels pay, of which every one has to last as long as one of
-/// so many microseconds does.
-const LONG: (f64, f64) = (100.0, 100.0);
-/// Where the mean row is as long, a few rows share all of B: one panel pays from as many microseconds of
-/// gathering on, of values of 2 bytes and of more, and pieces of so many nonzeros are enough.
+/// Mean row length from which several panels pay, ...
+const SEVERAL_PANELS_MEAN: f64 = 100.0;
+/// ... and microseconds of gathers for each of them.
+const SEVERAL_PANELS_US: f64 = 100.0;
+/// Mean row length from which a few rows share all of B; ...
 const FEW_ROWS: f64 = 4096.0;
-const LASTING_OF_FEW: (f64, f64) = (20.0, 40.0);
-const PIECE_OF_FEW: f64 = 24.0;
-/// Tiles for every multiprocessor from which on the next one is on its way while one is used.
+/// ... segments of so many nonzeros, on average, are then enough.
+const SEGMENT_OF_FEW: f64 = 24.0;
+/// Tiles for every multiprocessor from which the next one is prefetched while one is used.
 const MANY: f64 = 1.5;
-/// Nonzeros of a piece at most, so that groups of lanes end at about the same time: by types, in rows of B of
-/// so many vectors on and where gathering takes so many microseconds, while no tile is on its way.
-const LONGEST: (u32, u32) = (128, 64);
-const LONGER: [Option<(f64, f64)>; 3] = [Some((16.0, 0.0)), None, Some((32.0, 100.0))];
+/// Most nonzeros of a segment: short ones, so that groups of lanes end at about the same time.
+const LONGEST: u32 = 64;
 
-/// The way of `b-stationary`, where pieces of rows are long enough.
-pub(super) fn way<E>(
+/// Thresholds for values of one size.
+struct Thresholds {
+    /// Microseconds of gathers from which one panel of [`PANEL`] vectors pays; ...
+    panel_us: f64,
+    /// ... for narrower ones, these are multiplied by this power of their part of it, ...
+    panel_us_power: f64,
+    /// ... and at least by this.
+    panel_us_least: f64,
+    /// The same microseconds for a few rows that share all of B.
+    few_rows_us: f64,
+    /// Mean nonzeros of a segment from which one such panel pays; ...
+    segment: f64,
+    /// ... for narrower ones, multiplied by this power.
+    segment_power: f64,
+    /// When longer segments pay.
+    longer: Option<Longer>,
+}
+
+/// Longer segments, while no tile is prefetched.
+struct Longer {
+    /// Most nonzeros of one.
+    longest: u32,
+    /// Least vectors of a row of B.
+    vectors: f64,
+    /// Least microseconds of gathers.
+    gather_us: f64,
+}
+
+/// For values of 2, 4 and 8 bytes.
+const THRESHOLDS: [Thresholds; 3] = [
+    Thresholds {
+        panel_us: 84.0,
+        panel_us_power: 0.25,
+        panel_us_least: 0.5,
+        few_rows_us: 20.0,
+        segment: 65.0,
+        segment_power: 0.85,
+        longer: Some(Longer { longest: 128, vectors: 16.0, gather_us: 0.0 }),
+    },
+    Thresholds {
+        panel_us: 100.0,
+        panel_us_power: 0.25,
+        panel_us_least: 0.5,
+        few_rows_us: 40.0,
+        segment: 12.0,
+        segment_power: -0.37,
+        longer: None,
+    },
+    Thresholds {
+        panel_us: 72.0,
+        panel_us_power: 2.0,
+        panel_us_least: 0.25,
+        few_rows_us: 40.0,
+        segment: 12.0,
+        segment_power: -0.37,
+        longer: Some(Longer { longest: 128, vectors: 32.0, gather_us: 100.0 }),
+    },
+];
+
+/// The tuning of `b-stationary`, if segments are long enough.
+pub(super) fn tuning<E>(
     problem: &Problem,
     rows: &RowLengths,
     profile: &DeviceProfile,
     reuse: impl FnOnce() -> Result<TileReuse, E>,
-) -> Result<Option<Way>, E> {
+) -> Result<Option<Tuning>, E> {
     if !lasts(problem, rows, profile) {
         return Ok(None);
     }
-    let TileReuse { per_piece, tiles } = reuse()?;
+    let TileReuse { per_segment, tiles } = reuse()?;
     let of_panel = vectors(problem).min(PANEL) / PANEL;
-    let (whole, power) = PIECE[kind(problem)];
-    let mut least = whole * of_panel.powf(power);
+    let thresholds = thresholds(problem);
+    let mut least = thresholds.segment * of_panel.powf(thresholds.segment_power);
     if rows.mean_filled() >= FEW_ROWS {
-        least = least.min(PIECE_OF_FEW);
+        least = least.min(SEGMENT_OF_FEW);
     }
-    if per_piece < least {
+    if per_segment < least {
         return Ok(None);
     }
-    Ok(Some(Way {
+    Ok(Some(Tuning {
         reason: format!(
-            "{tiles} tiles of B in shared memory, of which a row meets each by {per_piece:.1} nonzeros: \
-             tiles stay, pieces of rows stream past"
+            "{tiles} tiles of B in shared memory, segments of {per_segment:.1} nonzeros on average: \
+             tiles stay, segments of rows stream past"
         ),
         ..b_stationary(problem, tiles, profile)
     }))
 }
 
-/// The way of `b-stationary` over so many tiles of B, with nothing said for it.
-pub fn b_stationary(problem: &Problem, tiles: u64, profile: &DeviceProfile) -> Way {
-    let ahead = if tiles as f64 >= MANY * profile.units as f64 { 2 } else { 1 };
+/// The tuning of `b-stationary` for `tiles` tiles of B, without a reason.
+pub fn b_stationary(problem: &Problem, tiles: u64, profile: &DeviceProfile) -> Tuning {
+    let stages = if tiles as f64 >= MANY * profile.units as f64 { 2 } else { 1 };
     let gathers = segmented::microseconds(problem, profile);
-    let longer = LONGER[kind(problem)]
-        .is_some_and(|(wide, lasting)| vectors(problem) >= wide && gathers >= lasting);
-    let longest = if longer && ahead == 1 { LONGEST.0 } else { LONGEST.1 };
-    Way { longest: Some(longest), ahead, ..Way::of(Algorithm::BStationary) }
+    let fits = |l: &&Longer| vectors(problem) >= l.vectors && gathers >= l.gather_us && stages == 1;
+    let longest = thresholds(problem).longer.as_ref().filter(fits).map_or(LONGEST, |l| l.longest);
+    Tuning { longest: Some(longest), stages, ..Tuning::of(Algorithm::BStationary) }
 }
 
 /// Whether a panel of B has all its columns.
@@ -75,7 +126,7 @@ pub(super) fn has_one_panel(problem: &Problem) -> bool {
     vectors(problem) <= PANEL
 }
 
-/// Whether parts of rows may be added as they come, and enough is gathered for tiles to be brought first.
+/// Whether parts of rows may be added in any order, and the product is long enough to copy tiles first.
 fn lasts(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> bool {
     let bytes = problem.dtype.bytes();
     let vectors = vectors(problem);
@@ -86,17 +137,17 @@ fn lasts(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> bool 
     let gathers = segmented::microseconds(problem, profile);
     let mean = rows.mean_filled();
     let panels = (vectors / PANEL).ceil();
-    let (lasting, power, part) = LASTING[kind(problem)];
+    let t = thresholds(problem);
     match panels > 1.0 {
-        true => mean >= LONG.0 && gathers >= LONG.1 * panels,
-        false if mean >= FEW_ROWS => {
-            gathers >= if bytes == 2 { LASTING_OF_FEW.0 } else { LASTING_OF_FEW.1 }
+        true => mean >= SEVERAL_PANELS_MEAN && gathers >= SEVERAL_PANELS_US * panels,
+        false if mean >= FEW_ROWS => gathers >= t.few_rows_us,
+        false => {
+            let part = (vectors / PANEL).powf(t.panel_us_power).max(t.panel_us_least);
+            gathers >= t.panel_us * part
         }
-        false => gathers >= lasting * (vectors / PANEL).powf(power).max(part),
     }
 }
 
-/// Place of a type in tables: of 2, 4 and 8 bytes.
-fn kind(problem: &Problem) -> usize {
-    problem.dtype.bytes().ilog2() as usize - 1
+fn thresholds(problem: &Problem) -> &'static Thresholds {
+    &THRESHOLDS[problem.dtype.bytes().ilog2() as usize - 1]
 }

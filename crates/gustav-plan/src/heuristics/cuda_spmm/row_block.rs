@@ -2,31 +2,44 @@
 
 use gustav_core::Problem;
 
-use super::{THREADS, Way, vectors};
+use super::{THREADS, Tuning, vectors};
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
 
-/// Blocks of rows: the longest row in means, and the least mean.
-const ALIKE: (f64, f64) = (5.3, 12.4);
-/// Distinct columns per nonzero up to which sharing loads of B pays; of f64 from 512 bytes of a row on,
-/// whose loads are longer, and of 16-bit values, where the sums are what takes time.
-const SHARED: (f64, f64, f64) = (0.668, 0.78, 0.38);
-/// Rows times distinct columns per nonzero up to which sums are full enough: in f32, which can spare some, and
-/// otherwise.
-const LOOSE: (f64, f64) = (2.1, 1.6);
-/// Prefer lower blocks unless a row more saves this much.
+/// Largest ratio of the longest row to the mean, ...
+const ALIKE: f64 = 5.3;
+/// ... and least mean nonzeros of a row.
+const ALIKE_MEAN: f64 = 12.4;
+/// Distinct columns per nonzero up to which sharing loads of B pays; ...
+const SHARED: f64 = 0.668;
+/// ... for f64 with rows of B of at least 512 bytes, whose loads are longer; ...
+const SHARED_WIDE: f64 = 0.78;
+/// ... and for 16-bit values, whose sums take most of the time.
+const SHARED_16_BIT: f64 = 0.38;
+/// Rows × distinct columns per nonzero up to which enough of the sums are used, in f32; ...
+const LOOSE_F32: f64 = 2.1;
+/// ... and for other types.
+const LOOSE: f64 = 1.6;
+/// Distinct columns per nonzero that another row of a block has to save.
 const PER_ROW: f64 = 0.053;
-/// Threads of blocks, in parts of a full chip, that sharing needs: in general, below 128 columns, and of
-/// 16-bit values.
-const BLOCKS: (f64, f64, f64) = (0.145, 0.25, 0.38);
-/// Those of f64, for a distinct column per nonzero.
-const WIDE_BLOCKS: f64 = 0.3;
-/// Threads of blocks below which two sub-groups share one: of up to three rows, of four, and of four that take
-/// long or are uneven.
-const PAIRS: (f64, f64, f64) = (0.38, 0.42, 2.5);
-/// Such rows: their mean, and the longest in means.
-const SLOW: (f64, f64) = (80.0, 1.5);
-
-/// Distinct columns per nonzero from which on the loads of B that remain are better made of shared memory.
+/// Least part of a full device that the threads of all blocks take; ...
+const BLOCKS: f64 = 0.145;
+/// ... with fewer than 128 columns; ...
+const BLOCKS_NARROW: f64 = 0.25;
+/// ... for 16-bit values; ...
+const BLOCKS_16_BIT: f64 = 0.38;
+/// ... and for f64, multiplied by the distinct columns per nonzero.
+const BLOCKS_F64: f64 = 0.3;
+/// Parts of a full device below which two subgroups share a block of up to three rows, ...
+const PAIRS: f64 = 0.38;
+/// ... of four, ...
+const PAIRS_OF_FOUR: f64 = 0.42;
+/// ... and of four rows that are slow.
+const PAIRS_OF_SLOW: f64 = 2.5;
+/// Rows are slow from this mean, in nonzeros, ...
+const SLOW_MEAN: f64 = 80.0;
+/// ... or this ratio of the longest row to the mean on.
+const SLOW_RATIO: f64 = 1.5;
+/// Distinct columns per nonzero from which shared memory serves the remaining loads of B better.
 const LITTLE: f64 = 0.42;
 
 /// Whether blocks would share so little that tiles of B could gain more.
@@ -35,30 +48,30 @@ pub(super) fn shares_little(problem: &Problem, similarity: &RowSimilarity) -> bo
     similarity.distinct[height as usize - 2] >= LITTLE
 }
 
-/// Whether rows have about one length, and are worth merging.
+/// Whether rows have similar lengths and are long enough to merge.
 pub(super) fn are_alike(rows: &RowLengths) -> bool {
     let mean = rows.mean_filled();
-    rows.max() as f64 <= ALIKE.0 * mean && mean >= ALIKE.1
+    rows.max() as f64 <= ALIKE * mean && mean >= ALIKE_MEAN
 }
 
-/// The height of block that shares most, for values of so many bytes.
+/// The height of blocks that share most, for values of `bytes` bytes.
 pub fn height(similarity: &RowSimilarity, bytes: usize) -> u32 {
     let distinct = |h: u32| similarity.distinct[h as usize - 2];
     let cost = |h: u32| distinct(h) + PER_ROW * f64::from(h);
     // Registers hold four rows of f32 only.
-    let (loose, most) = if bytes == 4 { (LOOSE.0, 4) } else { (LOOSE.1, 3) };
+    let (loose, most) = if bytes == 4 { (LOOSE_F32, 4) } else { (LOOSE, 3) };
     let fits = |h: &u32| *h <= most && distinct(*h) * f64::from(*h) <= loose;
     let heights = [2, 3, 4].into_iter().filter(fits);
     heights.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(2)
 }
 
-/// The way of `row-block`, where sharing loads pays.
-pub(super) fn way(
+/// The tuning of `row-block`, if sharing loads pays.
+pub(super) fn tuning(
     problem: &Problem,
     rows: &RowLengths,
     profile: &DeviceProfile,
     similarity: &RowSimilarity,
-) -> Option<Way> {
+) -> Option<Tuning> {
     let bytes = problem.dtype.bytes();
     let height = height(similarity, bytes);
     let distinct = similarity.distinct[height as usize - 2];
@@ -71,24 +84,24 @@ pub(super) fn way(
     let threads = rows.rows() as f64 / f64::from(height) * lanes.min(32.0) * panels;
     let full = profile.units as f64 * THREADS;
     let (shared, least) = match bytes {
-        2 => (SHARED.2, BLOCKS.2),
-        8 if narrow => (SHARED.0, WIDE_BLOCKS * distinct),
-        8 => (SHARED.1, WIDE_BLOCKS * distinct),
-        _ if few => (SHARED.0, BLOCKS.1),
-        _ => (SHARED.0, BLOCKS.0),
+        2 => (SHARED_16_BIT, BLOCKS_16_BIT),
+        8 if narrow => (SHARED, BLOCKS_F64 * distinct),
+        8 => (SHARED_WIDE, BLOCKS_F64 * distinct),
+        _ if few => (SHARED, BLOCKS_NARROW),
+        _ => (SHARED, BLOCKS),
     };
     if distinct > shared || threads < least * full {
         return None;
     }
     let mean = rows.mean_filled();
-    let slow = mean >= SLOW.0 || rows.max() as f64 >= SLOW.1 * mean;
+    let slow = mean >= SLOW_MEAN || rows.max() as f64 >= SLOW_RATIO * mean;
     let paired = match height {
-        4 => narrow && threads < if slow { PAIRS.2 } else { PAIRS.1 } * full,
-        _ => threads < PAIRS.0 * full,
+        4 => narrow && threads < if slow { PAIRS_OF_SLOW } else { PAIRS_OF_FOUR } * full,
+        _ => threads < PAIRS * full,
     };
-    Some(Way {
+    Some(Tuning {
         height,
-        share: if paired { 2 } else { 1 },
+        subgroups: if paired { 2 } else { 1 },
         threads: match bytes {
             8 if !narrow => 512,
             _ if narrow => 768,
@@ -98,6 +111,6 @@ pub(super) fn way(
             "{height} neighbouring rows have {distinct:.2} distinct columns per nonzero: they \
              share loads of B"
         ),
-        ..Way::of(Algorithm::RowBlock)
+        ..Tuning::of(Algorithm::RowBlock)
     })
 }

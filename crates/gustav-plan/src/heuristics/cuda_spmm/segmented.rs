@@ -5,192 +5,230 @@ mod facts;
 
 use gustav_core::Problem;
 
-use self::facts::{Cut, Facts, RUN_WIDTH};
-use super::{Way, vectors};
+use self::facts::{Cut, Facts, SEVERAL_WIDTH};
+use super::{Tuning, vectors};
 use crate::{Algorithm, DeviceProfile, RowLengths};
 
 /// Bytes per second that one multiprocessor gathers from L2, roughly.
 const GATHERED: f64 = 53e9;
-/// Products of fewer microseconds are over before many threads help, at 64 columns in f32; the
-/// bound goes with this power of the width.
-const BRIEF: f64 = 49.4;
-const BRIEF_WIDTH: f64 = -0.25;
-/// Warps of whole rows in parts of a full chip from which a lane reads a whole line, and the mean from which
-/// that pays, but for a few columns of B.
-const LINES: (f64, f64) = (1.4, 200.0);
-/// Rows of fewer nonzeros on average pass through shared memory, in order and by a list; the third by a list
-/// where rows of B come from memory, unless runs do for them: the fourth.
-const STAGED: (f64, f64, f64, f64) = (5.8, 13.0, 24.0, 9.5);
-/// So many times L2 is a B whose rows come from memory.
+/// Microseconds below which a product is short, so that it ends before many threads help, with 64 columns in f32; ...
+const SHORT_PRODUCT: f64 = 49.4;
+/// ... this grows with this power of the width of B.
+const SHORT_PRODUCT_WIDTH: f64 = -0.25;
+/// Part of a full device that a warp for every whole row takes, from which a lane reads a whole cache line, ...
+const LINES_FILL: f64 = 1.4;
+/// ... and the mean nonzeros of a row from which that pays, but for a few columns of B.
+const LINES_MEAN: f64 = 200.0;
+/// Mean nonzeros of a row below which rows of B are copied to shared memory, in order ...
+const STAGED: f64 = 5.8;
+/// ... and by a list; ...
+const STAGED_LISTED: f64 = 13.0;
+/// ... by a list where rows of B come from memory; ...
+const STAGED_FAR: f64 = 24.0;
+/// ... and there, where several segments per group would do.
+const STAGED_FAR_SEVERAL: f64 = 9.5;
+/// Size of B in sizes of L2 above which its rows come from memory.
 const FAR: f64 = 3.0;
-/// Listed rows of a few values of 8 bytes pass through shared memory as well where B is this part of L2 at
-/// least.
+/// Size of B in sizes of L2 from which listed rows of 8-byte values are copied to shared memory as well.
 const STAGED_WIDE: f64 = 0.4;
-/// Rows in an order of as many nonzeros on average, by which runs gain more than by copies; shorter rows of a
-/// list have whole flights on their way.
-const ORDERED: (f64, f64) = (4.5, 3.0);
-/// Lanes of a group with runs: it has so many nonzeros of A at hand.
-const RUN_LANES: u32 = 16;
-/// Threads of a CTA with runs.
-const RUN_BLOCK: u32 = 128;
-/// Nonzeros of a run whose rows of B are on their way, and threads whose registers leave room for them: as a rule,
-/// and of 16-bit values where the product lasts.
-const RUN_LOADS: [(u32, u32); 2] = [(4, 768), (2, 1024)];
+/// Mean nonzeros of rows in a row order from which several segments per group gain more than copies; ...
+const ORDERED: f64 = 4.5;
+/// ... below this, listed rows have whole batches in flight.
+const ORDERED_LISTED: f64 = 3.0;
+/// Lanes of a group with several segments: it holds as many nonzeros of A.
+const SEVERAL_LANES: u32 = 16;
+/// Threads of a CTA with several segments per group.
+const SEVERAL_BLOCK: u32 = 128;
+/// Loads of a lane with several segments per group.
+#[derive(Clone, Copy)]
+struct SeveralLoads {
+    /// Nonzeros whose rows of B are in flight.
+    in_flight: u32,
+    /// Threads of a multiprocessor that registers allow.
+    threads: u32,
+}
+const SEVERAL_LOADS: SeveralLoads = SeveralLoads { in_flight: 4, threads: 768 };
+/// The same for 16-bit values where the product takes long.
+const SEVERAL_LOADS_CROWDED: SeveralLoads = SeveralLoads { in_flight: 2, threads: 1024 };
 
-/// The way of `segmented`.
-pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> Way {
+/// The tuning of `segmented`.
+pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> Tuning {
     let facts = Facts::new(problem, rows, profile);
     let Facts { vectors, wide, cut, .. } = facts;
-    let share = facts.share();
-    let flights = facts.flights(share);
+    let subgroups = facts.subgroups();
+    let many_loads = facts.many_loads(subgroups);
     let in_order = cut == Cut::InOrder;
-    // A whole line at once: what L1 has, it gives by the line.
+    // Lanes read whole cache lines.
     let lines = facts.narrow()
-        && share > 1
-        && facts.filled(share)
-        && facts.warps >= LINES.0 * facts.full
-        && (facts.mean >= LINES.1 || facts.slender());
+        && subgroups > 1
+        && facts.filled(subgroups)
+        && facts.warps >= LINES_FILL * facts.full
+        && (facts.mean >= LINES_MEAN || facts.slender());
     let far = size_of_b(problem) > FAR * profile.l2_bytes as f64;
     let staged = match in_order {
-        true => STAGED.0,
-        false if far && facts.runs(share) && facts.crowded_runs() => 0.0,
-        false if far && facts.runs(share) && !facts.slow_sums => STAGED.3,
-        false if far => STAGED.2,
-        false => STAGED.1,
+        true => STAGED,
+        false if far && facts.several_segments(subgroups) && facts.several_by_many_threads() => 0.0,
+        false if far && facts.several_segments(subgroups) && !facts.slow_sums => STAGED_FAR_SEVERAL,
+        false if far => STAGED_FAR,
+        false => STAGED_LISTED,
     };
     let large = size_of_b(problem) >= STAGED_WIDE * profile.l2_bytes as f64;
-    let short = facts.mean < staged || large && facts.wide_list(share);
-    let stages = !flights && !facts.uneven() && facts.may_copy() && short;
-    // What comes from memory is better asked for by copies, of which more are on their way.
-    let runs = facts.runs(share) && !(stages && far);
-    let (loads, run_threads) = RUN_LOADS[usize::from(facts.crowded_runs())];
-    let copies = stages && !runs;
-    let longest = facts.longest(share, flights, runs);
-    let crowded = cut != Cut::Starved && f64::from(share) * vectors > 64.0;
-    let way = Way {
-        share: if lines { 4 } else { share },
-        chunk: match (flights, lines) {
-            _ if runs => loads,
-            (true, _) => facts.in_flight(share),
+    let short = facts.mean < staged || large && facts.wide_list(subgroups);
+    let stages = !many_loads && !facts.uneven() && facts.may_copy() && short;
+    // Rows of B from memory are better copied: more copies are in flight.
+    let several_segments = facts.several_segments(subgroups) && !(stages && far);
+    let crowded_loads = facts.several_by_many_threads();
+    let loads = if crowded_loads { SEVERAL_LOADS_CROWDED } else { SEVERAL_LOADS };
+    let copies = stages && !several_segments;
+    let longest = facts.longest(subgroups, many_loads, several_segments);
+    let crowded = cut != Cut::Starved && f64::from(subgroups) * vectors > 64.0;
+    let tuning = Tuning {
+        subgroups: if lines { 4 } else { subgroups },
+        chunk: match (many_loads, lines) {
+            _ if several_segments => loads.in_flight,
+            (true, _) => facts.in_flight(subgroups),
             (false, true) => 4,
             _ => 2,
         },
-        run: if runs { 2 } else { 1 },
-        early: match flights || facts.one_wave(share) {
-            true => share > 2 && vectors <= 16.0 && (in_order || facts.slow_sums),
-            false => wide && share > 1,
+        segments_per_group: if several_segments { 2 } else { 1 },
+        prefetch_a: match many_loads || facts.one_wave(subgroups) {
+            true => subgroups > 2 && vectors <= 16.0 && (in_order || facts.slow_sums),
+            false => wide && subgroups > 1,
         },
         longest: (!in_order).then_some(longest),
-        first: facts.first(longest, runs, copies),
-        lanes: if runs { RUN_LANES } else { facts.most_lanes(share, flights) },
+        first: facts.first(longest, several_segments, copies),
+        lanes: if several_segments {
+            SEVERAL_LANES
+        } else {
+            facts.most_lanes(subgroups, many_loads)
+        },
         tiles: if lines { 1 } else { 2 },
-        block: if runs { RUN_BLOCK } else { 64 },
-        threads: match (flights, wide) {
-            _ if runs => run_threads,
-            // Sub-groups of few lanes hold many tiles, and wide values fill registers.
-            (true, _) if facts.shared_by_warps(share) || facts.short_flights(share) => 1024,
-            (true, _) if (wide || crowded) && !facts.wide_room(share) => 384,
+        block: if several_segments { SEVERAL_BLOCK } else { 64 },
+        threads: match (many_loads, wide) {
+            _ if several_segments => loads.threads,
+            // Subgroups of few lanes hold many tiles, and wide values fill registers.
+            (true, _) if facts.shared_by_warps(subgroups) || facts.few_loads(subgroups) => 1024,
+            (true, _) if (wide || crowded) && !facts.wide_fits(subgroups) => 384,
             (true, _) => 640,
             (false, false) if facts.ragged() => 1536,
             (false, _) => 1024,
         },
-        ..Way::of(Algorithm::Segmented)
+        ..Tuning::of(Algorithm::Segmented)
     };
-    let way = if copies { facts.copied(way, far) } else { way };
-    told(
+    let tuning = if copies { facts.copied(tuning, far) } else { tuning };
+    with_reason(
         &facts,
-        if facts.paired(share) { Way { share: 2, chunk: 2, threads: 1024, ..way } } else { way },
+        if facts.paired(subgroups) {
+            Tuning { subgroups: 2, chunk: 2, threads: 1024, ..tuning }
+        } else {
+            tuning
+        },
     )
 }
 
-/// The way of `segmented` for rows as stored, none of which comes first but parts of those that are cut.
-pub fn segmented_as_stored(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> Way {
-    let way = segmented(problem, rows, profile);
-    told(&Facts::new(problem, rows, profile), Way { window: 1, ..way })
+/// The tuning of `segmented` for rows as stored: only parts of cut rows are moved to the front.
+pub fn segmented_as_stored(
+    problem: &Problem,
+    rows: &RowLengths,
+    profile: &DeviceProfile,
+) -> Tuning {
+    let tuning = segmented(problem, rows, profile);
+    with_reason(&Facts::new(problem, rows, profile), Tuning { window: 1, ..tuning })
 }
 
-/// The way of `segmented` for rows that are taken in an order; `grown` says that the order has blocks
-/// of rows that read the same rows of B, which a CTA with runs meets in L1.
+/// The tuning of `segmented` for rows in a row order. `grown` says that the order has blocks of rows that read the
+/// same rows of B, which a CTA with several segments per group reuses in L1.
 pub fn segmented_in_order(
     problem: &Problem,
     rows: &RowLengths,
     profile: &DeviceProfile,
     grown: bool,
-) -> Way {
-    let way = segmented(problem, rows, profile);
+) -> Tuning {
+    let tuning = segmented(problem, rows, profile);
     let facts = Facts::new(problem, rows, profile);
     if let Some((lanes, tiles)) = facts.tall()
         && !facts.slow_sums
         && !facts.wide
     {
-        let copied = Way { lanes, tiles, run: 1, block: 64, ..way.clone() };
-        if way.longest.is_none() && way.ahead > 0 && facts.mean < ORDERED.0 {
-            return told(&facts, Way { ahead: 2, chunk: 1, threads: 1280, ..copied });
+        let copied = Tuning { lanes, tiles, segments_per_group: 1, block: 64, ..tuning.clone() };
+        if tuning.longest.is_none() && tuning.stages > 0 && facts.mean < ORDERED {
+            return with_reason(&facts, Tuning { stages: 2, chunk: 1, threads: 1280, ..copied });
         }
-        if let Some(longest) = way.longest
+        if let Some(longest) = tuning.longest
             && grown
-            && facts.mean < ORDERED.1
+            && facts.mean < ORDERED_LISTED
         {
             let first = facts.first(longest, false, true);
-            return told(&facts, Way { ahead: 1, chunk: 4, threads: 768, first, ..copied });
+            return with_reason(
+                &facts,
+                Tuning { stages: 1, chunk: 4, threads: 768, first, ..copied },
+            );
         }
     }
-    let way = match (way.run, way.longest) {
-        (1, None) if way.share == 1 && facts.may_run() && facts.vectors >= RUN_WIDTH.0 => Way {
-            chunk: if facts.slow_sums { 2 } else { 3 },
-            run: 4,
-            fetch: true,
-            ahead: 0,
-            early: false,
-            lanes: RUN_LANES,
-            tiles: 2,
-            threads: 1024,
-            block: RUN_BLOCK,
-            ..way
-        },
-        (2.., Some(_)) if grown => {
-            let (chunk, threads) = RUN_LOADS[0];
-            Way { run: 4, window: 32, chunk, threads, ..way }
+    let tuning = match (tuning.segments_per_group, tuning.longest) {
+        (1, None)
+            if tuning.subgroups == 1
+                && facts.may_take_several()
+                && facts.vectors >= SEVERAL_WIDTH =>
+        {
+            Tuning {
+                chunk: if facts.slow_sums { 2 } else { 3 },
+                segments_per_group: 4,
+                prefetch_b: true,
+                stages: 0,
+                prefetch_a: false,
+                lanes: SEVERAL_LANES,
+                tiles: 2,
+                threads: 1024,
+                block: SEVERAL_BLOCK,
+                ..tuning
+            }
         }
-        _ => way,
+        (2.., Some(_)) if grown => {
+            let SeveralLoads { in_flight: chunk, threads } = SEVERAL_LOADS;
+            Tuning { segments_per_group: 4, window: 32, chunk, threads, ..tuning }
+        }
+        _ => tuning,
     };
-    told(&facts, way)
+    with_reason(&facts, tuning)
 }
 
-/// `way` with its reason.
-fn told(facts: &Facts<'_>, way: Way) -> Way {
-    let (mean, most, share) = (facts.rows.mean(), facts.rows.max(), way.share);
-    let few = if share > 1 { format!(", shared by {share} sub-groups") } else { String::new() };
-    let cut = match (facts.cut, way.longest) {
+/// `tuning` with its reason.
+fn with_reason(facts: &Facts<'_>, tuning: Tuning) -> Tuning {
+    let (mean, most, subgroups) = (facts.rows.mean(), facts.rows.max(), tuning.subgroups);
+    let few =
+        if subgroups > 1 { format!(", shared by {subgroups} subgroups") } else { String::new() };
+    let cut = match (facts.cut, tuning.longest) {
         (Cut::InOrder, _) | (_, None) => "taken whole and in order".to_owned(),
         (Cut::Whole, _) => "taken whole".into(),
         (_, Some(longest)) => format!("cut at {longest}"),
     };
-    let list = match (way.longest, way.window, way.run) {
+    let list = match (tuning.longest, tuning.window, tuning.segments_per_group) {
         (None, ..) => "",
-        (_, 1, 2..) => ", parts first, the others as stored and in runs",
+        (_, 1, 2..) => ", parts first, the others as stored and several per group",
         (_, 1, _) => ", parts first, the others as stored",
-        (_, _, 2..) => ", long ones first, the others in runs",
+        (_, _, 2..) => ", long ones first, the others several per group",
         _ => ", long ones first",
     };
     let reason = format!("rows of {mean:.1} nonzeros on average, {most} at most: {cut}{list}{few}");
-    Way { reason, ..way }
+    Tuning { reason, ..tuning }
 }
 
-/// Whether a product of 16-bit values is over before even shares are worth their searches.
+/// Whether a product of 16-bit values is too short for the searches of `even-shares`.
 pub(super) fn is_quick(problem: &Problem, profile: &DeviceProfile) -> bool {
-    problem.dtype.bytes() == 2 && microseconds(problem, profile) < longest_brief(vectors(problem))
+    problem.dtype.bytes() == 2
+        && microseconds(problem, profile) < longest_short_product(vectors(problem))
 }
 
-/// The time that gathering takes, roughly.
+/// Estimated microseconds of the gathers.
 pub(super) fn microseconds(problem: &Problem, profile: &DeviceProfile) -> f64 {
     let bytes = problem.nnz as f64 * (problem.columns * problem.dtype.bytes()) as f64;
     bytes / (profile.units as f64 * GATHERED) * 1e6
 }
 
-/// Microseconds up to which a product is brief.
-fn longest_brief(vectors: f64) -> f64 {
-    BRIEF * (vectors / 16.0).powf(BRIEF_WIDTH)
+/// Microseconds up to which a product is short.
+fn longest_short_product(vectors: f64) -> f64 {
+    SHORT_PRODUCT * (vectors / 16.0).powf(SHORT_PRODUCT_WIDTH)
 }
 
 /// Whether B is so much larger than L2 that panels of its columns pay for reading A again.
@@ -198,7 +236,7 @@ fn panels_pay(problem: &Problem, profile: &DeviceProfile) -> bool {
     problem.columns > 128 && size_of_b(problem) > 2.0 * profile.l2_bytes as f64
 }
 
-/// Whether B stays in L2 beside the rest.
+/// Whether B stays in L2 beside the other operands.
 fn near(problem: &Problem, profile: &DeviceProfile) -> bool {
     size_of_b(problem) <= 0.5 * profile.l2_bytes as f64
 }

@@ -2,66 +2,77 @@
 
 use gustav_core::Problem;
 
-use super::Way;
+use super::Tuning;
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
 
 /// Rows of a block, and distinct columns of it that an instruction takes.
 const ROWS: f64 = 8.0;
 const CHUNK: f64 = 16.0;
-/// Calls that pay for merging eight rows.
+/// Fewest expected calls that repay merging eight rows.
 const CALLS: u64 = 32;
-/// The longest row in means, and the least mean.
-const ALIKE: (f64, f64) = (7.0, 12.4);
-/// Distinct columns per nonzero of blocks up to which tensor cores pay, in 16 bits: of fewer than 128
-/// columns, and of more. f64 gains nothing.
-const SHARED: (f64, f64) = (0.62, 0.75);
-/// Warps of a multiprocessor that hide each other's loads, and the chunks that each of them has at least:
-/// more warps where there is more for them to do.
-const WARPS: [(f64, f64); 2] = [(9.0, 1.5), (12.0, 2.2)];
-/// Chunks of the longest block that a warp may have, or so many times what it has in the mean of all
-/// that a device holds: blocks are not cut.
-const LONGEST: (f64, f64) = (160.0, 4.0);
+/// Largest ratio of the longest row to the mean, ...
+const ALIKE: f64 = 7.0;
+/// ... and least mean nonzeros of a row.
+const ALIKE_MEAN: f64 = 12.4;
+/// Distinct columns per nonzero of a block up to which tensor cores pay in 16 bits; ...
+const SHARED: f64 = 0.75;
+/// ... the same with fewer than 128 columns. f64 gains nothing.
+const SHARED_NARROW: f64 = 0.62;
+/// Warps that hide each other's loads.
+struct Warps {
+    /// Of a multiprocessor.
+    warps: f64,
+    /// Chunks that each of them has at least.
+    chunks: f64,
+}
+/// More warps where each has more to do.
+const WARPS: [Warps; 2] = [Warps { warps: 9.0, chunks: 1.5 }, Warps { warps: 12.0, chunks: 2.2 }];
+/// Most chunks of a warp in the longest block, which is not cut, ...
+const LONGEST: f64 = 160.0;
+/// ... or this many times the mean of all warps of the device.
+const LONGEST_RATIO: f64 = 4.0;
 
-/// Whether rows have about one length, and are worth merging.
+/// Whether rows have similar lengths and are long enough to merge.
 pub(super) fn are_alike(rows: &RowLengths) -> bool {
     let mean = rows.mean_filled();
-    rows.max() as f64 <= ALIKE.0 * mean && mean >= ALIKE.1
+    rows.max() as f64 <= ALIKE * mean && mean >= ALIKE_MEAN
 }
 
-/// Whether so many calls in this type pay.
+/// Whether the type and the expected calls allow it.
 pub(super) fn pays(problem: &Problem) -> bool {
     problem.dtype.bytes() == 2 && problem.calls >= CALLS
 }
 
-/// The way of `tensor`, where blocks of rows are alike enough.
-pub(super) fn way(
+/// The tuning of `tensor`, if the rows of blocks are similar enough.
+pub(super) fn tuning(
     problem: &Problem,
     rows: &RowLengths,
     profile: &DeviceProfile,
     similarity: &RowSimilarity,
-) -> Option<Way> {
+) -> Option<Tuning> {
     let distinct = similarity.distinct[3];
-    if distinct > if problem.columns < 128 { SHARED.0 } else { SHARED.1 } {
+    if distinct > if problem.columns < 128 { SHARED_NARROW } else { SHARED } {
         return None;
     }
     let chunks = distinct * rows.mean() * ROWS / CHUNK;
     let panels = problem.columns.div_ceil(128) as f64;
     let blocks = rows.rows() as f64 / ROWS * panels;
-    let has_work = |share: f64, (warps, least): (f64, f64)| {
-        blocks * share < warps * profile.units as f64 && chunks >= least * 2.0 * share
+    let has_work = |subgroups: f64, w: &Warps| {
+        let few = blocks * subgroups < w.warps * profile.units as f64;
+        few && chunks >= w.chunks * 2.0 * subgroups
     };
-    let mut share = 1;
-    while share < 8 && WARPS.iter().any(|&least| has_work(f64::from(share), least)) {
-        share *= 2;
+    let mut subgroups = 1;
+    while subgroups < 8 && WARPS.iter().any(|w| has_work(f64::from(subgroups), w)) {
+        subgroups *= 2;
     }
-    let longest = distinct * rows.max() as f64 * ROWS / CHUNK / f64::from(share);
-    let even = chunks * blocks / (WARPS[0].0 * profile.units as f64);
-    if longest > LONGEST.0.max(LONGEST.1 * even) {
+    let longest = distinct * rows.max() as f64 * ROWS / CHUNK / f64::from(subgroups);
+    let even = chunks * blocks / (WARPS[0].warps * profile.units as f64);
+    if longest > LONGEST.max(LONGEST_RATIO * even) {
         return None;
     }
-    Some(Way {
+    Some(Tuning {
         height: ROWS as u32,
-        share,
+        subgroups,
         chunk: CHUNK as u32,
         lanes: 8,
         tiles: 1,
@@ -70,6 +81,6 @@ pub(super) fn way(
             "8 neighbouring rows have {distinct:.2} distinct columns per nonzero: tensor cores \
              take them together"
         ),
-        ..Way::of(Algorithm::Tensor)
+        ..Tuning::of(Algorithm::Tensor)
     })
 }

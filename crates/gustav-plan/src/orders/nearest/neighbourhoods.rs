@@ -42,7 +42,7 @@ impl Left for Neighbourhoods<'_> {
         let ranking = self.ranking;
         let own = ranking.lines_of(to).len();
         let mut best: Option<Key> = None;
-        let mut meet = |row: u32| {
+        let mut visit = |row: u32| {
             let lines = ranking.lines_of(row).len();
             let least = best.map_or(usize::MAX, |(least, ..)| least);
             if !Ranking::may_be_near(own, lines, least) {
@@ -54,13 +54,13 @@ impl Left for Neighbourhoods<'_> {
                 best = Some(best.map_or(key, |b| b.min(key)));
             }
         };
-        self.stored.around(&to, self.bound, &mut meet);
+        self.stored.around(&to, self.bound, &mut visit);
         for (table, ranked) in (0..).zip(&mut self.hashed) {
-            ranked.around(&hashes(&ranking, to, table), self.bound, &mut meet);
+            ranked.around(&hashes(&ranking, to, table), self.bound, &mut visit);
         }
         let mut few = 0..self.bound;
         self.alone.until(|row| {
-            meet(row);
+            visit(row);
             few.next();
             few.is_empty()
         });

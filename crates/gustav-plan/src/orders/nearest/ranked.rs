@@ -16,12 +16,12 @@ impl<K: Ord + Copy + Send> Ranked<K> {
         let mut rows = try_vec(members.len(), "rows by rank")?;
         rows.extend(members.iter().map(|row| (key(*row), *row)));
         parallel::sort(&mut rows);
-        let places = || {
-            let mut places = try_vec(rows.len() + 2, "rows by rank")?;
-            places.extend(0..rows.len() as u32 + 2);
-            Ok(places)
+        let positions = || {
+            let mut positions = try_vec(rows.len() + 2, "rows by rank")?;
+            positions.extend(0..rows.len() as u32 + 2);
+            Ok(positions)
         };
-        let (right, left) = (places()?, places()?);
+        let (right, left) = (positions()?, positions()?);
         Ok(Ranked { rows, right, left })
     }
 
@@ -34,51 +34,51 @@ impl<K: Ord + Copy + Send> Ranked<K> {
     }
 
     /// Up to `bound` rows that are left on each side of where `key` would stand.
-    pub fn around(&mut self, key: &K, bound: usize, meet: &mut impl FnMut(u32)) {
+    pub fn around(&mut self, key: &K, bound: usize, visit: &mut impl FnMut(u32)) {
         let here = self.rows.partition_point(|(k, _)| k < key) as u32;
-        let mut place = here;
+        let mut position = here;
         for _ in 0..bound {
-            place = find(&mut self.left, place);
-            if place == 0 {
+            position = find(&mut self.left, position);
+            if position == 0 {
                 break;
             }
-            meet(self.rows[place as usize - 1].1);
-            place -= 1;
+            visit(self.rows[position as usize - 1].1);
+            position -= 1;
         }
-        let mut place = here + 1;
+        let mut position = here + 1;
         for _ in 0..bound {
-            let Some(row) = self.next(&mut place) else { break };
-            meet(row);
+            let Some(row) = self.next(&mut position) else { break };
+            visit(row);
         }
     }
 
     /// The rows that are left, from the first on, until `enough` says so of one.
     pub fn until(&mut self, mut enough: impl FnMut(u32) -> bool) {
-        let mut place = 1;
-        while let Some(row) = self.next(&mut place) {
+        let mut position = 1;
+        while let Some(row) = self.next(&mut position) {
             if enough(row) {
                 break;
             }
         }
     }
 
-    /// The first row that is left at `place` or after it; `place` becomes the one behind it.
-    fn next(&mut self, place: &mut u32) -> Option<u32> {
-        let found = find(&mut self.right, *place);
+    /// The first row that is left at `position` or after it; `position` becomes the one behind it.
+    fn next(&mut self, position: &mut u32) -> Option<u32> {
+        let found = find(&mut self.right, *position);
         let (_, row) = self.rows.get(found as usize - 1)?;
-        *place = found + 1;
+        *position = found + 1;
         Some(*row)
     }
 }
 
-/// Follows places to one that leads to itself, and shortens the way for the next time.
-fn find(places: &mut [u32], mut place: u32) -> u32 {
-    while places[place as usize] != place {
-        let next = places[place as usize];
-        places[place as usize] = places[next as usize];
-        place = places[place as usize];
+/// Follows positions to one that points to itself, with path compression.
+fn find(positions: &mut [u32], mut position: u32) -> u32 {
+    while positions[position as usize] != position {
+        let next = positions[position as usize];
+        positions[position as usize] = positions[next as usize];
+        position = positions[position as usize];
     }
-    place
+    position
 }
 
 #[cfg(test)]
@@ -86,9 +86,9 @@ mod tests {
     use super::*;
 
     fn around(ranked: &mut Ranked<u32>, key: u32, bound: usize) -> Vec<u32> {
-        let mut met = Vec::new();
-        ranked.around(&key, bound, &mut |row| met.push(row));
-        met
+        let mut visited = Vec::new();
+        ranked.around(&key, bound, &mut |row| visited.push(row));
+        visited
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) struct Scan<'a> {
     masks: Vec<u64>,
     // Places among the members; rows that are taken leave at the next search.
     left: Vec<u32>,
-    taken: Vec<bool>,
+    used: Vec<bool>,
 }
 
 /// Words compared until no row is left.
@@ -38,18 +38,18 @@ impl<'a> Scan<'a> {
         parallel::chunks_mut(&mut masks, words, |k, mask| set(mask, ranking.lines_of(members[k])));
         let mut left = try_vec(members.len(), "rows that are left")?;
         left.extend(0..members.len() as u32);
-        let taken = vec![false; members.len()];
-        Ok(Scan { ranking, members, words, masks, left, taken })
+        let used = vec![false; members.len()];
+        Ok(Scan { ranking, members, words, masks, left, used })
     }
 
-    fn best_of(&self, places: &[u32], mask: &[u64], also: Option<u32>) -> Option<Key> {
+    fn best_of(&self, positions: &[u32], mask: &[u64], also: Option<u32>) -> Option<Key> {
         let mut best: Option<Key> = None;
-        for &place in places {
-            let place = place as usize;
-            let own = &self.masks[place * self.words..(place + 1) * self.words];
+        for &position in positions {
+            let position = position as usize;
+            let own = &self.masks[position * self.words..(position + 1) * self.words];
             let apart = own.iter().zip(mask).map(|(a, b)| (a ^ b).count_ones() as usize).sum();
             if best.is_none_or(|(least, ..)| apart <= least) {
-                let key = self.ranking.key(apart, self.members[place], also);
+                let key = self.ranking.key(apart, self.members[position], also);
                 best = Some(best.map_or(key, |b| b.min(key)));
             }
         }
@@ -59,7 +59,7 @@ impl<'a> Scan<'a> {
 
 impl Left for Scan<'_> {
     fn nearest(&mut self, to: u32, also: Option<u32>) -> Option<u32> {
-        self.left.retain(|place| !self.taken[*place as usize]);
+        self.left.retain(|position| !self.used[*position as usize]);
         let mut mask = vec![0; self.words];
         set(&mut mask, self.ranking.lines_of(to));
         let per_task = (TASK / self.words).max(1);
@@ -72,8 +72,8 @@ impl Left for Scan<'_> {
     }
 
     fn remove(&mut self, row: u32) {
-        if let Ok(place) = self.members.binary_search(&row) {
-            self.taken[place] = true;
+        if let Ok(position) = self.members.binary_search(&row) {
+            self.used[position] = true;
         }
     }
 }

@@ -8,20 +8,20 @@ use gustav_core::{Result, parallel};
 use super::ranked::Ranked;
 use super::{Key, Left, Ranking};
 
-/// The places among the members of the rows that read each line.
+/// The indices, among the members, of the rows that read each line.
 pub(super) struct Lists {
     lines: Vec<u32>,
     starts: Vec<usize>,
     ends: Vec<usize>,
-    places: Vec<u32>,
+    positions: Vec<u32>,
 }
 
 /// Entries of lists read until no row is left, and the lists. `members` rise.
 pub(super) fn cost(ranking: &Ranking<'_>, members: &[u32]) -> Result<(u128, Lists)> {
     let total = members.iter().map(|row| ranking.lines_of(*row).len()).sum();
     let mut pairs: Vec<(u32, u32)> = try_vec(total, "rows of cache lines")?;
-    for (place, row) in (0..).zip(members) {
-        pairs.extend(ranking.lines_of(*row).iter().map(|line| (*line, place)));
+    for (position, row) in (0..).zip(members) {
+        pairs.extend(ranking.lines_of(*row).iter().map(|line| (*line, position)));
     }
     parallel::sort(&mut pairs);
     let (mut lines, mut starts, mut ends, mut cost) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -32,16 +32,16 @@ pub(super) fn cost(ranking: &Ranking<'_>, members: &[u32]) -> Result<(u128, List
         ends.push(start + list.len());
         cost += (list.len() as u128).pow(2) / 2;
     }
-    let mut places = try_vec(total, "rows of cache lines")?;
-    places.extend(pairs.into_iter().map(|(_, place)| place));
-    Ok((cost, Lists { lines, starts, ends, places }))
+    let mut positions = try_vec(total, "rows of cache lines")?;
+    positions.extend(pairs.into_iter().map(|(_, position)| position));
+    Ok((cost, Lists { lines, starts, ends, positions }))
 }
 
 pub(super) struct Sharing<'a> {
     ranking: Ranking<'a>,
     members: Vec<u32>,
     lists: Lists,
-    taken: Vec<bool>,
+    used: Vec<bool>,
     // Lines shared with the row to be followed, and who has any.
     shared: Vec<u32>,
     touched: Vec<u32>,
@@ -54,29 +54,29 @@ impl<'a> Sharing<'a> {
         let alone = Ranked::new(&members, |row| ranking.alone(row))?;
         let mut shared = try_vec(members.len(), "lines that rows share")?;
         shared.resize(members.len(), 0);
-        let taken = vec![false; members.len()];
+        let used = vec![false; members.len()];
         let touched = Vec::new();
-        Ok(Sharing { ranking, members, lists, taken, shared, touched, alone })
+        Ok(Sharing { ranking, members, lists, used, shared, touched, alone })
     }
 
     /// Counts what rows that are left share with `row`, by one each line where `count` says so.
     fn touch(&mut self, row: u32, count: bool) {
-        let Lists { lines, starts, ends, places } = &mut self.lists;
+        let Lists { lines, starts, ends, positions } = &mut self.lists;
         for line in self.ranking.lines_of(row) {
             let Ok(list) = lines.binary_search(line) else { continue };
             let mut end = starts[list];
             for at in starts[list]..ends[list] {
-                let place = places[at];
-                if self.taken[place as usize] {
+                let position = positions[at];
+                if self.used[position as usize] {
                     continue;
                 }
-                places[end] = place;
+                positions[end] = position;
                 end += 1;
-                let shared = &mut self.shared[place as usize];
+                let shared = &mut self.shared[position as usize];
                 if *shared == 0 {
                     // The lowest bit marks rows that are touched, whatever they share.
                     *shared = 1;
-                    self.touched.push(place);
+                    self.touched.push(position);
                 }
                 *shared += 2 * u32::from(count);
             }
@@ -94,35 +94,35 @@ impl Left for Sharing<'_> {
         let ranking = self.ranking;
         let own = ranking.lines_of(to).len();
         let mut best: Option<Key> = None;
-        let mut meet = |row: u32, shared: usize| {
+        let mut visit = |row: u32, shared: usize| {
             let apart = own + ranking.lines_of(row).len() - 2 * shared;
             if best.is_none_or(|(least, ..)| apart <= least) {
                 let key = ranking.key(apart, row, also);
                 best = Some(best.map_or(key, |b| b.min(key)));
             }
         };
-        for place in &self.touched {
-            let place = *place as usize;
-            meet(self.members[place], self.shared[place] as usize / 2);
+        for position in &self.touched {
+            let position = *position as usize;
+            visit(self.members[position], self.shared[position] as usize / 2);
         }
         // Of those that share nothing, the first.
         let (members, shared) = (&self.members, &self.shared);
         self.alone.until(|row| {
-            let nothing = members.binary_search(&row).is_ok_and(|place| shared[place] == 0);
+            let nothing = members.binary_search(&row).is_ok_and(|position| shared[position] == 0);
             if nothing {
-                meet(row, 0);
+                visit(row, 0);
             }
             nothing
         });
-        for place in self.touched.drain(..) {
-            self.shared[place as usize] = 0;
+        for position in self.touched.drain(..) {
+            self.shared[position as usize] = 0;
         }
         best.map(|(.., row)| row)
     }
 
     fn remove(&mut self, row: u32) {
-        if let Ok(place) = self.members.binary_search(&row) {
-            self.taken[place] = true;
+        if let Ok(position) = self.members.binary_search(&row) {
+            self.used[position] = true;
             self.alone.remove(&self.ranking.alone(row), row);
         }
     }

@@ -1,4 +1,4 @@
-//! L1 of a multiprocessor and an L2 that keeps what it was given, both empty at first.
+//! L1 of a multiprocessor, and an L2 that evicts nothing, both empty at first.
 
 use gustav_core::Result;
 use gustav_core::buffer::try_vec;
@@ -9,7 +9,7 @@ const SECTORS: usize = 4;
 /// Sectors that come from memory at once.
 const FETCHED: usize = 2;
 
-// Cycles of a load that finds its sector in L1, in L2, in neither; lines that L1 keeps. Fitted with
+// Cycles of a load that finds its sector in L1, in L2, in neither; lines that L1 holds. Fitted with
 // those of `strip` to matrices of the training sources in `bench/records/gpu-tune-n64.jsonl.zst`.
 pub(super) const L1: f64 = 35.0;
 const L2: f64 = 440.0;
@@ -67,9 +67,9 @@ impl Caches {
             return f64::from(self.l1[sector]).max(now + L1);
         }
         let first = sector / FETCHED * FETCHED;
-        let known = self.l2[first];
-        let at = if known != ABSENT {
-            f64::from(known).max(now) + L2
+        let stamp = self.l2[first];
+        let at = if stamp != ABSENT {
+            f64::from(stamp).max(now) + L2
         } else {
             self.l2[first] = (now + MEMORY - L2) as f32;
             now + MEMORY
@@ -122,7 +122,7 @@ mod tests {
     fn loads_are_answered_by_what_holds_the_sector() {
         let mut caches = Caches::new(8 * LINES).unwrap();
         assert_eq!(caches.load(0, 0.0), MEMORY);
-        // Under way with the first, to L2.
+        // In flight with the first, to L2.
         assert_eq!(caches.load(1, 0.0), MEMORY);
         assert_eq!(caches.load(0, 10.0), MEMORY);
         assert_eq!(caches.load(0, 2000.0), 2000.0 + L1);

@@ -1,5 +1,5 @@
-//! What the candidates of the source cost by simulation: past its features, which cannot tell how
-//! balance and reuse under an order add up to a time.
+//! Simulated times of the candidates of the source: unlike its features, they show how load balance and cache
+//! reuse under a row order add up to a time.
 //!
 //! Simulated is one CTA of `output-stationary` on a multiprocessor of its own, with cold caches: 32
 //! warps that walk over their rows, each with its chain of loads (order, offsets, indices and
@@ -36,20 +36,20 @@ pub(super) fn cycles<I: Index, O: Index>(
     a: &PatternView<'_, I, O>,
     candidate: &Candidate,
 ) -> Result<f64> {
-    let dealt = match candidate.order {
-        Some(order) => Dealt::Ordered(order.of(a, WarpShape::default(), Search::Auto)?),
+    let slot_rows = match candidate.order {
+        Some(order) => SlotRows::Ordered(order.of(a, WarpShape::default(), Search::Auto)?),
         None if candidate.algorithm == Some(Algorithm::Dcsr) => {
             let mut filled = try_vec::<u32>(a.nrows(), "rows that hold nonzeros")?;
             filled.extend((0..a.nrows() as u32).filter(|row| a.row_len(*row as usize) > 0));
-            Dealt::Filled(filled)
+            SlotRows::Filled(filled)
         }
-        None => Dealt::Stored(a.nrows()),
+        None => SlotRows::Stored(a.nrows()),
     };
-    strip::cycles(a, &dealt)
+    strip::cycles(a, &slot_rows)
 }
 
-/// Which slot holds which row.
-enum Dealt {
+/// The row of each slot.
+enum SlotRows {
     /// Every row in its own.
     Stored(usize),
     /// The rows that hold nonzeros, which have offsets of their own.
@@ -58,32 +58,32 @@ enum Dealt {
     Ordered(RowOrder),
 }
 
-impl Dealt {
+impl SlotRows {
     fn slots(&self) -> usize {
         match self {
-            Dealt::Stored(rows) => *rows,
-            Dealt::Filled(rows) => rows.len(),
-            Dealt::Ordered(order) => order.slots().len(),
+            SlotRows::Stored(rows) => *rows,
+            SlotRows::Filled(rows) => rows.len(),
+            SlotRows::Ordered(order) => order.slots().len(),
         }
     }
 
     /// The row of a slot, if it holds one.
     fn row(&self, slot: usize) -> Option<usize> {
         let row = match self {
-            Dealt::Stored(_) => return Some(slot),
-            Dealt::Filled(rows) => rows[slot],
-            Dealt::Ordered(order) => order.slots()[slot],
+            SlotRows::Stored(_) => return Some(slot),
+            SlotRows::Filled(rows) => rows[slot],
+            SlotRows::Ordered(order) => order.slots()[slot],
         };
         (row != NO_ROW).then_some(row as usize)
     }
 
     /// Whether slots are read from a list.
     fn is_listed(&self) -> bool {
-        !matches!(self, Dealt::Stored(_))
+        !matches!(self, SlotRows::Stored(_))
     }
 
-    /// Place of the offset of `row`, which is in `slot`.
+    /// Index of the row offset of `row`, which is in `slot`.
     fn offset(&self, slot: usize, row: usize) -> usize {
-        if matches!(self, Dealt::Filled(_)) { slot } else { row }
+        if matches!(self, SlotRows::Filled(_)) { slot } else { row }
     }
 }

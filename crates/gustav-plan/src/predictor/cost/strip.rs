@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use gustav_core::{Index, PatternView, Result};
 
-use super::Dealt;
+use super::SlotRows;
 use super::caches::{Caches, L1, SECTOR};
 
 const WARPS: usize = 32;
 const LANES: usize = 32;
-// Loads of so many steps of a row are under way at once, where it has so many: the compiler unrolls.
+// Steps of a row whose loads are in flight together, where it has as many: the compiler unrolls.
 const UNROLLED: usize = 4;
 // Lines of a cache in sectors.
 const LINE: usize = 4;
@@ -43,7 +43,7 @@ struct Warp {
 }
 
 /// First sectors of what is read.
-struct Places {
+struct SectorStarts {
     indices: usize,
     values: usize,
     offsets: usize,
@@ -51,7 +51,7 @@ struct Places {
     end: usize,
 }
 
-impl Places {
+impl SectorStarts {
     fn new(cols: usize, nnz: usize, rows: usize, slots: usize) -> Self {
         // Each begins with a line.
         let words = |count: usize| (count + 1).div_ceil(SECTOR * LINE) * LINE;
@@ -59,7 +59,7 @@ impl Places {
         let values = indices + words(nnz);
         let offsets = values + words(nnz);
         let slots_at = offsets + words(rows);
-        Places { indices, values, offsets, slots: slots_at, end: slots_at + words(slots) }
+        SectorStarts { indices, values, offsets, slots: slots_at, end: slots_at + words(slots) }
     }
 }
 
@@ -67,10 +67,13 @@ impl Places {
 ///
 /// # Errors
 /// [`gustav_core::Error::OutOfMemory`].
-pub(super) fn cycles<I: Index, O: Index>(a: &PatternView<'_, I, O>, dealt: &Dealt) -> Result<f64> {
-    let slots = dealt.slots();
-    let places = Places::new(a.ncols(), a.nnz(), a.nrows(), slots);
-    let mut caches = Caches::new(places.end)?;
+pub(super) fn cycles<I: Index, O: Index>(
+    a: &PatternView<'_, I, O>,
+    slot_rows: &SlotRows,
+) -> Result<f64> {
+    let slots = slot_rows.slots();
+    let starts = SectorStarts::new(a.ncols(), a.nnz(), a.nrows(), slots);
+    let mut caches = Caches::new(starts.end)?;
     let start = |k: usize| Warp {
         time: k as f64 * STAGGER,
         phase: Phase::Slot,
@@ -90,10 +93,10 @@ pub(super) fn cycles<I: Index, O: Index>(a: &PatternView<'_, I, O>, dealt: &Deal
                     warps.swap_remove(k);
                     continue;
                 }
-                if dealt.is_listed() {
-                    warp.time = caches.load(places.slots + warp.slot / SECTOR, now);
+                if slot_rows.is_listed() {
+                    warp.time = caches.load(starts.slots + warp.slot / SECTOR, now);
                 }
-                match dealt.row(warp.slot) {
+                match slot_rows.row(warp.slot) {
                     Some(_) => warp.phase = Phase::Offsets,
                     None => {
                         warp.slot += WARPS;
@@ -102,9 +105,9 @@ pub(super) fn cycles<I: Index, O: Index>(a: &PatternView<'_, I, O>, dealt: &Deal
                 }
             }
             Phase::Offsets => {
-                let row = dealt.row(warp.slot).unwrap_or(0);
-                let at = dealt.offset(warp.slot, row);
-                let load = |at| caches.load(places.offsets + at / SECTOR, now);
+                let row = slot_rows.row(warp.slot).unwrap_or(0);
+                let at = slot_rows.offset(warp.slot, row);
+                let load = |at| caches.load(starts.offsets + at / SECTOR, now);
                 warp.time = [at, at + 1].map(load).into_iter().fold(now, f64::max) + SLOT;
                 warp.left = a.row_range(row);
                 warp.phase = Phase::Nonzeros;
@@ -119,7 +122,7 @@ pub(super) fn cycles<I: Index, O: Index>(a: &PatternView<'_, I, O>, dealt: &Deal
                 warp.batch = (steps * LANES).min(warp.left.len());
                 let read = warp.left.start..warp.left.start + warp.batch;
                 for sector in read.start / SECTOR..=(read.end - 1) / SECTOR {
-                    for first in [places.indices, places.values] {
+                    for first in [starts.indices, starts.values] {
                         warp.time = warp.time.max(caches.load(first + sector, now));
                     }
                 }
@@ -148,7 +151,7 @@ pub(super) fn cycles<I: Index, O: Index>(a: &PatternView<'_, I, O>, dealt: &Deal
     Ok(end + LAUNCH)
 }
 
-/// Place of the warp that is furthest behind, the first of several.
+/// Index of the warp with the earliest time, the first of several.
 fn earliest(warps: &[Warp]) -> Option<usize> {
     (0..warps.len()).min_by(|a, b| warps[*a].time.total_cmp(&warps[*b].time))
 }

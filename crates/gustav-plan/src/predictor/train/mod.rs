@@ -1,14 +1,14 @@
 //! Training with candle: its tensors, its gradients and its Adam, in whole numbers of passes over
 //! the table.
 
-mod beginning;
-mod lessons;
+mod data;
+mod initial;
 mod network;
 
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 use gustav_core::{Error, Result};
 
-use self::lessons::Lessons;
+use self::data::TrainingData;
 use self::network::Network;
 use super::{Layer, Model, Table, Training};
 use crate::mix::mix;
@@ -16,7 +16,7 @@ use crate::mix::mix;
 // Matrices of a step.
 const BATCH: usize = 16;
 
-/// A model for `device` and `columns`, trained on `table`; `pass` is told of every pass that is
+/// A model for `device` and `columns`, trained on `table`; `pass` is called after every pass that is
 /// done. The same table and training give the same model on one machine.
 ///
 /// # Errors
@@ -67,18 +67,18 @@ fn learn(
     model: &Model,
     mut pass: impl FnMut(usize),
 ) -> candle_core::Result<Vec<Layer>> {
-    let lessons = Lessons::new(table, training, model)?;
-    let network = Network::new(&beginning::layers(table, training, model.inputs))?;
+    let data = TrainingData::new(table, training, model)?;
+    let network = Network::new(&initial::layers(table, training, model.inputs))?;
     // The loss has the squared weights, as the source's; candle's own decay is another.
     let params = ParamsAdamW { lr: training.rate, weight_decay: 0.0, ..ParamsAdamW::default() };
     let mut steps = AdamW::new(network.variables(), params)?;
     let count = table.cases().len();
     for k in 0..training.passes {
-        let mut turns: Vec<u32> = (0..count as u32).collect();
-        turns.sort_by_key(|row| mix(u64::from(*row), training.seed.wrapping_add(k as u64)));
-        let turns = lessons.in_order(turns)?;
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        order.sort_by_key(|row| mix(u64::from(*row), training.seed.wrapping_add(k as u64)));
+        let shuffled = data.in_order(order)?;
         for start in (0..count).step_by(BATCH) {
-            let batch = turns.part(start, BATCH.min(count - start))?;
+            let batch = shuffled.part(start, BATCH.min(count - start))?;
             steps.backward_step(&network.loss(&batch, training)?)?;
         }
         pass(k + 1);
@@ -86,7 +86,7 @@ fn learn(
     network.layers()
 }
 
-/// Rounds weights to six decimals, which keeps files small.
+/// Rounds weights to six decimals, for smaller files.
 fn round(layer: &mut Layer) {
     let all = layer.weights.iter_mut().flatten().chain(&mut layer.bias);
     all.for_each(|x| *x = (*x * 1e6).round() / 1e6);

@@ -3,7 +3,7 @@
 use candle_core::{D, Device, Result, Tensor, Var};
 use candle_nn::{Linear, Module, ops::log_softmax};
 
-use super::lessons::Lessons;
+use super::data::TrainingData;
 use crate::predictor::{Kind, Layer, Training};
 
 // The error of a time grows with the time as far as e to this power, then with its logarithm:
@@ -46,12 +46,12 @@ impl Network {
     }
 
     /// Mean loss of a batch, and the squared weights.
-    pub(super) fn loss(&self, batch: &Lessons, training: &Training) -> Result<Tensor> {
+    pub(super) fn loss(&self, batch: &TrainingData, training: &Training) -> Result<Tensor> {
         let outputs = self.forward(&batch.inputs)?;
         let each = match training.kind {
-            Kind::Regression => percentage_error(&outputs, &batch.goals)?,
+            Kind::Regression => percentage_error(&outputs, &batch.targets)?,
             Kind::Softmax => {
-                (log_softmax(&outputs, D::Minus1)? * &batch.goals)?.sum_keepdim(1)?.neg()?
+                (log_softmax(&outputs, D::Minus1)? * &batch.targets)?.sum_keepdim(1)?.neg()?
             }
         };
         let mut loss = (each * &batch.weights)?.mean_all()?;

@@ -1,0 +1,239 @@
+//! SDDMM: values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p] for every nonzero p of a pattern.
+//!
+//! Nonzeros do not depend on each other: every thread takes an equal number of them, whatever the
+//! lengths of rows. `kernel` holds the inner products.
+
+mod kernel;
+
+use gustav_core::{
+    AnyPattern, Dense, DenseView, Error, Index, Layout, Operation, PatternId, PatternRef, Problem,
+    Result, Scalar, Scale, Semiring, Values, with_pattern,
+};
+use gustav_plan::{Algorithm, Choice, Chooser};
+
+use crate::arch::Isa;
+use crate::catalog::{Entry, autotune_elsewhere};
+use crate::offsets::Offsets;
+use crate::static_partition::StaticPartition;
+use crate::types::CpuScalar;
+use crate::{Config, Options, Threads};
+use kernel::{Factors, Operands, Part};
+
+/// The SDDMM algorithms of this backend.
+pub fn catalog() -> &'static [Entry] {
+    &CATALOG
+}
+
+static CATALOG: [Entry; 1] = [Entry { algorithm: Algorithm::NonzeroSplit, supports }];
+
+fn supports(problem: &Problem) -> Result<()> {
+    let refuse = |reason: &str, nearest: &str| {
+        Err(Error::Unsupported {
+            problem: problem.to_string(),
+            backend: "the CPU's SDDMM".into(),
+            reason: reason.into(),
+            nearest: nearest.into(),
+        })
+    };
+    if problem.operation != Operation::Sddmm {
+        return refuse(
+            "it multiplies dense matrices at the nonzeros of a pattern",
+            "Pattern::sddmm",
+        );
+    }
+    if problem.semiring != Semiring::PlusTimes {
+        return refuse("its sums are of products", "plus-times");
+    }
+    if problem.transpose_a {
+        return refuse("values are those of the pattern as it is", "X and Y exchanged");
+    }
+    problem.without_output("the CPU's SDDMM")?;
+    problem.without_epilogue("the CPU's SDDMM")
+}
+
+// Nonzeros of a part: enough to be worth a task, few enough to balance the threads.
+const SMALLEST_PART: usize = 512;
+const PARTS_PER_THREAD: usize = 16;
+
+/// A plan for values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p], for one pattern, which it holds or
+/// borrows.
+///
+/// Results are the same to the bit from run to run and for any number of threads.
+pub struct SddmmPlan<'a, T: CpuScalar> {
+    problem: Problem,
+    choice: Choice<Config>,
+    pattern: AnyPattern<'a>,
+    isa: Isa,
+    threads: Threads,
+    parts: usize,
+    partition: StaticPartition,
+    // Row-major copies of operands that are not.
+    x: Option<Dense<T>>,
+    y: Option<Dense<T>>,
+}
+
+/// Options of one execution of an SDDMM.
+#[derive(Clone, Copy, Debug)]
+pub struct SddmmCall<'v, T: Scalar> {
+    /// α and β; β = 0, as it is unless set, leaves the values unread.
+    pub scale: Scale<T::Accum>,
+    /// A factor of every nonzero: values of the pattern, such as those of A in (X·Yᵀ)∘A.
+    pub factors: Option<Values<'v, T>>,
+}
+
+impl<T: Scalar> From<()> for SddmmCall<'_, T> {
+    fn from((): ()) -> Self {
+        SddmmCall { scale: Scale::new(), factors: None }
+    }
+}
+
+impl<T: Scalar> From<Scale<T::Accum>> for SddmmCall<'_, T> {
+    fn from(scale: Scale<T::Accum>) -> Self {
+        SddmmCall { scale, factors: None }
+    }
+}
+
+impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
+    /// Prepares the product at `pattern`: a [`Pattern`](gustav_core::Pattern), of which the plan holds a
+    /// clone, or a view, which it borrows.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when `problem` is not an SDDMM over plus-times or `options` name another
+    /// algorithm, [`Error::Pattern`] when `problem` was made for a pattern of another size,
+    /// [`Error::Argument`] for an instruction set that the machine lacks, [`Error::OutOfMemory`].
+    pub fn new<I: Index, O: Index>(
+        pattern: impl Into<PatternRef<'a, I, O>>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        T::plan_sddmm(pattern.into().into(), problem, options)
+    }
+
+    pub(crate) fn of_any(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        let problem = problem.bound::<T>(&pattern)?;
+        supports(&problem)?;
+        problem.check_dense()?;
+        match options.chooser {
+            Chooser::Named(Algorithm::NonzeroSplit) | Chooser::Auto | Chooser::MeanRowLength => {}
+            Chooser::Named(_) => return Err(only(&problem)),
+            _ => return Err(autotune_elsewhere(&problem)),
+        }
+        let (isa, threads) = (options.isa()?, options.threads.clone());
+        let parts = (threads.count() * PARTS_PER_THREAD).min(problem.nnz.div_ceil(SMALLEST_PART));
+        let algorithm = Algorithm::NonzeroSplit;
+        let count = threads.count();
+        let config = Config { isa, threads: count, tile: None, streaming: false, ahead: 0 };
+        let reason = "nonzeros do not depend on each other".into();
+        Ok(SddmmPlan {
+            problem,
+            choice: Choice { algorithm, config, reason },
+            pattern,
+            isa,
+            parts,
+            partition: StaticPartition::new(parts, count),
+            threads,
+            x: None,
+            y: None,
+        })
+    }
+
+    /// What was chosen, and why.
+    pub fn choice(&self) -> &Choice<Config> {
+        &self.choice
+    }
+
+    /// Bytes that the plan holds beside the caller's arrays; row-major copies of X and Y come with the
+    /// first execution.
+    pub fn workspace_bytes(&self) -> usize {
+        let copies = [&self.x, &self.y].into_iter().flatten();
+        self.partition.bytes() + copies.map(|m| size_of_val(m.data())).sum::<usize>()
+    }
+
+    /// Computes the values in the order of the pattern's nonzeros. `x` has as many rows as the pattern,
+    /// `y` as the pattern has columns, both the depth of the plan as columns.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when `x` or `y` has another shape or layout, [`Error::Length`] for another number
+    /// of values or factors, [`Error::Pattern`] for factors of another pattern, [`Error::OutOfMemory`]
+    /// for row-major copies of `x` and `y` in the first execution.
+    pub fn execute<'v>(
+        &mut self,
+        x: impl Into<DenseView<'v, T>>,
+        y: impl Into<DenseView<'v, T>>,
+        values: &mut [T],
+        call: impl Into<SddmmCall<'v, T>>,
+    ) -> Result<()> {
+        let (x, y, SddmmCall { scale, factors }) = (x.into(), y.into(), call.into());
+        let p = &self.problem;
+        check("X", (p.rows, p.columns, p.layout_c), &x)?;
+        check("Y", (p.cols, p.columns, p.layout_b), &y)?;
+        gustav_core::validate::length("values", p.nnz, values.len())?;
+        let factors = factors.map(|f| f.fit("factors", self.pattern.id(), p.nnz)).transpose()?;
+        let (alpha, beta) = scale.over(Semiring::PlusTimes);
+        let x = row_major(&self.threads, x, &mut self.x)?;
+        let y = row_major(&self.threads, y, &mut self.y)?;
+        let factors = Factors::new(alpha, beta, factors);
+        let (isa, nnz, parts) = (self.isa, p.nnz, self.parts);
+        let out = gustav_core::parallel::Shared::new(values);
+        with_pattern!(&self.pattern, |pattern| {
+            let pattern = pattern.view();
+            let offsets = Offsets::new(pattern.offsets());
+            let operands =
+                Operands { rows: p.rows, offsets, indices: pattern.indices(), x, y, factors, out };
+            self.partition.run(&self.threads, |_, part| {
+                let cut = |part: usize| (nnz as u128 * part as u128 / parts as u128) as usize;
+                let nonzeros = cut(part)..cut(part + 1);
+                // SAFETY: the instruction set was checked when the plan was made; parts have different
+                // nonzeros, of a checked pattern; X, Y and the values have been found to fit it.
+                unsafe { T::vectorize(isa, Semiring::PlusTimes, Part { operands, nonzeros }) }
+            });
+        });
+        Ok(())
+    }
+
+    /// The identity of the pattern.
+    pub fn pattern_id(&self) -> PatternId {
+        self.pattern.id()
+    }
+}
+
+fn only(problem: &Problem) -> Error {
+    Error::Unsupported {
+        problem: problem.to_string(),
+        backend: "the CPU's SDDMM".into(),
+        reason: "it has one algorithm".into(),
+        nearest: Algorithm::NonzeroSplit.name().into(),
+    }
+}
+
+fn check<T: Scalar>(
+    name: &str,
+    expected: (usize, usize, Layout),
+    found: &DenseView<'_, T>,
+) -> Result<()> {
+    let found = (found.nrows(), found.ncols(), found.layout());
+    if expected == found {
+        return Ok(());
+    }
+    let words = |(rows, cols, layout)| format!("{name} {rows} x {cols}, {layout}");
+    Err(Error::Shape { op: "sddmm", expected: words(expected), found: words(found) })
+}
+
+/// `m` where it is row-major, else `copy` with its elements.
+fn row_major<'m, T: Scalar>(
+    threads: &Threads,
+    m: DenseView<'m, T>,
+    copy: &'m mut Option<Dense<T>>,
+) -> Result<DenseView<'m, T>> {
+    if m.layout() == Layout::RowMajor {
+        return Ok(m);
+    }
+    // The old copy goes first, so that there are never two.
+    *copy = None;
+    let packed = threads.run(|| m.to_layout(Layout::RowMajor))?;
+    Ok(copy.insert(packed).view())
+}

@@ -1,0 +1,107 @@
+//! Published kernels, kept faithful for comparison: `auto` never takes them, they run by name.
+//!
+//! Most of them take f32 and f64, u32 indices, plus-times, A as stored, and the layout of their
+//! source.
+
+pub(crate) mod flattened;
+pub mod spgemm;
+pub mod spmm;
+pub mod spmv;
+
+use gustav_core::{DType, IndexType, Layout, Operation, Problem, Result, Semiring};
+use gustav_plan::Algorithm;
+
+use crate::product::operands::Operands;
+use crate::product::unsupported;
+
+/// The layout of x and y.
+pub(crate) const VECTOR: (Layout, Layout) = ROW_MAJOR;
+/// Row-major B and C.
+pub(crate) const ROW_MAJOR: (Layout, Layout) = (Layout::RowMajor, Layout::RowMajor);
+/// Column-major B and C.
+pub(crate) const COLUMN_MAJOR: (Layout, Layout) = (Layout::ColumnMajor, Layout::ColumnMajor);
+
+/// Refuses what the source of `algorithm` for `operation` does not define; B and C are in
+/// `layouts`, and `nearest` takes the rest.
+pub(crate) fn supports(
+    problem: &Problem,
+    algorithm: Algorithm,
+    operation: Operation,
+    layouts: (Layout, Layout),
+    nearest: Algorithm,
+) -> Result<()> {
+    let refuse = |reason: &str| {
+        let backend = format!("{algorithm} on CUDA");
+        Err(unsupported(problem, &backend, reason, nearest.name()))
+    };
+    if problem.operation != operation {
+        let (backend, reason) =
+            (format!("{algorithm} on CUDA"), format!("it computes {operation}"));
+        return Err(unsupported(problem, &backend, &reason, &format!("Problem::{operation}")));
+    }
+    if !matches!(problem.dtype, DType::F32 | DType::F64) {
+        return refuse("the paper's kernel takes f32 and f64");
+    }
+    if (problem.index_type, problem.offset_type) != (IndexType::U32, IndexType::U32) {
+        return refuse("the paper's kernel takes u32 indices");
+    }
+    // One row number is kept free, for "no row".
+    if problem.rows >= u32::MAX as usize {
+        return refuse("the paper's kernel counts rows in 32 bits");
+    }
+    if problem.semiring != Semiring::PlusTimes {
+        return refuse("the paper's kernel computes plus-times");
+    }
+    if problem.transpose_a {
+        return refuse("the paper's kernel multiplies A as stored");
+    }
+    if (problem.layout_b, problem.layout_c) != layouts {
+        let (b, c) = layouts;
+        return refuse(&format!("the paper's kernel reads {b} and writes {c} matrices"));
+    }
+    Ok(())
+}
+
+/// As [`supports`], for a product with a dense matrix; `segmented` takes the rest.
+pub(crate) fn spmm(
+    problem: &Problem,
+    algorithm: Algorithm,
+    layouts: (Layout, Layout),
+) -> Result<()> {
+    supports(problem, algorithm, Operation::Spmm, layouts, Algorithm::Segmented)
+}
+
+parameter_block! {
+    /// The parameter of the kernels that need nothing beside the operands.
+    pub(crate) struct PaperOperands {
+        pub offsets: *const u32,
+        pub indices: *const u32,
+        pub values: *const Value,
+        pub b: *const Value,
+        pub c: *mut Value,
+        pub rows: u64,
+        pub columns: u64,
+        pub ldb: u64,
+        pub ldc: u64,
+        pub alpha: u64,
+        pub beta: u64,
+    }
+}
+
+impl PaperOperands {
+    pub fn new(o: &Operands) -> Self {
+        PaperOperands {
+            offsets: o.offsets,
+            indices: o.indices,
+            values: o.values,
+            b: o.b,
+            c: o.c,
+            rows: o.rows as u64,
+            columns: o.columns as u64,
+            ldb: o.ldb as u64,
+            ldc: o.ldc as u64,
+            alpha: o.alpha,
+            beta: o.beta,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What `shared-row` and `dense-naive` have in common: they compute rows of a dense C, which becomes
+//! CSR afterwards. Where all of C does not fit, it is computed in panels of rows, twice: once to
+//! count entries, once to write them.
+
+use std::ops::Range;
+
+use gustav_core::{Index, Problem, Result, Scalar};
+
+use crate::device::{Device, DeviceBuffer, Stream};
+use crate::matrix::DeviceCsr;
+use crate::matrix::compress::{Compress, Entries, Panel};
+use crate::product::sparse_method::Method;
+use crate::product::sparse_operands::Operands;
+
+/// An algorithm prepared to compute rows of a dense C.
+pub(crate) trait DenseRows: Send + Sized {
+    /// Its tile sizes.
+    type Config;
+
+    /// Prepared for the patterns of `operands`.
+    fn new(
+        device: &Device,
+        operands: &Operands,
+        problem: &Problem,
+        config: Self::Config,
+    ) -> Result<Self>;
+
+    /// Bytes that it holds on the device.
+    fn bytes(&self) -> usize;
+
+    /// Queues what an execution begins with.
+    ///
+    /// # Safety
+    /// As [`Method::execute`].
+    unsafe fn begin(&mut self, _stream: &Stream, _operands: &Operands) -> Result<()> {
+        Ok(())
+    }
+
+    /// Queues rows `rows` of C = α·A·B, row-major from `c` on with leading dimension `ldc`; what
+    /// the patterns do not produce becomes minus zero.
+    ///
+    /// # Safety
+    /// As [`Method::execute`]; `c` is large enough.
+    unsafe fn rows(
+        &mut self,
+        stream: &Stream,
+        operands: &Operands,
+        rows: Range<usize>,
+        c: u64,
+        ldc: usize,
+    ) -> Result<()>;
+}
+
+/// Such an algorithm with a dense panel of C, as a method with CSR out.
+pub(crate) struct ThroughDense<K> {
+    rows: K,
+    compress: Compress,
+    panel: DeviceBuffer<u8>,
+    height: usize,
+}
+
+// A panel takes this part of the free memory at most, so that C in CSR form fits beside it.
+const PART: usize = 4;
+
+impl<K: DenseRows> ThroughDense<K> {
+    pub(crate) fn new(
+        device: &Device,
+        operands: &Operands,
+        problem: &Problem,
+        config: K::Config,
+    ) -> Result<Self> {
+        let rows = K::new(device, operands, problem, config)?;
+        let compress = Compress::new(device, operands.dtype, Entries::Pattern)?;
+        let line = operands.b.cols.saturating_mul(operands.dtype.bytes()).max(1);
+        let height = (device.memory()?.0 / PART / line).clamp(1, operands.a.rows.max(1));
+        let bytes = height.saturating_mul(line);
+        let panel = DeviceBuffer::uninit(device, bytes, "a dense panel of C on the device")?;
+        Ok(ThroughDense { rows, compress, panel, height })
+    }
+
+    /// The panels of C from top to bottom, all in the same memory.
+    fn panels(&self, o: &Operands) -> impl ExactSizeIterator<Item = Panel> + Clone + use<K> {
+        let (dense, height) = (self.panel.address(), self.height);
+        let (rows, columns) = (o.a.rows, o.b.cols);
+        (0..rows.div_ceil(height)).map(move |k| Panel {
+            rows: k * height..rows.min((k + 1) * height),
+            columns,
+            dense,
+            ld: columns,
+        })
+    }
+}
+
+impl<K: DenseRows, T: Scalar, I: Index, O: Index> Method<T, I, O> for ThroughDense<K> {
+    fn bytes(&self) -> usize {
+        self.rows.bytes() + self.panel.bytes()
+    }
+
+    unsafe fn execute(&mut self, device: &Device, o: &Operands) -> Result<DeviceCsr<T, I, O>> {
+        let (stream, panels) = (device.stream(), self.panels(o));
+        let rows = &mut self.rows;
+        // SAFETY: the operands are the caller's promise; the panel is large enough.
+        unsafe {
+            rows.begin(stream, o)?;
+            self.compress.csr(o.a.rows, o.b.cols, panels, |p| {
+                rows.rows(stream, o, p.rows.clone(), p.dense, p.ld)
+            })
+        }
+    }
+
+    unsafe fn refill(
+        &mut self,
+        device: &Device,
+        o: &Operands,
+        c: &mut DeviceCsr<T, I, O>,
+    ) -> Result<()> {
+        let csr = [c.offsets().address(), c.indices().address(), c.values().address()];
+        let stream = device.stream();
+        // SAFETY: the operands are the caller's promise; the panel is large enough, and C's offsets
+        // are those of the same pattern.
+        unsafe {
+            self.rows.begin(stream, o)?;
+            for panel in self.panels(o) {
+                self.rows.rows(stream, o, panel.rows.clone(), panel.dense, panel.ld)?;
+                self.compress.fill(stream, &panel, csr)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! Whether the operands of an execution fit the plan.
+
+use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar};
+use gustav_plan::Algorithm;
+
+use crate::device::{Device, DeviceBuffer};
+use crate::matrix::{DeviceDense, HeldPattern};
+
+/// B and C have the shapes and layouts of `problem` and values for them, all is on one device, and C
+/// overlaps nothing.
+pub(crate) fn dense<T: Scalar>(
+    problem: &Problem,
+    device: &Device,
+    a: &HeldPattern,
+    values: &DeviceBuffer<T>,
+    b: &DeviceDense<T>,
+    c: &DeviceDense<T>,
+) -> Result<()> {
+    let shape = |name: &str, m: &DeviceDense<T>, rows: usize, layout: Layout| {
+        if (m.nrows(), m.ncols(), m.layout()) == (rows, problem.columns, layout) {
+            return m.check_length();
+        }
+        Err(Error::Shape {
+            op: "spmm",
+            expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
+            found: format!("{} x {}, {}", m.nrows(), m.ncols(), m.layout()),
+        })
+    };
+    shape("B", b, problem.inner(), problem.layout_b)?;
+    shape("C", c, problem.output_rows(), problem.layout_c)?;
+    memory(device, a, values, ("B", b.data()), ("C", c.data()))
+}
+
+/// What our SpMM kernels alone do with finished sums.
+pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
+    use Algorithm::{BStationary, ColumnPanel, EvenShares, RowBlock, Segmented, Tensor};
+    let backend = format!("{algorithm} on CUDA");
+    let ours =
+        matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
+    if ours && problem.operation == Operation::Spmm {
+        return problem.check_epilogue(&backend);
+    }
+    problem.without_epilogue(&backend)
+}
+
+/// There is a bias where `problem` has one: a value for every column, on the device, apart from C.
+pub(crate) fn bias<A: Scalar, T: Scalar>(
+    problem: &Problem,
+    device: &Device,
+    bias: Option<&DeviceBuffer<A>>,
+    c: &DeviceBuffer<T>,
+) -> Result<()> {
+    let expected = match problem.epilogue.bias {
+        true => format!("{} values, one for every column of C", problem.columns),
+        false => "none: the problem's epilogue has no bias".into(),
+    };
+    let wrong =
+        |found: String| Err(Error::Argument { name: "bias", found, expected: expected.clone() });
+    match bias {
+        None if problem.epilogue.bias => wrong("none".into()),
+        None => Ok(()),
+        Some(bias) if !problem.epilogue.bias || bias.len() != problem.columns => {
+            wrong(format!("{} values", bias.len()))
+        }
+        Some(bias) if bias.device() != device => wrong("values on another device".into()),
+        Some(bias) => {
+            let (values, out) =
+                (range(bias.address(), bias.bytes()), range(c.address(), c.bytes()));
+            match values.start < out.end && out.start < values.end {
+                true => wrong("memory that overlaps C".into()),
+                false => Ok(()),
+            }
+        }
+    }
+}
+
+/// What `binned` alone does: values of C in the type of sums.
+pub(crate) fn output(problem: &Problem, algorithm: Algorithm) -> Result<()> {
+    let backend = format!("{algorithm} on CUDA");
+    match algorithm {
+        Algorithm::Binned => problem.check_output(&backend),
+        _ => problem.without_output(&backend),
+    }
+}
+
+/// All operands are on one device, and the product overlaps no other.
+pub(crate) fn memory<T: Scalar>(
+    device: &Device,
+    a: &HeldPattern,
+    values: &DeviceBuffer<T>,
+    b: (&'static str, &DeviceBuffer<T>),
+    c: (&'static str, &DeviceBuffer<T>),
+) -> Result<()> {
+    apart(device, a, c, &[b, ("the values of A", values)])
+}
+
+/// `inputs` and the result are on one device, and the result overlaps neither them nor the pattern.
+pub(crate) fn apart<T: Scalar>(
+    device: &Device,
+    a: &HeldPattern,
+    (name_out, out): (&'static str, &DeviceBuffer<T>),
+    inputs: &[(&'static str, &DeviceBuffer<T>)],
+) -> Result<()> {
+    for (_, buffer) in inputs.iter().chain([&(name_out, out)]) {
+        on(device, "operand", buffer)?;
+    }
+    let out = range(out.address(), out.bytes());
+    let offsets = (a.nrows + 1) * a.offset_type.bytes();
+    let arrays = [
+        ("the row offsets of A", range(a.offsets.address(), offsets)),
+        ("the column indices of A", range(a.indices.address(), a.nnz * a.index_type.bytes())),
+    ];
+    let inputs = inputs.iter().map(|(name, input)| (*name, range(input.address(), input.bytes())));
+    for (name, input) in inputs.chain(arrays) {
+        if input.start < out.end && out.start < input.end {
+            return Err(Error::Argument {
+                name: name_out,
+                found: format!("memory that overlaps {name}"),
+                expected: "memory of its own".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// `array` is on `device`.
+pub(crate) fn on<T>(device: &Device, name: &'static str, array: &DeviceBuffer<T>) -> Result<()> {
+    if array.device() == device {
+        return Ok(());
+    }
+    Err(Error::Argument {
+        name,
+        found: "one on another device".into(),
+        expected: format!("all operands on {}", device.profile().name),
+    })
+}
+
+fn range(address: u64, bytes: usize) -> std::ops::Range<u64> {
+    address..address + bytes as u64
+}

@@ -1,0 +1,119 @@
+//! op(A) as a plan holds it: a pattern, and where its values are read.
+
+use std::sync::Arc;
+
+use gustav_core::{Index, Problem, Result, Scalar};
+
+use crate::device::order::{Access, Uses};
+use crate::device::{Device, DeviceBuffer, Stream};
+use crate::matrix::transpose::{Transposed, TransposedPattern};
+use crate::matrix::{DevicePattern, DeviceValues, HeldPattern};
+use crate::schedule::pattern::Pattern;
+
+/// The pattern that a plan was made for, and Aᵀ where that is multiplied.
+pub(crate) struct OpA<T> {
+    pub pattern: HeldPattern,
+    transposed: Option<Transposed<T>>,
+}
+
+/// Addresses of offsets, indices and values of op(A).
+pub(crate) struct Addresses {
+    pub offsets: u64,
+    pub indices: u64,
+    pub values: u64,
+}
+
+/// `problem` with the types of a plan.
+pub(crate) fn typed<T: Scalar, I: Index, O: Index>(problem: &Problem) -> Problem {
+    Problem {
+        dtype: T::DTYPE,
+        output: T::DTYPE,
+        index_type: I::TYPE,
+        offset_type: O::TYPE,
+        ..problem.clone()
+    }
+}
+
+/// The pattern of op(A) with all types, while a plan is made.
+pub(crate) enum Planned<'a, I: Index, O: Index> {
+    Stored(&'a DevicePattern<I, O>),
+    Transposed(Arc<TransposedPattern<I, O>>),
+}
+
+impl<'a, I: Index, O: Index> Planned<'a, I, O> {
+    pub(crate) fn new(
+        device: &Device,
+        pattern: &'a DevicePattern<I, O>,
+        transpose: bool,
+    ) -> Result<Self> {
+        match transpose {
+            true => pattern.transposed(device).map(Planned::Transposed),
+            false => Ok(Planned::Stored(pattern)),
+        }
+    }
+
+    /// The arrays that an algorithm is prepared for.
+    pub(crate) fn pattern(&self) -> Result<Pattern<'_>> {
+        match self {
+            Planned::Stored(pattern) => Pattern::new(pattern.offsets(), pattern.indices()),
+            Planned::Transposed(t) => Pattern::new(&t.offsets, &t.indices),
+        }
+    }
+}
+
+impl<T: Scalar> OpA<T> {
+    pub(crate) fn new<I: Index, O: Index>(
+        device: &Device,
+        pattern: &DevicePattern<I, O>,
+        planned: &Planned<'_, I, O>,
+    ) -> Result<Self> {
+        let transposed = match planned {
+            Planned::Stored(_) => None,
+            Planned::Transposed(t) => Some(Transposed::new(device, t)?),
+        };
+        Ok(OpA { pattern: pattern.held(), transposed })
+    }
+
+    /// The values of A, if they fit the pattern.
+    pub(crate) fn fit<'v>(&self, values: DeviceValues<'v, T>) -> Result<&'v DeviceBuffer<T>> {
+        values.fit("A", self.pattern.id, self.pattern.nnz)
+    }
+
+    /// Bytes that the plan holds beside the pattern.
+    pub(crate) fn bytes(&self) -> usize {
+        self.transposed.as_ref().map_or(0, Transposed::bytes)
+    }
+
+    /// Where op(A) is, with `values` of A.
+    pub(crate) fn addresses(&self, values: u64) -> Addresses {
+        let HeldPattern { offsets, indices, .. } = &self.pattern;
+        let (offsets, indices, values) = match &self.transposed {
+            None => (offsets, indices, values),
+            Some(t) => (&t.offsets, &t.indices, t.values.address()),
+        };
+        Addresses { offsets: offsets.address(), indices: indices.address(), values }
+    }
+
+    /// Lets the stream of `uses` read op(A) where it has the values of A.
+    pub(crate) fn read(&self, uses: &mut Uses<'_>, values: &DeviceBuffer<T>) -> Result<()> {
+        uses.read(values)?;
+        if self.transposed.is_none() {
+            uses.access(&self.pattern.offsets, Access::Read)?;
+            uses.access(&self.pattern.indices, Access::Read)?;
+        }
+        Ok(())
+    }
+
+    /// Queues bringing `values` of A to where op(A) has them.
+    pub(crate) fn refresh(
+        &self,
+        uses: &mut Uses<'_>,
+        stream: &Stream,
+        values: &DeviceBuffer<T>,
+    ) -> Result<()> {
+        match &self.transposed {
+            Some(transposed) => transposed.refresh(uses, stream, values),
+            None => Ok(()),
+        }
+    }
+}

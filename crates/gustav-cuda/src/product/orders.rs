@@ -1,0 +1,28 @@
+//! Which algorithms take rows in a row order. C is in the caller's order.
+
+use gustav_core::{Problem, Result, validate};
+use gustav_plan::{Algorithm, RowOrder};
+
+use super::unsupported;
+
+/// Algorithms that take rows in another order than the stored one.
+const ALGORITHMS: [Algorithm; 2] = [Algorithm::OutputStationary, Algorithm::Segmented];
+
+/// Whether `algorithm` takes rows in another order than the stored one.
+pub fn takes_orders(algorithm: Algorithm) -> bool {
+    ALGORITHMS.contains(&algorithm)
+}
+
+/// Refuses orders of other matrices, and algorithms that take rows as stored.
+///
+/// # Errors
+/// [`Error::Length`], [`Error::Unsupported`].
+pub(crate) fn check(problem: &Problem, algorithm: Algorithm, order: &RowOrder) -> Result<()> {
+    validate::length("rows of the order", problem.output_rows(), order.rows())?;
+    if takes_orders(algorithm) {
+        return Ok(());
+    }
+    let backend = format!("{algorithm} with the row order {}", order.order());
+    let nearest = ALGORITHMS.map(Algorithm::name).join(", ");
+    Err(unsupported(problem, &backend, "it takes rows as they are stored", &nearest))
+}

@@ -1,0 +1,10 @@
+//! SDDMM on the device: values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p] for every nonzero p of a
+//! pattern.
+
+mod catalog;
+pub mod nonzero_split;
+mod plan;
+
+pub use crate::vendor::sddmm as vendor;
+pub use catalog::{Config, catalog};
+pub use plan::{Options, SddmmPlan};

@@ -1,0 +1,218 @@
+//! A plan: one algorithm prepared for one pattern.
+
+use gustav_core::{Error, Index, Layout, Problem, Result, Scalar, Semiring, validate};
+use gustav_plan::{Algorithm, Choice, Chooser};
+
+use super::catalog::Config;
+use crate::device::graph::{self, SharedCore};
+use crate::device::order::{Access, PlanOrder, Uses};
+use crate::device::{Device, DeviceBuffer, Stream};
+use crate::jit::source::bits;
+use crate::matrix::layout::{Move, Transpose};
+use crate::matrix::{DeviceDense, DevicePattern, HeldPattern};
+use crate::product::op_a::typed;
+use crate::product::sampled::{Method, Operands};
+use crate::product::{SddmmCall, catalog, checks};
+
+/// What the caller of a plan decides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Who chooses the algorithm.
+    pub chooser: Chooser,
+    /// The configuration, in place of the algorithm's own choice.
+    pub config: Option<Config>,
+}
+
+/// A plan for values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p], for one pattern, which it holds.
+///
+/// Results are the same to the bit from run to run. A plan may be sent to another thread. Several plans
+/// may be executed at once, on one stream or on several.
+pub struct SddmmPlan<T: Scalar> {
+    device: Device,
+    problem: Problem,
+    choice: Choice<Config>,
+    work: SharedCore<Work<T>>,
+}
+
+/// What an execution uses beside its operands.
+struct Work<T> {
+    pattern: HeldPattern,
+    method: Box<dyn Method>,
+    x: Option<RowMajor<T>>,
+    y: Option<RowMajor<T>>,
+}
+
+impl<T: Scalar> SddmmPlan<T> {
+    /// Prepares the product at `pattern`. The plan sets the types of `problem`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when `problem` is not an SDDMM over plus-times or the algorithm named in
+    /// `options` cannot compute it, [`Error::Pattern`] when `problem` was made for another shape or
+    /// number of nonzeros, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is
+    /// missing, [`Error::Device`].
+    pub fn new<I: Index, O: Index>(
+        pattern: &DevicePattern<I, O>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        let (device, problem) = (pattern.device().clone(), typed::<T, I, O>(problem));
+        problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+        problem.check_dense()?;
+        let configured = options.config.map(|c| c.algorithm());
+        let named = catalog::named(&problem, options.chooser, configured)?;
+        let algorithm = named.unwrap_or(Algorithm::NonzeroSplit);
+        catalog::check(super::catalog(), &problem, algorithm)?;
+        let (config, reason) = match options.config {
+            Some(config) => (config, "configured by the caller".into()),
+            None => Config::choose(algorithm, &problem)?,
+        };
+        pattern.join(&device)?;
+        let held = pattern.held();
+        let method = config.prepare(&device, &held, &problem)?;
+        let row_major = |rows: usize, layout, what| {
+            (layout == Layout::ColumnMajor)
+                .then(|| RowMajor::new(&device, rows, problem.columns, what))
+                .transpose()
+        };
+        let x = row_major(problem.rows, problem.layout_c, "row-major X")?;
+        let y = row_major(problem.cols, problem.layout_b, "row-major Y")?;
+        let order = PlanOrder::new(&device, problem.calls)?;
+        let choice = Choice { algorithm, config, reason };
+        let work = graph::core(order, Work { pattern: held, method, x, y });
+        Ok(SddmmPlan { device, problem, choice, work })
+    }
+
+    /// What was chosen, and why.
+    pub fn choice(&self) -> &Choice<Config> {
+        &self.choice
+    }
+
+    /// Bytes that the plan holds on the device beside the caller's arrays and the pattern.
+    pub fn workspace_bytes(&self) -> usize {
+        let work = &graph::lock(&self.work).method;
+        let copies = [&work.x, &work.y].into_iter().flatten().map(|m| m.values.bytes());
+        work.method.bytes() + copies.sum::<usize>()
+    }
+
+    /// Queues the values in the order of the pattern's nonzeros, as `call` says; neither allocates nor
+    /// waits, except that operands less aligned than packed ones compile their kernel at first sight and
+    /// that `vendor` sets itself up. β = 0 leaves the values unread.
+    ///
+    /// The work is ordered after earlier work of other streams on the operands, and after earlier
+    /// executions of this plan.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when `x` or `y` does not fit, [`Error::Length`] when values, factors or elements
+    /// are missing, [`Error::Pattern`] for factors of another pattern, [`Error::Argument`] when the
+    /// values overlap an operand or an operand is on another device, [`Error::Unsupported`] for factors
+    /// in `vendor`, [`Error::Device`].
+    pub fn execute<'v>(
+        &mut self,
+        x: &DeviceDense<T>,
+        y: &DeviceDense<T>,
+        values: &mut DeviceBuffer<T>,
+        call: impl Into<SddmmCall<'v, T>>,
+    ) -> Result<()> {
+        let (p, device, call) = (&self.problem, &self.device, call.into());
+        let stream = call.common.stream(device);
+        let mut core = graph::lock(&self.work);
+        let pattern = &core.method.pattern;
+        check("X", p, (p.rows, p.layout_c), x)?;
+        check("Y", p, (p.cols, p.layout_b), y)?;
+        validate::length("values", p.nnz, values.len())?;
+        let factors = call.factors.map(|f| f.fit("factors", pattern.id, p.nnz)).transpose()?;
+        checks::apart(device, pattern, ("values", values), &[("X", x.data()), ("Y", y.data())])?;
+        if let Some(factors) = factors {
+            checks::apart(device, pattern, ("values", values), &[("the factors", factors)])?;
+        }
+        if p.nnz == 0 {
+            return Ok(());
+        }
+        core.order.next(stream)?;
+        let Work { pattern, method, x: copy_x, y: copy_y } = &mut core.method;
+        let mut uses = Uses::on(stream).ordered(call.common.ordered);
+        uses.access(&pattern.offsets, Access::Read)?;
+        uses.access(&pattern.indices, Access::Read)?;
+        uses.read(x.data())?;
+        uses.read(y.data())?;
+        if let Some(factors) = factors {
+            uses.read(factors)?;
+        }
+        uses.write(values)?;
+        // SAFETY: shapes, leading dimensions and lengths were checked against the buffers, which wait
+        // for the stream when they are freed; the pattern is the plan's own.
+        unsafe {
+            let (x, ldx) = row_major(copy_x, stream, x)?;
+            let (y, ldy) = row_major(copy_y, stream, y)?;
+            let operands = Operands {
+                offsets: pattern.offsets.address(),
+                indices: pattern.indices.address(),
+                rows: p.rows,
+                cols: p.cols,
+                nnz: p.nnz,
+                index_type: p.index_type,
+                offset_type: p.offset_type,
+                dtype: T::DTYPE,
+                x,
+                ldx,
+                y,
+                ldy,
+                depth: p.columns,
+                values: values.address(),
+                factors: factors.map_or(0, DeviceBuffer::address),
+                alpha: bits(call.common.alpha(Semiring::PlusTimes)),
+                beta: bits(call.common.beta(Semiring::PlusTimes)),
+            };
+            method.launch(device, stream, &operands)
+        }
+    }
+}
+
+fn check<T: Scalar>(
+    name: &str,
+    problem: &Problem,
+    (rows, layout): (usize, Layout),
+    m: &DeviceDense<T>,
+) -> Result<()> {
+    if (m.nrows(), m.ncols(), m.layout()) == (rows, problem.columns, layout) {
+        return m.check_length();
+    }
+    Err(Error::Shape {
+        op: "sddmm",
+        expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
+        found: format!("{} x {}, {}", m.nrows(), m.ncols(), m.layout()),
+    })
+}
+
+/// Where a column-major operand is brought to.
+struct RowMajor<T> {
+    values: DeviceBuffer<T>,
+    transpose: Transpose,
+}
+
+impl<T: Scalar> RowMajor<T> {
+    fn new(device: &Device, rows: usize, columns: usize, what: &'static str) -> Result<Self> {
+        let values = DeviceBuffer::uninit(device, rows.saturating_mul(columns), what)?;
+        let transpose = Transpose::new(device, T::DTYPE, T::DTYPE, Semiring::PlusTimes, 0)?;
+        Ok(RowMajor { values, transpose })
+    }
+}
+
+/// Address and leading dimension of `m` row-major: of the copy, which is queued, or of itself.
+///
+/// # Safety
+/// `m` lives until the stream has done the work; the copy was made for its shape.
+unsafe fn row_major<T: Scalar>(
+    copy: &Option<RowMajor<T>>,
+    stream: &Stream,
+    m: &DeviceDense<T>,
+) -> Result<(u64, usize)> {
+    let (from, ld_from) = (m.data().address(), m.leading_dimension());
+    let Some(RowMajor { values, transpose }) = copy else { return Ok((from, ld_from)) };
+    values.used_on(stream);
+    let (lines, length) = (m.ncols(), m.nrows());
+    let m = Move { from, to: values.address(), lines, length, ld_from, ld_to: lines };
+    // SAFETY: promised by the caller.
+    unsafe { transpose.copy::<T>(stream, &m)? };
+    Ok((m.to, m.ld_to))
+}
