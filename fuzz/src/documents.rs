@@ -4,10 +4,11 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use gustav_bench::{Filter, Suite, parse_records};
+use gustav_bench::Suite;
 use gustav_core::Result;
 use gustav_plan::predictor::{Candidate, Model};
 use gustav_plan::{Algorithm, Chooser, Order};
+use gustav_report::{Filter, parse_records};
 
 /// A suite of the bench.
 pub fn suite(bytes: &[u8]) {

@@ -3,9 +3,10 @@
 
 use std::process::ExitCode;
 
-use gustav_bench::{BenchArgs, read_records, run, summary, with_huge_pages};
+use gustav_bench::{BenchArgs, run, with_huge_pages};
 use gustav_core::Result;
 use gustav_core::buffer::{reuse_blocks, total_memory};
+use gustav_report::{read_records, summary};
 
 fn main() -> ExitCode {
     with_huge_pages();

@@ -5,8 +5,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use gustav_core::{Error, Result};
-
-use crate::Filter;
+use gustav_report::{Filter, Record, Status};
 
 /// A benchmark run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,6 +94,16 @@ pub struct Outcome {
     pub unread: usize,
     /// What was missing: peers, folders.
     pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// Counts a case that was measured.
+    pub(crate) fn count(&mut self, records: &[Record]) {
+        let of = |status| records.iter().filter(|r| r.status == status).count();
+        self.measured += 1;
+        self.wrong += of(Status::Wrong);
+        self.failed += of(Status::Failed);
+    }
 }
 
 /// What a run would measure.

@@ -1,6 +1,7 @@
 //! Results against the oracle.
 
 use gustav_core::{Csr, CsrView, DenseView, Index, Operation, Result, Scalar, buffer::try_vec};
+use gustav_report::{Record, Status};
 use gustav_testkit::oracle::{self, Verdict};
 
 use crate::engine::{Outcome, Task};
@@ -78,20 +79,31 @@ pub(crate) fn check<T: Scalar>(
     }
 }
 
+/// Sets what `verdict` says of so many `rows` of a result.
+pub(crate) fn note(record: &mut Record, verdict: &Verdict, rows: usize) {
+    record.rows_checked = rows;
+    record.max_error = Some(verdict.max_error()).filter(|e| e.is_finite());
+    record.error_bound = Some(verdict.error_bound());
+    if !verdict.ok {
+        record.set_fault(Status::Wrong, verdict);
+        record.execute_ms = None;
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn task<'a>(a: &'a Csr<f64>, pool: &'a [f64]) -> Task<'a, f64> {
-        let operation = Operation::Spmm;
+    /// An SpMM of two columns.
+    pub(crate) fn task<'a, T: Scalar>(a: &'a Csr<T>, pool: &'a [T]) -> Task<'a, T> {
         Task {
-            operation,
+            operation: Operation::Spmm,
             a: a.view(),
             b: None,
             columns: 2,
             sorted: false,
             mask: None,
-            layouts: crate::Layouts::RowMajor,
+            layouts: gustav_report::Layouts::RowMajor,
             pool,
         }
     }

@@ -149,16 +149,7 @@ mod tests {
     fn small_operands_have_cold_figures_and_copies_of_their_own() {
         let a = Csr::<f32>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0; 3]).unwrap();
         let pool = [3f32; 4];
-        let task = Task {
-            operation: Operation::Spmm,
-            a: a.view(),
-            b: None,
-            columns: 2,
-            sorted: false,
-            mask: None,
-            layouts: crate::Layouts::RowMajor,
-            pool: &pool,
-        };
+        let task = crate::check::tests::task(&a, &pool);
         let threads = Threads::new(1, false).unwrap();
         let sweep = Sweep::new(&threads, CHUNK).unwrap();
         assert!(sweep.is_for(&task, 0, 3));

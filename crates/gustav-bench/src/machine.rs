@@ -6,47 +6,30 @@ use std::time::Instant;
 
 use gustav_core::Buffer;
 use gustav_cpu::Threads;
-use serde::{Deserialize, Serialize};
+use gustav_report::Machine;
 
-/// The processor, as far as the system tells.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    /// Name of the processor.
-    pub cpu: String,
-    /// Cores that this process may use.
-    pub cores: usize,
-    /// Level-2 cache of one core in bytes, 0 when unknown.
-    pub l2_bytes: usize,
-    /// Last-level cache in bytes, 0 when unknown.
-    pub llc_bytes: usize,
-    /// Operating system and architecture.
-    pub system: String,
-}
-
-impl Machine {
-    /// Asks the system.
-    pub fn describe() -> Self {
-        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let field = |name: &str| {
-            let line = info.lines().find(|l| l.split(':').next().is_some_and(|k| k.trim() == name));
-            line.and_then(|l| l.split_once(':')).map(|(_, value)| value.trim().to_owned())
-        };
-        let model = field("model name").unwrap_or_else(|| "unknown".into());
-        let codes = ["cpu family", "model", "stepping"].map(field);
-        let cpu = match codes {
-            [Some(family), Some(number), Some(stepping)] => {
-                format!("{model} (family {family}, model {number}, stepping {stepping})")
-            }
-            _ => model,
-        };
-        let (l2_bytes, llc_bytes) = caches(Path::new("/sys/devices/system/cpu/cpu0/cache"));
-        Machine {
-            cpu,
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            l2_bytes,
-            llc_bytes,
-            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+/// Asks the system.
+pub(crate) fn describe() -> Machine {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = info.lines().find(|l| l.split(':').next().is_some_and(|k| k.trim() == name));
+        line.and_then(|l| l.split_once(':')).map(|(_, value)| value.trim().to_owned())
+    };
+    let model = field("model name").unwrap_or_else(|| "unknown".into());
+    let codes = ["cpu family", "model", "stepping"].map(field);
+    let cpu = match codes {
+        [Some(family), Some(number), Some(stepping)] => {
+            format!("{model} (family {family}, model {number}, stepping {stepping})")
         }
+        _ => model,
+    };
+    let (l2_bytes, llc_bytes) = caches(Path::new("/sys/devices/system/cpu/cpu0/cache"));
+    Machine {
+        cpu,
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        l2_bytes,
+        llc_bytes,
+        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
     }
 }
 
@@ -158,6 +141,6 @@ mod tests {
 
     #[test]
     fn a_machine_has_cores() {
-        assert!(Machine::describe().cores > 0);
+        assert!(describe().cores > 0);
     }
 }

@@ -4,69 +4,49 @@ use gustav_core::buffer::try_vec;
 use gustav_core::{Csr, Error, Index, Problem, Result};
 use gustav_cpu::spgemm::{SpgemmCall, multiply};
 use gustav_cpu::{Options, Threads};
-use serde::Deserialize;
+use gustav_report::Mask;
 
 use crate::workload::mix;
-
-/// The places of C that are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mask {
-    /// Those where A has an entry.
-    Own,
-    /// Those where C has an entry, but for a sixteenth of them.
-    Most,
-}
 
 // One entry of C of so many is not in the mask of most.
 const LEFT_OUT: u64 = 16;
 
-impl Mask {
-    /// The name in suites and records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mask::Own => "own",
-            Mask::Most => "most",
+/// The mask for A·A, or A·Aᵀ where A is not square; its values mean nothing.
+///
+/// # Errors
+/// [`Error::Shape`] where A has another shape than C, [`Error::OutOfMemory`], and as the product.
+pub(crate) fn mask_of(mask: Mask, a: &Csr<f64>, threads: &Threads) -> Result<Csr<f64>> {
+    let square = a.nrows() == a.ncols();
+    if mask == Mask::Own {
+        if !square {
+            return Err(Error::Shape {
+                op: "mask",
+                expected: "a square A, so that C is of its shape".into(),
+                found: format!("{} x {}", a.nrows(), a.ncols()),
+            });
         }
+        return a.view().to_owned();
     }
-
-    /// The mask for A·A, or A·Aᵀ where A is not square; its values mean nothing.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] where A has another shape than C, [`Error::OutOfMemory`], and as the product.
-    pub(crate) fn of(self, a: &Csr<f64>, threads: &Threads) -> Result<Csr<f64>> {
-        let square = a.nrows() == a.ncols();
-        if self == Mask::Own {
-            if !square {
-                return Err(Error::Shape {
-                    op: "mask",
-                    expected: "a square A, so that C is of its shape".into(),
-                    found: format!("{} x {}", a.nrows(), a.ncols()),
-                });
+    let transposed = (!square).then(|| a.view().transpose()).transpose()?;
+    let (left, right) = (a.view(), transposed.as_ref().unwrap_or(a).view());
+    let problem = Problem::spgemm(&left, &right);
+    let options = Options { threads: threads.clone(), ..Options::default() };
+    let c = multiply(left, right, &problem, &options, SpgemmCall::new())?;
+    let mut offsets = try_vec::<u32>(c.nrows() + 1, "row offsets of a mask")?;
+    let mut indices = try_vec::<u32>(c.nnz(), "column indices of a mask")?;
+    offsets.push(0);
+    let (mut at, view) = (0u64, c.view());
+    for row in 0..c.nrows() {
+        for &column in view.row(row).0 {
+            at += 1;
+            if !mix(at).is_multiple_of(LEFT_OUT) {
+                indices.push(column);
             }
-            return a.view().to_owned();
         }
-        let transposed = (!square).then(|| a.view().transpose()).transpose()?;
-        let (left, right) = (a.view(), transposed.as_ref().unwrap_or(a).view());
-        let problem = Problem::spgemm(&left, &right);
-        let options = Options { threads: threads.clone(), ..Options::default() };
-        let c = multiply(left, right, &problem, &options, SpgemmCall::new())?;
-        let mut offsets = try_vec::<u32>(c.nrows() + 1, "row offsets of a mask")?;
-        let mut indices = try_vec::<u32>(c.nnz(), "column indices of a mask")?;
-        offsets.push(0);
-        let (mut at, view) = (0u64, c.view());
-        for row in 0..c.nrows() {
-            for &column in view.row(row).0 {
-                at += 1;
-                if !mix(at).is_multiple_of(LEFT_OUT) {
-                    indices.push(column);
-                }
-            }
-            offsets.push(u32::try_from_usize(indices.len(), "row offset of a mask")?);
-        }
-        let values = vec![1.0; indices.len()];
-        Csr::new(c.nrows(), c.ncols(), offsets, indices, values)
+        offsets.push(u32::try_from_usize(indices.len(), "row offset of a mask")?);
     }
+    let values = vec![1.0; indices.len()];
+    Csr::new(c.nrows(), c.ncols(), offsets, indices, values)
 }
 
 #[cfg(test)]
@@ -78,8 +58,8 @@ mod tests {
         let a = "rmat:7,9".parse::<gustav_io::generate::Generator>().unwrap();
         let a: Csr<f64> = a.build::<f64, u32, u32>(1).unwrap().canonicalize().unwrap();
         let threads = Threads::new(1, false).unwrap();
-        assert_eq!(Mask::Own.of(&a, &threads).unwrap().indices(), a.indices());
-        let most = Mask::Most.of(&a, &threads).unwrap();
+        assert_eq!(mask_of(Mask::Own, &a, &threads).unwrap().indices(), a.indices());
+        let most = mask_of(Mask::Most, &a, &threads).unwrap();
         let (left, options) = (a.view(), Options::default());
         let problem = Problem::spgemm(&left, &left);
         let c = multiply(left, left, &problem, &options, SpgemmCall::new()).unwrap();
@@ -90,7 +70,7 @@ mod tests {
             assert!(view.row(row).0.iter().all(|j| all.row(row).0.contains(j)));
         }
         let narrow = Csr::<f64>::new(3, 1, vec![0, 1, 1, 2], vec![0, 0], vec![1.0; 2]).unwrap();
-        assert!(Mask::Own.of(&narrow, &threads).is_err());
-        assert!(Mask::Most.of(&narrow, &threads).unwrap().nnz() <= 4);
+        assert!(mask_of(Mask::Own, &narrow, &threads).is_err());
+        assert!(mask_of(Mask::Most, &narrow, &threads).unwrap().nnz() <= 4);
     }
 }

@@ -5,16 +5,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gustav_core::buffer::available_memory;
 use gustav_core::{Error, Operation, Result};
 use gustav_cpu::Threads;
-use gustav_testkit::oracle::Verdict;
+use gustav_report::{CUBLAS, Record, Status, WHOLE};
 
-use crate::check::{check, rows_to_check};
+use crate::Bandwidth;
+use crate::check::{check, note, rows_to_check};
 use crate::cold::{self, Cold, Copies, Sweep};
-use crate::cuda::{CUBLAS, Operands, PROCESSES, Started, TRYING, WHOLE, gather_ms};
+use crate::cuda::{Operands, PROCESSES, Started, TRYING, gather_ms};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
 use crate::value::Value;
-use crate::{Bandwidth, Record, Status};
 
 // Work up to which every row of our own result, and of a peer's, is checked.
 const OURS_IN_FULL: u64 = 60_000_000;
@@ -126,7 +126,7 @@ fn nobody(
     let failed = |(engine, algorithm): (&str, &str)| {
         let (engine, algorithm) = (engine.into(), algorithm.into());
         let mut record = Record { engine, algorithm, ..blank.clone() };
-        fail(&mut record, error);
+        record.set_fault(Status::Failed, error);
         record
     };
     ours.chain(peers).map(failed).collect()
@@ -143,10 +143,10 @@ impl<'a, T: Value> Entry<'a, T> {
             Record { engine: name.into(), algorithm: algorithm.into(), ..blank.clone() };
         let engine = match engine {
             Ok(engine) => {
-                let Prepared { plan_ms, chosen, reason, products, features_ms } =
+                let Prepared { plan_ms, chosen, reason, products, versions, features_ms } =
                     engine.prepared().clone();
                 record.products = record.products.or(products);
-                record.versions = engine.versions();
+                record.versions = versions;
                 (record.plan_ms, record.chosen, record.reason) = (plan_ms, chosen, reason);
                 record.features_ms = features_ms;
                 Some(engine)
@@ -157,12 +157,11 @@ impl<'a, T: Value> Entry<'a, T> {
                 if matches!(e, Error::Unsupported { .. })
                     || name == CUBLAS && matches!(e, Error::OutOfMemory { .. }) =>
             {
-                record.status = Status::Skipped;
-                record.message = Some(e.to_string());
+                record.set_fault(Status::Skipped, e);
                 None
             }
             Err(e) => {
-                fail(&mut record, &e);
+                record.set_fault(Status::Failed, e);
                 None
             }
         };
@@ -186,16 +185,13 @@ impl<'a, T: Value> Entry<'a, T> {
         let yielded = if one_result { engine.yield_memory() } else { Ok(()) };
         match checked.and_then(|verdict| yielded.map(|()| verdict)) {
             Ok(verdict) => {
-                record.max_error = Some(verdict.max_error()).filter(|e| e.is_finite());
-                record.error_bound = Some(verdict.error_bound());
-                record.rows_checked = rows.map_or(task.a.nrows(), <[usize]>::len);
+                note(record, &verdict, rows.map_or(task.a.nrows(), <[usize]>::len));
                 if !verdict.ok {
-                    wrong(record, &verdict);
                     self.engine = None;
                 }
             }
             Err(e) => {
-                fail(record, &e);
+                record.set_fault(Status::Failed, e);
                 self.engine = None;
             }
         }
@@ -205,11 +201,7 @@ impl<'a, T: Value> Entry<'a, T> {
         let record = &mut self.record;
         if let Some(samples) = &self.samples {
             let timed = self.cold.as_ref().unwrap_or(samples);
-            record.rounds = timed.ms.len();
-            record.repeats = timed.repeats;
-            record.execute_ms = timed.quantile(0.5);
-            record.lower_ms = timed.quantile(0.25);
-            record.upper_ms = timed.quantile(0.75);
+            record.set_times(&timed.ms, timed.repeats);
             let limit = match &self.cold {
                 Some(_) => Bandwidth::cold_floor_ms,
                 None => Bandwidth::floor_ms,
@@ -236,14 +228,19 @@ impl<'a, T: Value> Entry<'a, T> {
     }
 }
 
-fn fail(record: &mut Record, error: &Error) {
-    record.status = Status::Failed;
-    record.message = Some(error.to_string());
-}
-
-fn wrong(record: &mut Record, verdict: &Verdict) {
-    record.status = Status::Wrong;
-    record.message = Some(verdict.to_string());
+/// Gives the entries the samples of their rounds, by `set`; engines that failed have none.
+fn settle<T: Value>(
+    running: Vec<&mut Entry<'_, T>>,
+    samples: Vec<Result<Samples>>,
+    set: fn(&mut Entry<'_, T>, Option<Samples>),
+) {
+    for (entry, samples) in running.into_iter().zip(samples) {
+        if let Err(e) = &samples {
+            entry.record.set_fault(Status::Failed, e);
+            (entry.engine, entry.samples) = (None, None);
+        }
+        set(entry, samples.ok());
+    }
 }
 
 /// The same with cold caches, where every engine has a copy of the operands: figures of one case are
@@ -261,15 +258,7 @@ fn time_cold<T: Value>(entries: &mut [Entry<'_, T>], hot: &Timing, sweep: &Sweep
             cold.iter_mut().map(|c| c as &mut dyn Runner).collect();
         interleave(&mut runners, &cold::timing(hot), false)
     };
-    for (entry, samples) in running.into_iter().zip(samples) {
-        match samples {
-            Ok(samples) => entry.cold = Some(samples),
-            Err(e) => {
-                fail(&mut entry.record, &e);
-                (entry.engine, entry.samples) = (None, None);
-            }
-        }
-    }
+    settle(running, samples, |entry, samples| entry.cold = samples);
 }
 
 fn time<T: Value>(entries: &mut [Entry<'_, T>], timing: &Timing, one_result: bool) {
@@ -280,15 +269,7 @@ fn time<T: Value>(entries: &mut [Entry<'_, T>], timing: &Timing, one_result: boo
             engines.map(|e| &mut **e as &mut dyn Runner).collect();
         interleave(&mut runners, timing, one_result)
     };
-    for (entry, samples) in running.into_iter().zip(samples) {
-        match samples {
-            Ok(samples) => entry.samples = Some(samples),
-            Err(e) => {
-                fail(&mut entry.record, &e);
-                entry.engine = None;
-            }
-        }
-    }
+    settle(running, samples, |entry, samples| entry.samples = samples);
 }
 
 /// Sets every record beside the fastest right peer.

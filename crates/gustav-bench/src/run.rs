@@ -5,6 +5,7 @@ use gustav_core::{
 };
 use gustav_cpu::Threads;
 use gustav_plan::Density;
+use gustav_report::{Filter, Machine, Record, RecordFile, Status};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::End;
@@ -12,15 +13,13 @@ use crate::cold::Sweep;
 use crate::cuda::{self, PROCESSES, Started};
 use crate::engine::Task;
 use crate::listing;
+use crate::mask::mask_of;
 use crate::measure::{Setting, measure};
 use crate::peers::{Launch, Peers};
 use crate::schedule::{self, Typed};
 use crate::value::Value;
 use crate::workload::{Workload, products, random, with_fresh_values};
-use crate::{
-    Bandwidth, BenchArgs, Filter, Machine, Outcome, Record, RecordFile, Status, Suite, allocator,
-    programs, study,
-};
+use crate::{Bandwidth, BenchArgs, Outcome, Suite, allocator, programs, study};
 
 // Bins of the picture of a matrix that its first record keeps.
 const SPY: usize = 32;
@@ -93,7 +92,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         Some(gpu) => gpu.bandwidth(),
         None => Bandwidth::measure(&threads)?,
     };
-    let machine = Machine::describe();
+    let machine = crate::machine::describe();
     // Without memory for it there are hot figures alone.
     let sweep = match &gpu {
         Some(_) => None,
@@ -132,9 +131,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
                 if let Some(first) = done.first_mut() {
                     first.spy = std::mem::take(&mut spy);
                 }
-                outcome.measured += 1;
-                outcome.wrong += done.iter().filter(|r| r.status == Status::Wrong).count();
-                outcome.failed += done.iter().filter(|r| r.status == Status::Failed).count();
+                outcome.count(&done);
                 bar.inc(1);
                 records.append(&done)
             };
@@ -219,8 +216,8 @@ impl Session<'_> {
                 None
             };
             let mask = typed.mask.filter(|_| too_large.is_none());
-            let mask =
-                mask.map(|mask| with_fresh_values::<T>(&mask.of(pattern, self.threads)?, seed));
+            let mask = mask
+                .map(|mask| with_fresh_values::<T>(&mask_of(mask, pattern, self.threads)?, seed));
             let (mask, unfit) = match mask.transpose() {
                 Ok(mask) => (mask, None),
                 Err(e) => (None, Some(e.to_string())),

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use gustav_core::{DType, Error, Operation, Result};
 use gustav_plan::{Algorithm, Chooser};
+use gustav_report::{Case, Layouts, Mask, MeasurementId, RecordIndex, WHOLE, read_records};
 
 use crate::listing;
-use crate::record::{MeasurementId, RecordIndex};
 use crate::workload::Workload;
-use crate::{BenchArgs, Case, Forecast, Layouts, Mask, Suite, cuda, read_records};
+use crate::{BenchArgs, Forecast, Suite, cuda};
 
 /// The suite of `args` with other engines, device and folder where it names them. Of the suite's
 /// own peers, those of the device stay.
@@ -59,7 +59,7 @@ fn known(names: &[String]) -> Result<()> {
     // `NAME#K` is a configuration, `NAME@ORDER` a row order.
     let plain = |name: &String| name.split(['#', '@']).next().unwrap_or_default().to_owned();
     for name in names.iter().map(plain) {
-        if !["once", cuda::WHOLE, "all"].contains(&name.as_str()) {
+        if !["once", WHOLE, "all"].contains(&name.as_str()) {
             name.parse::<Chooser>()?;
         }
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gustav_core::{DType, Error, Operation, Result};
+use gustav_report::{Layouts, Mask};
 use serde::{Deserialize, Deserializer};
 
+use crate::Solve;
 use crate::derived::Derived;
 use crate::timing::Timing;
-use crate::{Layouts, Mask, Solve};
 
 /// Suites that come with the program.
 const SHIPPED: &[(&str, &str)] = &[

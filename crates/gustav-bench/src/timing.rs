@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gustav_core::Result;
+use gustav_report::quantile;
 use serde::Deserialize;
 
 /// How long to measure.
@@ -64,20 +65,10 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The value below which the share `q` of the samples lies.
+    /// The `q`-quantile of the samples.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         quantile(&self.ms, q)
     }
-}
-
-/// The value below which the share `q` of `values` lies, between neighbours by weight.
-pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let last = sorted.len().checked_sub(1)?;
-    let at = q.clamp(0.0, 1.0) * last as f64;
-    let (low, high) = (at.floor() as usize, at.ceil() as usize);
-    Some(sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64))
 }
 
 // Samples of very short executions are filled up to about this long.
@@ -186,14 +177,6 @@ mod tests {
             self.yielded.push(self.calls);
             Ok(())
         }
-    }
-
-    #[test]
-    fn quantiles_lie_between_neighbours() {
-        assert_eq!(quantile(&[], 0.5), None);
-        assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.5), Some(2.0));
-        assert_eq!(quantile(&[4.0, 1.0], 0.5), Some(2.5));
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25), Some(2.0));
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use gustav_core::{Buffer, Csr, Operation, Result, Scalar};
 use gustav_io::generate::Generator;
+use gustav_report::Layouts;
 use rayon::prelude::*;
 
-use crate::Layouts;
 use crate::derived::Derived;
 
 /// A matrix to be loaded.

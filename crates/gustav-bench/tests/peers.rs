@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gustav_bench::{BenchArgs, Filter, Status, read_records, run};
+use gustav_bench::{BenchArgs, run};
+use gustav_report::{Filter, Status, read_records};
 
 /// A peer by the protocol alone: multiplies a diagonal matrix, which is all the test has.
 const FAKE: &str = r#"

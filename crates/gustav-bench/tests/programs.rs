@@ -3,7 +3,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use gustav_bench::{BenchArgs, Record, Status, read_records, run};
+use gustav_bench::{BenchArgs, run};
+use gustav_report::{Record, Status, read_records};
 
 /// A peer by the protocol alone, which multiplies row by row over + and ×.
 const FAKE: &str = r#"

@@ -1,19 +1,17 @@
 //! An algorithm on a GPU, ours or the vendor's, timed by the GPU's clock.
 
-use std::collections::BTreeMap;
-
 use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar, SpmmRequest};
 use gustav_cuda::probe::timed;
 use gustav_cuda::{Call, DeviceBuffer, DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
 use gustav_plan::orders::Search;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser};
+use gustav_report::{CUBLAS, CUSPARSE, Layouts, quantile};
 
 use super::resident::{Output, Set};
-use super::{CUBLAS, PEERS, Resident, Started};
-use crate::Layouts;
-use crate::engine::{Engine, Outcome, Prepared, Task};
-use crate::timing::{Runner, quantile};
+use super::{Resident, Started, configuration};
+use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
+use crate::timing::Runner;
 use crate::value::Value;
 
 // Executions of which the hot figure is the median, fewer when they have taken so long.
@@ -24,13 +22,13 @@ const HOT_MS: f64 = 300.0;
 const PLANS: usize = 9;
 const FEWEST_PLANS: usize = 3;
 const PLANS_MS: f64 = 30.0;
-// Calls that a plan is told to expect; `once` is told of one, `predictor` of as many as repay any order.
+// Calls that a plan is made for; `once` is made for one, `predictor` for as many as repay any order.
 const CALLS: u64 = 1000;
 const MANY: u64 = 1_000_000_000;
-// Where sets of operands take turns, executions follow one another until every set has had its turn, or for
+// Where sets of operands alternate, executions follow one another until every set was used, or for
 // about so long if that is more, but then at most so many.
-const IN_TURNS_MS: f64 = 2.0;
-const IN_TURNS: usize = 8;
+const SERIES_MS: f64 = 2.0;
+const LONGEST_SERIES: usize = 8;
 // What queueing an execution takes before it is known.
 const FIRST_QUEUE_MS: f64 = 0.02;
 // Readings of memory at most that keep a stream busy meanwhile.
@@ -52,7 +50,6 @@ pub(crate) struct CudaEngine<'a, T: Value> {
     /// Whether executions take the values of A that were converted beforehand.
     converted: bool,
     prepared: Prepared,
-    versions: BTreeMap<String, String>,
 }
 
 enum Plan<T: Value> {
@@ -89,7 +86,6 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             "predictor" => (name, MANY),
             _ => (name, CALLS),
         };
-        let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
         let wish = match name.contains(['#', '@']) {
             true => {
                 let (name, search) = searched(name)?;
@@ -97,7 +93,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             }
             false => Wish::Ours(name.parse()?),
         };
-        Self::prepare(gpu, on, task, wish, calls, versions)
+        Self::prepare(gpu, on, task, wish, calls, our_version())
     }
 
     /// The vendor's, preprocessed.
@@ -110,8 +106,8 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         task: Task<'a, T>,
         name: &str,
     ) -> Result<Self> {
-        let place = PEERS.iter().position(|p| *p == name).unwrap_or(0);
-        let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
+        let place = CUSPARSE.iter().position(|p| *p == name).unwrap_or(0);
+        let versions = Versions::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let mut engine = Self::prepare(gpu, on, task, Wish::Vendor(place), CALLS, versions)?;
         // Its inspection is part of its first execution.
         let mut firsts = Vec::new();
@@ -144,7 +140,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
                 nearest: Layouts::RowMajor.name().into(),
             });
         }
-        let versions = BTreeMap::from([("cublas".into(), gustav_cuda::cublas::version()?)]);
+        let versions = Versions::from([("cublas".into(), gustav_cuda::cublas::version()?)]);
         let wish = Wish::Ours(Chooser::Named(Algorithm::Dense));
         let mut engine = Self::prepare(gpu, on, task, wish, CALLS, versions)?;
         // Writing A out is what inspection is to others.
@@ -165,7 +161,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         task: Task<'a, T>,
         wish: Wish,
         calls: u64,
-        versions: BTreeMap<String, String>,
+        versions: Versions,
     ) -> Result<Self> {
         // Kernels are compiled once per machine, which is no part of planning.
         let mut made = plan(gpu, on, &on.sets[0], &task, wish, calls)?;
@@ -214,6 +210,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             chosen: Some(algorithm.name().into()),
             reason: Some(reason),
             products: None,
+            versions,
             features_ms,
         };
         let mut engine = CudaEngine {
@@ -225,7 +222,6 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             queue_ms: None,
             converted: false,
             prepared,
-            versions,
         };
         // First executions may inspect.
         for set in 1..on.sets.len() {
@@ -260,7 +256,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
 
     /// Milliseconds of one of `count` executions that follow one another, each on the set after the last
     /// one's. The stream is kept busy while they are queued.
-    fn in_turns(&mut self, count: usize) -> Result<f64> {
+    fn alternating_ms(&mut self, count: usize) -> Result<f64> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
         let flush_ms = probe.flush_bytes() as f64 / self.gpu.about.copy_bandwidth * 1e3;
         let busy = self.queue_ms.unwrap_or(FIRST_QUEUE_MS) * count as f64 / flush_ms;
@@ -330,8 +326,8 @@ fn searched(name: &str) -> Result<(&str, Search)> {
 }
 
 /// How many executions of `ms` milliseconds follow one another.
-fn in_turns(ms: f64) -> usize {
-    (IN_TURNS_MS / ms.max(1e-6)).ceil().clamp(1.0, IN_TURNS as f64) as usize
+fn executions(ms: f64) -> usize {
+    (SERIES_MS / ms.max(1e-6)).ceil().clamp(1.0, LONGEST_SERIES as f64) as usize
 }
 
 /// The median of times of executions.
@@ -358,20 +354,13 @@ fn plan<T: Value>(
     wish: Wish,
     calls: u64,
 ) -> Result<Plan<T>> {
-    let missing = |candidate: &Candidate| Error::Argument {
-        name: "configuration",
-        found: candidate.to_string(),
-        expected: "a place among those that autotuning tries".into(),
-    };
     if task.operation == Operation::Spmv {
         let problem = Problem::spmv(&task.a).calls(calls);
         let options = match wish {
             Wish::Ours(chooser) => spmv::Options { chooser, ..spmv::Options::default() },
             Wish::Candidate(candidate, _) => {
-                let find = |place| {
-                    let known = candidate.algorithm.map(|a| spmv::Config::candidates(a, &problem));
-                    known.into_iter().flatten().nth(place).ok_or_else(|| missing(&candidate))
-                };
+                let known = candidate.algorithm.map(|a| spmv::Config::candidates(a, &problem));
+                let find = |k| configuration(known.into_iter().flatten(), k, candidate);
                 let config = candidate.config.map(find).transpose()?;
                 spmv::Options { chooser: candidate.chooser(), config }
             }
@@ -401,10 +390,8 @@ fn plan<T: Value>(
     let options = match wish {
         Wish::Ours(chooser) => spmm::Options { chooser, ..spmm::Options::default() },
         Wish::Candidate(candidate, _) => {
-            let find = |place| {
-                let known = candidate.algorithm.map(|a| spmm::Config::candidates(a, &problem));
-                known.into_iter().flatten().nth(place).ok_or_else(|| missing(&candidate))
-            };
+            let known = candidate.algorithm.map(|a| spmm::Config::candidates(a, &problem));
+            let find = |k| configuration(known.into_iter().flatten(), k, candidate);
             let config = candidate.config.map(find).transpose()?;
             spmm::Options { chooser: candidate.chooser(), config, order }
         }
@@ -417,10 +404,10 @@ fn plan<T: Value>(
 }
 
 impl<T: Value> Runner for CudaEngine<'_, T> {
-    /// Milliseconds with cold caches; where sets take turns and all of them have one, the mean.
+    /// Milliseconds with cold caches; where sets alternate and all of them have one, the mean.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
         if self.plans.len() > 1 && repeats >= self.plans.len() {
-            return Ok(vec![self.in_turns(repeats)?]);
+            return Ok(vec![self.alternating_ms(repeats)?]);
         }
         for _ in 0..wake {
             self.execute(0)?;
@@ -431,7 +418,7 @@ impl<T: Value> Runner for CudaEngine<'_, T> {
     fn least_repeats(&self, ms: f64) -> usize {
         match self.plans.len() {
             1 => 1,
-            sets => sets.max(in_turns(ms)),
+            sets => sets.max(executions(ms)),
         }
     }
 }
@@ -441,13 +428,9 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
         &self.prepared
     }
 
-    fn versions(&self) -> BTreeMap<String, String> {
-        self.versions.clone()
-    }
-
     fn hot_ms(&mut self) -> Result<Option<f64>> {
         let once = self.again(1, FIRST_QUEUE_MS)?;
-        let count = if self.plans.len() > 1 { in_turns(once) } else { 1 };
+        let count = if self.plans.len() > 1 { executions(once) } else { 1 };
         median(|| self.again(count, once))
     }
 

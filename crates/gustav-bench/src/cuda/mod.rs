@@ -1,4 +1,4 @@
-//! A GPU as the place where engines take turns.
+//! Engines on a GPU.
 
 mod engine;
 mod resident;
@@ -12,21 +12,11 @@ use gustav_core::{CsrView, Error, Operation, Problem, Result};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::{Device, Probe};
 use gustav_plan::Algorithm;
-use serde::{Deserialize, Serialize};
+use gustav_report::{CUBLAS, CUSPARSE, Gpu};
 
 use crate::Bandwidth;
 use crate::engine::{Engine, Task};
 use crate::value::Value;
-
-/// Names of cuSPARSE's algorithms as peers.
-pub(crate) const PEERS: [&str; 4] =
-    ["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"];
-
-/// cuBLAS as a peer: its product of dense matrices, over A with its zeros written out beforehand.
-pub(crate) const CUBLAS: &str = "cublas";
-
-/// `auto` without the mask of the others.
-pub(crate) const WHOLE: &str = "whole";
 
 /// Names of libraries that multiply on a GPU in a process of their own.
 pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
@@ -34,34 +24,25 @@ pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
 /// Choosers that try several plans on the operands: on several sets they might choose several.
 pub(crate) const TRYING: [&str; 2] = ["autotune", "predictor"];
 
-/// Whether the peer of that name multiplies on a GPU.
-pub(crate) fn is_peer(name: &str) -> bool {
-    PEERS.contains(&name) || name == CUBLAS || PROCESSES.contains(&name)
+/// Configuration `number` of those `known` for `name`.
+///
+/// # Errors
+/// [`Error::Argument`] where there are fewer.
+fn configuration<C>(
+    known: impl IntoIterator<Item = C>,
+    number: usize,
+    name: impl ToString,
+) -> Result<C> {
+    known.into_iter().nth(number).ok_or_else(|| Error::Argument {
+        name: "configuration",
+        found: name.to_string(),
+        expected: "a number of those that autotuning tries".into(),
+    })
 }
 
-/// The GPU, as far as its driver tells, and what its memory was measured to give.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Gpu {
-    /// Name of the device.
-    pub name: String,
-    /// Compute capability, for example `9.0`.
-    pub compute_capability: String,
-    /// Streaming multiprocessors.
-    pub multiprocessors: usize,
-    /// Level-2 cache in bytes.
-    pub l2_bytes: usize,
-    /// Memory in bytes.
-    pub memory_bytes: usize,
-    /// Highest clock of the multiprocessors in MHz.
-    pub clock_mhz: usize,
-    /// Highest clock of the memory in MHz.
-    pub memory_clock_mhz: usize,
-    /// The driver's CUDA version, for example 13000.
-    pub driver: i32,
-    /// Bytes per second that a copy moves, reading and writing counted.
-    pub copy_bandwidth: f64,
-    /// Bytes per second that L2 gives of what it holds.
-    pub l2_bandwidth: f64,
+/// Whether the peer of that name multiplies on a GPU.
+pub(crate) fn is_peer(name: &str) -> bool {
+    CUSPARSE.contains(&name) || name == CUBLAS || PROCESSES.contains(&name)
 }
 
 /// Milliseconds that reading a row of B, of `row` bytes, takes for each of `nnz` nonzeros at
@@ -112,11 +93,11 @@ impl Started {
             l2_bandwidth: probe.l2_bandwidth()?,
         };
         let named = peers.iter().map(|name| {
-            let mut known = PEERS.into_iter().chain([CUBLAS]);
+            let mut known = CUSPARSE.into_iter().chain([CUBLAS]);
             known.find(|known| known == name).ok_or_else(|| Error::Argument {
                 name: "peer",
                 found: name.clone(),
-                expected: [&PEERS[..], &[CUBLAS], &PROCESSES].concat().join(", "),
+                expected: [&CUSPARSE[..], &[CUBLAS], &PROCESSES].concat().join(", "),
             })
         });
         let peers = named.collect::<Result<_>>()?;
@@ -146,8 +127,8 @@ impl Started {
 fn takes(peer: &str, operation: Operation) -> bool {
     match operation {
         Operation::Spmm => true,
-        Operation::Spmv => ![PEERS[3], CUBLAS].contains(&peer),
-        Operation::Spgemm => ![PEERS[0], CUBLAS].contains(&peer),
+        Operation::Spmv => ![CUSPARSE[3], CUBLAS].contains(&peer),
+        Operation::Spgemm => ![CUSPARSE[0], CUBLAS].contains(&peer),
         Operation::Sddmm => false,
     }
 }
@@ -181,7 +162,7 @@ impl<T: Value> Operands<T> {
         }
     }
 
-    /// How many sets of them take turns, where there are several.
+    /// How many sets of them alternate, where there are several.
     pub fn sets(&self) -> Option<usize> {
         match self {
             Operands::Dense(on) => Some(on.sets.len()).filter(|sets| *sets > 1),
@@ -246,12 +227,12 @@ mod tests {
     #[test]
     fn peers_compute_what_their_library_has() {
         let of = |operation| {
-            let all = PEERS.into_iter().chain([CUBLAS]);
+            let all = CUSPARSE.into_iter().chain([CUBLAS]);
             all.filter(|peer| takes(peer, operation)).collect::<Vec<_>>()
         };
         assert_eq!(of(Operation::Spmm).len(), 5);
-        assert_eq!(of(Operation::Spmv), PEERS[..3]);
-        assert_eq!(of(Operation::Spgemm), PEERS[1..]);
+        assert_eq!(of(Operation::Spmv), CUSPARSE[..3]);
+        assert_eq!(of(Operation::Spgemm), CUSPARSE[1..]);
         assert!(is_peer("cublas") && is_peer("cupy") && !is_peer("mkl"));
     }
 }

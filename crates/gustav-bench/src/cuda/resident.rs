@@ -59,7 +59,7 @@ impl<T: Scalar> Output<T> {
     }
 }
 
-/// One set of operands, or several alike that take turns, so that each is cold when its turn comes.
+/// One set of operands, or several alike that alternate, so that each is cold when it is used again.
 pub(crate) struct Resident<T> {
     pub sets: Vec<Set<T>>,
     /// Milliseconds that A and B of the first took to get there.
@@ -72,12 +72,12 @@ pub(crate) struct Resident<T> {
 
 // Bytes of a cache line of a GPU.
 const LINE: usize = 128;
-// Sets that take turns are together so many times as large as L2.
+// Alternating sets are together so many times as large as L2.
 const CACHES: usize = 4;
 // More sets would be more plans than a case has time for.
 const MOST_SETS: usize = 512;
 
-/// So many sets of `bytes` each take turns beside an L2 of `l2` bytes, in `free` bytes of memory: at least
+/// So many sets of `bytes` each alternate beside an L2 of `l2` bytes, in `free` bytes of memory: at least
 /// two, so that no execution follows one on the same. One where that many, with the plans of as many
 /// `engines`, do not fit, or would be more than [`MOST_SETS`].
 fn sets(bytes: usize, engines: usize, l2: usize, free: usize) -> usize {

@@ -1,6 +1,5 @@
 //! SpGEMM on a GPU: from CSR there to CSR there, with everything that takes.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Instant;
 
@@ -9,10 +8,11 @@ use gustav_cuda::spgemm::masked::{self, MaskedPlan};
 use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, multiply, vendor};
 use gustav_cuda::{Call, DeviceCsr, SpgemmCall, Stream};
 use gustav_plan::Algorithm;
+use gustav_report::{CUSPARSE, WHOLE, quantile};
 
-use super::{PEERS, Started, WHOLE};
-use crate::engine::{Engine, Outcome, Prepared, Task};
-use crate::timing::{Runner, quantile};
+use super::{Started, configuration};
+use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
+use crate::timing::Runner;
 use crate::value::Value;
 
 const REUSES: usize = 15;
@@ -56,7 +56,6 @@ pub(crate) struct SpgemmEngine<'a, T: Value> {
     problem: Problem,
     options: Options,
     prepared: Prepared,
-    versions: BTreeMap<String, String>,
 }
 
 impl<'a, T: Value> SpgemmEngine<'a, T> {
@@ -71,19 +70,13 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
         let name = if name == WHOLE { "auto" } else { name };
         let options = match name.split_once('#') {
             None => Options { chooser: name.parse()?, ..Options::default() },
-            Some((algorithm, place)) => {
-                let place = place.parse().unwrap_or(0);
+            Some((algorithm, k)) => {
                 let all = Config::candidates(algorithm.parse()?, &problem);
-                let config = all.into_iter().nth(place).ok_or_else(|| Error::Argument {
-                    name: "configuration",
-                    found: name.into(),
-                    expected: "a place among those that autotuning tries".into(),
-                })?;
+                let config = configuration(all, k.parse().unwrap_or(0), name)?;
                 Options { config: Some(config), ..Options::default() }
             }
         };
-        let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
-        Self::prepare(gpu, (on, mask), problem, options, versions)
+        Self::prepare(gpu, (on, mask), problem, options, our_version())
     }
 
     /// One of the vendor's algorithms.
@@ -96,8 +89,8 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
         task: Task<'a, T>,
         name: &str,
     ) -> Result<Self> {
-        let place = PEERS.iter().position(|p| *p == name).unwrap_or(0);
-        let versions = BTreeMap::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
+        let place = CUSPARSE.iter().position(|p| *p == name).unwrap_or(0);
+        let versions = Versions::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let problem = problem(&task);
         let config = Some(Config::Vendor(vendor::Config::ALL[place]));
         let options = Options { config, ..Options::default() };
@@ -109,14 +102,15 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
         (on, mask): (&'a Pair<T>, Option<&'a DeviceCsr<T>>),
         problem: Problem,
         options: Options,
-        versions: BTreeMap<String, String>,
+        versions: Versions,
     ) -> Result<Self> {
         // Kernels are compiled once per machine, which is no part of a product.
-        let told = |algorithm: Algorithm, reason: &str, config: &dyn Debug| Prepared {
+        let prepared = |algorithm: Algorithm, reason: &str, config: &dyn Debug| Prepared {
             plan_ms: None,
             chosen: Some(algorithm.name().into()),
             reason: Some(format!("{reason}: {config:?}")),
             products: None,
+            versions: versions.clone(),
             features_ms: None,
         };
         let prepared = match mask {
@@ -124,18 +118,18 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
                 let plan =
                     SpgemmPlan::<T>::new(on.a.pattern(), on.b().pattern(), &problem, &options)?;
                 let choice = plan.choice();
-                let told = told(choice.algorithm, &choice.reason, &choice.config);
-                Prepared { products: plan.products(), ..told }
+                let prepared = prepared(choice.algorithm, &choice.reason, &choice.config);
+                Prepared { products: plan.products(), ..prepared }
             }
             Some(mask) => {
                 let (a, b) = (on.a.pattern(), on.b().pattern());
                 let plan = MaskedPlan::<T>::new(a, b, mask.pattern(), &problem, &options)?;
                 let choice = plan.choice();
-                told(choice.algorithm, &choice.reason, &choice.config)
+                prepared(choice.algorithm, &choice.reason, &choice.config)
             }
         };
         gpu.device.stream().synchronize()?;
-        Ok(SpgemmEngine { gpu, on, mask, problem, options, prepared, versions })
+        Ok(SpgemmEngine { gpu, on, mask, problem, options, prepared })
     }
 
     fn stream(&self) -> &Stream {
@@ -182,10 +176,6 @@ impl<T: Value> Runner for SpgemmEngine<'_, T> {
 impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
     fn prepared(&self) -> &Prepared {
         &self.prepared
-    }
-
-    fn versions(&self) -> BTreeMap<String, String> {
-        self.versions.clone()
     }
 
     fn reuse_ms(&mut self) -> Result<Option<f64>> {

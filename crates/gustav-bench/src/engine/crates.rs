@@ -1,7 +1,5 @@
 //! The crates of the field as engines: sprs, faer and nalgebra-sparse.
 
-use std::collections::BTreeMap;
-
 use faer::sparse::SymbolicSparseRowMatRef;
 use faer::sparse::linalg::matmul::{sparse_dense_matmul, sparse_sparse_matmul};
 use faer::sparse::{SparseColMatRef, SparseRowMatRef, SymbolicSparseColMatRef};
@@ -18,7 +16,6 @@ use sprs::smmp::mul_csr_csr;
 use super::failed;
 use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
 use crate::allocator::give_back_freed_memory;
-use crate::peers::CRATE_NAMES;
 use crate::timing::Runner;
 use crate::value::CpuValue;
 
@@ -49,7 +46,6 @@ trait Product<T: Scalar> {
 }
 
 struct CrateEngine<'a, T: CpuValue> {
-    name: &'static str,
     prepared: Prepared,
     product: Box<dyn Product<T> + 'a>,
     /// The same on a copy of the operands.
@@ -68,9 +64,9 @@ pub(crate) fn crate_engine<'a, T: CpuValue>(
 ) -> Result<Box<dyn Engine<T> + 'a>> {
     let copy = copy.map(|copy| product(name, copy, threads)).transpose()?;
     let (ms, product) = timed(|| product(name, task, threads));
-    let prepared = Prepared { plan_ms: Some(ms), ..Prepared::default() };
-    let name = CRATE_NAMES.into_iter().find(|known| *known == name).unwrap_or(CRATE_NAMES[2]);
-    Ok(Box::new(CrateEngine { name, prepared, product: product?, copy }))
+    let versions = [(name.to_owned(), locked(name).to_owned())].into();
+    let prepared = Prepared { plan_ms: Some(ms), versions, ..Prepared::default() };
+    Ok(Box::new(CrateEngine { prepared, product: product?, copy }))
 }
 
 fn product<'a, T: CpuValue>(
@@ -104,10 +100,6 @@ impl<T: CpuValue> Runner for CrateEngine<'_, T> {
 impl<T: CpuValue> Engine<T> for CrateEngine<'_, T> {
     fn prepared(&self) -> &Prepared {
         &self.prepared
-    }
-
-    fn versions(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([(self.name.into(), locked(self.name).into())])
     }
 
     fn has_copy(&self) -> bool {

@@ -9,8 +9,8 @@ mod process;
 use std::collections::BTreeMap;
 
 use gustav_core::{Csr, CsrView, Operation, Result, Scalar};
+use gustav_report::Layouts;
 
-use crate::Layouts;
 use crate::timing::Runner;
 
 #[cfg(feature = "peers")]
@@ -29,7 +29,7 @@ pub(crate) struct Task<'a, T: Scalar> {
     /// Columns of B and C, 1 for SpMV.
     pub columns: usize,
     pub sorted: bool,
-    /// The places of a sparse C that are computed; all when there is none.
+    /// The entries of a sparse C that are computed; all when there is none.
     pub mask: Option<CsrView<'a, T>>,
     /// Layouts of B and C on a GPU.
     pub layouts: Layouts,
@@ -56,6 +56,14 @@ pub(crate) enum Outcome<T: Scalar> {
     Sparse(Csr<T, u64, u64>),
 }
 
+/// Versions of an engine and what it stands on, by name.
+pub(crate) type Versions = BTreeMap<String, String>;
+
+/// Our version.
+pub(crate) fn our_version() -> Versions {
+    [("gustav".into(), env!("CARGO_PKG_VERSION").into())].into()
+}
+
 /// What an engine says of itself once it is ready.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prepared {
@@ -63,6 +71,7 @@ pub(crate) struct Prepared {
     pub chosen: Option<String>,
     pub reason: Option<String>,
     pub products: Option<u64>,
+    pub versions: Versions,
     /// Counting the features of A, of an engine that takes rows in an order.
     pub features_ms: Option<f64>,
 }
@@ -71,8 +80,6 @@ pub(crate) struct Prepared {
 pub(crate) trait Engine<T: Scalar>: Runner {
     /// What it did before the first execution.
     fn prepared(&self) -> &Prepared;
-    /// Versions for the record.
-    fn versions(&self) -> BTreeMap<String, String>;
     /// Median time of an execution that reuses symbolic work, where the engine has such.
     fn reuse_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)

@@ -1,6 +1,5 @@
 //! gustav itself: every algorithm by name, and `auto`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gustav_core::{
@@ -10,11 +9,12 @@ use gustav_core::{
 use gustav_cpu::spgemm::{SpgemmCall, multiply};
 use gustav_cpu::{Options, SpgemmPlan, SpmmPlan, SpmvPlan, Threads};
 use gustav_plan::Choice;
+use gustav_report::quantile;
 
-use super::{Engine, Outcome, Prepared, Task, dense_rows, poison, timed};
+use super::{Engine, Outcome, Prepared, Task, dense_rows, our_version, poison, timed};
 use crate::affinity::Pinned;
 use crate::allocator::give_back_freed_memory;
-use crate::timing::{Runner, quantile};
+use crate::timing::Runner;
 use crate::value::CpuValue;
 
 // Idle threads of the library spin for about a third of this before they sleep.
@@ -56,7 +56,7 @@ impl<'a, T: CpuValue> Ours<'a, T> {
         let chooser = algorithm.parse()?;
         let options = Options { chooser, threads: threads.clone(), ..Options::default() };
         let problem = problem(&task)?.calls(1000);
-        let mut prepared = Prepared::default();
+        let mut prepared = Prepared { versions: our_version(), ..Prepared::default() };
         let _pinned = Pinned::to_first_core();
         let method = match task.operation {
             Operation::Spmm => {
@@ -168,10 +168,6 @@ impl<T: CpuValue> Runner for Ours<'_, T> {
 impl<T: CpuValue> Engine<T> for Ours<'_, T> {
     fn prepared(&self) -> &Prepared {
         &self.prepared
-    }
-
-    fn versions(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())])
     }
 
     fn has_copy(&self) -> bool {

@@ -1,14 +1,13 @@
 //! A peer process ready for one case.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
+use gustav_report::Layouts;
 use serde_json::{Value, json};
 
 use super::{Engine, Outcome, PeerProcess, Prepared, Task};
 use super::{failed, lacks};
-use crate::Layouts;
 use crate::timing::Runner;
 
 /// A peer process with the product it was asked to prepare.
@@ -46,7 +45,8 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         // A peer that knows nothing of copies says nothing of one.
         let has_copy = answer.get("copy").and_then(Value::as_bool).unwrap_or(false);
         let plan_ms = answer.get("prepare_ms").and_then(Value::as_f64);
-        let prepared = Prepared { plan_ms, ..Prepared::default() };
+        let versions = process.versions().clone();
+        let prepared = Prepared { plan_ms, versions, ..Prepared::default() };
         Ok(PeerEngine { process, task, prepared, has_copy })
     }
 }
@@ -74,10 +74,6 @@ impl<T: Scalar> Runner for PeerEngine<'_, T> {
 impl<T: Scalar> Engine<T> for PeerEngine<'_, T> {
     fn prepared(&self) -> &Prepared {
         &self.prepared
-    }
-
-    fn versions(&self) -> BTreeMap<String, String> {
-        self.process.versions().clone()
     }
 
     fn has_copy(&self) -> bool {

@@ -1,6 +1,5 @@
 //! A peer in a child process: the parent's side of bench/PROTOCOL.md.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use gustav_core::{CsrView, Error, Result, Scalar};
 use serde_json::{Value, json};
 
-use super::dtype_name;
+use super::{Versions, dtype_name};
 
 /// The script that is the other side, unless another one is named.
 const SCRIPT: &str = include_str!("../../../../bench/peers/peer.py");
@@ -57,7 +56,7 @@ pub(crate) struct PeerProcess {
     answers: Receiver<String>,
     folder: PathBuf,
     errors: PathBuf,
-    versions: BTreeMap<String, String>,
+    versions: Versions,
 }
 
 /// A peer that is not there.
@@ -142,7 +141,7 @@ impl PeerProcess {
         });
         let name = name.to_owned();
         let mut peer =
-            PeerProcess { name, child, input, answers, folder, errors, versions: BTreeMap::new() };
+            PeerProcess { name, child, input, answers, folder, errors, versions: Versions::new() };
         peer.receive().map_err(|e| match e {
             Error::Device { reason, .. } => absent(&peer.name, reason),
             e => e,
@@ -160,7 +159,7 @@ impl PeerProcess {
         &self.name
     }
 
-    pub fn versions(&self) -> &BTreeMap<String, String> {
+    pub fn versions(&self) -> &Versions {
         &self.versions
     }
 

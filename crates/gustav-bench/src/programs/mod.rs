@@ -1,4 +1,4 @@
-//! Whole programs around the product: time to solution, and the share of the product in it. The
+//! Whole programs around the product: time to solution, and the fraction of it that products take. The
 //! programs themselves are an example of the library, `crates/gustav/examples/applications`.
 
 #[path = "../../../gustav/examples/applications/conjugate_gradients.rs"]
@@ -20,13 +20,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gustav::Device;
 use gustav_core::{Csr, DType, Error, Operation, Result};
 use gustav_io::generate::Generator;
+use gustav_report::{Case, MeasurementId, Record, RecordFile, Status};
 
 use crate::cuda::Started;
 use crate::measure::compare;
 use crate::peers::{Launch, Peers};
-use crate::record::MeasurementId;
 use crate::timing::{Runner, interleave};
-use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
+use crate::{BenchArgs, Outcome, Suite};
 
 use engine::Rival;
 use program::{PROGRAMS, Program};
@@ -62,7 +62,7 @@ impl Solve {
         MeasurementId { case: self.case(), shape: None, threads, seed, gpu }
     }
 
-    /// Engines that take turns on `device`, as records name them; `peers` are in processes of their
+    /// Engines that are measured on `device`, as records name them; `peers` are in processes of their
     /// own.
     pub(crate) fn engines(&self, device: Option<&str>, peers: Vec<String>) -> Vec<String> {
         let vendor = device.is_some() && self.program().is_ok_and(Program::vendor);
@@ -116,9 +116,7 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
         } else {
             let gpu = gpu.as_ref().map(|g| g.about.clone());
             let done = measured(args, suite, solve, &device, gpu, &mut peers)?;
-            outcome.measured += 1;
-            outcome.wrong += done.iter().filter(|r| r.status == Status::Wrong).count();
-            outcome.failed += done.iter().filter(|r| r.status == Status::Failed).count();
+            outcome.count(&done);
             records.append(&done)?;
         }
     }
@@ -131,7 +129,7 @@ fn measured(
     suite: &Suite,
     solve: &Solve,
     device: &Device,
-    gpu: Option<crate::Gpu>,
+    gpu: Option<gustav_report::Gpu>,
     peers: &mut Peers<'_>,
 ) -> Result<Vec<Record>> {
     let program = solve.program()?;
@@ -142,7 +140,7 @@ fn measured(
     let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
     let blank = Record {
         suite: suite.name.clone(),
-        machine: Machine::describe(),
+        machine: crate::machine::describe(),
         gpu,
         threads: device.threads().count(),
         seed: args.seed,
@@ -188,14 +186,11 @@ fn measured(
                     record.upper_ms = time(0.75);
                     record.product_ms = solver.product_ms(0.5);
                 } else {
-                    record.status = Status::Wrong;
-                    record.message = Some(format!("differs from the plain loop by {difference:e}"));
+                    let why = format!("differs from the plain loop by {difference:e}");
+                    record.set_fault(Status::Wrong, why);
                 }
             }
-            (Err(e), _) => {
-                record.status = Status::Failed;
-                record.message = Some(e.to_string());
-            }
+            (Err(e), _) => record.set_fault(Status::Failed, e),
             // An engine that was not ready has said why.
             (Ok(_), None) => {}
         }
@@ -208,7 +203,7 @@ fn measured(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read_records;
+    use gustav_report::read_records;
 
     #[test]
     fn programs_are_measured_checked_and_resumed() {

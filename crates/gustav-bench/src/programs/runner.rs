@@ -1,17 +1,16 @@
 //! One engine solving a program again and again.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use gustav::Device;
 use gustav_core::{Csr, Dense, Error, Result};
+use gustav_report::{Record, Status, quantile};
 
 use super::child::Child;
 use super::engine::{Engine, Rival};
 use super::program::Program;
-use crate::engine::PeerProcess;
-use crate::timing::{Runner, quantile};
-use crate::{Record, Status};
+use crate::engine::{PeerProcess, Versions, our_version, timed};
+use crate::timing::Runner;
 
 /// A program with one engine.
 pub(super) struct Solver<'a> {
@@ -20,7 +19,7 @@ pub(super) struct Solver<'a> {
     columns: usize,
     // As records name it.
     name: (String, &'static str),
-    versions: BTreeMap<String, String>,
+    versions: Versions,
     engine: Result<Box<dyn Engine + 'a>, Refusal>,
     plan_ms: f64,
     /// Whether it multiplies in a process of its own, so that only its products are timed.
@@ -47,23 +46,20 @@ impl<'a> Solver<'a> {
         device: &Device,
         rival: Option<Rival>,
     ) -> Self {
-        let start = Instant::now();
-        let engine = (program.engine)(device, a, columns, rival);
-        let plan_ms = start.elapsed().as_secs_f64() * 1e3;
+        let (plan_ms, engine) = timed(|| (program.engine)(device, a, columns, rival));
         let refused = |e: Error| Refusal { status: Status::Failed, words: e.to_string() };
         let name = match rival {
             None => ("gustav", "auto"),
             Some(Rival::Vendor) => ("vendor", "default"),
             Some(Rival::Loop) => ("loop", "default"),
         };
-        let versions = BTreeMap::from([("gustav".into(), env!("CARGO_PKG_VERSION").into())]);
         let engine = engine.map(|engine| engine as Box<dyn Engine + 'a>).map_err(refused);
         Solver {
             program,
             a,
             columns,
             name: (name.0.into(), name.1),
-            versions,
+            versions: our_version(),
             engine,
             plan_ms,
             elsewhere: false,
@@ -81,12 +77,9 @@ impl<'a> Solver<'a> {
         process: &'a mut PeerProcess,
     ) -> Self {
         let (name, versions) = ((process.name().to_owned(), "default"), process.versions().clone());
-        let start = Instant::now();
-        let engine = Child::prepare(process, program, a, columns);
-        let plan_ms = start.elapsed().as_secs_f64() * 1e3;
+        let (plan_ms, engine) = timed(|| Child::prepare(process, program, a, columns));
         let refused = |e: Error| Refusal { status: Status::Skipped, words: e.to_string() };
         let engine = engine.map(|c| Box::new(c) as Box<dyn Engine + 'a>).map_err(refused);
-        let (solution, products, spent) = (None, 0, Vec::new());
         Solver {
             program,
             a,
@@ -96,9 +89,9 @@ impl<'a> Solver<'a> {
             engine,
             plan_ms,
             elsewhere: true,
-            solution,
-            products,
-            spent,
+            solution: None,
+            products: 0,
+            spent: Vec::new(),
         }
     }
 
@@ -125,7 +118,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The time of one solution's products below which the share `q` of them lies.
+    /// The `q`-quantile of the time of one solution's products.
     pub fn product_ms(&self, q: f64) -> Option<f64> {
         quantile(&self.spent, q)
     }

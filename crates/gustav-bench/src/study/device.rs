@@ -7,21 +7,21 @@ use gustav_cuda::spgemm::pipeline::{Block, Config, Pipeline};
 use gustav_cuda::spgemm::{self, DensePlan, Options, SpgemmPlan};
 use gustav_cuda::{Call, DeviceCsr, DeviceDense, PinnedBuffer, SpgemmCall};
 use gustav_plan::{Algorithm, Chooser};
+use gustav_report::{Record, Stage};
 
-use super::{clocked, record, sample, set_times, sparse_of, verify};
+use super::{clocked, record, sample, sparse_of, verify};
 use crate::cuda::Started;
 use crate::value::Value;
-use crate::{Record, Stage};
 
 // Timed executions, and of what takes longer than `LONG_MS`.
 const RUNS: usize = 15;
 const LONG_RUNS: usize = 5;
 const LONG_MS: f64 = 20.0;
-// Turns that products from dense matrices are timed in, and what they may take together before they
+// Rounds in which products from dense matrices are timed, and what they may take together before they
 // are as few as the least.
-const LEAST_TURNS: usize = 15;
-const MOST_TURNS: usize = 61;
-const TURNS_MS: f64 = 400.0;
+const LEAST_ROUNDS: usize = 15;
+const MOST_ROUNDS: usize = 61;
+const ROUNDS_MS: f64 = 400.0;
 
 /// `dense-naive` and every configuration of `shared-row`, C dense, operands in the GPU's memory: the
 /// kernels alone, with cold caches.
@@ -57,7 +57,7 @@ pub(super) fn dense_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Re
             let warm = gpu.probe.cold_ms(stream, || run(&mut c))?;
             let runs = if warm > LONG_MS { LONG_RUNS } else { RUNS };
             let times = (0..runs).map(|_| gpu.probe.cold_ms(stream, || run(&mut c)));
-            set_times(r, &times.collect::<Result<Vec<_>>>()?);
+            r.set_times(&times.collect::<Result<Vec<_>>>()?, 1);
             let rows = sample(m);
             let mut found = vec![<T as Scalar>::zero(); rows.len() * n];
             for (row, to) in rows.iter().zip(found.chunks_exact_mut(n.max(1))) {
@@ -98,7 +98,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
             last = Some(c);
             Ok(ms)
         })?;
-        set_times(r, &times);
+        r.set_times(&times, 1);
         if let Some(c) = last {
             let (c, rows) = (c.download()?, sample(a.nrows()));
             r.nnz_c = Some(c.nnz() as u64);
@@ -120,7 +120,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
             })?;
             Ok(ms)
         })?;
-        set_times(r, &times);
+        r.set_times(&times, 1);
         Ok(())
     });
     let moved = record(blank, "shared-row+transfers", |r| {
@@ -140,15 +140,15 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
             parts.push(up + down);
             Ok(up + ms + down)
         })?;
-        set_times(r, &times);
-        r.transfer_ms = crate::timing::quantile(&parts, 0.5);
+        r.set_times(&times, 1);
+        r.transfer_ms = gustav_report::quantile(&parts, 0.5);
         Ok(())
     });
     Ok(vec![resident, step, moved])
 }
 
 /// `pipeline`, of the library's own blocks and of others, and `convert-then-multiply` of dense
-/// matrices in host memory, C left on the GPU and copied back, taking turns.
+/// matrices in host memory, C left on the GPU and copied back, alternately.
 pub(super) fn from_dense<T: Value>(
     gpu: &Started,
     threads: &Threads,
@@ -177,32 +177,32 @@ pub(super) fn from_dense<T: Value>(
     let mut records = Vec::new();
     for down in [false, true] {
         let mut times = vec![Vec::new(); engines.len()];
-        let (mut turn, mut turns) = (0, LEAST_TURNS);
-        // The first two turns warm up.
-        while turn < turns + 2 {
+        let (mut round, mut rounds) = (0, LEAST_ROUNDS);
+        // The first two rounds warm up.
+        while round < rounds + 2 {
             let mut each = |(engine, times): (&mut (Record, Pipeline<T>), &mut Vec<f64>)| {
                 let host = down.then_some(&mut host);
                 let (ms, ()) = clocked(|| run(&mut engine.1, threads, dense, &mut c, host))?;
-                if turn >= 2 {
+                if round >= 2 {
                     times.push(ms);
                 }
                 Ok::<_, gustav_core::Error>(ms)
             };
             // There and back, so that none always follows the same one.
             let both = engines.iter_mut().zip(&mut times);
-            let all: f64 = match turn % 2 {
+            let all: f64 = match round % 2 {
                 0 => both.map(&mut each).sum::<Result<f64>>()?,
                 _ => both.rev().map(&mut each).sum::<Result<f64>>()?,
             };
-            if turn == 1 {
-                turns = ((TURNS_MS / all) as usize).clamp(LEAST_TURNS, MOST_TURNS);
+            if round == 1 {
+                rounds = ((ROUNDS_MS / all) as usize).clamp(LEAST_ROUNDS, MOST_ROUNDS);
             }
-            turn += 1;
+            round += 1;
         }
         for ((record, pipeline), times) in engines.iter_mut().zip(&times) {
             let mut record = record.clone();
             record.timeline = pipeline.timeline().iter().map(stage).collect();
-            set_times(&mut record, times);
+            record.set_times(times, 1);
             if down {
                 record.algorithm += "+download";
             }

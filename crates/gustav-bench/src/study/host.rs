@@ -4,9 +4,9 @@ use gustav_core::{Csr, Problem, Result};
 use gustav_cpu::spgemm::{SpgemmCall, multiply};
 use gustav_cpu::{Options, Threads};
 use gustav_plan::{Algorithm, Chooser};
+use gustav_report::Record;
 
-use super::{clocked, record, sample, set_times, verify};
-use crate::Record;
+use super::{clocked, record, sample, verify};
 use crate::check::take_rows;
 use crate::value::Value;
 
@@ -57,7 +57,7 @@ fn rows_times<T: Value>(
         last = Some(c);
     }
     // The first of several warms up.
-    set_times(record, &times[usize::from(runs > 1)..]);
+    record.set_times(&times[usize::from(runs > 1)..], 1);
     if rows < a.nrows() {
         record.message = Some(format!("time of {rows} rows, in proportion"));
     }

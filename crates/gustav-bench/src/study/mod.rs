@@ -9,22 +9,23 @@
 mod device;
 mod host;
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use gustav_core::{Csr, CsrView, DType, Error, Operation, Result, Scalar};
 use gustav_cpu::Threads;
 use gustav_plan::Algorithm;
+use gustav_report::{Case, Machine, Record, RecordFile, Status};
 use gustav_testkit::oracle;
 
 use crate::affinity::Pinned;
-use crate::check::take_rows;
+use crate::check::{note, take_rows};
 use crate::cuda::Started;
+use crate::engine::{our_version, timed};
 use crate::listing;
 use crate::schedule::{self, Typed};
-use crate::timing::quantile;
 use crate::value::Value;
 use crate::workload::{products, with_fresh_values};
-use crate::{BenchArgs, Case, Machine, Outcome, Record, RecordFile, Status, Suite};
+use crate::{BenchArgs, Outcome, Suite};
 
 /// Threads of the paper's tables.
 const THREADS: [usize; 4] = [4, 8, 16, 32];
@@ -41,7 +42,7 @@ const ROWS: usize = 24;
 pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let gpu = Started::new(suite.device.as_deref().unwrap_or("cuda:0"), &[])?;
     let mut file = RecordFile::open(&args.record)?;
-    let machine = Machine::describe();
+    let machine = crate::machine::describe();
     let threads = THREADS.into_iter().filter(|t| *t <= machine.cores);
     let threads = threads.map(|t| Threads::new(t, true)).collect::<Result<Vec<_>>>()?;
     let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads, seed: args.seed };
@@ -68,9 +69,7 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
                 }
                 _ => study.matrix(&workload.name, &with_fresh_values::<f32>(&pattern, 3)?)?,
             };
-            outcome.measured += 1;
-            outcome.wrong += records.iter().filter(|r| r.status == Status::Wrong).count();
-            outcome.failed += records.iter().filter(|r| r.status == Status::Failed).count();
+            outcome.count(&records);
             file.append(&records)?;
         }
     }
@@ -99,7 +98,7 @@ impl Study<'_> {
             gpu: Some(self.gpu.about.clone()),
             group: group as u64,
             seed: self.seed,
-            versions: [("gustav".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
+            versions: our_version(),
             ..Record::blank(case).on(name.split(':').next().unwrap_or_default(), &a.view())
         };
         let mut records = device::dense_c(self.gpu, a, &blank)?;
@@ -126,27 +125,16 @@ fn record(
 ) -> Record {
     let mut record = Record { algorithm: algorithm.into(), ..blank.clone() };
     if let Err(e) = measured(&mut record) {
-        record.status = Status::Failed;
-        record.message = Some(e.to_string());
+        record.set_fault(Status::Failed, e);
         record.execute_ms = None;
     }
     record
 }
 
-/// The median of `times`, with its quartiles.
-fn set_times(record: &mut Record, times: &[f64]) {
-    record.rounds = times.len();
-    record.repeats = 1;
-    record.execute_ms = quantile(times, 0.5);
-    record.lower_ms = quantile(times, 0.25);
-    record.upper_ms = quantile(times, 0.75);
-}
-
 /// Milliseconds of `work` by the host's clock.
 fn clocked<R>(work: impl FnOnce() -> Result<R>) -> Result<(f64, R)> {
-    let start = Instant::now();
-    let result = work()?;
-    Ok((start.elapsed().as_secs_f64() * 1e3, result))
+    let (ms, result) = timed(work);
+    Ok((ms, result?))
 }
 
 /// Rows of A·A that are looked at: from the first to the last.
@@ -164,14 +152,7 @@ fn verify<T: Scalar>(
 ) -> Result<()> {
     let part = take_rows(a.view(), rows)?;
     let verdict = oracle::Spgemm::new(part.view(), a.view()).verify(found)?;
-    record.rows_checked = rows.len();
-    record.max_error = Some(verdict.max_error()).filter(|e| e.is_finite());
-    record.error_bound = Some(verdict.error_bound());
-    if !verdict.ok {
-        record.status = Status::Wrong;
-        record.message = Some(verdict.to_string());
-        record.execute_ms = None;
-    }
+    note(record, &verdict, rows.len());
     Ok(())
 }
 

@@ -1,13 +1,12 @@
 //! Tuning: candidates are measured over matrices, and a predictor is trained on what was measured.
 
-mod report;
 #[cfg(feature = "train")]
 mod train;
 
 use gustav_core::{Error, Operation, Result};
 use gustav_plan::predictor::{Candidate, Model, Training};
+use gustav_report::TuneReport;
 
-pub use self::report::{Folded, TuneReport, read_tuning};
 use crate::{BenchArgs, Outcome, Suite, run};
 
 /// What to tune with.
@@ -71,7 +70,7 @@ pub struct Tuned {
     pub report: TuneReport,
 }
 
-/// Hears of every pass over a training set: the name of the network, passes of all networks that are
+/// Called after every pass over a training set: the name of the network, passes of all networks that are
 /// done, and passes in all.
 pub type PassCallback<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
 
@@ -85,8 +84,7 @@ pub fn measure_candidates(args: &TuneArgs) -> Result<Outcome> {
     run(&args.bench)
 }
 
-/// Trains on what the record file holds, and evaluates on held-out sources; `callback` hears of every
-/// pass over a training set.
+/// Trains on what the record file holds, and evaluates on held-out sources; `callback` is called after every pass over a training set.
 ///
 /// # Errors
 /// As [`can_train`]; [`Error::Argument`] as [`measure_candidates`], and when too few matrices were

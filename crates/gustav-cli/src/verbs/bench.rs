@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use gustav_bench::{BenchArgs, Filter, Forecast, Part, Status};
+use gustav_bench::{BenchArgs, Forecast, Part};
+use gustav_report::{Filter, Status};
 use serde::Serialize;
 
 use crate::args::Telling;
@@ -116,8 +117,8 @@ pub fn run(args: &Args) -> Result {
         failed: outcome.failed,
         left: outcome.left,
     };
-    let records = gustav_bench::read_records(&record)?;
-    let mut text = gustav_bench::summary(&records);
+    let records = gustav_report::read_records(&record)?;
+    let mut text = gustav_report::summary(&records);
     let Report { record, measured, resumed, wrong, failed, left } = &report;
     text += &format!(
         "{measured} cases measured, {resumed} resumed, {wrong} wrong results, {failed} failed \

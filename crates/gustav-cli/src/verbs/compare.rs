@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use gustav_bench::{Change, ChangeArgs, Changes, Ratios, Verdict, changes, read_records};
+use gustav_report::{Change, ChangeArgs, Changes, Ratios, Verdict, changes, read_records};
 use serde::Serialize;
 
 use crate::args::Telling;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gustav_bench::{Report, Written, read_counters, read_records, read_tuning};
+use gustav_report::{Report, Written, read_counters, read_records, read_tuning};
 use serde::Serialize;
 
 use crate::args::Telling;

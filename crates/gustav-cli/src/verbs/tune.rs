@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use gustav::predictor::{Model, Training};
-use gustav_bench::{BenchArgs, Filter, Folded, Outcome as Measured, TuneArgs, TuneReport};
+use gustav_bench::{BenchArgs, Outcome as Measured, TuneArgs};
+use gustav_report::{Filter, Folded, TuneReport};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 

@@ -11,12 +11,13 @@ use gustav_plan::Features;
 use gustav_plan::predictor::{
     Candidate, Case, Evaluation, Inputs, Kind, Model, Table, Training, Tree, train,
 };
+use gustav_report::{Record, Status, read_records};
 use rayon::prelude::*;
 
-use self::rivals::{First, GOALS, INPUTS, Simulation, TOPOLOGIES, suffix, ways};
+use self::rivals::{First, GOALS, INPUTS, Simulation, TOPOLOGIES, suffix};
 use super::{PassCallback, TuneArgs, TuneReport, Tuned};
+use crate::listing;
 use crate::workload::Workload;
-use crate::{Record, Status, listing, read_records};
 
 /// What [`train_predictor`](super::train_predictor) does.
 pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result<Tuned> {
@@ -54,8 +55,10 @@ pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result
         let model = train(&learn, &training, &device, columns, |_| progress.pass(&name))?;
         Ok((name, training.inputs, model))
     };
-    let trained: Vec<_> =
-        ways(&seen, &args.training).into_par_iter().map(network).collect::<Result<_>>()?;
+    let trained: Vec<_> = rivals::networks(&seen, &args.training)
+        .into_par_iter()
+        .map(network)
+        .collect::<Result<_>>()?;
     for (name, inputs, model) in trained {
         let found = Evaluation::new(&test, &model);
         if model.kind == Kind::Regression {
@@ -139,7 +142,7 @@ fn percent_errors(table: &Table, model: &Model) -> Vec<f64> {
     table.cases().iter().flat_map(of).collect()
 }
 
-/// The latest times of all candidates that took turns on a matrix.
+/// The latest times of all candidates, measured together on a matrix.
 fn times(
     records: &[Record],
     matrix: &str,
@@ -170,8 +173,9 @@ fn case(workload: &Workload, seed: u64, ms: Vec<f64>, candidates: &[Candidate]) 
 
 #[cfg(test)]
 mod tests {
+    use gustav_core::{DType, Operation};
+
     use super::*;
-    use crate::record::tests::record;
     use crate::workload::Origin;
     use crate::{BenchArgs, Suite, train_predictor};
 
@@ -189,12 +193,17 @@ mod tests {
             all.iter().filter(small).step_by(8).map(|w| w.name.as_str()).collect();
         for (k, matrix) in generated.iter().enumerate() {
             for (j, algorithm) in suite.engines.ours.iter().enumerate() {
-                let mut r = record(matrix, "gustav", algorithm);
+                let case = gustav_report::Case::new(matrix, Operation::Spmm, 64, DType::F32);
+                let mut r = Record::blank(case);
+                (r.engine, r.algorithm) = ("gustav".into(), algorithm.clone());
                 // DCSR wins where many rows are empty, and misses one matrix.
                 let fast = (algorithm == "dcsr") == matrix.starts_with("empty");
                 r.execute_ms = Some(if fast { 1.0 } else { 2.0 } + j as f64 / 10.0);
-                (r.case.columns, r.group) = (64, k as u64);
-                r.gpu = Some(crate::Gpu { name: "a GPU".into(), ..crate::Gpu::default() });
+                r.group = k as u64;
+                r.gpu = Some(gustav_report::Gpu {
+                    name: "a GPU".into(),
+                    ..gustav_report::Gpu::default()
+                });
                 if k > 0 || algorithm != "dcsr" {
                     text += &(serde_json::to_string(&r).expect("a record") + "\n");
                 }

@@ -14,11 +14,11 @@ pub(super) const TOPOLOGIES: [&[usize]; 8] =
     [&[16], &[32], &[64], &[128], &[32, 16], &[64, 32], &[128, 64], &[64, 32, 16]];
 
 /// Name and training of every network: each goal, seeing so many values each.
-pub(super) fn ways(seen: &[usize], training: &Training) -> Vec<(String, Training)> {
-    let way = |goal: &str, inputs: usize| {
+pub(super) fn networks(seen: &[usize], training: &Training) -> Vec<(String, Training)> {
+    let network = |goal: &str, inputs: usize| {
         (format!("{goal}{}", suffix(inputs)), Training { inputs, ..towards(goal, training) })
     };
-    GOALS.iter().flat_map(|goal| seen.iter().map(|inputs| way(goal, *inputs))).collect()
+    GOALS.iter().flat_map(|goal| seen.iter().map(|inputs| network(goal, *inputs))).collect()
 }
 
 /// `training` of a network with this goal.
@@ -48,7 +48,7 @@ impl Selector for First {
     }
 }
 
-/// The candidate of the least simulated cost; costs are told beside the first candidate's.
+/// The candidate of the least simulated cost; costs are relative to the first candidate's.
 pub(super) struct Simulation;
 
 impl Selector for Simulation {

@@ -1,0 +1,248 @@
+//! What row orders gain (section IV of the study of row permutations for SpMM on GPUs): time with
+//! rows as stored over time in another order, or over that of a list which an algorithm makes by
+//! itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gustav_plan::{Algorithm, Order};
+
+use super::platform::{Platform, Product};
+use super::ratios::grouped;
+use crate::{CHOOSERS, Record};
+
+/// The formats of an algorithm that count as an order of it: rows that are empty are left out.
+const FORMATS: [(&str, &str); 1] = [("output-stationary", "dcsr")];
+
+/// The order that others are compared with, where it was measured.
+const STORED: &str = Order::Stored.name();
+
+/// What `segmented` does without an order.
+const OWN: &str = "its own list";
+
+/// One product of one algorithm over the matrices that it was measured on in several orders.
+pub(crate) struct OrderStudy<'a> {
+    pub platform: &'a Platform,
+    pub product: Product,
+    pub algorithm: &'a str,
+    pub matrices: Vec<OrderedMatrix<'a>>,
+    /// What gains are over.
+    pub base: &'static str,
+}
+
+/// One matrix in several orders.
+pub(crate) struct OrderedMatrix<'a> {
+    /// The record of the algorithm without an order.
+    pub own: &'a Record,
+    /// The records of the orders.
+    pub orders: BTreeMap<&'a str, &'a Record>,
+    /// Gain over the study's base, of everything else.
+    pub gains: BTreeMap<&'a str, f64>,
+    base: &'static str,
+    /// The fastest peer of the same rounds.
+    pub peer: Option<&'a Record>,
+    /// What the predictor took in the same rounds, after a trial where that has an order.
+    pub predicted: Option<&'a Record>,
+}
+
+impl<'a> OrderedMatrix<'a> {
+    /// What a round says of `own` in other orders; `None` where it has no other.
+    fn of(own: &'a Record, round: &[&'a Record], rivals: &[String]) -> Option<Self> {
+        let orders = orders(own, round);
+        if orders.is_empty() {
+            return None;
+        }
+        let mut all = orders.clone();
+        let segmented = own.algorithm == Algorithm::Segmented.name();
+        all.insert(if segmented { OWN } else { STORED }, own);
+        let base = if all.contains_key(STORED) { STORED } else { OWN };
+        let over = all.remove(base).and_then(|r| r.execute_ms);
+        let gain = |(name, r): (&'a str, &'a Record)| Some((name, over? / r.execute_ms?));
+        let gains = all.into_iter().filter_map(gain).collect();
+        let peers = round.iter().filter(|r| rivals.contains(&r.engine)).copied();
+        let peer = peers.min_by(|a, b| a.time().total_cmp(&b.time()));
+        let predicted = round.iter().find(|r| r.is_ours() && r.algorithm == "predictor").copied();
+        Some(OrderedMatrix { own, orders, gains, base, peer, predicted })
+    }
+
+    /// Gain of the best over the base, which may be the best.
+    pub fn best_gain(&self) -> f64 {
+        self.gains.values().copied().fold(1.0, f64::max)
+    }
+
+    /// The same, where the base is rows as stored.
+    pub fn gain_over_stored(&self) -> Option<f64> {
+        (self.base == STORED).then(|| self.best_gain())
+    }
+
+    /// Gain of the best order over what the algorithm does without one, which may be the best.
+    pub fn gain_over_own(&self) -> f64 {
+        self.orders.values().map(|r| self.own.time() / r.time()).fold(1.0, f64::max)
+    }
+
+    /// The best order.
+    pub fn best(&self) -> &str {
+        let best = self.gains.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        best.filter(|(_, gain)| **gain > 1.0).map_or(self.base, |(order, _)| order)
+    }
+
+    /// After how many executions the fastest order is amortized; `None` where no order gains.
+    pub fn break_even(&self) -> Option<BreakEven> {
+        let best = self.orders.values().min_by(|a, b| a.time().total_cmp(&b.time()));
+        let best = best.filter(|r| r.time() < self.own.time())?;
+        let floor = |r: &Record| Some(100.0 * r.floor_ms? / r.execute_ms?);
+        Some(BreakEven {
+            order_ms: best.plan_ms? - self.own.plan_ms?,
+            features_ms: best.features_ms,
+            saved_ms: self.own.time() - best.time(),
+            floors: floor(self.own).zip(floor(best)),
+        })
+    }
+}
+
+/// What the fastest order of a matrix costs and saves.
+pub(crate) struct BreakEven {
+    /// Planning with the order less planning without.
+    pub order_ms: f64,
+    pub features_ms: Option<f64>,
+    saved_ms: f64,
+    /// Percentage of the memory floor that is reached without the order and with it.
+    pub floors: Option<(f64, f64)>,
+}
+
+impl BreakEven {
+    /// Executions that repay the order.
+    pub fn executions(&self) -> f64 {
+        (self.order_ms / self.saved_ms).max(1.0)
+    }
+
+    /// Executions that repay the order and the features that name it.
+    pub fn with_features(&self) -> Option<f64> {
+        Some(((self.order_ms + self.features_ms?) / self.saved_ms).max(1.0))
+    }
+}
+
+impl<'a> OrderStudy<'a> {
+    /// The studies that the records of the platforms hold.
+    pub fn all(platforms: &'a [Platform]) -> Vec<Self> {
+        platforms.iter().flat_map(Self::of).collect()
+    }
+
+    fn of(platform: &'a Platform) -> Vec<Self> {
+        let plain = |r: &&Record| {
+            let name = r.algorithm.as_str();
+            r.is_ours() && !name.contains('@') && !CHOOSERS.contains(&name)
+        };
+        let ordered = |round: &[&Record]| round.iter().any(|r| r.algorithm.contains('@'));
+        let rounds = platform.rounds_with(ordered).into_iter().map(|(_, round)| round);
+        let matrices = rounds.flat_map(|round| {
+            let own: Vec<_> = round.iter().copied().filter(plain).collect();
+            own.into_iter()
+                .filter_map(|own| OrderedMatrix::of(own, &round, &platform.rivals))
+                .collect::<Vec<_>>()
+        });
+        let keyed =
+            matrices.map(|m| ((Product::of_any_width(m.own), m.own.algorithm.as_str(), m.base), m));
+        let study = |((product, algorithm, base), matrices)| OrderStudy {
+            platform,
+            product,
+            algorithm,
+            matrices,
+            base,
+        };
+        grouped(keyed).into_iter().map(study).collect()
+    }
+
+    /// What gains are over, in words.
+    pub fn over(&self) -> &'static str {
+        if self.base == STORED { "rows as stored" } else { OWN }
+    }
+
+    /// What names its figures: the platform, the product, the algorithm, and another base than rows
+    /// as stored.
+    pub fn id(&self) -> String {
+        let OrderStudy { platform, product, algorithm, .. } = self;
+        let over = if self.base == STORED { "" } else { " over its list" };
+        format!("{} {} {algorithm}{over}", platform.name, product.title())
+    }
+
+    /// The orders that were measured, and the algorithm's own list beside rows as stored.
+    pub fn orders(&self) -> BTreeSet<&str> {
+        self.matrices.iter().flat_map(|m| m.gains.keys().copied()).collect()
+    }
+
+    /// Gains of one order.
+    pub fn gains(&self, order: &str) -> Vec<f64> {
+        self.matrices.iter().filter_map(|m| m.gains.get(order).copied()).collect()
+    }
+
+    /// Gains by order, the best of all orders last.
+    pub fn gains_by_order(&self) -> Vec<(&str, Vec<f64>)> {
+        let best = self.matrices.iter().map(OrderedMatrix::best_gain).collect();
+        let orders = self.orders().into_iter().map(|order| (order, self.gains(order)));
+        orders.chain([("best of all", best)]).collect()
+    }
+
+    /// The orders such that each adds the most to the mean gain of the best of those before it, with
+    /// that mean.
+    pub fn portfolio(&self) -> Vec<(&str, f64)> {
+        let mut best = vec![1.0f64; self.matrices.len()];
+        let mut left: Vec<_> = self.orders().into_iter().collect();
+        let mut portfolio = Vec::new();
+        while !left.is_empty() {
+            let with = |order: &str| -> Vec<f64> {
+                let gain = |k: usize| self.matrices[k].gains.get(order).copied().unwrap_or(1.0);
+                best.iter().enumerate().map(|(k, gained)| gained.max(gain(k))).collect()
+            };
+            let mean = |gains: &[f64]| gains.iter().sum::<f64>() / gains.len() as f64;
+            let means: Vec<f64> = left.iter().map(|order| mean(&with(order))).collect();
+            let next = (0..left.len()).max_by(|a, b| means[*a].total_cmp(&means[*b])).unwrap_or(0);
+            best = with(left[next]);
+            portfolio.push((left.remove(next), means[next]));
+        }
+        portfolio
+    }
+}
+
+/// The orders of `own`'s algorithm in the same rounds.
+fn orders<'a>(own: &Record, round: &[&'a Record]) -> BTreeMap<&'a str, &'a Record> {
+    let order = |r: &&'a Record| {
+        let name = r.algorithm.as_str();
+        let named = name.split_once('@').filter(|(algorithm, _)| *algorithm == own.algorithm);
+        // The format is an order when orders stand beside it.
+        let format = FORMATS.iter().find(|f| **f == (own.algorithm.as_str(), name));
+        named.map(|(_, order)| order).or(format.map(|_| name))
+    };
+    let ours = round.iter().filter(|r| r.is_ours() && r.execute_ms.is_some());
+    let found: BTreeMap<_, _> = ours.filter_map(|r| Some((order(r)?, *r))).collect();
+    let formats_alone = found.keys().all(|name| FORMATS.iter().any(|f| f.1 == *name));
+    if formats_alone { BTreeMap::new() } else { found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::record;
+
+    #[test]
+    fn the_portfolio_takes_the_order_that_adds_most() {
+        let mut records = Vec::new();
+        // Gains of lpt: 2 and 1; of flipped: 1 and 1.5; of plain: 1.9 and 0.5.
+        let times = [("a", [2.0, 1.0, 2.0, 2.0 / 1.9]), ("b", [3.0, 3.0, 2.0, 6.0])];
+        for (matrix, times) in times {
+            let orders = ["segmented", "segmented@lpt", "segmented@flipped", "segmented@plain"];
+            records.extend(orders.into_iter().zip(times).map(|(algorithm, ms)| Record {
+                execute_ms: Some(ms),
+                ..record(matrix, "gustav", algorithm)
+            }));
+        }
+        let platforms = Platform::all(&records);
+        let study = &OrderStudy::all(&platforms)[0];
+        let (names, gains): (Vec<_>, Vec<_>) = study.portfolio().into_iter().unzip();
+        assert_eq!(names, ["lpt", "flipped", "plain"]);
+        for (gain, expected) in gains.into_iter().zip([1.5, 1.75, 1.75]) {
+            assert!((gain - expected).abs() < 1e-12, "{gain}");
+        }
+        let best: Vec<_> = study.matrices.iter().map(OrderedMatrix::best).collect();
+        assert_eq!(best, ["lpt", "flipped"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! The figures of a report, family by family: each is drawn when the records hold its data and
+//! named as absent when they do not.
+
+mod choice;
+mod counters;
+mod distributions;
+mod limits;
+mod orders;
+mod paper_b;
+mod predictor;
+mod row_groups;
+mod speedups;
+mod spy;
+mod sweeps;
+mod threads;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use super::draw::Figure;
+use crate::analysis::Platform;
+use crate::{Counters, TuneReport};
+
+pub(crate) use speedups::overview;
+
+type Draw = fn(&[Platform]) -> Vec<Figure>;
+
+const BESIDE_A_PEER: &str = "products by auto beside a peer";
+const FLOOR: &str = "products with a memory floor";
+
+/// What each family shows, which records it needs, and how it is drawn.
+const FAMILIES: [(&str, &str, Draw); 21] = [
+    ("Overview", BESIDE_A_PEER, speedups::overview),
+    ("Speed-up against mean row length", BESIDE_A_PEER, speedups::by_row_length),
+    (
+        "Algorithms against mean row length",
+        "two or more of our algorithms by name, beside a peer",
+        speedups::by_algorithm,
+    ),
+    (
+        "Long rows and short rows",
+        "row-split and nonzero-split by name beside a peer, SpMM of 64 columns, on matrix \
+         files of 100,000 nonzeros and more",
+        row_groups::all,
+    ),
+    ("Distribution of speed-ups", BESIDE_A_PEER, speedups::boxes),
+    ("Loss against the best", BESIDE_A_PEER, distributions::losses),
+    ("Break-even calls", "plans faster than every peer", distributions::break_even),
+    ("Roofline", FLOOR, limits::roofline),
+    ("Fraction of the memory floor", FLOOR, limits::fractions),
+    ("Density sweep", "random matrices of one shape in three or more densities", sweeps::density),
+    (
+        "Aspect-ratio sweep",
+        "full matrices of one size in three or more shapes",
+        sweeps::aspect_ratio,
+    ),
+    ("Implementations of A times A", "the study of suite paper-b on a GPU", paper_b::all),
+    (
+        "Scaling with N",
+        "SpGEMM on random square matrices of one density in three or more sizes",
+        sweeps::sizes,
+    ),
+    ("Scaling with threads", "the same cases on two or more numbers of threads", threads::all),
+    (
+        "Row orders",
+        "an algorithm with a row order (NAME@ORDER) beside the same one without",
+        orders::spread,
+    ),
+    (
+        "Which orders to keep",
+        "an algorithm in two or more row orders beside the same one without",
+        orders::portfolio,
+    ),
+    (
+        "Break-even executions of a row order",
+        "an algorithm with a row order that is faster than the same one without",
+        orders::break_even,
+    ),
+    (
+        "The kernel of row orders by density",
+        "an algorithm with and without a row order, beside a peer",
+        orders::kernel,
+    ),
+    ("Choices of the rules", "auto beside two or more of our algorithms by name", choice::all),
+    ("Timeline of the pipeline", "records with a timeline", timeline::all),
+    ("Spy plots", "records that hold pictures of their matrices", spy::all),
+];
+
+/// The figures that need the report of a tuning.
+const TUNING: (&str, &str) = ("Predictor", "the report of gustav tune (--tuning)");
+
+/// The figures that need what hardware counters said.
+const COUNTERS: (&str, &str) =
+    ("Occupancy, warp efficiency and instructions per cycle", "hardware counters (--counters)");
+
+/// The figures of one family.
+#[derive(Clone, Debug)]
+pub(crate) struct Chapter {
+    /// What they show.
+    pub name: &'static str,
+    /// At least one.
+    pub figures: Vec<Figure>,
+}
+
+/// The families that the records fill, and of the others what they are and what they need.
+pub(crate) fn all(
+    platforms: &[Platform],
+    tunings: &[TuneReport],
+    counters: &[Counters],
+) -> (Vec<Chapter>, Vec<(&'static str, &'static str)>) {
+    let families = FAMILIES.iter().map(|(name, needs, draw)| ((*name, *needs), draw(platforms)));
+    let extra = [(TUNING, predictor::all(tunings)), (COUNTERS, counters::all(counters))];
+    let (mut drawn, mut absent) = (Vec::new(), Vec::new());
+    for (family, figures) in families.chain(extra) {
+        match figures.is_empty() {
+            true => absent.push(family),
+            false => drawn.push(Chapter { name: family.0, figures }),
+        }
+    }
+    // Names that differ in nothing but signs are one slug, and would be one file.
+    let mut seen = BTreeMap::<String, usize>::new();
+    for figure in drawn.iter_mut().flat_map(|chapter| &mut chapter.figures) {
+        let count = seen.entry(figure.id.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            figure.id = format!("{}-{count}", figure.id);
+        }
+    }
+    (drawn, absent)
+}

@@ -1,0 +1,47 @@
+//! What do the measurements say? Records, in files of JSON lines; what they say beside each other;
+//! tables and figures of that, and a page of both. Nothing is measured here, and no engine is known
+//! but by its name in records.
+//!
+//! ```no_run
+//! use gustav_report::{Report, read_records};
+//!
+//! let records = read_records("quick.jsonl".as_ref())?;
+//! let written = Report::of(&records, &[], &[])?.write("report.html".as_ref())?;
+//! println!("{} figures", written.figures);
+//! # Ok::<(), gustav_core::Error>(())
+//! ```
+
+// Data.
+mod case;
+mod counters;
+mod engines;
+mod layouts;
+mod machine;
+mod record;
+mod record_file;
+mod tuning;
+
+mod analysis;
+
+mod table;
+mod tables;
+mod text;
+
+mod draw;
+mod figures;
+
+mod page;
+mod report;
+
+pub use analysis::{
+    Change, ChangeArgs, Changes, Comparison, Ratios, Verdict, caches, changes, compare, quantile,
+};
+pub use case::{Case, Filter};
+pub use counters::{Counters, read as read_counters};
+pub use engines::{CHOOSERS, CUBLAS, CUSPARSE, VENDORS, WHOLE};
+pub use layouts::{Layouts, Mask};
+pub use machine::{Gpu, Machine};
+pub use record::{Record, Stage, Status, parse as parse_records, read as read_records};
+pub use record_file::{MeasurementId, RecordFile, RecordIndex};
+pub use report::{Report, Written, pictures, summary};
+pub use tuning::{Folded, TuneReport, read_tuning};

@@ -1,0 +1,342 @@
+//! What was measured: one JSON line per engine and case.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::path::Path;
+
+use gustav_core::{CsrView, Error, Result, Scalar};
+use serde::{Deserialize, Serialize};
+
+use crate::{Case, Gpu, Machine, quantile};
+
+/// How a measurement ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Right, and timed.
+    #[default]
+    Ok,
+    /// A result that the oracle refuses: it has no time.
+    Wrong,
+    /// The engine gave up, with its words in `message`.
+    Failed,
+    /// Not tried, with the reason in `message`.
+    Skipped,
+}
+
+/// One stage of one execution. Times in milliseconds since the execution began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Where it ran: a processor, a stream.
+    pub lane: String,
+    /// What was done.
+    pub name: String,
+    /// When it began.
+    pub start_ms: f64,
+    /// When it ended.
+    pub end_ms: f64,
+}
+
+/// One engine on one case. Times in milliseconds; `None` where a quantity has no meaning.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The suite that asked.
+    pub suite: String,
+    /// The case.
+    #[serde(flatten)]
+    pub case: Case,
+    /// Kind of the matrix, as the manifest or the generator names it.
+    pub kind: String,
+    /// Rows of A.
+    pub rows: usize,
+    /// Columns of A.
+    pub cols: usize,
+    /// Stored entries of A.
+    pub nnz: usize,
+    /// Entries per row, on average.
+    pub mean_row_length: f64,
+    /// Entries of the longest row.
+    pub max_row_length: usize,
+    /// Intermediate products of an SpGEMM.
+    pub products: Option<u64>,
+    /// Stored entries of C of an SpGEMM.
+    pub nnz_c: Option<u64>,
+    /// Stored entries of the mask of an SpGEMM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nnz_mask: Option<u64>,
+    /// Who computed: `gustav`, or the name of a peer.
+    pub engine: String,
+    /// What was asked of the engine: an algorithm, `auto`, or `default`.
+    pub algorithm: String,
+    /// The algorithm that ran, where the engine says so.
+    pub chosen: Option<String>,
+    /// Why, in the engine's words.
+    pub reason: Option<String>,
+    /// How it ended.
+    pub status: Status,
+    /// What went wrong.
+    pub message: Option<String>,
+    /// Time to plan, inspect or convert, before the first execution.
+    pub plan_ms: Option<f64>,
+    /// Time to count the features of A on the host, where an engine takes rows in an order (GPUs).
+    pub features_ms: Option<f64>,
+    /// Median time of one execution. An SpGEMM includes all symbolic work.
+    pub execute_ms: Option<f64>,
+    /// Median time with warm caches, where `execute_ms` is with cold ones.
+    pub hot_ms: Option<f64>,
+    /// Sets of operands that alternated on a GPU, executions following one another; caches were emptied before
+    /// single executions where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sets: Option<usize>,
+    /// Median time of a single execution after caches were emptied, where sets of operands alternated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub single_ms: Option<f64>,
+    /// Part of `execute_ms` that brings the values of A into an order of the algorithm's own (GPUs).
+    pub convert_ms: Option<f64>,
+    /// Time to move A and B to a GPU.
+    pub transfer_ms: Option<f64>,
+    /// First quartile of the executions.
+    pub lower_ms: Option<f64>,
+    /// Third quartile of the executions.
+    pub upper_ms: Option<f64>,
+    /// Median time of an execution that reuses the symbolic work of a plan (SpGEMM).
+    pub reuse_ms: Option<f64>,
+    /// Median time of the products in one run of a program, whose whole time is `execute_ms`.
+    pub product_ms: Option<f64>,
+    /// Most bytes of a GPU's memory in use during an SpGEMM, operands and C included.
+    pub peak_memory: Option<u64>,
+    /// Bytes of the operands and twice those of C, which `peak_memory` should not pass.
+    pub memory_bar: Option<u64>,
+    /// Rounds in which this engine was timed.
+    pub rounds: usize,
+    /// Executions timed in each round; their median is one sample.
+    pub repeats: usize,
+    /// The fastest right peer of the same rounds.
+    pub best_peer: Option<String>,
+    /// Its time over this engine's: above 1 is faster than every peer.
+    pub ratio: Option<f64>,
+    /// Calls that amortize planning against the best peer.
+    pub break_even_calls: Option<f64>,
+    /// Time that moving A, B and C once takes at the copy bandwidth measured for their size.
+    pub floor_ms: Option<f64>,
+    /// Time that reading B once for every nonzero takes at the bandwidth of a GPU's L2.
+    pub gather_ms: Option<f64>,
+    /// What ran when, of an engine that overlaps its stages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Stage>,
+    /// Where the nonzeros of A lie: shades of equal bins from 0 (empty) to 9, a line a string;
+    /// kept with one record of a matrix in a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spy: Vec<String>,
+    /// Error of the element nearest to its bound, or furthest beyond it.
+    pub max_error: Option<f64>,
+    /// The bound of that element.
+    pub error_bound: Option<f64>,
+    /// Rows of C that were compared with the oracle.
+    pub rows_checked: usize,
+    /// Versions of gustav or of the peer and what it stands on.
+    pub versions: BTreeMap<String, String>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// The GPU, when it ran on one.
+    pub gpu: Option<Gpu>,
+    /// Threads.
+    pub threads: usize,
+    /// Seed of the values.
+    pub seed: u64,
+    /// Start of the case in milliseconds since 1970: equal for engines that were timed in the same rounds.
+    pub group: u64,
+}
+
+impl Record {
+    /// A record of `case` without results.
+    pub fn blank(case: Case) -> Self {
+        Record { case, ..Record::default() }
+    }
+
+    /// The record with what is known of A, a matrix of `kind`.
+    pub fn on<T: Scalar>(self, kind: &str, a: &CsrView<'_, T>) -> Self {
+        Record {
+            kind: kind.into(),
+            rows: a.nrows(),
+            cols: a.ncols(),
+            nnz: a.nnz(),
+            mean_row_length: a.nnz() as f64 / a.nrows().max(1) as f64,
+            max_row_length: (0..a.nrows()).map(|r| a.row_len(r)).max().unwrap_or(0),
+            ..self
+        }
+    }
+
+    /// Sets the time of an execution to the median of `samples`, each of `repeats` executions, with
+    /// its quartiles.
+    pub fn set_times(&mut self, samples: &[f64], repeats: usize) {
+        (self.rounds, self.repeats) = (samples.len(), repeats);
+        self.execute_ms = quantile(samples, 0.5);
+        (self.lower_ms, self.upper_ms) = (quantile(samples, 0.25), quantile(samples, 0.75));
+    }
+
+    /// Sets the status to `status`, because of `why`.
+    pub fn set_fault(&mut self, status: Status, why: impl ToString) {
+        (self.status, self.message) = (status, Some(why.to_string()));
+    }
+
+    /// Whether `execute_ms` is with cold caches: on a GPU, and where warm ones have a figure of
+    /// their own.
+    pub fn is_cold(&self) -> bool {
+        self.gpu.is_some() || self.hot_ms.is_some()
+    }
+
+    /// Median time with warm caches.
+    pub fn warm_ms(&self) -> Option<f64> {
+        if self.is_cold() { self.hot_ms } else { self.execute_ms }
+    }
+
+    /// Median time of a single execution with cold caches on a GPU.
+    pub fn alone_ms(&self) -> Option<f64> {
+        if self.sets.is_some() { self.single_ms } else { self.execute_ms }
+    }
+
+    /// Whether gustav computed, not a peer.
+    pub fn is_ours(&self) -> bool {
+        self.engine == "gustav"
+    }
+
+    /// Whether it is of a whole program, not of one product.
+    pub(crate) fn is_program(&self) -> bool {
+        !["spmm", "spmv", "spgemm"].contains(&self.case.operation.as_str())
+    }
+
+    /// Time of one execution for comparisons: infinite where there is none.
+    pub(crate) fn time(&self) -> f64 {
+        self.execute_ms.unwrap_or(f64::INFINITY)
+    }
+
+    /// Multiplications and additions of the product, as 2 · multiplications.
+    pub(crate) fn flops(&self) -> f64 {
+        let products = self.products.map(|p| p as f64);
+        2.0 * products.unwrap_or(self.nnz as f64 * self.case.columns as f64)
+    }
+
+    /// 10⁹ operations per second.
+    pub(crate) fn gflops(&self) -> Option<f64> {
+        Some(self.flops() / self.execute_ms? / 1e6)
+    }
+
+    /// Fraction of the positions of A that are stored.
+    pub(crate) fn density(&self) -> f64 {
+        self.nnz as f64 / (self.rows as f64 * self.cols as f64).max(1.0)
+    }
+
+    /// Percentage of the time of a program that its products take.
+    pub(crate) fn product_percentage(&self) -> Option<f64> {
+        Some(100.0 * self.product_ms? / self.execute_ms?)
+    }
+
+    /// The engine with what was asked of it, as tables name it.
+    pub fn engine_name(&self) -> String {
+        match self.algorithm.as_str() {
+            "default" => self.engine.clone(),
+            algorithm => format!("{}:{algorithm}", self.engine),
+        }
+    }
+}
+
+/// Reads records, of a compressed file too; a last line that an interruption cut short is left
+/// out.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Parse`] for a line that is no record.
+pub fn read(path: &Path) -> Result<Vec<Record>> {
+    parse(&gustav_io::read_bytes(path)?[..], path)
+}
+
+/// The records in the text of a file, which errors call `path`; as [`read`].
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(mut text: impl BufRead, path: &Path) -> Result<Vec<Record>> {
+    let io = |source| Error::Io { path: path.into(), action: "read", source };
+    let (mut records, mut line, mut number) = (Vec::new(), String::new(), 0);
+    while text.read_line(&mut line).map_err(io)? > 0 {
+        number += 1;
+        if !line.ends_with('\n') {
+            break;
+        }
+        if !line.trim().is_empty() {
+            let record = serde_json::from_str(&line).map_err(|e| Error::Parse {
+                path: Some(path.into()),
+                line: number,
+                column: e.column() as u64,
+                expected: "a benchmark record (bench/RECORDS.md has its keys; remove the line to go on without it)".into(),
+                found: e.to_string(),
+            })?;
+            records.push(record);
+        }
+        line.clear();
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use gustav_core::{DType, Operation};
+
+    pub(crate) fn record(matrix: &str, engine: &str, algorithm: &str) -> Record {
+        Record {
+            suite: "test".into(),
+            case: Case::new(matrix, Operation::Spmm, 8, DType::F32),
+            kind: "grid5".into(),
+            rows: 10,
+            cols: 10,
+            nnz: 200_000,
+            mean_row_length: 2.0,
+            max_row_length: 3,
+            engine: engine.into(),
+            algorithm: algorithm.into(),
+            chosen: Some("row-split".into()),
+            plan_ms: Some(0.25),
+            execute_ms: Some(1.5),
+            rounds: 15,
+            repeats: 1,
+            max_error: Some(1e-7),
+            error_bound: Some(1e-6),
+            rows_checked: 10,
+            versions: BTreeMap::from([("gustav".into(), "0.1.0".into())]),
+            threads: 2,
+            seed: 1,
+            group: 7,
+            ..Record::default()
+        }
+    }
+
+    /// `auto` beside both vendors of the CPU, with their times.
+    pub(crate) fn beside_vendors(
+        case: &str,
+        group: u64,
+        ours: f64,
+        mkl: f64,
+        graphblas: f64,
+    ) -> Vec<Record> {
+        let engines = [
+            ("gustav", "auto", ours),
+            ("mkl", "default", mkl),
+            ("graphblas", "default", graphblas),
+        ];
+        let timed = |(engine, algorithm, ms): (&str, &str, f64)| Record {
+            group,
+            execute_ms: Some(ms),
+            ..record(case, engine, algorithm)
+        };
+        engines.map(timed).into()
+    }
+
+    #[test]
+    fn a_line_that_is_no_record_is_refused_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.jsonl");
+        std::fs::write(&path, "\n{\"suite\": 3}\n").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+}

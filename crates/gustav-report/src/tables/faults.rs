@@ -1,0 +1,94 @@
+//! Whole programs, what failed, and where it ran.
+
+use crate::analysis::{Platform, grouped_twice};
+use crate::table::{Row, Table, number, row};
+use crate::{Record, Status};
+
+pub(super) fn programs(platforms: &[Platform]) -> Table {
+    let of = |platform: &Platform| {
+        let line = |r: &Record| {
+            let (case, share) = (&r.case, number(r.product_percentage(), 0));
+            let [total, products, ratio] =
+                [r.execute_ms, r.product_ms, r.ratio].map(|x| number(x, 2));
+            let names = row![platform.name, case.operation, case.matrix, case.columns, r.engine];
+            [names, vec![total, products, share, ratio]].concat()
+        };
+        let right = platform.programs.iter().filter(|r| r.status == Status::Ok);
+        right.map(line).collect::<Vec<_>>()
+    };
+    let caption = "Time to solution, the products in it, and the time of the best other engine \
+                   over that of gustav. cg: conjugate gradients with many right-hand sides; gcn: \
+                   two layers of graph convolution; paths: shortest paths over min and +. The \
+                   engine loop is a loop over rows on one thread; on a GPU every product moves \
+                   its operands there and back; other libraries on a CPU are timed in \
+                   their products, beside the rest of the program as it was around gustav's.";
+    let columns = "platform, program, matrix, columns, engine, total (ms), products (ms), products (%), \
+                   over the best other";
+    let rows = platforms.iter().flat_map(of).collect();
+    Table::new("programs", "Whole programs", columns, caption, rows)
+}
+
+// Upper over lower quartile above which a time is unsteady.
+const UNSTEADY: f64 = 2.0;
+
+pub(super) fn faults(platforms: &[Platform]) -> Table {
+    let fault = |r: &Record| {
+        let spread = r.lower_ms.zip(r.upper_ms).filter(|(low, high)| *high > UNSTEADY * low);
+        let word = match (r.status, spread) {
+            (Status::Wrong, _) => "WRONG",
+            (Status::Failed, _) => "failed",
+            (Status::Skipped, _) => "skipped",
+            (Status::Ok, Some((low, high))) => {
+                return Some(("unsteady", format!("quartiles {low:.4} and {high:.4} ms")));
+            }
+            (Status::Ok, None) => return None,
+        };
+        Some((word, r.message.clone().unwrap_or_default()))
+    };
+    let of = |platform: &Platform| {
+        let all = platform.records.iter().chain(&platform.programs);
+        let line = |r: &Record| {
+            let (word, why) = fault(r)?;
+            Some(row![platform.name, word, r.engine_name(), r.case, why])
+        };
+        all.filter_map(line).collect::<Vec<_>>()
+    };
+    let caption = format!(
+        "Results that the oracle refused, engines that failed, and cases that were not tried: \
+         none of them has a time. Of unsteady times the upper quartile is more than {UNSTEADY} times \
+         the lower: their ratios are not reliable."
+    );
+    let rows = platforms.iter().flat_map(of).collect();
+    let title = "Wrong, failed, skipped, unsteady";
+    Table::new("faults", title, "platform, status, engine, case, reason", caption, rows)
+}
+
+pub(super) fn machines(platforms: &[Platform]) -> Table {
+    let machine = |r: &Record| match &r.gpu {
+        Some(g) => format!(
+            "{}, compute capability {}, {} multiprocessors, copies at {:.1} TB/s, L2 gives \
+             {:.1} TB/s, driver {}",
+            g.name,
+            g.compute_capability,
+            g.multiprocessors,
+            g.copy_bandwidth / 1e12,
+            g.l2_bandwidth / 1e12,
+            g.driver
+        ),
+        None => format!("{}, {} cores, {}", r.machine.cpu, r.machine.cores, r.machine.system),
+    };
+    let versions = |r: &Record| {
+        let words = r.versions.iter().map(|(name, version)| format!("{name} {version}"));
+        words.collect::<Vec<_>>().join(", ")
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    for platform in platforms {
+        let engines = platform.records.iter().map(|r| (&r.engine, (machine(r), versions(r)), ()));
+        for (engine, found) in grouped_twice(engines) {
+            rows.extend(found.into_iter().map(|((m, v), _)| row![platform.name, engine, m, v]));
+        }
+    }
+    let caption = "Machines, devices and versions, as the records hold them.";
+    let columns = "platform, engine, machine, versions";
+    Table::new("machines", "Machines and versions", columns, caption, rows)
+}

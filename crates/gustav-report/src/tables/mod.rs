@@ -1,0 +1,44 @@
+//! The tables of a report, which `gustav bench` prints as well: never an average alone.
+
+mod algorithms;
+mod costs;
+mod faults;
+mod orders;
+mod papers;
+mod peers;
+mod ratios;
+mod targets;
+
+use super::table::Table;
+use crate::analysis::Platform;
+
+/// Every table that the records fill.
+pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
+    let tables = [
+        peers::summary,
+        targets::targets,
+        peers::kinds,
+        peers::peers,
+        peers::products,
+        algorithms::algorithms,
+        algorithms::choice,
+        costs::limits,
+        costs::plans,
+        costs::one_call,
+        costs::reuse,
+        costs::masks,
+        costs::memory,
+        faults::programs,
+        peers::losses,
+        orders::gains,
+        orders::break_even,
+        papers::implementations,
+        papers::claims,
+        faults::faults,
+        faults::machines,
+    ];
+    tables.iter().map(|table| table(platforms)).filter(|t| !t.rows.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests;

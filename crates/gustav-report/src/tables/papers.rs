@@ -1,0 +1,67 @@
+//! Tables of published studies, and what they claim beside what was found.
+
+use crate::analysis::{PaperB, Platform, row_length_rules};
+use crate::table::{Row, Table, row};
+
+/// What is compared with what in tables 1 to 3 of Chen, Chen, Shih, Lee (2025), and beside them.
+const PAIRS: [[&str; 2]; 6] = [
+    ["shared-row", "hash-rows"],
+    ["shared-row", "gustavson"],
+    ["shared-row+transfers", "hash-rows"],
+    ["shared-row+transfers", "gustavson"],
+    ["pipeline", "convert-then-multiply"],
+    ["pipeline+download", "convert-then-multiply+download"],
+];
+
+/// Speed-ups of the study's implementations. Means are computed from the lines they end.
+pub(super) fn implementations(platforms: &[Platform]) -> Table {
+    let studies = PaperB::all(platforms);
+    let sizes: std::collections::BTreeSet<usize> = studies.iter().flat_map(PaperB::sizes).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    for study in &studies {
+        for sparsity in study.sparsities() {
+            for pair in PAIRS {
+                for threads in study.threads() {
+                    let of = |n: &usize| study.gain(pair, sparsity, *n, threads);
+                    let gains: Vec<_> = sizes.iter().map(of).collect();
+                    let known: Vec<_> = gains.iter().flatten().copied().collect();
+                    if known.is_empty() {
+                        continue;
+                    }
+                    let mean = known.iter().sum::<f64>() / known.len() as f64;
+                    let numbers = gains.into_iter().chain([Some(mean)]);
+                    let number = |x: Option<f64>| x.map_or("-".into(), |x| format!("{x:.2}"));
+                    let (pair, zeros) = (pair.join(" over "), sparsity as f64 / 10.0);
+                    let names = row![study.gpu, pair, zeros, threads];
+                    rows.push(names.into_iter().chain(numbers.map(number)).collect());
+                }
+            }
+        }
+    }
+    let sizes: Vec<_> = sizes.iter().map(usize::to_string).collect();
+    let columns =
+        format!("platform, implementations, zeros (%), threads, {}, mean", sizes.join(", "));
+    let caption = "Time of the second over the time of the first by N, on this number of CPU threads \
+                   (tables 1 to 3 of Chen, Chen, Shih, Lee, 2025): the kernel alone, with \
+                   transfers and allocation, and the pipeline without and with C copied back.";
+    Table::new("implementations", "Implementations of A times A", &columns, caption, rows)
+}
+
+pub(super) fn claims(platforms: &[Platform]) -> Table {
+    let mut rows = Vec::new();
+    for study in PaperB::all(platforms) {
+        let claims = study.claims().into_iter();
+        rows.extend(claims.map(|(claim, found)| row![study.gpu, claim, found]));
+    }
+    for platform in platforms {
+        for ((operation, dtype, columns), rule) in row_length_rules(&platform.records) {
+            let claim = format!(
+                "the mean row length as the rule, {operation} {dtype} n = {columns}, {} matrices",
+                rule.matrices
+            );
+            rows.push(row![platform.name, claim, rule]);
+        }
+    }
+    let caption = "What papers say of the kernels that were measured, and what was found here.";
+    Table::new("claims", "Claims of papers", "platform, claim, found", caption, rows)
+}

@@ -1,0 +1,214 @@
+//! Tables of records that were made up for the test.
+
+use super::super::table::Row;
+use super::*;
+use crate::record::tests::{beside_vendors, record};
+use crate::{Case, Gpu, Record, Status};
+
+/// The lines of one table of `records`, without the platform.
+fn rows(records: &[Record], id: &str) -> Vec<Row> {
+    let table = all(&Platform::all(records)).into_iter().find(|table| table.id == id);
+    let mut rows = table.map_or(Vec::new(), |table| table.rows);
+    rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    rows
+}
+
+fn on_gpu(engine: &str, algorithm: &str, ms: f64) -> Record {
+    let gpu = Gpu { name: "a GPU".into(), multiprocessors: 132, ..Gpu::default() };
+    Record {
+        gpu: Some(gpu),
+        execute_ms: Some(ms),
+        hot_ms: Some(ms / 2.0),
+        single_ms: Some(ms + 0.5),
+        floor_ms: Some(0.25),
+        gather_ms: Some(0.1),
+        ..record("m", engine, algorithm)
+    }
+}
+
+fn with_case(record: Record, change: impl FnOnce(&mut Case)) -> Record {
+    let mut record = record;
+    change(&mut record.case);
+    record
+}
+
+#[test]
+fn a_loss_is_listed_with_its_best_peer_and_the_target_is_not_met() {
+    let records = beside_vendors("a", 1, 2.0, 1.0, 3.0);
+    let loss = ["a spmm f32 n=8", "grid5", "200000", "0.50", "2.0000", "row-split", "mkl 1.0000"];
+    assert_eq!(rows(&records, "losses"), [loss]);
+    let targets = rows(&records, "targets");
+    assert_eq!(targets[0], ["SpMM", "1", "1", "0.50", "1.3", "1.5", "NOT MET"]);
+    let worst = "SpMM, worst of 100000 nonzeros and more";
+    assert_eq!(targets[1], [worst, "1", "1", "0.50", "0.8", "", "NOT MET"]);
+    let met = rows(&beside_vendors("a", 1, 1.0, 1.4, 2.0), "targets");
+    assert_eq!(met[0], ["SpMM", "1", "0", "1.40", "1.3", "1.5", "met"]);
+}
+
+#[test]
+fn a_wrong_peer_is_named_and_cannot_win() {
+    let mut records = beside_vendors("a", 1, 1.0, 0.5, 2.0);
+    records[1].status = Status::Wrong;
+    records[1].message = Some("row 3".into());
+    assert_eq!(rows(&records, "faults"), [["WRONG", "mkl", "a spmm f32 n=8", "row 3"]]);
+    assert!(rows(&records, "losses").is_empty());
+}
+
+#[test]
+fn the_best_of_the_vendors_algorithms_counts_on_a_gpu() {
+    let records = [
+        on_gpu("gustav", "auto", 1.0),
+        on_gpu("gustav", "row-split", 4.0),
+        on_gpu("gustav", "segmented", 0.8),
+        on_gpu("cusparse-default", "default", 3.0),
+        on_gpu("cusparse-alg3", "default", 2.0),
+        on_gpu("cupy", "default", 5.0),
+    ];
+    let cells = ["SpMM", "f32", "n = 8", "1", "2.00", "2.00", "2.00", "0"];
+    let cells = cells.map(str::to_owned).to_vec();
+    let caches = "cold, single 1.67, hot 2.00";
+    assert_eq!(rows(&records, "summary"), [[cells, vec![caches.into()]].concat()]);
+    let targets = rows(&records, "targets");
+    assert_eq!(targets[0], ["SpMM f32 n = 8", "1", "0", "2.00", "1.6", "", "met"]);
+    assert_eq!(targets[1], ["SpMM f32 n = 8, worst", "1", "0", "2.00", "0.95", "", "met"]);
+    let cupy = ["cupy", "SpMM", "f32", "n = 8", "1", "5.00", "5.00", "5.00", "0"];
+    assert_eq!(rows(&records, "peers-by-product")[0], cupy);
+    let limits = ["SpMM", "f32", "n = 8", "1", "25.0", "16.7", "50.0", "25.0", "100.0"];
+    assert_eq!(rows(&records, "limits"), [limits]);
+    // The fastest by name is segmented.
+    let choice = ["SpMM", "f32", "n = 8", "1", "0.80", "0.80", "0.80", "100"];
+    assert_eq!(rows(&records, "choice"), [choice]);
+}
+
+#[test]
+fn one_call_counts_its_plan_and_reuse_saves_it() {
+    let once = Record { plan_ms: Some(1.0), ..on_gpu("gustav", "once", 2.0) };
+    let records = [once, on_gpu("cusparse-default", "default", 6.0)];
+    assert_eq!(rows(&records, "one-call")[0][3..5], ["1", "2.00"]);
+    // One call follows no other.
+    let sets = records.map(|r| Record { sets: Some(2), ..r });
+    assert_eq!(rows(&sets, "one-call")[0][3..5], ["1", "1.86"]);
+    let auto = on_gpu("gustav", "auto", 3.0);
+    assert!(rows(std::slice::from_ref(&auto), "reuse").is_empty());
+    let reused = [Record { reuse_ms: Some(2.0), ..auto }];
+    assert_eq!(rows(&reused, "reuse")[0][3..5], ["1", "1.50"]);
+}
+
+#[test]
+fn the_largest_peak_of_memory_is_named() {
+    let of = |engine: &str, matrix: &str, peak: u64| {
+        let algorithm = if engine == "gustav" { "auto" } else { "default" };
+        let record = with_case(on_gpu(engine, algorithm, 1.0), |case| case.matrix = matrix.into());
+        Record { peak_memory: Some(peak), memory_bar: Some(100), ..record }
+    };
+    let records =
+        [of("gustav", "small", 50), of("gustav", "large", 120), of("cusparse-alg1", "small", 400)];
+    let found = rows(&records, "memory");
+    assert_eq!(found[0][3..], ["cusparse-alg1", "1", "4.00", "4.00", "100", "small"]);
+    assert_eq!(found[1][3..], ["gustav:auto", "2", "0.77", "1.20", "50", "large"]);
+    assert!(rows(&[on_gpu("gustav", "auto", 1.0)], "memory").is_empty());
+}
+
+#[test]
+fn masks_are_set_beside_all_of_c() {
+    let of = |algorithm: &str, mask: &str, ms: f64| {
+        with_case(on_gpu("gustav", algorithm, ms), |case| case.mask = mask.into())
+    };
+    let records = [of("auto", "own", 2.0), of("whole", "own", 3.0), of("auto", "most", 1.0)];
+    let own = ["own", "f32", "gustav:auto", "1", "1.50", "1.50", "1.50", "0"];
+    assert_eq!(rows(&records, "masks"), [own]);
+}
+
+#[test]
+fn few_calls_take_the_plan_that_the_rule_says() {
+    let timed = |matrix: &str, engine: &str, algorithm: &str, nnz: usize, plan_ms: f64| Record {
+        plan_ms: Some(plan_ms),
+        nnz,
+        rows: nnz / 8,
+        ..with_case(on_gpu(engine, algorithm, 0.5), |case| case.matrix = matrix.into())
+    };
+    let mut records = Vec::new();
+    for (matrix, nnz, plan_ms) in [("small", 8_000, 6.0), ("large", 800_000_000, 1.0)] {
+        records.push(timed(matrix, "gustav", "auto", nnz, plan_ms));
+        records.push(timed(matrix, "gustav", "once", nnz, 0.05));
+        records.push(timed(matrix, "cusparse-alg2", "default", nnz, 1.0));
+    }
+    let rows = rows(&records, "plans");
+    let of = |calls: &str| rows.iter().find(|r| r[3] == calls).expect("a row")[4..].to_vec();
+    assert_eq!(of("1"), ["2", "0.10", "0.10", "0"]);
+    // The rows of the small one are not inspected for a few calls, those of the large one are.
+    assert_eq!(of("8"), ["2", "0.45", "2.00", "0"]);
+    assert_eq!(of("1000"), ["2", "4.90", "12.00", "1"]);
+}
+
+/// A record of an order, with its time and that of planning.
+fn ordered(matrix: &str, algorithm: &str, execute_ms: f64, plan_ms: f64) -> Record {
+    Record {
+        execute_ms: Some(execute_ms),
+        plan_ms: Some(plan_ms),
+        features_ms: algorithm.contains('@').then_some(6.0),
+        ..record(matrix, "gustav", algorithm)
+    }
+}
+
+#[test]
+fn executions_repay_what_the_order_and_the_features_took() {
+    let records = [
+        ordered("a", "segmented", 3.0, 1.0),
+        ordered("a", "segmented@lpt", 2.0, 5.0),
+        ordered("a", "segmented@plain", 1.0, 9.0),
+        ordered("a", "predictor", 1.5, 20.0),
+        ordered("b", "segmented", 1.0, 1.0),
+        ordered("b", "segmented@lpt", 2.0, 5.0),
+    ]
+    .map(|r| Record { floor_ms: Some(0.5), ..r });
+    let found = rows(&records, "break-even-of-orders");
+    let best = ["a", "plain", "", "3.000", "2.000", "8.00", "6.00", "4", "7", "17", "50"];
+    assert_eq!(found[0][2..], best);
+    let own = ["b", "its own list", "", "1.000", "", "", "", "never", "never", "", ""];
+    assert_eq!(found[1][2..], own);
+    // Beside rows as stored, which may be the best, as an order that gains over the list.
+    let records = [
+        ordered("c", "segmented", 3.0, 1.0),
+        ordered("c", "segmented@lpt", 2.0, 5.0),
+        ordered("c", "segmented@stored", 1.0, 3.0),
+        ordered("d", "segmented", 1.0, 1.0),
+        ordered("d", "segmented@lpt", 2.0, 5.0),
+        ordered("d", "segmented@stored", 1.5, 3.0),
+    ];
+    let found = rows(&records, "break-even-of-orders");
+    assert_eq!(found[0][2..11], ["c", "stored", "1.000", "3.000", "", "2.00", "6.00", "1", "4"]);
+    let own = ["d", "its own list", "1.500", "1.000", "", "", "", "never", "never"];
+    assert_eq!(found[1][2..11], own);
+    let gains = rows(&records, "orders");
+    assert_eq!(
+        gains.iter().map(|row| row[3].as_str()).collect::<Vec<_>>(),
+        ["its own list", "lpt", "best of all"]
+    );
+}
+
+#[test]
+fn products_as_wide_as_their_matrices_are_one_study() {
+    let of = |matrix: &str, algorithm: &str, columns| {
+        let record = record(matrix, "gustav", algorithm);
+        Record { cols: columns, ..with_case(record, |case| case.columns = columns) }
+    };
+    let matrices = [("a", 30), ("b", 40)];
+    let all = matrices.map(|(m, n)| [of(m, "segmented", n), of(m, "segmented@lpt", n)]);
+    let found = rows(&all.concat(), "break-even-of-orders");
+    assert_eq!(found.len(), 2);
+    assert!(found.iter().all(|row| row[0] == "f32 n = columns of A"), "{found:?}");
+}
+
+#[test]
+fn means_of_implementations_are_those_of_their_lines() {
+    let mut records = crate::analysis::paper_b_round(
+        1024,
+        0.95,
+        &[("shared-row", 0, 2.0), ("hash-rows", 4, 20.0)],
+    );
+    let second = [("shared-row", 0, 4.0), ("hash-rows", 4, 80.0)];
+    records.extend(crate::analysis::paper_b_round(2048, 0.95, &second));
+    let found = rows(&records, "implementations");
+    assert_eq!(found, [["shared-row over hash-rows", "95", "4", "10.00", "20.00", "15.00"]]);
+}

@@ -1,0 +1,182 @@
+//! The tables and the picture of the README are those that the records give. With
+//! `GUSTAV_WRITE_README` set the tests write them first.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gustav_report::{
+    Comparison, Ratios, Record, Report, VENDORS, caches, compare, pictures, read_counters,
+    read_records, read_tuning,
+};
+
+/// Files of records whose names begin so, with the suites and the peers that count.
+struct Place {
+    name: &'static str,
+    suites: &'static [&'static str],
+    peers: &'static [&'static str],
+}
+
+const CPU: Place = Place { name: "cpu", suites: &["cpu"], peers: &VENDORS };
+const GPU: Place = Place {
+    name: "gpu",
+    suites: &["gpu", "gpu-spgemm"],
+    peers: &["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"],
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Records of a place, file after file.
+fn records(place: &Place) -> Vec<Record> {
+    let mut files: Vec<PathBuf> = fs::read_dir(root().join("bench/records"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.starts_with(place.name) && name.contains(".jsonl")
+        })
+        .collect();
+    files.sort();
+    let all = files.iter().flat_map(|file| read_records(file).unwrap());
+    all.filter(|r| place.suites.contains(&r.suite.as_str())).collect()
+}
+
+fn table(place: &Place) -> String {
+    let records = records(place);
+    let mut out = String::new();
+    writeln!(out, "| product | type | matrices | geomean | worst | best | lost | caches |")
+        .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    let compared = compare(&records, "auto");
+    let mut kinds: Vec<_> = compared
+        .iter()
+        .map(|c| &c.ours.case)
+        .map(|c| (c.operation.as_str(), c.columns, c.sorted, c.dtype.as_str(), c.layout.as_str()))
+        .collect();
+    let rank = |operation: &str| ["spmm", "spmv", "spgemm"].iter().position(|o| *o == operation);
+    kinds.sort_by_key(|(operation, columns, sorted, dtype, layout)| {
+        (rank(operation), std::cmp::Reverse(*layout), *columns, *sorted, *dtype)
+    });
+    kinds.dedup();
+    for kind in kinds {
+        let (operation, columns, sorted, dtype, layout) = kind;
+        let of_kind = |c: &&Comparison<'_>| {
+            let case = &c.ours.case;
+            let dtype = case.dtype.as_str();
+            (case.operation.as_str(), case.columns, case.sorted, dtype, case.layout.as_str())
+                == kind
+        };
+        let own: Vec<_> = compared.iter().filter(of_kind).collect();
+        let ratios: Vec<f64> = own.iter().filter_map(|c| c.against(place.peers)).collect();
+        let failed = own.iter().filter(|c| c.failed_beside(place.peers)).count();
+        let Some(r) = Ratios::of(&ratios).map(|r| r.with_failed(failed)) else { continue };
+        let product = match (operation, sorted) {
+            ("spmm", _) if columns == 1 => "SpMM, 1 column".into(),
+            ("spmm", _) if layout != "row-major" => format!("SpMM, {columns} columns, {layout}"),
+            ("spmm", _) => format!("SpMM, {columns} columns"),
+            ("spmv", _) => "SpMV".into(),
+            (_, true) => "SpGEMM, sorted".into(),
+            (_, false) => "SpGEMM, unsorted".into(),
+        };
+        writeln!(
+            out,
+            "| {product} | {dtype} | {} | {:.2} | {:.2} | {:.2} | {:.0}% | {} |",
+            r.count,
+            r.geomean,
+            r.worst,
+            r.best,
+            100.0 * r.lost,
+            caches(&own, place.peers)
+        )
+        .unwrap();
+    }
+    out
+}
+
+/// Reading files beside fast_matrix_market, as `bench/read_speed.py` recorded it.
+fn reading() -> String {
+    let text = fs::read_to_string(root().join("bench/records/read-speed.csv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    let column = |name: &str| names.iter().position(|n| *n == name).unwrap();
+    let own = |row: &[&str], name: &str| row[column(name)].parse::<f64>().unwrap();
+    let rows: Vec<_> = lines.collect();
+    let mut threads: Vec<_> = rows.iter().map(|row| row[column("threads")]).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let mut out = String::new();
+    writeln!(out, "| threads | files | geomean | worst | best | with their step to CSR |").unwrap();
+    writeln!(out, "|---|---|---|---|---|---|").unwrap();
+    for count in threads {
+        let here = || rows.iter().filter(|row| row[column("threads")] == count);
+        let against = |theirs: &str| {
+            let ratios: Vec<_> = here().map(|r| own(r, theirs) / own(r, "gustav_ms")).collect();
+            Ratios::of(&ratios).unwrap()
+        };
+        let (r, csr) = (against("fast_matrix_market_ms"), against("fast_matrix_market_to_csr_ms"));
+        writeln!(
+            out,
+            "| {count} | {} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            r.count, r.geomean, r.worst, r.best, csr.geomean
+        )
+        .unwrap();
+    }
+    out
+}
+
+fn writes() -> bool {
+    std::env::var_os("GUSTAV_WRITE_README").is_some()
+}
+
+#[test]
+fn the_tables_are_those_of_the_records() {
+    let path = root().join("README.md");
+    let mut text = fs::read_to_string(&path).unwrap();
+    for (name, table) in [(CPU.name, table(&CPU)), (GPU.name, table(&GPU)), ("read", reading())] {
+        let marks = ["begin", "end"].map(|at| format!("<!-- from bench/records: {name} {at} -->"));
+        let (before, rest) = text.split_once(&marks[0]).expect("where the table begins");
+        let (found, after) = rest.split_once(&marks[1]).expect("where the table ends");
+        let table = format!("\n{table}");
+        if writes() {
+            text = format!("{before}{}{table}{}{after}", marks[0], marks[1]);
+            fs::write(&path, &text).unwrap();
+        } else {
+            assert_eq!(found, table, "run this test with GUSTAV_WRITE_README=1");
+        }
+    }
+}
+
+#[test]
+fn the_picture_is_that_of_the_records() {
+    let path = root().join("docs/speed.svg");
+    let mut drawn = pictures(&records(&CPU)).unwrap();
+    assert_eq!(drawn.len(), 1, "records of the CPU are of one place");
+    let drawn = drawn.remove(0);
+    if writes() {
+        fs::write(&path, &drawn).unwrap();
+    }
+    let found = fs::read_to_string(&path).expect("docs/speed.svg");
+    assert!(found == drawn, "docs/speed.svg is old: run this test with GUSTAV_WRITE_README=1");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.contains("](docs/speed.svg)"), "the README shows the picture");
+}
+
+#[test]
+fn the_records_fill_every_figure_of_a_report() {
+    let folder = root().join("bench/records");
+    let (mut all, mut tunings, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.contains(".jsonl") {
+            all.extend(read_records(&path).unwrap());
+        } else if name.ends_with(".tuning.json") {
+            tunings.push(read_tuning(&path).unwrap());
+        } else if name.ends_with("-ncu.csv") {
+            counters.extend(read_counters(&path).unwrap());
+        }
+    }
+    assert_eq!(Report::of(&all, &tunings, &counters).unwrap().absent(), []);
+}
