@@ -157,7 +157,7 @@ impl<P> SpgemmRequest<P> {
     }
 }
 
-/// values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p] for every nonzero p of a pattern, X and Y dense.
+/// `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p of a pattern, X and Y dense.
 #[derive(Clone, Debug)]
 pub struct SddmmRequest<P> {
     /// The pattern.

@@ -48,6 +48,9 @@
 //! # Ok::<(), gustav::Error>(())
 //! ```
 //!
+//! Gradients of a product are products of the same pattern: [`SpmmGradients`] plans those of an SpMM, with
+//! respect to B and to the values of A, and forms nothing dense of A's shape.
+//!
 //! # What was chosen, and why
 //!
 //! [`SpmmPlan::explain`] says which algorithm a plan runs, with which configuration and workspace, and
@@ -120,6 +123,7 @@ mod catalog;
 pub mod cuda;
 mod device;
 mod explain;
+mod gradient;
 pub mod interop;
 mod operands;
 mod plan;
@@ -127,6 +131,7 @@ mod product;
 
 pub use device::{Device, DeviceInfo};
 pub use explain::{Config, Considered, Explanation, OrderFacts};
+pub use gradient::SpmmGradients;
 pub use gustav_core::{
     Arith, Buffer, Coo, CooView, Csc, CscView, Csr, CsrView, DType, Dcsr, DcsrView, Dense,
     DenseView, DenseViewMut, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern,

@@ -1,4 +1,4 @@
-//! SDDMM: values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p] for every nonzero p of a pattern.
+//! SDDMM: `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p of a pattern.
 //!
 //! Nonzeros do not depend on each other: every thread takes an equal number of them, whatever the
 //! lengths of rows. `nonzero_split` holds the inner products.
@@ -59,7 +59,7 @@ const AHEAD: usize = 8;
 const SMALLEST_PART: usize = 512;
 const PARTS_PER_THREAD: usize = 16;
 
-/// A plan for values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p], for one pattern, which it holds or
+/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`, for one pattern, which it holds or
 /// borrows.
 ///
 /// Results are the same to the bit from run to run and for any number of threads.

@@ -1,4 +1,4 @@
-//! SDDMM on the device: values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p] for every nonzero p of a
+//! SDDMM on the device: `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p of a
 //! pattern.
 
 mod catalog;

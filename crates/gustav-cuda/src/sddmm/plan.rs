@@ -23,7 +23,7 @@ pub struct Options {
     pub config: Option<Config>,
 }
 
-/// A plan for values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p], for one pattern, which it holds.
+/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`, for one pattern, which it holds.
 ///
 /// Results are the same to the bit from run to run. A plan may be sent to another thread. Several plans
 /// may be executed at once, on one stream or on several.

@@ -10,7 +10,7 @@ use super::values::{poison, scaling, values};
 use super::{DEPTHS, Extent, Scaling, Settings};
 use crate::oracle;
 
-/// One product to compute: values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p].
+/// One product to compute: `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]`.
 #[derive(Debug)]
 pub struct SddmmCase<'a, T: Scalar, I: Index, O: Index> {
     /// The matrix's name in the battery.

@@ -11,7 +11,7 @@ use super::verdict::Verdict;
 // Rows that one task compares.
 const ROWS: usize = 64;
 
-/// The operands of values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p], to check a result
+/// The operands of `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]`, to check a result
 /// against.
 #[derive(Clone, Copy, Debug)]
 pub struct Sddmm<'a, T: Scalar, I: Index, O: Index> {

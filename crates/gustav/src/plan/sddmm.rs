@@ -39,7 +39,7 @@ pub struct SddmmPlan<'a, T: CpuScalar> {
 }
 
 enum Inner<'a, T: CpuScalar> {
-    Cpu(gustav_cpu::SddmmPlan<'a, T>),
+    Cpu(Box<gustav_cpu::SddmmPlan<'a, T>>),
     Cuda(Box<Staged<T>>),
 }
 
@@ -122,7 +122,7 @@ impl<'v, T: Scalar> From<cuda::Call<'v, T>> for SddmmCall<'v, T> {
 impl<T: CpuScalar> SddmmPlan<'_, T> {
     accessors!();
 
-    /// values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p] for every nonzero p, in the order of the
+    /// `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p, in the order of the
     /// pattern. `x` has as many rows as the pattern, `y` as the pattern has columns, both the depth of
     /// the plan as columns, in the layouts of the plan.
     ///
@@ -254,7 +254,7 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SddmmRequest<PatternRef<'a, I, 
         let inner = gustav_cpu::SddmmPlan::new(pattern, &problem, &options)?;
         let bytes = inner.workspace_bytes();
         let explanation = explained(self, facts, &problem, inner.choice(), None, bytes);
-        Ok(SddmmPlan { inner: Inner::Cpu(inner), explanation })
+        Ok(SddmmPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
     }
 }
 
