@@ -4,8 +4,7 @@
 //! cache on disk. Nothing of CUDA is needed to build this crate, nor to run it until a device is
 //! asked for: [`Device::cuda`] then says in one line what is missing.
 //!
-//! The modules below stand in the order in which they depend on each other: a module uses only those
-//! above it.
+//! The modules stand in groups, and a group uses only those below it: docs/architecture.md lists them.
 
 pub mod device;
 #[macro_use]

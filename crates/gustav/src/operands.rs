@@ -8,6 +8,7 @@ use crate::cuda::{DeviceBuffer, DeviceCsr, DeviceDense, DeviceValues};
 
 /// The values of a sparse operand. Those of a matrix carry the identity of its pattern, which a plan
 /// compares; a plain slice or buffer is in the order of the plan's nonzeros by the caller's word.
+#[derive(Clone, Copy, Debug)]
 pub enum SparseValues<'v, T> {
     /// In host memory.
     Host(Values<'v, T>),

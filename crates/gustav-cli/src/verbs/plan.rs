@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_parser = crate::args::operations(), default_value = "spmm")]
     operation: Operation,
     /// Columns of B, for spmm, or of X and Y, for sddmm, which need them
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, visible_alias = "depth", value_name = "N", allow_negative_numbers = true)]
     columns: Option<usize>,
     /// How often the product would be computed
     #[arg(long, value_name = "K", default_value_t = 1, allow_negative_numbers = true)]

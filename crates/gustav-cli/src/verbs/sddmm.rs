@@ -95,14 +95,16 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         let layout = args.layout.layout();
         let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *telling))?;
         let x = match &args.operands.x {
-            Some(path) => dense_file(path, layout, "X", a.nrows(), None)?,
+            Some(path) => dense_file(path, (Operation::Sddmm, "X"), layout, a.nrows(), None)?,
             None => {
                 let depth = args.operands.depth.unwrap_or(1);
                 random::dense(a.nrows(), depth, layout, running.seed)?
             }
         };
         let y = match &args.y {
-            Some(path) => dense_file(path, layout, "Y", a.ncols(), Some(x.ncols()))?,
+            Some(path) => {
+                dense_file(path, (Operation::Sddmm, "Y"), layout, a.ncols(), Some(x.ncols()))?
+            }
             None => random::dense(a.ncols(), x.ncols(), layout, running.seed.wrapping_add(1))?,
         };
         let request = a.pattern().sddmm(x.ncols()).layouts(layout, layout).calls(running.calls());
@@ -121,7 +123,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         };
         let adds = factors.beta != zero;
         let mut out = a.clone();
-        let limits = product::limits(&args.choice, device, problem, adds)?;
+        let limits = product::limits(&args.choice, device, problem, adds || factors.of_a)?;
         let mut resident = match device.is_cuda() {
             true => Some(Resident::new(device, self)?),
             false => None,
@@ -161,7 +163,12 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             multiplications: Some(problem.nnz as f64 * problem.columns as f64),
             sparse: None,
             limits,
-            formula: format!("C = X·Yᵀ at the nonzeros of A, depth {}", problem.columns),
+            formula: format!(
+                "C = X·Yᵀ{} at the nonzeros of A{}, depth {}",
+                if factors.of_a { "∘A" } else { "" },
+                if adds { ", + β·A" } else { "" },
+                problem.columns
+            ),
             sample,
             norm,
         };

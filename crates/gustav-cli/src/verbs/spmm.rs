@@ -81,7 +81,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *telling))?;
         let problem = choice.refine(Problem::spmm(&a.view()).layouts(layout, layout));
         let b = match &args.right.b {
-            Some(path) => dense_file(path, layout, "B", problem.inner(), None)?,
+            Some(path) => dense_file(path, (Operation::Spmm, "B"), layout, problem.inner(), None)?,
             None => {
                 let columns = args.right.columns.unwrap_or(1);
                 random::dense(problem.inner(), columns, layout, running.seed)?
@@ -100,7 +100,9 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         let (m, n, layout) = (problem.output_rows(), problem.columns, problem.layout_c);
         let before = match (&args.c, beta == zero) {
             (_, true) => None,
-            (Some(path), false) => Some(dense_file(path, layout, "C", m, Some(n))?),
+            (Some(path), false) => {
+                Some(dense_file(path, (Operation::Spmm, "C"), layout, m, Some(n))?)
+            }
             (None, false) => Some(random::dense(m, n, layout, running.seed.wrapping_add(1))?),
         };
         let mut c = Dense::zeros(m, n, layout)?;
@@ -183,8 +185,8 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
 /// When the file cannot be read, or its matrix has another shape.
 pub fn dense_file<T: Scalar>(
     path: &PathBuf,
+    (operation, name): (Operation, &str),
     layout: Layout,
-    name: &str,
     rows: usize,
     columns: Option<usize>,
 ) -> Result<Dense<T>> {
@@ -192,7 +194,7 @@ pub fn dense_file<T: Scalar>(
     if m.nrows() != rows || columns.is_some_and(|n| n != m.ncols()) {
         let any = columns.map_or("any number of columns".into(), |n| format!("{n} columns"));
         return Err(Error::Shape {
-            op: "spmm",
+            op: operation.name(),
             expected: format!("{name} with {rows} rows and {any}"),
             found: format!("{} x {} in {}", m.nrows(), m.ncols(), path.display()),
         }

@@ -137,11 +137,11 @@ fn numbers_out_of_range_are_refused() {
         ),
         (
             "plan a.mtx --operation spmv --columns 3",
-            "columns: spmv takes none, they are those of spmm",
+            "columns: spmv takes none, they are those of spmm and sddmm",
         ),
         (
             "plan a.mtx --operation spgemm --layout row-major",
-            "layout: spgemm has no dense matrix, it is that of spmm",
+            "layout: spgemm has no dense matrix, it is that of spmm and sddmm",
         ),
         (
             "plan a.mtx --columns 3 --algorithm all",

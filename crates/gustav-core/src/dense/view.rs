@@ -175,7 +175,25 @@ impl<'a, T: Scalar> DenseView<'a, T> {
     /// [`crate::Error::OutOfMemory`].
     pub fn to_layout(&self, layout: Layout) -> Result<Dense<T>> {
         let mut copy = Dense::zeros(self.nrows, self.ncols, layout)?;
-        let len = layout.lines(self.nrows, self.ncols).1;
+        self.copy_to(&mut copy)?;
+        Ok(copy)
+    }
+
+    /// Copies the elements to `copy`, of the same shape in any layout.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] when it has another shape or is not packed.
+    pub fn copy_to(&self, copy: &mut Dense<T>) -> Result<()> {
+        let layout = copy.layout();
+        let (shape, len) = ((self.nrows, self.ncols), layout.lines(self.nrows, self.ncols).1);
+        let packed = copy.leading_dimension() == len || copy.data().is_empty();
+        if (copy.nrows(), copy.ncols()) != shape || !packed {
+            return Err(crate::Error::Shape {
+                op: "copy of a dense matrix",
+                expected: format!("a packed matrix of {} x {}", shape.0, shape.1),
+                found: format!("{} x {}", copy.nrows(), copy.ncols()),
+            });
+        }
         let of = |line, k| match layout {
             Layout::RowMajor => self.get(line, k),
             Layout::ColumnMajor => self.get(k, line),
@@ -188,7 +206,7 @@ impl<'a, T: Scalar> DenseView<'a, T> {
                 }
             }
         });
-        Ok(copy)
+        Ok(())
     }
 
     /// The transpose, without a copy.

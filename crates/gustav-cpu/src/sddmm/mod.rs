@@ -46,7 +46,10 @@ fn supports(problem: &Problem) -> Result<()> {
         return refuse("its sums are of products", "plus-times");
     }
     if problem.transpose_a {
-        return refuse("values are those of the pattern as it is", "X and Y exchanged");
+        return refuse(
+            "it takes no transposed pattern",
+            "the plan without transposition, X and Y exchanged: values come in A's order",
+        );
     }
     problem.without_output("the CPU's SDDMM")?;
     problem.without_epilogue("the CPU's SDDMM")
@@ -59,7 +62,7 @@ const AHEAD: usize = 8;
 const SMALLEST_PART: usize = 512;
 const PARTS_PER_THREAD: usize = 16;
 
-/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`, for one pattern, which it holds or
+/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]`, for one pattern, which it holds or
 /// borrows.
 ///
 /// Results are the same to the bit from run to run and for any number of threads.
@@ -71,12 +74,12 @@ pub struct SddmmPlan<'a, T: CpuScalar> {
     threads: Threads,
     parts: usize,
     partition: StaticPartition,
-    // Row-major copies of operands that are not.
+    // Where column-major operands are copied to, row-major.
     x: Option<Dense<T>>,
     y: Option<Dense<T>>,
 }
 
-/// Options of one execution of an SDDMM.
+/// Options of one execution of an SDDMM; `()` and a [`Scale`] are taken in its place.
 #[derive(Clone, Copy, Debug)]
 pub struct SddmmCall<'v, T: Scalar> {
     /// α and β; β = 0, as it is unless set, leaves the values unread.
@@ -122,19 +125,26 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         supports(&problem)?;
         problem.check_dense()?;
         match options.chooser {
-            Chooser::Named(Algorithm::NonzeroSplit) | Chooser::Auto | Chooser::MeanRowLength => {}
-            Chooser::Named(_) => return Err(only(&problem)),
+            Chooser::Named(Algorithm::NonzeroSplit) | Chooser::Auto => {}
+            Chooser::Named(_) | Chooser::MeanRowLength => return Err(only(&problem)),
             _ => return Err(autotune_elsewhere(&problem)),
         }
         let (isa, threads) = (options.isa()?, options.threads.clone());
         let parts = (threads.count() * PARTS_PER_THREAD).min(problem.nnz.div_ceil(SMALLEST_PART));
         let algorithm = Algorithm::NonzeroSplit;
         let count = threads.count();
-        // Rows of Y that L2 holds come in time by themselves.
+        // A Y that fits in L2 needs no prefetch.
         let bytes = problem.cols * problem.columns * problem.dtype.bytes();
         let ahead = if bytes > profile(count, isa).l2_bytes { AHEAD } else { 0 };
         let config = Config { isa, threads: count, tile: None, streaming: false, ahead };
         let reason = "nonzeros do not depend on each other".into();
+        let copy = |rows, layout| {
+            (layout == Layout::ColumnMajor)
+                .then(|| Dense::zeros(rows, problem.columns, Layout::RowMajor))
+                .transpose()
+        };
+        let x = copy(problem.rows, problem.layout_c)?;
+        let y = copy(problem.cols, problem.layout_b)?;
         Ok(SddmmPlan {
             problem,
             choice: Choice { algorithm, config, reason },
@@ -143,8 +153,8 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
             parts,
             partition: StaticPartition::new(parts, count),
             threads,
-            x: None,
-            y: None,
+            x,
+            y,
         })
     }
 
@@ -153,8 +163,7 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         &self.choice
     }
 
-    /// Bytes that the plan holds beside the caller's arrays; row-major copies of X and Y come with the
-    /// first execution.
+    /// Bytes that the plan holds beside the caller's arrays.
     pub fn workspace_bytes(&self) -> usize {
         let copies = [&self.x, &self.y].into_iter().flatten();
         self.partition.bytes() + copies.map(|m| size_of_val(m.data())).sum::<usize>()
@@ -165,8 +174,7 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
     ///
     /// # Errors
     /// [`Error::Shape`] when `x` or `y` has another shape or layout, [`Error::Length`] for another number
-    /// of values or factors, [`Error::Pattern`] for factors of another pattern, [`Error::OutOfMemory`]
-    /// for row-major copies of `x` and `y` in the first execution.
+    /// of values or factors, [`Error::Pattern`] for factors of another pattern.
     pub fn execute<'v>(
         &mut self,
         x: impl Into<DenseView<'v, T>>,
@@ -183,6 +191,9 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let (alpha, beta) = scale.over(Semiring::PlusTimes);
         let x = row_major(&self.threads, x, &mut self.x)?;
         let y = row_major(&self.threads, y, &mut self.y)?;
+        // Rows without elements have no addresses.
+        let leading = |m: &DenseView<'_, T>| if m.ncols() == 0 { 0 } else { m.leading_dimension() };
+        let (ldx, ldy) = (leading(&x), leading(&y));
         let factors = Factors::new(alpha, beta, factors);
         let (isa, nnz, parts) = (self.isa, p.nnz, self.parts);
         let ahead = self.choice.config.ahead;
@@ -195,7 +206,9 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
                 offsets,
                 indices: pattern.indices(),
                 x,
+                ldx,
                 y,
+                ldy,
                 ahead,
                 factors,
                 out,
@@ -245,11 +258,7 @@ fn row_major<'m, T: Scalar>(
     m: DenseView<'m, T>,
     copy: &'m mut Option<Dense<T>>,
 ) -> Result<DenseView<'m, T>> {
-    if m.layout() == Layout::RowMajor {
-        return Ok(m);
-    }
-    // The old copy goes first, so that there are never two.
-    *copy = None;
-    let packed = threads.run(|| m.to_layout(Layout::RowMajor))?;
-    Ok(copy.insert(packed).view())
+    let Some(copy) = copy else { return Ok(m) };
+    threads.run(|| m.copy_to(copy))?;
+    Ok(copy.view())
 }

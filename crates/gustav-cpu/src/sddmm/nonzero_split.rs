@@ -18,7 +18,7 @@ const GROUP: usize = 4;
 const FETCHED: usize = 512;
 const LINE: usize = 64;
 
-/// What becomes of a sum.
+/// Scaling of a finished sum.
 #[derive(Clone, Copy)]
 pub(super) struct Factors<'a, T: Scalar> {
     alpha: T::Accum,
@@ -46,14 +46,16 @@ impl<'a, T: Scalar> Factors<'a, T> {
     }
 }
 
-/// The operands, X and Y row-major.
+/// The operands, X and Y row-major with these leading dimensions.
 #[derive(Clone, Copy)]
 pub(super) struct Operands<'a, T: Scalar, I: Index> {
     pub rows: usize,
     pub offsets: Offsets<'a>,
     pub indices: &'a [I],
     pub x: DenseView<'a, T>,
+    pub ldx: usize,
     pub y: DenseView<'a, T>,
+    pub ldy: usize,
     /// Nonzeros ahead of their use for which rows of Y are prefetched, 0 for not at all.
     pub ahead: usize,
     pub factors: Factors<'a, T>,
@@ -91,12 +93,12 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
         count: usize,
     ) {
         let op = &self.operands;
-        let (depth, ld) = (op.x.ncols(), op.y.leading_dimension());
+        let (depth, ld) = (op.x.ncols(), op.ldy);
         let s = V::S::of(Semiring::PlusTimes);
         // SAFETY: column indices of a checked pattern are rows of Y, whose `depth` elements are
         // neighbours; the rest is promised by the caller.
         unsafe {
-            // What is missing to four is the last nonzero again.
+            // A group of fewer than four repeats its last nonzero.
             let row = |p: usize| op.y.as_ptr().add(op.indices.get_unchecked(p).to_usize() * ld);
             let y: [*const T; GROUP] = std::array::from_fn(|u| row(p + u.min(count - 1)));
             let mut sums = [V::splat(T::Accum::zero()); GROUP];
@@ -128,7 +130,7 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
         }
     }
 
-    /// Has the rows of Y of nonzeros soon after `p` brought to L1.
+    /// Prefetches rows of Y of later nonzeros than `p` into L1.
     ///
     /// # Safety
     /// The instruction set is available.
@@ -136,9 +138,8 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
     unsafe fn prefetch<V: Vector<T>>(&self, p: usize) {
         let op = &self.operands;
         let bytes = (op.x.ncols() * size_of::<T>()).min(FETCHED);
-        let ld = op.y.leading_dimension();
         for p in p + op.ahead..(p + op.ahead + GROUP).min(self.nonzeros.end) {
-            let row = op.y.as_ptr().wrapping_add(op.indices[p].to_usize() * ld);
+            let row = op.y.as_ptr().wrapping_add(op.indices[p].to_usize() * op.ldy);
             for byte in (0..bytes).step_by(LINE) {
                 // SAFETY: nothing is read through the pointer.
                 unsafe { V::fetch(row.wrapping_byte_add(byte)) }
@@ -154,7 +155,7 @@ impl<T: Scalar, I: Index> Work<T> for Part<'_, T, I> {
         if start == end {
             return;
         }
-        let (offsets, ld) = (self.operands.offsets, self.operands.x.leading_dimension());
+        let (offsets, ld) = (self.operands.offsets, self.operands.ldx);
         let mut row = self.row_of(start);
         let mut row_end = offsets.at(row + 1);
         for p in (start..end).step_by(GROUP) {

@@ -125,8 +125,9 @@ fn other_problems_and_algorithms_are_refused() {
     refused(&Problem { operation: Operation::Spmm, ..request.problem.clone() }, &plain);
     refused(&request.problem.clone().semiring(Semiring::MinPlus), &plain);
     refused(&request.problem.clone().transpose_a(true), &plain);
-    let chooser = Chooser::Named(Algorithm::RowSplit);
-    refused(&request.problem, &Options { chooser, ..plain });
+    for chooser in [Chooser::Named(Algorithm::RowSplit), Chooser::MeanRowLength] {
+        refused(&request.problem, &Options { chooser, ..Options::default() });
+    }
 }
 
 #[test]
@@ -143,4 +144,19 @@ fn column_major_operands_are_taken_in_every_execution() {
         turned.execute(DenseView::from(&x), &y, &mut found, ()).expect("a product");
         assert_eq!(found, expected);
     }
+}
+
+#[test]
+fn operands_without_columns_give_zeros_whatever_their_leading_dimension() {
+    let a = matrix();
+    let none = |rows| DenseView::<f32>::new(rows, 0, Layout::RowMajor, usize::MAX, &[]);
+    let (x, y) = (none(300).expect("X"), none(200).expect("Y"));
+    let request = a.pattern().sddmm(0);
+    let mut plan =
+        SddmmPlan::new(request.pattern, &request.problem, &Options::default()).expect("a plan");
+    let mut found = vec![f32::NAN; a.nnz()];
+    plan.execute(x, y, &mut found, ()).expect("a product");
+    assert!(found.iter().all(|v| *v == 0.0));
+    let verdict = gustav_testkit::oracle::Sddmm::new(a.pattern(), x, y).verify(&found);
+    assert!(verdict.expect("shapes that fit").ok);
 }

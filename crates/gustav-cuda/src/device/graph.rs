@@ -117,7 +117,7 @@ pub(crate) fn refuse(what: &str) -> Result<()> {
         problem: what.into(),
         backend: "a graph".into(),
         reason: "it takes memory, or works on the device's own stream".into(),
-        nearest: "executions of SpmmPlan and SpmvPlan, fill and copy_from".into(),
+        nearest: "executions of SpmmPlan, SpmvPlan and SddmmPlan, fill and copy_from".into(),
     })
 }
 
@@ -209,7 +209,8 @@ impl Graph {
     ///
     /// # Errors
     /// What `queue` returns; [`Error::Unsupported`] for other work than executions of
-    /// [`SpmmPlan`](crate::SpmmPlan) and [`SpmvPlan`](crate::SpmvPlan) and changes of buffers;
+    /// [`SpmmPlan`](crate::SpmmPlan), [`SpmvPlan`](crate::SpmvPlan) and [`SddmmPlan`](crate::SddmmPlan), and
+    /// changes of buffers;
     /// [`Error::Argument`] for the device's own stream, which other threads use as well;
     /// [`Error::Device`] when the work cannot be captured.
     pub fn capture(stream: &Stream, queue: impl FnOnce() -> Result<()>) -> Result<Self> {

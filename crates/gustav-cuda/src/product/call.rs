@@ -138,11 +138,6 @@ impl<'a, T: Scalar> Call<'a, T> {
 }
 
 impl<'a, T: Scalar> Call<'a, T> {
-    /// The stream, if the call names one.
-    pub fn stream(&self) -> Option<&'a Stream> {
-        self.common.stream
-    }
-
     /// α and β.
     pub fn scale(&self) -> Scale<T::Accum> {
         self.common.scale()
@@ -274,6 +269,11 @@ impl<'a, T: Scalar> SddmmCall<'a, T> {
     }
 
     common!(T::Accum);
+
+    /// Whether the values are read before they are written.
+    pub fn reads(&self) -> bool {
+        self.common.beta(Semiring::PlusTimes) != T::Accum::zero()
+    }
 
     /// Multiplies every value by one of `factors`: values of the pattern, such as those of A in
     /// (X·Yᵀ)∘A.

@@ -107,8 +107,11 @@ pub(crate) fn apart<T: Scalar>(
     let out = range(out.address(), out.bytes());
     let offsets = (a.nrows + 1) * a.offset_type.bytes();
     let arrays = [
-        ("the row offsets of A", range(a.offsets.address(), offsets)),
-        ("the column indices of A", range(a.indices.address(), a.nnz * a.index_type.bytes())),
+        ("the row offsets of the pattern", range(a.offsets.address(), offsets)),
+        (
+            "the column indices of the pattern",
+            range(a.indices.address(), a.nnz * a.index_type.bytes()),
+        ),
     ];
     let inputs = inputs.iter().map(|(name, input)| (*name, range(input.address(), input.bytes())));
     for (name, input) in inputs.chain(arrays) {

@@ -63,7 +63,10 @@ pub(crate) fn only_sddmm(problem: &Problem, algorithm: &str) -> Result<()> {
         return refuse("its sums are of products", "plus-times");
     }
     if problem.transpose_a {
-        return refuse("values are those of the pattern as it is", "X and Y exchanged");
+        return refuse(
+            "it takes no transposed pattern",
+            "the plan without transposition, X and Y exchanged: values come in A's order",
+        );
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ pub(crate) struct Variant {
     pub(crate) tiles: u32,
     /// Whether a panel holds the whole depth.
     pub(crate) one_panel: bool,
-    /// Whether rows and columns of nonzeros begin at multiples of 16 bytes.
+    /// Whether the arrays of row and column indices are 16-byte aligned.
     pub(crate) wide: bool,
 }
 

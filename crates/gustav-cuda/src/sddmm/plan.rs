@@ -25,7 +25,8 @@ pub struct Options {
 
 /// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`, for one pattern, which it holds.
 ///
-/// Results are the same to the bit from run to run. A plan may be sent to another thread. Several plans
+/// Results of our algorithms are the same to the bit from run to run for operands of the same alignment and
+/// leading dimension. A plan may be sent to another thread. Several plans
 /// may be executed at once, on one stream or on several.
 pub struct SddmmPlan<T: Scalar> {
     device: Device,

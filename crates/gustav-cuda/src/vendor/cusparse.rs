@@ -74,6 +74,9 @@ impl Drop for Handle {
 /// A sparse matrix's descriptor.
 pub(crate) struct SparseMatrix(pub sys::cusparseSpMatDescr_t);
 
+// SAFETY: as for the handle.
+unsafe impl Send for SparseMatrix {}
+
 impl SparseMatrix {
     /// Describes the CSR arrays of `m`, of the types of `o`.
     pub(crate) fn new(m: &Sparse, o: &sparse_operands::Operands) -> Result<Self> {

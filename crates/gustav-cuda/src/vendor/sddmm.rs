@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use cudarc::cusparse::sys;
-use gustav_core::{DType, Error, Layout, Problem, Result};
+use gustav_core::{DType, Error, IndexType, Layout, Problem, Result};
 
 use super::cusparse::{DenseMatrix, Handle, SparseMatrix, check, scalar, sums};
 use crate::device::{Device, DeviceBuffer, Stream};
@@ -32,6 +32,12 @@ pub(crate) fn supports(problem: &Problem) -> Result<()> {
     if problem.index_type != problem.offset_type {
         return refuse("cuSPARSE wants row offsets and column indices of one type");
     }
+    if problem.index_type == IndexType::U32 && problem.nnz.max(problem.cols) > i32::MAX as usize {
+        return refuse("its 32-bit indices are signed");
+    }
+    if problem.deterministic {
+        return refuse("its order of summation is not promised");
+    }
     if problem.columns == 0 {
         return refuse("cuSPARSE takes no matrix without columns");
     }
@@ -42,30 +48,36 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
     vec![Config::Default]
 }
 
-/// cuSPARSE's handle and the workspace of the last execution.
+/// cuSPARSE's handle, and the pattern as it was last preprocessed.
 pub(crate) struct Prepared {
     handle: Handle,
-    workspace: Option<DeviceBuffer<u64>>,
-    /// The operands that the workspace was prepared for.
-    key: [u64; 4],
+    described: Option<Described>,
+}
+
+/// The pattern's descriptor with the workspace that it was preprocessed in.
+struct Described {
+    matrix: SparseMatrix,
+    workspace: DeviceBuffer<u64>,
+    /// Leading dimensions of X and Y, on which the size of the workspace may depend.
+    leading: (usize, usize),
 }
 
 impl Prepared {
     pub(crate) fn new(_: Config) -> Result<Self> {
-        Ok(Prepared { handle: Handle::new()?, workspace: None, key: [0; 4] })
+        Ok(Prepared { handle: Handle::new()?, described: None })
     }
 }
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        self.workspace.as_ref().map_or(0, DeviceBuffer::bytes)
+        self.described.as_ref().map_or(0, |d| d.workspace.bytes())
     }
 
     fn compile(&mut self, _: &Device, _: &Operands) -> Result<()> {
         Ok(())
     }
 
-    // Prepares operands at new addresses.
+    // Describes and preprocesses the pattern at the first execution, and for other leading dimensions.
     unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         if o.factors != 0 {
             return Err(Error::Unsupported {
@@ -79,23 +91,11 @@ impl Method for Prepared {
         let x = DenseMatrix::new(o.rows, o.depth, o.ldx, o.x, o.dtype, Layout::RowMajor)?;
         // Yᵀ: the same memory read column by column.
         let y = DenseMatrix::new(o.depth, o.cols, o.ldy, o.y, o.dtype, Layout::ColumnMajor)?;
-        let out = SparseMatrix::described(
-            &Sparse {
-                rows: o.rows,
-                cols: o.cols,
-                nnz: o.nnz,
-                offsets: o.offsets,
-                indices: o.indices,
-                values: o.values,
-            },
-            (o.offset_type, o.index_type),
-            o.dtype,
-        )?;
         let none = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
         let (alpha, beta) = (scalar(&o.alpha), scalar(&o.beta));
         // The arguments that all calls have, and then `$last`.
         macro_rules! call {
-            ($function:ident, $last:expr) => {
+            ($function:ident, $matrix:expr, $last:expr) => {
                 check(sys::$function(
                     self.handle.0,
                     none,
@@ -104,28 +104,61 @@ impl Method for Prepared {
                     x.0.cast_const(),
                     y.0.cast_const(),
                     beta,
-                    out.0,
+                    $matrix.0,
                     sums(o.dtype),
                     sys::cusparseSDDMMAlg_t::CUSPARSE_SDDMM_ALG_DEFAULT,
                     $last,
                 ))
             };
         }
-        let key = [o.offsets, o.values, o.x, o.y];
-        let mut bytes = 0;
+        let leading = (o.ldx, o.ldy);
         // SAFETY: the descriptors are alive, the scalars are read during the calls, and the operands are
         // the caller's promise.
         unsafe {
-            if self.workspace.is_none() || self.key != key {
-                call!(cusparseSDDMM_bufferSize, &mut bytes)?;
+            if self.described.as_ref().is_none_or(|d| d.leading != leading) {
+                self.described = None;
+                let sparse = Sparse {
+                    rows: o.rows,
+                    cols: o.cols,
+                    nnz: o.nnz,
+                    offsets: o.offsets,
+                    indices: o.indices,
+                    values: o.values,
+                };
+                let types = (o.offset_type, o.index_type);
+                let matrix = SparseMatrix::described(&sparse, types, o.dtype)?;
+                let mut bytes = 0;
+                call!(cusparseSDDMM_bufferSize, matrix, &mut bytes)?;
                 let words = bytes.div_ceil(8);
                 let workspace = DeviceBuffer::uninit(device, words, "cuSPARSE's workspace")?;
-                call!(cusparseSDDMM_preprocess, workspace.address() as *mut c_void)?;
-                (self.workspace, self.key) = (Some(workspace), key);
+                workspace.used_on(stream);
+                call!(cusparseSDDMM_preprocess, matrix, workspace.address() as *mut c_void)?;
+                self.described = Some(Described { matrix, workspace, leading });
             }
-            let Some(workspace) = &self.workspace else { return Ok(()) };
+            let Some(Described { matrix, workspace, .. }) = &self.described else { return Ok(()) };
             workspace.used_on(stream);
-            call!(cusparseSDDMM, workspace.address() as *mut c_void)
+            check(sys::cusparseSpMatSetValues(matrix.0, o.values as *mut c_void))?;
+            call!(cusparseSDDMM, matrix, workspace.address() as *mut c_void)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::{IndexType, Operation};
+
+    use super::*;
+
+    #[test]
+    fn indices_that_cusparse_takes_for_negative_are_refused() {
+        let problem = |nnz, cols| Problem::of_pattern(Operation::Sddmm, 10, cols, nnz).columns(8);
+        let most = i32::MAX as usize;
+        supports(&problem(most, most)).expect("what fits 31 bits");
+        for problem in [problem(most + 1, 10), problem(10, most + 1)] {
+            let text = supports(&problem).expect_err("a refusal").to_string();
+            assert!(text.contains("signed") && text.contains("nonzero-split"), "{text}");
+            let wide = IndexType::U64;
+            supports(&Problem { index_type: wide, offset_type: wide, ..problem }).expect("64 bits");
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use gustav_core::{Error, Layout, Result, Semiring};
 use gustav_cuda::sddmm::Options;
-use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, Graph, SddmmCall, SddmmPlan};
+use gustav_cuda::{
+    DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern, Graph, SddmmCall, SddmmPlan,
+};
 use gustav_testkit::battery::matrices::random_rows;
 
 use crate::{device, operands};
@@ -58,13 +60,18 @@ fn what_does_not_fit_is_refused_and_nothing_is_written() {
         let refused = plan.execute(&x, &y, &mut values, call);
         assert!(matches!(refused, Err(Error::Length { .. })), "{refused:?}");
     }
-    // The values of X, which are as many.
-    let nnz = host.nnz();
-    let (address, one) = (x.data().address(), nnz.min(x.data().len()));
+    // The memory of X.
+    assert!(host.nnz() <= x.data().len());
+    let address = x.data().address();
     // SAFETY: so many values are there, and the call below is refused.
-    let mut overlapping = unsafe { DeviceBuffer::<f32>::borrowed(&device, address, one) };
+    let mut overlapping = unsafe { DeviceBuffer::<f32>::borrowed(&device, address, host.nnz()) };
     let refused = plan.execute(&x, &y, &mut overlapping, ());
-    assert!(matches!(refused, Err(Error::Argument { .. } | Error::Length { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Argument { .. })), "{refused:?}");
+    // Factors of an equal pattern that is another one.
+    let equal = gustav_core::Csr::from_pattern(&pattern(1), five.clone()).expect("a matrix");
+    let equal = DeviceCsr::upload(&device, &equal.view()).expect("a matrix");
+    let refused = plan.execute(&x, &y, &mut values, SddmmCall::new().factors(&equal));
+    assert!(matches!(refused, Err(Error::Pattern { .. })), "{refused:?}");
     assert_eq!(values.to_host().expect("values")[..], five[..]);
     plan.execute(&x, &y, &mut values, ()).expect("a product");
 }
@@ -100,4 +107,30 @@ fn a_graph_repeats_a_product() {
     values.fill(0, &stream).expect("zeros");
     graph.launch(&stream).expect("a launch");
     assert_eq!(values.to_host().expect("values")[..], expected[..]);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn executions_on_several_streams_follow_one_another() {
+    let (device, host) = (device(), pattern(4));
+    let on = DevicePattern::upload(&device, host.view()).expect("a pattern");
+    let streams = [0; 3].map(|_| device.new_stream().expect("a stream"));
+    for calls in [1, 100] {
+        let [x, y] = operands(&device, &host, 64);
+        let problem = on.sddmm(64).calls(calls).problem;
+        let mut plan = SddmmPlan::new(&on, &problem, &Options::default()).expect("a plan");
+        let mut values = DeviceBuffer::zeros(&device, host.nnz(), "values").expect("memory");
+        // 1 + 2·(1 + 2·(...)) times the product: an execution out of order shows.
+        for stream in streams.iter().cycle().take(9) {
+            let call = SddmmCall::new().beta(2.0).on(stream);
+            plan.execute(&x, &y, &mut values, call).expect("a product");
+        }
+        let mut once = DeviceBuffer::zeros(&device, host.nnz(), "values").expect("memory");
+        plan.execute(&x, &y, &mut once, ()).expect("a product");
+        let (found, once) = (values.to_host().expect("values"), once.to_host().expect("values"));
+        for (found, once) in found.iter().zip(&once[..]) {
+            let expected = 511.0 * once;
+            assert!((found - expected).abs() <= 1e-4 * expected.abs() + 1e-4, "{found} {expected}");
+        }
+    }
 }

@@ -1,6 +1,8 @@
-use gustav_cuda::{DeviceBuffer, DevicePattern, SddmmCall, SddmmPlan};
+use gustav_core::{Index, Layout, Scalar};
+use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, SddmmCall, SddmmPlan};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::matrices::random_rows;
+use gustav_testkit::battery::values::values;
 use gustav_testkit::battery::{Settings, check_sddmm};
 
 use crate::{device, named, operands, run};
@@ -9,10 +11,16 @@ use crate::{device, named, operands, run};
 #[test]
 #[ignore = "needs a CUDA device"]
 fn passes_what_it_takes_of_the_battery() {
+    takes_part::<f32, u32>();
+    takes_part::<f64, u32>();
+    takes_part::<f32, u64>();
+}
+
+fn takes_part<T: Scalar, I: Index>() {
     let (device, options) = (device(), named(Algorithm::Vendor, None));
     let settings = Settings { nonfinite: false, ..Settings::default() };
     let mut ran = 0;
-    check_sddmm::<f32, u32, u32>(&settings, |case| {
+    check_sddmm::<T, I, I>(&settings, |case| {
         if case.factors.is_none() && case.x.ncols() > 0 && case.pattern.nnz() > 0 {
             ran += 1;
             return run(&device, &options, case);
@@ -30,15 +38,45 @@ fn refuses_factors_and_depth_zero_with_what_works() {
     let pattern = DevicePattern::upload(&device, host.pattern().view()).expect("a pattern");
     let options = named(Algorithm::Vendor, None);
     let [x, y] = operands(&device, host.pattern(), 16);
-    let mut values = DeviceBuffer::zeros(&device, host.nnz(), "values").expect("memory");
+    let mut to = DeviceBuffer::zeros(&device, host.nnz(), "values").expect("memory");
     let factors = DeviceBuffer::zeros(&device, host.nnz(), "factors").expect("memory");
     let problem = pattern.sddmm(16).problem;
     let mut plan = SddmmPlan::<f32>::new(&pattern, &problem, &options).expect("a plan");
-    let refused = plan.execute(&x, &y, &mut values, SddmmCall::new().factors(&factors));
+    let refused = plan.execute(&x, &y, &mut to, SddmmCall::new().factors(&factors));
     let without = SddmmPlan::<f32>::new(&pattern, &pattern.sddmm(0).problem, &options).map(drop);
     for refused in [refused, without] {
         let text = refused.expect_err("a refusal").to_string();
         assert!(text.contains("nonzero-split"), "{text}");
     }
-    plan.execute(&x, &y, &mut values, ()).expect("a product");
+    plan.execute(&x, &y, &mut to, ()).expect("a product");
+}
+
+/// A plan that has preprocessed its pattern takes other operands, at other places.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn takes_other_operands_after_the_first() {
+    let device = device();
+    let host = random_rows::<f32, u32, u32>(90, 80, 1, |r| r % 5);
+    let pattern = DevicePattern::upload(&device, host.pattern().view()).expect("a pattern");
+    let problem = pattern.sddmm(16).problem;
+    let plan = |algorithm| {
+        SddmmPlan::<f32>::new(&pattern, &problem, &named(algorithm, None)).expect("a plan")
+    };
+    let (mut vendor, mut ours) = (plan(Algorithm::Vendor), plan(Algorithm::NonzeroSplit));
+    for ld in [16, 20, 16] {
+        let dense = |rows: usize, seed| {
+            let elements = values::<f32>(rows * ld, seed + ld as u64);
+            let data = DeviceBuffer::from_slice(&device, &elements, "elements").expect("memory");
+            DeviceDense::new(rows, 16, Layout::RowMajor, ld, data).expect("an operand")
+        };
+        let (x, y) = (dense(90, 1), dense(80, 2));
+        let [found, expected] = [&mut vendor, &mut ours].map(|plan| {
+            let mut to = DeviceBuffer::zeros(&device, host.nnz(), "values").expect("memory");
+            plan.execute(&x, &y, &mut to, ()).expect("a product");
+            to.to_host().expect("values")
+        });
+        for (found, expected) in found.iter().zip(&expected[..]) {
+            assert!((found - expected).abs() < 1e-4, "{found} {expected}");
+        }
+    }
 }

@@ -261,6 +261,9 @@ impl<'a> Matrix<'a> {
 
     /// Puts a row into `out`.
     pub fn row<V: Value>(&self, row: usize, out: &mut Vec<V>) {
+        if self.ncols == 0 {
+            return out.clear();
+        }
         if self.column_stride == 1 {
             let start = row * self.row_stride;
             return self.values.read(start..start + self.ncols, out);

@@ -71,16 +71,19 @@ pub(crate) fn plan_sddmm<T: Scalar, I: Index, O: Index>(
     problem: &Problem,
 ) -> Result<(sddmm::SddmmPlan<T>, Explanation)> {
     let problem = &check::<T, I, O>(device, pattern, problem)?;
-    let chooser = match device.chooser() {
-        // There is one algorithm beside the vendor's.
-        Chooser::Autotune => Chooser::Auto,
-        chooser => chooser,
+    let (options, report) = match device.chooser() {
+        Chooser::Autotune => {
+            let timed = tune::sddmm::<T, I, O>(pattern, problem)?;
+            let (chooser, config) = (timed.best().chooser(), timed.best().config());
+            (sddmm::Options { chooser, config }, Some(timed.into()))
+        }
+        chooser => (sddmm::Options { chooser, ..sddmm::Options::default() }, None),
     };
-    let options = sddmm::Options { chooser, ..sddmm::Options::default() };
     let plan = sddmm::SddmmPlan::new(pattern, problem, &options)?;
     let choice = plan.choice().clone().map(Config::CudaSddmm);
     let bytes = plan.workspace_bytes();
-    Ok((plan, Explanation::new(problem, device, None, choice, bytes)))
+    let explanation = Explanation::new(problem, device, None, choice, bytes).reported(report);
+    Ok((plan, explanation))
 }
 
 /// `problem` with the types of the pattern and of `T`, if the pattern is on `device` and that offers

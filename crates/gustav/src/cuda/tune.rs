@@ -6,7 +6,7 @@ use std::fmt::Display;
 use gustav_core::{Error, Index, Problem, Result, Scalar, Semiring};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::probe::timed;
-use gustav_cuda::{DeviceBuffer, Stream, spgemm, spmm, spmv};
+use gustav_cuda::{DeviceBuffer, Stream, sddmm, spgemm, spmm, spmv};
 use gustav_plan::autotune::Timed;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser, Order, RowOrder, autotune};
@@ -176,6 +176,23 @@ pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
         let options = spmv::Options { chooser: trial.chooser(), config: trial.config() };
         let mut plan = spmv::SpmvPlan::new(a, &problem, &options)?;
         median_seconds(stream, || plan.execute(&values, &x, &mut y, Call::new()))
+    })
+}
+
+/// The same for a dense product at the nonzeros.
+pub(super) fn sddmm<T: Scalar, I: Index, O: Index>(
+    pattern: &DevicePattern<I, O>,
+    problem: &Problem,
+) -> Result<Timed<Trial<sddmm::Config>>> {
+    let (device, stream) = (pattern.device(), pattern.device().stream());
+    let dense = |rows, layout| DeviceDense::<T>::zeros(device, rows, problem.columns, layout);
+    let (x, y) = (dense(problem.rows, problem.layout_c)?, dense(problem.cols, problem.layout_b)?);
+    let mut values = DeviceBuffer::<T>::zeros(device, pattern.nnz(), "values of a trial")?;
+    let configs = |algorithm| sddmm::Config::candidates(algorithm, problem);
+    fastest(sddmm::catalog(), None, configs, |trial| {
+        let options = sddmm::Options { chooser: trial.chooser(), config: trial.config() };
+        let mut plan = sddmm::SddmmPlan::new(pattern, problem, &options)?;
+        median_seconds(stream, || plan.execute(&x, &y, &mut values, ()))
     })
 }
 

@@ -13,10 +13,11 @@ pub use spmv::SpmvPlan;
 
 use std::time::Instant;
 
-use gustav_core::{Operation, Problem, Result};
-use gustav_cpu::Options;
+use gustav_core::{DenseView, Operation, Problem, Result};
+use gustav_cpu::{CpuScalar, Options};
 use gustav_plan::{Algorithm, Choice, Chooser, RowStats, autotune};
 
+use crate::cuda::DeviceDense;
 use crate::explain::{Config, Report};
 use crate::{Device, Explanation};
 
@@ -74,6 +75,38 @@ fn explained(
 ) -> Explanation {
     let choice = choice.clone().map(Config::Cpu);
     Explanation::new(problem, device, facts, choice, workspace_bytes).reported(tuned)
+}
+
+/// The matrix in `held`, made anew when it does not lie in memory as `m` does.
+fn copy_of<'k, T: CpuScalar>(
+    device: &gustav_cuda::Device,
+    held: &'k mut Option<DeviceDense<T>>,
+    m: &DenseView<'_, T>,
+) -> Result<&'k mut DeviceDense<T>> {
+    let found = held.take().filter(|d| {
+        (d.nrows(), d.ncols(), d.layout()) == (m.nrows(), m.ncols(), m.layout())
+            && d.leading_dimension() == m.leading_dimension()
+            && m.as_slice().is_some_and(|values| values.len() == d.data().len())
+    });
+    let matrix = match found {
+        Some(matrix) => matrix,
+        None => DeviceDense::upload(device, m)?,
+    };
+    Ok(held.insert(matrix))
+}
+
+/// The matrix in `held`, made anew where that is needed, with the elements of `m`.
+fn written<'k, T: CpuScalar>(
+    device: &gustav_cuda::Device,
+    held: &'k mut Option<DeviceDense<T>>,
+    m: &DenseView<'_, T>,
+) -> Result<&'k mut DeviceDense<T>> {
+    // What goes to the GPU is one array, and padding may belong to others.
+    let packed = m.as_slice().is_none().then(|| m.to_layout(m.layout())).transpose()?;
+    let m = packed.as_ref().map_or(*m, |packed| packed.view());
+    let on = copy_of(device, held, &m)?;
+    on.data_mut().write(m.as_slice().unwrap_or_default())?;
+    Ok(on)
 }
 
 /// What every plan tells about itself; each has its `explanation` and its `inner` plan.

@@ -1,21 +1,22 @@
 //! The plan of α·(X·Yᵀ) + β·values at the nonzeros of a pattern.
 
 use gustav_core::{
-    DenseView, Index, PatternRef, Plans, Problem, Result, Scalar, Scale, SddmmRequest,
+    Dense, DenseView, Error, Index, Layout, PatternRef, Plans, Problem, Result, Scalar, Scale,
+    SddmmRequest, validate,
 };
 use gustav_cpu::CpuScalar;
-use gustav_plan::Chooser;
 
-use super::{accessors, explained};
+use super::{accessors, autotuned, explained, median_seconds, options, written};
 use crate::cuda::{self, DeviceBuffer, DeviceDense, DevicePattern, Stream, plan_sddmm};
-use crate::explain::facts;
+use crate::explain::{Report, facts};
 use crate::operands::{DenseOperand, IntoOperand, SparseValues, VectorResult, mixed};
 use crate::{Device, Explanation};
 
 /// A plan for dense × dense products at the nonzeros of one pattern, made by
 /// `pattern.sddmm(depth).plan(&device)`; see [`SpmmPlan`](crate::SpmmPlan) for where operands are.
 ///
-/// Results are the same to the bit from run to run.
+/// Results of our algorithms are the same to the bit from run to run; on a GPU for operands of the same
+/// alignment and leading dimension.
 ///
 /// ```
 /// use gustav::{Csr, Dense, Device, SddmmCall};
@@ -43,16 +44,19 @@ enum Inner<'a, T: CpuScalar> {
     Cuda(Box<Staged<T>>),
 }
 
-/// A plan on a GPU with memory for values in host memory, made when there are such.
+/// A plan on a GPU with copies of operands in host memory, made when there are such.
 struct Staged<T: CpuScalar> {
     device: gustav_cuda::Device,
     plan: gustav_cuda::SddmmPlan<T>,
     pattern: gustav_core::PatternId,
     nnz: usize,
+    x: Option<DeviceDense<T>>,
+    y: Option<DeviceDense<T>>,
     values: Option<DeviceBuffer<T>>,
 }
 
 /// Options of one execution of a [`SddmmPlan`]; `()` and a [`Scale`] are taken in its place.
+#[derive(Clone, Copy, Debug)]
 pub struct SddmmCall<'v, T: Scalar> {
     scale: Scale<T::Accum>,
     factors: Option<SparseValues<'v, T>>,
@@ -113,17 +117,11 @@ impl<T: Scalar> From<Scale<T::Accum>> for SddmmCall<'_, T> {
     }
 }
 
-impl<'v, T: Scalar> From<cuda::Call<'v, T>> for SddmmCall<'v, T> {
-    fn from(call: cuda::Call<'v, T>) -> Self {
-        SddmmCall { scale: call.scale(), factors: None, stream: call.stream() }
-    }
-}
-
 impl<T: CpuScalar> SddmmPlan<'_, T> {
     accessors!();
 
-    /// `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p, in the order of the
-    /// pattern. `x` has as many rows as the pattern, `y` as the pattern has columns, both the depth of
+    /// `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]` for every nonzero p, in the
+    /// order of the pattern; factors are 1 unless the call gives them. `x` has as many rows as the pattern, `y` as the pattern has columns, both the depth of
     /// the plan as columns, in the layouts of the plan.
     ///
     /// # Errors
@@ -164,7 +162,7 @@ impl<T: CpuScalar> SddmmPlan<'_, T> {
                 Some(F::Device(factors)),
             ) => staged.plan.execute(x, y, values, queued(scale, stream).factors(factors)),
             (Inner::Cuda(staged), D::Host(x), D::Host(y), V::Host(values), None) => {
-                staged.execute(x, y, values, None, queued(scale, stream))
+                staged.execute(x, y, values, None, queued(scale, stream), &self.explanation.problem)
             }
             (
                 Inner::Cuda(staged),
@@ -174,7 +172,8 @@ impl<T: CpuScalar> SddmmPlan<'_, T> {
                 Some(F::Host(factors)),
             ) => {
                 let factors = factors.fit("factors", staged.pattern, staged.nnz)?;
-                staged.execute(x, y, values, Some(factors), queued(scale, stream))
+                let call = queued(scale, stream);
+                staged.execute(x, y, values, Some(factors), call, &self.explanation.problem)
             }
             _ => mixed(&self.explanation.device),
         }
@@ -209,26 +208,48 @@ impl<T: CpuScalar> Staged<T> {
         values: &mut [T],
         factors: Option<&[T]>,
         call: gustav_cuda::SddmmCall<'_, T>,
+        problem: &Problem,
     ) -> Result<()> {
+        check(problem, "X", (problem.rows, problem.layout_c), &x)?;
+        check(problem, "Y", (problem.cols, problem.layout_b), &y)?;
+        validate::length("values", problem.nnz, values.len())?;
         let device = &self.device;
-        let (x, y) = (DeviceDense::upload(device, &x)?, DeviceDense::upload(device, &y)?);
         let on = |values: &[T], what| DeviceBuffer::from_slice(device, values, what);
         let factors = factors.map(|f| on(f, "factors on the device")).transpose()?;
-        // Values of another length belong to a call that the plan refused.
-        let held = self.values.take().filter(|held| held.len() == values.len());
-        let on_values = match held {
-            Some(mut held) => {
-                held.write(values)?;
-                self.values.insert(held)
+        let x = written(device, &mut self.x, &x)?;
+        let y = written(device, &mut self.y, &y)?;
+        let on_values = match &mut self.values {
+            Some(held) => {
+                if call.reads() {
+                    held.write(values)?;
+                }
+                held
             }
-            None => self.values.insert(on(values, "values on the device")?),
+            none => none.insert(on(values, "values on the device")?),
         };
         match &factors {
-            Some(factors) => self.plan.execute(&x, &y, on_values, call.factors(factors))?,
-            None => self.plan.execute(&x, &y, on_values, call)?,
+            Some(factors) => self.plan.execute(x, y, on_values, call.factors(factors))?,
+            None => self.plan.execute(x, y, on_values, call)?,
         }
         on_values.read(values)
     }
+}
+
+/// Refuses a dense operand that does not fit, before it is moved.
+fn check<T: CpuScalar>(
+    problem: &Problem,
+    name: &str,
+    (rows, layout): (usize, Layout),
+    found: &DenseView<'_, T>,
+) -> Result<()> {
+    if (found.nrows(), found.ncols(), found.layout()) == (rows, problem.columns, layout) {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        op: "sddmm",
+        expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
+        found: format!("{} x {}, {}", found.nrows(), found.ncols(), found.layout()),
+    })
 }
 
 impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SddmmRequest<PatternRef<'a, I, O>>, T> for Device {
@@ -245,15 +266,11 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SddmmRequest<PatternRef<'a, I, 
         }
         let problem = problem.bound::<T>(&pattern.clone().into())?;
         self.offers(&problem)?;
-        let mut options = self.options().clone();
-        if options.chooser == Chooser::Autotune {
-            // There is one algorithm to time.
-            options.chooser = Chooser::Auto;
-        }
+        let (options, tuned) = options(self, || tune::<T, I, O>(self, &pattern, &problem))?;
         let facts = facts(self, &pattern.view());
         let inner = gustav_cpu::SddmmPlan::new(pattern, &problem, &options)?;
         let bytes = inner.workspace_bytes();
-        let explanation = explained(self, facts, &problem, inner.choice(), None, bytes);
+        let explanation = explained(self, facts, &problem, inner.choice(), tuned, bytes);
         Ok(SddmmPlan { inner: Inner::Cpu(Box::new(inner)), explanation })
     }
 }
@@ -265,7 +282,23 @@ impl<T: CpuScalar, I: Index, O: Index> Plans<SddmmRequest<DevicePattern<I, O>>, 
         let SddmmRequest { pattern, problem } = request;
         let (plan, explanation) = plan_sddmm::<T, I, O>(self, &pattern, &problem)?;
         let (device, nnz) = (pattern.device().clone(), pattern.nnz());
-        let staged = Staged { device, plan, pattern: pattern.id(), nnz, values: None };
+        let staged =
+            Staged { device, plan, pattern: pattern.id(), nnz, x: None, y: None, values: None };
         Ok(SddmmPlan { inner: Inner::Cuda(Box::new(staged)), explanation })
     }
+}
+
+/// Times every algorithm on operands of the problem's shape.
+fn tune<T: CpuScalar, I: Index, O: Index>(
+    device: &Device,
+    pattern: &PatternRef<'_, I, O>,
+    problem: &Problem,
+) -> Result<(gustav_cpu::Options, Report)> {
+    let x = Dense::<T>::zeros(problem.rows, problem.columns, problem.layout_c)?;
+    let y = Dense::<T>::zeros(problem.cols, problem.columns, problem.layout_b)?;
+    let mut values = vec![T::zero(); problem.nnz];
+    autotuned(problem.operation, device.options(), |options| {
+        let mut plan = gustav_cpu::SddmmPlan::new(pattern.view(), problem, options)?;
+        median_seconds(|| plan.execute(&x, &y, &mut values, ()))
+    })
 }

@@ -5,7 +5,7 @@ use gustav_core::{
 };
 use gustav_cpu::CpuScalar;
 
-use super::{accessors, autotuned, explained, median_seconds, options};
+use super::{accessors, autotuned, copy_of, explained, median_seconds, options};
 use crate::cuda::{Call, DeviceBuffer, DeviceDense, DevicePattern, plan_spmm};
 use crate::explain::{Report, facts};
 use crate::operands::{DenseOperand, DenseResult, IntoOperand, SparseValues, mixed};
@@ -121,24 +121,6 @@ impl<T: CpuScalar> Staged<T> {
         self.plan.execute(&*on_values, on_b, on_c, call)?;
         on_c.data().read(of_c)
     }
-}
-
-/// The matrix in `held`, made anew when it does not lie in memory as `m` does.
-fn copy_of<'k, T: CpuScalar>(
-    device: &gustav_cuda::Device,
-    held: &'k mut Option<DeviceDense<T>>,
-    m: &DenseView<'_, T>,
-) -> Result<&'k mut DeviceDense<T>> {
-    let found = held.take().filter(|d| {
-        (d.nrows(), d.ncols(), d.layout()) == (m.nrows(), m.ncols(), m.layout())
-            && d.leading_dimension() == m.leading_dimension()
-            && m.as_slice().is_some_and(|values| values.len() == d.data().len())
-    });
-    let matrix = match found {
-        Some(matrix) => matrix,
-        None => DeviceDense::upload(device, m)?,
-    };
-    Ok(held.insert(matrix))
 }
 
 impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SpmmRequest<PatternRef<'a, I, O>>, T> for Device {
