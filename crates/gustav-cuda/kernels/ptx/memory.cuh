@@ -126,18 +126,16 @@ __device__ __forceinline__ void store_streaming_16(void *to, unsigned short from
 
 // Counts one arrival at `counter`, from zero to `last` and then from zero again, and returns whether it is the last.
 //
-// A release by every thread that arrives, and an acquire by the last one, at the scope of the device: what others
-// wrote before they arrived, or knew of by a barrier, is visible to the last one, and to whom it lets know by a
-// barrier. The acquire is a fence of its own, because it empties L1: only the last one pays for it.
+// A release and an acquire by every thread that arrives, at the scope of the device: what others wrote before they
+// arrived, or knew of by a barrier, is visible to the last one, and to whom it lets know by a barrier. Only the last
+// one needs the acquire, but a fence of its own would wait once more.
 __device__ __forceinline__ bool arrives_last(unsigned *counter, unsigned last) {
     unsigned before;
-    asm volatile("atom.release.gpu.global.inc.u32 %0, [%1], %2;"
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
                  : "=r"(before)
                  : "l"(counter), "r"(last)
                  : "memory");
-    if (before != last) return false;
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
-    return true;
+    return before == last;
 }
 
 // Adds neighbours to memory, one by one but where the chip has wider reductions.
