@@ -84,26 +84,31 @@ vector_512!(bf16 => f32, __m512, __mmask16, 16,
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_bf16(v)),
     pieces: |p, v| stream_256(p.cast(), narrow_bf16(v)));
 
-/// The sums of the lanes of each.
+// Closures would not be compiled for the instruction set, nor the intrinsics in them inlined.
 #[inline(always)]
-unsafe fn totals_f32(v: [__m512; 4]) -> [f32; 4] {
+unsafe fn halves_f32(v: __m512) -> __m256 {
     // SAFETY: the caller has AVX-512.
-    unsafe {
-        avx2::totals_f32(
-            v.map(|v| _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))),
-        )
-    }
+    unsafe { _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v)) }
+}
+
+#[inline(always)]
+unsafe fn halves_f64(v: __m512d) -> __m256d {
+    // SAFETY: the caller has AVX-512.
+    unsafe { _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd::<1>(v)) }
 }
 
 /// The sums of the lanes of each.
 #[inline(always)]
-unsafe fn totals_f64(v: [__m512d; 4]) -> [f64; 4] {
+unsafe fn totals_f32([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
     // SAFETY: the caller has AVX-512.
-    unsafe {
-        avx2::totals_f64(
-            v.map(|v| _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd::<1>(v))),
-        )
-    }
+    unsafe { avx2::totals_f32([halves_f32(a), halves_f32(b), halves_f32(c), halves_f32(d)]) }
+}
+
+/// The sums of the lanes of each.
+#[inline(always)]
+unsafe fn totals_f64([a, b, c, d]: [__m512d; 4]) -> [f64; 4] {
+    // SAFETY: the caller has AVX-512.
+    unsafe { avx2::totals_f64([halves_f64(a), halves_f64(b), halves_f64(c), halves_f64(d)]) }
 }
 
 #[inline(always)]

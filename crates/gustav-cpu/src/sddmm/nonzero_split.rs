@@ -25,11 +25,15 @@ pub(super) struct Factors<'a, T: Scalar> {
     beta: T::Accum,
     of_nonzeros: Option<&'a [T]>,
     reads: bool,
+    /// Whether the sums are the values.
+    plain: bool,
 }
 
 impl<'a, T: Scalar> Factors<'a, T> {
     pub(super) fn new(alpha: T::Accum, beta: T::Accum, of_nonzeros: Option<&'a [T]>) -> Self {
-        Factors { alpha, beta, of_nonzeros, reads: beta != T::Accum::zero() }
+        let reads = beta != T::Accum::zero();
+        let plain = alpha == T::Accum::one() && !reads && of_nonzeros.is_none();
+        Factors { alpha, beta, of_nonzeros, reads, plain }
     }
 
     /// α·sum·factor + β·`before`, which is left out when β is zero.
@@ -92,15 +96,19 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
         p: usize,
         count: usize,
     ) {
-        let op = &self.operands;
+        let op = self.operands;
         let (depth, ld) = (op.x.ncols(), op.ldy);
         let s = V::S::of(Semiring::PlusTimes);
         // SAFETY: column indices of a checked pattern are rows of Y, whose `depth` elements are
         // neighbours; the rest is promised by the caller.
         unsafe {
             // A group of fewer than four repeats its last nonzero.
-            let row = |p: usize| op.y.as_ptr().add(op.indices.get_unchecked(p).to_usize() * ld);
-            let y: [*const T; GROUP] = std::array::from_fn(|u| row(p + u.min(count - 1)));
+            let start = op.y.as_ptr();
+            let mut y = [start; GROUP];
+            for u in 0..GROUP {
+                let at = if count == GROUP { p + u } else { p + u.min(count - 1) };
+                y[u] = start.add(op.indices.get_unchecked(at).to_usize() * ld);
+            }
             let mut sums = [V::splat(T::Accum::zero()); GROUP];
             let whole = depth - depth % V::LANES;
             for k in (0..whole).step_by(V::LANES) {
@@ -124,6 +132,12 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
             }
             let sums = V::totals(sums);
             let out = op.out.slice(p..p + count);
+            if op.factors.plain && count == GROUP {
+                for u in 0..GROUP {
+                    *out.get_unchecked_mut(u) = T::from_accum(sums[u]);
+                }
+                return;
+            }
             for u in 0..count {
                 out[u] = op.factors.apply(p + u, sums[u], out[u]);
             }
