@@ -9,7 +9,7 @@ use gustav::{
 };
 
 use crate::failure::{Failure, Result};
-pub use crate::output::Telling;
+pub use crate::output::Printing;
 use crate::output::{self, Content};
 use crate::types::Factor;
 

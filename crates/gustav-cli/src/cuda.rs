@@ -13,7 +13,7 @@ use gustav::{
 };
 use indicatif::ProgressBar;
 
-use crate::args::Telling;
+use crate::args::Printing;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::measure::{self, Timing};
@@ -183,7 +183,7 @@ pub fn in_tiles<T: CpuScalar, I: Index, O: Index>(
     (a, alpha, b): (&Csr<T, I, O>, T::Accum, &Csr<T, I, O>),
     problem: &Problem,
     (memory, repeat): (Option<usize>, Option<usize>),
-    telling: Telling,
+    printing: Printing,
 ) -> Result<(Run, Csr<T, I, O>)> {
     let device = device.clone().choose(Chooser::Named(Algorithm::Tiled));
     // What was freed there before counts as free once the work up to it is over.
@@ -198,9 +198,9 @@ pub fn in_tiles<T: CpuScalar, I: Index, O: Index>(
     let timing = measure::repeat(repeat, &mut || {
         // The product before this one gives its memory back first.
         product = None;
-        let bar = output::bar(telling, "multiplying tiles");
-        let mut told = |progress| tell(&bar, &interrupt, progress);
-        let tiling = Tiling { memory, progress: Some(&mut told) };
+        let bar = output::bar(printing, "multiplying tiles");
+        let mut watch = |progress| draw(&bar, &interrupt, progress);
+        let tiling = Tiling { memory, progress: Some(&mut watch) };
         let run = || Ok(device.spgemm_tiled(a, alpha, b, problem, tiling)?);
         let done = measure::once(run);
         bar.finish_and_clear();
@@ -216,7 +216,7 @@ pub fn in_tiles<T: CpuScalar, I: Index, O: Index>(
 }
 
 /// Draws how far a product is; it stops where Ctrl-C asked for that.
-fn tell(bar: &ProgressBar, interrupt: &Interrupt, progress: Progress) -> ControlFlow<()> {
+fn draw(bar: &ProgressBar, interrupt: &Interrupt, progress: Progress) -> ControlFlow<()> {
     bar.set_length(progress.tiles as u64);
     bar.set_position(progress.done as u64);
     if interrupt.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -261,7 +261,7 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
         problem: &Problem,
         alpha: T::Accum,
         repeat: Option<usize>,
-        telling: Telling,
+        printing: Printing,
     ) -> Result<(Run, Csr<T, I, O>)> {
         let Pair { a, b, mask, stream, upload_ms } = self;
         let plan = || {
@@ -278,10 +278,10 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
             // The product before this one gives its memory back first.
             product = None;
             stream.synchronize()?;
-            let bar = output::bar(telling, "multiplying in parts");
-            let mut told = |progress| tell(&bar, &interrupt, progress);
+            let bar = output::bar(printing, "multiplying in parts");
+            let mut watch = |progress| draw(&bar, &interrupt, progress);
             let done = measure::once(|| {
-                let call = SpgemmCall::new().alpha(alpha).on(stream).watch(&mut told);
+                let call = SpgemmCall::new().alpha(alpha).on(stream).watch(&mut watch);
                 let c = plan.execute(a, b, call)?;
                 stream.synchronize()?;
                 Ok(c)

@@ -88,7 +88,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(shown).collect::<String>().into()
 }
 
-/// The exit status of a command, after telling why on standard error.
+/// The exit status of a command, after printing why on standard error.
 pub fn finish(result: Result) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

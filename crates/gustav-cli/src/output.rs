@@ -30,7 +30,7 @@ impl Serialize for Number {
 
 /// How the result is told.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct Telling {
+pub struct Printing {
     /// Print one JSON object instead of text (keys: docs/json.md)
     #[arg(long)]
     pub json: bool,
@@ -44,13 +44,13 @@ pub struct Telling {
 ///
 /// # Errors
 /// When standard output cannot be written; see [`Failure::ClosedPipe`].
-pub fn tell(telling: Telling, report: &impl Serialize, text: &str) -> Result<()> {
+pub fn print(printing: Printing, report: &impl Serialize, text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    if telling.json {
+    if printing.json {
         let json = serde_json::to_string_pretty(report)
             .map_err(|e| Failure::Request(format!("cannot write the result as JSON: {e}")))?;
         writeln!(out, "{json}")?;
-    } else if !telling.quiet {
+    } else if !printing.quiet {
         out.write_all(printable(text).as_bytes())?;
     }
     out.flush()?;
@@ -67,8 +67,8 @@ pub fn value(part: &impl Serialize) -> Result<serde_json::Value> {
 }
 
 /// A remark on standard error, unless quiet.
-pub fn note(telling: Telling, text: &str) {
-    if !telling.quiet {
+pub fn note(printing: Printing, text: &str) {
+    if !printing.quiet {
         // A remark that nobody can read is no reason to stop.
         let _ = writeln!(std::io::stderr(), "note: {}", printable(text));
     }
@@ -76,8 +76,8 @@ pub fn note(telling: Telling, text: &str) {
 
 /// A spinner with `message` on standard error while something takes its time; nothing unless
 /// that is a terminal.
-pub fn spinner(telling: Telling, message: &'static str) -> indicatif::ProgressBar {
-    if telling.quiet || !std::io::stderr().is_terminal() {
+pub fn spinner(printing: Printing, message: &'static str) -> indicatif::ProgressBar {
+    if printing.quiet || !std::io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
     }
     let bar = indicatif::ProgressBar::new_spinner().with_message(message);
@@ -87,8 +87,8 @@ pub fn spinner(telling: Telling, message: &'static str) -> indicatif::ProgressBa
 
 /// A bar with `message` on standard error that fills part by part, drawn from the second part on;
 /// nothing unless that is a terminal.
-pub fn bar(telling: Telling, message: &'static str) -> indicatif::ProgressBar {
-    if telling.quiet || !std::io::stderr().is_terminal() {
+pub fn bar(printing: Printing, message: &'static str) -> indicatif::ProgressBar {
+    if printing.quiet || !std::io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
     }
     let style = indicatif::ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len}, {eta}");

@@ -6,7 +6,7 @@ use gustav::{Algorithm, Chooser, Device, Error, Explanation, Operation, Order, P
 use gustav_testkit::oracle::Verdict;
 use serde::Serialize;
 
-use crate::args::{AlgorithmArg, Choice, Telling, Types};
+use crate::args::{AlgorithmArg, Choice, Printing, Types};
 use crate::cuda;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::Limits;
@@ -201,8 +201,8 @@ impl Product<'_> {
     ///
     /// # Errors
     /// When standard output cannot be written.
-    pub fn tell(&self, telling: Telling) -> Result {
-        output::tell(telling, &self.report(), &self.text())?;
+    pub fn print(&self, printing: Printing) -> Result {
+        output::print(printing, &self.report(), &self.text())?;
         let mut trials: Vec<&Trial> =
             self.attempts.iter().filter_map(|(_, t)| t.as_ref().ok()).collect();
         trials.push(self.best);

@@ -10,7 +10,7 @@ use gustav::io::{Field, Generator, Header, Progress, ReadOptions};
 use gustav::{Csr, DType, Index, Scalar};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::Telling;
+use crate::args::Printing;
 use crate::failure::Result;
 
 /// A file, or a generated matrix.
@@ -78,11 +78,11 @@ impl Source {
     pub fn read<T: Scalar, I: Index, O: Index>(
         &self,
         seed: u64,
-        telling: Telling,
+        printing: Printing,
     ) -> Result<Csr<T, I, O>> {
         match self {
             Source::File(path) => {
-                let bar = Bar::new(telling, "reading");
+                let bar = Bar::new(printing, "reading");
                 let options = ReadOptions { progress: Some(&bar), ..ReadOptions::default() };
                 Ok(gustav::io::read_csr(path, &options)?)
             }
@@ -100,8 +100,8 @@ pub struct Bar {
 
 impl Bar {
     /// A bar that appears when reading begins, and says what is being done.
-    pub fn new(telling: Telling, doing: &'static str) -> Self {
-        let shown = !telling.quiet && std::io::stderr().is_terminal();
+    pub fn new(printing: Printing, doing: &'static str) -> Self {
+        let shown = !printing.quiet && std::io::stderr().is_terminal();
         Bar { shown, doing, bar: OnceLock::new() }
     }
 }

@@ -6,7 +6,7 @@ use gustav_bench::{BenchArgs, Forecast, Part};
 use gustav_report::{Filter, Status};
 use serde::Serialize;
 
-use crate::args::Telling;
+use crate::args::Printing;
 use crate::failure::{Outcome, Result};
 use crate::output;
 
@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 #[derive(Serialize)]
@@ -71,7 +71,7 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct Summary {
     matrices: usize,
     cases: usize,
     held: usize,
@@ -99,15 +99,15 @@ pub fn run(args: &Args) -> Result {
         part: args.part,
         minutes: args.minutes,
         seed: args.seed,
-        quiet: args.telling.quiet,
+        quiet: args.printing.quiet,
     };
     if args.dry_run {
-        return foretell(args.telling, &asked);
+        return foretell(args.printing, &asked);
     }
     output::writable(&record)?;
     let outcome = gustav_bench::run(&asked)?;
     for note in &outcome.notes {
-        output::note(args.telling, note);
+        output::note(args.printing, note);
     }
     let report = Report {
         record: record.display().to_string(),
@@ -127,7 +127,7 @@ pub fn run(args: &Args) -> Result {
     if *left > 0 {
         text += &format!("{left} cases are left: the same command goes on from there\n");
     }
-    output::tell(args.telling, &report, &text)?;
+    output::print(args.printing, &report, &text)?;
     // A result that was wrong stays so until it is measured again, whichever run it was.
     let right = records.iter().all(|r| r.status != Status::Wrong);
     let read = outcome.unread == 0;
@@ -135,19 +135,19 @@ pub fn run(args: &Args) -> Result {
 }
 
 /// Says what `asked` would measure.
-fn foretell(telling: Telling, asked: &BenchArgs) -> Result {
+fn foretell(printing: Printing, asked: &BenchArgs) -> Result {
     let Forecast { matrices, cases, held, least_s, most_s, notes } = gustav_bench::forecast(asked)?;
     for note in &notes {
-        output::note(telling, note);
+        output::note(printing, note);
     }
-    let told = Told { matrices, cases, held, least_s, most_s };
+    let summary = Summary { matrices, cases, held, least_s, most_s };
     let text = format!(
         "{cases} cases on {matrices} matrices, {held} of them held already; {} to {}, by the size \
          of the matrices and the peers that are there\n",
         duration(least_s),
         duration(most_s)
     );
-    output::tell(telling, &told, &text)?;
+    output::print(printing, &summary, &text)?;
     Ok(Outcome::Done)
 }
 

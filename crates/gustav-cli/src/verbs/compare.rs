@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gustav_report::{Change, ChangeArgs, Changes, Ratios, Verdict, changes, read_records};
 use serde::Serialize;
 
-use crate::args::Telling;
+use crate::args::Printing;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output;
 
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long)]
     partial: bool,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 #[derive(Serialize)]
@@ -78,15 +78,16 @@ pub fn run(args: &Args) -> Result {
         untimed: changes.count(Verdict::Untimed),
         changes,
     };
-    output::tell(args.telling, &report, &text)?;
+    output::print(args.printing, &report, &text)?;
     Ok(outcome)
 }
 
 /// Our changes beyond noise, what one side lacks, and the means.
 fn text(changes: &Changes) -> String {
     let mut out = String::new();
-    let told = |c: &&Change| c.is_ours() && !matches!(c.verdict, Verdict::Same | Verdict::Untimed);
-    for c in changes.changes.iter().filter(told) {
+    let listed =
+        |c: &&Change| c.is_ours() && !matches!(c.verdict, Verdict::Same | Verdict::Untimed);
+    for c in changes.changes.iter().filter(listed) {
         let word = match c.verdict {
             Verdict::Broken => "broken",
             Verdict::Slower => "slower",

@@ -8,7 +8,7 @@ use gustav::io::{Field, Format, Storage, Symmetry, WriteOptions};
 use gustav::{Csr, CsrView, Index, IndexType, Layout, Scalar};
 use serde::Serialize;
 
-use crate::args::{Telling, Types, TypesIfGiven, named};
+use crate::args::{Printing, Types, TypesIfGiven, named};
 use crate::failure::{Outcome, Result};
 use crate::output::{self, Content};
 use crate::source::Source;
@@ -49,7 +49,7 @@ pub struct Args {
     #[command(flatten)]
     types: TypesIfGiven,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 fn symmetries() -> impl TypedValueParser<Value = Symmetry> {
@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result {
 }
 
 fn typed<T: Scalar, I: Index, O: Index>(args: &Args, format: Format, pattern: bool) -> Result {
-    let mut a: Csr<T, I, O> = args.input.read(args.seed, args.telling)?;
+    let mut a: Csr<T, I, O> = args.input.read(args.seed, args.printing)?;
     if args.transpose {
         a = a.view().transpose()?;
     }
@@ -118,7 +118,7 @@ fn typed<T: Scalar, I: Index, O: Index>(args: &Args, format: Format, pattern: bo
     let values = format!("{values} {dtype}");
     let values = values.trim_start();
     let text = format!("{rows} x {cols}, {nnz} nonzeros, {values}, written to {output}\n");
-    output::tell(args.telling, &report, &text)?;
+    output::print(args.printing, &report, &text)?;
     Ok(Outcome::Done)
 }
 
@@ -146,7 +146,7 @@ fn write_dense<T: Scalar, I: Index, O: Index>(
     let kept = dense.data().iter().filter(|v| **v != zero).count();
     if kept != a.nnz() {
         output::note(
-            args.telling,
+            args.printing,
             &format!(
                 "{} entries become {kept} nonzero elements: repeated ones are summed, stored \
                  zeros are as all others",

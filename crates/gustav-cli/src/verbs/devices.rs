@@ -3,7 +3,7 @@
 use gustav::{Device, DeviceInfo};
 use serde::Serialize;
 
-use crate::args::Telling;
+use crate::args::Printing;
 use crate::failure::{Outcome, Result};
 use crate::output;
 
@@ -11,7 +11,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 #[derive(Serialize)]
@@ -23,6 +23,6 @@ struct Report {
 pub fn run(args: &Args) -> Result {
     let devices = Device::list();
     let text: String = devices.iter().map(|d| format!("{d}\n")).collect();
-    output::tell(args.telling, &Report { devices }, &text)?;
+    output::print(args.printing, &Report { devices }, &text)?;
     Ok(Outcome::Done)
 }

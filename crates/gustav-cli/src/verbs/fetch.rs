@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gustav::io::fetch::{COLLECTION, Checksum, Fetch, Fetched, MatrixName};
 use serde::Serialize;
 
-use crate::args::Telling;
+use crate::args::Printing;
 use crate::failure::{Outcome, Result};
 use crate::output;
 use crate::source::Bar;
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "CHECKSUM")]
     checksum: Option<Checksum>,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result {
         None => PathBuf::from(format!("{}.mtx", args.name.name())),
     };
     output::writable(&path)?;
-    let bar = Bar::new(args.telling, "fetching");
+    let bar = Bar::new(args.printing, "fetching");
     let mut fetch = Fetch::new(args.name.clone()).base(&args.base).progress(&bar);
     if let Some(checksum) = &args.checksum {
         fetch = fetch.checksum(checksum.clone());
@@ -70,6 +70,6 @@ pub fn run(args: &Args) -> Result {
     if !report.others.is_empty() {
         text += &format!("left out: {}\n", report.others.join(", "));
     }
-    output::tell(args.telling, &report, &text)?;
+    output::print(args.printing, &report, &text)?;
     Ok(Outcome::Done)
 }

@@ -7,7 +7,7 @@ use gustav::io::{Generator, WriteOptions};
 use gustav::{Csr, Index, Scalar};
 use serde::Serialize;
 
-use crate::args::{Telling, Types};
+use crate::args::{Printing, Types};
 use crate::failure::{Outcome, Result};
 use crate::output::{self, Content};
 use crate::types::with_types;
@@ -28,7 +28,7 @@ pub struct Args {
     #[command(flatten)]
     types: Types,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 #[derive(Serialize)]
@@ -68,6 +68,6 @@ fn typed<T: Scalar, I: Index, O: Index>(args: &Args) -> Result {
     };
     let Report { kind, rows, cols, nnz, output, .. } = &report;
     let text = format!("{kind}: {rows} x {cols}, {nnz} nonzeros, written to {output}\n");
-    output::tell(args.telling, &report, &text)?;
+    output::print(args.printing, &report, &text)?;
     Ok(Outcome::Done)
 }

@@ -9,7 +9,7 @@ use gustav::{
 use serde::Serialize;
 
 use super::features;
-use crate::args::Telling;
+use crate::args::Printing;
 use crate::failure::{Failure, Outcome, Result, printable};
 use crate::measure;
 use crate::output::{self, Number};
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "TYPE", default_value = "u32", value_parser = crate::args::indices())]
     index: IndexType,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 #[derive(Serialize)]
@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Result {
 }
 
 fn typed<T: Scalar, I: Index>(args: &Args) -> Result {
-    let matrix: Csr<T, I, I> = args.file.read(args.seed, args.telling)?;
+    let matrix: Csr<T, I, I> = args.file.read(args.seed, args.printing)?;
     let a = matrix.view();
     let stats = RowStats::new(&a.pattern());
     let cells = a.nrows() as f64 * a.ncols() as f64;
@@ -127,7 +127,7 @@ fn typed<T: Scalar, I: Index>(args: &Args) -> Result {
         (bins(&matrix), ordered.as_ref().map(bins))
     };
     draw(args, &a, &report, &pictures(PIXELS / 2, 1))?;
-    output::tell(args.telling, &report, &text(&a, &report, &pictures(ACROSS, 2)))?;
+    output::print(args.printing, &report, &text(&a, &report, &pictures(ACROSS, 2)))?;
     Ok(Outcome::Done)
 }
 

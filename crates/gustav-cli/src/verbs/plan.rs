@@ -7,7 +7,7 @@ use gustav::{
 use serde::Serialize;
 
 use super::spgemm::Operands;
-use crate::args::{AlgorithmArg, Choice, DenseLayout, Telling, Types, at_least_one};
+use crate::args::{AlgorithmArg, Choice, DenseLayout, Printing, Types, at_least_one};
 use crate::failure::{Failure, Outcome, Result};
 use crate::measure;
 use crate::output::{self, Number};
@@ -42,7 +42,7 @@ pub struct Args {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 #[derive(Serialize)]
@@ -72,12 +72,12 @@ pub fn run(args: &Args) -> Result {
     at_least_one("calls", args.calls)?;
     let device = args.choice.device()?;
     let (explanation, plan_ms) = with_types!(&args.types, |T, I, O| {
-        let Args { choice, telling, seed, .. } = args;
+        let Args { choice, printing, seed, .. } = args;
         let layout = args.layout.layout();
         let refine = |problem: Problem| choice.refine(problem);
         match args.operation {
             Operation::Spmm => {
-                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
+                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *printing))?;
                 let columns = args.columns.unwrap_or(1);
                 let problem = Problem::spmm(&a.view()).columns(columns).layouts(layout, layout);
                 let problem = refine(problem);
@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result {
                 })?
             }
             Operation::Spmv => {
-                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
+                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *printing))?;
                 let problem = refine(Problem::spmv(&a.view()));
                 explained(args, &device, &|d, calls| {
                     let problem = problem.clone().calls(calls);
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result {
                 })?
             }
             Operation::Sddmm => {
-                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *telling))?;
+                let a = device.threads().run(|| args.file.read::<T, I, O>(*seed, *printing))?;
                 let request = a.pattern().sddmm(args.columns.unwrap_or(1)).layouts(layout, layout);
                 let problem = refine(request.problem);
                 explained(args, &device, &|d, calls| {
@@ -108,7 +108,13 @@ pub fn run(args: &Args) -> Result {
             }
             Operation::Spgemm => {
                 let read = || {
-                    Operands::<T, I, O>::choose(&args.file, None, choice.transpose, *seed, *telling)
+                    Operands::<T, I, O>::choose(
+                        &args.file,
+                        None,
+                        choice.transpose,
+                        *seed,
+                        *printing,
+                    )
                 };
                 let operands = device.threads().run(read)?;
                 let (a, b) = (&operands.a, operands.b());
@@ -121,7 +127,7 @@ pub fn run(args: &Args) -> Result {
         }
     });
     let text = format!("{explanation}\nplan       {plan_ms:.3} ms\n");
-    output::tell(args.telling, &report(args, &explanation, plan_ms)?, &text)?;
+    output::print(args.printing, &report(args, &explanation, plan_ms)?, &text)?;
     Ok(Outcome::Done)
 }
 
@@ -141,7 +147,7 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
     let predicted = || match by(Chooser::Predictor, 1) {
         Err(Failure::Library(Error::Unsupported { .. })) => Ok(Vec::new()),
         Err(Failure::Library(e)) => {
-            output::note(args.telling, &format!("nothing is predicted: {e}"));
+            output::note(args.printing, &format!("nothing is predicted: {e}"));
             Ok(Vec::new())
         }
         other => other,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gustav_report::{Report, Written, read_counters, read_records, read_tuning};
 use serde::Serialize;
 
-use crate::args::Telling;
+use crate::args::Printing;
 use crate::failure::{Outcome, Result};
 use crate::output;
 
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(short, long, value_name = "REPORT.html", default_value = "report.html")]
     output: PathBuf,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct Absent {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct Summary {
     records: usize,
     output: String,
     folder: String,
@@ -62,11 +62,11 @@ pub fn run(args: &Args) -> Result {
     for path in &args.counters {
         counters.extend(read_counters(path)?);
     }
-    let spinner = output::spinner(args.telling, "drawing");
+    let spinner = output::spinner(args.printing, "drawing");
     let written = Report::of(&records, &tunings, &counters)?.write(&args.output);
     spinner.finish_and_clear();
     let Written { page, folder, tables, figures, absent } = written?;
-    let told = Told {
+    let summary = Summary {
         records: records.len(),
         output: page.display().to_string(),
         folder: folder.display().to_string(),
@@ -76,11 +76,11 @@ pub fn run(args: &Args) -> Result {
     };
     let mut text = format!(
         "{}: {tables} tables and {figures} figures of {} records; their files are in {}\n",
-        told.output, told.records, told.folder
+        summary.output, summary.records, summary.folder
     );
-    for Absent { figure, needs } in &told.absent {
+    for Absent { figure, needs } in &summary.absent {
         text += &format!("not drawn: {figure} (needs {needs})\n");
     }
-    output::tell(args.telling, &told, &text)?;
+    output::print(args.printing, &summary, &text)?;
     Ok(Outcome::Done)
 }

@@ -11,7 +11,7 @@ use gustav::{
 use gustav_testkit::oracle;
 
 use super::spmm::dense_file;
-use crate::args::{Choice, DenseLayout, Running, Telling, Types};
+use crate::args::{Choice, DenseLayout, Printing, Running, Types};
 use crate::cuda::Run;
 use crate::failure::Result;
 use crate::measure;
@@ -50,7 +50,7 @@ pub struct Args {
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 /// The dense operands: a depth, or a file.
@@ -91,9 +91,9 @@ struct Factors<A> {
 
 impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     fn read(args: &Args, device: &Device) -> Result<Self> {
-        let Args { choice, running, telling, .. } = args;
+        let Args { choice, running, printing, .. } = args;
         let layout = args.layout.layout();
-        let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *telling))?;
+        let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *printing))?;
         let x = match &args.operands.x {
             Some(path) => dense_file(path, (Operation::Sddmm, "X"), layout, a.nrows(), None)?,
             None => {
@@ -134,7 +134,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 None => self.on_cpu(device, factors, running.repeat, &mut out)?,
             };
             run.verdict = if running.verify {
-                let _spinner = output::spinner(args.telling, "verifying");
+                let _spinner = output::spinner(args.printing, "verifying");
                 let product = oracle::Sddmm {
                     alpha: factors.alpha,
                     beta: factors.beta,
@@ -154,7 +154,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             gustav::io::write_csr(path, out.view(), &WriteOptions::default())?;
         }
         let (sample, norm) = product::look(out.values().iter().copied());
-        let told = Product {
+        let summary = Product {
             source: &args.file,
             types: &args.types,
             device,
@@ -172,7 +172,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             sample,
             norm,
         };
-        told.tell(args.telling)
+        summary.print(args.printing)
     }
 
     fn on_cpu(

@@ -7,7 +7,7 @@ use gustav::{
 };
 use gustav_testkit::oracle;
 
-use crate::args::{AlgorithmArg, Choice, Running, Telling, Types};
+use crate::args::{AlgorithmArg, Choice, Printing, Running, Types};
 use crate::cuda::{Pair, Run, in_tiles};
 use crate::failure::{Failure, Result};
 use crate::measure;
@@ -43,7 +43,7 @@ pub struct Args {
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 /// Multiplies and tells.
@@ -100,9 +100,9 @@ impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
     fn read(args: &Args) -> Result<Self> {
         let seed = args.running.seed;
         let right = args.right.as_ref();
-        let operands = Self::choose(&args.file, right, args.choice.transpose, seed, args.telling)?;
+        let operands = Self::choose(&args.file, right, args.choice.transpose, seed, args.printing)?;
         let Some(source) = &args.mask else { return Ok(operands) };
-        let mask = Some(source.read(seed, args.telling)?);
+        let mask = Some(source.read(seed, args.printing)?);
         Ok(Operands { mask, formula: operands.formula.replacen('C', "C⟨M⟩", 1), ..operands })
     }
 
@@ -115,18 +115,18 @@ impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
         right: Option<&Source>,
         transpose: bool,
         seed: u64,
-        telling: Telling,
+        printing: Printing,
     ) -> Result<Self> {
-        let a = left.read::<T, I, O>(seed, telling)?;
+        let a = left.read::<T, I, O>(seed, printing)?;
         let op = if transpose { "Aᵀ" } else { "A" };
         let square = a.nrows() == a.ncols();
         let (b, name) = match right {
-            Some(source) => (Some(source.read(seed, telling)?), "B"),
+            Some(source) => (Some(source.read(seed, printing)?), "B"),
             None if square || transpose => (None, "A"),
             None => (Some(a.view().transpose()?), "Aᵀ"),
         };
         if right.is_none() && !square {
-            output::note(telling, &format!("A is not square; multiplying {op}·{name}"));
+            output::note(printing, &format!("A is not square; multiplying {op}·{name}"));
         }
         let operands = Operands { a, b, mask: None, formula: format!("C = {op}·{name}") };
         let inner = if transpose { operands.a.nrows() } else { operands.a.ncols() };
@@ -190,7 +190,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             };
             run.verdict = match &product {
                 Some((c, _)) if running.verify => {
-                    let _spinner = output::spinner(args.telling, "verifying");
+                    let _spinner = output::spinner(args.printing, "verifying");
                     let transposed =
                         if choice.transpose { Some(a.view().transpose()?) } else { None };
                     let reference = oracle::Spgemm {
@@ -214,7 +214,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             gustav::io::write_csr(path, c.view(), &WriteOptions::default())?;
         }
         let (sample, norm) = product::look(c.values().iter().copied());
-        let told = Product {
+        let summary = Product {
             source: &args.file,
             types: &args.types,
             device,
@@ -231,7 +231,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             sample,
             norm,
         };
-        told.tell(args.telling)
+        summary.print(args.printing)
     }
 
     /// The operands in the memory of a GPU, unless they are multiplied in tiles.
@@ -243,7 +243,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         match Pair::new(device, &self.a, self.b(), self.mask.as_ref()) {
             Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
                 let why = format!("no room on {device} for {what}: in tiles");
-                output::note(args.telling, &why);
+                output::note(args.printing, &why);
                 Ok(None)
             }
             other => other.map(Some),
@@ -267,16 +267,16 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     ) -> Result<(Run, Csr<T, I, O>)> {
         let repeat = args.running.repeat;
         if let Some(pair) = resident {
-            match pair.run(device, problem, alpha, repeat, args.telling) {
+            match pair.run(device, problem, alpha, repeat, args.printing) {
                 Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
                     let why = format!("no room on {device} for {what}: in tiles");
-                    output::note(args.telling, &why);
+                    output::note(args.printing, &why);
                     *resident = None;
                 }
                 other => return other,
             }
         }
         let limits = (args.memory, repeat);
-        in_tiles(device, (&self.a, alpha, self.b()), problem, limits, args.telling)
+        in_tiles(device, (&self.a, alpha, self.b()), problem, limits, args.printing)
     }
 }

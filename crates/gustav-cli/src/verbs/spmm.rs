@@ -9,7 +9,7 @@ use gustav::{
 };
 use gustav_testkit::oracle;
 
-use crate::args::{Choice, DenseLayout, Running, Telling, Types};
+use crate::args::{Choice, DenseLayout, Printing, Running, Types};
 use crate::cuda::Resident;
 use crate::failure::Result;
 use crate::measure;
@@ -44,7 +44,7 @@ pub struct Args {
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 /// The dense operand: a width, or a file.
@@ -76,9 +76,9 @@ struct Operands<T: Scalar, I: Index, O: Index> {
 
 impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     fn read(args: &Args, device: &Device) -> Result<Self> {
-        let Args { choice, running, telling, .. } = args;
+        let Args { choice, running, printing, .. } = args;
         let layout = args.layout.layout();
-        let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *telling))?;
+        let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *printing))?;
         let problem = choice.refine(Problem::spmm(&a.view()).layouts(layout, layout));
         let b = match &args.right.b {
             Some(path) => dense_file(path, (Operation::Spmm, "B"), layout, problem.inner(), None)?,
@@ -140,7 +140,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 }
             };
             run.verdict = if running.verify {
-                let _spinner = output::spinner(args.telling, "verifying");
+                let _spinner = output::spinner(args.printing, "verifying");
                 let product = oracle::Spmm {
                     semiring: problem.semiring,
                     transpose_a: problem.transpose_a,
@@ -161,7 +161,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         }
         let (sample, norm) = product::look(c.data().iter().copied());
         let op = if problem.transpose_a { "Aᵀ" } else { "A" };
-        let told = Product {
+        let summary = Product {
             source: &args.file,
             types: &args.types,
             device,
@@ -174,7 +174,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             sample,
             norm,
         };
-        told.tell(args.telling)
+        summary.print(args.printing)
     }
 }
 

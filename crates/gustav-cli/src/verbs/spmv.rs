@@ -9,7 +9,7 @@ use gustav::{
 };
 use gustav_testkit::oracle;
 
-use crate::args::{Choice, Running, Telling, Types};
+use crate::args::{Choice, Printing, Running, Types};
 use crate::cuda::Resident;
 use crate::failure::Result;
 use crate::measure;
@@ -43,7 +43,7 @@ pub struct Args {
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 /// Multiplies and tells.
@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result {
     let device = args.choice.device()?;
     with_types!(&args.types, |T, I, O| {
         let seed = args.running.seed;
-        let a = device.threads().run(|| args.file.read::<T, I, O>(seed, args.telling))?;
+        let a = device.threads().run(|| args.file.read::<T, I, O>(seed, args.printing))?;
         multiply(&a, args, &device)
     })
 }
@@ -115,7 +115,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
             }
         };
         run.verdict = if running.verify {
-            let _spinner = output::spinner(args.telling, "verifying");
+            let _spinner = output::spinner(args.printing, "verifying");
             let before = before.as_deref();
             let (a, transpose) = (a.view(), problem.transpose_a);
             let check =
@@ -131,7 +131,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
         gustav::io::write_dense(path, y.view(), &WriteOptions::default())?;
     }
     let (sample, norm) = product::look(y.data().iter().copied());
-    let told = Product {
+    let summary = Product {
         source: &args.file,
         types: &args.types,
         device,
@@ -144,7 +144,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
         sample,
         norm,
     };
-    told.tell(args.telling)
+    summary.print(args.printing)
 }
 
 /// A vector of `len` values from a file that holds one column or one row.

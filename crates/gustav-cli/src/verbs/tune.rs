@@ -9,7 +9,7 @@ use gustav_report::{Filter, Folded, TuneReport};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::args::{Telling, at_least_one};
+use crate::args::{Printing, at_least_one};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output;
 
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    telling: Telling,
+    printing: Printing,
 }
 
 impl Args {
@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result {
     let trains = match gustav_bench::can_train() {
         Err(e) if args.needs_training() => return Err(e.into()),
         Err(e) => {
-            output::note(args.telling, &e.to_string());
+            output::note(args.printing, &e.to_string());
             false
         }
         Ok(()) => true,
@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> Result {
         peers: Some(Vec::new()),
         corpus: args.corpus.clone(),
         seed: args.seed,
-        quiet: args.telling.quiet,
+        quiet: args.printing.quiet,
         ..BenchArgs::new(&args.suite, &args.record)
     };
     let training = Training { passes: args.passes, seed: args.seed, ..Training::default() };
@@ -128,15 +128,15 @@ pub fn run(args: &Args) -> Result {
         false => gustav_bench::measure_candidates(&tune)?,
     };
     for note in &measured.notes {
-        output::note(args.telling, note);
+        output::note(args.printing, note);
     }
     let Measured { measured, resumed, wrong, failed, .. } = measured;
     let show = |path: &PathBuf| path.display().to_string();
     let counts = Counts { record: show(&args.record), measured, resumed, wrong, failed };
     if !trains {
-        output::note(args.telling, &counts.to_string());
+        output::note(args.printing, &counts.to_string());
     }
-    let bar = progress(args.telling.quiet);
+    let bar = progress(args.printing.quiet);
     let tuned = gustav_bench::train_predictor(&tune, &mut |network, done, of| {
         bar.set_message(network.to_owned());
         bar.set_length(of as u64);
@@ -154,7 +154,7 @@ pub fn run(args: &Args) -> Result {
         installed: installed.as_ref().map(show),
         training: tuned.report,
     };
-    output::tell(args.telling, &report, &words(&report))?;
+    output::print(args.printing, &report, &words(&report))?;
     Ok(if report.counts.wrong == 0 { Outcome::Done } else { Outcome::Failed })
 }
 

@@ -4,7 +4,7 @@
 //   list = segments of all rows in tile 0 | in tile 1 | ...      (rows without entries are in tile 0)
 //
 // A segment is a run of entries of one row whose columns lie in one tile, at most MOST of them. A row
-// with one segment is whole, others meet, in the order of their entries. A row with unsorted columns has its
+// with one segment is whole, others are added up, in the order of their entries. A row with unsorted columns has its
 // segments in the last tile, or, BY_CLASS, wherever the tile of a column differs from that before.
 // Segments of a tile come in CLASSES of their lengths, the longest first.
 //

@@ -8,7 +8,7 @@
 //   cut         warp -> another row, into tasks: some of its positions
 //   many        warp -> a task, sums in A's order
 //   shared      CTA -> a task, sums in any order
-//   keep_8, keep_32   so many lanes -> a row: the positions that a product met become C's entries
+//   keep_8, keep_32   so many lanes -> a row: the positions that a product reached become C's entries
 //   find        warp -> positions, which find their entries in all of C, computed before
 //
 // GUSTAV_SEMIRING   the two operations

@@ -1,6 +1,6 @@
 // b-stationary: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
 //
-// Idea: where rows of A meet the same rows of B again and again, a tile of B stays in the shared memory
+// Idea: where rows of A need the same rows of B again and again, a tile of B stays in the shared memory
 // of a multiprocessor, and the segments of A's rows that lie in the tile stream past it.
 //
 //   grid.x -> multiprocessors, one CTA each     grid.y -> panels of PANEL columns

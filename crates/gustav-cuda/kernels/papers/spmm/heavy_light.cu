@@ -14,7 +14,7 @@
 //
 //   scale:  C = beta C
 //   light:  warp -> row, WIDTH columns; lane l -> column WIDTH strip + l; alone on its row
-//   heavy:  CTA -> a group of segments of one panel, warp -> one of them after another; sums meet
+//   heavy:  CTA -> a group of segments of one panel, warp -> one of them after another; sums are added
 //           the light ones in C by atomic additions
 //
 // The plan copies columns and the sources of values in this order, light entries first.

@@ -9,7 +9,7 @@
 //   warp   =  one row              lane l -> column 32 strip + l
 //
 // What the paper tried and left (sections 4.1 and 5.2):
-//   CTA_PER_ROW  the warps of a CTA take the batches of one row in turn; sums meet in shared memory
+//   CTA_PER_ROW  the warps of a CTA take the batches of one row in turn; sums are added in shared memory
 //   SHARED       the batch is broadcast through shared memory in place of shuffles
 //   TRANSPOSED   lane l reads the row of B of nonzero l, column after column, and the lanes' products
 //                are reduced by shuffles

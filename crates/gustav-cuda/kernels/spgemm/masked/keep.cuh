@@ -1,4 +1,4 @@
-// What becomes of the positions: those that a product met are C's entries.
+// What becomes of the positions: those that a product reached are C's entries.
 #pragma once
 #include "common/search.cuh"
 #include "spgemm/masked/arguments.cuh"
@@ -10,7 +10,7 @@ constexpr u32 NO_COLUMN = 0xffffffffu;
 // Positions that a warp looks up.
 constexpr u32 CHUNK = 256;
 
-// LANES of a warp have a row: its positions that were met move to C.
+// LANES of a warp have a row: its positions that were reached move to C.
 template <u32 LANES>
 __device__ void met(const Arguments &g) {
     constexpr u32 GROUPS = BLOCK / LANES;

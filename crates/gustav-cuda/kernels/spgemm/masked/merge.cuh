@@ -7,7 +7,7 @@
 namespace merged {
 
 // Sums leave through shared memory, so that half a warp writes neighbouring positions of one row. Only
-// positions that are met are written.
+// positions that are reached are written.
 template <u32 ROWS>
 __device__ void rows(const Arguments &g, List list) {
     constexpr u32 STAGED = 16, STRIDE = STAGED + 1;

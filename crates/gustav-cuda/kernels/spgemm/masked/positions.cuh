@@ -1,4 +1,4 @@
-// Positions of a row, and the products that may meet them.
+// Positions of a row, and the products that may reach them.
 //
 // Rows of B that are much longer than the positions are many are searched for these instead, and have
 // as many products as there are positions. Some positions of a row enter every row of B where they begin.

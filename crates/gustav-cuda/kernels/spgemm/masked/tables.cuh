@@ -6,7 +6,7 @@
 //   rows of B that A names   |5 9|2 5 7 9 11|4|..    end to end, empty ones left out
 //   lanes of a warp           0 1 2 3 4 5  6 7       a product each, of whatever row
 //
-// For sums in A's order columns of B's rows have to increase: lanes of one warp that meet in a position
+// For sums in A's order columns of B's rows have to increase: lanes of one warp that add to one position
 // are then of different rows of B, and add one after another. Other sums are added atomically.
 #pragma once
 #include "ptx/warp.cuh"
@@ -60,7 +60,7 @@ struct Sums {
     static constexpr u32 GROUP_WARPS = GROUP / 32;
     // Filters have so many bits for every slot, as a power of two.
     static constexpr u32 BITS = 4;
-    // Rows of B that take turns one after another, whether they meet or not.
+    // Rows of B that take turns one after another, whether they have columns in common or not.
     static constexpr u32 TURNS = 4;
 
     const Arguments &g;
@@ -252,7 +252,7 @@ struct Sums {
         }
     }
 
-    // Writes the values; returns how many positions of the thread's a product met.
+    // Writes the values; returns how many positions of the thread's a product reached.
     __device__ u32 finish() const {
         const Sum alpha = from_bits<Sum>(g.alpha);
         u32 mine = 0;

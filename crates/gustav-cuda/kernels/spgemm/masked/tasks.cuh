@@ -4,7 +4,7 @@
 
 namespace tasks {
 
-// The sums at some positions; returns how many of a warp's are met, in every lane.
+// The sums at some positions; returns how many of a warp's are reached, in every lane.
 template <u32 GROUP, u32 LOG>
 __device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Positions &p) {
     constexpr u32 STEP = 32 * IN_FLIGHT;
