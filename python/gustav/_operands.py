@@ -81,7 +81,7 @@ class Operand:
         """The matrix itself in CSR: transposed arrays are brought into order, with a copy."""
         if not self.transposed:
             return self
-        pattern, permutation = NativePattern(*self.pattern, copy=False).transposed()
+        pattern, permutation = NativePattern(self.indptr, self.indices, self.shape, copy=False).transposed()
         data = self.data[_families.of_block(permutation, self.data)]
         indptr, indices = (_families.of_block(b, self.data) for b in (pattern.indptr, pattern.indices))
         return Operand(self.like, indptr, indices, data, pattern.shape)

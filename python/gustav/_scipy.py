@@ -65,7 +65,7 @@ class _Products:
         return csc_array
 
 
-class csr_array(_Products, sp.csr_array):
+class csr_array(_Products, sp.csr_array):  # type: ignore[misc]
     """A ``scipy.sparse.csr_array`` whose every ``@`` is gustav's, that of ``.T`` included.
 
     Parameters
@@ -90,7 +90,7 @@ class csr_array(_Products, sp.csr_array):
     """
 
 
-class csc_array(_Products, sp.csc_array):
+class csc_array(_Products, sp.csc_array):  # type: ignore[misc]
     """A ``scipy.sparse.csc_array`` whose every ``@`` is gustav's; what :class:`csr_array`'s ``.T`` is."""
 
 

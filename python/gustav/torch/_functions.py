@@ -135,8 +135,8 @@ def spgemm(
     values_a, values_b = _one_type("values_a", values_a, "values_b", values_b)
     _expect("values_a", values_a, pattern_a.nnz, -1)
     _expect("values_b", values_b, pattern_b.nnz, -1)
-    for name, values, pattern in (("a", values_a, pattern_a), ("b", values_b, pattern_b)):
-        if values.requires_grad and torch.is_grad_enabled() and not pattern.is_unique():
+    for name, operand, pattern in (("a", values_a, pattern_a), ("b", values_b, pattern_b)):
+        if operand.requires_grad and torch.is_grad_enabled() and not pattern.is_unique():
             raise ValueError(f"pattern_{name}: two entries are in one position; gradients need one")
     product = _spgemm.pattern_of(pattern_a, pattern_b)
     values: Tensor = _ops.spgemm_at(

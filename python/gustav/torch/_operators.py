@@ -7,6 +7,7 @@ gradients of gradients need nothing more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from . import _spgemm
 from ._pattern import Pattern, of_handle
 
-_library = torch.library.Library("gustav", "DEF")
+_library: Any = torch.library.Library("gustav", "DEF")  # type: ignore[no-untyped-call]
 _library.define(
     "spmm(SymInt handle, SymInt rows, Tensor? values, Tensor x, bool transpose) -> Tensor"
 )
@@ -37,18 +38,23 @@ def _batches(*operands: tuple[Tensor | None, int]) -> tuple[int, ...]:
     return ()
 
 
-def _slice(operand: Tensor | None, dimensions: int, k: int) -> Tensor | None:
+def _slice(of: tuple[Tensor | None, int], k: int) -> Tensor | None:
+    operand, dimensions = of
     return operand if operand is None or operand.ndim == dimensions else operand[k]
 
 
-def _over_batches(product: Any, batches: tuple[int, ...], first: Any, second: Any, empty: Any) -> Tensor:
+def _over_batches(
+    product: Callable[[Any, Any], Tensor],
+    batches: tuple[int, ...],
+    first: tuple[Tensor | None, int],
+    second: tuple[Tensor | None, int],
+    empty: Callable[[], Tensor],
+) -> Tensor:
     """`product` of two operands, given with their dimensions, for each batch."""
     if not batches:
-        result: Tensor = product(first[0], second[0])
-        return result
-    results = [product(_slice(*first, k), _slice(*second, k)) for k in range(batches[0])]
-    stacked: Tensor = torch.stack(results) if results else empty()
-    return stacked
+        return product(first[0], second[0])
+    results = [product(_slice(first, k), _slice(second, k)) for k in range(batches[0])]
+    return torch.stack(results) if results else empty()
 
 
 # Sparse × dense: values nnz or batch × nnz, x k × n or batch × k × n.

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.dlpack import to_dlpack
 
 from .. import _families, _gustav
+
+# The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
+# above them.
+_to_dlpack: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
 
 # Plans that one pattern keeps, the oldest dropped first.
 _MOST_PLANS = 64
@@ -238,14 +241,14 @@ class Pattern:
         out = x.new_empty((plan.output_rows, columns))
         if values is None:
             values = self.ones(dtype)
-        plan.execute_into(exported(values), exported(x), to_dlpack(out), None, None)
+        plan.execute_into(exported(values), exported(x), _to_dlpack(out), None, None)
         return out
 
     def sddmm(self, q: Tensor, k: Tensor) -> Tensor:
         """⟨q of the row, k of the column⟩ at every nonzero, without batches and gradients."""
         out = q.new_empty((self.nnz,))
         _gustav.sddmm(
-            self._native, exported(q), exported(k), to_dlpack(out), None, None, None, None
+            self._native, exported(q), exported(k), _to_dlpack(out), None, None, None, None
         )
         return out
 
@@ -280,7 +283,7 @@ def exported(t: Tensor) -> Any:
     """A tensor as the module takes it, copied where no layout with a leading dimension expresses it."""
     if not t.is_contiguous() and not _has_layout(t):
         t = t.contiguous()
-    return to_dlpack(t)
+    return _to_dlpack(t)
 
 
 def _has_layout(t: Tensor) -> bool:

@@ -25,6 +25,11 @@ def pattern_of(a: Pattern, b: Pattern) -> Pattern:
     """The pattern of a·b: made once for both, and kept with a as long as b lives."""
     known = a._products.get(b)
     if known is None:
+        if torch.compiler.is_compiling():
+            raise NotImplementedError(
+                "a compiled function makes no patterns; nearest that works: gustav.torch.spgemm of both "
+                "patterns once before it, which keeps theirs"
+            )
         plan = _gustav.SpgemmPlan(a._native, b._native, None, "float32", 1)
         native, _ = plan.execute(*(exported(p.ones(torch.float32)) for p in (a, b)))
         known = a._products[b] = Pattern._of(native)
