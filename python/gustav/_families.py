@@ -27,11 +27,11 @@ def dtype_name(array: Any) -> str:
     array
         An array or a dtype of any library, or a name.
     """
+    if isinstance(array, type):
+        return np.dtype(array).name
     dtype = getattr(array, "dtype", array)
     if isinstance(dtype, str):
         return dtype
-    if isinstance(dtype, type):
-        return np.dtype(dtype).name
     name = getattr(dtype, "name", None)
     return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
 
@@ -78,7 +78,7 @@ def of_block(block: Any, like: Any = None) -> Any:
 
 
 def checked(name: str, array: Any) -> Any:
-    """`array`, if its elements are all that there is to it.
+    """`array`, if its elements are all that there is to it, or NumPy's view of what describes an array.
 
     Raises
     ------
@@ -96,7 +96,16 @@ def checked(name: str, array: Any) -> Any:
             f"{name}: the tensor requires gradients, which this function does not compute; "
             "gustav.torch does, or give its detach()"
         )
-    return array
+    if hasattr(array, "shape") and hasattr(array, "dtype"):
+        return array
+    if hasattr(array, "__dlpack__"):
+        return np.from_dlpack(array)
+    if hasattr(array, "__array_interface__"):
+        return np.asarray(array)
+    raise TypeError(
+        f"{name}: {type(array).__name__} is not taken; a NumPy array is, and what has __dlpack__ or "
+        "__array_interface__"
+    )
 
 
 def _tracks_gradients() -> bool:

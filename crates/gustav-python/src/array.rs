@@ -64,20 +64,31 @@ impl Array {
     /// As [`Array::of`].
     pub fn to_read(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = Self::of(name, object)?;
-        if found.is_aligned() && (found.dimensions < 2 || found.layout().is_some()) {
+        found.element.value(name)?;
+        if found.is_aligned() && found.layout().is_some() {
             return Ok(found);
         }
         Self::of(name, &packed(object)?)
     }
 
-    /// As [`Array::to_read`] for a vector whose elements are neighbours.
+    /// As [`Array::to_read`] for a vector of values whose elements are neighbours.
+    ///
+    /// # Errors
+    /// As [`Array::to_read`], and `ValueError` for another number of dimensions than one.
+    pub fn vector(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let found = Self::packed_vector(name, object)?;
+        found.element.value(name)?;
+        Ok(found)
+    }
+
+    /// As [`Array::vector`] for elements of any type.
     ///
     /// # Errors
     /// As [`Array::of`], and `ValueError` for another number of dimensions than one.
-    pub fn vector(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub fn packed_vector(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = Self::of(name, object)?;
         if found.dimensions != 1 {
-            return Err(found.wrong_dimensions("one"));
+            return Err(found.wrong_dimensions("one dimension"));
         }
         if found.is_aligned() && found.is_packed_vector() {
             return Ok(found);
@@ -92,15 +103,12 @@ impl Array {
     /// expresses.
     pub fn to_write(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = Self::of(name, object)?;
-        let expressed = match found.dimensions {
-            1 => true,
-            _ => found.layout().is_some(),
-        };
+        found.element.value(name)?;
         let reason = if found.readonly {
             "it is read-only"
         } else if !found.is_aligned() {
             "its elements are not aligned"
-        } else if !expressed {
+        } else if found.layout().is_none() {
             "its strides are not those of rows or columns with a leading dimension"
         } else {
             return Ok(found);
@@ -167,7 +175,7 @@ impl Array {
 
     fn wrong_dimensions(&self, expected: &str) -> PyErr {
         PyValueError::new_err(format!(
-            "{}: expected {expected} dimensions, found {}",
+            "{}: expected {expected}, found {}",
             self.name, self.dimensions
         ))
     }
@@ -200,7 +208,7 @@ impl Array {
     /// The elements of a vector as integers of their width.
     pub(crate) fn raw_slice<T>(&self) -> PyResult<&[T]> {
         if self.dimensions != 1 {
-            return Err(self.wrong_dimensions("one"));
+            return Err(self.wrong_dimensions("one dimension"));
         }
         if !self.is_packed_vector() || !self.is_aligned() || self.element.bytes() != size_of::<T>()
         {
@@ -324,7 +332,9 @@ fn packed<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if object.hasattr(intern!(py, "contiguous"))? {
         return object.call_method0(intern!(py, "contiguous"));
     }
-    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "ascontiguousarray"), (object,))
+    // A copy, which is aligned; `ascontiguousarray` returns what is contiguous as it is.
+    let array = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "array"))?;
+    array.call1((object,))?.call_method1(intern!(py, "copy"), ("C",))
 }
 
 /// Refuses an array in the memory of a device.

@@ -51,7 +51,7 @@ pub struct Arrays {
 }
 
 /// Which widths arrays have.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Width {
     Narrow,
     Wide,
@@ -82,8 +82,8 @@ impl Arrays {
         indices: &Bound<'_, PyAny>,
         shape: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let offsets = Array::vector("indptr", indptr)?;
-        let indices = Array::vector("indices", indices)?;
+        let offsets = Array::packed_vector("indptr", indptr)?;
+        let indices = Array::packed_vector("indices", indices)?;
         let shape: (i64, i64) = shape.extract()?;
         let length = |n: i64| {
             usize::try_from(n).map_err(|_| {
@@ -114,8 +114,9 @@ impl Arrays {
     /// What is wrong in them, with its place.
     pub fn view(&self) -> Result<AnyRef<'_>, Fault> {
         let ((rows, columns), indices) = (self.shape, &self.indices);
-        let (of_offsets, signed) = Width::of(&self.offsets)?;
-        let (of_indices, _) = Width::of(indices)?;
+        let ((of_offsets, signed), (of_indices, also)) =
+            (Width::of(&self.offsets)?, Width::of(indices)?);
+        let signed = signed || also;
         Ok(match (of_offsets, of_indices) {
             (Width::Narrow, Width::Narrow) => {
                 AnyRef::Small(self.checked(signed, rows, columns, self.offsets.raw_slice()?)?)
@@ -140,34 +141,34 @@ impl Arrays {
         offsets: &'a [O],
     ) -> Result<PatternRef<'a, I, O>, Fault> {
         let view = PatternView::new(rows, columns, offsets, self.indices.raw_slice()?);
-        Ok(view.map_err(|e| negative(e, signed, size_of::<I>(), size_of::<O>()))?.into())
-    }
-}
-
-impl PartialEq for Width {
-    fn eq(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
+        let view = view.map_err(|e| match signed {
+            true => negative(e, offsets, size_of::<I>()),
+            false => e.into(),
+        })?;
+        Ok(view.into())
     }
 }
 
 /// Says of an index or offset that it is negative, where it is as a signed integer.
-fn negative(error: Error, signed: bool, of_indices: usize, of_offsets: usize) -> Fault {
+fn negative<O: Index>(error: Error, offsets: &[O], bytes_of_index: usize) -> Fault {
     let as_signed = |value: u64, bytes: usize| match bytes {
         4 => i64::from(value as u32 as i32),
         _ => value as i64,
     };
-    match error {
-        Error::Index { row, position, value, .. } if signed && as_signed(value, of_indices) < 0 => {
-            let value = as_signed(value, of_indices);
-            PyValueError::new_err(format!("row {row}, entry {position}: index {value} is negative"))
-                .into()
+    let text = match &error {
+        Error::Index { row, position, value, .. } => {
+            let value = as_signed(*value, bytes_of_index);
+            (value < 0).then(|| format!("row {row}, entry {position}: index {value} is negative"))
         }
-        Error::Offsets { row, found, .. } if signed && as_signed(found, of_offsets) < 0 => {
-            let value = as_signed(found, of_offsets);
-            PyValueError::new_err(format!("row offsets at row {row}: {value} is negative")).into()
+        Error::Offsets { .. } => {
+            let mut signed = offsets.iter().map(|o| as_signed(o.to_usize() as u64, size_of::<O>()));
+            let row = signed.clone().position(|offset| offset < 0);
+            row.and_then(|row| Some((row, signed.nth(row)?)))
+                .map(|(row, value)| format!("row offsets at row {row}: {value} is negative"))
         }
-        other => other.into(),
-    }
+        _ => None,
+    };
+    text.map_or_else(|| error.into(), |text| PyValueError::new_err(text).into())
 }
 
 impl AnyRef<'_> {
@@ -349,8 +350,8 @@ impl Pattern {
         indptr: &Bound<'_, PyAny>,
         indices: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let offsets = Array::vector("indptr", indptr)?;
-        let indices = Array::vector("indices", indices)?;
+        let offsets = Array::packed_vector("indptr", indptr)?;
+        let indices = Array::packed_vector("indices", indices)?;
         let same = |p: &[u8], of: &Array| -> bool {
             // SAFETY: as many bytes as the vector has, in memory that its owner keeps.
             let bytes = unsafe {
