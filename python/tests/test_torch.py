@@ -135,6 +135,8 @@ def test_gradients_are_values():
     assert v.grad.shape == (n,) and v.grad.layout == torch.strided and bool((v.grad == 1).all())
 
 
+# What opcheck itself does.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 def test_operators_are_registered_as_pytorch_wants_them():
     q, w, _ = made(5, 6)
     product, _ = gt.spgemm(P, V, q, w)
