@@ -7,7 +7,7 @@ use crate::{Error, Problem, Result, Semiring};
 /// Steps between a finished sum and C, in the order of the fields:
 /// C = relu(α·(A·B)ᵢⱼ ∕ nᵢ ⊕ β·C + biasⱼ), nᵢ the number of entries of row i of op(A).
 ///
-/// The sum is still in a register. Of plus-times in floating point alone; the maximum of a row's products is the semiring max-times.
+/// The sum is still in a register. Of plus-times in floating point alone.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]

@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use crate::buffer::available_memory;
 use crate::{
-    AnyPattern, CsrView, DType, Epilogue, Error, Index, IndexType, Layout, Result, Scalar, Semiring,
+    AnyPattern, CsrView, DType, Epilogue, Error, Extremum, Index, IndexType, Layout, Result,
+    Scalar, Semiring,
 };
 
 /// The products.
@@ -86,6 +87,8 @@ pub struct Problem {
     pub sorted: bool,
     /// What becomes of finished sums (SpMM).
     pub epilogue: Epilogue,
+    /// Which product of a row is taken in place of the sum of all (SpMM); see [`Problem::reduce`].
+    pub extremum: Option<Extremum>,
     /// How often the plan will be executed, as far as the caller knows.
     pub calls: u64,
 }
@@ -324,6 +327,9 @@ impl Display for Problem {
         }
         if !self.epilogue.is_none() {
             write!(f, ", {}", self.epilogue)?;
+        }
+        if let Some(extremum) = self.extremum {
+            write!(f, ", {extremum}")?;
         }
         Ok(())
     }

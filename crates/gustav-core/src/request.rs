@@ -2,7 +2,7 @@
 
 use crate::{
     DType, Epilogue, Index, IndexType, Layout, Operation, Pattern, PatternRef, PatternView,
-    Problem, Result, Semiring,
+    Problem, Reduce, Result, Semiring,
 };
 
 /// A device that makes plans: of requests `R`, for values of type `T`.
@@ -106,10 +106,18 @@ impl<P> SpmmRequest<P> {
         self
     }
 
-    /// Sets what is done with finished sums.
+    /// Sets how the products of a row are reduced, else to their sum. Max and min are of the products as
+    /// they are: α scales the one that won. Empty rows give 0, or the value that the execution says.
+    #[must_use]
+    pub fn reduce(self, reduce: Reduce) -> Self {
+        SpmmRequest { problem: self.problem.reduce(reduce), ..self }
+    }
+
+    /// Sets what is done with finished sums; a mean that [`SpmmRequest::reduce`] set stays.
     #[must_use]
     pub fn epilogue(mut self, epilogue: Epilogue) -> Self {
-        self.problem.epilogue = epilogue;
+        let mean = epilogue.mean || self.problem.epilogue.mean;
+        self.problem.epilogue = Epilogue { mean, ..epilogue };
         self
     }
 }
@@ -201,6 +209,7 @@ impl Problem {
             tf32: false,
             sorted: true,
             epilogue: Epilogue::default(),
+            extremum: None,
             calls: 1,
         }
     }
