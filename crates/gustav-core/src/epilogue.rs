@@ -43,11 +43,12 @@ impl Display for Epilogue {
 }
 
 impl Problem {
-    /// Refuses an epilogue on behalf of `backend`.
+    /// Refuses an epilogue on behalf of `backend`, and max and min.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when there is one.
     pub fn without_epilogue(&self, backend: &str) -> Result<()> {
+        self.without_extremum(backend)?;
         if self.epilogue.is_none() {
             return Ok(());
         }

@@ -130,6 +130,7 @@ fn check(problem: &Problem) -> Result<()> {
     if problem.semiring != Semiring::PlusTimes {
         return refuse("they are those of sums of products", "plus-times");
     }
+    problem.without_extremum("gradients of an SpMM")?;
     if !problem.epilogue.is_none() {
         return refuse(
             "they are those of the product alone",

@@ -38,6 +38,7 @@ pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let ours =
         matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
     if ours && problem.operation == Operation::Spmm {
+        problem.without_extremum(&backend)?;
         return problem.check_epilogue(&backend);
     }
     problem.without_epilogue(&backend)
