@@ -87,6 +87,7 @@ pub fn of_operation(command: Command, operation: Operation) -> Command {
     let without: &[&str] = match operation {
         Operation::Spmm => &[],
         Operation::Spmv | Operation::Spgemm => &["order", "finite", "tf32"],
+        Operation::Softmax | Operation::Attention => &[],
         Operation::Sddmm => &["order", "finite", "tf32", "semiring", "transpose", "deterministic"],
     };
     without.iter().fold(command, |c, name| c.mut_arg(name, |a| a.hide(true)))

@@ -41,6 +41,8 @@ macro_rules! request {
     };
 }
 
+pub(crate) use request;
+
 /// The builder methods of products with a sparse A.
 macro_rules! sparse_product {
     ($name:ident) => {
@@ -195,6 +197,8 @@ impl Problem {
             cols,
             nnz,
             columns: 1,
+            value_columns: 0,
+            batch: 1,
             nnz_b: None,
             dtype: DType::F32,
             output: DType::F32,
@@ -216,7 +220,7 @@ impl Problem {
 }
 
 impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
-    fn problem(&self, operation: Operation) -> Problem {
+    pub(crate) fn problem(&self, operation: Operation) -> Problem {
         Problem::of_pattern(operation, self.nrows(), self.ncols(), self.nnz())
     }
 

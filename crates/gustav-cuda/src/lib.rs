@@ -9,6 +9,7 @@
 pub mod device;
 #[macro_use]
 pub mod jit;
+pub mod attention;
 mod launch;
 pub mod matrix;
 mod papers;

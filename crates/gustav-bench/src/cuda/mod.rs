@@ -129,7 +129,7 @@ fn takes(peer: &str, operation: Operation) -> bool {
         Operation::Spmm => true,
         Operation::Spmv => ![CUSPARSE[3], CUBLAS].contains(&peer),
         Operation::Spgemm => ![CUSPARSE[0], CUBLAS].contains(&peer),
-        Operation::Sddmm => false,
+        Operation::Sddmm | Operation::Softmax | Operation::Attention => false,
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn algorithms(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmm => gustav_cuda::spmm::catalog(),
         Operation::Spmv => gustav_cuda::spmv::catalog(),
         Operation::Spgemm => gustav_cuda::spgemm::catalog(),
-        Operation::Sddmm => return Vec::new(),
+        Operation::Sddmm | Operation::Softmax | Operation::Attention => return Vec::new(),
     };
     let empty = CsrView::<f32>::new(0, 0, &[0], &[], &[]);
     let problem = empty.map(|a| Problem { operation, ..Problem::spmm(&a) });

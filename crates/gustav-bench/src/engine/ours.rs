@@ -79,7 +79,9 @@ impl<'a, T: CpuValue> Ours<'a, T> {
                 prepared.products = Some(plan.products());
                 Method::Spgemm { c: None }
             }
-            Operation::Sddmm => return Err(not_in_suites(task.operation)),
+            Operation::Sddmm | Operation::Softmax | Operation::Attention => {
+                return Err(not_in_suites(task.operation));
+            }
         };
         Ok(Ours { task, options, problem, prepared, method, copy })
     }
@@ -116,7 +118,9 @@ fn problem<T: Scalar>(task: &Task<'_, T>) -> Result<Problem> {
         Operation::Spmm => Problem::spmm(&task.a).columns(task.columns),
         Operation::Spmv => Problem::spmv(&task.a),
         Operation::Spgemm => Problem::spgemm(&task.a, &second(task)?).sorted(task.sorted),
-        Operation::Sddmm => return Err(not_in_suites(task.operation)),
+        Operation::Sddmm | Operation::Softmax | Operation::Attention => {
+            return Err(not_in_suites(task.operation));
+        }
     })
 }
 

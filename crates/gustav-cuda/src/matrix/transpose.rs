@@ -83,6 +83,11 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
         Ok(made)
     }
 
+    /// For each nonzero the position of the same nonzero in A.
+    pub(crate) fn positions(&self) -> &DeviceBuffer<O> {
+        &self.source
+    }
+
     /// Queues sorting the entries of `a` by column, digit by digit.
     fn sort(&self, device: &Device, a: &DevicePattern<I, O>) -> Result<()> {
         let (stream, nnz) = (device.stream(), a.nnz());
