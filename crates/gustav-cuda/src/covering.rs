@@ -22,7 +22,7 @@ use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
 use crate::spmm::segmented::{Config, Reduction, Variant};
 use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor};
-use crate::{sddmm, spgemm, spmv};
+use crate::{attention, sddmm, softmax, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -54,6 +54,37 @@ fn sddmm(dtype: DType, number: usize) -> Request {
         wide: bit(0),
     }
     .request()
+}
+
+/// Attention, in every pass, and softmax.
+fn attention(dtype: DType, number: usize) -> [Request; 2] {
+    use attention::segmented::{Config, Pass, Variant};
+    let bit = |k: usize| number >> k & 1 == 1;
+    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
+    let pass = [Pass::Forward, Pass::Rows, Pass::Columns][number % 3];
+    let vector = [16 / dtype.bytes() as u32, 1][number % 2];
+    let (chunk, lanes, left, right) =
+        [(2, 8, 2, 2), (4, 32, 1, 2), (8, 16, 1, 1), (2, 32, 8, 8)][number % 4];
+    let config = Config { chunk, tiles: 2, block: 128, longest: 128 };
+    let (offset, position) = (index(bit(1)), index(bit(2)));
+    let index = index(bit(0));
+    let biased = bit(1);
+    let of_rows = Variant {
+        config,
+        pass,
+        dtype,
+        index,
+        offset,
+        position,
+        vector,
+        lanes,
+        left,
+        right,
+        biased,
+    };
+    let config = softmax::segmented::Config { lanes, block: 128, longest: 1024 };
+    let of_values = softmax::segmented::Variant { config, gradient: bit(0), dtype, position };
+    [of_rows.request(), of_values.request()]
 }
 
 /// All tiles are full, or all but one, or none is.
@@ -435,6 +466,10 @@ fn requests() -> Vec<(usize, Request)> {
     requests.push((2, items::request(32)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
         requests.extend((0..4).map(|j| (i + j, sddmm(dtype, i + j))));
+        if !dtype.is_integer() {
+            let pair = |j| attention(dtype, i + j).map(|request| (i + j, request));
+            requests.extend((0..6).flat_map(pair));
+        }
     }
     requests
 }

@@ -16,6 +16,7 @@ mod papers;
 mod product;
 mod schedule;
 pub mod sddmm;
+pub mod softmax;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;

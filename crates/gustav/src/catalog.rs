@@ -23,7 +23,7 @@ fn cuda(operation: Operation) -> Vec<Algorithm> {
         Operation::Spgemm => gustav_cuda::spgemm::catalog(),
         Operation::Sddmm => gustav_cuda::sddmm::catalog(),
         Operation::Attention => gustav_cuda::attention::catalog(),
-        Operation::Softmax => &[],
+        Operation::Softmax => gustav_cuda::softmax::catalog(),
     };
     entries.iter().map(|e| e.algorithm).collect()
 }

@@ -26,6 +26,7 @@
 //
 // Invariants: VECTOR divides depths, leading dimensions, distances of heads and addresses of all matrices;
 // CHUNK <= LANES; results overlap nothing.
+#include "common/exponential.cuh"
 #include "ptx/dependents.cuh"
 #include "schedule/arrival.cuh"
 #include "schedule/segments.cuh"
@@ -67,17 +68,7 @@ using Sums = Accum[TILES][VECTOR];
 template <int TILES>
 using Span = tile::Span<VECTOR, LANES, TILES, 0>;
 
-__device__ __forceinline__ f32 exponential(f32 x) { return exp2f(x * 1.4426950408889634f); }
-__device__ __forceinline__ f64 exponential(f64 x) { return exp(x); }
-__device__ __forceinline__ f32 logarithm(f32 x) { return logf(x); }
-__device__ __forceinline__ f64 logarithm(f64 x) { return log(x); }
-__device__ __forceinline__ f32 larger(f32 a, f32 b) { return fmaxf(a, b); }
-__device__ __forceinline__ f64 larger(f64 a, f64 b) { return fmax(a, b); }
-
 __device__ __forceinline__ Accum none() { return Limits<Accum>::lowest(); }
-
-// What scores are compared with, which is finite where there is none.
-__device__ __forceinline__ Accum base_of(Accum largest) { return largest == none() ? Accum(0) : largest; }
 
 template <int TILES>
 __device__ __forceinline__ void load_row(const Value *row, const Span<TILES> &span, Row<TILES> &to) {

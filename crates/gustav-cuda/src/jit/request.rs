@@ -130,6 +130,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "common/epilogue.cuh",
     "common/search.cuh",
     "common/semiring.cuh",
+    "common/exponential.cuh",
     "common/types.cuh",
     "common/warp.cuh",
     "csr/descents.cuh",
@@ -171,6 +172,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "spmm/segments_per_group.cuh",
     "papers/spmm/stationary.cuh",
     "papers/spmv/flattened.cuh",
+    "tile/lane_sums.cuh",
     "tile/pack.cuh",
     "tile/span.cuh",
 ];
