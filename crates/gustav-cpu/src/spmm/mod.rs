@@ -4,6 +4,7 @@ mod carry;
 mod catalog;
 mod column_panel;
 mod csb;
+mod extremum;
 mod kernel;
 mod layout;
 mod merge_path;
@@ -16,4 +17,4 @@ mod vector;
 mod workspace;
 
 pub use catalog::catalog;
-pub use plan::SpmmPlan;
+pub use plan::{SpmmCall, SpmmPlan};
