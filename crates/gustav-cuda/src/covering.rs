@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gustav_core::{DType, IndexType, Layout, Semiring};
+use gustav_core::{DType, Extremum, IndexType, Layout, Semiring};
 
 use crate::jit::{Compiler, Nvrtc, Request};
 use crate::launch::probe;
@@ -17,6 +17,7 @@ use crate::papers::spmm::{
     dcsr, ell_r, flattened, heavy_light, output_stationary, row_split, sell_p, stationary,
     thread_row,
 };
+use crate::product::operands::EXTREMUM;
 use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
@@ -76,7 +77,38 @@ fn types(dtype: DType, semiring: Semiring, tiles: u32, number: usize) -> Types {
         whole: whole(tiles, number),
         wide_a: !bit(0),
         steps: steps(dtype, semiring, number),
+        extremum: None,
+        winner: None,
     }
+}
+
+/// Max and min, without winners and with those of either type, in the loads of `segmented`.
+fn extrema(dtype: DType, number: usize) -> [Request; 3] {
+    let plain = Semiring::PlusTimes;
+    let copies = [(16, 1, 1, 2), (8, 4, 1, 1), (32, 1, 1, 0)][number % 3];
+    [None, Some(IndexType::U32), Some(IndexType::U64)].map(|winner| {
+        let number = number + usize::from(winner.is_some());
+        let of = of_segments(dtype, plain, number);
+        let (lanes, tiles, subgroups, stages) = match number % 2 {
+            0 => [(8, 2, 4, 0), (1, 2, 32, 0), (16, 2, 2, 0)][number % 3],
+            _ => copies,
+        };
+        let several = number % 4 == 3 && stages == 0 && subgroups == 1;
+        let config = Config {
+            lanes,
+            tiles,
+            subgroups,
+            stages,
+            segments_per_group: if several { 2 } else { 1 },
+            reduction: Reduction::FixUp,
+            resident: 640,
+            ..of
+        };
+        let types = types(dtype, plain, tiles, number);
+        let extremum = Some(Extremum::ALL[number / 2 % 2]);
+        let types = Types { steps: EXTREMUM, extremum, winner, ..types };
+        Variant { config, types, ordered: false }.request()
+    })
 }
 
 fn even_shares(dtype: DType, semiring: Semiring, number: usize) -> Request {
@@ -300,6 +332,9 @@ fn requests() -> Vec<(usize, Request)> {
                 requests.push((2, b_stationary(dtype, semiring, 4 + i % 2)));
                 requests.push((i + j + 1, copies(dtype, semiring, i + 1)));
             }
+        }
+        for (j, request) in (0..4).flat_map(|j| extrema(dtype, i + j).map(|r| (j, r))) {
+            requests.push((i + j, request));
         }
         let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
         requests.push((i, Transpose::request(dtype, dtype, Semiring::PlusTimes, 0)));

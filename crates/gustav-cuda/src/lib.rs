@@ -30,7 +30,7 @@ pub use device::{
 pub use launch::{Probe, probe};
 pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues, Entries};
 pub use product::catalog::Entry;
-pub use product::{Call, SddmmCall, SpgemmCall, catalog};
+pub use product::{Call, DeviceWinnersMut, SddmmCall, SpgemmCall, catalog};
 pub use sddmm::SddmmPlan;
 pub use spgemm::SpgemmPlan;
 pub use spmm::{Config, Options, SpmmPlan};

@@ -1,10 +1,13 @@
 //! Whether the operands of an execution fit the plan.
 
+use std::ops::Range;
+
 use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar};
 use gustav_plan::Algorithm;
 
 use crate::device::{Device, DeviceBuffer};
 use crate::matrix::{DeviceDense, HeldPattern};
+use crate::product::winners::{DeviceWinnersMut, with_winners};
 
 /// B and C have the shapes and layouts of `problem` and values for them, all is on one device, and C
 /// overlaps nothing.
@@ -38,7 +41,10 @@ pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let ours =
         matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
     if ours && problem.operation == Operation::Spmm {
-        problem.without_extremum(&backend)?;
+        match algorithm {
+            Segmented => problem.check_extremum(&backend)?,
+            _ => problem.without_extremum(&backend)?,
+        }
         return problem.check_epilogue(&backend);
     }
     problem.without_epilogue(&backend)
@@ -75,6 +81,20 @@ pub(crate) fn bias<A: Scalar, T: Scalar>(
     }
 }
 
+/// Winners of max and min are on the device, and overlap neither `operands` nor the pattern.
+pub(crate) fn winners<T: Scalar>(
+    device: &Device,
+    a: &HeldPattern,
+    winners: &DeviceWinnersMut<'_>,
+    operands: &[(&'static str, &DeviceBuffer<T>)],
+) -> Result<()> {
+    let out = with_winners!(winners, buffer => {
+        on(device, "winners", buffer)?;
+        range(buffer.address(), buffer.bytes())
+    });
+    apart_from(a, ("winners", out), operands)
+}
+
 /// What `binned` alone does: values of C in the type of sums.
 pub(crate) fn output(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let backend = format!("{algorithm} on CUDA");
@@ -105,7 +125,15 @@ pub(crate) fn apart<T: Scalar>(
     for (_, buffer) in inputs.iter().chain([&(name_out, out)]) {
         on(device, "operand", buffer)?;
     }
-    let out = range(out.address(), out.bytes());
+    apart_from(a, (name_out, range(out.address(), out.bytes())), inputs)
+}
+
+/// The memory `out` overlaps neither `inputs` nor the pattern.
+fn apart_from<T: Scalar>(
+    a: &HeldPattern,
+    (name_out, out): (&'static str, Range<u64>),
+    inputs: &[(&'static str, &DeviceBuffer<T>)],
+) -> Result<()> {
     let offsets = (a.nrows + 1) * a.offset_type.bytes();
     let arrays = [
         ("the row offsets of the pattern", range(a.offsets.address(), offsets)),
