@@ -21,8 +21,8 @@ use crate::product::operands::EXTREMUM;
 use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
-use crate::spmm::segmented::{Config, Reduction, Variant};
-use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor};
+use crate::spmm::segmented::{Config, Reduction, Variant, WITH_WINNERS};
+use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor, winner_gradients};
 use crate::{sddmm, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
@@ -79,21 +79,25 @@ fn types(dtype: DType, semiring: Semiring, tiles: u32, number: usize) -> Types {
         steps: steps(dtype, semiring, number),
         extremum: None,
         winner: None,
+        filtered: false,
     }
 }
 
-/// Max and min, without winners and with those of either type, in the loads of `segmented`.
-fn extrema(dtype: DType, number: usize) -> [Request; 3] {
+/// Max and min, without winners and with those of either type, in the loads of `segmented`; and a gradient.
+fn extrema(dtype: DType, number: usize) -> [Request; 4] {
     let plain = Semiring::PlusTimes;
     let copies = [(16, 1, 1, 2), (8, 4, 1, 1), (32, 1, 1, 0)][number % 3];
-    [None, Some(IndexType::U32), Some(IndexType::U64)].map(|winner| {
+    let (narrow, wide) = (Some(IndexType::U32), Some(IndexType::U64));
+    let either = if number.is_multiple_of(2) { narrow } else { wide };
+    [(None, false), (narrow, false), (wide, false), (either, true)].map(|(winner, filtered)| {
         let number = number + usize::from(winner.is_some());
         let of = of_segments(dtype, plain, number);
         let (lanes, tiles, subgroups, stages) = match number % 2 {
             0 => [(8, 2, 4, 0), (1, 2, 32, 0), (16, 2, 2, 0)][number % 3],
             _ => copies,
         };
-        let several = number % 4 == 3 && stages == 0 && subgroups == 1;
+        let stages = if filtered { 0 } else { stages };
+        let several = !filtered && number % 4 == 3 && stages == 0 && subgroups == 1;
         let config = Config {
             lanes,
             tiles,
@@ -101,12 +105,13 @@ fn extrema(dtype: DType, number: usize) -> [Request; 3] {
             stages,
             segments_per_group: if several { 2 } else { 1 },
             reduction: Reduction::FixUp,
-            resident: 640,
+            resident: if winner.is_some() { WITH_WINNERS } else { 640 },
             ..of
         };
         let types = types(dtype, plain, tiles, number);
-        let extremum = Some(Extremum::ALL[number / 2 % 2]);
-        let types = Types { steps: EXTREMUM, extremum, winner, ..types };
+        let extremum = (!filtered).then_some(Extremum::ALL[number / 2 % 2]);
+        let steps = if filtered { 0 } else { EXTREMUM };
+        let types = Types { steps, extremum, winner, filtered, ..types };
         Variant { config, types, ordered: false }.request()
     })
 }
@@ -334,6 +339,12 @@ fn requests() -> Vec<(usize, Request)> {
             }
         }
         for (j, request) in (0..4).flat_map(|j| extrema(dtype, i + j).map(|r| (j, r))) {
+            requests.push((i + j, request));
+        }
+        for (j, winner) in [IndexType::U32, IndexType::U64].into_iter().enumerate() {
+            let index = |k: usize| [IndexType::U32, IndexType::U64][k % 2];
+            let (types, lanes) = ((index(i), index(i / 2)), [32, 1, 4][(i + j) % 3]);
+            let request = winner_gradients::request(dtype, winner, types, lanes, j == 1);
             requests.push((i + j, request));
         }
         let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };

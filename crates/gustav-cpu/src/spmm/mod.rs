@@ -14,7 +14,9 @@ mod plan;
 mod row_block;
 mod row_split;
 mod vector;
+mod winner_gradients;
 mod workspace;
 
 pub use catalog::catalog;
 pub use plan::{SpmmCall, SpmmPlan};
+pub use winner_gradients::WinnerGradients;

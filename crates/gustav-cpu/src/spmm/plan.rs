@@ -364,7 +364,7 @@ fn choose(
     }
 }
 
-fn check_dense(
+pub(super) fn check_dense(
     name: &str,
     expected: (usize, usize, Layout),
     found: (usize, usize, Layout),

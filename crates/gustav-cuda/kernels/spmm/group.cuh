@@ -36,6 +36,10 @@ constexpr bool WIDE_A = GUSTAV_WIDE_A;
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
 
+// Whether a nonzero counts in the columns alone that it won, by the winners of a product with max or min that this
+// one is the gradient of: one for every element of B.
+constexpr bool FILTERED = GUSTAV_FILTERED;
+
 using Reduction = Reducing<GUSTAV_WINNERS, Ring, Accum, Position>::Type;
 using Sum = Reduction::Sum;
 using Won = Candidate<Accum, Position>;
@@ -133,6 +137,38 @@ __device__ __forceinline__ void add_row(const Chunk &chunk, const Rows &row, int
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v)
             sum[k][v] = Reduction::mul_add(a, tile::widen_at(row[u][k], v), at, sum[k][v]);
+}
+
+// The winners beside the rows of B of a chunk, and the positions in A of its nonzeros.
+struct Filter {
+    tile::Pack<Winner, VECTOR> winner[FILTERED ? CHUNK : 1][FILTERED ? TILES : 1];
+    Winner mine[FILTERED ? CHUNK : 1];
+};
+
+// `position` is that of the chunk.
+__device__ __forceinline__ void load_filter(const Operands &args, const Span &span, const Chunk &chunk,
+                                            Position position, Filter &filter) {
+#pragma unroll
+    for (int u = 0; u < CHUNK; ++u) {
+        if (!chunk.has(u)) continue;
+        const u64 at = position + u;
+        filter.mine[u] = (Winner)(args.permutation ? (u64)__ldg(args.permutation + at) : at);
+        const Winner *from = args.winners + (u64)chunk.column.at[u] * args.columns;
+#pragma unroll
+        for (int k = 0; k < TILES; ++k)
+            if (span.has(k)) filter.winner[u][k] = tile::load<Winner, VECTOR>(from + span.at(k));
+    }
+}
+
+__device__ __forceinline__ void add_won(const Chunk &chunk, const Rows &row, const Filter &filter, int u,
+                                        Position at, Sum (&sum)[TILES][VECTOR]) {
+    const Accum a = tile::widen_at(chunk.value, u);
+#pragma unroll
+    for (int k = 0; k < TILES; ++k)
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            if (filter.winner[u][k].at[v] == filter.mine[u])
+                sum[k][v] = Reduction::mul_add(a, tile::widen_at(row[u][k], v), at, sum[k][v]);
 }
 
 __device__ __forceinline__ void clear(Sum (&sum)[TILES][VECTOR]) {

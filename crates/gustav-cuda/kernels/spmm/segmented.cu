@@ -13,7 +13,8 @@
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
 // scaled C.
 //
-// Max and min take a product in place of the sum, and may tell which nonzero won: see spmm/sums.cuh.
+// Max and min take a product in place of the sum, and may tell which nonzero won: see spmm/sums.cuh. The gradient of
+// B is a sum over what nonzeros won: FILTERED.
 //
 // Invariants: no lane lacks columns of the first WHOLE tiles; VECTOR divides columns, leading dimensions and
 // the addresses of B and C; C does not overlap A or B.
@@ -31,6 +32,7 @@ constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
 using Segment = schedule::Segment<Position>;
 
 constexpr int STEP = CHUNK * SUBGROUPS;
+static_assert(!FILTERED || (STAGES == 0 && !SEVERAL), "only rows of B in registers are filtered");
 
 // Rows of B pass through shared memory where the chip can copy there by itself.
 constexpr bool STAGED = STAGES > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
@@ -84,9 +86,16 @@ __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b,
         if (position < last) next = load_chunk(args, first, last, position);
         Rows rows;
         load_rows(args, b, span, chunk, rows);
+        Filter filter;
+        if constexpr (FILTERED) load_filter(args, span, chunk, here, filter);
 #pragma unroll
-        for (int u = 0; u < CHUNK; ++u)
-            if (chunk.has(u)) add_row(chunk, rows, u, here + u, sum);
+        for (int u = 0; u < CHUNK; ++u) {
+            if (!chunk.has(u)) continue;
+            if constexpr (FILTERED)
+                add_won(chunk, rows, filter, u, here + u, sum);
+            else
+                add_row(chunk, rows, u, here + u, sum);
+        }
     }
 }
 

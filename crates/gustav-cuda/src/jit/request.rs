@@ -169,6 +169,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "papers/spmm/padded.cuh",
     "spmm/group.cuh",
     "spmm/segments_per_group.cuh",
+    "spmm/sums.cuh",
     "papers/spmm/stationary.cuh",
     "papers/spmv/flattened.cuh",
     "tile/pack.cuh",

@@ -7,7 +7,6 @@ use gustav_plan::Algorithm;
 
 use crate::device::{Device, DeviceBuffer};
 use crate::matrix::{DeviceDense, HeldPattern};
-use crate::product::winners::{DeviceWinnersMut, with_winners};
 
 /// B and C have the shapes and layouts of `problem` and values for them, all is on one device, and C
 /// overlaps nothing.
@@ -81,20 +80,6 @@ pub(crate) fn bias<A: Scalar, T: Scalar>(
     }
 }
 
-/// Winners of max and min are on the device, and overlap neither `operands` nor the pattern.
-pub(crate) fn winners<T: Scalar>(
-    device: &Device,
-    a: &HeldPattern,
-    winners: &DeviceWinnersMut<'_>,
-    operands: &[(&'static str, &DeviceBuffer<T>)],
-) -> Result<()> {
-    let out = with_winners!(winners, buffer => {
-        on(device, "winners", buffer)?;
-        range(buffer.address(), buffer.bytes())
-    });
-    apart_from(a, ("winners", out), operands)
-}
-
 /// What `binned` alone does: values of C in the type of sums.
 pub(crate) fn output(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let backend = format!("{algorithm} on CUDA");
@@ -125,13 +110,13 @@ pub(crate) fn apart<T: Scalar>(
     for (_, buffer) in inputs.iter().chain([&(name_out, out)]) {
         on(device, "operand", buffer)?;
     }
-    apart_from(a, (name_out, range(out.address(), out.bytes())), inputs)
+    apart_from(a, (name_out, out), inputs)
 }
 
-/// The memory `out` overlaps neither `inputs` nor the pattern.
-fn apart_from<T: Scalar>(
+/// The result overlaps neither `inputs` nor the pattern.
+pub(crate) fn apart_from<T: Scalar, R>(
     a: &HeldPattern,
-    (name_out, out): (&'static str, Range<u64>),
+    (name_out, out): (&'static str, &DeviceBuffer<R>),
     inputs: &[(&'static str, &DeviceBuffer<T>)],
 ) -> Result<()> {
     let offsets = (a.nrows + 1) * a.offset_type.bytes();
@@ -142,15 +127,31 @@ fn apart_from<T: Scalar>(
             range(a.indices.address(), a.nnz * a.index_type.bytes()),
         ),
     ];
-    let inputs = inputs.iter().map(|(name, input)| (*name, range(input.address(), input.bytes())));
-    for (name, input) in inputs.chain(arrays) {
-        if input.start < out.end && out.start < input.end {
-            return Err(Error::Argument {
-                name: name_out,
-                found: format!("memory that overlaps {name}"),
-                expected: "memory of its own".into(),
-            });
-        }
+    for (name, input) in inputs {
+        separate((name_out, out), (name, input))?;
+    }
+    arrays.into_iter().try_for_each(|input| no_overlap((name_out, out), input))
+}
+
+/// The result does not overlap `input`.
+pub(crate) fn separate<T, R>(
+    out: (&'static str, &DeviceBuffer<R>),
+    (name, input): (&str, &DeviceBuffer<T>),
+) -> Result<()> {
+    no_overlap(out, (name, range(input.address(), input.bytes())))
+}
+
+fn no_overlap<R>(
+    (name_out, out): (&'static str, &DeviceBuffer<R>),
+    (name, input): (&str, Range<u64>),
+) -> Result<()> {
+    let out = range(out.address(), out.bytes());
+    if input.start < out.end && out.start < input.end {
+        return Err(Error::Argument {
+            name: name_out,
+            found: format!("memory that overlaps {name}"),
+            expected: "memory of its own".into(),
+        });
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub(crate) mod winners;
 use gustav_core::{Error, Operation, Problem, Result};
 
 pub use call::{Call, SddmmCall, SpgemmCall};
-pub use winners::DeviceWinnersMut;
+pub use winners::{DeviceWinners, DeviceWinnersMut};
 
 /// A refusal with its reason and the nearest thing that works.
 pub(crate) fn unsupported(problem: &Problem, backend: &str, reason: &str, nearest: &str) -> Error {

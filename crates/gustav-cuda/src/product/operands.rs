@@ -39,6 +39,8 @@ pub(crate) struct Operands {
     pub winner: Option<IndexType>,
     pub winners: u64,
     pub permutation: u64,
+    /// Whether winners are read: a nonzero counts in the columns alone that it won, one for each element of B.
+    pub filtered: bool,
 }
 
 /// The bit in `Operands::steps` of extrema.

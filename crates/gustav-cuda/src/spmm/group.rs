@@ -25,6 +25,7 @@ pub(crate) struct Types {
     pub(crate) steps: u8,
     pub(crate) extremum: Option<Extremum>,
     pub(crate) winner: Option<IndexType>,
+    pub(crate) filtered: bool,
 }
 
 impl Types {
@@ -43,6 +44,7 @@ impl Types {
             steps: o.steps,
             extremum: o.extremum,
             winner: o.winner,
+            filtered: o.filtered,
         }
     }
 
@@ -54,7 +56,8 @@ impl Types {
             .with("INDEX", self.index)
             .with("OFFSET", self.offset)
             .with("SEMIRING", source::reduction(self.semiring, self.extremum))
-            .with("WINNERS", self.winner.is_some())
+            .with("WINNERS", self.winner.is_some() && !self.filtered)
+            .with("FILTERED", self.filtered)
             .with("WINNER", self.winner.unwrap_or(IndexType::U32))
             .with("STRIDE", self.stride)
             .with("POSITION", self.position)
@@ -91,7 +94,8 @@ parameter_block! {
         bias: *const Accum,
         /// Beside the partials where max and min tell winners: positions of their nonzeros.
         positions: *mut Position,
-        /// For each element of C, row-major and packed, the position in A of the nonzero that won.
+        /// For each element of C, or of B where they filter, row-major and packed, the position in A of the
+        /// nonzero that won.
         winners: *mut Winner,
         /// Positions in A of the nonzeros of op(A); null when they are the same.
         permutation: *const Offset,

@@ -1,6 +1,6 @@
 //! A plan: one algorithm prepared for one pattern, and the workspaces around it.
 
-use gustav_core::{Epilogue, Error, Index, Layout, Problem, Result, Scalar};
+use gustav_core::{Epilogue, Error, Index, Layout, Problem, Result, Scalar, validate};
 use gustav_plan::heuristics::mean_row_length;
 use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 
@@ -15,7 +15,7 @@ use crate::matrix::{DeviceDense, DevicePattern, DeviceValues};
 use crate::product::method::Method;
 use crate::product::op_a::{OpA, Planned, typed};
 use crate::product::operands::{self, Operands};
-use crate::product::winners::{DeviceWinnersMut, with_winners};
+use crate::product::winners::{DeviceWinners, DeviceWinnersMut};
 use crate::product::{Call, catalog, checks, orders};
 
 /// What the caller of a plan decides.
@@ -49,6 +49,15 @@ struct Work<T: Scalar> {
     layouts: Layouts<T>,
     /// Whether the values of some A are in the order of the method.
     converted: bool,
+}
+
+/// Winners of an execution.
+enum Winners<'v> {
+    None,
+    /// Of max and min.
+    Written(DeviceWinnersMut<'v>),
+    /// Of the product that this one is the gradient of.
+    Filter(DeviceWinners<'v>),
 }
 
 /// Row-major workspaces of column-major operands.
@@ -136,7 +145,7 @@ impl<T: Scalar> SpmmPlan<T> {
         c: &mut DeviceDense<T>,
         call: Call<'_, T>,
     ) -> Result<()> {
-        self.run(values.into(), b, c, None, call)
+        self.run(values.into(), b, c, Winners::None, call)
     }
 
     /// The same with max or min, and for every element of C the position among the values of A of the nonzero
@@ -154,7 +163,20 @@ impl<T: Scalar> SpmmPlan<T> {
         winners: impl Into<DeviceWinnersMut<'v>>,
         call: Call<'_, T>,
     ) -> Result<()> {
-        self.run(values.into(), b, c, Some(winners.into()), call)
+        self.run(values.into(), b, c, Winners::Written(winners.into()), call)
+    }
+
+    /// The product over those columns of each nonzero that it won, of a plan of sums by `segmented`: `winners`
+    /// has the position in A of a nonzero for every element of B, row-major and packed.
+    pub(super) fn execute_filtered(
+        &mut self,
+        values: DeviceValues<'_, T>,
+        b: &DeviceDense<T>,
+        c: &mut DeviceDense<T>,
+        winners: DeviceWinners<'_>,
+        call: Call<'_, T>,
+    ) -> Result<()> {
+        self.run(values, b, c, Winners::Filter(winners), call)
     }
 
     /// C = α·op(A)·B as a new matrix, packed, in the layout of the problem.
@@ -177,7 +199,7 @@ impl<T: Scalar> SpmmPlan<T> {
         }
         // Every value of C is written.
         let mut c = DeviceDense::queued(&self.device, p.output_rows(), p.columns, p.layout_c)?;
-        self.run(values.into(), b, &mut c, None, call)?;
+        self.run(values.into(), b, &mut c, Winners::None, call)?;
         Ok(c)
     }
 
@@ -186,7 +208,7 @@ impl<T: Scalar> SpmmPlan<T> {
         values: DeviceValues<'_, T>,
         b: &DeviceDense<T>,
         c: &mut DeviceDense<T>,
-        winners: Option<DeviceWinnersMut<'_>>,
+        winners: Winners<'_>,
         call: Call<'_, T>,
     ) -> Result<()> {
         let (p, device) = (&self.problem, &self.device);
@@ -196,11 +218,22 @@ impl<T: Scalar> SpmmPlan<T> {
         checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
         checks::bias(p, device, call.bias, c.data())?;
         let (alpha, beta) = (call.common.alpha(p.semiring), call.common.beta(p.semiring));
-        let described = winners.as_ref().map(DeviceWinnersMut::description);
-        p.check_reduction(call.reads(p.semiring), call.empty.is_some(), described)?;
-        if let Some(winners) = &winners {
-            let operands = [("the values of A", values), ("B", b.data()), ("C", c.data())];
-            checks::winners(device, &core.method.op_a.pattern, winners, &operands)?;
+        let written = match &winners {
+            Winners::Written(winners) => Some(winners.description()),
+            Winners::None | Winners::Filter(_) => None,
+        };
+        p.check_reduction(call.reads(p.semiring), call.empty.is_some(), written)?;
+        match &winners {
+            Winners::None => {}
+            Winners::Written(winners) => {
+                let operands = [("the values of A", values), ("B", b.data()), ("C", c.data())];
+                winners.check(device, &core.method.op_a.pattern, &operands)?;
+            }
+            Winners::Filter(winners) => {
+                let elements = p.inner().saturating_mul(p.columns);
+                validate::length("winners", elements, winners.description().1)?;
+                winners.check(device, ("C", c.data()))?;
+            }
         }
         if p.output_rows() == 0 || p.columns == 0 {
             return Ok(());
@@ -222,14 +255,19 @@ impl<T: Scalar> SpmmPlan<T> {
         if p.extremum.is_some() {
             operands.beta = bits(call.empty.unwrap_or(T::Accum::zero()));
         }
-        if let Some(winners) = &winners {
-            operands.winner = described.map(|(winner, _)| winner);
-            operands.permutation = op_a.permutation();
-            operands.winners = with_winners!(winners, buffer => {
-                uses.write(buffer)?;
-                buffer.address()
-            });
+        match &winners {
+            Winners::None => {}
+            Winners::Written(winners) => {
+                operands.winner = Some(winners.description().0);
+                operands.winners = winners.write(&mut uses)?;
+            }
+            Winners::Filter(winners) => {
+                operands.winner = Some(winners.description().0);
+                operands.winners = winners.read(&mut uses)?;
+                operands.filtered = true;
+            }
         }
+        operands.permutation = op_a.permutation();
         op_a.refresh(&mut uses, stream, values)?;
         // SAFETY: shapes, leading dimensions and numbers of values were checked against the buffers,
         // which wait for the stream when they are freed; the pattern is the plan's own.
@@ -342,6 +380,7 @@ fn operands<T: Scalar>(p: &Problem, op_a: &OpA<T>, layouts: &Layouts<T>, values:
         winner: None,
         winners: 0,
         permutation: 0,
+        filtered: false,
     }
 }
 

@@ -157,6 +157,7 @@ impl<T: Scalar> SpmvPlan<T> {
             winner: None,
             winners: 0,
             permutation: 0,
+            filtered: false,
         };
         op_a.refresh(&mut uses, stream, values)?;
         // SAFETY: the lengths were checked against the buffers, which wait for the stream when

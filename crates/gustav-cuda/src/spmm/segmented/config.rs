@@ -242,6 +242,21 @@ impl Config {
         self.tiled(dtype, vector, columns, 32, 2)
     }
 
+    /// With more registers, for positions beside sums; one that is filtered holds rows of B in registers.
+    pub(super) fn with_winners(self, filtered: bool) -> Self {
+        let config = Config { resident: self.resident.min(super::WITH_WINNERS), ..self };
+        match filtered {
+            true => Config {
+                stages: 0,
+                segments_per_group: 1,
+                prefetch_b: false,
+                chunk: config.chunk.next_power_of_two(),
+                ..config
+            },
+            false => config,
+        }
+    }
+
     pub(super) fn group(&self) -> u32 {
         self.lanes * self.subgroups
     }
