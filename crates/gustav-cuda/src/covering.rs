@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gustav_core::{DType, IndexType, Layout, Semiring};
+use gustav_core::{DType, Extremum, IndexType, Layout, Semiring};
 
 use crate::jit::{Compiler, Nvrtc, Request};
 use crate::launch::probe;
@@ -17,11 +17,12 @@ use crate::papers::spmm::{
     dcsr, ell_r, flattened, heavy_light, output_stationary, row_split, sell_p, stationary,
     thread_row,
 };
+use crate::product::operands::EXTREMUM;
 use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
-use crate::spmm::segmented::{Config, Reduction, Variant};
-use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor};
+use crate::spmm::segmented::{Config, Reduction, Variant, WITH_WINNERS};
+use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor, winner_gradients};
 use crate::{attention, sddmm, softmax, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
@@ -107,7 +108,43 @@ fn types(dtype: DType, semiring: Semiring, tiles: u32, number: usize) -> Types {
         whole: whole(tiles, number),
         wide_a: !bit(0),
         steps: steps(dtype, semiring, number),
+        extremum: None,
+        winner: None,
+        filtered: false,
     }
+}
+
+/// Max and min, without winners and with those of either type, in the loads of `segmented`; and a gradient.
+fn extrema(dtype: DType, number: usize) -> [Request; 4] {
+    let plain = Semiring::PlusTimes;
+    let copies = [(16, 1, 1, 2), (8, 4, 1, 1), (32, 1, 1, 0)][number % 3];
+    let (narrow, wide) = (Some(IndexType::U32), Some(IndexType::U64));
+    let either = if number.is_multiple_of(2) { narrow } else { wide };
+    [(None, false), (narrow, false), (wide, false), (either, true)].map(|(winner, filtered)| {
+        let number = number + usize::from(winner.is_some());
+        let of = of_segments(dtype, plain, number);
+        let (lanes, tiles, subgroups, stages) = match number % 2 {
+            0 => [(8, 2, 4, 0), (1, 2, 32, 0), (16, 2, 2, 0)][number % 3],
+            _ => copies,
+        };
+        let stages = if filtered { 0 } else { stages };
+        let several = !filtered && number % 4 == 3 && stages == 0 && subgroups == 1;
+        let config = Config {
+            lanes,
+            tiles,
+            subgroups,
+            stages,
+            segments_per_group: if several { 2 } else { 1 },
+            reduction: Reduction::FixUp,
+            resident: if winner.is_some() { WITH_WINNERS } else { 640 },
+            ..of
+        };
+        let types = types(dtype, plain, tiles, number);
+        let extremum = (!filtered).then_some(Extremum::ALL[number / 2 % 2]);
+        let steps = if filtered { 0 } else { EXTREMUM };
+        let types = Types { steps, extremum, winner, filtered, ..types };
+        Variant { config, types, ordered: false }.request()
+    })
 }
 
 fn even_shares(dtype: DType, semiring: Semiring, number: usize) -> Request {
@@ -331,6 +368,15 @@ fn requests() -> Vec<(usize, Request)> {
                 requests.push((2, b_stationary(dtype, semiring, 4 + i % 2)));
                 requests.push((i + j + 1, copies(dtype, semiring, i + 1)));
             }
+        }
+        for (j, request) in (0..4).flat_map(|j| extrema(dtype, i + j).map(|r| (j, r))) {
+            requests.push((i + j, request));
+        }
+        for (j, winner) in [IndexType::U32, IndexType::U64].into_iter().enumerate() {
+            let index = |k: usize| [IndexType::U32, IndexType::U64][k % 2];
+            let (types, lanes) = ((index(i), index(i / 2)), [32, 1, 4][(i + j) % 3]);
+            let request = winner_gradients::request(dtype, winner, types, lanes, j == 1);
+            requests.push((i + j, request));
         }
         let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
         requests.push((i, Transpose::request(dtype, dtype, Semiring::PlusTimes, 0)));

@@ -32,9 +32,9 @@ pub use device::{
 pub use launch::{Probe, probe};
 pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues, Entries};
 pub use product::catalog::Entry;
-pub use product::{Call, SddmmCall, SpgemmCall, catalog};
+pub use product::{Call, DeviceWinners, DeviceWinnersMut, SddmmCall, SpgemmCall, catalog};
 pub use sddmm::SddmmPlan;
 pub use spgemm::SpgemmPlan;
-pub use spmm::{Config, Options, SpmmPlan};
+pub use spmm::{Config, Options, SpmmPlan, WinnerGradients};
 pub use spmv::SpmvPlan;
 pub use vendor::{cublas, cusparse};

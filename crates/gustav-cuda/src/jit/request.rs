@@ -170,6 +170,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "papers/spmm/padded.cuh",
     "spmm/group.cuh",
     "spmm/segments_per_group.cuh",
+    "spmm/sums.cuh",
     "papers/spmm/stationary.cuh",
     "papers/spmv/flattened.cuh",
     "tile/lane_sums.cuh",

@@ -187,6 +187,11 @@ impl<T: Scalar> Transposed<T> {
         self.bytes
     }
 
+    /// Address of the positions in A, of the type of the row offsets.
+    pub(crate) fn permutation(&self) -> u64 {
+        self.source.address()
+    }
+
     /// Queues the gathering of the values of A, as many and in the order of its pattern, which the
     /// stream may read.
     pub(crate) fn refresh(

@@ -1,5 +1,7 @@
 //! Whether the operands of an execution fit the plan.
 
+use std::ops::Range;
+
 use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar};
 use gustav_plan::Algorithm;
 
@@ -38,7 +40,10 @@ pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let ours =
         matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
     if ours && problem.operation == Operation::Spmm {
-        problem.without_extremum(&backend)?;
+        match algorithm {
+            Segmented => problem.check_extremum(&backend)?,
+            _ => problem.without_extremum(&backend)?,
+        }
         return problem.check_epilogue(&backend);
     }
     problem.without_epilogue(&backend)
@@ -105,7 +110,15 @@ pub(crate) fn apart<T: Scalar>(
     for (_, buffer) in inputs.iter().chain([&(name_out, out)]) {
         on(device, "operand", buffer)?;
     }
-    let out = range(out.address(), out.bytes());
+    apart_from(a, (name_out, out), inputs)
+}
+
+/// The result overlaps neither `inputs` nor the pattern.
+pub(crate) fn apart_from<T: Scalar, R>(
+    a: &HeldPattern,
+    (name_out, out): (&'static str, &DeviceBuffer<R>),
+    inputs: &[(&'static str, &DeviceBuffer<T>)],
+) -> Result<()> {
     let offsets = (a.nrows + 1) * a.offset_type.bytes();
     let arrays = [
         ("the row offsets of the pattern", range(a.offsets.address(), offsets)),
@@ -114,15 +127,31 @@ pub(crate) fn apart<T: Scalar>(
             range(a.indices.address(), a.nnz * a.index_type.bytes()),
         ),
     ];
-    let inputs = inputs.iter().map(|(name, input)| (*name, range(input.address(), input.bytes())));
-    for (name, input) in inputs.chain(arrays) {
-        if input.start < out.end && out.start < input.end {
-            return Err(Error::Argument {
-                name: name_out,
-                found: format!("memory that overlaps {name}"),
-                expected: "memory of its own".into(),
-            });
-        }
+    for (name, input) in inputs {
+        separate((name_out, out), (name, input))?;
+    }
+    arrays.into_iter().try_for_each(|input| no_overlap((name_out, out), input))
+}
+
+/// The result does not overlap `input`.
+pub(crate) fn separate<T, R>(
+    out: (&'static str, &DeviceBuffer<R>),
+    (name, input): (&str, &DeviceBuffer<T>),
+) -> Result<()> {
+    no_overlap(out, (name, range(input.address(), input.bytes())))
+}
+
+fn no_overlap<R>(
+    (name_out, out): (&'static str, &DeviceBuffer<R>),
+    (name, input): (&str, Range<u64>),
+) -> Result<()> {
+    let out = range(out.address(), out.bytes());
+    if input.start < out.end && out.start < input.end {
+        return Err(Error::Argument {
+            name: name_out,
+            found: format!("memory that overlaps {name}"),
+            expected: "memory of its own".into(),
+        });
     }
     Ok(())
 }

@@ -94,6 +94,12 @@ impl<T: Scalar> OpA<T> {
         Addresses { offsets: offsets.address(), indices: indices.address(), values }
     }
 
+    /// Address of the positions in A of the nonzeros of op(A), which the stream may read after
+    /// [`OpA::refresh`]; null when they are the same.
+    pub(crate) fn permutation(&self) -> u64 {
+        self.transposed.as_ref().map_or(0, Transposed::permutation)
+    }
+
     /// Lets the stream of `uses` read op(A) where it has the values of A.
     pub(crate) fn read(&self, uses: &mut Uses<'_>, values: &DeviceBuffer<T>) -> Result<()> {
         uses.read(values)?;

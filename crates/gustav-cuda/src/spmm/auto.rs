@@ -10,6 +10,11 @@ use crate::schedule::pattern::Pattern;
 
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    if problem.extremum.is_some() {
+        let (config, reason) = segmented::choose(pattern, problem)?;
+        let reason = format!("{}, which segmented takes; {reason}", problem.reduction());
+        return Ok((Config::Segmented(config), reason));
+    }
     let profile = pattern.device().planner_profile();
     let similarity = || pattern.similarity();
     let tensor = tensor::is_exact(pattern.device(), problem);

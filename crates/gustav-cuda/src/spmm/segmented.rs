@@ -21,6 +21,9 @@ use crate::schedule::{Listing, Segments, Target, row_order};
 
 pub use config::{Config, Reduction};
 
+/// Threads of a multiprocessor that registers allow beside winners.
+pub(crate) const WITH_WINNERS: u32 = 384;
+
 // Panels of a grid.
 const MOST_PANELS: u64 = 65_535;
 
@@ -170,6 +173,10 @@ impl Prepared {
 
     fn variant(&self, o: &Operands) -> Variant {
         let config = self.config.narrowed(o.dtype, widest_for(o), o.columns);
+        let config = match o.winner {
+            Some(_) => config.with_winners(o.filtered),
+            None => config,
+        };
         let types = Types::new(o, config.tile(), config.vector);
         Variant { config, types, ordered: self.order.is_some() }
     }

@@ -120,6 +120,7 @@ impl<T: Scalar> SpmvPlan<T> {
         }
         checks::memory(device, &core.method.op_a.pattern, values, ("x", x), ("y", &*y))?;
         checks::bias(p, device, call.bias, y)?;
+        p.check_reduction(false, call.empty.is_some(), None)?;
         if p.output_rows() == 0 {
             return Ok(());
         }
@@ -152,6 +153,11 @@ impl<T: Scalar> SpmvPlan<T> {
             semiring: p.semiring,
             steps: 0,
             bias: 0,
+            extremum: None,
+            winner: None,
+            winners: 0,
+            permutation: 0,
+            filtered: false,
         };
         op_a.refresh(&mut uses, stream, values)?;
         // SAFETY: the lengths were checked against the buffers, which wait for the stream when

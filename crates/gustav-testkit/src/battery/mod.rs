@@ -1,11 +1,12 @@
 //! The battery: named nasty matrices × column counts × layouts × α, β × transposition, which
 //! every algorithm of every backend must pass.
 //!
-//! [`check_spmm`], [`check_spmv`], [`check_spgemm`] and [`check_sddmm`] hand each case to a closure that runs the
+//! [`check_spmm`], [`check_spmm_extremum`], [`check_spmv`], [`check_spgemm`] and [`check_sddmm`] hand each case to a closure that runs the
 //! kernel, compare the result with the [oracle](crate::oracle), and panic with a list of the
 //! cases that failed.
 
 mod covering;
+mod extrema;
 pub mod matrices;
 mod report;
 mod sddmm;
@@ -15,6 +16,7 @@ mod spmv;
 mod storage;
 pub mod values;
 
+pub use extrema::{SpmmExtremumCase, check_spmm_extremum};
 pub use sddmm::{SddmmCase, check_sddmm};
 pub use spgemm::{SpgemmCase, check_spgemm, check_spgemm_over};
 pub use spmm::{SpmmCase, check_spmm, check_spmm_over};

@@ -5,12 +5,13 @@
 //! type of sums, plus one rounding of the stored type, plus what underflow can lose (Higham,
 //! *Accuracy and Stability of Numerical Algorithms*, §3; without the usual restriction on the
 //! number of terms: Jeannerod and Rump 2013). Minima and maxima: the roundings of one term.
-//! or-and and integers: exact. NaN must stand exactly where the reference has it. Infinities
+//! or-and and integers: exact; the extrema of [`SpmmExtremum`] in the type of sums, exact as well. NaN must stand exactly where the reference has it. Infinities
 //! must agree; where an intermediate sum of mixed signs may overflow in one order of summation
 //! and not in another, either outcome is right.
 
 mod best;
 mod expected;
+mod extrema;
 mod integer;
 mod limits;
 mod model;
@@ -22,6 +23,7 @@ mod sum;
 mod truth;
 mod verdict;
 
+pub use extrema::SpmmExtremum;
 pub use sddmm::Sddmm;
 pub use spgemm::Spgemm;
 pub use spmm::{Spmm, spmv};
