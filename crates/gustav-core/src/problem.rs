@@ -65,7 +65,7 @@ pub struct Problem {
     pub columns: usize,
     /// Columns of V and O of a head (attention).
     pub value_columns: usize,
-    /// Products at once on one pattern: heads (attention, softmax).
+    /// Products at once on one pattern: matrices B and C (SpMM), X and Y (SDDMM), heads (attention, softmax).
     pub batch: usize,
     /// Stored entries of B (SpGEMM).
     pub nnz_b: Option<usize>,
@@ -329,6 +329,9 @@ impl Display for Problem {
             }
             Operation::Softmax => write!(f, ", {} heads", self.batch)?,
             Operation::Spmv | Operation::Spgemm => {}
+        }
+        if self.batch > 1 && matches!(operation, Operation::Spmm | Operation::Sddmm) {
+            write!(f, ", {} matrices", self.batch)?;
         }
         if *semiring != Semiring::PlusTimes {
             write!(f, ", {semiring}")?;

@@ -115,6 +115,15 @@ impl<P> SpmmRequest<P> {
         SpmmRequest { problem: self.problem.reduce(reduce), ..self }
     }
 
+    /// Multiplies so many matrices B by matrices A of the one pattern, at once. They lie side by side in the
+    /// columns of B and C, or one above the other in their rows ([`Batch`](crate::Batch)); values are those of one A
+    /// for all of them, or of one A after another.
+    #[must_use]
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.problem.batch = batch;
+        self
+    }
+
     /// Sets what is done with finished sums; a mean that [`SpmmRequest::reduce`] set stays.
     #[must_use]
     pub fn epilogue(mut self, epilogue: Epilogue) -> Self {
@@ -179,6 +188,14 @@ pub struct SddmmRequest<P> {
 request!(SddmmRequest);
 
 impl<P> SddmmRequest<P> {
+    /// Computes the values of so many pairs X and Y at once, one after another. The matrices lie side by side in
+    /// the columns of X and Y, or one above the other in their rows ([`Batch`](crate::Batch)).
+    #[must_use]
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.problem.batch = batch;
+        self
+    }
+
     /// Sets the layouts of X and Y, else row-major.
     #[must_use]
     pub fn layouts(mut self, x: Layout, y: Layout) -> Self {

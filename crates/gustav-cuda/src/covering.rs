@@ -108,6 +108,7 @@ fn types(dtype: DType, semiring: Semiring, tiles: u32, number: usize) -> Types {
         whole: whole(tiles, number),
         wide_a: !bit(0),
         steps: steps(dtype, semiring, number),
+        batched: number % 5 == 3,
         extremum: None,
         winner: None,
         filtered: false,

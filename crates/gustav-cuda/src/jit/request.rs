@@ -126,6 +126,7 @@ macro_rules! headers {
 
 /// Headers that kernel files include, by path below `kernels/`.
 const HEADERS: &[(&str, &str)] = headers![
+    "attention/rows.cuh",
     "common/absent.cuh",
     "common/epilogue.cuh",
     "common/search.cuh",
