@@ -157,9 +157,13 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
             weight = lse == none() ? Accum(0) : exponential(s_mine - lse);
             slope = times(weight, change[0] - delta);
             if (!has) weight = slope = 0;
-            if (PASS == ROWS && args.bias_gradient && has && threadIdx.x % (LANES / CHUNK) == 0)
-                args.bias_gradient[head * args.gradient_head + (u64)(position + mine) * args.gradient_nonzero] =
-                    Narrow<Value>::from(slope);
+            if (PASS == ROWS && args.bias_gradient && has && threadIdx.x % (LANES / CHUNK) == 0) {
+                Value *to = args.bias_gradient + head * args.gradient_head +
+                            (u64)(position + mine) * args.gradient_nonzero;
+                // Heads that share a bias come one after another.
+                const bool adds = args.gradient_head == 0 && head > 0;
+                *to = Narrow<Value>::from(adds ? plus(widen(*to), slope) : slope);
+            }
         }
 #pragma unroll
         for (int u = 0; u < CHUNK; ++u) {

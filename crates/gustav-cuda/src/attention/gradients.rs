@@ -124,7 +124,7 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
     ///
     /// # Errors
     /// As [`AttentionPlan::execute`](super::AttentionPlan::execute), and
-    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) for the gradient of a bias that several heads share.
+    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) for the gradient of a bias that several heads share in 16 bits.
     pub fn execute<'v>(
         &mut self,
         inputs: AttentionInputs<'_, T>,

@@ -1,6 +1,6 @@
 //! The plan of an attention: one pass over the rows.
 
-use gustav_core::{Error, Index, Problem, Result, Scalar};
+use gustav_core::{Error, HeadValues, Index, Problem, Result, Scalar};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::catalog::Config;
@@ -209,16 +209,19 @@ pub(super) fn packed<T: Scalar>(p: &Problem, pattern: &HeldPattern) -> Operands 
     }
 }
 
-/// Refuses sums of gradients over heads.
-pub(super) fn check_gradient(problem: &Problem, order: gustav_core::HeadValues) -> Result<()> {
-    if order != gustav_core::HeadValues::Shared || problem.batch == 1 {
+/// Refuses sums of gradients over heads in 16 bits.
+pub(super) fn check_gradient(problem: &Problem, order: HeadValues) -> Result<()> {
+    if order != HeadValues::Shared || problem.batch == 1 || problem.dtype.bytes() > 2 {
         return Ok(());
     }
     Err(Error::Unsupported {
         problem: problem.to_string(),
-        backend: "the gradient of a bias on CUDA".into(),
-        reason: "it is computed for every head, and not added up over heads".into(),
-        nearest: "HeadValues::HeadMajor, whose heads the caller adds up".into(),
+        backend: "the gradient of a bias that heads share, on CUDA".into(),
+        reason: format!(
+            "it adds heads up in {}, and would round after each of them",
+            problem.dtype
+        ),
+        nearest: "HeadValues::HeadMajor, whose heads the caller adds up, or f32".into(),
     })
 }
 

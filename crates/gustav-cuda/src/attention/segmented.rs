@@ -406,7 +406,10 @@ impl Prepared {
             scale: o.scale,
         };
         let groups = u64::from(self.config.block / variant.lanes);
-        let grid = (arguments.count.div_ceil(groups), arguments.heads.min(MOST_HEADS));
+        // Heads that share the gradient of a bias follow one another.
+        let shares = o.bias_gradient != 0 && o.gradient_strides.0 == 0;
+        let heads = if shares { 1 } else { arguments.heads.min(MOST_HEADS) };
+        let grid = (arguments.count.div_ceil(groups), heads);
         // SAFETY: the operands are the caller's promise; the schedule covers the pattern.
         unsafe { kernel.launch_dependent(stream, grid, self.config.block, 0, &arguments) }
     }
