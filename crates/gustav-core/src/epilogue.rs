@@ -12,7 +12,8 @@ use crate::{Error, Problem, Result, Semiring};
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct Epilogue {
-    /// α is divided by the number of entries of the row; rows without any stay zero.
+    /// α is divided by the number of entries of the row; rows without any stay zero. Also set by
+    /// [`Reduce::Mean`](crate::Reduce::Mean).
     pub mean: bool,
     /// One value for every column is added, in the type of sums.
     pub bias: bool,
@@ -56,10 +57,9 @@ impl Problem {
             problem: self.to_string(),
             backend: backend.into(),
             reason: format!("it stores sums as they are, without {}", self.epilogue),
-            nearest:
-                "SpMM by segmented, row-block, even-shares, column-panel, b-stationary or tensor on \
-                      CUDA, or the product without it"
-                    .into(),
+            nearest: "a mean by row-split on the CPU, SpMM by segmented, row-block, even-shares, column-panel, \
+                      b-stationary or tensor on CUDA, or the product without it"
+                .into(),
         })
     }
 

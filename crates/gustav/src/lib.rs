@@ -49,7 +49,7 @@
 //! ```
 //!
 //! Gradients of a product are products of the same pattern: [`SpmmGradients`] plans those of an SpMM, with
-//! respect to B and to the values of A, and forms nothing dense of A's shape.
+//! respect to B and to the values of A, for sums, means, max and min, and forms nothing dense of A's shape.
 //!
 //! # What was chosen, and why
 //!

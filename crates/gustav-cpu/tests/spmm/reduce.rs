@@ -7,6 +7,7 @@ use gustav_core::{
 use gustav_cpu::{CpuScalar, Options, SpmmCall, SpmmPlan, Threads};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm_extremum};
+use proptest::prelude::*;
 
 use crate::battery::{available, numbers, pools};
 
@@ -84,6 +85,86 @@ fn long_rows_are_cut_by_columns_and_their_pieces_merge_in_order() {
                 assert!(verdict.ok, "{isa}, n = {n}, {extremum}: {verdict}");
             }
         }
+    }
+}
+
+/// Numbers that tie, and what is not a number.
+fn number() -> impl Strategy<Value = f64> {
+    prop::sample::select(vec![
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+    ])
+}
+
+/// A matrix with rows that may be empty, and full, and B.
+fn operands() -> impl Strategy<Value = (Csr<f64>, Dense<f64>)> {
+    let size = || prop::sample::select(vec![0usize, 1, 3, 33]);
+    (size(), size(), size()).prop_flat_map(|(rows, cols, n)| {
+        let density = prop::sample::select(vec![0.0, 0.2, 1.0]);
+        let entries = prop::collection::vec((0.0..1.0, number()), rows * cols);
+        let rows_of_a = prop::collection::vec(density, rows);
+        let of_b = prop::collection::vec(number(), cols * n);
+        (rows_of_a, entries, of_b).prop_map(move |(density, entries, of_b)| {
+            let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+            for r in 0..rows {
+                for c in 0..cols {
+                    let (chance, value) = entries[r * cols + c];
+                    if chance < density[r] {
+                        indices.push(c as u32);
+                        values.push(value);
+                    }
+                }
+                offsets.push(indices.len() as u32);
+            }
+            let a = Csr::new(rows, cols, offsets, indices, values).unwrap();
+            (a, Dense::from_row_major(cols, n, of_b).unwrap())
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn maxima_are_minima_of_what_is_negated((a, b) in operands(), alpha in -2.0..2.0f64) {
+        let n = b.ncols();
+        let run = |extremum: Extremum, b: &Dense<f64>, alpha: f64, empty: f64| {
+            let problem = Problem::spmm(&a.view()).columns(n).reduce(extremum.reduce());
+            let mut plan = SpmmPlan::new(&a, &problem, &Options::default()).unwrap();
+            let mut c = Dense::zeros(a.nrows(), n, Layout::RowMajor).unwrap();
+            let mut winners = vec![0u64; a.nrows() * n];
+            let call = SpmmCall {
+                scale: Scale::new().alpha(alpha),
+                empty: Some(empty),
+                winners: Some(WinnersMut::U64(&mut winners)),
+            };
+            plan.execute(&a, b, &mut c, call).unwrap();
+            (c, winners)
+        };
+        let negated = b.data().iter().map(|v| -v).collect();
+        let negated = Dense::from_row_major(b.nrows(), n, negated).unwrap();
+        let (max, winners) = run(Extremum::Max, &b, alpha, 5.0);
+        let (min, of_min) = run(Extremum::Min, &negated, -alpha, 5.0);
+        let same = max.data().iter().zip(min.data()).all(|(x, y)| x == y || x.is_nan() && y.is_nan());
+        prop_assert!(same, "{:?} {:?}", max.data(), min.data());
+        prop_assert_eq!(&winners, &of_min);
+        let reference = gustav_testkit::oracle::SpmmExtremum {
+            extremum: Extremum::Max,
+            a: a.view(),
+            transpose_a: false,
+            b: b.view(),
+            alpha,
+            empty: 5.0,
+        };
+        let winners = gustav_core::IndexSlice::new(&winners);
+        let verdict = reference.verify(max.view(), Some(winners)).unwrap();
+        prop_assert!(verdict.ok, "{}", verdict);
     }
 }
 

@@ -57,10 +57,10 @@ pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let ours =
         matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
     if ours && problem.operation == Operation::Spmm {
-        match algorithm {
-            Segmented => problem.check_extremum(&backend)?,
-            _ => problem.without_extremum(&backend)?,
+        if algorithm == Segmented && problem.extremum.is_some() {
+            return problem.check_extremum(&backend);
         }
+        problem.without_extremum(&backend)?;
         return problem.check_epilogue(&backend);
     }
     problem.without_epilogue(&backend)
