@@ -33,25 +33,33 @@ fn steps(dtype: DType, semiring: Semiring, number: usize) -> u8 {
     if may { (number / 2 % 8) as u8 } else { 0 }
 }
 
-/// SDDMM, with loads of 16 bytes or less and depths of one panel or several.
+/// Loads of X and Y of 16 bytes or less, for depths of one panel or several.
+fn lanes(dtype: DType, number: usize) -> sddmm::lanes::Lanes {
+    let bit = |k: usize| number >> k & 1 == 1;
+    let (lanes, tiles) = [(8, 1), (32, 2), (1, 1), (16, 1)][number % 4];
+    sddmm::lanes::Lanes {
+        vector: [16 / dtype.bytes() as u32, 1][number % 2],
+        lanes,
+        tiles,
+        whole: whole(tiles, number),
+        one_panel: !bit(1),
+        stride: [IndexType::U32, IndexType::U64][number / 2 % 2],
+    }
+}
+
+/// SDDMM.
 fn sddmm(dtype: DType, number: usize) -> Request {
     let bit = |k: usize| number >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
-    let vector = [16 / dtype.bytes() as u32, 1][number % 2];
-    let [(chunk, nonzeros), (lanes, tiles)] =
-        [[(4, 16), (8, 1)], [(8, 32), (32, 2)], [(1, 4), (1, 1)], [(2, 64), (16, 1)]][number % 4];
-    let config = sddmm::nonzero_split::Config { chunk, nonzeros, block: 128, resident: 512 };
+    let (chunk, batches) = [(8, 1), (4, 2), (1, 1), (2, 4)][number % 4];
+    let config = sddmm::nonzero_split::Config { chunk, batches, block: 128, resident: 640 };
     sddmm::nonzero_split::Variant {
         config,
         dtype,
         index: index(bit(0)),
         offset: index(bit(1)),
         row: index(bit(2)),
-        vector,
-        lanes,
-        tiles,
-        one_panel: !bit(1),
-        wide: bit(0),
+        lanes: lanes(dtype, number),
     }
     .request()
 }

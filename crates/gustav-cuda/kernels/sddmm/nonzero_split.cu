@@ -4,155 +4,146 @@
 // lengths of rows. A group of lanes holds a panel of the depth, takes CHUNK nonzeros at a time and has all
 // their rows of Y in flight at once. Neighbouring nonzeros share a row: its row of X stays in registers.
 //
-//   grid.x -> NONZEROS a group, BLOCK / LANES groups a CTA
+//   grid.x -> BATCHES batches of BATCH nonzeros for each of the BLOCK / LANES groups of a CTA, one after another
 //   lane l of a group: elements (k LANES + l) VECTOR + 0..VECTOR-1 of a panel of the depth, k < TILES
-//   the CHUNK sums of a group are reduced together: every step halves the lanes of a sum and the sums of a
-//   lane, CHUNK - 1 + log2(LANES / CHUNK) shuffles in all, where one after another takes CHUNK log2(LANES)
+//   batch  -> rows and columns come to shared memory while the batch before is computed, its values leave together:
+//             a chunk waits for its rows of X and Y alone
+//   the sums of a chunk are reduced together (sddmm/sums.cuh)
 //
 // Every sum is made in the same order wherever its nonzero stands: the same bits in every run.
 //
-// Invariants: VECTOR divides the depth, leading dimensions and the addresses of X and Y; there is a nonzero;
-// values overlap no other operand.
+// Invariants: VECTOR divides the depth, leading dimensions and the addresses of X and Y; no lane lacks elements of
+// the first WHOLE tiles of a panel; there is a nonzero; values overlap no other operand.
 #include "common/semiring.cuh"
 #include "ptx/dependents.cuh"
-#include "tile/pack.cuh"
-#include "tile/span.cuh"
+#include "sddmm/sums.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;  // columns
 using Offset = GUSTAV_OFFSET;
-using Row = GUSTAV_ROW;      // rows of nonzeros
+using Row = GUSTAV_ROW;        // rows of nonzeros
+using Stride = GUSTAV_STRIDE;  // bytes between rows of X and of Y
 using Accum = typename Accumulator<Value>::Type;
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int VECTOR = GUSTAV_VECTOR;
 constexpr int LANES = GUSTAV_LANES;
 constexpr int TILES = GUSTAV_TILES;
+constexpr int WHOLE = GUSTAV_WHOLE;
 constexpr int CHUNK = GUSTAV_CHUNK;
-constexpr int NONZEROS = GUSTAV_NONZEROS;  // of a group
+constexpr int BATCHES = GUSTAV_BATCHES;
 constexpr bool ONE_PANEL = GUSTAV_ONE_PANEL;  // whether a panel holds the whole depth
-constexpr bool WIDE = GUSTAV_WIDE;            // whether rows and columns begin at multiples of 16 bytes
 constexpr int RESIDENT = GUSTAV_RESIDENT;
 
-constexpr int PANEL = LANES * TILES * VECTOR;
-constexpr int SUMS = CHUNK > LANES ? CHUNK / LANES : 1;  // of a lane, after they were reduced
+constexpr int GROUPS = BLOCK / LANES;
+constexpr int BATCH = LANES >= 8 ? 32 : 4 * LANES < CHUNK ? CHUNK : 4 * LANES;
+constexpr int EACH = (BATCH + LANES - 1) / LANES;  // nonzeros of a batch that a lane loads
+constexpr int HALF = CHUNK < 4 ? CHUNK : 4;        // rows of X that are loaded together
+static_assert(BATCH % CHUNK == 0 && BATCH % LANES == 0, "whole chunks, the same number for every lane");
 
-using Span = tile::Span<VECTOR, LANES, TILES, 0>;
+using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 using Part = tile::Pack<Value, VECTOR>;
+using Total = sddmm::Totals<Accum, CHUNK, LANES>;
 
 #include "gustav_cuda::sddmm::nonzero_split::Arguments"
 
-// CHUNK neighbours from `at` on, of which the last stands for those past the end.
+// A group's batch and the next one. Groups of a warp begin in different banks.
+struct alignas(16) Stage {
+    Index column[2][BATCH];
+    Row row[2][BATCH];
+    Accum sum[BATCH];
+    u32 apart[4];
+};
 template <class T>
-__device__ __forceinline__ tile::Pack<T, CHUNK> neighbours(const T *from, u64 at, u64 count) {
-    if (WIDE && at + CHUNK <= count) return tile::load<T, CHUNK>(from + at);
-    tile::Pack<T, CHUNK> pack;
-#pragma unroll
-    for (int u = 0; u < CHUNK; ++u) pack.at[u] = __ldg(from + (at + u < count ? at + u : count - 1));
-    return pack;
+struct alignas(sizeof(T) * CHUNK < 16 ? sizeof(T) * CHUNK : 16) Chunk {
+    T at[CHUNK];
+};
+template <class T>
+__device__ __forceinline__ Chunk<T> chunk_of(const T (&batch)[BATCH], int first) {
+    return *reinterpret_cast<const Chunk<T> *>(batch + first);
 }
 
-__device__ __forceinline__ void load_row(const Value *row, const Span &span, Part (&part)[TILES]) {
-#pragma unroll
-    for (int k = 0; k < TILES; ++k)
-        if (span.has(k)) part[k] = tile::load<Value, VECTOR>(row + span.at(k));
-}
-
-__device__ __forceinline__ void add_products(const Part (&x)[TILES], const Part (&y)[TILES],
-                                             const Span &span, Accum &sum) {
-#pragma unroll
-    for (int k = 0; k < TILES; ++k) {
-        if (!span.has(k)) continue;
-#pragma unroll
-        for (int v = 0; v < VECTOR; ++v)
-            sum = times_plus(tile::widen_at(x[k], v), tile::widen_at(y[k], v), sum);
-    }
-}
-
-// Adds the sums up over the lanes. Lane l ends with those of nonzeros first.. first + SUMS - 1 of the chunk;
-// returns first. Lanes that differ in the bits below LANES / CHUNK have the same.
-__device__ __forceinline__ int reduce(Accum (&sum)[CHUNK]) {
+// Brings a batch; what lies past the end is the last nonzero again.
+__device__ __forceinline__ void bring(const Arguments &args, u64 at, u64 end, Stage &stage, int to) {
     const int lane = threadIdx.x % LANES;
-    int first = 0;
-    int count = CHUNK;
 #pragma unroll
-    for (int step = LANES / 2; step > 0; step /= 2) {
-        if (count > 1) {
-            count /= 2;
-            const bool upper = lane & step;
-            first += upper ? count : 0;
-#pragma unroll
-            for (int u = 0; u < CHUNK / 2; ++u) {
-                if (u >= count) continue;
-                const Accum sent = upper ? sum[u] : sum[u + count];
-                const Accum held = upper ? sum[u + count] : sum[u];
-                sum[u] = plus(held, __shfl_xor_sync(~0u, sent, step));
-            }
-        } else {
-            sum[0] = plus(sum[0], __shfl_xor_sync(~0u, sum[0], step));
-        }
+    for (int i = 0; i < EACH; ++i) {
+        const int k = i * LANES + lane;
+        const u64 p = at + k < end ? at + k : end - 1;
+        sddmm::bring(&stage.column[to][k], args.columns + p);
+        sddmm::bring(&stage.row[to][k], args.rows + p);
     }
-    return first;
+    ptx::close_copies();
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     nonzero_split(const __grid_constant__ Arguments args) {
+    __shared__ Stage stages[GROUPS];
     ptx::wait_for_prerequisites();
-    const int lane = threadIdx.x % LANES;
-    const u64 count = args.nonzeros;
-    u64 at = ((u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES) * NONZEROS;
-    const Accum alpha = from_bits<Accum>(args.alpha);
-    const Accum beta = from_bits<Accum>(args.beta);
-    const bool writes = LANES <= CHUNK || lane % (LANES / CHUNK) == 0;
+    const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
+    Stage &stage = stages[group];
+    constexpr u64 STEP = GROUPS * BATCH;
+    const u64 begin = blockIdx.x * (STEP * BATCHES);
+    const u64 end = args.nonzeros - begin < STEP * BATCHES ? args.nonzeros : begin + STEP * BATCHES;
+    const sddmm::Rows<Value, Stride> of_x(args.x, args.ldx), of_y(args.y, args.ldy);
+    const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
 
-    Row held = ~(Row)0;  // whose row of X is in registers
+    bool holds = false;  // whether there is a row of X in registers, and whose
+    Row held = 0;
     Part x[TILES];
-    auto columns = neighbours(args.columns, at, count);
-    auto rows = neighbours(args.rows, at, count);
+    u64 at = begin + group * BATCH;
+    bring(args, at, end, stage, 0);
+    int now = 0;
 #pragma unroll 1
-    for (int done = 0; done < NONZEROS; done += CHUNK, at += CHUNK) {
-        const auto column = columns;
-        const auto row = rows;
-        if (done + CHUNK < NONZEROS) {
-            columns = neighbours(args.columns, at + CHUNK, count);
-            rows = neighbours(args.rows, at + CHUNK, count);
-        }
-        Accum sum[CHUNK];
+    for (u64 step = begin; step < end; step += STEP, at += STEP, now ^= 1) {
+        ptx::wait_copies<0>();
+        __syncwarp();
+        if (BATCHES > 1 && step + STEP < end) bring(args, at + STEP, end, stage, now ^ 1);
+#pragma unroll 1
+        for (int c = 0; c < BATCH; c += CHUNK) {
+            const auto column = chunk_of(stage.column[now], c);
+            const auto row = chunk_of(stage.row[now], c);
+            Accum sum[CHUNK];
 #pragma unroll
-        for (int u = 0; u < CHUNK; ++u) sum[u] = 0;
-        for (u64 panel = 0; panel < (ONE_PANEL ? 1 : args.depth); panel += PANEL) {
-            const Span span(args.depth, panel + lane * VECTOR);
-            Part y[CHUNK][TILES];
+            for (int u = 0; u < CHUNK; ++u) sum[u] = 0;
+            for (u64 panel = 0; panel < (ONE_PANEL ? 1 : args.depth); panel += Span::PANEL) {
+                const Span span(args.depth, panel + lane * VECTOR);
+                Part y[CHUNK][TILES];
 #pragma unroll
-            for (int u = 0; u < CHUNK; ++u) load_row(args.y + (u64)column.at[u] * args.ldy, span, y[u]);
-            if (row.at[0] == row.at[CHUNK - 1]) {
-                if (!ONE_PANEL || row.at[0] != held) load_row(args.x + (u64)row.at[0] * args.ldx, span, x);
-                held = row.at[0];
+                for (int u = 0; u < CHUNK; ++u) of_y.load(column.at[u], span, y[u]);
+                if (row.at[0] == row.at[CHUNK - 1]) {
+                    if (!ONE_PANEL || !holds || row.at[0] != held) of_x.load(row.at[0], span, x);
+                    holds = true, held = row.at[0];
 #pragma unroll
-                for (int u = 0; u < CHUNK; ++u) add_products(x, y[u], span, sum[u]);
-            } else {
-                Part own[CHUNK][TILES];
+                    for (int u = 0; u < CHUNK; ++u) sddmm::add_products(x, y[u], span, sum[u]);
+                } else {
 #pragma unroll
-                for (int u = 0; u < CHUNK; ++u) load_row(args.x + (u64)row.at[u] * args.ldx, span, own[u]);
+                    for (int h = 0; h < CHUNK; h += HALF) {
+                        Part own[HALF][TILES];
 #pragma unroll
-                for (int u = 0; u < CHUNK; ++u) add_products(own[u], y[u], span, sum[u]);
+                        for (int u = 0; u < HALF; ++u) of_x.load(row.at[h + u], span, own[u]);
 #pragma unroll
-                for (int k = 0; k < TILES; ++k) x[k] = own[CHUNK - 1][k];
-                held = row.at[CHUNK - 1];
+                        for (int u = 0; u < HALF; ++u)
+                            sddmm::add_products(own[u], y[h + u], span, sum[h + u]);
+#pragma unroll
+                        for (int k = 0; k < TILES; ++k) x[k] = own[HALF - 1][k];
+                    }
+                    holds = true, held = row.at[CHUNK - 1];
+                }
             }
+            __syncwarp();
+            const int first = Total::add(sum);
+            if (Total::mine())
+#pragma unroll
+                for (int u = 0; u < Total::COUNT; ++u) stage.sum[c + first + u] = sum[u];
         }
         __syncwarp();
-        const int first = reduce(sum);
-        if (!writes) continue;
 #pragma unroll
-        for (int u = 0; u < SUMS; ++u) {
-            const u64 p = at + first + u;
-            if (p >= count) continue;
-            Accum result = times(alpha, sum[u]);
-            if (args.factors) result = times(result, widen(args.factors[p]));
-            if (beta != 0) result = times_plus(beta, widen(args.values[p]), result);
-            args.values[p] = Narrow<Value>::from(result);
+        for (int i = 0; i < EACH; ++i) {
+            const int k = i * LANES + lane;
+            if (at + k < end) sddmm::finish<Value>(args, at + k, stage.sum[k], alpha, beta);
         }
+        __syncwarp();
     }
 }
 

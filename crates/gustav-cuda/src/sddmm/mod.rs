@@ -2,6 +2,7 @@
 //! pattern.
 
 mod catalog;
+pub(crate) mod lanes;
 pub mod nonzero_split;
 mod plan;
 
