@@ -17,7 +17,9 @@ use crate::papers::spmm::{
     dcsr, ell_r, flattened, heavy_light, output_stationary, row_split, sell_p, stationary,
     thread_row,
 };
-use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
+use crate::schedule::{
+    Cutting, RowBlocks, Segments, Target, TileNonzeros, items, lengths, partitions,
+};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
 use crate::spmm::segmented::{Config, Reduction, Variant};
@@ -47,21 +49,54 @@ fn lanes(dtype: DType, number: usize) -> sddmm::lanes::Lanes {
     }
 }
 
-/// SDDMM.
-fn sddmm(dtype: DType, number: usize) -> Request {
+/// SDDMM, each request with the number that picks its target.
+fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 4] {
     let bit = |k: usize| number >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
     let (chunk, batches) = [(8, 1), (4, 2), (1, 1), (2, 4)][number % 4];
     let config = sddmm::nonzero_split::Config { chunk, batches, block: 128, resident: 640 };
-    sddmm::nonzero_split::Variant {
+    let split = sddmm::nonzero_split::Variant {
         config,
         dtype,
         index: index(bit(0)),
         offset: index(bit(1)),
         row: index(bit(2)),
         lanes: lanes(dtype, number),
-    }
-    .request()
+    };
+    let (rows, parts) = [(2, 1), (3, 4), (4, 2)][number % 3];
+    let unroll = [4, 2][number % 2];
+    let blocks = sddmm::row_block::Variant {
+        config: sddmm::row_block::Config { rows, parts, unroll, block: 128, resident: 512 },
+        dtype,
+        offset: index(bit(1)),
+        word: index(bit(0)),
+        position: index(bit(2)),
+        lanes: lanes(dtype, number),
+    };
+    let shape = [(64, 128), (128, 256)][number / 2 % 2];
+    let tensor = matches!(dtype, DType::F16 | DType::Bf16) && !bit(2);
+    let tiles = sddmm::dense_tiles::Variant {
+        config: sddmm::dense_tiles::Config {
+            rows: shape.0,
+            columns: 64,
+            block: shape.1,
+            stages: 2 + number as u32 % 2,
+            resident: 512,
+        },
+        dtype,
+        position: index(bit(0)),
+        vector: [16 / dtype.bytes() as u32, 1][number % 2],
+        tensor,
+    };
+    let lists = TileNonzeros::request(index(bit(0)), index(bit(1)), index(bit(2)), shape.0, 64);
+    // The first target's tensor cores take no bf16.
+    let later = if tensor && dtype == DType::Bf16 { 1 + number % 4 } else { number };
+    [
+        (number, split.request()),
+        (number + 1, blocks.request()),
+        (later, tiles.request()),
+        (number, lists),
+    ]
 }
 
 /// All tiles are full, or all but one, or none is.
@@ -442,7 +477,7 @@ fn requests() -> Vec<(usize, Request)> {
     requests.push((4, partitions::request("merge_path", 1)));
     requests.push((2, items::request(32)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
-        requests.extend((0..4).map(|j| (i + j, sddmm(dtype, i + j))));
+        requests.extend((0..4).flat_map(|j| sddmm(dtype, i + j)));
     }
     requests
 }

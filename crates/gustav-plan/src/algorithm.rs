@@ -65,7 +65,7 @@ algorithms! {
     /// Equal partitions of row starts and nonzeros, found by a search during the product: nothing is planned.
     EvenShares = "even-shares", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.
-    RowBlock = "row-block", "ours", [Spmm];
+    RowBlock = "row-block", "ours", [Spmm, Sddmm];
     /// Sliced ELL: slices of rows padded to their longest.
     SellP = "sell-p", "Anzt, Tomov, Dongarra 2015 (MAGMA)", [Spmm];
     /// ELLPACK with row lengths, several threads a row.
@@ -76,6 +76,8 @@ algorithms! {
     Tensor = "tensor", "ours", [Spmm];
     /// A written out with its zeros, and a dense product.
     Dense = "dense", "cuBLAS; Yang, Buluç, Owens 2018, figure 7", [Spmm];
+    /// Whole tiles of a dense product, of which the nonzeros are stored.
+    DenseTiles = "dense-tiles", "ours", [Sddmm];
     /// Column indices compressed to runs and 16-bit differences.
     CompressedIndex = "compressed-index", "ours", [Spmv];
     /// The triple loop over dense operands.

@@ -9,8 +9,10 @@ pub(crate) mod pattern;
 mod row_blocks;
 pub(crate) mod row_order;
 mod segments;
+mod tile_nonzeros;
 mod tiles;
 
 pub(crate) use row_blocks::RowBlocks;
 pub(crate) use segments::{Listing, Segments, Target};
+pub(crate) use tile_nonzeros::TileNonzeros;
 pub(crate) use tiles::{CLASSES, Cutting, TileSegments};

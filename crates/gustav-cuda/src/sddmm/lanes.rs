@@ -25,9 +25,14 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// For rows as the operands have them, at most `most_tiles` vectors of each for a lane.
     pub(super) fn new(o: &Operands, most_tiles: u32) -> Self {
+        let vectors = o.depth.div_ceil(vector(o) as usize).max(1);
+        Self::of(o, vectors.next_power_of_two().min(32) as u32, most_tiles)
+    }
+
+    /// The same for groups of `lanes` lanes.
+    pub(super) fn of(o: &Operands, lanes: u32, most_tiles: u32) -> Self {
         let vector = vector(o);
         let vectors = o.depth.div_ceil(vector as usize).max(1) as u64;
-        let lanes = vectors.next_power_of_two().min(32) as u32;
         let tiles = vectors.div_ceil(lanes.into()).min(most_tiles.into()) as u32;
         let bytes = o.ldx.max(o.ldy).saturating_mul(o.dtype.bytes()) as u64;
         Lanes {

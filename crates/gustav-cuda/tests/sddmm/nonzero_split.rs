@@ -1,9 +1,9 @@
-use gustav_core::{bf16, f16};
+use gustav_core::f16;
 use gustav_cuda::sddmm::{Config, nonzero_split};
 use gustav_plan::Algorithm;
 use gustav_testkit::battery::Settings;
 
-use crate::{battery, named};
+use crate::{battery, every_type, named};
 
 fn of(chunk: u32, batches: u32, block: u32, resident: u32) -> Option<Config> {
     let config = nonzero_split::Config { chunk, batches, block, resident };
@@ -13,13 +13,7 @@ fn of(chunk: u32, batches: u32, block: u32, resident: u32) -> Option<Config> {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn passes_the_battery_in_every_type() {
-    let (options, settings) = (named(Algorithm::NonzeroSplit, None), Settings::default());
-    battery::<f32, u32, u32>(&options, &settings);
-    battery::<f64, u32, u64>(&options, &settings);
-    battery::<f16, u32, u32>(&options, &settings);
-    battery::<bf16, u64, u64>(&options, &settings);
-    battery::<i32, u32, u32>(&options, &settings);
-    battery::<i64, u64, u32>(&options, &settings);
+    every_type(&named(Algorithm::NonzeroSplit, None));
 }
 
 #[test]
