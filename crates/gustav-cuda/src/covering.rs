@@ -18,7 +18,7 @@ use crate::papers::spmm::{
     thread_row,
 };
 use crate::schedule::{
-    Cutting, RowBlocks, Segments, Target, TileNonzeros, items, lengths, partitions,
+    Cutting, RowBlocks, SegmentNonzeros, Segments, Target, TileNonzeros, items, lengths, partitions,
 };
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
@@ -50,19 +50,30 @@ fn lanes(dtype: DType, number: usize) -> sddmm::lanes::Lanes {
 }
 
 /// SDDMM, each request with the number that picks its target.
-fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 4] {
+fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 6] {
     let bit = |k: usize| number >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
     let (chunk, batches) = [(8, 1), (4, 2), (1, 1), (2, 4)][number % 4];
     let config = sddmm::nonzero_split::Config { chunk, batches, block: 128, resident: 640 };
-    let split = sddmm::nonzero_split::Variant {
-        config,
+    let types = |position| sddmm::nonzeros::Types {
         dtype,
         index: index(bit(0)),
-        offset: index(bit(1)),
         row: index(bit(2)),
-        lanes: lanes(dtype, number),
+        position,
     };
+    let lanes = lanes(dtype, number);
+    let split = sddmm::nonzero_split::Variant {
+        config,
+        types: types(IndexType::U64),
+        offset: index(bit(1)),
+        lanes,
+    };
+    let stationary = sddmm::b_stationary::Variant {
+        config: sddmm::b_stationary::Config { tile_kib: 128, chunk, block: 640 },
+        types: types(index(bit(1))),
+        lanes,
+    };
+    let listed = SegmentNonzeros::request(index(bit(0)), index(bit(1)), index(bit(2)));
     let (rows, parts) = [(2, 1), (3, 4), (4, 2)][number % 3];
     let unroll = [4, 2][number % 2];
     let blocks = sddmm::row_block::Variant {
@@ -71,7 +82,7 @@ fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 4] {
         offset: index(bit(1)),
         word: index(bit(0)),
         position: index(bit(2)),
-        lanes: lanes(dtype, number),
+        lanes,
     };
     let shape = [(64, 128), (128, 256)][number / 2 % 2];
     let tensor = matches!(dtype, DType::F16 | DType::Bf16) && !bit(2);
@@ -94,8 +105,10 @@ fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 4] {
     [
         (number, split.request()),
         (number + 1, blocks.request()),
+        (number + 2, stationary.request()),
         (later, tiles.request()),
         (number, lists),
+        (number + 1, listed),
     ]
 }
 

@@ -58,8 +58,8 @@ algorithms! {
     Csb = "csb", "Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6", [Spmm, Spmv];
     /// Tiles of B rows and panels of B columns, sized to the cache.
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
-    /// A tile of B's rows in the shared memory of every multiprocessor, segments of A's rows streaming past.
-    BStationary = "b-stationary", "ours", [Spmm];
+    /// A tile of B's rows in every multiprocessor, segments of A's rows streaming past.
+    BStationary = "b-stationary", "ours", [Spmm, Sddmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
     Segmented = "segmented", "ours", [Spmm, Spmv];
     /// Equal partitions of row starts and nonzeros, found by a search during the product: nothing is planned.

@@ -3,7 +3,7 @@
 use gustav_core::{Problem, Result};
 use gustav_plan::Algorithm;
 
-use super::{auto, dense_tiles, nonzero_split, row_block};
+use super::{auto, b_stationary, dense_tiles, nonzero_split, row_block};
 use crate::matrix::HeldPattern;
 use crate::product::catalog::{algorithms, no_kernel};
 use crate::product::sampled::Method;
@@ -13,6 +13,7 @@ use crate::vendor::sddmm as vendor;
 algorithms! {
     NonzeroSplit => nonzero_split,
     RowBlock => row_block,
+    BStationary => b_stationary,
     DenseTiles => dense_tiles,
     Vendor => vendor,
 }
@@ -30,6 +31,11 @@ impl Config {
                 Ok((Config::NonzeroSplit(nonzero_split::Config::new(problem)), reason))
             }
             Algorithm::RowBlock => auto::row_block(pattern, problem),
+            Algorithm::BStationary => {
+                let config = b_stationary::Config::new(problem);
+                let reason = format!("tiles of {} rows of Y stay in L1", config.rows(problem));
+                Ok((Config::BStationary(config), reason))
+            }
             Algorithm::DenseTiles => {
                 let reason = "whole tiles, whatever the number of nonzeros in them".into();
                 Ok((Config::DenseTiles(dense_tiles::Config::new()), reason))
@@ -54,6 +60,9 @@ impl Config {
             }
             Config::RowBlock(config) => {
                 Box::new(row_block::Prepared::new(pattern, held, problem, config)?)
+            }
+            Config::BStationary(config) => {
+                Box::new(b_stationary::Prepared::new(pattern, held, problem, config)?)
             }
             Config::DenseTiles(config) => {
                 Box::new(dense_tiles::Prepared::new(pattern, held, problem, config)?)

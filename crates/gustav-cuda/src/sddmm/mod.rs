@@ -2,10 +2,12 @@
 //! pattern.
 
 mod auto;
+pub mod b_stationary;
 mod catalog;
 pub mod dense_tiles;
 pub(crate) mod lanes;
 pub mod nonzero_split;
+pub(crate) mod nonzeros;
 mod plan;
 pub mod row_block;
 

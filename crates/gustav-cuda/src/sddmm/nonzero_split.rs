@@ -1,15 +1,16 @@
 //! `nonzero-split`: equal numbers of nonzeros, whatever the lengths of rows. See
 //! `kernels/sddmm/nonzero_split.cu`.
 
-use gustav_core::{DType, IndexType, Problem, Result};
+use gustav_core::{IndexType, Problem, Result};
 
+use super::lanes::Lanes;
+use super::nonzeros::{List, MOST_TILES, Types};
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::matrix::HeldPattern;
 use crate::product::check_config;
 use crate::product::sampled::{Method, Operands, only_sddmm};
-use crate::sddmm::lanes::Lanes;
 
 /// How nonzeros are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -64,18 +65,16 @@ impl Config {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) config: Config,
-    pub(crate) dtype: DType,
-    pub(crate) index: IndexType,
+    pub(crate) types: Types,
     pub(crate) offset: IndexType,
-    /// Of the rows of nonzeros.
-    pub(crate) row: IndexType,
     pub(crate) lanes: Lanes,
 }
 
 impl Variant {
     fn new(config: Config, o: &Operands, row: IndexType) -> Self {
         let (dtype, index, offset) = (o.dtype, o.index_type, o.offset_type);
-        Variant { config, dtype, index, offset, row, lanes: Lanes::new(o, MOST_TILES) }
+        let types = Types { dtype, index, row, position: IndexType::U64 };
+        Variant { config, types, offset, lanes: Lanes::new(o, MOST_TILES) }
     }
 
     /// Nonzeros of a batch.
@@ -87,41 +86,20 @@ impl Variant {
     pub(crate) fn request(&self) -> Request {
         let Config { chunk, batches, block, resident } = self.config;
         let request = request!("sddmm/nonzero_split.cu")
-            .with_block::<Arguments>()
+            .with_block::<List>()
             .with_block::<RowArguments>()
-            .with("VALUE", self.dtype)
-            .with("INDEX", self.index)
-            .with("OFFSET", self.offset)
-            .with("ROW", self.row);
+            .with("OFFSET", self.offset);
         self.lanes
-            .describe(request)
+            .describe(self.types.describe(request))
             .with("CHUNK", chunk)
+            .with("BATCH", self.batch())
             .with("BATCHES", batches)
             .with("BLOCK", block)
             .with("RESIDENT", resident)
     }
 }
 
-// Vectors of a lane at most: as many as registers hold of a chunk's rows of Y.
-const MOST_TILES: u32 = 2;
-
 parameter_block! {
-    struct Arguments {
-        columns: *const Index,
-        rows: *const Row,
-        x: *const Value,
-        y: *const Value,
-        /// A factor of every nonzero, or null.
-        factors: *const Value,
-        values: *mut Value,
-        nonzeros: u64,
-        depth: u64,
-        ldx: u64,
-        ldy: u64,
-        alpha: u64,
-        beta: u64,
-    }
-
     struct RowArguments {
         offsets: *const Offset,
         rows: *mut Row,
@@ -139,7 +117,7 @@ pub(super) struct Prepared {
     row: IndexType,
     // Rows have eight bytes at most.
     rows: DeviceBuffer<u64>,
-    kernel: Option<(Variant, Kernel<Arguments>)>,
+    kernel: Option<(Variant, Kernel<List>)>,
 }
 
 impl Prepared {
@@ -194,20 +172,7 @@ impl Method for Prepared {
         self.compile(device, o)?;
         let Some((variant, kernel)) = &self.kernel else { return Ok(()) };
         self.rows.used_on(stream);
-        let arguments = Arguments {
-            columns: o.indices,
-            rows: self.rows.address(),
-            x: o.x,
-            y: o.y,
-            factors: o.factors,
-            values: o.values,
-            nonzeros: o.nnz as u64,
-            depth: o.depth as u64,
-            ldx: o.ldx as u64,
-            ldy: o.ldy as u64,
-            alpha: o.alpha,
-            beta: o.beta,
-        };
+        let arguments = List::new(o, o.indices, self.rows.address(), 0);
         let Config { batches, block, .. } = self.config;
         let groups = u64::from(block / variant.lanes.lanes);
         let of_cta = u64::from(batches) * u64::from(variant.batch()) * groups;

@@ -1,5 +1,6 @@
 //! Dense products at the nonzeros of a pattern on the device against the oracle, one file per algorithm.
 
+mod b_stationary;
 mod dense_tiles;
 mod nonzero_split;
 mod plan;
