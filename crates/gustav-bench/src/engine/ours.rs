@@ -124,12 +124,12 @@ fn problem<T: Scalar>(task: &Task<'_, T>) -> Result<Problem> {
     })
 }
 
-/// The refusal of a product that suites do not measure.
+/// The refusal of a product that suites do not measure on a CPU.
 fn not_in_suites(operation: Operation) -> Error {
     Error::Unsupported {
         problem: operation.to_string(),
         backend: "suites".into(),
-        reason: "they measure spmm, spmv and spgemm".into(),
+        reason: "on a CPU they measure spmm, spmv and spgemm".into(),
         nearest: format!("gustav {operation} FILE --columns N --algorithm all"),
     }
 }

@@ -169,6 +169,8 @@ const HEADERS: &[(&str, &str)] = headers![
     "spgemm/table.cuh",
     "papers/spmm/flattened.cuh",
     "papers/spmm/padded.cuh",
+    "sddmm/nonzeros.cuh",
+    "sddmm/sums.cuh",
     "spmm/group.cuh",
     "spmm/segments_per_group.cuh",
     "spmm/sums.cuh",
