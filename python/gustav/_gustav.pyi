@@ -54,6 +54,10 @@ class SpmmPlan:
     def workspace_bytes(self) -> int: ...
     def explain(self) -> str: ...
 
+class SddmmPlan:
+    def __new__(cls, pattern: Pattern, depth: int, dtype: str, calls: int) -> SddmmPlan: ...
+    def execute_into(self, x: Any, y: Any, out: Any, alpha: Any, beta: Any) -> None: ...
+
 class SpgemmPlan:
     def __new__(
         cls, a: Pattern, b: Pattern, mask: Pattern | None, dtype: str, calls: int
@@ -91,7 +95,6 @@ def sddmm(
     out: Any,
     alpha: Any,
     beta: Any,
-    factors: Any,
     threads: int | None,
 ) -> None: ...
 def spgemm(

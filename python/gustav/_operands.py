@@ -158,16 +158,16 @@ def _of_torch(name: str, a: Any) -> Operand:
             f"{name}: the tensor requires gradients, which this function does not compute; "
             "gustav.torch does, or give its detach()"
         )
-    a = a.detach()
+    like, a = a, a.detach()
     shape = tuple(a.shape)
     if a.layout == torch.sparse_csr:
-        return Operand(a, a.crow_indices(), a.col_indices(), a.values(), shape)
+        return Operand(like, a.crow_indices(), a.col_indices(), a.values(), shape)
     if a.layout == torch.sparse_csc:
         indptr, indices = a.ccol_indices(), a.row_indices()
-        return Operand(a, indptr, indices, a.values(), shape[::-1], transposed=True)
+        return Operand(like, indptr, indices, a.values(), shape[::-1], transposed=True)
     if a.layout == torch.sparse_coo:
         csr = a.coalesce().to_sparse_csr()
-        return Operand(a, csr.crow_indices(), csr.col_indices(), csr.values(), shape)
+        return Operand(like, csr.crow_indices(), csr.col_indices(), csr.values(), shape)
     raise TypeError(f"{name}: a dense tensor is not taken as a sparse matrix; {TAKEN} are")
 
 

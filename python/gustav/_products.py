@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _families, _gustav, _operands
+from . import _families, _gustav, _memory, _operands
 from ._operands import Operand
 
 REDUCTIONS = ("sum", "mean", "max", "min")
@@ -72,6 +72,9 @@ def spmm(
 
     Notes
     -----
+    From the second product of a SciPy matrix or a tensor on, its indices are kept in a copy, which lives as
+    long as they do, and plans are made for it. Where they have been written to since, that is noticed.
+
     Operands of two types are promoted as NumPy or PyTorch does, which copies one of them. Other
     threads of Python run during the product; they must not write to the operands.
 
@@ -96,10 +99,14 @@ def spmm(
     rows = operand.shape[1] if transpose else operand.shape[0]
     scale = _reduction(reduce, semiring, alpha, beta, dense)
     result = _result(out, beta, dense, (rows, *b.shape[1:]))
-    product = _gustav.spmv if dimensions == 1 and _is_contiguous(result) else _gustav.spmm
-    product(
-        operand.pattern, data, dense, result, alpha, beta, transpose, semiring, deterministic, threads
-    )
+    columns = b.shape[1] if dimensions == 2 else 1
+    options = (transpose, semiring, bool(deterministic), threads)
+    plan = _memory.spmm_plan(operand, columns, _families.dtype_name(dense), *options)
+    if plan is not None:
+        plan.execute_into(data, dense, result, alpha, beta)
+    else:
+        product = _gustav.spmv if dimensions == 1 and _is_contiguous(result) else _gustav.spmm
+        product(operand.pattern, data, dense, result, alpha, beta, *options)
     if scale:
         _divide_by_row_lengths(result, operand, transpose)
     return out if out is not None else _families.give_back(b, result)
@@ -285,7 +292,7 @@ def sddmm(
             out = _families.empty(first, (nnz,))
         out[:] = values
     result = _families.empty(first, (nnz,)) if out is None else out
-    _gustav.sddmm(operand.pattern, first, second, result, *factors, None, threads)
+    _gustav.sddmm(operand.pattern, first, second, result, *factors, threads)
     return out if out is not None else _families.give_back(x, result)
 
 
@@ -298,7 +305,7 @@ def _sddmm_in_order(
     before = out if values is None else values
     if beta:
         result[:] = before[operand.order]
-    _gustav.sddmm(operand.pattern, x, y, result, alpha, beta, None, threads)
+    _gustav.sddmm(operand.pattern, x, y, result, alpha, beta, threads)
     if out is None:
         out = _families.empty(x, (len(operand.indices),))
     out[operand.order] = result

@@ -26,6 +26,7 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<block::Block>()?;
     module.add_class::<pattern::Pattern>()?;
     module.add_class::<spmm::SpmmPlan>()?;
+    module.add_class::<sddmm::SddmmPlan>()?;
     module.add_class::<spgemm::SpgemmPlan>()?;
     module.add_function(wrap_pyfunction!(spmm::spmm, module)?)?;
     module.add_function(wrap_pyfunction!(spmm::spmv, module)?)?;

@@ -2,7 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use gustav::{CpuScalar, Device, Explanation, Layout, PatternRef, Plans, Scalar, SpmmRequest};
+use gustav::{
+    CpuScalar, Device, Explanation, Layout, PatternRef, Plans, Scalar, Scale, Spmm, SpmmRequest,
+    Spmv,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -67,18 +70,23 @@ pub fn spmm(
     }
     let dtype = operands.values.element.value("values")?;
     let factors = Factors::new(alpha, beta, dtype)?;
-    let wanted = Wanted {
-        columns: operands.columns(),
-        calls: 1,
-        transpose,
-        semiring: semiring(semiring_name)?,
-        deterministic,
-    };
+    let semiring = semiring(semiring_name)?;
     let device = threads::device(threads)?;
-    with_scalar!(dtype, |T| detached(py, move || device.threads().run(|| {
-        let mut operands = operands;
-        let mut plan = wanted.plan::<T>(source.pattern()?, operands.layouts(), &device)?;
-        operands.execute(&mut plan, factors)
+    with_scalar!(dtype, |T| detached(py, move || device.clone().threads().run(|| {
+        let Operands { values, b, mut out } = operands;
+        let Scale { alpha, beta } = factors.scale::<<T as Scalar>::Accum>();
+        with_indices!(AnyRef, source.pattern()?, |p| {
+            let a = p.view().with_values(values.slice::<T>()?)?;
+            let mut product = Spmm::new(a, b.dense::<T>()?)
+                .device(device)
+                .transpose(transpose)
+                .semiring(semiring)
+                .deterministic(deterministic);
+            if let Some(alpha) = alpha {
+                product = product.alpha(alpha);
+            }
+            Ok(product.run_into(beta.unwrap_or(semiring.zero()), out.dense_mut::<T>()?)?)
+        })
     })))
 }
 
@@ -107,10 +115,6 @@ impl Operands {
             )));
         }
         Ok(Operands { values, b, out })
-    }
-
-    fn columns(&self) -> usize {
-        self.b.shape().get(1).copied().unwrap_or(1)
     }
 
     fn layouts(&self) -> (Layout, Layout) {
@@ -297,13 +301,19 @@ pub fn spmv(
     let factors = Factors::new(alpha, beta, dtype)?;
     let semiring = semiring(semiring_name)?;
     let device = threads::device(threads)?;
-    with_scalar!(dtype, |T| detached(py, move || device.threads().run(|| {
+    with_scalar!(dtype, |T| detached(py, move || device.clone().threads().run(|| {
         with_indices!(AnyRef, source.pattern()?, |p| {
-            let request = p.view().spmv().transpose(transpose).semiring(semiring);
-            let mut plan = request.deterministic(deterministic).plan::<T, _>(&device)?;
-            let scale = factors.scale::<<T as Scalar>::Accum>();
-            let x = x.slice::<T>()?;
-            Ok(plan.execute(values.slice::<T>()?, x, out.slice_mut::<T>()?, scale)?)
+            let a = p.view().with_values(values.slice::<T>()?)?;
+            let Scale { alpha, beta } = factors.scale::<<T as Scalar>::Accum>();
+            let mut product = Spmv::new(a, x.slice::<T>()?)
+                .device(device)
+                .transpose(transpose)
+                .semiring(semiring)
+                .deterministic(deterministic);
+            if let Some(alpha) = alpha {
+                product = product.alpha(alpha);
+            }
+            Ok(product.run_into(beta.unwrap_or(semiring.zero()), out.slice_mut::<T>()?)?)
         })
     })))
 }

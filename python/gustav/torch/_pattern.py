@@ -247,9 +247,12 @@ class Pattern:
     def sddmm(self, q: Tensor, k: Tensor) -> Tensor:
         """⟨q of the row, k of the column⟩ at every nonzero, without batches and gradients."""
         out = q.new_empty((self.nnz,))
-        _gustav.sddmm(
-            self._native, exported(q), exported(k), _to_dlpack(out), None, None, None, None
-        )
+        depth, dtype = q.shape[1], q.dtype
+        plan = self._plans.get((depth, dtype))
+        if plan is None:
+            native, name = self._native, _families.dtype_name(dtype)
+            plan = self.keep((depth, dtype), lambda: _gustav.SddmmPlan(native, depth, name, 1000))
+        plan.execute_into(exported(q), exported(k), _to_dlpack(out), None, None)
         return out
 
     def __reduce__(self) -> Any:
