@@ -3,7 +3,7 @@
 mod plan;
 
 use gustav_core::{
-    Arith, Dense, DenseView, DenseViewMut, HeadValues, Index, Problem, Result, Scalar, bf16, f16,
+    Dense, DenseView, DenseViewMut, HeadValues, Index, Layout, Problem, Result, Scalar, bf16, f16,
 };
 use gustav_cuda::attention::{
     AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsPlan,
@@ -78,8 +78,11 @@ fn gradients<T: Scalar, I: Index, O: Index>(
     options: &Options,
     case: AttentionGradientsCase<'_, T, I, O>,
 ) -> Result<()> {
+    let shares = matches!(case.of_bias, Some((_, HeadValues::Shared))) && case.heads > 1;
+    if shares && size_of::<T>() == 2 {
+        return in_f32(device, options, case);
+    }
     let AttentionGradientsCase { pattern, heads, columns, value_columns, .. } = case;
-    let nnz = pattern.nnz();
     let pattern = DevicePattern::upload(device, pattern)?;
     let problem = problem(&pattern, (heads, columns, value_columns));
     let mut plan = AttentionGradientsPlan::<T>::new(&pattern, &problem, options)?;
@@ -104,16 +107,6 @@ fn gradients<T: Scalar, I: Index, O: Index>(
     let results = AttentionGradients { of_q: &mut of_q, of_k: &mut of_k, of_v: &mut of_v };
     match case.of_bias {
         None => plan.execute(inputs, results, call)?,
-        // What is refused in 16 bits, as the refusal says: heads that the caller adds up.
-        Some((to, HeadValues::Shared)) if heads > 1 && size_of::<T>() == 2 => {
-            let mut all = DeviceBuffer::zeros(device, heads * nnz, "gradient")?;
-            plan.execute(inputs, results, call.of_bias(&mut all, HeadValues::HeadMajor))?;
-            let all = all.to_host()?;
-            for (p, to) in to.iter_mut().enumerate() {
-                let sum = |sum: T::Accum, head: usize| sum.plus(all[head * nnz + p].to_accum());
-                *to = T::from_accum((0..heads).fold(T::Accum::zero(), sum));
-            }
-        }
         Some((to, order)) => {
             let mut on = DeviceBuffer::from_slice(device, to, "gradient")?;
             plan.execute(inputs, results, call.of_bias(&mut on, order))?;
@@ -123,6 +116,55 @@ fn gradients<T: Scalar, I: Index, O: Index>(
     download(&of_q, case.of_q)?;
     download(&of_k, case.of_k)?;
     download(&of_v, case.of_v)
+}
+
+/// What is refused in 16 bits, as the refusal says: in f32.
+fn in_f32<T: Scalar, I: Index, O: Index>(
+    device: &Device,
+    options: &Options,
+    mut case: AttentionGradientsCase<'_, T, I, O>,
+) -> Result<()> {
+    let wide = |values: &[T]| values.iter().map(|v| v.to_f64() as f32).collect::<Vec<_>>();
+    let dense = |m: &DenseView<'_, T>| {
+        Dense::from_fn(m.nrows(), m.ncols(), Layout::RowMajor, |i, j| m.get(i, j).to_f64() as f32)
+    };
+    let (q, k, v) = (dense(&case.q)?, dense(&case.k)?, dense(&case.v)?);
+    let (o, of_o) = (dense(&case.o)?, dense(&case.of_o)?);
+    let lse: Vec<_> = case.lse.iter().map(|v| v.to_f64() as f32).collect();
+    let results = [&case.of_q, &case.of_k, &case.of_v].map(|m| dense(&m.as_view()));
+    let [of_q, of_k, of_v] = results;
+    let (mut of_q, mut of_k, mut of_v) = (of_q?, of_k?, of_v?);
+    let bias = case.bias.map(|(values, order)| (wide(values), order));
+    let mut of_bias = case.of_bias.as_ref().map_or(Vec::new(), |(to, _)| wide(to));
+    let same = AttentionGradientsCase {
+        name: case.name,
+        pattern: case.pattern,
+        heads: case.heads,
+        columns: case.columns,
+        value_columns: case.value_columns,
+        q: q.view(),
+        k: k.view(),
+        v: v.view(),
+        o: o.view(),
+        lse: &lse,
+        of_o: of_o.view(),
+        scale: case.scale.map(|scale| scale.to_f64() as f32),
+        bias: bias.as_ref().map(|(values, order)| (&values[..], *order)),
+        of_q: of_q.view_mut(),
+        of_k: of_k.view_mut(),
+        of_v: of_v.view_mut(),
+        of_bias: Some((&mut of_bias[..], HeadValues::Shared)),
+    };
+    gradients(device, options, same)?;
+    for (from, to) in [(&of_q, &mut case.of_q), (&of_k, &mut case.of_k), (&of_v, &mut case.of_v)] {
+        for i in 0..from.nrows() {
+            (0..from.ncols()).for_each(|j| to.set(i, j, T::from_f64(from.get(i, j).into())));
+        }
+    }
+    if let Some((to, _)) = case.of_bias {
+        to.iter_mut().zip(of_bias).for_each(|(to, from)| *to = T::from_f64(from.into()));
+    }
+    Ok(())
 }
 
 fn both<T: Scalar, I: Index, O: Index>(options: &Options) {
