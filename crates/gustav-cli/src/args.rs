@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command};
 use gustav::{
-    Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, Order, Problem, Semiring,
+    Algorithm, Chooser, DType, Device, IndexType, Layout, Operation, Order, Problem, Reduce,
+    Semiring,
 };
 
 use crate::failure::{Failure, Result};
@@ -53,6 +54,10 @@ fn semirings() -> impl TypedValueParser<Value = Semiring> {
     named(&Semiring::ALL, |s| s.name())
 }
 
+fn reductions() -> impl TypedValueParser<Value = Reduce> {
+    named(&Reduce::ALL, |r| r.name())
+}
+
 fn layouts() -> impl TypedValueParser<Value = Layout> {
     named(&[Layout::RowMajor, Layout::ColumnMajor], |l| l.name())
 }
@@ -86,8 +91,11 @@ pub fn of_operation(command: Command, operation: Operation) -> Command {
     let command = command.mut_arg("algorithm", |a| a.value_parser(algorithms(Some(operation))));
     let without: &[&str] = match operation {
         Operation::Spmm => &[],
-        Operation::Spmv | Operation::Spgemm => &["order", "finite", "tf32"],
-        Operation::Sddmm => &["order", "finite", "tf32", "semiring", "transpose", "deterministic"],
+        Operation::Softmax | Operation::Attention => &[],
+        Operation::Spmv | Operation::Spgemm => &["order", "finite", "tf32", "reduce"],
+        Operation::Sddmm => {
+            &["order", "finite", "tf32", "semiring", "transpose", "deterministic", "reduce"]
+        }
     };
     without.iter().fold(command, |c, name| c.mut_arg(name, |a| a.hide(true)))
 }
@@ -146,6 +154,9 @@ pub struct Choice {
     /// Multiply over this semiring
     #[arg(long, default_value = "plus-times", value_parser = semirings())]
     pub semiring: Semiring,
+    /// What becomes of the products of a row (spmm)
+    #[arg(long, default_value = "sum", value_parser = reductions())]
+    pub reduce: Reduce,
     /// Multiply the transpose of A
     #[arg(long)]
     pub transpose: bool,
@@ -172,6 +183,7 @@ impl Choice {
             .finite(self.finite)
             .tf32(self.tf32)
             .semiring(self.semiring)
+            .reduce(self.reduce)
     }
 
     /// The device with its threads and chooser; with `--algorithm all`, choosing by itself.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use gustav::{Algorithm, Chooser, Device, Error, Explanation, Operation, Order, Problem, Scalar};
+use gustav::{
+    Algorithm, Chooser, Device, Error, Explanation, Operation, Order, Problem, Reduce, Scalar,
+};
 use gustav_testkit::oracle::Verdict;
 use serde::Serialize;
 
@@ -118,6 +120,7 @@ pub struct Report {
     dtype: String,
     index: String,
     semiring: String,
+    reduce: Reduce,
     transpose: bool,
     device: String,
     threads: usize,
@@ -246,6 +249,7 @@ impl Product<'_> {
             dtype: self.types.dtype.to_string(),
             index: self.types.index.to_string(),
             semiring: problem.semiring.to_string(),
+            reduce: problem.reduction(),
             transpose: problem.transpose_a,
             device: self.device.name().into(),
             threads: self.device.threads().count(),

@@ -7,12 +7,13 @@ use crate::{Error, Problem, Result, Semiring};
 /// Steps between a finished sum and C, in the order of the fields:
 /// C = relu(α·(A·B)ᵢⱼ ∕ nᵢ ⊕ β·C + biasⱼ), nᵢ the number of entries of row i of op(A).
 ///
-/// The sum is still in a register. Of plus-times in floating point alone; the maximum of a row's products is the semiring max-times.
+/// The sum is still in a register. Of plus-times in floating point alone.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct Epilogue {
-    /// α is divided by the number of entries of the row; rows without any stay zero.
+    /// α is divided by the number of entries of the row; rows without any stay zero. Also set by
+    /// [`Reduce::Mean`](crate::Reduce::Mean).
     pub mean: bool,
     /// One value for every column is added, in the type of sums.
     pub bias: bool,
@@ -43,11 +44,12 @@ impl Display for Epilogue {
 }
 
 impl Problem {
-    /// Refuses an epilogue on behalf of `backend`.
+    /// Refuses an epilogue on behalf of `backend`, and max and min.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when there is one.
     pub fn without_epilogue(&self, backend: &str) -> Result<()> {
+        self.without_extremum(backend)?;
         if self.epilogue.is_none() {
             return Ok(());
         }
@@ -55,10 +57,9 @@ impl Problem {
             problem: self.to_string(),
             backend: backend.into(),
             reason: format!("it stores sums as they are, without {}", self.epilogue),
-            nearest:
-                "SpMM by segmented, row-block, even-shares, column-panel, b-stationary or tensor on \
-                      CUDA, or the product without it"
-                    .into(),
+            nearest: "a mean by row-split on the CPU, SpMM by segmented, row-block, even-shares, column-panel, \
+                      b-stationary or tensor on CUDA, or the product without it"
+                .into(),
         })
     }
 

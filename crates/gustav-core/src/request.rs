@@ -2,7 +2,7 @@
 
 use crate::{
     DType, Epilogue, Index, IndexType, Layout, Operation, Pattern, PatternRef, PatternView,
-    Problem, Result, Semiring,
+    Problem, Reduce, Result, Semiring,
 };
 
 /// A device that makes plans: of requests `R`, for values of type `T`.
@@ -40,6 +40,8 @@ macro_rules! request {
         }
     };
 }
+
+pub(crate) use request;
 
 /// The builder methods of products with a sparse A.
 macro_rules! sparse_product {
@@ -106,10 +108,27 @@ impl<P> SpmmRequest<P> {
         self
     }
 
-    /// Sets what is done with finished sums.
+    /// Sets how the products of a row are reduced, else to their sum. Max and min are of the products as
+    /// they are: α scales the one that won. Empty rows give 0, or the value that the execution says.
+    #[must_use]
+    pub fn reduce(self, reduce: Reduce) -> Self {
+        SpmmRequest { problem: self.problem.reduce(reduce), ..self }
+    }
+
+    /// Multiplies so many matrices B by matrices A of the one pattern, at once. They lie side by side in the
+    /// columns of B and C, or one above the other in their rows ([`Batch`](crate::Batch)); values are those of one A
+    /// for all of them, or of one A after another.
+    #[must_use]
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.problem.batch = batch;
+        self
+    }
+
+    /// Sets what is done with finished sums; a mean that [`SpmmRequest::reduce`] set stays.
     #[must_use]
     pub fn epilogue(mut self, epilogue: Epilogue) -> Self {
-        self.problem.epilogue = epilogue;
+        let mean = epilogue.mean || self.problem.epilogue.mean;
+        self.problem.epilogue = Epilogue { mean, ..epilogue };
         self
     }
 }
@@ -169,6 +188,14 @@ pub struct SddmmRequest<P> {
 request!(SddmmRequest);
 
 impl<P> SddmmRequest<P> {
+    /// Computes the values of so many pairs X and Y at once, one after another. The matrices lie side by side in
+    /// the columns of X and Y, or one above the other in their rows ([`Batch`](crate::Batch)).
+    #[must_use]
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.problem.batch = batch;
+        self
+    }
+
     /// Sets the layouts of X and Y, else row-major.
     #[must_use]
     pub fn layouts(mut self, x: Layout, y: Layout) -> Self {
@@ -187,6 +214,8 @@ impl Problem {
             cols,
             nnz,
             columns: 1,
+            value_columns: 0,
+            batch: 1,
             nnz_b: None,
             dtype: DType::F32,
             output: DType::F32,
@@ -201,13 +230,14 @@ impl Problem {
             tf32: false,
             sorted: true,
             epilogue: Epilogue::default(),
+            extremum: None,
             calls: 1,
         }
     }
 }
 
 impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
-    fn problem(&self, operation: Operation) -> Problem {
+    pub(crate) fn problem(&self, operation: Operation) -> Problem {
         Problem::of_pattern(operation, self.nrows(), self.ncols(), self.nnz())
     }
 

@@ -24,7 +24,7 @@ pub use catalog::Entry;
 pub use config::{Config, Options};
 pub use sddmm::{SddmmCall, SddmmPlan};
 pub use spgemm::SpgemmPlan;
-pub use spmm::SpmmPlan;
+pub use spmm::{SpmmCall, SpmmPlan, WinnerGradients};
 pub use spmv::SpmvPlan;
 pub use threads::Threads;
 pub use types::CpuScalar;

@@ -24,6 +24,11 @@ impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
         self.pattern.bytes() + size_of_val(&self.values[..])
     }
 
+    /// For each nonzero of Aᵀ the position of the same nonzero in A.
+    pub(crate) fn permutation(&self) -> &[O] {
+        self.pattern.permutation()
+    }
+
     /// Aᵀ, given the `nnz` values of A.
     pub(crate) fn gather(&mut self, threads: &Threads, values: &[T]) -> CsrView<'_, T, I, O> {
         let source = self.pattern.permutation();

@@ -6,7 +6,7 @@ use gustav_core::{bf16, f16};
 
 use crate::arch::vector::Dispatch;
 use crate::spgemm::compiled::SpgemmKernels;
-use crate::{Options, SddmmPlan, SpmmPlan, SpmvPlan};
+use crate::{Options, SddmmPlan, SpmmPlan, SpmvPlan, WinnerGradients};
 
 /// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The functions
 /// that make plans belong to the types, so that programs link kernels and do not compile them.
@@ -31,6 +31,13 @@ pub trait CpuScalar: Dispatch + SpgemmKernels {
         problem: &Problem,
         options: &Options,
     ) -> Result<SddmmPlan<'a, Self>>;
+
+    #[doc(hidden)]
+    fn plan_winner_gradients<'a>(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<WinnerGradients<'a, Self>>;
 }
 
 macro_rules! compiled {
@@ -58,6 +65,14 @@ macro_rules! compiled {
                 options: &Options,
             ) -> Result<SddmmPlan<'a, Self>> {
                 SddmmPlan::of_any(pattern, problem, options)
+            }
+
+            fn plan_winner_gradients<'a>(
+                pattern: AnyPattern<'a>,
+                problem: &Problem,
+                options: &Options,
+            ) -> Result<WinnerGradients<'a, Self>> {
+                WinnerGradients::of_any(pattern, problem, options)
             }
         }
     )*};

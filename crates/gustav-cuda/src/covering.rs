@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gustav_core::{DType, IndexType, Layout, Semiring};
+use gustav_core::{DType, Extremum, IndexType, Layout, Semiring};
 
 use crate::jit::{Compiler, Nvrtc, Request};
 use crate::launch::probe;
@@ -17,12 +17,15 @@ use crate::papers::spmm::{
     dcsr, ell_r, flattened, heavy_light, output_stationary, row_split, sell_p, stationary,
     thread_row,
 };
-use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
+use crate::product::operands::EXTREMUM;
+use crate::schedule::{
+    Cutting, RowBlocks, SegmentNonzeros, Segments, Target, TileNonzeros, items, lengths, partitions,
+};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
-use crate::spmm::segmented::{Config, Reduction, Variant};
-use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor};
-use crate::{sddmm, spgemm, spmv};
+use crate::spmm::segmented::{Config, Reduction, Variant, WITH_WINNERS};
+use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor, winner_gradients};
+use crate::{attention, sddmm, softmax, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -33,27 +36,112 @@ fn steps(dtype: DType, semiring: Semiring, number: usize) -> u8 {
     if may { (number / 2 % 8) as u8 } else { 0 }
 }
 
-/// SDDMM, with loads of 16 bytes or less and depths of one panel or several.
-fn sddmm(dtype: DType, number: usize) -> Request {
+/// Loads of X and Y of 16 bytes or less, for depths of one panel or several.
+fn lanes(dtype: DType, number: usize) -> sddmm::lanes::Lanes {
     let bit = |k: usize| number >> k & 1 == 1;
-    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
-    let vector = [16 / dtype.bytes() as u32, 1][number % 2];
-    let [(chunk, nonzeros), (lanes, tiles)] =
-        [[(4, 16), (8, 1)], [(8, 32), (32, 2)], [(1, 4), (1, 1)], [(2, 64), (16, 1)]][number % 4];
-    let config = sddmm::nonzero_split::Config { chunk, nonzeros, block: 128, resident: 512 };
-    sddmm::nonzero_split::Variant {
-        config,
-        dtype,
-        index: index(bit(0)),
-        offset: index(bit(1)),
-        row: index(bit(2)),
-        vector,
+    let (lanes, tiles) = [(8, 1), (32, 2), (1, 1), (16, 1)][number % 4];
+    sddmm::lanes::Lanes {
+        vector: [16 / dtype.bytes() as u32, 1][number % 2],
         lanes,
         tiles,
+        whole: whole(tiles, number),
         one_panel: !bit(1),
-        wide: bit(0),
+        stride: [IndexType::U32, IndexType::U64][number / 2 % 2],
     }
-    .request()
+}
+
+/// SDDMM, each request with the number that picks its target.
+fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 6] {
+    let bit = |k: usize| number >> k & 1 == 1;
+    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
+    let (chunk, batches) = [(8, 1), (4, 2), (1, 1), (2, 4)][number % 4];
+    let config = sddmm::nonzero_split::Config { chunk, batches, block: 128, resident: 640 };
+    let types = |position| sddmm::nonzeros::Types {
+        dtype,
+        index: index(bit(0)),
+        row: index(bit(2)),
+        position,
+    };
+    let lanes = lanes(dtype, number);
+    let split = sddmm::nonzero_split::Variant {
+        config,
+        types: types(IndexType::U64),
+        offset: index(bit(1)),
+        lanes,
+    };
+    let stationary = sddmm::b_stationary::Variant {
+        config: sddmm::b_stationary::Config { tile_kib: 128, chunk, block: 640 },
+        types: types(index(bit(1))),
+        lanes,
+    };
+    let listed = SegmentNonzeros::request(index(bit(0)), index(bit(1)), index(bit(2)));
+    let (rows, parts) = [(2, 1), (3, 4), (4, 2)][number % 3];
+    let unroll = [4, 2][number % 2];
+    let blocks = sddmm::row_block::Variant {
+        config: sddmm::row_block::Config { rows, parts, unroll, block: 128, resident: 512 },
+        dtype,
+        offset: index(bit(1)),
+        word: index(bit(0)),
+        position: index(bit(2)),
+        lanes,
+    };
+    let shape = [(64, 128), (128, 256)][number / 2 % 2];
+    let tensor = matches!(dtype, DType::F16 | DType::Bf16) && !bit(2);
+    let tiles = sddmm::dense_tiles::Variant {
+        config: sddmm::dense_tiles::Config {
+            rows: shape.0,
+            columns: 64,
+            block: shape.1,
+            stages: 2 + number as u32 % 2,
+            resident: 512,
+        },
+        dtype,
+        position: index(bit(0)),
+        vector: [16 / dtype.bytes() as u32, 1][number % 2],
+        tensor,
+    };
+    let lists = TileNonzeros::request(index(bit(0)), index(bit(1)), index(bit(2)), shape.0, 64);
+    // The first target's tensor cores take no bf16.
+    let later = if tensor && dtype == DType::Bf16 { 1 + number % 4 } else { number };
+    [
+        (number, split.request()),
+        (number + 1, blocks.request()),
+        (number + 2, stationary.request()),
+        (later, tiles.request()),
+        (number, lists),
+        (number + 1, listed),
+    ]
+}
+
+/// Attention, in every pass, and softmax.
+fn attention(dtype: DType, number: usize) -> [Request; 2] {
+    use attention::segmented::{Config, Pass, Variant};
+    let bit = |k: usize| number >> k & 1 == 1;
+    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
+    let pass = [Pass::Forward, Pass::Rows, Pass::Columns][number % 3];
+    let vector = [16 / dtype.bytes() as u32, 1][number % 2];
+    let (chunk, lanes, left, right) =
+        [(2, 8, 2, 2), (4, 32, 1, 2), (8, 16, 1, 1), (2, 32, 8, 8)][number % 4];
+    let config = Config { chunk, tiles: 2, block: 128, longest: 128 };
+    let (offset, position) = (index(bit(1)), index(bit(2)));
+    let index = index(bit(0));
+    let biased = bit(1);
+    let of_rows = Variant {
+        config,
+        pass,
+        dtype,
+        index,
+        offset,
+        position,
+        vector,
+        lanes,
+        left,
+        right,
+        biased,
+    };
+    let config = softmax::segmented::Config { lanes, block: 128, longest: 1024 };
+    let of_values = softmax::segmented::Variant { config, gradient: bit(0), dtype, position };
+    [of_rows.request(), of_values.request()]
 }
 
 /// All tiles are full, or all but one, or none is.
@@ -76,7 +164,44 @@ fn types(dtype: DType, semiring: Semiring, tiles: u32, number: usize) -> Types {
         whole: whole(tiles, number),
         wide_a: !bit(0),
         steps: steps(dtype, semiring, number),
+        batched: number % 5 == 3,
+        extremum: None,
+        winner: None,
+        filtered: false,
     }
+}
+
+/// Max and min, without winners and with those of either type, in the loads of `segmented`; and a gradient.
+fn extrema(dtype: DType, number: usize) -> [Request; 4] {
+    let plain = Semiring::PlusTimes;
+    let copies = [(16, 1, 1, 2), (8, 4, 1, 1), (32, 1, 1, 0)][number % 3];
+    let (narrow, wide) = (Some(IndexType::U32), Some(IndexType::U64));
+    let either = if number.is_multiple_of(2) { narrow } else { wide };
+    [(None, false), (narrow, false), (wide, false), (either, true)].map(|(winner, filtered)| {
+        let number = number + usize::from(winner.is_some());
+        let of = of_segments(dtype, plain, number);
+        let (lanes, tiles, subgroups, stages) = match number % 2 {
+            0 => [(8, 2, 4, 0), (1, 2, 32, 0), (16, 2, 2, 0)][number % 3],
+            _ => copies,
+        };
+        let stages = if filtered { 0 } else { stages };
+        let several = !filtered && number % 4 == 3 && stages == 0 && subgroups == 1;
+        let config = Config {
+            lanes,
+            tiles,
+            subgroups,
+            stages,
+            segments_per_group: if several { 2 } else { 1 },
+            reduction: Reduction::FixUp,
+            resident: if winner.is_some() { WITH_WINNERS } else { 640 },
+            ..of
+        };
+        let types = types(dtype, plain, tiles, number);
+        let extremum = (!filtered).then_some(Extremum::ALL[number / 2 % 2]);
+        let steps = if filtered { 0 } else { EXTREMUM };
+        let types = Types { steps, extremum, winner, filtered, ..types };
+        Variant { config, types, ordered: false }.request()
+    })
 }
 
 fn even_shares(dtype: DType, semiring: Semiring, number: usize) -> Request {
@@ -301,6 +426,15 @@ fn requests() -> Vec<(usize, Request)> {
                 requests.push((i + j + 1, copies(dtype, semiring, i + 1)));
             }
         }
+        for (j, request) in (0..4).flat_map(|j| extrema(dtype, i + j).map(|r| (j, r))) {
+            requests.push((i + j, request));
+        }
+        for (j, winner) in [IndexType::U32, IndexType::U64].into_iter().enumerate() {
+            let index = |k: usize| [IndexType::U32, IndexType::U64][k % 2];
+            let (types, lanes) = ((index(i), index(i / 2)), [32, 1, 4][(i + j) % 3]);
+            let request = winner_gradients::request(dtype, winner, types, lanes, j == 1);
+            requests.push((i + j, request));
+        }
         let sums = if dtype.bytes() == 2 { DType::F32 } else { dtype };
         requests.push((i, Transpose::request(dtype, dtype, Semiring::PlusTimes, 0)));
         requests.push((i + 1, Transpose::request(sums, dtype, Semiring::MinPlus, 0)));
@@ -434,7 +568,11 @@ fn requests() -> Vec<(usize, Request)> {
     requests.push((4, partitions::request("merge_path", 1)));
     requests.push((2, items::request(32)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
-        requests.extend((0..4).map(|j| (i + j, sddmm(dtype, i + j))));
+        requests.extend((0..4).flat_map(|j| sddmm(dtype, i + j)));
+        if !dtype.is_integer() {
+            let pair = |j| attention(dtype, i + j).map(|request| (i + j, request));
+            requests.extend((0..6).flat_map(pair));
+        }
     }
     requests
 }

@@ -9,12 +9,14 @@
 pub mod device;
 #[macro_use]
 pub mod jit;
+pub mod attention;
 mod launch;
 pub mod matrix;
 mod papers;
 mod product;
 mod schedule;
 pub mod sddmm;
+pub mod softmax;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -30,9 +32,9 @@ pub use device::{
 pub use launch::{Probe, probe};
 pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues, Entries};
 pub use product::catalog::Entry;
-pub use product::{Call, SddmmCall, SpgemmCall, catalog};
+pub use product::{Call, DeviceWinners, DeviceWinnersMut, SddmmCall, SpgemmCall, catalog};
 pub use sddmm::SddmmPlan;
 pub use spgemm::SpgemmPlan;
-pub use spmm::{Config, Options, SpmmPlan};
+pub use spmm::{Config, Options, SpmmPlan, WinnerGradients};
 pub use spmv::SpmvPlan;
 pub use vendor::{cublas, cusparse};

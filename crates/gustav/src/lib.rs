@@ -49,7 +49,7 @@
 //! ```
 //!
 //! Gradients of a product are products of the same pattern: [`SpmmGradients`] plans those of an SpMM, with
-//! respect to B and to the values of A, and forms nothing dense of A's shape.
+//! respect to B and to the values of A, for sums, means, max and min, and forms nothing dense of A's shape.
 //!
 //! # What was chosen, and why
 //!
@@ -134,10 +134,10 @@ pub use explain::{Config, Considered, Explanation, OrderFacts};
 pub use gradient::SpmmGradients;
 pub use gustav_core::{
     Arith, Buffer, Coo, CooView, Csc, CscView, Csr, CsrView, DType, Dcsr, DcsrView, Dense,
-    DenseView, DenseViewMut, Epilogue, Error, Index, IndexType, Layout, Operation, Pattern,
-    PatternId, PatternRef, PatternView, Permutation, Plans, Problem, Result, Scalar, Scale,
-    SddmmRequest, Semiring, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values,
-    bf16, buffer, f16, index, parallel,
+    DenseView, DenseViewMut, Epilogue, Error, Extremum, Index, IndexSlice, IndexType, Layout,
+    Operation, Pattern, PatternId, PatternRef, PatternView, Permutation, Plans, Problem, Reduce,
+    Result, Scalar, Scale, SddmmRequest, Semiring, SpgemmRequest, SpmmRequest, SpmvRequest,
+    TransposedPattern, Values, WinnersMut, bf16, buffer, f16, index, parallel,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
 pub use gustav_cpu::{CpuScalar, Threads};
@@ -148,6 +148,7 @@ pub use gustav_plan::predictor;
 pub use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, Order, RowOrder, RowStats};
 pub use operands::{
     DenseOperand, DenseResult, IntoOperand, SparseValues, VectorOperand, VectorResult,
+    WinnersOperand, WinnersResult,
 };
 pub use plan::{SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan, SpmvPlan, intermediate_products};
 pub use product::{Spgemm, Spmm, Spmv, sddmm, spgemm, spmm, spmv};

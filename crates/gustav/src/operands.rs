@@ -1,10 +1,13 @@
 //! Operands of an execution: in host memory, or in a GPU's.
 
 use gustav_core::{
-    Buffer, Csr, CsrView, Dense, DenseView, DenseViewMut, Error, Index, Result, Scalar, Values,
+    Buffer, Csr, CsrView, Dense, DenseView, DenseViewMut, Error, Index, IndexSlice, Result, Scalar,
+    Values, WinnersMut,
 };
 
-use crate::cuda::{DeviceBuffer, DeviceCsr, DeviceDense, DeviceValues};
+use crate::cuda::{
+    DeviceBuffer, DeviceCsr, DeviceDense, DeviceValues, DeviceWinners, DeviceWinnersMut,
+};
 
 /// The values of a sparse operand. Those of a matrix carry the identity of its pattern, which a plan
 /// compares; a plain slice or buffer is in the order of the plan's nonzeros by the caller's word.
@@ -46,6 +49,24 @@ pub enum VectorResult<'v, T> {
     Host(&'v mut [T]),
     /// In a GPU's memory.
     Device(&'v mut DeviceBuffer<T>),
+}
+
+/// The nonzeros that won an SpMM with max or min, as [`SpmmPlan::execute_with_winners`](crate::SpmmPlan::execute_with_winners)
+/// writes them.
+#[derive(Clone, Copy, Debug)]
+pub enum WinnersOperand<'v> {
+    /// In host memory.
+    Host(IndexSlice<'v>),
+    /// In a GPU's memory.
+    Device(DeviceWinners<'v>),
+}
+
+/// The same, to be written.
+pub enum WinnersResult<'v> {
+    /// In host memory.
+    Host(WinnersMut<'v>),
+    /// In a GPU's memory.
+    Device(DeviceWinnersMut<'v>),
 }
 
 /// What an execution takes as a dense matrix or a vector: [`Dense`], [`DenseView`] and [`DeviceDense`]
@@ -103,6 +124,16 @@ convert! {
     ['v, T, const N: usize] &'v mut [T; N] => VectorResult<'v, T>, Host, |x| x;
     ['v, T] &'v mut Buffer<T> => VectorResult<'v, T>, Host, |x| x;
     ['v, T] &'v mut DeviceBuffer<T> => VectorResult<'v, T>, Device, |x| x;
+    ['v, I: Index] &'v [I] => WinnersOperand<'v>, Host, |x| IndexSlice::new(x);
+    ['v, I: Index] &'v Vec<I> => WinnersOperand<'v>, Host, |x| IndexSlice::new(x);
+    ['v] &'v DeviceBuffer<u32> => WinnersOperand<'v>, Device, |x| x.into();
+    ['v] &'v DeviceBuffer<u64> => WinnersOperand<'v>, Device, |x| x.into();
+    ['v] &'v mut [u32] => WinnersResult<'v>, Host, |x| WinnersMut::U32(x);
+    ['v] &'v mut [u64] => WinnersResult<'v>, Host, |x| WinnersMut::U64(x);
+    ['v] &'v mut Vec<u32> => WinnersResult<'v>, Host, |x| WinnersMut::U32(x);
+    ['v] &'v mut Vec<u64> => WinnersResult<'v>, Host, |x| WinnersMut::U64(x);
+    ['v] &'v mut DeviceBuffer<u32> => WinnersResult<'v>, Device, |x| x.into();
+    ['v] &'v mut DeviceBuffer<u64> => WinnersResult<'v>, Device, |x| x.into();
 }
 
 /// The refusal of operands that are in different memory, or not in that of the plan.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use gustav::io::{ReadOptions, WriteOptions};
 use gustav::{
-    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, PatternRef, Problem, Scalar,
-    Scale, SpmmPlan, SpmmRequest,
+    CpuScalar, Csr, Dense, Device, Error, Index, Layout, Operation, PatternRef, Problem, Reduce,
+    Scalar, Scale, SpmmPlan, SpmmRequest,
 };
 use gustav_testkit::oracle;
 
@@ -141,15 +141,28 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             };
             run.verdict = if running.verify {
                 let _spinner = output::spinner(args.printing, "verifying");
-                let product = oracle::Spmm {
-                    semiring: problem.semiring,
-                    transpose_a: problem.transpose_a,
-                    alpha,
-                    beta,
-                    before: before.as_ref().map(Dense::view),
-                    ..oracle::Spmm::new(a.view(), b.view())
+                let check = || match problem.extremum {
+                    Some(extremum) => {
+                        let (a, transpose_a) = (a.view(), problem.transpose_a);
+                        let (b, empty) = (b.view(), T::Accum::zero());
+                        let taken =
+                            oracle::SpmmExtremum { extremum, a, transpose_a, b, alpha, empty };
+                        taken.verify(c.view(), None)
+                    }
+                    None => {
+                        let product = oracle::Spmm {
+                            semiring: problem.semiring,
+                            transpose_a: problem.transpose_a,
+                            alpha,
+                            beta,
+                            before: before.as_ref().map(Dense::view),
+                            mean: problem.epilogue.mean,
+                            ..oracle::Spmm::new(a.view(), b.view())
+                        };
+                        product.verify(c.view())
+                    }
                 };
-                Some(device.threads().run(|| product.verify(c.view()))?)
+                Some(device.threads().run(check)?)
             } else {
                 None
             };
@@ -170,7 +183,10 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             multiplications: Some(problem.nnz as f64 * n as f64),
             sparse: None,
             limits,
-            formula: format!("C = {op}·B, {n} columns"),
+            formula: match problem.reduction() {
+                Reduce::Sum => format!("C = {op}·B, {n} columns"),
+                reduce => format!("C = {reduce} of {op}·B, {n} columns"),
+            },
             sample,
             norm,
         };

@@ -42,6 +42,39 @@ fn every_semiring_verifies() {
 }
 
 #[test]
+fn every_reduction_verifies() {
+    let folder = Folder::new();
+    for (reduce, options) in ["sum", "mean", "max", "min"].into_iter().flat_map(|reduce| {
+        let options =
+            ["--dtype f32", "--dtype f16 --transpose", "--alpha -2 --layout column-major"];
+        options.map(|options| (reduce, options))
+    }) {
+        let line = format!(
+            "spmm gen:uniform:200x200,7 --columns 5 --reduce {reduce} {options} --repeat 1 --verify --json"
+        );
+        let report = folder.json(&line);
+        assert_eq!(report["verified"], true, "{line}");
+        assert_eq!(report["reduce"], reduce);
+    }
+    let all =
+        "spmm gen:uniform:200x200,7 --columns 5 --reduce max --algorithm all --repeat 1 --json";
+    assert_eq!(folder.json(all)["algorithm"], "row-split");
+    let plan = folder.json("plan gen:uniform:200x200,7 --columns 5 --reduce min --json");
+    assert_eq!(plan["algorithm"], "row-split");
+    let matrix = "gen:uniform:200x200,7 --columns 5";
+    for (line, remedy) in [
+        (format!("spmm {matrix} --reduce max --beta 1"), "zero"),
+        (format!("spmm {matrix} --reduce max --semiring min-plus"), "plus-times"),
+        (format!("spmm {matrix} --reduce mean --dtype i32"), "without it"),
+        (format!("spmm {matrix} --reduce min --algorithm merge-path"), "row-split"),
+        ("spmv gen:uniform:200x200,7 --reduce max".into(), "SpMM"),
+    ] {
+        let refused = folder.error(&line);
+        assert!(refused.contains(remedy), "{line}: {refused}");
+    }
+}
+
+#[test]
 fn alpha_beta_transpose_and_layout_verify() {
     let folder = Folder::new();
     folder.write("a.mtx", SMALL);

@@ -24,19 +24,20 @@ pub unsafe fn enable<T: Scalar, V: Vector<T>, W: Work<T>>(work: W) {
 
 macro_rules! vector_256 {
     ($t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, [$($names:ident),*], $fma:ident,
-     $totals:ident, $($how:tt)*) => {
+     $totals:ident, $win:ident, $($how:tt)*) => {
         vector!(Avx2, $t => $accum, $v, $mask, $lanes, 2, [$($names),*],
             mul_add: |a, b, acc| $fma(a, b, acc),
             $($how)*,
             fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
             enter: |work| enable::<$t, Self, _>(work),
-            totals: |v| $totals(v));
+            totals: |v| $totals(v),
+            win: $win);
     };
 }
 
 vector_256!(f32 => f32, __m256, __m256i, 8,
     [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
-    _mm256_fmadd_ps, totals_f32,
+    _mm256_fmadd_ps, totals_f32, win_f32,
     mask: |count| _mm256_cmpgt_epi32(
         _mm256_set1_epi32(count as i32),
         transmute::<[i32; 8], __m256i>([0, 1, 2, 3, 4, 5, 6, 7]),
@@ -50,7 +51,7 @@ vector_256!(f32 => f32, __m256, __m256i, 8,
 
 vector_256!(f64 => f64, __m256d, __m256i, 4,
     [_mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_loadu_pd, _mm256_storeu_pd],
-    _mm256_fmadd_pd, totals_f64,
+    _mm256_fmadd_pd, totals_f64, win_f64,
     mask: |count| _mm256_cmpgt_epi64(
         _mm256_set1_epi64x(count as i64),
         transmute::<[i64; 4], __m256i>([0, 1, 2, 3]),
@@ -64,7 +65,7 @@ vector_256!(f64 => f64, __m256d, __m256i, 4,
 
 vector_256!(f16 => f32, __m256, usize, 8,
     [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
-    _mm256_fmadd_ps, totals_f32,
+    _mm256_fmadd_ps, totals_f32, win_f32,
     mask: |count| count,
     load: |p| _mm256_cvtph_ps(_mm_loadu_si128(p.cast())),
     load_masked: |p, m| _mm256_cvtph_ps(load_some(p.cast(), m)),
@@ -75,7 +76,7 @@ vector_256!(f16 => f32, __m256, usize, 8,
 
 vector_256!(bf16 => f32, __m256, usize, 8,
     [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
-    _mm256_fmadd_ps, totals_f32,
+    _mm256_fmadd_ps, totals_f32, win_f32,
     mask: |count| count,
     load: |p| widen_bf16(_mm_loadu_si128(p.cast())),
     load_masked: |p, m| widen_bf16(load_some(p.cast(), m)),
@@ -102,6 +103,44 @@ pub(super) unsafe fn totals_f64([a, b, c, d]: [__m256d; 4]) -> [f64; 4] {
         let (ab, cd) = (_mm256_hadd_pd(a, b), _mm256_hadd_pd(c, d));
         let lower = _mm256_permute2f128_pd::<0x20>(ab, cd);
         transmute(_mm256_add_pd(lower, _mm256_permute2f128_pd::<0x31>(ab, cd)))
+    }
+}
+
+/// [`Vector::win`].
+#[inline(always)]
+unsafe fn win_f32<const MAX: bool>(
+    product: __m256,
+    at: __m256,
+    best: __m256,
+    winner: __m256,
+) -> (__m256, __m256) {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let beats = match MAX {
+            true => _mm256_cmp_ps::<_CMP_NLE_UQ>(product, best),
+            false => _mm256_cmp_ps::<_CMP_NGE_UQ>(product, best),
+        };
+        let wins = _mm256_and_ps(beats, _mm256_cmp_ps::<_CMP_ORD_Q>(best, best));
+        (_mm256_blendv_ps(best, product, wins), _mm256_blendv_ps(winner, at, wins))
+    }
+}
+
+/// [`Vector::win`].
+#[inline(always)]
+unsafe fn win_f64<const MAX: bool>(
+    product: __m256d,
+    at: __m256d,
+    best: __m256d,
+    winner: __m256d,
+) -> (__m256d, __m256d) {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let beats = match MAX {
+            true => _mm256_cmp_pd::<_CMP_NLE_UQ>(product, best),
+            false => _mm256_cmp_pd::<_CMP_NGE_UQ>(product, best),
+        };
+        let wins = _mm256_and_pd(beats, _mm256_cmp_pd::<_CMP_ORD_Q>(best, best));
+        (_mm256_blendv_pd(best, product, wins), _mm256_blendv_pd(winner, at, wins))
     }
 }
 

@@ -32,7 +32,7 @@ where
 /// With masks for free, whole vectors are loaded and stored as masked ones.
 macro_rules! vector_512 {
     ($t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, [$($names:ident),*], $fma:ident,
-     $totals:ident,
+     $totals:ident, $win:ident,
      load: |$lp:ident, $lm:ident| $load:expr,
      store: |$sp:ident, $sm:ident, $sv:ident| $store:expr,
      stream: |$tp:ident, $tv:ident| $stream:expr,
@@ -48,13 +48,14 @@ macro_rules! vector_512 {
             pieces: |$qp, $qv| $pieces,
             fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
             enter: |work| enable::<$t, _>(work),
-            totals: |v| $totals(v));
+            totals: |v| $totals(v),
+            win: $win);
     };
 }
 
 vector_512!(f32 => f32, __m512, __mmask16, 16,
     [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
-    _mm512_fmadd_ps, totals_f32,
+    _mm512_fmadd_ps, totals_f32, win_f32,
     load: |p, m| _mm512_maskz_loadu_ps(m, p),
     store: |p, m, v| _mm512_mask_storeu_ps(p, m, v),
     stream: |p, v| _mm512_stream_ps(p, v),
@@ -62,7 +63,7 @@ vector_512!(f32 => f32, __m512, __mmask16, 16,
 
 vector_512!(f64 => f64, __m512d, __mmask8, 8,
     [_mm512_set1_pd, _mm512_add_pd, _mm512_mul_pd, _mm512_loadu_pd, _mm512_storeu_pd],
-    _mm512_fmadd_pd, totals_f64,
+    _mm512_fmadd_pd, totals_f64, win_f64,
     load: |p, m| _mm512_maskz_loadu_pd(m, p),
     store: |p, m, v| _mm512_mask_storeu_pd(p, m, v),
     stream: |p, v| _mm512_stream_pd(p, v),
@@ -70,7 +71,7 @@ vector_512!(f64 => f64, __m512d, __mmask8, 8,
 
 vector_512!(f16 => f32, __m512, __mmask16, 16,
     [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
-    _mm512_fmadd_ps, totals_f32,
+    _mm512_fmadd_ps, totals_f32, win_f32,
     load: |p, m| _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_f16(v)),
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_f16(v)),
@@ -78,7 +79,7 @@ vector_512!(f16 => f32, __m512, __mmask16, 16,
 
 vector_512!(bf16 => f32, __m512, __mmask16, 16,
     [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
-    _mm512_fmadd_ps, totals_f32,
+    _mm512_fmadd_ps, totals_f32, win_f32,
     load: |p, m| widen_bf16(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_bf16(v)),
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_bf16(v)),
@@ -109,6 +110,44 @@ unsafe fn totals_f32([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
 unsafe fn totals_f64([a, b, c, d]: [__m512d; 4]) -> [f64; 4] {
     // SAFETY: the caller has AVX-512.
     unsafe { avx2::totals_f64([halves_f64(a), halves_f64(b), halves_f64(c), halves_f64(d)]) }
+}
+
+/// [`Vector::win`].
+#[inline(always)]
+unsafe fn win_f32<const MAX: bool>(
+    product: __m512,
+    at: __m512,
+    best: __m512,
+    winner: __m512,
+) -> (__m512, __m512) {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        let numbers = _mm512_cmp_ps_mask::<_CMP_ORD_Q>(best, best);
+        let wins = match MAX {
+            true => _mm512_mask_cmp_ps_mask::<_CMP_NLE_UQ>(numbers, product, best),
+            false => _mm512_mask_cmp_ps_mask::<_CMP_NGE_UQ>(numbers, product, best),
+        };
+        (_mm512_mask_mov_ps(best, wins, product), _mm512_mask_mov_ps(winner, wins, at))
+    }
+}
+
+/// [`Vector::win`].
+#[inline(always)]
+unsafe fn win_f64<const MAX: bool>(
+    product: __m512d,
+    at: __m512d,
+    best: __m512d,
+    winner: __m512d,
+) -> (__m512d, __m512d) {
+    // SAFETY: the caller has AVX-512.
+    unsafe {
+        let numbers = _mm512_cmp_pd_mask::<_CMP_ORD_Q>(best, best);
+        let wins = match MAX {
+            true => _mm512_mask_cmp_pd_mask::<_CMP_NLE_UQ>(numbers, product, best),
+            false => _mm512_mask_cmp_pd_mask::<_CMP_NGE_UQ>(numbers, product, best),
+        };
+        (_mm512_mask_mov_pd(best, wins, product), _mm512_mask_mov_pd(winner, wins, at))
+    }
 }
 
 #[inline(always)]

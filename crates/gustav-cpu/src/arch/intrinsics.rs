@@ -17,7 +17,7 @@ macro_rules! vector {
      pieces: |$qp:ident, $qv:ident| $pieces:expr,
      fetch: |$hp:ident| $fetch:expr,
      enter: |$w:ident| $enter:expr
-     $(, totals: |$rv:ident| $totals:expr)?) => {
+     $(, totals: |$rv:ident| $totals:expr, win: $win:ident)?) => {
         impl Vector<$t> for $set {
             type S = gustav_core::PlusTimes;
             type V = $v;
@@ -49,6 +49,16 @@ macro_rules! vector {
             );
             $(
                 vector!(@each fn totals($rv: [$v; 4]) -> [$accum; 4] { $totals });
+                #[inline(always)]
+                unsafe fn win<const MAX: bool>(
+                    product: $v,
+                    at: $v,
+                    best: $v,
+                    winner: $v,
+                ) -> ($v, $v) {
+                    // SAFETY: as above.
+                    unsafe { $win::<MAX>(product, at, best, winner) }
+                }
             )?
             #[inline(always)]
             unsafe fn enter<W: Work<$t>>($w: W) {

@@ -82,9 +82,45 @@ pub trait Vector<T: Scalar>: 'static {
             lanes[0]
         })
     }
+    /// Where `product` beats `best` (larger with `MAX`, else smaller; NaN beats all but NaN), it and `at` in
+    /// their place, else `best` and `winner`.
+    #[inline(always)]
+    unsafe fn win<const MAX: bool>(
+        product: Self::V,
+        at: Self::V,
+        best: Self::V,
+        winner: Self::V,
+    ) -> (Self::V, Self::V) {
+        const { assert!(Self::LANES <= MOST_LANES) };
+        let lanes = |v: Self::V| {
+            let mut lanes = [T::Accum::zero(); MOST_LANES];
+            // SAFETY: there are as many lanes at least.
+            unsafe { Self::store_sums(lanes.as_mut_ptr(), v) };
+            lanes
+        };
+        let (product, at) = (lanes(product), lanes(at));
+        let (mut best, mut winner) = (lanes(best), lanes(winner));
+        for k in 0..Self::LANES {
+            let wins = beats::<T::Accum, MAX>(product[k], best[k]);
+            best[k] = if wins { product[k] } else { best[k] };
+            winner[k] = if wins { at[k] } else { winner[k] };
+        }
+        // SAFETY: as above.
+        unsafe { (Self::load_sums(best.as_ptr()), Self::load_sums(winner.as_ptr())) }
+    }
     /// Runs `work` on these vectors, in a function of its own where that keeps its variables in
     /// registers.
     unsafe fn enter<W: Work<T>>(work: W);
+}
+
+/// Whether `product` takes the place of `best`: it is larger (smaller without `MAX`), or the first NaN.
+#[inline(always)]
+pub(crate) fn beats<A: Arith, const MAX: bool>(product: A, best: A) -> bool {
+    let loses = if MAX { product <= best } else { product >= best };
+    // Only a number that is NaN differs from itself.
+    #[allow(clippy::eq_op, reason = "false for NaN")]
+    let number = best == best;
+    !loses & number
 }
 
 /// A piece of a kernel, written once for every kind of vector.

@@ -1,6 +1,6 @@
 //! The SpMM algorithms of this backend, and what each supports.
 
-use gustav_core::{Error, Operation, Problem, Result};
+use gustav_core::{Epilogue, Error, Operation, Problem, Result};
 use gustav_plan::Algorithm;
 
 use crate::Entry;
@@ -11,28 +11,52 @@ pub fn catalog() -> &'static [Entry] {
 }
 
 static CATALOG: [Entry; 6] = [
-    entry(Algorithm::RowSplit),
-    entry(Algorithm::NonzeroSplit),
-    entry(Algorithm::MergePath),
-    entry(Algorithm::Csb),
-    entry(Algorithm::ColumnPanel),
-    entry(Algorithm::RowBlock),
+    Entry { algorithm: Algorithm::RowSplit, supports: any_reduction },
+    Entry { algorithm: Algorithm::NonzeroSplit, supports: sums },
+    Entry { algorithm: Algorithm::MergePath, supports: sums },
+    Entry { algorithm: Algorithm::Csb, supports: plain_sums },
+    Entry { algorithm: Algorithm::ColumnPanel, supports: sums },
+    Entry { algorithm: Algorithm::RowBlock, supports: sums },
 ];
 
-const fn entry(algorithm: Algorithm) -> Entry {
-    Entry { algorithm, supports: is_spmm }
+const BACKEND: &str = "SpMM on the CPU";
+
+/// Sums, means, max and min.
+fn any_reduction(problem: &Problem) -> Result<()> {
+    is_spmm(problem)?;
+    problem.check_extremum(BACKEND)?;
+    if problem.extremum.is_some() {
+        return Ok(());
+    }
+    sums(problem)
+}
+
+/// Sums and means.
+fn sums(problem: &Problem) -> Result<()> {
+    is_spmm(problem)?;
+    let mean = Epilogue { mean: true, ..Epilogue::default() };
+    if problem.epilogue == mean {
+        problem.without_extremum(BACKEND)?;
+        return problem.check_epilogue(BACKEND);
+    }
+    problem.without_epilogue(BACKEND)
+}
+
+/// Sums alone.
+fn plain_sums(problem: &Problem) -> Result<()> {
+    is_spmm(problem)?;
+    problem.without_epilogue("csb on the CPU")
 }
 
 /// Refuses problems of another operation. All else is supported by every algorithm: any types,
 /// layouts, semiring, transposition, and `deterministic`.
 fn is_spmm(problem: &Problem) -> Result<()> {
     if problem.operation == Operation::Spmm {
-        problem.without_output("SpMM on the CPU")?;
-        return problem.without_epilogue("SpMM on the CPU");
+        return problem.without_output(BACKEND);
     }
     Err(Error::Unsupported {
         problem: problem.to_string(),
-        backend: "SpMM on the CPU".into(),
+        backend: BACKEND.into(),
         reason: "the problem is of another operation".into(),
         nearest: "Problem::spmm".into(),
     })

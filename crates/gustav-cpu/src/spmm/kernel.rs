@@ -127,7 +127,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
         }
     }
 
-    /// Writes scale(α, `sums`) ⊕ scale(β, C) to row `row` of C.
+    /// Writes scale(α, `sums`) ⊕ scale(β, C) to row `row` of C, α over the length of the row for means.
     ///
     /// # Safety
     /// `row` is a row of C that no other thread touches; the instruction set is available.
@@ -141,7 +141,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
                 return;
             }
             let s = V::S::of(op.semiring);
-            let (alpha, beta) = (V::splat(op.alpha), V::splat(op.beta));
+            let (alpha, beta) = (V::splat(op.alpha_of(row)), V::splat(op.beta));
             let mut scaled = *sums;
             for w in 0..W {
                 scaled[w] = V::scale(s, alpha, sums[w]);
@@ -183,7 +183,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
     /// # Safety
     /// As [`Panel::finish`].
     #[inline(always)]
-    unsafe fn store(&self, c: *mut T, values: &[V::V; W]) {
+    pub(super) unsafe fn store(&self, c: *mut T, values: &[V::V; W]) {
         for w in 0..W {
             // SAFETY: promised by the caller.
             unsafe {

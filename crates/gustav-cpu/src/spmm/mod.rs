@@ -4,6 +4,7 @@ mod carry;
 mod catalog;
 mod column_panel;
 mod csb;
+mod extremum;
 mod kernel;
 mod layout;
 mod merge_path;
@@ -13,7 +14,9 @@ mod plan;
 mod row_block;
 mod row_split;
 mod vector;
+mod winner_gradients;
 mod workspace;
 
 pub use catalog::catalog;
-pub use plan::SpmmPlan;
+pub use plan::{SpmmCall, SpmmPlan};
+pub use winner_gradients::WinnerGradients;

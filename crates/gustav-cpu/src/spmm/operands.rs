@@ -25,7 +25,9 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     pub zero: T::Accum,
     /// Whether C is read at all.
     pub reads_c: bool,
-    /// Whether sums are written as they are: α is one, and C is not read.
+    /// Whether sums are divided by the length of their row.
+    pub mean: bool,
+    /// Whether sums are written as they are: α is one, C is not read, and there are no means.
     pub plain: bool,
     /// Whether C is written past the caches, and how.
     pub streaming: Streaming,
@@ -37,7 +39,9 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
     /// The same for kernels that read no column indices.
     pub(super) fn without_indices(&self) -> Operands<'a, T, ()> {
         let Operands { offsets, values, rows, columns, b, ldb, c, ldc, .. } = *self;
-        let Operands { alpha, beta, semiring, zero, reads_c, plain, streaming, ahead, .. } = *self;
+        let Operands {
+            alpha, beta, semiring, zero, reads_c, mean, plain, streaming, ahead, ..
+        } = *self;
         Operands {
             offsets,
             indices: &[],
@@ -53,9 +57,21 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
             semiring,
             zero,
             reads_c,
+            mean,
             plain,
             streaming,
             ahead,
+        }
+    }
+
+    /// α of row `row`.
+    #[inline(always)]
+    pub(super) fn alpha_of(&self, row: usize) -> T::Accum {
+        let length = if self.mean { self.offsets.row(row).len() } else { 0 };
+        match length {
+            0 => self.alpha,
+            // Rounded once: f64 has more than twice the digits of f32.
+            _ => T::Accum::from_f64(self.alpha.to_f64() / length as f64),
         }
     }
 

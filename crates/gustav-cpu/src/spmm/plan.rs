@@ -1,14 +1,15 @@
 //! The SpMM plan: made once for a pattern, executed any number of times with any values.
 
 use gustav_core::{
-    AnyPattern, DenseView, DenseViewMut, Error, Index, Layout, PatternId, PatternRef, Problem,
-    Result, Scale, Values, with_pattern,
+    AnyPattern, DenseView, DenseViewMut, Error, Extremum, Index, Layout, PatternId, PatternRef,
+    Problem, Reduce, Result, Scalar, Scale, Values, WinnersMut, with_pattern,
 };
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats, heuristics};
 
 use super::carry::Cuts;
 use super::column_panel::ColumnPanel;
 use super::csb::Blocks;
+use super::extremum::{Output, Split};
 use super::operands::{Operands, Streaming};
 use super::row_block::RowBlock;
 use super::row_split::RowSplit;
@@ -41,19 +42,44 @@ pub struct SpmmPlan<'a, T: CpuScalar> {
     method: Box<dyn Method<T> + 'a>,
 }
 
+/// What the caller of an execution decides; `()` and a [`Scale`] are taken in its place.
+#[derive(Debug)]
+pub struct SpmmCall<'v, T: Scalar> {
+    /// α and β; max and min take no β.
+    pub scale: Scale<T::Accum>,
+    /// C where max and min have an empty row, else 0.
+    pub empty: Option<T::Accum>,
+    /// Where max and min write which nonzeros won.
+    pub winners: Option<WinnersMut<'v>>,
+}
+
+impl<T: Scalar> From<()> for SpmmCall<'_, T> {
+    fn from((): ()) -> Self {
+        Scale::new().into()
+    }
+}
+
+impl<T: Scalar> From<Scale<T::Accum>> for SpmmCall<'_, T> {
+    fn from(scale: Scale<T::Accum>) -> Self {
+        SpmmCall { scale, empty: None, winners: None }
+    }
+}
+
 /// A planned product, whatever the types of its indices.
 pub(super) trait Method<T: CpuScalar>: Send {
     /// Bytes that it holds.
     fn bytes(&self) -> usize;
 
     /// C = scale(α, op(A)·B) ⊕ scale(β, C): as many values as the pattern has nonzeros, B and C of
-    /// the planned shapes and layouts, C not empty.
+    /// the planned shapes and layouts, C not empty; `output` is of max and min, its winners as many as C
+    /// has elements.
     fn execute(
         &mut self,
         values: &[T],
         b: DenseView<'_, T>,
         c: DenseViewMut<'_, T>,
         factors: (T::Accum, T::Accum),
+        output: Output<'_, T::Accum>,
     ) -> Result<()>;
 }
 
@@ -81,18 +107,21 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
     ) -> Result<Self> {
         let problem = problem.bound::<T>(&pattern)?;
         problem.check_dense()?;
+        problem.check_batch("SpMM on the CPU")?;
         let id = pattern.id();
-        let (choice, method): (_, Box<dyn Method<T> + 'a>) =
-            if problem.columns == 1 && options.chooser == Chooser::Auto {
-                (catalog::find(Algorithm::RowSplit, &problem)?.supports)(&problem)?;
-                let vector = Vector::new(pattern, &problem, options)?;
-                (vector.choice(), Box::new(vector))
-            } else {
-                with_pattern!(pattern, |p| {
-                    let (choice, rows) = Rows::<T, _, _>::new(p, &problem, options)?;
-                    (choice, Box::new(rows))
-                })
-            };
+        let (choice, method): (_, Box<dyn Method<T> + 'a>) = if problem.columns == 1
+            && options.chooser == Chooser::Auto
+            && problem.reduction() == Reduce::Sum
+        {
+            (catalog::find(Algorithm::RowSplit, &problem)?.supports)(&problem)?;
+            let vector = Vector::new(pattern, &problem, options)?;
+            (vector.choice(), Box::new(vector))
+        } else {
+            with_pattern!(pattern, |p| {
+                let (choice, rows) = Rows::<T, _, _>::new(p, &problem, options)?;
+                (choice, Box::new(rows))
+            })
+        };
         Ok(SpmmPlan { problem, choice, pattern: id, method })
     }
 
@@ -107,28 +136,44 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
     }
 
     /// C = scale(α, op(A)·B) ⊕ scale(β, C) with `values` of A: a matrix of the plan's pattern, or
-    /// a slice in the order of its nonzeros. B has as many rows as op(A) has columns.
+    /// a slice in the order of its nonzeros. B has as many rows as op(A) has columns. With max or min, α
+    /// times the product that won.
     ///
     /// # Errors
     /// [`Error::Pattern`] for values of another pattern, [`Error::Length`] for another number of
-    /// them, [`Error::Shape`] when B or C does not fit or lies in another layout than planned.
+    /// them or of winners, [`Error::Shape`] when B or C does not fit or lies in another layout than
+    /// planned, [`Error::Argument`] as [`Problem::check_reduction`].
     pub fn execute<'v>(
         &mut self,
         values: impl Into<Values<'v, T>>,
         b: impl Into<DenseView<'v, T>>,
         c: impl Into<DenseViewMut<'v, T>>,
-        scale: impl Into<Scale<T::Accum>>,
+        call: impl Into<SpmmCall<'v, T>>,
     ) -> Result<()> {
-        let (b, c) = (b.into(), c.into());
+        let (b, mut c) = (b.into(), c.into());
+        let SpmmCall { scale, empty, mut winners } = call.into();
         let p = &self.problem;
-        let values = values.into().fit("A", self.pattern, p.nnz)?;
-        check_dense("B", (p.inner(), p.columns, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
-        let found = (c.nrows(), c.ncols(), c.layout());
-        check_dense("C", (p.output_rows(), p.columns, p.layout_c), found)?;
+        let values = values.into().fit_batch("A", self.pattern, p.nnz, p.batch)?;
+        let (batch_b, batch_c) = (p.batch_b("B"), p.batch_c("C"));
+        batch_b.distance((b.nrows(), b.ncols()), b.layout(), b.leading_dimension())?;
+        batch_c.distance((c.nrows(), c.ncols()), c.layout(), c.leading_dimension())?;
+        let factors = scale.over(p.semiring);
+        let reads_c = factors.1 != p.semiring.zero();
+        let described = winners.as_ref().map(WinnersMut::description);
+        p.check_reduction(reads_c, empty.is_some(), described)?;
         if c.nrows() == 0 || c.ncols() == 0 {
             return Ok(());
         }
-        self.method.execute(values, b, c, scale.into().over(p.semiring))
+        let each = if values.len() == p.nnz { 0 } else { p.nnz };
+        for index in 0..p.batch {
+            let values = &values[index * each..][..p.nnz];
+            let (b, c) = (batch_b.matrix(&b, index)?, batch_c.matrix_mut(&mut c, index)?);
+            // Max and min are of one matrix.
+            let winners = winners.take();
+            let output = Output { empty: empty.unwrap_or(T::Accum::zero()), winners };
+            self.method.execute(values, b, c, factors, output)?;
+        }
+        Ok(())
     }
 }
 
@@ -146,6 +191,7 @@ struct Rows<'a, T: CpuScalar, I: Index, O: Index> {
 /// What each algorithm keeps.
 enum State<A, O: Index> {
     RowSplit(RowSplit),
+    Extremum(Split, Extremum),
     Cuts(Cuts<A>),
     Csb(Blocks<A, O>),
     ColumnPanel(ColumnPanel<A, O>),
@@ -197,9 +243,15 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Rows<'a, T, I, O> {
                 State::ColumnPanel(panel)
             }
             Algorithm::RowBlock => State::RowBlock(RowBlock::new(&op_a, columns, count)?),
-            _ => {
-                State::RowSplit(RowSplit::new(&op_a, (columns, row_bytes), device.l2_bytes, count))
-            }
+            _ => match problem.extremum {
+                Some(extremum) => State::Extremum(Split::new(offsets, columns, count), extremum),
+                None => State::RowSplit(RowSplit::new(
+                    &op_a,
+                    (columns, row_bytes),
+                    device.l2_bytes,
+                    count,
+                )),
+            },
         };
         // Nobody finds C in the caches of the threads when it is larger than they are.
         let c_bytes = problem.output_rows() * problem.columns * problem.dtype.bytes();
@@ -222,6 +274,7 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
     fn bytes(&self) -> usize {
         let state = match &self.state {
             State::RowSplit(m) => m.bytes(),
+            State::Extremum(m, _) => m.bytes(),
             State::Cuts(m) => m.bytes(),
             State::Csb(m) => m.bytes(),
             State::ColumnPanel(m) => m.bytes(),
@@ -236,15 +289,17 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
         b: DenseView<'_, T>,
         mut c: DenseViewMut<'_, T>,
         (alpha, beta): (T::Accum, T::Accum),
+        mut output: Output<'_, T::Accum>,
     ) -> Result<()> {
-        let (pattern, values) = match &mut self.transposed {
-            None => (self.pattern.view(), values),
+        let (pattern, values, permutation) = match &mut self.transposed {
+            None => (self.pattern.view(), values, None),
             Some(t) => {
-                let a = t.gather(&self.threads, values);
-                (a.pattern(), a.values().as_slice())
+                t.gather(&self.threads, values);
+                let a = t.view();
+                (a.pattern(), a.values().as_slice(), Some(t.permutation()))
             }
         };
-        let semiring = self.problem.semiring;
+        let (semiring, mean) = (self.problem.semiring, self.problem.epilogue.mean);
         let (one, zero) = (semiring.one::<T::Accum>(), semiring.zero());
         let (ldb, ldc) = (b.leading_dimension(), c.leading_dimension());
         let op = Operands {
@@ -262,7 +317,8 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
             semiring,
             zero,
             reads_c: beta != zero,
-            plain: alpha == one && beta == zero,
+            mean,
+            plain: alpha == one && beta == zero && !mean,
             streaming: Streaming::No,
             ahead: self.config.ahead,
         };
@@ -281,8 +337,15 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
         let op = Operands { streaming, ..op };
         let (threads, state, inner) = (&self.threads, &mut self.state, self.problem.inner());
         let layouts = (b.layout(), c.layout());
+        // The first column of a panel, and those of C.
+        let (mut first, columns) = (0, op.columns);
         self.workspace.for_each_panel(threads, inner, &op, layouts, |op| match state {
             State::RowSplit(m) => m.execute::<T, I>(threads, isa, op),
+            State::Extremum(m, extremum) => {
+                let of = (first, columns);
+                m.execute(threads, isa, (op, *extremum), &mut output, of, permutation);
+                first += op.columns;
+            }
             State::Cuts(m) => m.execute::<T, I>(threads, isa, op),
             State::Csb(m) => m.execute::<T, I>(threads, isa, op),
             State::ColumnPanel(m) => m.execute::<T, I>(threads, isa, op),
@@ -303,11 +366,14 @@ fn choose(
         Chooser::Named(algorithm) => Ok((algorithm, "asked for by name".into())),
         Chooser::MeanRowLength => Ok(heuristics::mean_row_length::choose(stats)),
         Chooser::Autotune | Chooser::Predictor => Err(autotune_elsewhere(problem)),
+        _ if problem.extremum.is_some() => {
+            Ok((Algorithm::RowSplit, format!("{} takes whole rows", problem.reduction())))
+        }
         _ => Ok(heuristics::cpu_spmm::choose(stats, problem, device)),
     }
 }
 
-fn check_dense(
+pub(super) fn check_dense(
     name: &str,
     expected: (usize, usize, Layout),
     found: (usize, usize, Layout),

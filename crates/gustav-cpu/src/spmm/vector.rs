@@ -5,6 +5,7 @@ use gustav_core::{
 };
 use gustav_plan::Choice;
 
+use super::extremum::Output;
 use super::plan::Method;
 use crate::types::CpuScalar;
 use crate::{Config, Options, SpmvPlan};
@@ -63,6 +64,7 @@ impl<T: CpuScalar> Method<T> for Vector<'_, T> {
         b: DenseView<'_, T>,
         mut c: DenseViewMut<'_, T>,
         (alpha, beta): (T::Accum, T::Accum),
+        _: Output<'_, T::Accum>,
     ) -> Result<()> {
         let scale = Scale { alpha: Some(alpha), beta: Some(beta) };
         let (inner, rows) = (b.nrows(), c.nrows());

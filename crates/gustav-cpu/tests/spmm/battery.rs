@@ -10,12 +10,12 @@ use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::{Settings, check_spmm_over};
 
 /// Pools of 1, 2 and 5 threads, shared by all tests.
-fn pools() -> &'static [Threads; 3] {
+pub fn pools() -> &'static [Threads; 3] {
     static POOLS: OnceLock<[Threads; 3]> = OnceLock::new();
     POOLS.get_or_init(|| [1, 2, 5].map(|n| Threads::new(n, false).unwrap()))
 }
 
-fn available() -> impl Iterator<Item = Isa> {
+pub fn available() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.available())
 }
 

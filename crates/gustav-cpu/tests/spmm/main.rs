@@ -8,5 +8,6 @@ mod merge_path;
 mod misuse;
 mod nonzero_split;
 mod plan;
+mod reduce;
 mod row_block;
 mod row_split;

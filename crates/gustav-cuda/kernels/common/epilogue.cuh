@@ -31,10 +31,11 @@ __device__ __forceinline__ void finish(const A (&sum)[N], A alpha, A beta, Out *
     tile::store(to, result);
 }
 
-// Steps, as bits: sums over the number of entries of their row, a value for every column, ReLU.
-constexpr int MEAN = 1, BIAS = 2, RELU = 4;
+// Steps, as bits: sums over the number of entries of their row, a value for every column, ReLU; or that sums are
+// products which max or min took, so that empty rows have none.
+constexpr int MEAN = 1, BIAS = 2, RELU = 4, EXTREMUM = 8;
 
-// The last two of them for neighbours of a row.
+// The second and third of them for neighbours of a row.
 template <int STEPS, class A>
 struct Steps {
     const A *bias;  // of the first of them
@@ -46,7 +47,19 @@ struct Steps {
     }
 };
 
-// Stores sums of columns j, j + 1, ... of `row`, with STEPS; `args` has offsets of rows, C and a bias.
+// C = alpha times the products that max or min took, or `empty`.
+template <class A, class Out, int N>
+__device__ __forceinline__ void finish_extremum(const A (&taken)[N], A alpha, bool is_empty, A empty,
+                                                Out *to) {
+    tile::Pack<Out, N> result;
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        result.at[i] = Narrow<Out>::from(is_empty ? empty : times(alpha, taken[i]));
+    tile::store(to, result);
+}
+
+// Stores sums of columns j, j + 1, ... of `row`, with STEPS; `args` has offsets of rows, C and a bias. With
+// EXTREMUM, beta is the value of empty rows.
 template <class S, int STEPS, class Args, class A, int N>
 __device__ __forceinline__ void finish_row(const Args &args, const A (&sum)[N], u64 row, u64 j) {
     A alpha = from_bits<A>(args.alpha);
@@ -54,6 +67,8 @@ __device__ __forceinline__ void finish_row(const Args &args, const A (&sum)[N], 
     auto *to = args.c + row * args.ldc + j;
     if constexpr (STEPS == 0) {
         finish<S>(sum, alpha, beta, to);
+    } else if constexpr ((STEPS & EXTREMUM) != 0) {
+        finish_extremum(sum, alpha, args.offsets[row] == args.offsets[row + 1], beta, to);
     } else {
         if constexpr ((STEPS & MEAN) != 0) {
             const u64 length = args.offsets[row + 1] - args.offsets[row];

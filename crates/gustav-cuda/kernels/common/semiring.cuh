@@ -90,6 +90,19 @@ struct MaxTimes {
     static __device__ __forceinline__ A scale(A factor, A sum) {
         return sum == zero() ? sum : times(factor, sum);
     }
+    // Whether `a` is taken in place of `b`: the larger one, the first NaN.
+    static __device__ __forceinline__ bool beats(A a, A b) { return !(a <= b) && b == b; }
+};
+
+// Not a semiring of the host: min of products, in which it needs no more.
+template <class A>
+struct MinTimes {
+    static __device__ __forceinline__ A zero() { return Limits<A>::highest(); }
+    static __device__ __forceinline__ A one() { return A(1); }
+    static __device__ __forceinline__ A add(A a, A b) { return a < b || a != a ? a : b; }
+    static __device__ __forceinline__ A mul_add(A a, A b, A sum) { return add(sum, times(a, b)); }
+    static __device__ __forceinline__ A scale(A factor, A sum) { return times(factor, sum); }
+    static __device__ __forceinline__ bool beats(A a, A b) { return !(a >= b) && b == b; }
 };
 
 template <class A>

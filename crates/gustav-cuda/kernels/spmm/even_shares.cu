@@ -100,7 +100,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 partiti
         if (chunk.to == CHUNK && row.last >= position + CHUNK) {
 #pragma unroll
             for (int u = 0; u < CHUNK; ++u)
-                if (chunk.has(u)) add_row(chunk, b_rows, u, sum);
+                if (chunk.has(u)) add_row(chunk, b_rows, u, position + u, sum);
             continue;
         }
 #pragma unroll
@@ -108,7 +108,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 partiti
             if (done || position + u < entry) continue;
             close_before(position + u);
             done = !row.open || position + u >= bound();
-            if (!done) add_row(chunk, b_rows, u, sum);
+            if (!done) add_row(chunk, b_rows, u, position + u, sum);
         }
     }
     const bool goes_on = row.open && !(begun && row.at == first);

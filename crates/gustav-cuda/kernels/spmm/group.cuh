@@ -12,6 +12,7 @@
 #pragma once
 #include "common/epilogue.cuh"
 #include "schedule/arrival.cuh"
+#include "spmm/sums.cuh"
 #include "tile/span.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -22,6 +23,7 @@ using Accum = Accumulator<Value>::Type;
 using Ring = GUSTAV_SEMIRING<Accum>;
 using Stride = GUSTAV_STRIDE;      // u32 when a row of B starts below 2^32 values
 using Position = GUSTAV_POSITION;  // u32 when A has fewer than 2^31 rows and nonzeros
+using Winner = GUSTAV_WINNER;      // position of a nonzero that won, for the caller
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int VECTOR = GUSTAV_VECTOR;
@@ -33,6 +35,16 @@ constexpr int WHOLE = GUSTAV_WHOLE;  // tiles of which no lane lacks columns
 constexpr bool WIDE_A = GUSTAV_WIDE_A;
 constexpr int STEPS = GUSTAV_STEPS;  // of the epilogue
 constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that registers allow
+
+// Whether a nonzero counts in the columns alone that it won, by the winners of a product with max or min that this
+// one is the gradient of: one for every element of B.
+constexpr bool FILTERED = GUSTAV_FILTERED;
+
+constexpr bool BATCHED = GUSTAV_BATCHED;  // whether there are several products
+
+using Reduction = Reducing<GUSTAV_WINNERS, Ring, Accum, Position>::Type;
+using Sum = Reduction::Sum;
+using Won = Candidate<Accum, Position>;
 
 constexpr int GROUP = LANES * SUBGROUPS;
 constexpr int PANEL = LANES * TILES * VECTOR;
@@ -118,30 +130,88 @@ __device__ __forceinline__ void load_rows(const Operands &args, const Value *b, 
     }
 }
 
-__device__ __forceinline__ void add_row(const Chunk &chunk, const Rows &row, int u,
-                                        Accum (&sum)[TILES][VECTOR]) {
+// Entry `u` of the chunk, which is nonzero `at`.
+__device__ __forceinline__ void add_row(const Chunk &chunk, const Rows &row, int u, Position at,
+                                        Sum (&sum)[TILES][VECTOR]) {
     const Accum a = tile::widen_at(chunk.value, u);
 #pragma unroll
     for (int k = 0; k < TILES; ++k)
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v)
-            sum[k][v] = Ring::mul_add(a, tile::widen_at(row[u][k], v), sum[k][v]);
+            sum[k][v] = Reduction::mul_add(a, tile::widen_at(row[u][k], v), at, sum[k][v]);
 }
 
-__device__ __forceinline__ void clear(Accum (&sum)[TILES][VECTOR]) {
+// The winners beside the rows of B of a chunk, and the positions in A of its nonzeros.
+struct Filter {
+    tile::Pack<Winner, VECTOR> winner[FILTERED ? CHUNK : 1][FILTERED ? TILES : 1];
+    Winner mine[FILTERED ? CHUNK : 1];
+};
+
+// `position` is that of the chunk.
+__device__ __forceinline__ void load_filter(const Operands &args, const Span &span, const Chunk &chunk,
+                                            Position position, Filter &filter) {
+#pragma unroll
+    for (int u = 0; u < CHUNK; ++u) {
+        if (!chunk.has(u)) continue;
+        const u64 at = position + u;
+        filter.mine[u] = (Winner)(args.permutation ? (u64)__ldg(args.permutation + at) : at);
+        const Winner *from = args.winners + (u64)chunk.column.at[u] * args.columns;
+#pragma unroll
+        for (int k = 0; k < TILES; ++k)
+            if (span.has(k)) filter.winner[u][k] = tile::load<Winner, VECTOR>(from + span.at(k));
+    }
+}
+
+__device__ __forceinline__ void add_won(const Chunk &chunk, const Rows &row, const Filter &filter, int u,
+                                        Position at, Sum (&sum)[TILES][VECTOR]) {
+    const Accum a = tile::widen_at(chunk.value, u);
 #pragma unroll
     for (int k = 0; k < TILES; ++k)
 #pragma unroll
-        for (int v = 0; v < VECTOR; ++v) sum[k][v] = Ring::zero();
+        for (int v = 0; v < VECTOR; ++v)
+            if (filter.winner[u][k].at[v] == filter.mine[u])
+                sum[k][v] = Reduction::mul_add(a, tile::widen_at(row[u][k], v), at, sum[k][v]);
+}
+
+__device__ __forceinline__ void clear(Sum (&sum)[TILES][VECTOR]) {
+#pragma unroll
+    for (int k = 0; k < TILES; ++k)
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v) sum[k][v] = Reduction::zero();
 }
 
 // The sums of all subgroups, in each of them.
-__device__ __forceinline__ void add_subgroups(Accum (&sum)[VECTOR], u32 lanes) {
+__device__ __forceinline__ void add_subgroups(Sum (&sum)[VECTOR], u32 lanes) {
 #pragma unroll
     for (int distance = LANES; distance < GROUP; distance *= 2)
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v)
-            sum[v] = Ring::add(sum[v], __shfl_xor_sync(lanes, sum[v], distance));
+            sum[v] = Reduction::add(sum[v], Reduction::shuffle_xor(lanes, sum[v], distance));
+}
+
+// Stores sums of columns j, j + 1, ... of `row` in C.
+__device__ __forceinline__ void finish_sums(const Operands &args, const Accum (&sum)[VECTOR], u64 row,
+                                            u64 j) {
+    finish_row<Ring, STEPS>(args, sum, row, j);
+}
+
+// The same of products, and where their nonzeros are in A.
+__device__ __forceinline__ void finish_sums(const Operands &args, const Won (&won)[VECTOR], u64 row,
+                                            u64 j) {
+    const u64 first = args.offsets[row];
+    const bool is_empty = first == args.offsets[row + 1];
+    Accum taken[VECTOR];
+    tile::Pack<Winner, VECTOR> winner;
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) {
+        taken[v] = won[v].value;
+        const Position none = ~Position(0);
+        u64 at = won[v].position == none ? first : (u64)won[v].position;
+        if (!is_empty && args.permutation) at = (u64)__ldg(args.permutation + at);
+        winner.at[v] = is_empty ? ~Winner(0) : (Winner)at;
+    }
+    finish_row<Ring, STEPS>(args, taken, row, j);
+    tile::store(args.winners + row * args.columns + j, winner);
 }
 
 __device__ __forceinline__ void put_aside(const Operands &args, u64 slot, u64 j,
@@ -150,6 +220,38 @@ __device__ __forceinline__ void put_aside(const Operands &args, u64 slot, u64 j,
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) pack.at[v] = sum[v];
     *reinterpret_cast<tile::Pack<Accum, VECTOR> *>(args.partials + slot * args.columns + j) = pack;
+}
+
+__device__ __forceinline__ void put_aside(const Operands &args, u64 slot, u64 j,
+                                          const Won (&won)[VECTOR]) {
+    Accum taken[VECTOR];
+    tile::Pack<Position, VECTOR> pack;
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) taken[v] = won[v].value, pack.at[v] = won[v].position;
+    put_aside(args, slot, j, taken);
+    const u64 at = slot * args.columns + j;
+    *reinterpret_cast<tile::Pack<Position, VECTOR> *>(args.positions + at) = pack;
+}
+
+// What another group put aside, added to `sum`.
+__device__ __forceinline__ void add_aside(const Operands &args, u64 slot, u64 j,
+                                          Accum (&sum)[VECTOR]) {
+    const auto part =
+        tile::load_shared_by_all<Accum, VECTOR>(args.partials + slot * args.columns + j);
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::add(sum[v], part.at[v]);
+}
+
+// Only of max and min: a template, so that other semirings need not compile it.
+template <class P>
+__device__ __forceinline__ void add_aside(const Operands &args, u64 slot, u64 j,
+                                          Candidate<Accum, P> (&won)[VECTOR]) {
+    const u64 at = slot * args.columns + j;
+    const auto taken = tile::load_shared_by_all<Accum, VECTOR>(args.partials + at);
+    const auto position = tile::load_shared_by_all<P, VECTOR>(args.positions + at);
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v)
+        won[v] = Winners<Ring, Accum, P>::add(won[v], {taken.at[v], position.at[v]});
 }
 
 // The parts of a cut row and their slots.
@@ -170,6 +272,18 @@ struct Parts {
 constexpr int FAN_BITS = 5;
 constexpr int FAN = 1 << FAN_BITS;
 constexpr int LEVELS = 6;
+
+// The operands of product `index` of a batch, whose columns take so many panels.
+__device__ __forceinline__ Operands of_batch(const Operands &all, u64 index, u64 panels) {
+    Operands one = all;
+    one.values += index * all.next_values;
+    one.b += index * all.next_b;
+    one.c += index * all.next_c;
+    one.partials += index * all.slots * all.columns;
+    one.arrivals += index * panels * all.slots * LEVELS;
+    return one;
+}
+
 // Slots read at once: one where registers are few, and other work hides the wait.
 constexpr int FIX_UP_LOADS = CHUNK > 2 ? 4 : 1;
 
@@ -191,22 +305,16 @@ __device__ __forceinline__ void fix_up(const Operands &args, const Parts &parts,
         for (int k = 0; k < TILES; ++k) {
             const u64 j = span.at(k);
             const bool live = span.has(k);
-            Accum sum[VECTOR];
+            Sum sum[VECTOR];
 #pragma unroll
-            for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::zero();
+            for (int v = 0; v < VECTOR; ++v) sum[v] = Reduction::zero();
 #pragma unroll FIX_UP_LOADS
-            for (int c = sub; c < children; c += SUBGROUPS) {
-                if (!live) continue;
-                const u64 slot = parts.slot((u64)(begin + c) << shift);
-                const auto part = tile::load_shared_by_all<Accum, VECTOR>(
-                    args.partials + slot * args.columns + j);
-#pragma unroll
-                for (int v = 0; v < VECTOR; ++v) sum[v] = Ring::add(sum[v], part.at[v]);
-            }
+            for (int c = sub; c < children; c += SUBGROUPS)
+                if (live) add_aside(args, parts.slot((u64)(begin + c) << shift), j, sum);
             add_subgroups(sum, group);
             if (sub != 0 || !live) continue;
             if (top)
-                finish_row<Ring, STEPS>(args, sum, parts.row, j);
+                finish_sums(args, sum, parts.row, j);
             else
                 put_aside(args, node, j, sum);
         }

@@ -4,7 +4,7 @@
 // threads that holds all columns of a panel of C in registers, so that A is read once per panel
 // and B in 16-byte pieces.
 //
-//   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
+//   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns, of every product of a batch
 //   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros; sums are reduced by shuffles
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
 //   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
@@ -12,6 +12,9 @@
 // A part of a row either writes its sums to its slot, where the last to arrive adds the slots in their
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
 // scaled C.
+//
+// Max and min take a product in place of the sum, and may tell which nonzero won: see spmm/sums.cuh. The gradient of
+// B is a sum over what nonzeros won: FILTERED.
 //
 // Invariants: no lane lacks columns of the first WHOLE tiles; VECTOR divides columns, leading dimensions and
 // the addresses of B and C; C does not overlap A or B.
@@ -29,6 +32,7 @@ constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
 using Segment = schedule::Segment<Position>;
 
 constexpr int STEP = CHUNK * SUBGROUPS;
+static_assert(!FILTERED || (STAGES == 0 && !SEVERAL), "only rows of B in registers are filtered");
 
 // Rows of B pass through shared memory where the chip can copy there by itself.
 constexpr bool STAGED = STAGES > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
@@ -45,7 +49,7 @@ __device__ __forceinline__ Segment segment(const Arguments &args, u64 i) {
 }
 
 __device__ __forceinline__ void store(const Operands &args, const Segment &s,
-                                      const Accum (&sum)[TILES][VECTOR], const Span &span,
+                                      const Sum (&sum)[TILES][VECTOR], const Span &span,
                                       int sub) {
     if (s.none()) return;
 #pragma unroll
@@ -53,7 +57,7 @@ __device__ __forceinline__ void store(const Operands &args, const Segment &s,
         const u64 j = span.at(k);
         if (sub != 0 || !span.has(k)) continue;
         if (!LIST || !s.cut()) {
-            finish_row<Ring, STEPS>(args, sum[k], s.target(), j);
+            finish_sums(args, sum[k], s.target(), j);
         } else {
 #if GUSTAV_REDUCE
             Accum scaled[VECTOR];
@@ -71,19 +75,27 @@ __device__ __forceinline__ void store(const Operands &args, const Segment &s,
 // Sums a segment through registers; the next chunk of A is loaded before this one is used.
 __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,
-                                           Accum (&sum)[TILES][VECTOR]) {
+                                           Sum (&sum)[TILES][VECTOR]) {
     Chunk next;
     if (position < last) next = load_chunk(args, first, last, position);
     while (position < last) {
         Chunk chunk = next;
         chunk.bound(first, last, position);
+        const Position here = position;
         position += STEP;
         if (position < last) next = load_chunk(args, first, last, position);
         Rows rows;
         load_rows(args, b, span, chunk, rows);
+        Filter filter;
+        if constexpr (FILTERED) load_filter(args, span, chunk, here, filter);
 #pragma unroll
-        for (int u = 0; u < CHUNK; ++u)
-            if (chunk.has(u)) add_row(chunk, rows, u, sum);
+        for (int u = 0; u < CHUNK; ++u) {
+            if (!chunk.has(u)) continue;
+            if constexpr (FILTERED)
+                add_won(chunk, rows, filter, u, here + u, sum);
+            else
+                add_row(chunk, rows, u, here + u, sum);
+        }
     }
 }
 
@@ -91,7 +103,7 @@ __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b,
 // registers hold. A lane reads only what it copied itself.
 __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,
-                                           Stage *stage, Accum (&sum)[TILES][VECTOR]) {
+                                           Stage *stage, Sum (&sum)[TILES][VECTOR]) {
     const auto copy = [&](const tile::Pack<Index, CHUNK> &columns, Position at, int slot) {
         const int from = at < first ? (int)(first - at) : 0;
         const int to = last - at < CHUNK ? (int)(last - at) : CHUNK;
@@ -136,7 +148,8 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
                 const Stage row = stage[((slot * CHUNK + u) * TILES + k) * BLOCK];
 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v)
-                    sum[k][v] = Ring::mul_add(widen(now.at[u]), tile::widen_at(row, v), sum[k][v]);
+                    sum[k][v] = Reduction::mul_add(widen(now.at[u]), tile::widen_at(row, v),
+                                                   position + u, sum[k][v]);
             }
         }
         if (far < last) copy(columns[0], far, slot);
@@ -147,11 +160,10 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
 }
 
 // One group's segment in one panel.
-__device__ __forceinline__ void multiply(const Arguments &args, const Segment &s, u64 panel,
-                                         u64 column, int sub, Stage *stage) {
-    const Operands &operands = args.operands;
+__device__ __forceinline__ void multiply(const Arguments &args, const Operands &operands, const Segment &s,
+                                         u64 panel, u64 column, int sub, Stage *stage) {
     const Span span(operands.columns, column);
-    Accum sum[TILES][VECTOR];
+    Sum sum[TILES][VECTOR];
     clear(sum);
     // A lane past the last column has nothing to sum, but takes part in the shuffles.
     const Position last = span.has(0) ? s.last : 0;
@@ -170,6 +182,20 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
     fix_up(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
 }
 
+// Panels of the products of a batch follow one another.
+__device__ __forceinline__ bool is_panel(const Arguments &args, u64 panel) {
+    return BATCHED ? panel < args.panels * args.batch : panel * PANEL < args.operands.columns;
+}
+
+// Has `take` the operands of the product that `panel` belongs to, and which of its panels that is.
+template <class Take>
+__device__ __forceinline__ void in_batch(const Arguments &args, u64 panel, Take take) {
+    if constexpr (BATCHED)
+        take(of_batch(args.operands, panel / args.panels, args.panels), panel % args.panels);
+    else
+        take(args.operands, panel);
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
@@ -177,8 +203,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
         // The first segments are parts of cut rows and long rows: a group has one of them.
         if (blockIdx.x >= args.single) {
             const Position before = args.single + (blockIdx.x - args.single) * args.segments_per_group;
-            sum_segments(args.operands, before * (BLOCK / GROUP), args.segments_per_group,
-                         args.panel + blockIdx.y, [&](Position i) { return segment(args, i); });
+            const auto at = [&](Position i) { return segment(args, i); };
+            in_batch(args, args.panel + blockIdx.y, [&](const Operands &operands, u64 panel) {
+                sum_segments(operands, before * (BLOCK / GROUP), args.segments_per_group, panel, at);
+            });
             return;
         }
     }
@@ -188,13 +216,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const int sub = threadIdx.x % GROUP / LANES;
     const u64 lane = threadIdx.x % LANES * VECTOR;
     const auto take = [&](u64 panel) {
-        multiply(args, s, panel, panel * PANEL + lane, sub, stage + (STAGED ? threadIdx.x : 0));
+        in_batch(args, panel, [&](const Operands &operands, u64 own) {
+            multiply(args, operands, s, own, own * PANEL + lane, sub, stage + (STAGED ? threadIdx.x : 0));
+        });
     };
     if constexpr (SEVERAL)
         take(args.panel + blockIdx.y);
     else
-        for (u64 panel = blockIdx.y; panel * PANEL < args.operands.columns; panel += gridDim.y)
-            take(panel);
+        for (u64 panel = blockIdx.y; is_panel(args, panel); panel += gridDim.y) take(panel);
 }
 
 // Scales the cut rows of C by beta before their parts are added. One CTA a row.

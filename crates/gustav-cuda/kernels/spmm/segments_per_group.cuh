@@ -56,7 +56,7 @@ __device__ __forceinline__ T longest(T mine) {
 // Sums the nonzeros from `first` to `last`, of which every lane holds one of the first LANES.
 __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, const Span &span,
                                          Position first, Position last, Held held,
-                                         Accum (&sum)[TILES][VECTOR]) {
+                                         Sum (&sum)[TILES][VECTOR]) {
     const Position count = last - first, most = longest(count);
     const Position mine = first + threadIdx.x % LANES;
     for (Position done = 0; done < most; done += BATCH) {
@@ -93,8 +93,8 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
                     for (int k = 0; k < TILES; ++k)
 #pragma unroll
                         for (int v = 0; v < VECTOR; ++v)
-                            sum[k][v] =
-                                Ring::mul_add(value[u], tile::widen_at(row[u][k], v), sum[k][v]);
+                            sum[k][v] = Reduction::mul_add(value[u], tile::widen_at(row[u][k], v),
+                                                           first + done + from + u, sum[k][v]);
         }
         held = next;
     }
@@ -119,13 +119,13 @@ __device__ __forceinline__ void sum_segments(const Operands &args, Position base
         const auto later = at(k + 2);
         const Held coming = hold(args, next.first + threadIdx.x % LANES, next.last);
         if (FETCH) fetch_last(args, coming, next.last - next.first, panel);
-        Accum sum[TILES][VECTOR];
+        Sum sum[TILES][VECTOR];
         clear(sum);
         sum_held(args, b, span, now.first, now.last, held, sum);
         if (!now.none())
 #pragma unroll
             for (int k = 0; k < TILES; ++k)
-                if (span.has(k)) finish_row<Ring, STEPS>(args, sum[k], now.target(), span.at(k));
+                if (span.has(k)) finish_sums(args, sum[k], now.target(), span.at(k));
         now = next, next = later, held = coming;
     }
 }

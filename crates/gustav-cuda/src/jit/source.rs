@@ -1,6 +1,6 @@
 //! Names of Rust types in the kernels' source, and values in their parameters.
 
-use gustav_core::{Arith, IndexType, Semiring};
+use gustav_core::{Arith, Extremum, IndexType, Semiring};
 
 /// A semiring's template in `kernels/common/semiring.cuh`.
 pub(crate) fn semiring(kind: Semiring) -> &'static str {
@@ -11,6 +11,15 @@ pub(crate) fn semiring(kind: Semiring) -> &'static str {
         Semiring::OrAnd => "OrAnd",
         Semiring::PlusFirst => "PlusFirst",
         Semiring::PlusSecond => "PlusSecond",
+    }
+}
+
+/// The template of what takes the products of a row together: a semiring's, or that of an extremum of plus-times.
+pub(crate) fn reduction(kind: Semiring, extremum: Option<Extremum>) -> &'static str {
+    match extremum {
+        None => semiring(kind),
+        Some(Extremum::Max) => "MaxTimes",
+        Some(Extremum::Min) => "MinTimes",
     }
 }
 

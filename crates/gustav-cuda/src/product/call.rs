@@ -15,6 +15,7 @@ use crate::matrix::{DeviceCsr, DeviceValues};
 pub struct Call<'a, T: Scalar> {
     pub(crate) common: Common<'a, T::Accum>,
     pub(crate) bias: Option<&'a DeviceBuffer<T::Accum>>,
+    pub(crate) empty: Option<T::Accum>,
     pub(crate) reuse_conversion: bool,
 }
 
@@ -107,7 +108,7 @@ impl<T: Scalar> Copy for Call<'_, T> {}
 
 impl<T: Scalar> Default for Call<'_, T> {
     fn default() -> Self {
-        Call { common: Common::default(), bias: None, reuse_conversion: false }
+        Call { common: Common::default(), bias: None, empty: None, reuse_conversion: false }
     }
 }
 
@@ -127,6 +128,13 @@ impl<'a, T: Scalar> Call<'a, T> {
         self
     }
 
+    /// Sets C where max and min have an empty row, else 0 (SpMM).
+    #[must_use]
+    pub fn empty(mut self, empty: T::Accum) -> Self {
+        self.empty = Some(empty);
+        self
+    }
+
     /// Multiplies by the values that the last execution, or [`SpmmPlan::convert`](crate::SpmmPlan::convert),
     /// brought into the algorithm's own order; those of this call are read only by algorithms that have
     /// no such order, and by a plan that nothing was converted for yet.
@@ -143,6 +151,11 @@ impl<'a, T: Scalar> Call<'a, T> {
         self.common.scale()
     }
 
+    /// What [`Call::empty`] set.
+    pub fn value_of_empty_rows(&self) -> Option<T::Accum> {
+        self.empty
+    }
+
     /// Whether the product is added to what C holds before.
     pub fn reads(&self, semiring: Semiring) -> bool {
         self.common.beta(semiring) != semiring.zero()
@@ -151,8 +164,10 @@ impl<'a, T: Scalar> Call<'a, T> {
     /// The call uses no option that only a GPU has.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a stream or a bias.
+    /// [`Error::Unsupported`] for a stream or a bias; [`Error::Argument`] for a value of empty rows that the
+    /// problem has no use for.
     pub fn check_host(&self, problem: &Problem) -> Result<()> {
+        problem.check_reduction(false, self.empty.is_some(), None)?;
         let found = match (self.bias, self.common.stream) {
             (Some(_), _) => "a bias",
             (None, Some(_)) => "a stream",
@@ -183,7 +198,7 @@ impl<'a, T: Scalar> Call<'a, T> {
     /// The options of a call whose result is a new product.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a bias, and for a β in a product that adds to nothing.
+    /// [`Error::Argument`] for a bias, a value of empty rows, and a β in a product that adds to nothing.
     pub(crate) fn product(&self, semiring: Semiring) -> Result<Common<'a, T::Accum>> {
         let refuse = |name, found: &str| {
             let expected = "none: the product is a new matrix".into();
@@ -194,6 +209,9 @@ impl<'a, T: Scalar> Call<'a, T> {
         }
         if self.common.beta(semiring) != semiring.zero() {
             return refuse("beta", "one");
+        }
+        if self.empty.is_some() {
+            return refuse("empty", "one");
         }
         Ok(self.common)
     }

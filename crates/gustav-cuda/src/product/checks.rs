@@ -1,8 +1,11 @@
 //! Whether the operands of an execution fit the plan.
 
-use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar};
+use std::ops::Range;
+
+use gustav_core::{Batch, Error, Layout, Operation, Problem, Result, Scalar};
 use gustav_plan::Algorithm;
 
+use super::{operands, unsupported};
 use crate::device::{Device, DeviceBuffer};
 use crate::matrix::{DeviceDense, HeldPattern};
 
@@ -15,20 +18,36 @@ pub(crate) fn dense<T: Scalar>(
     values: &DeviceBuffer<T>,
     b: &DeviceDense<T>,
     c: &DeviceDense<T>,
-) -> Result<()> {
-    let shape = |name: &str, m: &DeviceDense<T>, rows: usize, layout: Layout| {
-        if (m.nrows(), m.ncols(), m.layout()) == (rows, problem.columns, layout) {
-            return m.check_length();
-        }
-        Err(Error::Shape {
-            op: "spmm",
-            expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
-            found: format!("{} x {}, {}", m.nrows(), m.ncols(), m.layout()),
-        })
-    };
-    shape("B", b, problem.inner(), problem.layout_b)?;
-    shape("C", c, problem.output_rows(), problem.layout_c)?;
-    memory(device, a, values, ("B", b.data()), ("C", c.data()))
+) -> Result<operands::Batch> {
+    let distances = (distance(&problem.batch_b("B"), b)?, distance(&problem.batch_c("C"), c)?);
+    memory(device, a, values, ("B", b.data()), ("C", c.data()))?;
+    let each = if values.len() == problem.nnz { 0 } else { problem.nnz };
+    Ok(operands::Batch { count: problem.batch, values: each, b: distances.0, c: distances.1 })
+}
+
+/// Values from one matrix of the batch that `m` holds to the next, if it holds it.
+pub(crate) fn distance<T: Scalar>(batch: &Batch, m: &DeviceDense<T>) -> Result<usize> {
+    let distance = batch.distance((m.nrows(), m.ncols()), m.layout(), m.leading_dimension())?;
+    m.check_length()?;
+    Ok(distance)
+}
+
+/// Batches of more than one: of row-major matrices, by what takes several in one launch.
+pub(crate) fn batch(problem: &Problem, algorithm: Algorithm) -> Result<()> {
+    let backend = format!("{algorithm} on CUDA");
+    if matches!(problem.operation, Operation::Attention | Operation::Softmax) {
+        return Ok(());
+    }
+    problem.check_batch(&backend)?;
+    let refuse = |reason: &str, nearest: &str| Err(unsupported(problem, &backend, reason, nearest));
+    match (problem.operation, algorithm) {
+        _ if problem.batch == 1 => Ok(()),
+        (Operation::Spmm, Algorithm::Segmented) => match (problem.layout_b, problem.layout_c) {
+            (Layout::RowMajor, Layout::RowMajor) => Ok(()),
+            _ => refuse("its batches are of row-major matrices", "row-major operands"),
+        },
+        _ => refuse("it computes one product at a time", "SpMM by segmented, or the CPU"),
+    }
 }
 
 /// What our SpMM kernels alone do with finished sums.
@@ -38,6 +57,10 @@ pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let ours =
         matches!(algorithm, Segmented | RowBlock | EvenShares | ColumnPanel | BStationary | Tensor);
     if ours && problem.operation == Operation::Spmm {
+        if algorithm == Segmented && problem.extremum.is_some() {
+            return problem.check_extremum(&backend);
+        }
+        problem.without_extremum(&backend)?;
         return problem.check_epilogue(&backend);
     }
     problem.without_epilogue(&backend)
@@ -104,7 +127,15 @@ pub(crate) fn apart<T: Scalar>(
     for (_, buffer) in inputs.iter().chain([&(name_out, out)]) {
         on(device, "operand", buffer)?;
     }
-    let out = range(out.address(), out.bytes());
+    apart_from(a, (name_out, out), inputs)
+}
+
+/// The result overlaps neither `inputs` nor the pattern.
+pub(crate) fn apart_from<T: Scalar, R>(
+    a: &HeldPattern,
+    (name_out, out): (&'static str, &DeviceBuffer<R>),
+    inputs: &[(&'static str, &DeviceBuffer<T>)],
+) -> Result<()> {
     let offsets = (a.nrows + 1) * a.offset_type.bytes();
     let arrays = [
         ("the row offsets of the pattern", range(a.offsets.address(), offsets)),
@@ -113,15 +144,31 @@ pub(crate) fn apart<T: Scalar>(
             range(a.indices.address(), a.nnz * a.index_type.bytes()),
         ),
     ];
-    let inputs = inputs.iter().map(|(name, input)| (*name, range(input.address(), input.bytes())));
-    for (name, input) in inputs.chain(arrays) {
-        if input.start < out.end && out.start < input.end {
-            return Err(Error::Argument {
-                name: name_out,
-                found: format!("memory that overlaps {name}"),
-                expected: "memory of its own".into(),
-            });
-        }
+    for (name, input) in inputs {
+        separate((name_out, out), (name, input))?;
+    }
+    arrays.into_iter().try_for_each(|input| no_overlap((name_out, out), input))
+}
+
+/// The result does not overlap `input`.
+pub(crate) fn separate<T, R>(
+    out: (&'static str, &DeviceBuffer<R>),
+    (name, input): (&str, &DeviceBuffer<T>),
+) -> Result<()> {
+    no_overlap(out, (name, range(input.address(), input.bytes())))
+}
+
+fn no_overlap<R>(
+    (name_out, out): (&'static str, &DeviceBuffer<R>),
+    (name, input): (&str, Range<u64>),
+) -> Result<()> {
+    let out = range(out.address(), out.bytes());
+    if input.start < out.end && out.start < input.end {
+        return Err(Error::Argument {
+            name: name_out,
+            found: format!("memory that overlaps {name}"),
+            expected: "memory of its own".into(),
+        });
     }
     Ok(())
 }

@@ -12,10 +12,12 @@ pub(crate) mod sampled;
 pub(crate) mod sparse_method;
 pub(crate) mod sparse_operands;
 pub(crate) mod tile;
+pub(crate) mod winners;
 
 use gustav_core::{Error, Operation, Problem, Result};
 
 pub use call::{Call, SddmmCall, SpgemmCall};
+pub use winners::{DeviceWinners, DeviceWinnersMut};
 
 /// A refusal with its reason and the nearest thing that works.
 pub(crate) fn unsupported(problem: &Problem, backend: &str, reason: &str, nearest: &str) -> Error {

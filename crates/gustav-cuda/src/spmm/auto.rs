@@ -10,6 +10,15 @@ use crate::schedule::pattern::Pattern;
 
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    if problem.extremum.is_some() {
+        let (config, reason) = segmented::choose(pattern, problem)?;
+        let reason = format!("{}, which segmented takes; {reason}", problem.reduction());
+        return Ok((Config::Segmented(config), reason));
+    }
+    if problem.batch > 1 {
+        let (config, reason) = segmented::choose(pattern, problem)?;
+        return Ok((Config::Segmented(config), format!("batches are segmented's; {reason}")));
+    }
     let profile = pattern.device().planner_profile();
     let similarity = || pattern.similarity();
     let tensor = tensor::is_exact(pattern.device(), problem);

@@ -1,6 +1,6 @@
 //! Host side of `kernels/spmm/group.cuh`: what `segmented` and `even-shares` have in common.
 
-use gustav_core::{DType, IndexType, Problem, Result, Semiring};
+use gustav_core::{DType, Extremum, IndexType, Problem, Result, Semiring};
 
 use crate::device::{Counters, Device, DeviceBuffer, Stream};
 use crate::jit::{Request, source};
@@ -23,12 +23,15 @@ pub(crate) struct Types {
     pub(crate) whole: u32,
     pub(crate) wide_a: bool,
     pub(crate) steps: u8,
+    pub(crate) extremum: Option<Extremum>,
+    pub(crate) winner: Option<IndexType>,
+    pub(crate) filtered: bool,
+    pub(crate) batched: bool,
 }
 
 impl Types {
     /// For operands whose columns are taken in panels of `tile` over vectors of `vector` values.
     pub(super) fn new(o: &operands::Operands, tile: Tile, vector: u32) -> Self {
-        let items = o.nnz.saturating_add(o.rows);
         Types {
             dtype: o.dtype,
             out: o.dtype_c,
@@ -36,10 +39,15 @@ impl Types {
             offset: o.offset_type,
             semiring: o.semiring,
             stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
-            position: if items < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
+            position: position(o.nnz, o.rows),
             whole: tile.whole(vector, o.columns),
-            wide_a: (o.indices | o.values).is_multiple_of(16),
+            wide_a: (o.indices | o.values | (o.batch.values * o.dtype.bytes()) as u64)
+                .is_multiple_of(16),
             steps: o.steps,
+            extremum: o.extremum,
+            winner: o.winner,
+            filtered: o.filtered,
+            batched: o.batch.count > 1,
         }
     }
 
@@ -50,13 +58,22 @@ impl Types {
             .with("OUT", self.out)
             .with("INDEX", self.index)
             .with("OFFSET", self.offset)
-            .with("SEMIRING", source::semiring(self.semiring))
+            .with("SEMIRING", source::reduction(self.semiring, self.extremum))
+            .with("WINNERS", self.winner.is_some() && !self.filtered)
+            .with("FILTERED", self.filtered)
+            .with("BATCHED", self.batched)
+            .with("WINNER", self.winner.unwrap_or(IndexType::U32))
             .with("STRIDE", self.stride)
             .with("POSITION", self.position)
             .with("WHOLE", self.whole)
             .with("WIDE_A", self.wide_a)
             .with("STEPS", self.steps)
     }
+}
+
+/// The type that holds any position in A.
+fn position(nnz: usize, rows: usize) -> IndexType {
+    if nnz.saturating_add(rows) < 1 << 31 { IndexType::U32 } else { IndexType::U64 }
 }
 
 parameter_block! {
@@ -79,13 +96,26 @@ parameter_block! {
         alpha: u64,
         beta: u64,
         bias: *const Accum,
+        /// Beside the partials where max and min tell winners: positions of their nonzeros.
+        positions: *mut Position,
+        /// For each element of C, or of B where they filter, row-major and packed, the position in A of the
+        /// nonzero that won.
+        winners: *mut Winner,
+        /// Positions in A of the nonzeros of op(A); null when they are the same.
+        permutation: *const Offset,
+        /// Values from the arrays of one product of a batch to those of the next.
+        next_values: u64,
+        next_b: u64,
+        next_c: u64,
     }
 }
 
-/// Partial sums of cut rows, and counters of the parts that have arrived.
+/// Partial sums of cut rows, of max and min with room for the positions of winners, and counters of the parts that have arrived.
 pub(super) struct CarryOutWorkspace {
     arrivals: Counters,
     partials: DeviceBuffer<u64>,
+    /// Bytes of the sums in `partials`, which positions follow.
+    sums: usize,
     slots: usize,
 }
 
@@ -100,14 +130,18 @@ impl CarryOutWorkspace {
     ) -> Result<Self> {
         let panels = [1, 2, 4, 8].map(|vector| (problem.columns as u64).div_ceil(panel(vector)));
         let panels = panels.into_iter().max().unwrap_or(1) as usize;
-        let arrivals = slots.saturating_mul(LEVELS * panels);
+        let arrivals = slots.saturating_mul(LEVELS * panels).saturating_mul(problem.batch);
         let arrivals = Counters::new(device, arrivals, "arrivals of parts")?;
-        // Sums are at most eight bytes wide.
-        let partials = slots
-            .saturating_mul(problem.columns)
-            .saturating_mul(accumulator(problem.dtype).bytes());
-        let partials = DeviceBuffer::queued(device, partials.div_ceil(8), "sums of cut rows")?;
-        Ok(CarryOutWorkspace { arrivals, partials, slots })
+        let elements = slots.saturating_mul(problem.columns).saturating_mul(problem.batch);
+        let bytes = |each: usize| elements.saturating_mul(each).div_ceil(16).saturating_mul(16);
+        let sums = bytes(accumulator(problem.dtype).bytes());
+        let positions = match problem.extremum {
+            Some(_) => bytes(position(problem.nnz, problem.output_rows()).bytes()),
+            None => 0,
+        };
+        let partials = sums.saturating_add(positions) / 8;
+        let partials = DeviceBuffer::queued(device, partials, "sums of cut rows")?;
+        Ok(CarryOutWorkspace { arrivals, partials, sums, slots })
     }
 
     /// Bytes on the device.
@@ -138,6 +172,12 @@ impl CarryOutWorkspace {
             alpha: o.alpha,
             beta: o.beta,
             bias: o.bias,
+            positions: self.partials.address() + self.sums as u64,
+            winners: o.winners,
+            permutation: o.permutation,
+            next_values: o.batch.values as u64,
+            next_b: o.batch.b as u64,
+            next_c: o.batch.c as u64,
         }
     }
 }

@@ -13,6 +13,7 @@ mod plan;
 pub mod row_block;
 pub mod segmented;
 pub mod tensor;
+pub(crate) mod winner_gradients;
 
 pub use crate::papers::spmm::{
     dcsr, dense, ell_r, heavy_light, merge_path, nonzero_split, output_stationary, row_split,
@@ -22,3 +23,4 @@ pub use crate::product::orders::takes_orders;
 pub use crate::vendor::spmm as vendor;
 pub use catalog::{Config, catalog};
 pub use plan::{Options, SpmmPlan};
+pub use winner_gradients::WinnerGradients;

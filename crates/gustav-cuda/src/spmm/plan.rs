@@ -1,6 +1,6 @@
 //! A plan: one algorithm prepared for one pattern, and the workspaces around it.
 
-use gustav_core::{Epilogue, Error, Index, Layout, Problem, Result, Scalar};
+use gustav_core::{Epilogue, Error, Index, Layout, Problem, Result, Scalar, validate};
 use gustav_plan::heuristics::mean_row_length;
 use gustav_plan::{Algorithm, Choice, Chooser, RowOrder};
 
@@ -14,7 +14,8 @@ use crate::matrix::layout::{Move, Transpose};
 use crate::matrix::{DeviceDense, DevicePattern, DeviceValues};
 use crate::product::method::Method;
 use crate::product::op_a::{OpA, Planned, typed};
-use crate::product::operands::Operands;
+use crate::product::operands::{self, Batch, Operands};
+use crate::product::winners::{DeviceWinners, DeviceWinnersMut};
 use crate::product::{Call, catalog, checks, orders};
 
 /// What the caller of a plan decides.
@@ -50,6 +51,15 @@ struct Work<T: Scalar> {
     converted: bool,
 }
 
+/// Winners of an execution.
+enum Winners<'v> {
+    None,
+    /// Of max and min.
+    Written(DeviceWinnersMut<'v>),
+    /// Of the product that this one is the gradient of.
+    Filter(DeviceWinners<'v>),
+}
+
 /// Row-major workspaces of column-major operands.
 struct Layouts<T: Scalar> {
     b: Option<(DeviceBuffer<T>, Transpose)>,
@@ -76,7 +86,7 @@ impl<T: Scalar> SpmmPlan<T> {
         problem.check_dense()?;
         let named = named(problem, options)?;
         let planned = Planned::new(&device, pattern, problem.transpose_a)?;
-        let op_a = OpA::new(&device, pattern, &planned)?;
+        let op_a = OpA::new(&device, pattern, &planned, problem.batch)?;
         let facts = planned.pattern()?.ordered(options.order);
         let (config, mut reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
@@ -126,7 +136,8 @@ impl<T: Scalar> SpmmPlan<T> {
     /// [`Error::Pattern`] when `values` belong to another pattern, [`Error::Length`] when they are not
     /// as many as nonzeros, or `b` or `c` has too few, [`Error::Shape`] when `b` or `c` does not fit,
     /// [`Error::Argument`] when C overlaps another operand, an operand is on another device, or there
-    /// is a bias and the problem has none, or the other way round, [`Error::Device`].
+    /// is a bias and the problem has none, or the other way round, or as [`Problem::check_reduction`],
+    /// [`Error::Device`].
     pub fn execute<'v>(
         &mut self,
         values: impl Into<DeviceValues<'v, T>>,
@@ -134,10 +145,41 @@ impl<T: Scalar> SpmmPlan<T> {
         c: &mut DeviceDense<T>,
         call: Call<'_, T>,
     ) -> Result<()> {
-        self.run(values.into(), b, c, call)
+        self.run(values.into(), b, c, Winners::None, call)
     }
 
-    /// C = α·op(A)·B as a new matrix, packed, in the layout of the problem.
+    /// The same with max or min, and for every element of C the position among the values of A of the nonzero
+    /// that won it, to `winners`: row-major and packed, with the largest number of their type where a row is
+    /// empty. The first execution with winners of a type compiles the kernel for it.
+    ///
+    /// # Errors
+    /// As [`SpmmPlan::execute`], and [`Error::Argument`] when the problem has neither max nor min or `winners`
+    /// overlap an operand, [`Error::Length`] when they are not as many as elements of C.
+    pub fn execute_with_winners<'v>(
+        &mut self,
+        values: impl Into<DeviceValues<'v, T>>,
+        b: &DeviceDense<T>,
+        c: &mut DeviceDense<T>,
+        winners: impl Into<DeviceWinnersMut<'v>>,
+        call: Call<'_, T>,
+    ) -> Result<()> {
+        self.run(values.into(), b, c, Winners::Written(winners.into()), call)
+    }
+
+    /// The product over those columns of each nonzero that it won, of a plan of sums by `segmented`: `winners`
+    /// has the position in A of a nonzero for every element of B, row-major and packed.
+    pub(super) fn execute_filtered(
+        &mut self,
+        values: DeviceValues<'_, T>,
+        b: &DeviceDense<T>,
+        c: &mut DeviceDense<T>,
+        winners: DeviceWinners<'_>,
+        call: Call<'_, T>,
+    ) -> Result<()> {
+        self.run(values, b, c, Winners::Filter(winners), call)
+    }
+
+    /// C = α·op(A)·B as a new matrix, packed, in the layout of the problem; those of a batch one above the other.
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`], and [`Error::Argument`] for a β that would read C.
@@ -156,8 +198,9 @@ impl<T: Scalar> SpmmPlan<T> {
             });
         }
         // Every value of C is written.
-        let mut c = DeviceDense::queued(&self.device, p.output_rows(), p.columns, p.layout_c)?;
-        self.run(values.into(), b, &mut c, call)?;
+        let rows = p.output_rows().saturating_mul(p.batch);
+        let mut c = DeviceDense::queued(&self.device, rows, p.columns, p.layout_c)?;
+        self.run(values.into(), b, &mut c, Winners::None, call)?;
         Ok(c)
     }
 
@@ -166,14 +209,33 @@ impl<T: Scalar> SpmmPlan<T> {
         values: DeviceValues<'_, T>,
         b: &DeviceDense<T>,
         c: &mut DeviceDense<T>,
+        winners: Winners<'_>,
         call: Call<'_, T>,
     ) -> Result<()> {
         let (p, device) = (&self.problem, &self.device);
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
         let values = core.method.op_a.fit(values)?;
-        checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
+        let batch = checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
         checks::bias(p, device, call.bias, c.data())?;
+        let (alpha, beta) = (call.common.alpha(p.semiring), call.common.beta(p.semiring));
+        let written = match &winners {
+            Winners::Written(winners) => Some(winners.description()),
+            Winners::None | Winners::Filter(_) => None,
+        };
+        p.check_reduction(call.reads(p.semiring), call.empty.is_some(), written)?;
+        match &winners {
+            Winners::None => {}
+            Winners::Written(winners) => {
+                let operands = [("the values of A", values), ("B", b.data()), ("C", c.data())];
+                winners.check(device, &core.method.op_a.pattern, &operands)?;
+            }
+            Winners::Filter(winners) => {
+                let elements = p.inner().saturating_mul(p.columns);
+                validate::length("winners", elements, winners.description().1)?;
+                winners.check(device, ("C", c.data()))?;
+            }
+        }
         if p.output_rows() == 0 || p.columns == 0 {
             return Ok(());
         }
@@ -188,10 +250,26 @@ impl<T: Scalar> SpmmPlan<T> {
             uses.read(bias)?;
             operands.bias = bias.address();
         }
-        let (alpha, beta) = (call.common.alpha(p.semiring), call.common.beta(p.semiring));
+        operands.batch = batch;
         (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
         (operands.c, operands.ldc) = (c.data().address(), c.leading_dimension());
         (operands.alpha, operands.beta) = (bits(alpha), bits(beta));
+        if p.extremum.is_some() {
+            operands.beta = bits(call.empty.unwrap_or(T::Accum::zero()));
+        }
+        match &winners {
+            Winners::None => {}
+            Winners::Written(winners) => {
+                operands.winner = Some(winners.description().0);
+                operands.winners = winners.write(&mut uses)?;
+            }
+            Winners::Filter(winners) => {
+                operands.winner = Some(winners.description().0);
+                operands.winners = winners.read(&mut uses)?;
+                operands.filtered = true;
+            }
+        }
+        operands.permutation = op_a.permutation();
         op_a.refresh(&mut uses, stream, values)?;
         // SAFETY: shapes, leading dimensions and numbers of values were checked against the buffers,
         // which wait for the stream when they are freed; the pattern is the plan's own.
@@ -214,9 +292,11 @@ impl<T: Scalar> SpmmPlan<T> {
             if let Some((workspace, _)) = &layouts.c {
                 workspace.used_on(stream);
                 (operands.c, operands.ldc) = (workspace.address(), p.columns);
-                // The workspace takes bare sums.
-                operands.alpha = bits(p.semiring.one::<T::Accum>());
-                operands.beta = bits(p.semiring.zero::<T::Accum>());
+                // The workspace takes bare sums, and finished extrema.
+                if p.extremum.is_none() {
+                    operands.alpha = bits(p.semiring.one::<T::Accum>());
+                    operands.beta = bits(p.semiring.zero::<T::Accum>());
+                }
             }
             if !call.reuse_conversion || !*converted {
                 method.convert(stream, &operands)?;
@@ -232,6 +312,7 @@ impl<T: Scalar> SpmmPlan<T> {
                     ld_from: p.columns,
                     ld_to: c_final.1,
                 };
+                let alpha = if p.extremum.is_some() { p.semiring.one() } else { alpha };
                 transpose.launch(stream, &m, alpha, beta, operands.bias)?;
             }
         }
@@ -288,6 +369,13 @@ fn operands<T: Scalar>(p: &Problem, op_a: &OpA<T>, layouts: &Layouts<T>, values:
         ldc: p.columns,
         layouts: (p.layout_b, p.layout_c),
         columns: p.columns,
+        // One above the other.
+        batch: Batch {
+            count: p.batch,
+            values: 0,
+            b: p.inner().saturating_mul(p.columns),
+            c: p.output_rows().saturating_mul(p.columns),
+        },
         alpha: 0,
         beta: 0,
         dtype: T::DTYPE,
@@ -297,6 +385,11 @@ fn operands<T: Scalar>(p: &Problem, op_a: &OpA<T>, layouts: &Layouts<T>, values:
         semiring: p.semiring,
         steps: steps(p, through).0,
         bias: 0,
+        extremum: p.extremum,
+        winner: None,
+        winners: 0,
+        permutation: 0,
+        filtered: false,
     }
 }
 
@@ -347,6 +440,9 @@ fn named(problem: &Problem, options: &Options<'_>) -> Result<Option<Algorithm>> 
 /// Steps of the epilogue that kernels take, and those left for the way from a workspace to C.
 fn steps(problem: &Problem, workspace: bool) -> (u8, u8) {
     let all = problem.epilogue;
+    if problem.extremum.is_some() {
+        return (operands::EXTREMUM, 0);
+    }
     if !workspace {
         return (all.bits(), 0);
     }

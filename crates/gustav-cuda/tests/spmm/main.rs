@@ -32,6 +32,7 @@ mod older_devices;
 mod operands;
 mod orders;
 mod output_stationary;
+mod reduce;
 mod row_block;
 mod row_split;
 mod segmented;

@@ -150,6 +150,7 @@ impl Choice {
                 alpha,
                 beta,
                 before: Some(c.view(&before)?),
+                mean: false,
             };
             reference.verify(c.view(&found)?)
         };

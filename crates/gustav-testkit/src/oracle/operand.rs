@@ -79,6 +79,11 @@ impl Factor {
     pub fn of<A: Scalar>(factor: A) -> Self {
         Factor { real: factor.to_f64(), integer: factor.to_i64() }
     }
+
+    /// The same over `count`; of integers, which have no means, as it is.
+    pub fn over(self, count: usize) -> Self {
+        Factor { real: self.real / count as f64, ..self }
+    }
 }
 
 /// Stored numbers of some type.

@@ -28,6 +28,8 @@ pub struct Spmm<'a, T: Scalar, I: Index, O: Index> {
     pub beta: T::Accum,
     /// C before the product, needed when β is not the semiring's zero.
     pub before: Option<DenseView<'a, T>>,
+    /// Whether α is divided by the number of entries of the row, in floating point over plus-times.
+    pub mean: bool,
 }
 
 impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
@@ -41,6 +43,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
             alpha: T::Accum::one(),
             beta: T::Accum::zero(),
             before: None,
+            mean: false,
         }
     }
 
@@ -69,6 +72,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Spmm<'a, T, I, O> {
             alpha: Factor::of(self.alpha),
             beta: reads_c.then(|| Factor::of(self.beta)),
             before: before.map(|c| Matrix::new(c, &copy_of_before)),
+            mean: self.mean,
         };
         let found = Matrix::new(found, &copies.1);
         with_model!(T::DTYPE, self.semiring, model => reference.verify(model, found))
@@ -85,6 +89,7 @@ struct Reference<'a> {
     beta: Option<Factor>,
     /// C before the product, where it is read.
     before: Option<Matrix<'a>>,
+    mean: bool,
 }
 
 impl Reference<'_> {
@@ -94,8 +99,11 @@ impl Reference<'_> {
         self.check(&a, &found)?;
         let rows_of_b = self.b.rows::<M::Value>()?;
         let b = rows_of_b.as_ref().map_or(self.b, |rows| self.b.over(rows));
-        let scaling = Scaling {
-            alpha: M::Value::of_factor(self.alpha),
+        let scaling = |terms: usize| Scaling {
+            alpha: M::Value::of_factor(match self.mean && terms > 0 {
+                true => self.alpha.over(terms),
+                false => self.alpha,
+            }),
             beta: self.beta.map(M::Value::of_factor),
         };
         let (n, dtype) = (b.ncols, self.dtype);
@@ -122,8 +130,8 @@ impl Reference<'_> {
                         }
                     };
                     let old = self.before.map(|c| c.get(i, j));
-                    let expected =
-                        model.finish(dtype, *sum, a.range(i).len(), scaling, old, &again);
+                    let terms = a.range(i).len();
+                    let expected = model.finish(dtype, *sum, terms, scaling(terms), old, &again);
                     of_row.element(dtype, i, j, &expected, found.get::<M::Value>(i, j));
                 }
                 verdict = verdict.and(of_row);
@@ -173,7 +181,7 @@ pub fn spmv<T: Scalar, I: Index, O: Index>(
     }
     let before = before.map(column).transpose()?;
     let b = column(x)?;
-    Spmm { semiring, a, transpose_a, b, alpha, beta, before }.verify(column(found)?)
+    Spmm { semiring, a, transpose_a, b, alpha, beta, before, mean: false }.verify(column(found)?)
 }
 
 /// The β that leaves C unread.

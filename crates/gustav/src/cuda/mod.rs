@@ -33,7 +33,8 @@ mod upload;
 
 pub use gustav_cuda::{
     Call, DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern, DeviceSliceMut, DeviceValues,
-    Entries, Event, Graph, PinnedBuffer, Probe, Profile, SddmmCall, SpgemmCall, Stream,
+    DeviceWinners, DeviceWinnersMut, Entries, Event, Graph, PinnedBuffer, Probe, Profile,
+    SddmmCall, SpgemmCall, Stream,
 };
 pub use gustav_cuda::{sddmm, spgemm, spmm, spmv};
 pub use pipeline::PipelinePlan;

@@ -5,6 +5,7 @@ mod spgemm;
 mod spmm;
 mod spmv;
 
+pub(crate) use sddmm::queued;
 pub use sddmm::{SddmmCall, SddmmPlan};
 pub use spgemm::{SpgemmPlan, intermediate_products};
 pub(crate) use spgemm::{no_sum, tune as tune_spgemm};

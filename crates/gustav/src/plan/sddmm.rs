@@ -58,9 +58,9 @@ struct Staged<T: CpuScalar> {
 /// Options of one execution of a [`SddmmPlan`]; `()` and a [`Scale`] are taken in its place.
 #[derive(Clone, Copy, Debug)]
 pub struct SddmmCall<'v, T: Scalar> {
-    scale: Scale<T::Accum>,
-    factors: Option<SparseValues<'v, T>>,
-    stream: Option<&'v Stream>,
+    pub(crate) scale: Scale<T::Accum>,
+    pub(crate) factors: Option<SparseValues<'v, T>>,
+    pub(crate) stream: Option<&'v Stream>,
 }
 
 impl<T: Scalar> Default for SddmmCall<'_, T> {
@@ -181,7 +181,7 @@ impl<T: CpuScalar> SddmmPlan<'_, T> {
 }
 
 /// The call of the GPU's backend.
-fn queued<'v, T: Scalar>(
+pub(crate) fn queued<'v, T: Scalar>(
     scale: Scale<T::Accum>,
     stream: Option<&'v Stream>,
 ) -> gustav_cuda::SddmmCall<'v, T> {

@@ -1,8 +1,8 @@
 //! Sparse × dense.
 
 use gustav_core::{
-    CsrView, Dense, DenseView, DenseViewMut, Index, Layout, PatternRef, Problem, Result, Scale,
-    SpmmRequest,
+    CsrView, Dense, DenseView, DenseViewMut, Index, Layout, PatternRef, Problem, Reduce, Result,
+    Scale, SpmmRequest,
 };
 use gustav_cpu::CpuScalar;
 
@@ -59,6 +59,13 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spmm<'a, T, I, O> {
     }
 
     setters!(T::Accum);
+
+    /// Sets how the products of a row are reduced, else to their sum; see
+    /// [`SpmmRequest::reduce`](crate::SpmmRequest::reduce).
+    pub fn reduce(mut self, reduce: Reduce) -> Self {
+        self.problem = self.problem.reduce(reduce);
+        self
+    }
 
     /// Declares that no operand holds NaN or infinity, so that algorithms which multiply zeros that
     /// are not stored may be named.

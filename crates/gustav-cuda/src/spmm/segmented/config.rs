@@ -242,6 +242,21 @@ impl Config {
         self.tiled(dtype, vector, columns, 32, 2)
     }
 
+    /// With more registers, for positions beside sums; one that is filtered holds rows of B in registers.
+    pub(super) fn with_winners(self, filtered: bool) -> Self {
+        let config = Config { resident: self.resident.min(super::WITH_WINNERS), ..self };
+        match filtered {
+            true => Config {
+                stages: 0,
+                segments_per_group: 1,
+                prefetch_b: false,
+                chunk: config.chunk.next_power_of_two(),
+                ..config
+            },
+            false => config,
+        }
+    }
+
     pub(super) fn group(&self) -> u32 {
         self.lanes * self.subgroups
     }
@@ -314,14 +329,15 @@ impl Config {
                        group, fewer than 2^32 in all, with one subgroup and without stages and prefetch_a, \
                        cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or \
                        of 32 to 1024, whole warps of at most 1024 threads, and reduction by fix-up \
-                       but for plus-times in f32 and f64 in no promised order, without an epilogue",
+                       but for sums of plus-times in f32 and f64 in no promised order, without an epilogue",
         )
     }
 }
 
 /// Whether parts of a row may be added to C one by one, in any order.
 fn may_reduce(problem: &Problem) -> bool {
-    problem.epilogue.is_none() && problem.dtype.bytes() > 2 && cuda_spmm::may_reduce(problem)
+    let sums = problem.epilogue.is_none() && problem.extremum.is_none();
+    sums && problem.dtype.bytes() > 2 && cuda_spmm::may_reduce(problem)
 }
 
 #[cfg(test)]
