@@ -71,6 +71,8 @@ def of_block(block: Any, like: Any = None) -> Any:
     array = np.asarray(block)
     torch = torch_of(like)
     if torch is not None:
+        # A tensor may be written, which the arrays of a pattern may not.
+        array = array if array.flags.writeable else array.copy()
         if block.dtype == "bfloat16":
             return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(array)

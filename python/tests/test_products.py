@@ -108,16 +108,23 @@ def test_sddmm(data):
     same(out, expected + values)
 
 
-@given(st.data())
-def test_mean(data):
+@pytest.mark.parametrize("reduce", ["mean", "max", "min"])
+@given(data=st.data())
+def test_reductions(reduce, data):
     a = data.draw(sparse())
     transpose = data.draw(st.booleans())
-    op = exact(a).T if transpose else exact(a)
-    b = data.draw(dense(op.shape[1], 3))
     coo = a.tocoo()
-    counts = np.bincount(coo.col if transpose else coo.row, minlength=op.shape[0])
-    expected = op @ b / np.maximum(counts, 1)[:, None]
-    same(gustav.spmm(a, b, reduce="mean", transpose=transpose), expected)
+    rows, columns = (coo.col, coo.row) if transpose else (coo.row, coo.col)
+    shape = a.shape[::-1] if transpose else a.shape
+    b = data.draw(dense(shape[1], 3))
+    expected = np.zeros((shape[0], 3))
+    take = {"mean": np.mean, "max": np.max, "min": np.min}[reduce]
+    for row in set(rows.tolist()):
+        of_row = rows == row
+        expected[row] = take(coo.data[of_row, None] * b[columns[of_row]], axis=0)
+    for _ in range(2):
+        same(gustav.spmm(a, b, reduce=reduce, transpose=transpose), expected)
+        same(gustav.spmm(a, b[:, 0], reduce=reduce, transpose=transpose), expected[:, 0])
 
 
 @given(st.data())
