@@ -135,12 +135,13 @@ impl Operands {
         let (values, b, scale) =
             (values.slice::<T>()?, b.dense::<T>()?, factors.scale::<T::Accum>());
         let out = out.dense_mut::<T>()?;
-        Ok(match winners {
+        match winners {
             Some(winners) => {
-                plan.execute_with_winners(values, b, out, winners.indices_mut()?, scale)?
+                plan.execute_with_winners(values, b, out, winners.indices_mut()?, scale)?;
             }
             None => plan.execute(values, b, out, scale)?,
-        })
+        }
+        Ok(())
     }
 }
 
