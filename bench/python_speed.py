@@ -104,6 +104,52 @@ def compare(seconds, threads):
     return records
 
 
+def training(seconds, threads):
+    """A step of a graph convolution, forward and backward, beside what PyTorch has for it."""
+    try:
+        import gustav.torch as gt
+        import torch
+    except ImportError:
+        return []
+    torch.set_num_threads(threads)
+    n, edges, width = 50_000, 1_000_000, 64
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(0, n, (2, edges), generator=generator)
+    weight = torch.rand(edges, generator=generator, requires_grad=True)
+    x = torch.randn(n, width, generator=generator, requires_grad=True)
+    pattern = gt.Pattern.from_edge_index(edge_index, (n, n))
+
+    def ours():
+        y = gt.spmm(pattern, weight[pattern.permutation], x)
+        return torch.autograd.grad(y.sum(), (weight, x))
+
+    def gathered():
+        rows = weight[:, None] * x[edge_index[0]]
+        y = torch.zeros(n, width).index_add(0, edge_index[1], rows)
+        return torch.autograd.grad(y.sum(), (weight, x))
+
+    def of_features():
+        values = weight.detach()[pattern.permutation]
+        return torch.autograd.grad(gt.spmm(pattern, values, x).sum(), x)
+
+    a = torch.sparse_coo_tensor(edge_index.flip(0), weight.detach(), (n, n)).coalesce()
+    pairs = [
+        ("weights and features", ours, "gather and index_add", gathered),
+        ("features", of_features, "torch.sparse.mm", lambda: torch.autograd.grad(torch.sparse.mm(a, x).sum(), x)),
+    ]
+    records = []
+    for gradients, mine, peer, theirs in pairs:
+        for one, two in zip(mine(), theirs(), strict=True):
+            torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-3)
+        taken, of_peer = in_turns(mine, theirs, seconds)
+        records.append(dict(gradients=gradients, peer=peer, seconds=taken, seconds_of_peer=of_peer))
+        print(
+            f"training step, gradients of {gradients}: {taken * 1e3:.1f} ms, {peer} {of_peer * 1e3:.1f} ms, "
+            f"{of_peer / taken:.2f}"
+        )
+    return records
+
+
 def per_call(seconds):
     """Microseconds of calls on a matrix of four nonzeros, where nothing else takes time."""
     a, b, out = sp.eye_array(4, format="csr"), np.ones((4, 2)), np.ones((4, 2))
@@ -134,12 +180,13 @@ def main():
             ]
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
             print(f"{way} beside {peer}, 8 columns and more: {mean:.2f}, worst {min(ratios):.2f}")
+    steps = training(options.seconds, options.threads)
     microseconds = per_call(options.seconds)
     for name, value in microseconds.items():
         print(f"{name}: {value:.2f} µs")
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"products": records, "microseconds": microseconds}, file, indent=1)
+            json.dump({"products": records, "training": steps, "microseconds": microseconds}, file, indent=1)
 
 
 if __name__ == "__main__":

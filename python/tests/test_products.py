@@ -233,3 +233,38 @@ def test_other_libraries_by_dlpack_and_array_interface():
         b = np.asarray(np.random.default_rng(0).standard_normal((5, 3)), order=order)
         for kind in (Exports, Describes):
             same(gustav.spmm(a, kind(b)), a @ b)
+
+
+@pytest.mark.parametrize("exports", [True, False])
+def test_results_are_of_the_library_of_the_dense_operand(exports):
+    class Ours:
+        """An array of a library by the standard of array libraries."""
+
+        def __init__(self, array):
+            self.array, self.dtype, self.shape = array, array.dtype, array.shape
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+        def __array_namespace__(self):
+            return Namespace
+
+    class Namespace:
+        asarray = Ours
+
+        @staticmethod
+        def from_dlpack(array):
+            if not exports:
+                raise BufferError("no such type")
+            return Ours(np.from_dlpack(array))
+
+    a = sp.random_array((6, 5), density=0.5, format="csr", rng=0)
+    b = np.random.default_rng(0).standard_normal((5, 3))
+    for found in (gustav.spmm(a, Ours(b)), gustav.plan_spmm(a, 3).execute(a.data, Ours(b))):
+        assert isinstance(found, Ours)
+        same(found.array, a @ b)
+    values = gustav.sddmm(a, Ours(np.ones((6, 2))), Ours(np.ones((5, 2))))
+    assert isinstance(values, Ours) and (values.array == 2.0).all()
