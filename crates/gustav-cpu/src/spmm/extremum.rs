@@ -23,8 +23,8 @@ use crate::types::CpuScalar;
 const PIECE: usize = 1 << 12;
 // Columns of a strip, where columns are cut.
 const STRIP: usize = 64;
-// Most vectors of a panel: two registers each.
-const WIDTH: usize = 4;
+// Registers of 64 bytes are 32, others 16.
+const WIDE: usize = 64;
 // Rows that one panel of columns is done for before the next: their part of A stays in L1.
 const ROWS: usize = 16;
 // Most lanes of a vector.
@@ -175,6 +175,9 @@ impl<T: Scalar, I: Index, const MAX: bool> Rows<'_, T, I, MAX> {
             // What nothing beats was won by the first.
             let (mut best, mut winner) = ([V::splat(worst); W], [V::splat(T::Accum::zero()); W]);
             for (k, p) in piece.enumerate() {
+                if op.ahead > 0 {
+                    panel.fetch(op, p.saturating_add(op.ahead));
+                }
                 let a = V::splat(op.values.get_unchecked(p).to_accum());
                 let at = V::splat(T::Accum::from_i64(k as i64));
                 let row = op.b.add(op.indices.get_unchecked(p).to_usize() * op.ldb);
@@ -235,6 +238,12 @@ impl<T: Scalar, I: Index, const MAX: bool> Panels<T> for Rows<'_, T, I, MAX> {
             }
         }
     }
+}
+
+/// Most vectors of a panel, which take two registers each.
+const fn width<T: Scalar, V: Vector<T>>() -> usize {
+    let most = if V::LANES * size_of::<T::Accum>() >= WIDE { 8 } else { 4 };
+    if V::WIDTH < most { V::WIDTH } else { most }
 }
 
 /// Adds positions that are counted as numbers of the type of sums.
@@ -298,13 +307,17 @@ impl<T: Scalar, I: Index, const MAX: bool> Work<T> for Rows<'_, T, I, MAX> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         let columns = self.op.columns;
-        let step = if columns <= V::LANES * WIDTH { self.rows.len().max(1) } else { ROWS };
+        let step = if columns <= V::LANES * const { width::<T, V>() } {
+            self.rows.len().max(1)
+        } else {
+            ROWS
+        };
         for start in self.rows.clone().step_by(step) {
             let rows = start..self.rows.end.min(start + step);
             let Rows { op, empty, first, winners, .. } = self;
             let block = Rows::<T, I, MAX> { op, rows, empty, first, winners };
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, I, V, columns, WIDTH, block) }
+            unsafe { for_each_panel!(T, I, V, columns, width::<T, V>(), block) }
         }
     }
 }
