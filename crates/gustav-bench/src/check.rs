@@ -66,6 +66,16 @@ pub(crate) fn check<T: Scalar>(
             let c = DenseView::row_major(a.nrows(), task.columns, c)?;
             oracle::Spmm::new(a, b).verify(c)
         }
+        Outcome::Values(values) => {
+            let y = DenseView::row_major(task.a.ncols(), task.columns, task.dense_b())?;
+            let x = DenseView::row_major(task.a.nrows(), task.columns, task.dense_x())?;
+            let Some(rows) = rows else {
+                return oracle::Sddmm::new(a.pattern(), x, y).verify(values);
+            };
+            let own = crate::engine::dense_rows(task.dense_x(), task.columns, Some(rows));
+            let x = DenseView::row_major(rows.len(), task.columns, &own)?;
+            oracle::Sddmm::new(a.pattern(), x, y).verify(values)
+        }
         Outcome::Sparse(c) => {
             debug_assert_eq!(task.operation, Operation::Spgemm);
             let reference = oracle::Spgemm::new(a, task.b.unwrap_or(task.a));

@@ -199,7 +199,10 @@ impl Session<'_> {
         let products = if sparse { products(&a, factor) } else { 0 };
         let columns = cases.iter().map(|c| c.case.columns).max().unwrap_or(0);
         let columns = columns.min(self.columns_that_fit(&a));
-        let pool = random::<T>(a.ncols() * columns, seed.wrapping_mul(5) + 2)?;
+        // Of an SDDMM there are two dense factors.
+        let sampled = cases.iter().any(|c| c.operation == Operation::Sddmm);
+        let lines = a.ncols() + if sampled { a.nrows() } else { 0 };
+        let pool = random::<T>(lines * columns, seed.wrapping_mul(5) + 2)?;
         self.peers.give(a.view(), b.as_ref().map(|b| b.view()), &pool)?;
         for typed in cases {
             if !self.end.is_due() {

@@ -171,6 +171,7 @@ fn on_cpu(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmv => gustav_cpu::spmv::catalog(),
         Operation::Spgemm => gustav_cpu::spgemm::catalog(),
         Operation::Sddmm => gustav_cpu::sddmm::catalog(),
+        Operation::Softmax | Operation::Attention => &[],
     };
     entries.iter().map(|e| e.algorithm).collect()
 }
@@ -227,7 +228,7 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
                     }
                 }
                 Operation::Spmv => add(shape(1), Layouts::RowMajor, None),
-                Operation::Sddmm => {
+                Operation::Sddmm | Operation::Softmax | Operation::Attention => {
                     for &depth in &suite.products.columns {
                         add(shape(depth), Layouts::RowMajor, None);
                     }

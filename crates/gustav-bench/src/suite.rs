@@ -20,6 +20,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
     ("gpu-masks", include_str!("../../../bench/suites/gpu-masks.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
+    ("gpu-sddmm", include_str!("../../../bench/suites/gpu-sddmm.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
     ("n8192", include_str!("../../../bench/suites/n8192.toml")),
     ("order-searches", include_str!("../../../bench/suites/order-searches.toml")),
@@ -123,7 +124,7 @@ fn one_or_many<'de, D: Deserializer<'de>>(
 pub struct Products {
     /// The operations.
     pub operations: Vec<Operation>,
-    /// Columns of B, for SpMM.
+    /// Columns of B, for SpMM, or of X and Y, for SDDMM.
     #[serde(default)]
     pub columns: Vec<usize>,
     /// SpMM of matrices with at most so many columns is also measured with as many columns of B.

@@ -91,6 +91,7 @@ pub fn of_operation(command: Command, operation: Operation) -> Command {
     let command = command.mut_arg("algorithm", |a| a.value_parser(algorithms(Some(operation))));
     let without: &[&str] = match operation {
         Operation::Spmm => &[],
+        Operation::Softmax | Operation::Attention => &[],
         Operation::Spmv | Operation::Spgemm => &["order", "finite", "tf32", "reduce"],
         Operation::Sddmm => {
             &["order", "finite", "tf32", "semiring", "transpose", "deterministic", "reduce"]

@@ -132,6 +132,11 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         &mut self.values
     }
 
+    /// The values, for their next owner.
+    pub fn into_values(self) -> Buffer<T> {
+        self.values
+    }
+
     /// Row offsets, column indices and values, for their next owner. Offsets and indices are
     /// copied when the pattern has other owners.
     ///

@@ -7,6 +7,7 @@
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("gustav needs a 64-bit target: row offsets and sizes pass 2^32");
 
+mod attention;
 pub mod buffer;
 pub mod convert;
 pub mod coo;
@@ -30,12 +31,15 @@ pub mod semiring;
 pub mod validate;
 mod values;
 
+pub use attention::{
+    AttentionGradientsRequest, AttentionRequest, HeadValues, SoftmaxRequest, WIDEST_HEAD,
+};
 pub use buffer::Buffer;
 pub use coo::{Coo, CooView};
 pub use csc::{Csc, CscView};
 pub use csr::{Csr, CsrView};
 pub use dcsr::{Dcsr, DcsrView};
-pub use dense::{Dense, DenseView, DenseViewMut, Layout};
+pub use dense::{Batch, Dense, DenseView, DenseViewMut, Layout};
 pub use epilogue::Epilogue;
 pub use error::{Error, Result};
 pub use half::{bf16, f16};

@@ -20,6 +20,10 @@ pub enum Operation {
     Spgemm,
     /// Dense × dense at the nonzeros of a pattern (sampled dense-dense product).
     Sddmm,
+    /// Softmax of values over every row of a pattern.
+    Softmax,
+    /// Softmax of dense × dense at the nonzeros of every row, × dense.
+    Attention,
 }
 
 impl Operation {
@@ -30,6 +34,8 @@ impl Operation {
             Operation::Spmv => "spmv",
             Operation::Spgemm => "spgemm",
             Operation::Sddmm => "sddmm",
+            Operation::Softmax => "softmax",
+            Operation::Attention => "attention",
         }
     }
 }
@@ -55,8 +61,12 @@ pub struct Problem {
     pub cols: usize,
     /// Stored entries of A.
     pub nnz: usize,
-    /// Columns of B and C; of X and Y (SDDMM).
+    /// Columns of B and C; of X and Y (SDDMM); of Q and K of a head (attention).
     pub columns: usize,
+    /// Columns of V and O of a head (attention).
+    pub value_columns: usize,
+    /// Products at once on one pattern: matrices B and C (SpMM), X and Y (SDDMM), heads (attention, softmax).
+    pub batch: usize,
     /// Stored entries of B (SpGEMM).
     pub nnz_b: Option<usize>,
     /// Type of the stored values.
@@ -262,11 +272,13 @@ impl Problem {
     /// [`Error::OutOfMemory`] when there are not.
     pub fn check_dense(&self) -> Result<()> {
         let rows = (self.inner() as u128 + self.output_rows() as u128).max(1);
-        let needed = rows.saturating_mul(self.columns as u128 * self.dtype.bytes() as u128);
+        let columns = self.columns as u128 * self.batch as u128;
+        let needed = rows.saturating_mul(columns.saturating_mul(self.dtype.bytes() as u128));
         let what = match self.operation {
             Operation::Spmm => "B and C",
             Operation::Sddmm => "X and Y",
-            Operation::Spmv | Operation::Spgemm => return Ok(()),
+            Operation::Attention => "Q, K and V",
+            Operation::Spmv | Operation::Spgemm | Operation::Softmax => return Ok(()),
         };
         if isize::try_from(needed).is_ok() {
             return Ok(());
@@ -300,7 +312,10 @@ impl Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Problem { operation, rows, cols, nnz, columns, dtype, semiring, .. } = self;
         let t = if self.transpose_a { "ᵀ" } else { "" };
-        let of = if *operation == Operation::Sddmm { "at" } else { "of" };
+        let of = match operation {
+            Operation::Sddmm | Operation::Softmax | Operation::Attention => "at",
+            _ => "of",
+        };
         write!(
             f,
             "{operation} {of} A{t}, A {rows} x {cols} with {nnz} nonzeros, {columns} columns, "
@@ -309,7 +324,14 @@ impl Display for Problem {
         match self.operation {
             Operation::Spmm => write!(f, ", B {}, C {}", self.layout_b, self.layout_c)?,
             Operation::Sddmm => write!(f, ", X {}, Y {}", self.layout_c, self.layout_b)?,
+            Operation::Attention => {
+                write!(f, ", {} heads, V of {} columns", self.batch, self.value_columns)?;
+            }
+            Operation::Softmax => write!(f, ", {} heads", self.batch)?,
             Operation::Spmv | Operation::Spgemm => {}
+        }
+        if self.batch > 1 && matches!(operation, Operation::Spmm | Operation::Sddmm) {
+            write!(f, ", {} matrices", self.batch)?;
         }
         if *semiring != Semiring::PlusTimes {
             write!(f, ", {semiring}")?;

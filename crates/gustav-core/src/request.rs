@@ -41,6 +41,8 @@ macro_rules! request {
     };
 }
 
+pub(crate) use request;
+
 /// The builder methods of products with a sparse A.
 macro_rules! sparse_product {
     ($name:ident) => {
@@ -113,6 +115,15 @@ impl<P> SpmmRequest<P> {
         SpmmRequest { problem: self.problem.reduce(reduce), ..self }
     }
 
+    /// Multiplies so many matrices B by matrices A of the one pattern, at once. They lie side by side in the
+    /// columns of B and C, or one above the other in their rows ([`Batch`](crate::Batch)); values are those of one A
+    /// for all of them, or of one A after another.
+    #[must_use]
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.problem.batch = batch;
+        self
+    }
+
     /// Sets what is done with finished sums; a mean that [`SpmmRequest::reduce`] set stays.
     #[must_use]
     pub fn epilogue(mut self, epilogue: Epilogue) -> Self {
@@ -177,6 +188,14 @@ pub struct SddmmRequest<P> {
 request!(SddmmRequest);
 
 impl<P> SddmmRequest<P> {
+    /// Computes the values of so many pairs X and Y at once, one after another. The matrices lie side by side in
+    /// the columns of X and Y, or one above the other in their rows ([`Batch`](crate::Batch)).
+    #[must_use]
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.problem.batch = batch;
+        self
+    }
+
     /// Sets the layouts of X and Y, else row-major.
     #[must_use]
     pub fn layouts(mut self, x: Layout, y: Layout) -> Self {
@@ -195,6 +214,8 @@ impl Problem {
             cols,
             nnz,
             columns: 1,
+            value_columns: 0,
+            batch: 1,
             nnz_b: None,
             dtype: DType::F32,
             output: DType::F32,
@@ -216,7 +237,7 @@ impl Problem {
 }
 
 impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
-    fn problem(&self, operation: Operation) -> Problem {
+    pub(crate) fn problem(&self, operation: Operation) -> Problem {
         Problem::of_pattern(operation, self.nrows(), self.ncols(), self.nnz())
     }
 

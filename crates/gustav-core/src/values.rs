@@ -42,6 +42,22 @@ impl<'a, T> Values<'a, T> {
         validate::length(operand, nnz, self.slice.len())?;
         Ok(self.slice)
     }
+
+    /// The values, if they fit the pattern `id` of `nnz` nonzeros once, or once for each product of `batch`.
+    ///
+    /// # Errors
+    /// As [`Values::fit`].
+    pub fn fit_batch(
+        self,
+        operand: &'static str,
+        id: PatternId,
+        nnz: usize,
+        batch: usize,
+    ) -> Result<&'a [T]> {
+        let all = nnz.saturating_mul(batch);
+        let expected = if self.slice.len() == all { all } else { nnz };
+        self.fit(operand, id, expected)
+    }
 }
 
 impl<T> Deref for Values<'_, T> {

@@ -17,6 +17,8 @@ const SPINS: usize = 4000;
 /// The caller and `count - 1` threads of its own.
 pub(crate) struct ThreadPool {
     shared: Arc<Shared>,
+    // A child that was forked has the pool, but none of its threads.
+    process: u32,
     // Held while a job runs.
     busy: Mutex<()>,
     workers: Vec<JoinHandle<()>>,
@@ -78,7 +80,8 @@ impl ThreadPool {
             panic: Mutex::new(None),
             spins: if count <= cores { SPINS } else { 0 },
         });
-        let mut pool = ThreadPool { shared, busy: Mutex::new(()), workers: Vec::new() };
+        let process = std::process::id();
+        let mut pool = ThreadPool { shared, process, busy: Mutex::new(()), workers: Vec::new() };
         for k in 1..count {
             let (shared, begin) = (pool.shared.clone(), begin.clone());
             let worker = Builder::new().name(format!("gustav-{k}")).spawn(move || {
@@ -97,14 +100,14 @@ impl ThreadPool {
 
     /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` modulo the pool's
     /// size, part 0 on the caller. Alone on the caller when the pool is busy with another job
-    /// (of another thread, or the one that this call comes from).
+    /// (of another thread, or the one that this call comes from), and in a child that was forked.
     pub(crate) fn each<F: Fn(usize) + Sync>(&self, parts: usize, work: F) {
+        if self.workers.is_empty() || parts <= 1 || self.is_foreign() {
+            return (0..parts).for_each(work);
+        }
         let Ok(_busy) = self.busy.try_lock() else {
             return (0..parts).for_each(work);
         };
-        if self.workers.is_empty() || parts <= 1 {
-            return (0..parts).for_each(work);
-        }
         unsafe fn call<F: Fn(usize)>(work: *const (), part: usize) {
             // SAFETY: `work` is the F below, which outlives the job.
             unsafe { (*work.cast::<F>())(part) }
@@ -128,8 +131,20 @@ impl ThreadPool {
     }
 }
 
+impl ThreadPool {
+    /// Whether another process has the threads.
+    fn is_foreign(&self) -> bool {
+        self.process != std::process::id()
+    }
+}
+
 impl Drop for ThreadPool {
     fn drop(&mut self) {
+        if self.is_foreign() {
+            // Nothing to wait for, and handles that describe no thread of this process.
+            std::mem::forget(std::mem::take(&mut self.workers));
+            return;
+        }
         self.shared.stop.store(true, SeqCst);
         self.shared.begin();
         for worker in self.workers.drain(..) {
@@ -263,6 +278,33 @@ mod tests {
         pool.each(2, |_| {
             runs.fetch_add(1, SeqCst);
         });
+        assert_eq!(runs.load(SeqCst), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_forked_child_runs_every_part_itself() {
+        let pool = ThreadPool::new(3, |_| {}).unwrap();
+        let runs = AtomicUsize::new(0);
+        let work = |_| {
+            runs.fetch_add(1, SeqCst);
+        };
+        // SAFETY: the child runs the pool and drops it, which takes no lock that the parent holds, and
+        // leaves without unwinding into the parent's frames.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            pool.each(7, work);
+            drop(pool);
+            // SAFETY: ends the child alone.
+            unsafe { libc::_exit(runs.load(SeqCst) as i32) };
+        }
+        assert!(child > 0, "fork failed");
+        let mut status = 0;
+        // SAFETY: `status` is where the child's status is written.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert!(libc::WIFEXITED(status), "{status}");
+        assert_eq!(libc::WEXITSTATUS(status), 7);
+        pool.each(2, work);
         assert_eq!(runs.load(SeqCst), 2);
     }
 }

@@ -18,12 +18,14 @@ use crate::papers::spmm::{
     thread_row,
 };
 use crate::product::operands::EXTREMUM;
-use crate::schedule::{Cutting, RowBlocks, Segments, Target, items, lengths, partitions};
+use crate::schedule::{
+    Cutting, RowBlocks, SegmentNonzeros, Segments, Target, TileNonzeros, items, lengths, partitions,
+};
 use crate::spgemm::binned::{Limits, Source};
 use crate::spmm::group::Types;
 use crate::spmm::segmented::{Config, Reduction, Variant, WITH_WINNERS};
 use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor, winner_gradients};
-use crate::{sddmm, spgemm, spmv};
+use crate::{attention, sddmm, softmax, spgemm, spmv};
 
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
@@ -34,27 +36,112 @@ fn steps(dtype: DType, semiring: Semiring, number: usize) -> u8 {
     if may { (number / 2 % 8) as u8 } else { 0 }
 }
 
-/// SDDMM, with loads of 16 bytes or less and depths of one panel or several.
-fn sddmm(dtype: DType, number: usize) -> Request {
+/// Loads of X and Y of 16 bytes or less, for depths of one panel or several.
+fn lanes(dtype: DType, number: usize) -> sddmm::lanes::Lanes {
     let bit = |k: usize| number >> k & 1 == 1;
-    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
-    let vector = [16 / dtype.bytes() as u32, 1][number % 2];
-    let [(chunk, nonzeros), (lanes, tiles)] =
-        [[(4, 16), (8, 1)], [(8, 32), (32, 2)], [(1, 4), (1, 1)], [(2, 64), (16, 1)]][number % 4];
-    let config = sddmm::nonzero_split::Config { chunk, nonzeros, block: 128, resident: 512 };
-    sddmm::nonzero_split::Variant {
-        config,
-        dtype,
-        index: index(bit(0)),
-        offset: index(bit(1)),
-        row: index(bit(2)),
-        vector,
+    let (lanes, tiles) = [(8, 1), (32, 2), (1, 1), (16, 1)][number % 4];
+    sddmm::lanes::Lanes {
+        vector: [16 / dtype.bytes() as u32, 1][number % 2],
         lanes,
         tiles,
+        whole: whole(tiles, number),
         one_panel: !bit(1),
-        wide: bit(0),
+        stride: [IndexType::U32, IndexType::U64][number / 2 % 2],
     }
-    .request()
+}
+
+/// SDDMM, each request with the number that picks its target.
+fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 6] {
+    let bit = |k: usize| number >> k & 1 == 1;
+    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
+    let (chunk, batches) = [(8, 1), (4, 2), (1, 1), (2, 4)][number % 4];
+    let config = sddmm::nonzero_split::Config { chunk, batches, block: 128, resident: 640 };
+    let types = |position| sddmm::nonzeros::Types {
+        dtype,
+        index: index(bit(0)),
+        row: index(bit(2)),
+        position,
+    };
+    let lanes = lanes(dtype, number);
+    let split = sddmm::nonzero_split::Variant {
+        config,
+        types: types(IndexType::U64),
+        offset: index(bit(1)),
+        lanes,
+    };
+    let stationary = sddmm::b_stationary::Variant {
+        config: sddmm::b_stationary::Config { tile_kib: 128, chunk, block: 640 },
+        types: types(index(bit(1))),
+        lanes,
+    };
+    let listed = SegmentNonzeros::request(index(bit(0)), index(bit(1)), index(bit(2)));
+    let (rows, parts) = [(2, 1), (3, 4), (4, 2)][number % 3];
+    let unroll = [4, 2][number % 2];
+    let blocks = sddmm::row_block::Variant {
+        config: sddmm::row_block::Config { rows, parts, unroll, block: 128, resident: 512 },
+        dtype,
+        offset: index(bit(1)),
+        word: index(bit(0)),
+        position: index(bit(2)),
+        lanes,
+    };
+    let shape = [(64, 128), (128, 256)][number / 2 % 2];
+    let tensor = matches!(dtype, DType::F16 | DType::Bf16) && !bit(2);
+    let tiles = sddmm::dense_tiles::Variant {
+        config: sddmm::dense_tiles::Config {
+            rows: shape.0,
+            columns: 64,
+            block: shape.1,
+            stages: 2 + number as u32 % 2,
+            resident: 512,
+        },
+        dtype,
+        position: index(bit(0)),
+        vector: [16 / dtype.bytes() as u32, 1][number % 2],
+        tensor,
+    };
+    let lists = TileNonzeros::request(index(bit(0)), index(bit(1)), index(bit(2)), shape.0, 64);
+    // The first target's tensor cores take no bf16.
+    let later = if tensor && dtype == DType::Bf16 { 1 + number % 4 } else { number };
+    [
+        (number, split.request()),
+        (number + 1, blocks.request()),
+        (number + 2, stationary.request()),
+        (later, tiles.request()),
+        (number, lists),
+        (number + 1, listed),
+    ]
+}
+
+/// Attention, in every pass, and softmax.
+fn attention(dtype: DType, number: usize) -> [Request; 2] {
+    use attention::segmented::{Config, Pass, Variant};
+    let bit = |k: usize| number >> k & 1 == 1;
+    let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
+    let pass = [Pass::Forward, Pass::Rows, Pass::Columns][number % 3];
+    let vector = [16 / dtype.bytes() as u32, 1][number % 2];
+    let (chunk, lanes, left, right) =
+        [(2, 8, 2, 2), (4, 32, 1, 2), (8, 16, 1, 1), (2, 32, 8, 8)][number % 4];
+    let config = Config { chunk, tiles: 2, block: 128, longest: 128 };
+    let (offset, position) = (index(bit(1)), index(bit(2)));
+    let index = index(bit(0));
+    let biased = bit(1);
+    let of_rows = Variant {
+        config,
+        pass,
+        dtype,
+        index,
+        offset,
+        position,
+        vector,
+        lanes,
+        left,
+        right,
+        biased,
+    };
+    let config = softmax::segmented::Config { lanes, block: 128, longest: 1024 };
+    let of_values = softmax::segmented::Variant { config, gradient: bit(0), dtype, position };
+    [of_rows.request(), of_values.request()]
 }
 
 /// All tiles are full, or all but one, or none is.
@@ -77,6 +164,7 @@ fn types(dtype: DType, semiring: Semiring, tiles: u32, number: usize) -> Types {
         whole: whole(tiles, number),
         wide_a: !bit(0),
         steps: steps(dtype, semiring, number),
+        batched: number % 5 == 3,
         extremum: None,
         winner: None,
         filtered: false,
@@ -480,7 +568,11 @@ fn requests() -> Vec<(usize, Request)> {
     requests.push((4, partitions::request("merge_path", 1)));
     requests.push((2, items::request(32)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
-        requests.extend((0..4).map(|j| (i + j, sddmm(dtype, i + j))));
+        requests.extend((0..4).flat_map(|j| sddmm(dtype, i + j)));
+        if !dtype.is_integer() {
+            let pair = |j| attention(dtype, i + j).map(|request| (i + j, request));
+            requests.extend((0..6).flat_map(pair));
+        }
     }
     requests
 }

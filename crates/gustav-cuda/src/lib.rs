@@ -9,12 +9,14 @@
 pub mod device;
 #[macro_use]
 pub mod jit;
+pub mod attention;
 mod launch;
 pub mod matrix;
 mod papers;
 mod product;
 mod schedule;
 pub mod sddmm;
+pub mod softmax;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;

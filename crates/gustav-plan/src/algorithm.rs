@@ -58,14 +58,14 @@ algorithms! {
     Csb = "csb", "Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6", [Spmm, Spmv];
     /// Tiles of B rows and panels of B columns, sized to the cache.
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
-    /// A tile of B's rows in the shared memory of every multiprocessor, segments of A's rows streaming past.
-    BStationary = "b-stationary", "ours", [Spmm];
+    /// A tile of B's rows in every multiprocessor, segments of A's rows streaming past.
+    BStationary = "b-stationary", "ours", [Spmm, Sddmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
     Segmented = "segmented", "ours", [Spmm, Spmv];
     /// Equal partitions of row starts and nonzeros, found by a search during the product: nothing is planned.
     EvenShares = "even-shares", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.
-    RowBlock = "row-block", "ours", [Spmm];
+    RowBlock = "row-block", "ours", [Spmm, Sddmm];
     /// Sliced ELL: slices of rows padded to their longest.
     SellP = "sell-p", "Anzt, Tomov, Dongarra 2015 (MAGMA)", [Spmm];
     /// ELLPACK with row lengths, several threads a row.
@@ -76,6 +76,8 @@ algorithms! {
     Tensor = "tensor", "ours", [Spmm];
     /// A written out with its zeros, and a dense product.
     Dense = "dense", "cuBLAS; Yang, Buluç, Owens 2018, figure 7", [Spmm];
+    /// Whole tiles of a dense product, of which the nonzeros are stored.
+    DenseTiles = "dense-tiles", "ours", [Sddmm];
     /// Column indices compressed to runs and 16-bit differences.
     CompressedIndex = "compressed-index", "ours", [Spmv];
     /// The triple loop over dense operands.

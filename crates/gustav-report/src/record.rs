@@ -203,7 +203,7 @@ impl Record {
 
     /// Whether it is of a whole program, not of one product.
     pub(crate) fn is_program(&self) -> bool {
-        !["spmm", "spmv", "spgemm"].contains(&self.case.operation.as_str())
+        !["spmm", "spmv", "spgemm", "sddmm"].contains(&self.case.operation.as_str())
     }
 
     /// Time of one execution for comparisons: infinite where there is none.

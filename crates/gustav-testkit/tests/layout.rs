@@ -28,6 +28,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "gustav-testkit",
         ],
     ),
+    ("gustav-python", &["gustav"]),
     ("gustav-cli", &["gustav", "gustav-bench", "gustav-core", "gustav-report", "gustav-testkit"]),
 ];
 
@@ -134,8 +135,20 @@ fn every_page_describes_an_algorithm() {
 
 /// The groups of gustav-cuda's modules. A group uses itself and those before it.
 const GROUPS: &[&str] = &[
-    "device", "jit", "launch", "matrix", "schedule", "product", "vendor", "papers", "spmm", "spmv",
-    "spgemm", "sddmm",
+    "device",
+    "jit",
+    "launch",
+    "matrix",
+    "schedule",
+    "product",
+    "vendor",
+    "papers",
+    "spmm",
+    "spmv",
+    "spgemm",
+    "sddmm",
+    "softmax",
+    "attention",
 ];
 
 /// Paths in `text` that lead from the module `path` to a later group or to the root of the crate.

@@ -11,6 +11,7 @@ fn cpu(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmv => gustav_cpu::spmv::catalog(),
         Operation::Spgemm => gustav_cpu::spgemm::catalog(),
         Operation::Sddmm => gustav_cpu::sddmm::catalog(),
+        Operation::Softmax | Operation::Attention => &[],
     };
     entries.iter().map(|e| e.algorithm).collect()
 }
@@ -21,6 +22,8 @@ fn cuda(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmv => gustav_cuda::spmv::catalog(),
         Operation::Spgemm => gustav_cuda::spgemm::catalog(),
         Operation::Sddmm => gustav_cuda::sddmm::catalog(),
+        Operation::Attention => gustav_cuda::attention::catalog(),
+        Operation::Softmax => gustav_cuda::softmax::catalog(),
     };
     entries.iter().map(|e| e.algorithm).collect()
 }

@@ -172,6 +172,12 @@ impl Device {
         &self.options
     }
 
+    /// Whether a plan that nobody asks for its reasons can be made by the backend alone, without the facts
+    /// that explain it, which take a pass over the pattern.
+    pub(crate) fn is_unexplained(&self) -> bool {
+        self.gpu.is_none() && self.chooser() != Chooser::Autotune
+    }
+
     pub(crate) fn gpu(&self) -> Option<&Gpu> {
         self.gpu.as_ref()
     }

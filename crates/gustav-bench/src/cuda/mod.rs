@@ -2,10 +2,12 @@
 
 mod engine;
 mod resident;
+mod sddmm;
 mod spgemm;
 
 use engine::CudaEngine;
 use resident::Resident;
+use sddmm::{Sampled, SddmmEngine};
 use spgemm::{Pair, SpgemmEngine};
 
 use gustav_core::{CsrView, Error, Operation, Problem, Result};
@@ -123,13 +125,14 @@ impl Started {
 }
 
 /// Whether the peer computes `operation`: cuSPARSE has three algorithms for vectors, and its default
-/// for sparse matrices is the first of them; cuBLAS multiplies by dense matrices.
+/// for sparse matrices is the first of them, and one that samples; cuBLAS multiplies by dense matrices.
 fn takes(peer: &str, operation: Operation) -> bool {
     match operation {
         Operation::Spmm => true,
         Operation::Spmv => ![CUSPARSE[3], CUBLAS].contains(&peer),
         Operation::Spgemm => ![CUSPARSE[0], CUBLAS].contains(&peer),
-        Operation::Sddmm => false,
+        Operation::Sddmm => sddmm::is_peer(peer),
+        Operation::Softmax | Operation::Attention => false,
     }
 }
 
@@ -139,6 +142,8 @@ pub(crate) enum Operands<T> {
     Dense(Resident<T>),
     /// All sparse.
     Sparse(Box<Pair<T>>),
+    /// A pattern and dense factors.
+    Sampled(Box<Sampled<T>>),
 }
 
 impl<T: Value> Operands<T> {
@@ -150,6 +155,7 @@ impl<T: Value> Operands<T> {
     pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: Option<usize>) -> Result<Self> {
         Ok(match task.operation {
             Operation::Spgemm => Operands::Sparse(Box::new(Pair::new(gpu, task)?)),
+            Operation::Sddmm => Operands::Sampled(Box::new(Sampled::new(gpu, task)?)),
             _ => Operands::Dense(Resident::new(gpu, task, rotate)?),
         })
     }
@@ -159,6 +165,7 @@ impl<T: Value> Operands<T> {
         match self {
             Operands::Dense(on) => on.transfer_ms,
             Operands::Sparse(on) => on.transfer_ms,
+            Operands::Sampled(on) => on.transfer_ms,
         }
     }
 
@@ -166,7 +173,7 @@ impl<T: Value> Operands<T> {
     pub fn sets(&self) -> Option<usize> {
         match self {
             Operands::Dense(on) => Some(on.sets.len()).filter(|sets| *sets > 1),
-            Operands::Sparse(_) => None,
+            Operands::Sparse(_) | Operands::Sampled(_) => None,
         }
     }
 
@@ -183,6 +190,7 @@ impl<T: Value> Operands<T> {
         Ok(match self {
             Operands::Dense(on) => Box::new(CudaEngine::ours(gpu, on, task, name)?),
             Operands::Sparse(on) => Box::new(SpgemmEngine::ours(gpu, on, task, name)?),
+            Operands::Sampled(on) => Box::new(SddmmEngine::ours(gpu, on, task, name)?),
         })
     }
 
@@ -200,6 +208,7 @@ impl<T: Value> Operands<T> {
             Operands::Dense(on) if name == CUBLAS => Box::new(CudaEngine::cublas(gpu, on, task)?),
             Operands::Dense(on) => Box::new(CudaEngine::vendor(gpu, on, task, name)?),
             Operands::Sparse(on) => Box::new(SpgemmEngine::vendor(gpu, on, task, name)?),
+            Operands::Sampled(on) => Box::new(SddmmEngine::vendor(gpu, on, task)?),
         })
     }
 }
@@ -211,7 +220,8 @@ pub(crate) fn algorithms(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmm => gustav_cuda::spmm::catalog(),
         Operation::Spmv => gustav_cuda::spmv::catalog(),
         Operation::Spgemm => gustav_cuda::spgemm::catalog(),
-        Operation::Sddmm => return Vec::new(),
+        Operation::Sddmm => gustav_cuda::sddmm::catalog(),
+        Operation::Softmax | Operation::Attention => return Vec::new(),
     };
     let empty = CsrView::<f32>::new(0, 0, &[0], &[], &[]);
     let problem = empty.map(|a| Problem { operation, ..Problem::spmm(&a) });
@@ -233,6 +243,7 @@ mod tests {
         assert_eq!(of(Operation::Spmm).len(), 5);
         assert_eq!(of(Operation::Spmv), CUSPARSE[..3]);
         assert_eq!(of(Operation::Spgemm), CUSPARSE[1..]);
+        assert_eq!(of(Operation::Sddmm), CUSPARSE[..1]);
         assert!(is_peer("cublas") && is_peer("cupy") && !is_peer("mkl"));
     }
 }

@@ -26,14 +26,15 @@ pub(crate) struct Task<'a, T: Scalar> {
     pub a: CsrView<'a, T>,
     /// The second factor of an SpGEMM.
     pub b: Option<CsrView<'a, T>>,
-    /// Columns of B and C, 1 for SpMV.
+    /// Columns of B and C, or of X and Y; 1 for SpMV.
     pub columns: usize,
     pub sorted: bool,
     /// The entries of a sparse C that are computed; all when there is none.
     pub mask: Option<CsrView<'a, T>>,
     /// Layouts of B and C on a GPU.
     pub layouts: Layouts,
-    /// Values of B, row-major, or of x: the first `a.ncols() * columns` of the pool.
+    /// Values of B, row-major, of x, or of Y: the first `a.ncols() * columns` of the pool; of an SDDMM those of X
+    /// follow, `a.nrows() * columns`.
     pub pool: &'a [T],
 }
 
@@ -41,6 +42,11 @@ impl<'a, T: Scalar> Task<'a, T> {
     /// Values of B or x.
     pub fn dense_b(&self) -> &'a [T] {
         &self.pool[..self.a.ncols() * self.columns]
+    }
+
+    /// Values of X, row-major, of an SDDMM.
+    pub fn dense_x(&self) -> &'a [T] {
+        &self.pool[self.a.ncols() * self.columns..][..self.a.nrows() * self.columns]
     }
 
     /// Elements of a dense C.
@@ -53,6 +59,8 @@ impl<'a, T: Scalar> Task<'a, T> {
 pub(crate) enum Outcome<T: Scalar> {
     /// Row-major.
     Dense(Vec<T>),
+    /// Of the nonzeros of an SDDMM.
+    Values(Vec<T>),
     Sparse(Csr<T, u64, u64>),
 }
 

@@ -79,7 +79,9 @@ impl<'a, T: CpuValue> Ours<'a, T> {
                 prepared.products = Some(plan.products());
                 Method::Spgemm { c: None }
             }
-            Operation::Sddmm => return Err(not_in_suites(task.operation)),
+            Operation::Sddmm | Operation::Softmax | Operation::Attention => {
+                return Err(not_in_suites(task.operation));
+            }
         };
         Ok(Ours { task, options, problem, prepared, method, copy })
     }
@@ -116,16 +118,18 @@ fn problem<T: Scalar>(task: &Task<'_, T>) -> Result<Problem> {
         Operation::Spmm => Problem::spmm(&task.a).columns(task.columns),
         Operation::Spmv => Problem::spmv(&task.a),
         Operation::Spgemm => Problem::spgemm(&task.a, &second(task)?).sorted(task.sorted),
-        Operation::Sddmm => return Err(not_in_suites(task.operation)),
+        Operation::Sddmm | Operation::Softmax | Operation::Attention => {
+            return Err(not_in_suites(task.operation));
+        }
     })
 }
 
-/// The refusal of a product that suites do not measure.
+/// The refusal of a product that suites do not measure on a CPU.
 fn not_in_suites(operation: Operation) -> Error {
     Error::Unsupported {
         problem: operation.to_string(),
         backend: "suites".into(),
-        reason: "they measure spmm, spmv and spgemm".into(),
+        reason: "on a CPU they measure spmm, spmv and spgemm".into(),
         nearest: format!("gustav {operation} FILE --columns N --algorithm all"),
     }
 }

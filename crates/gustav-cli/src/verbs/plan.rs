@@ -124,6 +124,9 @@ pub fn run(args: &Args) -> Result {
                     Ok(operands.request(&problem).plan::<T, _>(d)?.explain().clone())
                 })?
             }
+            Operation::Softmax | Operation::Attention => {
+                return Err(only_a_library(args.operation));
+            }
         }
     });
     let text = format!("{explanation}\nplan       {plan_ms:.3} ms\n");
@@ -169,6 +172,16 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
     }
     explanation.considered = all;
     Ok((explanation, plan_ms))
+}
+
+/// The refusal of what the command does not compute.
+fn only_a_library(operation: Operation) -> Failure {
+    Failure::Library(Error::Unsupported {
+        problem: operation.to_string(),
+        backend: "the command".into(),
+        reason: "it is a product of the library alone".into(),
+        nearest: format!("Pattern::{operation} in Rust"),
+    })
 }
 
 /// Refuses what has no bearing on the plan.

@@ -1,8 +1,10 @@
 //! Dense matrices: row- or column-major, any leading dimension, owned and borrowed.
 
+mod batch;
 mod layout;
 mod view;
 
+pub use batch::Batch;
 pub use layout::Layout;
 pub use view::{DenseView, DenseViewMut};
 

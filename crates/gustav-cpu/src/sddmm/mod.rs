@@ -124,6 +124,7 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let problem = problem.bound::<T>(&pattern)?;
         supports(&problem)?;
         problem.check_dense()?;
+        problem.check_batch("the CPU's SDDMM")?;
         match options.chooser {
             Chooser::Named(Algorithm::NonzeroSplit) | Chooser::Auto => {}
             Chooser::Named(_) | Chooser::MeanRowLength => return Err(only(&problem)),
@@ -184,11 +185,34 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
     ) -> Result<()> {
         let (x, y, SddmmCall { scale, factors }) = (x.into(), y.into(), call.into());
         let p = &self.problem;
-        check("X", (p.rows, p.columns, p.layout_c), &x)?;
-        check("Y", (p.cols, p.columns, p.layout_b), &y)?;
-        gustav_core::validate::length("values", p.nnz, values.len())?;
-        let factors = factors.map(|f| f.fit("factors", self.pattern.id(), p.nnz)).transpose()?;
-        let (alpha, beta) = scale.over(Semiring::PlusTimes);
+        let (batch_x, batch_y) = (p.batch_c("X"), p.batch_b("Y"));
+        batch_x.distance((x.nrows(), x.ncols()), x.layout(), x.leading_dimension())?;
+        batch_y.distance((y.nrows(), y.ncols()), y.layout(), y.leading_dimension())?;
+        let (nnz, batch) = (p.nnz, p.batch);
+        gustav_core::validate::length("values", nnz.saturating_mul(batch), values.len())?;
+        let id = self.pattern.id();
+        let factors = factors.map(|f| f.fit_batch("factors", id, nnz, batch)).transpose()?;
+        let each = factors.map_or(0, |f| if f.len() == nnz { 0 } else { nnz });
+        let scale = scale.over(Semiring::PlusTimes);
+        for index in 0..batch {
+            let (x, y) = (batch_x.matrix(&x, index)?, batch_y.matrix(&y, index)?);
+            let values = &mut values[index * nnz..][..nnz];
+            let factors = factors.map(|f| &f[index * each..][..nnz]);
+            self.one(x, y, values, scale, factors)?;
+        }
+        Ok(())
+    }
+
+    /// One product of the batch, whose operands fit.
+    fn one(
+        &mut self,
+        x: DenseView<'_, T>,
+        y: DenseView<'_, T>,
+        values: &mut [T],
+        (alpha, beta): (T::Accum, T::Accum),
+        factors: Option<&[T]>,
+    ) -> Result<()> {
+        let p = &self.problem;
         let x = row_major(&self.threads, x, &mut self.x)?;
         let y = row_major(&self.threads, y, &mut self.y)?;
         // Rows without elements have no addresses.
@@ -237,19 +261,6 @@ fn only(problem: &Problem) -> Error {
         reason: "it has one algorithm".into(),
         nearest: Algorithm::NonzeroSplit.name().into(),
     }
-}
-
-fn check<T: Scalar>(
-    name: &str,
-    expected: (usize, usize, Layout),
-    found: &DenseView<'_, T>,
-) -> Result<()> {
-    let found = (found.nrows(), found.ncols(), found.layout());
-    if expected == found {
-        return Ok(());
-    }
-    let words = |(rows, cols, layout)| format!("{name} {rows} x {cols}, {layout}");
-    Err(Error::Shape { op: "sddmm", expected: words(expected), found: words(found) })
 }
 
 /// `m` where it is row-major, else `copy` with its elements.

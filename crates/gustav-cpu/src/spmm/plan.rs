@@ -107,6 +107,7 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
     ) -> Result<Self> {
         let problem = problem.bound::<T>(&pattern)?;
         problem.check_dense()?;
+        problem.check_batch("SpMM on the CPU")?;
         let id = pattern.id();
         let (choice, method): (_, Box<dyn Method<T> + 'a>) = if problem.columns == 1
             && options.chooser == Chooser::Auto
@@ -149,13 +150,13 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
         c: impl Into<DenseViewMut<'v, T>>,
         call: impl Into<SpmmCall<'v, T>>,
     ) -> Result<()> {
-        let (b, c) = (b.into(), c.into());
-        let SpmmCall { scale, empty, winners } = call.into();
+        let (b, mut c) = (b.into(), c.into());
+        let SpmmCall { scale, empty, mut winners } = call.into();
         let p = &self.problem;
-        let values = values.into().fit("A", self.pattern, p.nnz)?;
-        check_dense("B", (p.inner(), p.columns, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
-        let found = (c.nrows(), c.ncols(), c.layout());
-        check_dense("C", (p.output_rows(), p.columns, p.layout_c), found)?;
+        let values = values.into().fit_batch("A", self.pattern, p.nnz, p.batch)?;
+        let (batch_b, batch_c) = (p.batch_b("B"), p.batch_c("C"));
+        batch_b.distance((b.nrows(), b.ncols()), b.layout(), b.leading_dimension())?;
+        batch_c.distance((c.nrows(), c.ncols()), c.layout(), c.leading_dimension())?;
         let factors = scale.over(p.semiring);
         let reads_c = factors.1 != p.semiring.zero();
         let described = winners.as_ref().map(WinnersMut::description);
@@ -163,8 +164,16 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
         if c.nrows() == 0 || c.ncols() == 0 {
             return Ok(());
         }
-        let output = Output { empty: empty.unwrap_or(T::Accum::zero()), winners };
-        self.method.execute(values, b, c, factors, output)
+        let each = if values.len() == p.nnz { 0 } else { p.nnz };
+        for index in 0..p.batch {
+            let values = &values[index * each..][..p.nnz];
+            let (b, c) = (batch_b.matrix(&b, index)?, batch_c.matrix_mut(&mut c, index)?);
+            // Max and min are of one matrix.
+            let winners = winners.take();
+            let output = Output { empty: empty.unwrap_or(T::Accum::zero()), winners };
+            self.method.execute(values, b, c, factors, output)?;
+        }
+        Ok(())
     }
 }
 

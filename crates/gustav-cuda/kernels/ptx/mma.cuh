@@ -11,6 +11,16 @@
 
 namespace ptx {
 
+// Four 8 x 8 matrices of 16 bits from shared memory, lane l giving the address of row l % 8 of matrix l / 8: a lane
+// gets elements 2t and 2t + 1 of row g of each.
+__device__ __forceinline__ void load_matrices(unsigned (&to)[4], const void *from) {
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(from);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(shared)
+                 : "memory");
+}
+
 #if __CUDA_ARCH__ >= 800
 __device__ __forceinline__ void mma_f16(float (&d)[4], const unsigned (&a)[4],
                                         const unsigned (&b)[2]) {

@@ -40,6 +40,8 @@ constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that r
 // one is the gradient of: one for every element of B.
 constexpr bool FILTERED = GUSTAV_FILTERED;
 
+constexpr bool BATCHED = GUSTAV_BATCHED;  // whether there are several products
+
 using Reduction = Reducing<GUSTAV_WINNERS, Ring, Accum, Position>::Type;
 using Sum = Reduction::Sum;
 using Won = Candidate<Accum, Position>;
@@ -270,6 +272,18 @@ struct Parts {
 constexpr int FAN_BITS = 5;
 constexpr int FAN = 1 << FAN_BITS;
 constexpr int LEVELS = 6;
+
+// The operands of product `index` of a batch, whose columns take so many panels.
+__device__ __forceinline__ Operands of_batch(const Operands &all, u64 index, u64 panels) {
+    Operands one = all;
+    one.values += index * all.next_values;
+    one.b += index * all.next_b;
+    one.c += index * all.next_c;
+    one.partials += index * all.slots * all.columns;
+    one.arrivals += index * panels * all.slots * LEVELS;
+    return one;
+}
+
 // Slots read at once: one where registers are few, and other work hides the wait.
 constexpr int FIX_UP_LOADS = CHUNK > 2 ? 4 : 1;
 

@@ -4,7 +4,7 @@
 // threads that holds all columns of a panel of C in registers, so that A is read once per panel
 // and B in 16-byte pieces.
 //
-//   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
+//   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns, of every product of a batch
 //   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros; sums are reduced by shuffles
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
 //   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
@@ -160,9 +160,8 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
 }
 
 // One group's segment in one panel.
-__device__ __forceinline__ void multiply(const Arguments &args, const Segment &s, u64 panel,
-                                         u64 column, int sub, Stage *stage) {
-    const Operands &operands = args.operands;
+__device__ __forceinline__ void multiply(const Arguments &args, const Operands &operands, const Segment &s,
+                                         u64 panel, u64 column, int sub, Stage *stage) {
     const Span span(operands.columns, column);
     Sum sum[TILES][VECTOR];
     clear(sum);
@@ -183,6 +182,20 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Segment &s
     fix_up(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
 }
 
+// Panels of the products of a batch follow one another.
+__device__ __forceinline__ bool is_panel(const Arguments &args, u64 panel) {
+    return BATCHED ? panel < args.panels * args.batch : panel * PANEL < args.operands.columns;
+}
+
+// Has `take` the operands of the product that `panel` belongs to, and which of its panels that is.
+template <class Take>
+__device__ __forceinline__ void in_batch(const Arguments &args, u64 panel, Take take) {
+    if constexpr (BATCHED)
+        take(of_batch(args.operands, panel / args.panels, args.panels), panel % args.panels);
+    else
+        take(args.operands, panel);
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
@@ -190,8 +203,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
         // The first segments are parts of cut rows and long rows: a group has one of them.
         if (blockIdx.x >= args.single) {
             const Position before = args.single + (blockIdx.x - args.single) * args.segments_per_group;
-            sum_segments(args.operands, before * (BLOCK / GROUP), args.segments_per_group,
-                         args.panel + blockIdx.y, [&](Position i) { return segment(args, i); });
+            const auto at = [&](Position i) { return segment(args, i); };
+            in_batch(args, args.panel + blockIdx.y, [&](const Operands &operands, u64 panel) {
+                sum_segments(operands, before * (BLOCK / GROUP), args.segments_per_group, panel, at);
+            });
             return;
         }
     }
@@ -201,13 +216,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const int sub = threadIdx.x % GROUP / LANES;
     const u64 lane = threadIdx.x % LANES * VECTOR;
     const auto take = [&](u64 panel) {
-        multiply(args, s, panel, panel * PANEL + lane, sub, stage + (STAGED ? threadIdx.x : 0));
+        in_batch(args, panel, [&](const Operands &operands, u64 own) {
+            multiply(args, operands, s, own, own * PANEL + lane, sub, stage + (STAGED ? threadIdx.x : 0));
+        });
     };
     if constexpr (SEVERAL)
         take(args.panel + blockIdx.y);
     else
-        for (u64 panel = blockIdx.y; panel * PANEL < args.operands.columns; panel += gridDim.y)
-            take(panel);
+        for (u64 panel = blockIdx.y; is_panel(args, panel); panel += gridDim.y) take(panel);
 }
 
 // Scales the cut rows of C by beta before their parts are added. One CTA a row.

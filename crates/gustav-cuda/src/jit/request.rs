@@ -126,10 +126,12 @@ macro_rules! headers {
 
 /// Headers that kernel files include, by path below `kernels/`.
 const HEADERS: &[(&str, &str)] = headers![
+    "attention/rows.cuh",
     "common/absent.cuh",
     "common/epilogue.cuh",
     "common/search.cuh",
     "common/semiring.cuh",
+    "common/exponential.cuh",
     "common/types.cuh",
     "common/warp.cuh",
     "csr/descents.cuh",
@@ -167,11 +169,14 @@ const HEADERS: &[(&str, &str)] = headers![
     "spgemm/table.cuh",
     "papers/spmm/flattened.cuh",
     "papers/spmm/padded.cuh",
+    "sddmm/nonzeros.cuh",
+    "sddmm/sums.cuh",
     "spmm/group.cuh",
     "spmm/segments_per_group.cuh",
     "spmm/sums.cuh",
     "papers/spmm/stationary.cuh",
     "papers/spmv/flattened.cuh",
+    "tile/lane_sums.cuh",
     "tile/pack.cuh",
     "tile/span.cuh",
 ];

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use gustav_core::{
-    Error, Index, IndexType, Operation, Pattern, PatternId, PatternView, Problem, Result,
-    SddmmRequest, SpgemmRequest, SpmmRequest, SpmvRequest,
+    AttentionRequest, Error, Index, IndexType, Operation, Pattern, PatternId, PatternView, Problem,
+    Result, SddmmRequest, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest,
 };
 
 use super::transpose::TransposedPattern;
@@ -157,6 +157,17 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
     pub fn sddmm(&self, depth: usize) -> SddmmRequest<Self> {
         let problem = self.problem(Operation::Sddmm).columns(depth);
         SddmmRequest { pattern: self.clone(), problem }
+    }
+
+    /// Describes attention over the nonzeros of every row, Q and K of `columns` columns for each head.
+    pub fn attention(&self, columns: usize) -> AttentionRequest<Self> {
+        let problem = self.problem(Operation::Attention).attention(columns);
+        AttentionRequest { pattern: self.clone(), problem }
+    }
+
+    /// Describes the softmax of values over every row.
+    pub fn softmax(&self) -> SoftmaxRequest<Self> {
+        SoftmaxRequest { pattern: self.clone(), problem: self.problem(Operation::Softmax) }
     }
 
     /// Describes the product with the sparse matrices of pattern `b`.

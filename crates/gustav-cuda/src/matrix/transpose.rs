@@ -83,6 +83,11 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
         Ok(made)
     }
 
+    /// For each nonzero the position of the same nonzero in A.
+    pub(crate) fn positions(&self) -> &DeviceBuffer<O> {
+        &self.source
+    }
+
     /// Queues sorting the entries of `a` by column, digit by digit.
     fn sort(&self, device: &Device, a: &DevicePattern<I, O>) -> Result<()> {
         let (stream, nnz) = (device.stream(), a.nnz());
@@ -154,11 +159,12 @@ pub(crate) struct Transposed<T> {
     pub values: DeviceBuffer<T>,
     source: Arc<Memory>,
     gather: Gather,
+    nnz: usize,
     bytes: usize,
 }
 
 impl<T: Scalar> Transposed<T> {
-    /// Of a matrix of `pattern`; the pattern is made on the own stream of `device` unless another plan
+    /// Of `batch` matrices of `pattern`; the pattern is made on the own stream of `device` unless another plan
     /// has made it.
     ///
     /// # Errors
@@ -166,15 +172,17 @@ impl<T: Scalar> Transposed<T> {
     pub(crate) fn new<I: Index, O: Index>(
         device: &Device,
         pattern: &TransposedPattern<I, O>,
+        batch: usize,
     ) -> Result<Self> {
         let TransposedPattern { offsets, indices, source } = pattern;
         let nnz = indices.len();
-        let values = DeviceBuffer::<T>::queued(device, nnz, "values of the transpose")?;
+        let room = nnz.saturating_mul(batch);
+        let values = DeviceBuffer::<T>::queued(device, room, "values of the transpose")?;
         let bytes = offsets.bytes() + indices.bytes() + source.bytes() + values.bytes();
         let [offsets, source] = [offsets, source].map(|array| array.memory().clone());
         let indices = indices.memory().clone();
         let gather = Gather::new(device, T::DTYPE, O::TYPE, false)?;
-        Ok(Transposed { offsets, indices, values, source, gather, bytes })
+        Ok(Transposed { offsets, indices, values, source, gather, nnz, bytes })
     }
 
     /// Bytes on the device.
@@ -187,8 +195,8 @@ impl<T: Scalar> Transposed<T> {
         self.source.address()
     }
 
-    /// Queues the gathering of the values of A, as many and in the order of its pattern, which the
-    /// stream may read.
+    /// Queues the gathering of the values of A, or of one A after another, each in the order of its pattern, which
+    /// the stream may read.
     pub(crate) fn refresh(
         &self,
         uses: &mut Uses<'_>,
@@ -200,9 +208,15 @@ impl<T: Scalar> Transposed<T> {
         }
         self.values.used_on(stream);
         let (source, out) = (self.source.address(), self.values.address());
-        // SAFETY: both value arrays and the positions hold `nnz` entries, positions are below
-        // `nnz`, and the buffers wait for the stream when freed.
-        unsafe { self.gather.launch(stream, values.address(), source, out, self.values.len()) }
+        let nnz = self.nnz;
+        for first in (0..values.len().min(self.values.len())).step_by(nnz.max(1)) {
+            let bytes = (first * size_of::<T>()) as u64;
+            let (from, to) = (values.address() + bytes, out + bytes);
+            // SAFETY: both value arrays hold `nnz` entries from there on, as the positions do, which are below
+            // `nnz`, and the buffers wait for the stream when freed.
+            unsafe { self.gather.launch(stream, from, source, to, nnz)? };
+        }
+        Ok(())
     }
 }
 
@@ -235,7 +249,7 @@ mod tests {
         let host = matrix::<I, O>(rows, cols, nnz);
         let a = DeviceCsr::upload(device, &host.view()).expect("A");
         let found = a.pattern().transposed(device).expect("a transpose");
-        let moved = Transposed::new(device, &found).expect("values");
+        let moved = Transposed::new(device, &found, 1).expect("values");
         let stream = device.stream();
         moved.refresh(&mut Uses::on(stream), stream, a.values().buffer()).expect("values");
         let expected = host.pattern().transposed().expect("a transpose");

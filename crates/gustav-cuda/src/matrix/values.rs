@@ -58,6 +58,22 @@ impl<'a, T> DeviceValues<'a, T> {
         validate::length(operand, nnz, self.buffer.len())?;
         Ok(self.buffer)
     }
+
+    /// The values, if they fit the pattern `id` of `nnz` nonzeros once, or once for each product of `batch`.
+    ///
+    /// # Errors
+    /// As [`DeviceValues::fit`].
+    pub fn fit_batch(
+        self,
+        operand: &'static str,
+        id: PatternId,
+        nnz: usize,
+        batch: usize,
+    ) -> Result<&'a DeviceBuffer<T>> {
+        let all = nnz.saturating_mul(batch);
+        let expected = if self.buffer.len() == all { all } else { nnz };
+        self.fit(operand, id, expected)
+    }
 }
 
 impl<T> Deref for DeviceValues<'_, T> {

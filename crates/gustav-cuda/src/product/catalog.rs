@@ -107,6 +107,7 @@ macro_rules! algorithms {
                     let algorithm = gustav_plan::Algorithm::$variant;
                     $crate::product::checks::epilogue(problem, algorithm)?;
                     $crate::product::checks::output(problem, algorithm)?;
+                    $crate::product::checks::batch(problem, algorithm)?;
                     $module::supports(problem)
                 },
             },

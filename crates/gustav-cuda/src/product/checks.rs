@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar};
+use gustav_core::{Batch, Error, Layout, Operation, Problem, Result, Scalar};
 use gustav_plan::Algorithm;
 
+use super::{operands, unsupported};
 use crate::device::{Device, DeviceBuffer};
 use crate::matrix::{DeviceDense, HeldPattern};
 
@@ -17,20 +18,36 @@ pub(crate) fn dense<T: Scalar>(
     values: &DeviceBuffer<T>,
     b: &DeviceDense<T>,
     c: &DeviceDense<T>,
-) -> Result<()> {
-    let shape = |name: &str, m: &DeviceDense<T>, rows: usize, layout: Layout| {
-        if (m.nrows(), m.ncols(), m.layout()) == (rows, problem.columns, layout) {
-            return m.check_length();
-        }
-        Err(Error::Shape {
-            op: "spmm",
-            expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
-            found: format!("{} x {}, {}", m.nrows(), m.ncols(), m.layout()),
-        })
-    };
-    shape("B", b, problem.inner(), problem.layout_b)?;
-    shape("C", c, problem.output_rows(), problem.layout_c)?;
-    memory(device, a, values, ("B", b.data()), ("C", c.data()))
+) -> Result<operands::Batch> {
+    let distances = (distance(&problem.batch_b("B"), b)?, distance(&problem.batch_c("C"), c)?);
+    memory(device, a, values, ("B", b.data()), ("C", c.data()))?;
+    let each = if values.len() == problem.nnz { 0 } else { problem.nnz };
+    Ok(operands::Batch { count: problem.batch, values: each, b: distances.0, c: distances.1 })
+}
+
+/// Values from one matrix of the batch that `m` holds to the next, if it holds it.
+pub(crate) fn distance<T: Scalar>(batch: &Batch, m: &DeviceDense<T>) -> Result<usize> {
+    let distance = batch.distance((m.nrows(), m.ncols()), m.layout(), m.leading_dimension())?;
+    m.check_length()?;
+    Ok(distance)
+}
+
+/// Batches of more than one: of row-major matrices, by what takes several in one launch.
+pub(crate) fn batch(problem: &Problem, algorithm: Algorithm) -> Result<()> {
+    let backend = format!("{algorithm} on CUDA");
+    if matches!(problem.operation, Operation::Attention | Operation::Softmax) {
+        return Ok(());
+    }
+    problem.check_batch(&backend)?;
+    let refuse = |reason: &str, nearest: &str| Err(unsupported(problem, &backend, reason, nearest));
+    match (problem.operation, algorithm) {
+        _ if problem.batch == 1 => Ok(()),
+        (Operation::Spmm, Algorithm::Segmented) => match (problem.layout_b, problem.layout_c) {
+            (Layout::RowMajor, Layout::RowMajor) => Ok(()),
+            _ => refuse("its batches are of row-major matrices", "row-major operands"),
+        },
+        _ => refuse("it computes one product at a time", "SpMM by segmented, or the CPU"),
+    }
 }
 
 /// What our SpMM kernels alone do with finished sums.

@@ -13,6 +13,8 @@ use crate::schedule::pattern::Pattern;
 /// The pattern that a plan was made for, and Aᵀ where that is multiplied.
 pub(crate) struct OpA<T> {
     pub pattern: HeldPattern,
+    /// Products at once, each with values of its own or all with the same.
+    batch: usize,
     transposed: Option<Transposed<T>>,
 }
 
@@ -66,17 +68,18 @@ impl<T: Scalar> OpA<T> {
         device: &Device,
         pattern: &DevicePattern<I, O>,
         planned: &Planned<'_, I, O>,
+        batch: usize,
     ) -> Result<Self> {
         let transposed = match planned {
             Planned::Stored(_) => None,
-            Planned::Transposed(t) => Some(Transposed::new(device, t)?),
+            Planned::Transposed(t) => Some(Transposed::new(device, t, batch)?),
         };
-        Ok(OpA { pattern: pattern.held(), transposed })
+        Ok(OpA { pattern: pattern.held(), batch, transposed })
     }
 
     /// The values of A, if they fit the pattern.
     pub(crate) fn fit<'v>(&self, values: DeviceValues<'v, T>) -> Result<&'v DeviceBuffer<T>> {
-        values.fit("A", self.pattern.id, self.pattern.nnz)
+        values.fit_batch("A", self.pattern.id, self.pattern.nnz, self.batch)
     }
 
     /// Bytes that the plan holds beside the pattern.

@@ -20,6 +20,7 @@ pub(crate) struct Operands {
     /// Layouts of B and C in the caller's arrays.
     pub layouts: (Layout, Layout),
     pub columns: usize,
+    pub batch: Batch,
     /// Bits of α and β in the type of sums; with an extremum, in place of β the value of empty rows.
     pub alpha: u64,
     pub beta: u64,
@@ -41,6 +42,21 @@ pub(crate) struct Operands {
     pub permutation: u64,
     /// Whether winners are read: a nonzero counts in the columns alone that it won, one for each element of B.
     pub filtered: bool,
+}
+
+/// Products on one pattern at once, and values from the arrays of one to those of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub count: usize,
+    /// 0 when all have the same values of A.
+    pub values: usize,
+    pub b: usize,
+    pub c: usize,
+}
+
+impl Batch {
+    /// One product alone.
+    pub(crate) const ONE: Batch = Batch { count: 1, values: 0, b: 0, c: 0 };
 }
 
 /// The bit in `Operands::steps` of extrema.

@@ -4,6 +4,7 @@ use gustav_core::{DType, IndexType, Operation, Problem, Result, Semiring};
 
 use super::unsupported;
 use crate::device::{Device, Stream};
+use crate::matrix::HeldPattern;
 
 /// Addresses and sizes of an execution; X and Y are row-major.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,31 @@ pub(crate) struct Operands {
     /// Bits of α and β in the type of sums.
     pub alpha: u64,
     pub beta: u64,
+}
+
+impl Operands {
+    /// Those of packed X and Y, which may begin anywhere: what a plan compiles for.
+    pub(crate) fn packed(pattern: &HeldPattern, problem: &Problem) -> Self {
+        Operands {
+            offsets: pattern.offsets.address(),
+            indices: pattern.indices.address(),
+            rows: pattern.nrows,
+            cols: pattern.ncols,
+            nnz: pattern.nnz,
+            index_type: pattern.index_type,
+            offset_type: pattern.offset_type,
+            dtype: problem.dtype,
+            x: 0,
+            ldx: problem.columns,
+            y: 0,
+            ldy: problem.columns,
+            depth: problem.columns,
+            values: 0,
+            factors: 0,
+            alpha: 0,
+            beta: 0,
+        }
+    }
 }
 
 /// An algorithm prepared for one pattern: what a plan holds.

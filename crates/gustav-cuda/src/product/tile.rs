@@ -101,9 +101,15 @@ pub(crate) fn widest_for(o: &Operands) -> u32 {
     };
     // Winners are packed: vectors of them are whole words of 16 bytes, or less.
     let winners = if o.winners.is_multiple_of(16) { 16 } else { 1 };
+    let next = |distance: usize, dtype: DType| match o.batch.count {
+        1 => 16,
+        _ => widest(dtype, distance as u64),
+    };
     widest(o.dtype, o.columns as u64)
         .min(aligned(o.b, o.ldb, o.dtype))
         .min(aligned(o.c, o.ldc, o.dtype_c))
+        .min(next(o.batch.b, o.dtype))
+        .min(next(o.batch.c, o.dtype_c))
         .min(winners)
 }
 

@@ -3,6 +3,7 @@
 use gustav_core::{Error, Index, Layout, Problem, Result, Scalar, Semiring, validate};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
+use super::auto;
 use super::catalog::Config;
 use crate::device::graph::{self, SharedCore};
 use crate::device::order::{Access, PlanOrder, Uses};
@@ -13,6 +14,7 @@ use crate::matrix::{DeviceDense, DevicePattern, HeldPattern};
 use crate::product::op_a::typed;
 use crate::product::sampled::{Method, Operands};
 use crate::product::{SddmmCall, catalog, checks};
+use crate::schedule::pattern::Pattern;
 
 /// What the caller of a plan decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,15 +63,18 @@ impl<T: Scalar> SddmmPlan<T> {
         problem.check_dense()?;
         let configured = options.config.map(|c| c.algorithm());
         let named = catalog::named(&problem, options.chooser, configured)?;
-        let algorithm = named.unwrap_or(Algorithm::NonzeroSplit);
-        catalog::check(super::catalog(), &problem, algorithm)?;
-        let (config, reason) = match options.config {
-            Some(config) => (config, "configured by the caller".into()),
-            None => Config::choose(algorithm, &problem)?,
-        };
+        catalog::check(super::catalog(), &problem, named.unwrap_or(Algorithm::NonzeroSplit))?;
         pattern.join(&device)?;
+        let facts = Pattern::new(pattern.offsets(), pattern.indices())?;
+        let (config, reason) = match (options.config, named) {
+            (Some(config), _) => (config, "configured by the caller".into()),
+            (None, Some(algorithm)) => Config::choose(algorithm, &facts, &problem)?,
+            (None, None) => auto::choose(&facts, &problem)?,
+        };
+        let algorithm = config.algorithm();
         let held = pattern.held();
-        let method = config.prepare(&device, &held, &problem)?;
+        let method = config.prepare(&facts, &held, &problem)?;
+        drop(facts);
         let row_major = |rows: usize, layout, what| {
             (layout == Layout::ColumnMajor)
                 .then(|| RowMajor::new(&device, rows, problem.columns, what))

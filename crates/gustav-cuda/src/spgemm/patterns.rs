@@ -49,7 +49,7 @@ impl<T: Scalar> Patterns<T> {
         a.join(&device)?;
         b.join(&device)?;
         let planned = Planned::new(&device, a, problem.transpose_a)?;
-        let op_a = OpA::new(&device, a, &planned)?;
+        let op_a = OpA::new(&device, a, &planned, 1)?;
         Ok(Patterns { device, problem: problem.clone(), op_a, right: b.held() })
     }
 

@@ -15,6 +15,10 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
         let reason = format!("{}, which segmented takes; {reason}", problem.reduction());
         return Ok((Config::Segmented(config), reason));
     }
+    if problem.batch > 1 {
+        let (config, reason) = segmented::choose(pattern, problem)?;
+        return Ok((Config::Segmented(config), format!("batches are segmented's; {reason}")));
+    }
     let profile = pattern.device().planner_profile();
     let similarity = || pattern.similarity();
     let tensor = tensor::is_exact(pattern.device(), problem);

@@ -26,6 +26,7 @@ pub(crate) struct Types {
     pub(crate) extremum: Option<Extremum>,
     pub(crate) winner: Option<IndexType>,
     pub(crate) filtered: bool,
+    pub(crate) batched: bool,
 }
 
 impl Types {
@@ -40,11 +41,13 @@ impl Types {
             stride: source::narrowest((o.ldb as u64).max(o.inner as u64)),
             position: position(o.nnz, o.rows),
             whole: tile.whole(vector, o.columns),
-            wide_a: (o.indices | o.values).is_multiple_of(16),
+            wide_a: (o.indices | o.values | (o.batch.values * o.dtype.bytes()) as u64)
+                .is_multiple_of(16),
             steps: o.steps,
             extremum: o.extremum,
             winner: o.winner,
             filtered: o.filtered,
+            batched: o.batch.count > 1,
         }
     }
 
@@ -58,6 +61,7 @@ impl Types {
             .with("SEMIRING", source::reduction(self.semiring, self.extremum))
             .with("WINNERS", self.winner.is_some() && !self.filtered)
             .with("FILTERED", self.filtered)
+            .with("BATCHED", self.batched)
             .with("WINNER", self.winner.unwrap_or(IndexType::U32))
             .with("STRIDE", self.stride)
             .with("POSITION", self.position)
@@ -99,6 +103,10 @@ parameter_block! {
         winners: *mut Winner,
         /// Positions in A of the nonzeros of op(A); null when they are the same.
         permutation: *const Offset,
+        /// Values from the arrays of one product of a batch to those of the next.
+        next_values: u64,
+        next_b: u64,
+        next_c: u64,
     }
 }
 
@@ -122,9 +130,9 @@ impl CarryOutWorkspace {
     ) -> Result<Self> {
         let panels = [1, 2, 4, 8].map(|vector| (problem.columns as u64).div_ceil(panel(vector)));
         let panels = panels.into_iter().max().unwrap_or(1) as usize;
-        let arrivals = slots.saturating_mul(LEVELS * panels);
+        let arrivals = slots.saturating_mul(LEVELS * panels).saturating_mul(problem.batch);
         let arrivals = Counters::new(device, arrivals, "arrivals of parts")?;
-        let elements = slots.saturating_mul(problem.columns);
+        let elements = slots.saturating_mul(problem.columns).saturating_mul(problem.batch);
         let bytes = |each: usize| elements.saturating_mul(each).div_ceil(16).saturating_mul(16);
         let sums = bytes(accumulator(problem.dtype).bytes());
         let positions = match problem.extremum {
@@ -167,6 +175,9 @@ impl CarryOutWorkspace {
             positions: self.partials.address() + self.sums as u64,
             winners: o.winners,
             permutation: o.permutation,
+            next_values: o.batch.values as u64,
+            next_b: o.batch.b as u64,
+            next_c: o.batch.c as u64,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::matrix::layout::{Move, Transpose};
 use crate::matrix::{DeviceDense, DevicePattern, DeviceValues};
 use crate::product::method::Method;
 use crate::product::op_a::{OpA, Planned, typed};
-use crate::product::operands::{self, Operands};
+use crate::product::operands::{self, Batch, Operands};
 use crate::product::winners::{DeviceWinners, DeviceWinnersMut};
 use crate::product::{Call, catalog, checks, orders};
 
@@ -86,7 +86,7 @@ impl<T: Scalar> SpmmPlan<T> {
         problem.check_dense()?;
         let named = named(problem, options)?;
         let planned = Planned::new(&device, pattern, problem.transpose_a)?;
-        let op_a = OpA::new(&device, pattern, &planned)?;
+        let op_a = OpA::new(&device, pattern, &planned, problem.batch)?;
         let facts = planned.pattern()?.ordered(options.order);
         let (config, mut reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
@@ -179,7 +179,7 @@ impl<T: Scalar> SpmmPlan<T> {
         self.run(values, b, c, Winners::Filter(winners), call)
     }
 
-    /// C = α·op(A)·B as a new matrix, packed, in the layout of the problem.
+    /// C = α·op(A)·B as a new matrix, packed, in the layout of the problem; those of a batch one above the other.
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`], and [`Error::Argument`] for a β that would read C.
@@ -198,7 +198,8 @@ impl<T: Scalar> SpmmPlan<T> {
             });
         }
         // Every value of C is written.
-        let mut c = DeviceDense::queued(&self.device, p.output_rows(), p.columns, p.layout_c)?;
+        let rows = p.output_rows().saturating_mul(p.batch);
+        let mut c = DeviceDense::queued(&self.device, rows, p.columns, p.layout_c)?;
         self.run(values.into(), b, &mut c, Winners::None, call)?;
         Ok(c)
     }
@@ -215,7 +216,7 @@ impl<T: Scalar> SpmmPlan<T> {
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
         let values = core.method.op_a.fit(values)?;
-        checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
+        let batch = checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
         checks::bias(p, device, call.bias, c.data())?;
         let (alpha, beta) = (call.common.alpha(p.semiring), call.common.beta(p.semiring));
         let written = match &winners {
@@ -249,6 +250,7 @@ impl<T: Scalar> SpmmPlan<T> {
             uses.read(bias)?;
             operands.bias = bias.address();
         }
+        operands.batch = batch;
         (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
         (operands.c, operands.ldc) = (c.data().address(), c.leading_dimension());
         (operands.alpha, operands.beta) = (bits(alpha), bits(beta));
@@ -367,6 +369,13 @@ fn operands<T: Scalar>(p: &Problem, op_a: &OpA<T>, layouts: &Layouts<T>, values:
         ldc: p.columns,
         layouts: (p.layout_b, p.layout_c),
         columns: p.columns,
+        // One above the other.
+        batch: Batch {
+            count: p.batch,
+            values: 0,
+            b: p.inner().saturating_mul(p.columns),
+            c: p.output_rows().saturating_mul(p.columns),
+        },
         alpha: 0,
         beta: 0,
         dtype: T::DTYPE,

@@ -97,8 +97,12 @@ parameter_block! {
         segments_per_group: u32,
         /// The first CTAs, whose groups take one.
         single: u32,
-        /// The first of this launch.
+        /// The first of this launch, of those of all products of a batch.
         panel: u64,
+        /// Of one product.
+        panels: u64,
+        /// Products.
+        batch: u64,
     }
 }
 
@@ -226,7 +230,7 @@ impl Method for Prepared {
         let (segments, count) = (list, count as u64);
         let order = self.order.as_ref().map_or(0, DeviceBuffer::address);
         let groups = u64::from(config.block / config.group());
-        let panels = (o.columns as u64).div_ceil(config.panel());
+        let panels = (o.columns as u64).div_ceil(config.panel()) * o.batch.count as u64;
         let ctas = count.div_ceil(groups);
         let (segments_per_group, single) =
             (config.segments_per_group, long.div_ceil(groups as usize) as u64);
@@ -242,6 +246,8 @@ impl Method for Prepared {
             segments_per_group,
             single: single as u32,
             panel: 0,
+            panels: panels / o.batch.count as u64,
+            batch: o.batch.count as u64,
         };
         // SAFETY: the schedule covers the
         // matrix, and the operands are the caller's promise.

@@ -12,7 +12,7 @@ use crate::jit::source::bits;
 use crate::matrix::{DevicePattern, DeviceValues};
 use crate::product::method::Method;
 use crate::product::op_a::{OpA, Planned, typed};
-use crate::product::operands::Operands;
+use crate::product::operands::{Batch, Operands};
 use crate::product::{Call, catalog, checks};
 
 /// What the caller of a plan decides.
@@ -59,7 +59,7 @@ impl<T: Scalar> SpmvPlan<T> {
         problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
         let named = named(&problem, options)?;
         let planned = Planned::new(&device, pattern, problem.transpose_a)?;
-        let op_a = OpA::new(&device, pattern, &planned)?;
+        let op_a = OpA::new(&device, pattern, &planned, 1)?;
         let facts = planned.pattern()?;
         let (config, reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
@@ -144,6 +144,7 @@ impl<T: Scalar> SpmvPlan<T> {
             ldc: 1,
             layouts: (p.layout_b, p.layout_c),
             columns: 1,
+            batch: Batch::ONE,
             alpha: bits(call.common.alpha(p.semiring)),
             beta: bits(call.common.beta(p.semiring)),
             dtype: T::DTYPE,

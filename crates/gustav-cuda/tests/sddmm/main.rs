@@ -1,10 +1,13 @@
 //! Dense products at the nonzeros of a pattern on the device against the oracle, one file per algorithm.
 
+mod b_stationary;
+mod dense_tiles;
 mod nonzero_split;
 mod plan;
+mod row_block;
 mod vendor;
 
-use gustav_core::{Index, Pattern, Result, Scalar};
+use gustav_core::{Index, Pattern, Result, Scalar, bf16, f16};
 use gustav_cuda::sddmm::{Config, Options};
 use gustav_cuda::{Device, DeviceBuffer, DeviceDense, DevicePattern, SddmmCall, SddmmPlan};
 use gustav_plan::{Algorithm, Chooser};
@@ -43,6 +46,17 @@ fn run<T: Scalar, I: Index, O: Index>(
 fn battery<T: Scalar, I: Index, O: Index>(options: &Options, settings: &Settings) {
     let device = device();
     check_sddmm::<T, I, O>(settings, |case| run(&device, options, case));
+}
+
+/// The battery in every type and in both widths of indices.
+fn every_type(options: &Options) {
+    let settings = Settings::default();
+    battery::<f32, u32, u32>(options, &settings);
+    battery::<f64, u32, u64>(options, &settings);
+    battery::<f16, u32, u32>(options, &settings);
+    battery::<bf16, u64, u64>(options, &settings);
+    battery::<i32, u32, u32>(options, &settings);
+    battery::<i64, u64, u32>(options, &settings);
 }
 
 /// Row-major operands for a pattern, of seeded values.

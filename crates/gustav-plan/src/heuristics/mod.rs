@@ -3,6 +3,7 @@
 pub mod cpu_spgemm;
 pub mod cpu_spmm;
 pub mod cpu_spmv;
+pub mod cuda_sddmm;
 pub mod cuda_spgemm;
 pub mod cuda_spmm;
 pub mod cuda_spmv;

@@ -1,23 +1,29 @@
 //! The battery: named nasty matrices × column counts × layouts × α, β × transposition, which
 //! every algorithm of every backend must pass.
 //!
-//! [`check_spmm`], [`check_spmm_extremum`], [`check_spmv`], [`check_spgemm`] and [`check_sddmm`] hand each case to a closure that runs the
-//! kernel, compare the result with the [oracle](crate::oracle), and panic with a list of the
-//! cases that failed.
+//! [`check_spmm`], [`check_spmm_extremum`], [`check_spmv`], [`check_spgemm`], [`check_sddmm`], [`check_softmax`],
+//! [`check_attention`] and those of gradients hand each case to a closure that runs the kernel, compare the
+//! result with the [oracle](crate::oracle), and panic with a list of the cases that failed.
 
+mod attention;
 mod covering;
 mod extrema;
 pub mod matrices;
 mod report;
 mod sddmm;
+mod softmax;
 mod spgemm;
 mod spmm;
 mod spmv;
 mod storage;
 pub mod values;
 
+pub use attention::{
+    AttentionCase, AttentionGradientsCase, check_attention, check_attention_gradients,
+};
 pub use extrema::{SpmmExtremumCase, check_spmm_extremum};
 pub use sddmm::{SddmmCase, check_sddmm};
+pub use softmax::{SoftmaxCase, SoftmaxGradientCase, check_softmax, check_softmax_gradient};
 pub use spgemm::{SpgemmCase, check_spgemm, check_spgemm_over};
 pub use spmm::{SpmmCase, check_spmm, check_spmm_over};
 pub use spmv::{SpmvCase, check_spmv, check_spmv_over};
@@ -82,6 +88,8 @@ pub struct Settings {
     pub unsorted: bool,
     /// Whether SpGEMM must return sorted rows, may return them in any order, or both in turn.
     pub sorted: Vec<bool>,
+    /// Whether the gradient of a bias that several heads of an attention share is tried.
+    pub shared_gradients: bool,
 }
 
 impl Default for Settings {
@@ -100,6 +108,7 @@ impl Default for Settings {
             nonfinite: true,
             unsorted: true,
             sorted: vec![true, false],
+            shared_gradients: true,
         }
     }
 }

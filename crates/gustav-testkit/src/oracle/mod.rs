@@ -7,24 +7,29 @@
 //! number of terms: Jeannerod and Rump 2013). Minima and maxima: the roundings of one term.
 //! or-and and integers: exact; the extrema of [`SpmmExtremum`] in the type of sums, exact as well. NaN must stand exactly where the reference has it. Infinities
 //! must agree; where an intermediate sum of mixed signs may overflow in one order of summation
-//! and not in another, either outcome is right.
+//! and not in another, either outcome is right. Exponentials: see `exponentials.rs`.
 
+mod attention;
 mod best;
 mod expected;
+mod exponentials;
 mod extrema;
 mod integer;
 mod limits;
 mod model;
 mod operand;
 mod sddmm;
+mod softmax;
 mod spgemm;
 mod spmm;
 mod sum;
 mod truth;
 mod verdict;
 
+pub use attention::{Attention, AttentionGradients, AttentionReference, FoundGradients};
 pub use extrema::SpmmExtremum;
 pub use sddmm::Sddmm;
+pub use softmax::Softmax;
 pub use spgemm::Spgemm;
 pub use spmm::{Spmm, spmv};
 pub use verdict::{Verdict, Worst};

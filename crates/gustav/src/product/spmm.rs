@@ -110,6 +110,13 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spmm<'a, T, I, O> {
     fn execute(self, beta: Option<T::Accum>, mut c: DenseViewMut<'_, T>) -> Result<()> {
         let device = self.planner()?;
         let Spmm { a, b, problem, alpha, .. } = self;
+        if device.is_unexplained() {
+            let pattern = PatternRef::from(a.pattern());
+            let problem = problem.bound::<T>(&pattern.clone().into())?;
+            device.offers(&problem)?;
+            let mut plan = gustav_cpu::SpmmPlan::new(pattern, &problem, device.options())?;
+            return plan.execute(a, b, c, Scale { alpha, beta });
+        }
         let mut plan = SpmmRequest { pattern: PatternRef::from(a.pattern()), problem }
             .plan::<T, _>(&device)?;
         plan.execute(a, b, c.reborrow(), Scale { alpha, beta })

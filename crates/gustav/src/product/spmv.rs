@@ -77,6 +77,13 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spmv<'a, T, I, O> {
     fn execute(self, beta: Option<T::Accum>, y: &mut [T]) -> Result<()> {
         let device = self.planner()?;
         let Spmv { a, x, problem, alpha, .. } = self;
+        if device.is_unexplained() {
+            let pattern = PatternRef::from(a.pattern());
+            let problem = problem.bound::<T>(&pattern.clone().into())?;
+            device.offers(&problem)?;
+            let mut plan = gustav_cpu::SpmvPlan::new(pattern, &problem, device.options())?;
+            return plan.execute(a, x, y, Scale { alpha, beta });
+        }
         let mut plan = SpmvRequest { pattern: PatternRef::from(a.pattern()), problem }
             .plan::<T, _>(&device)?;
         plan.execute(a, x, y, Scale { alpha, beta })

@@ -1,0 +1,192 @@
+// segmented of attention: O = softmax(scale Q K^T + bias) V over the nonzeros of every row, and its gradients. Ours.
+//
+// Idea: a segment (a row, or at most S nonzeros of a long one) is the work of a group of lanes that
+// holds the segment's own rows in registers and gathers two rows for every nonzero, CHUNK nonzeros at a time, all in
+// flight at once. Nothing of the size of the nonzeros is stored: gradients make the weights again from the
+// logarithm of the sum of exponentials of every row.
+//
+//   PASS      own rows      gathered rows     sums
+//   FORWARD   q_i           k_j     v_j       O_i = sum of p v_j, p = exp(s - m), beside m and the sum of p
+//   ROWS      q_i    dO_i   k_j     v_j       dQ_i = sum of scale ds k_j
+//   COLUMNS   k_j    v_j    q_i     dO_i      dK_j = sum of scale ds q_i, dV_j = sum of p dO_i
+//             "left" "right" "left" "right"
+//
+//   s = scale <left, left> + bias     p = exp(s - lse)     ds = p (<right, right> - delta)     delta = <dO_i, O_i>
+//
+// COLUMNS takes the transposed pattern. `left` has `depth` columns, `right` has `value_depth`.
+//
+//   grid.x -> segments, BLOCK / LANES a CTA     grid.y -> heads
+//   lane l of a group: columns (k LANES + l) VECTOR + 0..VECTOR-1 of a row; one of CHUNK nonzeros' scores
+//
+// Parts of cut rows are merged as attention/rows.cuh says.
+//
+// Scores are NaN or +infinity: the row is NaN. A row without nonzeros, or with scores of -infinity alone: zeros,
+// and gradients of zero.
+//
+// Invariants: VECTOR divides depths, leading dimensions, distances of heads and addresses of all matrices;
+// CHUNK <= LANES; results overlap nothing.
+#include "attention/rows.cuh"
+#include "ptx/dependents.cuh"
+#include "tile/lane_sums.cuh"
+
+constexpr int CHUNK = GUSTAV_CHUNK;
+static_assert(CHUNK <= LANES && LANES <= 32 && (CHUNK & (CHUNK - 1)) == 0, "a lane for every nonzero of a chunk");
+
+template <int TILES>
+__device__ __forceinline__ Accum product(const Row<TILES> &x, const Row<TILES> &y, const Span<TILES> &span) {
+    Accum sum = 0;
+#pragma unroll
+    for (int k = 0; k < TILES; ++k) {
+        if (!span.has(k)) continue;
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            sum = times_plus(tile::widen_at(x[k], v), tile::widen_at(y[k], v), sum);
+    }
+    return sum;
+}
+
+template <int TILES>
+__device__ __forceinline__ void add(Sums<TILES> &sum, Accum weight, const Row<TILES> &row) {
+#pragma unroll
+    for (int k = 0; k < TILES; ++k)
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            sum[k][v] = times_plus(weight, tile::widen_at(row[k], v), sum[k][v]);
+}
+
+// The sum of `mine` over the lanes that have different nonzeros of a chunk.
+__device__ __forceinline__ Accum over_nonzeros(Accum mine) {
+#pragma unroll
+    for (int step = LANES / CHUNK; step < LANES; step *= 2) mine = plus(mine, __shfl_xor_sync(~0u, mine, step));
+    return mine;
+}
+
+// One segment in one head.
+__device__ __forceinline__ void attend(const Arguments &args, const Segment &s, u64 head) {
+    Group group(args);
+    // Which of a chunk's nonzeros is this lane's, as `lane_sums` has it.
+    const int mine = threadIdx.x % LANES / (LANES / CHUNK);
+    const int group_lane = threadIdx.x % 32 / LANES * LANES;
+    const Position length = s.last - s.first;
+    // A chunk ahead of its use.
+    const auto column_of = [&](Position done) {
+        return done + mine < length ? __ldg(args.indices + s.first + done + mine) : Index(0);
+    };
+    Index next = column_of(0);
+    const u64 own = s.none() ? 0 : s.cut() ? args.cut_rows[3 * (u64)args.slot_rows[s.target()]] : s.target();
+    const Accum factor = from_bits<Accum>(args.scale);
+    const Value *left = args.left.address + head * args.left.head;
+    const Value *right = args.right.address + head * args.right.head;
+    Row<LEFT> own_left;
+    Row<RIGHT> own_right;
+    Accum own_lse = 0, own_delta = 0;
+    load_row(args.own_left.address + head * args.own_left.head + own * args.own_left.row, group.left, own_left);
+    if constexpr (GRADIENT)
+        load_row(args.own_right.address + head * args.own_right.head + own * args.own_right.row, group.right, own_right);
+    if constexpr (PASS == ROWS) {
+        Row<RIGHT> result;
+        load_row(args.result.address + head * args.result.head + own * args.result.row, group.right, result);
+        Accum delta[1] = {product(own_right, result, group.right)};
+        tile::lane_sums<LANES>(delta);
+        own_delta = delta[0];
+        own_lse = args.lse[head * args.rows + own];
+        // Of a cut row, its first part.
+        const bool writes = !s.cut() || s.target() == args.cut_rows[3 * (u64)args.slot_rows[s.target()] + 1];
+        if (!s.none() && writes && threadIdx.x % LANES == 0) args.delta[head * args.rows + own] = own_delta;
+    }
+    // Groups of a warp go together: some have nothing left.
+    Position longest = length;
+    if constexpr (LANES < 32) {
+#pragma unroll
+        for (int step = LANES; step < 32; step *= 2) {
+            const Position other = __shfl_xor_sync(~0u, longest, step);
+            longest = other > longest ? other : longest;
+        }
+    }
+    for (Position done = 0; done < longest; done += CHUNK) {
+        const Position position = s.first + done;
+        const int count = done >= length ? 0 : length - done < CHUNK ? (int)(length - done) : CHUNK;
+        const bool has = mine < count;
+        const u64 my_column = next;
+        next = column_of(done + CHUNK);
+        Row<LEFT> lefts[CHUNK];
+        Row<RIGHT> rights[CHUNK];
+#pragma unroll
+        for (int u = 0; u < CHUNK; ++u) {
+            const u64 column = __shfl_sync(~0u, (Index)my_column, group_lane + u * (LANES / CHUNK));
+            if (u >= count) continue;
+            load_row(left + column * args.left.row, group.left, lefts[u]);
+            load_row(right + column * args.right.row, group.right, rights[u]);
+        }
+        Accum bias = 0, lse = own_lse, delta = own_delta;
+        if (BIASED && has) {
+            u64 nonzero = position + mine;
+            if constexpr (PASS == COLUMNS) nonzero = __ldg(args.positions + nonzero);
+            bias = widen(args.bias[head * args.bias_head + nonzero * args.bias_nonzero]);
+        }
+        if constexpr (PASS == COLUMNS) {
+            if (has) {
+                lse = args.lse[head * args.rows + my_column];
+                delta = args.delta[head * args.rows + my_column];
+            }
+        }
+        Accum score[CHUNK], change[CHUNK];
+#pragma unroll
+        for (int u = 0; u < CHUNK; ++u) {
+            score[u] = u < count ? product(own_left, lefts[u], group.left) : Accum(0);
+            if constexpr (GRADIENT) change[u] = u < count ? product(own_right, rights[u], group.right) : Accum(0);
+        }
+        tile::lane_sums<LANES>(score);
+        const Accum s_mine = has ? times_plus(factor, score[0], bias) : none();
+        Accum weight, slope = 0;
+        if constexpr (PASS == FORWARD) {
+            Accum largest = s_mine;
+#pragma unroll
+            for (int step = LANES / CHUNK; step < LANES; step *= 2)
+                largest = larger(largest, __shfl_xor_sync(~0u, largest, step));
+            if (largest > group.largest) {
+                const Accum correction = exponential(group.largest - largest);
+                scale(group.right_sum, correction);
+                group.total = times(correction, group.total);
+                group.largest = largest;
+            }
+            weight = exponential(s_mine - base_of(group.largest));
+            group.total = plus(group.total, weight);
+        } else {
+            tile::lane_sums<LANES>(change);
+            weight = lse == none() ? Accum(0) : exponential(s_mine - lse);
+            slope = times(weight, change[0] - delta);
+            if (!has) weight = slope = 0;
+            if (PASS == ROWS && args.bias_gradient && has && threadIdx.x % (LANES / CHUNK) == 0) {
+                Value *to = args.bias_gradient + head * args.gradient_head +
+                            (u64)(position + mine) * args.gradient_nonzero;
+                // Heads that share a bias come one after another.
+                const bool adds = args.gradient_head == 0 && head > 0;
+                *to = Narrow<Value>::from(adds ? plus(widen(*to), slope) : slope);
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < CHUNK; ++u) {
+            const int lane = group_lane + u * (LANES / CHUNK);
+            const Accum w = SUMS_RIGHT ? __shfl_sync(~0u, weight, lane) : Accum(0);
+            const Accum ds = SUMS_LEFT ? __shfl_sync(~0u, slope, lane) : Accum(0);
+            if (u >= count) continue;
+            if constexpr (SUMS_RIGHT) add(group.right_sum, w, rights[u]);
+            if constexpr (SUMS_LEFT) add(group.left_sum, ds, lefts[u]);
+        }
+    }
+    const Accum total = PASS == FORWARD ? over_nonzeros(group.total) : Accum(0);
+    if (s.none()) return;
+    if (s.cut())
+        merge(args, s, head, group, total);
+    else
+        finish(args, own, head, group, total);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
+    attention(const __grid_constant__ Arguments args) {
+    ptx::wait_for_prerequisites();
+    const u64 i = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
+    const Segment s = i < args.count ? schedule::segment<Position>(args.segments, i) : schedule::no_segment<Position>();
+    for (u64 head = blockIdx.y; head < args.heads; head += gridDim.y) attend(args, s, head);
+}

@@ -1,0 +1,204 @@
+// dense-tiles: values[p] = alpha <X[row p], Y[column p]> factors[p] + beta values[p] for every nonzero p. Ours.
+//
+// Idea: where a pattern has a good part of all positions, whole tiles of X Y^T cost less than gathering rows of Y for
+// every nonzero. A CTA computes a tile of ROWS x COLUMNS in registers, as a dense product does, and stores what the
+// pattern has of it.
+//
+//   grid.x -> tiles, row after row
+//   STAGES parts of STEP elements along the depth of the tile's rows of X and Y are in shared memory or on their way
+//   thread -> PER_ROW x PER_COLUMN sums by scalar products, or, TENSOR, a warp -> 16 x 8 sums by each matrix
+//             instruction, 16 bits summed in f32
+//   sums   -> shared memory, from where the tile's nonzeros (schedule/tile_nonzeros.cu) take theirs
+//
+// Every sum is made in the same order wherever its nonzero stands: the same bits in every run.
+//
+// Invariants: VECTOR divides the depth, leading dimensions and the addresses of X and Y, and is 4 bytes at least,
+// or 1; values overlap no other operand.
+#include "ptx/dependents.cuh"
+#include "ptx/mma.cuh"
+#include "sddmm/sums.cuh"
+
+using Value = GUSTAV_VALUE;
+using Position = GUSTAV_POSITION;
+using Accum = typename Accumulator<Value>::Type;
+
+constexpr int ROWS = GUSTAV_ROWS;
+constexpr int COLUMNS = GUSTAV_COLUMNS;
+constexpr int BLOCK = GUSTAV_BLOCK;
+constexpr int STAGES = GUSTAV_STAGES;
+constexpr int VECTOR = GUSTAV_VECTOR;  // elements of a copy to shared memory
+constexpr bool TENSOR = GUSTAV_TENSOR;
+constexpr int RESIDENT = GUSTAV_RESIDENT;
+
+// A row's part in shared memory: 128 bytes, and 16 more so that neighbouring rows begin in different banks.
+constexpr int STEP_BYTES = 128, PITCH = STEP_BYTES + 16;
+constexpr int STEP = STEP_BYTES / sizeof(Value);
+constexpr int STAGE = (ROWS + COLUMNS) * PITCH;
+constexpr int SUM_PITCH = COLUMNS + 8;
+constexpr int WARPS = BLOCK / 32;
+
+#include "gustav_cuda::sddmm::dense_tiles::Arguments"
+
+// Begins to bring the part of the tile's rows from element `from` of the depth on; zeros past the end.
+__device__ __forceinline__ void bring(const Arguments &args, u64 row, u64 column, u64 from, u8 *stage) {
+    constexpr int VECTORS = STEP / VECTOR, BYTES = VECTOR * sizeof(Value);
+#pragma unroll 8
+    for (int i = threadIdx.x; i < (ROWS + COLUMNS) * VECTORS; i += BLOCK) {
+        const int line = i / VECTORS, v = i % VECTORS;
+        const bool of_x = line < ROWS;
+        // Past the last row any row will do.
+        const u64 wanted = of_x ? row + line : column + line - ROWS, most = of_x ? args.rows : args.columns;
+        const u64 there = wanted < most ? wanted : most - 1, k = from + v * VECTOR;
+        const Value *source = (of_x ? args.x + there * args.ldx : args.y + there * args.ldy) + k;
+        u8 *to = stage + line * PITCH + v * BYTES;
+        tile::Pack<Value, VECTOR> pack{};
+        if (k < args.depth) {
+            if constexpr (ptx::HAS_ASYNC_COPY && BYTES >= 4) {
+                ptx::copy_async<BYTES>(to, source);
+                continue;
+            }
+            pack = tile::load<Value, VECTOR>(source);
+        }
+        memcpy(__builtin_assume_aligned(to, BYTES < 16 ? BYTES : 16), &pack, BYTES);
+    }
+    ptx::close_copies();
+}
+
+// The tile's sums by scalar products: a warp has 4 x 8 threads, whose rows and columns alternate.
+template <class V, bool TENSORS>
+struct Tile {
+    static constexpr int PER_ROW = 8, PER_COLUMN = ROWS * COLUMNS / (BLOCK * PER_ROW);
+    static constexpr int ACROSS = COLUMNS / (8 * PER_COLUMN);  // warps
+    static_assert(ROWS / (4 * PER_ROW) * ACROSS == WARPS, "the warps cover the tile");
+    int row, column;
+    Accum sum[PER_ROW][PER_COLUMN] = {};
+
+    __device__ __forceinline__ Tile() {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        row = warp / ACROSS * (4 * PER_ROW) + lane / 8, column = warp % ACROSS * (8 * PER_COLUMN) + lane % 8;
+    }
+
+    __device__ __forceinline__ void add(const u8 *x, const u8 *y) {
+        constexpr int EACH = 16 / sizeof(Value);
+        using Few = tile::Pack<Value, EACH>;
+#pragma unroll
+        for (int k = 0; k < STEP / EACH; ++k) {
+            Few of_x[PER_ROW];
+#pragma unroll
+            for (int i = 0; i < PER_ROW; ++i)
+                of_x[i] = *reinterpret_cast<const Few *>(x + (row + 4 * i) * PITCH + k * 16);
+#pragma unroll
+            for (int j = 0; j < PER_COLUMN; ++j) {
+                const Few of_y = *reinterpret_cast<const Few *>(y + (column + 8 * j) * PITCH + k * 16);
+#pragma unroll
+                for (int v = 0; v < EACH; ++v)
+#pragma unroll
+                    for (int i = 0; i < PER_ROW; ++i)
+                        sum[i][j] = times_plus(tile::widen_at(of_x[i], v), tile::widen_at(of_y, v), sum[i][j]);
+            }
+        }
+    }
+
+    __device__ __forceinline__ void store(Accum *to) const {
+#pragma unroll
+        for (int i = 0; i < PER_ROW; ++i)
+#pragma unroll
+            for (int j = 0; j < PER_COLUMN; ++j) to[(row + 4 * i) * SUM_PITCH + column + 8 * j] = sum[i][j];
+    }
+};
+
+__device__ __forceinline__ void mma(f32 (&sum)[4], const u32 (&x)[4], const u32 (&y)[2], f16) {
+    ptx::mma_f16(sum, x, y);
+}
+__device__ __forceinline__ void mma(f32 (&sum)[4], const u32 (&x)[4], const u32 (&y)[2], bf16) {
+    ptx::mma_bf16(sum, x, y);
+}
+
+// The same on tensor cores: a warp has DOWN x ALONG products of 16 x 8.
+template <class V>
+struct Tile<V, true> {
+    static constexpr int ACROSS = WARPS >= 8 ? 4 : 2;  // warps
+    static constexpr int DOWN = ROWS * ACROSS / WARPS / 16, ALONG = COLUMNS / ACROSS / 8;
+    static_assert(DOWN > 0 && ALONG % 2 == 0 && DOWN * 16 * WARPS == ROWS * ACROSS, "the warps cover the tile");
+    int row, column;
+    f32 sum[DOWN][ALONG][4] = {};
+
+    __device__ __forceinline__ Tile() {
+        const int warp = threadIdx.x / 32;
+        row = warp / ACROSS * DOWN * 16, column = warp % ACROSS * ALONG * 8;
+    }
+
+    __device__ __forceinline__ void add(const u8 *x, const u8 *y) {
+        const int lane = threadIdx.x % 32;
+#pragma unroll
+        for (int k = 0; k < STEP / 16; ++k) {
+            u32 of_x[DOWN][4], of_y[ALONG][2];
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i)
+                ptx::load_matrices(of_x[i], x + (row + i * 16 + lane % 16) * PITCH + k * 32 + lane / 16 * 16);
+#pragma unroll
+            for (int j = 0; j < ALONG; j += 2) {
+                u32 both[4];
+                const int line = column + j * 8 + lane % 8 + lane / 16 * 8;
+                ptx::load_matrices(both, y + line * PITCH + k * 32 + lane / 8 % 2 * 16);
+                of_y[j][0] = both[0], of_y[j][1] = both[1], of_y[j + 1][0] = both[2], of_y[j + 1][1] = both[3];
+            }
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+                for (int j = 0; j < ALONG; ++j) mma(sum[i][j], of_x[i], of_y[j], V{});
+        }
+    }
+
+    __device__ __forceinline__ void store(Accum *to) const {
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+            for (int j = 0; j < ALONG; ++j)
+#pragma unroll
+                for (int s = 0; s < 4; ++s)
+                    to[(row + i * 16 + g + s / 2 * 8) * SUM_PITCH + column + j * 8 + 2 * t + s % 2] = sum[i][j][s];
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
+    dense_tiles(const __grid_constant__ Arguments args) {
+    extern __shared__ __align__(16) u8 shared[];
+    ptx::wait_for_prerequisites();
+    const u64 begin = __ldg(args.begins + blockIdx.x), end = __ldg(args.begins + blockIdx.x + 1);
+    if (begin == end) return;
+    const u64 row = (u64)(blockIdx.x / args.across) * ROWS, column = (u64)(blockIdx.x % args.across) * COLUMNS;
+    const u64 steps = (args.depth + STEP - 1) / STEP;
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s)
+        if (s < steps)
+            bring(args, row, column, s * STEP, shared + s * STAGE);
+        else
+            ptx::close_copies();
+    Tile<Value, TENSOR> tile;
+#pragma unroll 1
+    for (u64 s = 0; s < steps; ++s) {
+        // Later parts may be on their way; the part that all threads have left makes room for one more.
+        ptx::wait_copies<STAGES - 2>();
+        __syncthreads();
+        const u64 next = s + STAGES - 1;
+        if (next < steps)
+            bring(args, row, column, next * STEP, shared + next % STAGES * STAGE);
+        else
+            ptx::close_copies();
+        const u8 *x = shared + s % STAGES * STAGE;
+        tile.add(x, x + ROWS * PITCH);
+    }
+    ptx::wait_copies<0>();
+    __syncthreads();
+    Accum *const sums = reinterpret_cast<Accum *>(shared);
+    tile.store(sums);
+    __syncthreads();
+    const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
+    for (u64 n = begin + threadIdx.x; n < end; n += BLOCK) {
+        const int place = __ldg(args.places + n);
+        const Accum sum = sums[place / COLUMNS * SUM_PITCH + place % COLUMNS];
+        sddmm::finish<Value>(args, __ldg(args.positions + n), sum, alpha, beta);
+    }
+}

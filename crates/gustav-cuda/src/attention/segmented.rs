@@ -1,0 +1,416 @@
+//! `segmented`: rows cut into segments, one group of lanes a segment, two gathered rows for every nonzero. See
+//! `kernels/attention/segmented.cu`.
+
+use gustav_core::{DType, IndexType, Problem, Result};
+
+use crate::device::{Counters, Device, DeviceBuffer, Stream};
+use crate::jit::Request;
+use crate::launch::Kernel;
+use crate::product::check_config;
+use crate::product::tile::{accumulator, widest};
+use crate::schedule::pattern::Pattern;
+use crate::schedule::{Listing, Segments, Target};
+
+/// How nonzeros are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Config {
+    /// Nonzeros of a group whose rows are loaded at once: 2, 4 or 8.
+    pub chunk: u32,
+    /// Vectors of a lane in the longest row that it gathers, as few lanes allow: 1 to 8.
+    pub tiles: u32,
+    /// Threads of a CTA: a power of two from 32 to 1024.
+    pub block: u32,
+    /// Rows with as many nonzeros are cut: a power of two from 32 to 4096.
+    pub longest: u32,
+}
+
+/// Any attention in floating point.
+pub(super) fn supports(problem: &Problem) -> Result<()> {
+    problem.check_heads("segmented on CUDA")
+}
+
+/// Every configuration that is worth timing.
+pub(super) fn configs(problem: &Problem) -> Vec<Config> {
+    let own = Config::new(problem, problem.nnz as u64);
+    [(2, 2), (4, 2), (4, 1), (2, 1)].map(|(chunk, tiles)| Config { chunk, tiles, ..own }).into()
+}
+
+// Rows of a window of the list, in which they go by length, and nonzeros of those at its head.
+const WINDOW: u32 = 256;
+// Nonzeros of a group before rows of as many are cut: the last groups should not wait for one.
+const SHARE: f64 = 1.5;
+
+impl Config {
+    /// For `share` nonzeros of a group of lanes, if all the device's groups had equally many.
+    pub(super) fn new(_: &Problem, share: u64) -> Self {
+        let longest = ((share as f64 / SHARE) as u64).clamp(32, 512).next_power_of_two() as u32;
+        Config { chunk: 2, tiles: 2, block: 128, longest }
+    }
+
+    fn check(&self) -> Result<()> {
+        let fits = [2, 4, 8].contains(&self.chunk)
+            && (1..=8).contains(&self.tiles)
+            && self.block.is_power_of_two()
+            && (32..=1024).contains(&self.block)
+            && Segments::cuts_at(self.longest);
+        check_config(
+            "config of segmented",
+            self,
+            fits,
+            "chunks of 2, 4 or 8 nonzeros, 1 to 8 tiles, CTAs of 32 to 1024 threads, a power of two, and rows \
+             cut at 32 to 4096 nonzeros, a power of two",
+        )
+    }
+}
+
+/// What is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Pass {
+    /// O, by rows.
+    Forward,
+    /// The gradients of Q and the bias, by rows.
+    Rows,
+    /// The gradients of K and V, by columns.
+    Columns,
+}
+
+impl Pass {
+    const fn name(self) -> &'static str {
+        match self {
+            Pass::Forward => "FORWARD",
+            Pass::Rows => "ROWS",
+            Pass::Columns => "COLUMNS",
+        }
+    }
+
+    /// Whether sums of the width of left and of right rows are made.
+    const fn sums(self) -> (bool, bool) {
+        match self {
+            Pass::Forward => (false, true),
+            Pass::Rows => (true, false),
+            Pass::Columns => (true, true),
+        }
+    }
+}
+
+/// What a kernel is compiled for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) config: Config,
+    pub(crate) pass: Pass,
+    pub(crate) dtype: DType,
+    pub(crate) index: IndexType,
+    pub(crate) offset: IndexType,
+    pub(crate) position: IndexType,
+    /// Elements of a load.
+    pub(crate) vector: u32,
+    pub(crate) lanes: u32,
+    /// Vectors of a lane in left and in right rows.
+    pub(crate) left: u32,
+    pub(crate) right: u32,
+    pub(crate) biased: bool,
+}
+
+// Registers of a thread beside rows and sums.
+const OTHER_REGISTERS: u32 = 40;
+
+impl Variant {
+    fn new(config: Config, pass: Pass, o: &Operands) -> Self {
+        let places =
+            [o.own_left, o.own_right, o.left, o.right, o.result, o.left_result, o.right_result];
+        let divides = |vector: u32, number: u64| vector.min(widest(o.dtype, number));
+        let vector =
+            places.iter().fold(widest(o.dtype, (o.depth | o.value_depth) as u64), |v, place| {
+                let bytes = o.dtype.bytes() as u64;
+                [place.address / bytes, place.row, place.head]
+                    .into_iter()
+                    .filter(|n| *n > 0)
+                    .fold(v, divides)
+            });
+        let vectors = |columns: usize| (columns as u32).div_ceil(vector).max(1);
+        let (left, right) = (vectors(o.depth), vectors(o.value_depth));
+        let lanes = left.max(right).div_ceil(config.tiles).next_power_of_two();
+        let lanes = lanes.clamp(config.chunk, 32);
+        Variant {
+            config,
+            pass,
+            dtype: o.dtype,
+            index: o.index_type,
+            offset: o.offset_type,
+            position: if o.nnz < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
+            vector,
+            lanes,
+            left: left.div_ceil(lanes),
+            right: right.div_ceil(lanes),
+            biased: o.bias != 0,
+        }
+    }
+
+    /// Threads of a multiprocessor that the registers of a kernel must allow: as many as rows in flight and
+    /// sums leave.
+    fn resident(&self) -> u32 {
+        let words = |bytes: usize| (self.vector * bytes as u32).div_ceil(4);
+        let row = words(self.dtype.bytes()) * (self.left + self.right);
+        let (left, right) = self.pass.sums();
+        let sums = words(accumulator(self.dtype).bytes())
+            * (u32::from(left) * self.left + u32::from(right) * self.right);
+        let registers = self.config.chunk * row + row + sums + OTHER_REGISTERS;
+        let threads = (65_536 / registers).clamp(256, 768) / 128 * 128;
+        threads.max(self.config.block)
+    }
+
+    /// The source with its parameters.
+    pub(crate) fn request(&self) -> Request {
+        request!("attention/segmented.cu")
+            .with_block::<Arguments>()
+            .with("VALUE", self.dtype)
+            .with("INDEX", self.index)
+            .with("OFFSET", self.offset)
+            .with("POSITION", self.position)
+            .with("PASS", self.pass.name())
+            .with("BLOCK", self.config.block)
+            .with("RESIDENT", self.resident())
+            .with("VECTOR", self.vector)
+            .with("LANES", self.lanes)
+            .with("LEFT", self.left)
+            .with("RIGHT", self.right)
+            .with("CHUNK", self.config.chunk)
+            .with("BIASED", self.biased)
+    }
+}
+
+parameter_block! {
+    /// Rows that are read, of all heads.
+    pub(crate) struct Matrix {
+        pub(crate) address: *const Value,
+        /// Values from a row to the next.
+        pub(crate) row: u64,
+        /// Values from a head to the next.
+        pub(crate) head: u64,
+    }
+
+    /// Rows that are written, of all heads.
+    pub(crate) struct MatrixMut {
+        pub(crate) address: *mut Value,
+        pub(crate) row: u64,
+        pub(crate) head: u64,
+    }
+
+    struct Arguments {
+        indices: *const Index,
+        /// Positions in A of the nonzeros (COLUMNS).
+        positions: *const Offset,
+        segments: *const u64,
+        /// Row, first slot, number of slots.
+        cut_rows: *const u64,
+        /// Index in cut_rows of each slot.
+        slot_rows: *const u32,
+        /// Segments.
+        count: u64,
+        heads: u64,
+        /// Of A.
+        rows: u64,
+        own_left: Matrix,
+        own_right: Matrix,
+        left: Matrix,
+        right: Matrix,
+        /// O (ROWS).
+        result: Matrix,
+        left_result: MatrixMut,
+        right_result: MatrixMut,
+        bias: *const Value,
+        bias_head: u64,
+        bias_nonzero: u64,
+        /// Null when it is not asked for.
+        bias_gradient: *mut Value,
+        gradient_head: u64,
+        gradient_nonzero: u64,
+        /// Logarithms of the sums of exponentials, of every head and row; null when FORWARD need not keep them.
+        lse: *mut Accum,
+        delta: *mut Accum,
+        partials: *mut Accum,
+        /// Largest score and sum of exponentials of every part (FORWARD).
+        states: *mut Accum,
+        arrivals: *mut u32,
+        slots: u64,
+        depth: u64,
+        value_depth: u64,
+        scale: u64,
+    }
+}
+
+/// Addresses, distances and sizes of a pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operands {
+    pub indices: u64,
+    pub positions: u64,
+    pub index_type: IndexType,
+    pub offset_type: IndexType,
+    pub dtype: DType,
+    pub heads: usize,
+    /// Rows of A.
+    pub rows: usize,
+    pub nnz: usize,
+    pub depth: usize,
+    pub value_depth: usize,
+    pub own_left: Matrix,
+    pub own_right: Matrix,
+    pub left: Matrix,
+    pub right: Matrix,
+    pub result: Matrix,
+    pub left_result: Matrix,
+    pub right_result: Matrix,
+    pub bias: u64,
+    pub bias_strides: (usize, usize),
+    pub bias_gradient: u64,
+    pub gradient_strides: (usize, usize),
+    pub lse: u64,
+    pub delta: u64,
+    pub scale: u64,
+}
+
+impl From<Matrix> for MatrixMut {
+    fn from(Matrix { address, row, head }: Matrix) -> Self {
+        MatrixMut { address, row, head }
+    }
+}
+
+// Levels of the tree in which the parts of a cut row are merged.
+const LEVELS: usize = 6;
+const MOST_HEADS: u64 = 65_535;
+
+/// The schedule of a pass on the device, room for the parts of cut rows, and the compiled kernel.
+pub(crate) struct Prepared {
+    config: Config,
+    pass: Pass,
+    segments: Segments,
+    arrivals: Counters,
+    partials: DeviceBuffer<u64>,
+    states: DeviceBuffer<u64>,
+    slots: usize,
+    kernel: Option<(Variant, Kernel<Arguments>)>,
+}
+
+impl Prepared {
+    /// The configuration that suits the number of nonzeros.
+    pub(crate) fn choose(device: &Device, problem: &Problem) -> Config {
+        let profile = device.profile();
+        // Groups that are resident at once: about 640 threads of a multiprocessor, 8 lanes each.
+        let groups = (profile.multiprocessors * 80).max(1);
+        Config::new(problem, (problem.nnz * problem.batch / groups) as u64)
+    }
+
+    /// Cuts the rows of `pattern`: A's, or those of Aᵀ for [`Pass::Columns`], as `problem` says.
+    pub(crate) fn new(
+        pattern: &Pattern<'_>,
+        problem: &Problem,
+        pass: Pass,
+        config: Config,
+    ) -> Result<Self> {
+        config.check()?;
+        let device = pattern.device();
+        let Config { longest, .. } = config;
+        let listing = Listing { longest, first: Segments::first_of(longest), window: WINDOW };
+        let segments = Segments::new(pattern, problem, listing, Target::Slot)?;
+        let slots = segments.slot_rows.len();
+        let (left, right) = pass.sums();
+        let width =
+            usize::from(left) * problem.columns + usize::from(right) * problem.value_columns;
+        let room = slots.saturating_mul(problem.batch);
+        let words =
+            |values: usize| values.saturating_mul(accumulator(problem.dtype).bytes()).div_ceil(8);
+        let states = if pass == Pass::Forward { room.saturating_mul(2) } else { 0 };
+        Ok(Prepared {
+            config,
+            pass,
+            arrivals: Counters::new(device, room.saturating_mul(LEVELS), "arrivals of parts")?,
+            partials: DeviceBuffer::queued(
+                device,
+                words(room.saturating_mul(width)),
+                "sums of cut rows",
+            )?,
+            states: DeviceBuffer::queued(
+                device,
+                words(states),
+                "sums of exponentials of cut rows",
+            )?,
+            segments,
+            slots,
+            kernel: None,
+        })
+    }
+
+    /// Bytes on the device.
+    pub(crate) fn bytes(&self) -> usize {
+        self.segments.bytes() + self.arrivals.bytes() + self.partials.bytes() + self.states.bytes()
+    }
+
+    /// Compiles what `operands` need, unless that has been done.
+    pub(crate) fn compile(&mut self, device: &Device, o: &Operands) -> Result<()> {
+        let variant = Variant::new(self.config, self.pass, o);
+        if self.kernel.as_ref().is_none_or(|(compiled, _)| *compiled != variant) {
+            let kernel = device.kernel(&variant, c"attention", || variant.request())?;
+            self.kernel = Some((variant, kernel));
+        }
+        Ok(())
+    }
+
+    /// Queues the pass.
+    ///
+    /// # Safety
+    /// The addresses in `operands` are valid until the stream has done the work, and the pattern is the one that
+    /// this was prepared for.
+    pub(crate) unsafe fn launch(
+        &mut self,
+        device: &Device,
+        stream: &Stream,
+        o: &Operands,
+    ) -> Result<()> {
+        self.compile(device, o)?;
+        let Some((variant, kernel)) = &self.kernel else { return Ok(()) };
+        let Segments { list, cut_rows, slot_rows, count, .. } = &self.segments;
+        self.segments.used_on(stream);
+        self.arrivals.used_on(stream);
+        self.partials.used_on(stream);
+        self.states.used_on(stream);
+        let arguments = Arguments {
+            indices: o.indices,
+            positions: o.positions,
+            segments: list.address(),
+            cut_rows: cut_rows.address(),
+            slot_rows: slot_rows.address(),
+            count: *count as u64,
+            heads: o.heads as u64,
+            rows: o.rows as u64,
+            own_left: o.own_left,
+            own_right: o.own_right,
+            left: o.left,
+            right: o.right,
+            result: o.result,
+            left_result: o.left_result.into(),
+            right_result: o.right_result.into(),
+            bias: o.bias,
+            bias_head: o.bias_strides.0 as u64,
+            bias_nonzero: o.bias_strides.1 as u64,
+            bias_gradient: o.bias_gradient,
+            gradient_head: o.gradient_strides.0 as u64,
+            gradient_nonzero: o.gradient_strides.1 as u64,
+            lse: o.lse,
+            delta: o.delta,
+            partials: self.partials.address(),
+            states: self.states.address(),
+            arrivals: self.arrivals.address(),
+            slots: self.slots as u64,
+            depth: o.depth as u64,
+            value_depth: o.value_depth as u64,
+            scale: o.scale,
+        };
+        let groups = u64::from(self.config.block / variant.lanes);
+        // Heads that share the gradient of a bias follow one another.
+        let shares = o.bias_gradient != 0 && o.gradient_strides.0 == 0;
+        let heads = if shares { 1 } else { arguments.heads.min(MOST_HEADS) };
+        let grid = (arguments.count.div_ceil(groups), heads);
+        // SAFETY: the operands are the caller's promise; the schedule covers the pattern.
+        unsafe { kernel.launch_dependent(stream, grid, self.config.block, 0, &arguments) }
+    }
+}

@@ -1,0 +1,36 @@
+//! The choice among this backend's own algorithms.
+
+use gustav_core::{Problem, Result};
+use gustav_plan::Algorithm;
+use gustav_plan::heuristics::cuda_sddmm::{self, Tuning};
+
+use super::catalog::Config;
+use super::{dense_tiles, nonzero_split, row_block};
+use crate::schedule::pattern::Pattern;
+
+/// What the rules of `gustav-plan` say of a pattern, and why.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let profile = pattern.device().planner_profile();
+    let tensor = dense_tiles::has_tensor_cores(pattern.device(), problem.dtype);
+    let (rows, similarity) = (|| pattern.lengths(), || pattern.similarity());
+    let tuning = cuda_sddmm::choose(problem, &profile, tensor, rows, similarity)?;
+    Ok(configured(problem, tuning))
+}
+
+/// Blocks of the height that shares most.
+pub(super) fn row_block(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let profile = pattern.device().planner_profile();
+    Ok(configured(problem, cuda_sddmm::row_block(problem, &profile, &pattern.similarity()?)))
+}
+
+/// The configuration of an algorithm with this tuning, and the reason.
+fn configured(problem: &Problem, tuning: Tuning) -> (Config, String) {
+    let config = match tuning.algorithm {
+        Algorithm::RowBlock => {
+            Config::RowBlock(row_block::Config::new(problem, tuning.height, tuning.parts))
+        }
+        Algorithm::DenseTiles => Config::DenseTiles(dense_tiles::Config::new()),
+        _ => Config::NonzeroSplit(nonzero_split::Config::new(problem)),
+    };
+    (config, tuning.reason)
+}

@@ -1,0 +1,8 @@
+//! The softmax algorithms of this backend.
+
+use super::segmented;
+use crate::product::catalog::algorithms;
+
+algorithms! {
+    Segmented => segmented,
+}

@@ -1,0 +1,369 @@
+//! Arrays of Python, in place: what NumPy, DLPack and `__array_interface__` describe.
+
+use gustav::{DenseView, DenseViewMut, Layout, Scalar};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::element::Element;
+use crate::{dlpack, interface, numpy};
+
+/// Most dimensions of an array that is taken.
+pub const MOST_DIMENSIONS: usize = 2;
+
+/// An array in host memory that an object of Python owns. It can be read for as long as this lives,
+/// because the object is held.
+pub struct Array {
+    /// Named in errors.
+    pub name: &'static str,
+    pub element: Element,
+    pub(crate) data: *mut u8,
+    pub(crate) dimensions: usize,
+    pub(crate) shape: [usize; MOST_DIMENSIONS],
+    /// In bytes.
+    pub(crate) strides: [isize; MOST_DIMENSIONS],
+    pub(crate) readonly: bool,
+    pub(crate) _owner: Owner,
+}
+
+/// What keeps the memory of an array.
+pub type Owner = Py<PyAny>;
+
+// SAFETY: the memory stays where it is while the owner is held, whichever thread reads it; the owner
+// may be sent and shared.
+unsafe impl Send for Array {}
+// SAFETY: as above.
+unsafe impl Sync for Array {}
+
+impl Array {
+    /// The array that `object` is or describes; `name` stands in errors.
+    ///
+    /// # Errors
+    /// `TypeError` for what is no array, `NotImplementedError` for one in the memory of a device,
+    /// `ValueError` for more than two dimensions.
+    pub fn of(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Some(found) = numpy::array(name, object)? {
+            return Ok(found);
+        }
+        if let Some(found) = dlpack::array(name, object)? {
+            return Ok(found);
+        }
+        if let Some(found) = interface::array(name, object)? {
+            return Ok(found);
+        }
+        Err(PyTypeError::new_err(format!(
+            "{name}: {} is not taken; a NumPy array is, and what has __dlpack__ or \
+             __array_interface__",
+            object.get_type().qualname()?
+        )))
+    }
+
+    /// As [`Array::of`], of a packed copy where the array has strides that no layout expresses.
+    ///
+    /// # Errors
+    /// As [`Array::of`].
+    pub fn to_read(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let found = Self::of(name, object)?;
+        found.element.value(name)?;
+        if found.is_aligned() && found.layout().is_some() {
+            return Ok(found);
+        }
+        Self::of(name, &packed(object)?)
+    }
+
+    /// As [`Array::to_read`] for a vector of values whose elements are neighbours.
+    ///
+    /// # Errors
+    /// As [`Array::to_read`], and `ValueError` for another number of dimensions than one.
+    pub fn vector(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let found = Self::packed_vector(name, object)?;
+        found.element.value(name)?;
+        Ok(found)
+    }
+
+    /// As [`Array::vector`] for elements of any type.
+    ///
+    /// # Errors
+    /// As [`Array::of`], and `ValueError` for another number of dimensions than one.
+    pub fn packed_vector(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let found = Self::of(name, object)?;
+        if found.dimensions != 1 {
+            return Err(found.wrong_dimensions("one dimension"));
+        }
+        if found.is_aligned() && found.is_packed_vector() {
+            return Ok(found);
+        }
+        Self::of(name, &packed(object)?)
+    }
+
+    /// As [`Array::of`] for an array that is written.
+    ///
+    /// # Errors
+    /// As [`Array::of`], and `ValueError` for one that may not be written or has strides that no layout
+    /// expresses.
+    pub fn to_write(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let found = Self::of(name, object)?;
+        found.element.value(name)?;
+        let reason = if found.readonly {
+            "it is read-only"
+        } else if !found.is_aligned() {
+            "its elements are not aligned"
+        } else if found.layout().is_none() {
+            "its strides are not those of rows or columns with a leading dimension"
+        } else {
+            return Ok(found);
+        };
+        Err(PyValueError::new_err(format!(
+            "{name} cannot be written in place: {reason}; give a writable array in C or Fortran order"
+        )))
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape[..self.dimensions]
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    fn is_aligned(&self) -> bool {
+        let size = self.element.bytes().max(1);
+        self.len() == 0
+            || (self.data as usize).is_multiple_of(size)
+                && self.strides[..self.dimensions].iter().all(|s| s.unsigned_abs() % size == 0)
+    }
+
+    fn is_packed_vector(&self) -> bool {
+        self.shape[0] <= 1 || self.strides[0] == self.element.bytes() as isize
+    }
+
+    /// The layout and leading dimension of a matrix, if there are such.
+    fn layout(&self) -> Option<(Layout, usize)> {
+        let size = self.element.bytes().max(1) as isize;
+        let [rows, columns] = self.matrix();
+        let step = |k: usize| match self.dimensions {
+            // The column that a vector is.
+            1 => [self.strides[0], size][k] / size,
+            _ => self.strides[k] / size,
+        };
+        if rows == 0 || columns == 0 {
+            return Some((Layout::RowMajor, columns));
+        }
+        let fits = |lines: usize, length: usize, line: isize, element: isize| {
+            let leading = if lines == 1 { length } else { usize::try_from(line).ok()? };
+            ((element == 1 || length == 1) && leading >= length).then_some(leading)
+        };
+        fits(rows, columns, step(0), step(1)).map(|leading| (Layout::RowMajor, leading)).or_else(
+            || fits(columns, rows, step(1), step(0)).map(|leading| (Layout::ColumnMajor, leading)),
+        )
+    }
+
+    /// Rows and columns; a vector is one column.
+    fn matrix(&self) -> [usize; 2] {
+        match self.dimensions {
+            1 => [self.shape[0], 1],
+            _ => self.shape,
+        }
+    }
+
+    /// The layout that a plan needs for this matrix.
+    pub fn layout_of_matrix(&self) -> Layout {
+        self.layout().map_or(Layout::RowMajor, |(layout, _)| layout)
+    }
+
+    fn wrong_dimensions(&self, expected: &str) -> PyErr {
+        PyValueError::new_err(format!(
+            "{}: expected {expected}, found {}",
+            self.name, self.dimensions
+        ))
+    }
+
+    fn wrong_type<T: Scalar>(&self) -> PyErr {
+        PyTypeError::new_err(format!(
+            "{}: expected {}, as the other operands, found {}",
+            self.name,
+            Element::of::<T>(),
+            self.element
+        ))
+    }
+
+    fn pointer<T>(&self) -> *mut T {
+        // An empty array may have no address.
+        if self.len() == 0 { std::ptr::dangling_mut() } else { self.data.cast() }
+    }
+
+    /// The elements of a vector that was made by [`Array::vector`].
+    ///
+    /// # Errors
+    /// `TypeError` for elements of another type.
+    pub fn slice<T: Scalar>(&self) -> PyResult<&[T]> {
+        if self.element != Element::of::<T>() {
+            return Err(self.wrong_type::<T>());
+        }
+        self.raw_slice()
+    }
+
+    /// The elements of a vector as integers of their width.
+    pub(crate) fn raw_slice<T>(&self) -> PyResult<&[T]> {
+        if self.dimensions != 1 {
+            return Err(self.wrong_dimensions("one dimension"));
+        }
+        if !self.is_packed_vector() || !self.is_aligned() || self.element.bytes() != size_of::<T>()
+        {
+            return Err(PyValueError::new_err(format!("{}: expected a packed array", self.name)));
+        }
+        // SAFETY: as many neighbours of this size are in memory that the owner keeps, aligned.
+        Ok(unsafe { std::slice::from_raw_parts(self.pointer(), self.shape[0]) })
+    }
+
+    /// The elements of a vector, to be written.
+    ///
+    /// # Errors
+    /// As [`Array::slice`], and `ValueError` for one that is read-only.
+    pub fn slice_mut<T: Scalar>(&mut self) -> PyResult<&mut [T]> {
+        self.slice::<T>()?;
+        if self.readonly {
+            return Err(PyValueError::new_err(format!("{} is read-only", self.name)));
+        }
+        // SAFETY: as above; it may be written, and operands that overlap were refused.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.shape[0]) })
+    }
+
+    /// The matrix, or a vector as one column.
+    ///
+    /// # Errors
+    /// `TypeError` for elements of another type, `ValueError` for strides that no layout expresses.
+    pub fn dense<T: Scalar>(&self) -> PyResult<DenseView<'_, T>> {
+        let (layout, leading) = self.checked_layout::<T>()?;
+        let [rows, columns] = self.matrix();
+        // SAFETY: the strides are those of this layout, every element is aligned in memory that the
+        // owner keeps. That nobody writes it is said in the documentation of the package.
+        unsafe { DenseView::from_raw_parts(rows, columns, layout, leading, self.pointer()) }
+            .map_err(crate::error::to_python)
+    }
+
+    /// The same, to be written.
+    ///
+    /// # Errors
+    /// As [`Array::dense`], and `ValueError` for one that is read-only.
+    pub fn dense_mut<T: Scalar>(&mut self) -> PyResult<DenseViewMut<'_, T>> {
+        let (layout, leading) = self.checked_layout::<T>()?;
+        let [rows, columns] = self.matrix();
+        if self.readonly {
+            return Err(PyValueError::new_err(format!("{} is read-only", self.name)));
+        }
+        // SAFETY: as above; it may be written, and operands that overlap were refused.
+        unsafe { DenseViewMut::from_raw_parts(rows, columns, layout, leading, self.pointer()) }
+            .map_err(crate::error::to_python)
+    }
+
+    fn checked_layout<T: Scalar>(&self) -> PyResult<(Layout, usize)> {
+        if self.element != Element::of::<T>() {
+            return Err(self.wrong_type::<T>());
+        }
+        self.layout().filter(|_| self.is_aligned()).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "{}: strides that are not those of rows or columns with a leading dimension",
+                self.name
+            ))
+        })
+    }
+
+    /// Refuses an operand whose memory overlaps with this array, which is written.
+    ///
+    /// # Errors
+    /// `ValueError` naming both.
+    pub fn refuse_overlap(&self, operand: &Array) -> PyResult<()> {
+        let (mine, theirs) = (self.extent(), operand.extent());
+        if mine.start >= theirs.end || theirs.start >= mine.end || self.is_beside(operand) {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!(
+            "{} overlaps {} in memory; give another array, or a copy of {}",
+            self.name, operand.name, operand.name
+        )))
+    }
+
+    /// Addresses from the first byte to behind the last.
+    fn extent(&self) -> std::ops::Range<usize> {
+        let start = self.data as usize;
+        if self.len() == 0 {
+            return start..start;
+        }
+        let (mut low, mut high) = (start, start + self.element.bytes());
+        for (n, stride) in self.shape().iter().zip(self.strides) {
+            let reach = stride * (*n as isize - 1);
+            if reach < 0 { low = low.wrapping_add_signed(reach) } else { high += reach as usize }
+        }
+        low..high
+    }
+
+    /// Whether both are blocks of one array whose lines do not overlap.
+    fn is_beside(&self, other: &Array) -> bool {
+        let (Some((layout, leading)), Some((of_other, leading_of_other))) =
+            (self.layout(), other.layout())
+        else {
+            return false;
+        };
+        if (layout, leading) != (of_other, leading_of_other) || leading == 0 {
+            return false;
+        }
+        let size = self.element.bytes();
+        let length = |a: &Array| match layout {
+            Layout::RowMajor => a.matrix()[1] * a.element.bytes(),
+            Layout::ColumnMajor => a.matrix()[0] * a.element.bytes(),
+        };
+        let line = leading * size;
+        if size != other.element.bytes() {
+            return false;
+        }
+        // Where a line of the other begins within a line of this.
+        let at = (other.data as usize).wrapping_sub(self.data as usize) as isize;
+        let at = at.rem_euclid(line as isize) as usize;
+        at >= length(self) && at + length(other) <= line
+    }
+}
+
+/// A packed copy of an array, by the library that it belongs to.
+fn packed<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    if object.hasattr(intern!(py, "contiguous"))? {
+        return object.call_method0(intern!(py, "contiguous"));
+    }
+    // A copy, which is aligned; `ascontiguousarray` returns what is contiguous as it is.
+    let array = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "array"))?;
+    array.call1((object,))?.call_method1(intern!(py, "copy"), ("C",))
+}
+
+/// Refuses an array in the memory of a device.
+pub(crate) fn on_device(name: &str, device: &str) -> PyErr {
+    PyNotImplementedError::new_err(format!(
+        "{name}: arrays in the memory of {device} are not taken yet; nearest that works: a copy in \
+         host memory"
+    ))
+}
+
+/// Checks the number of dimensions and brings shape and strides into an [`Array`]'s form.
+pub(crate) fn dimensions(
+    name: &str,
+    shape: &[isize],
+    strides: Option<&[isize]>,
+    bytes: usize,
+) -> PyResult<(usize, [usize; MOST_DIMENSIONS], [isize; MOST_DIMENSIONS])> {
+    let wrong = |why: String| PyValueError::new_err(format!("{name}: {why}"));
+    if shape.is_empty() || shape.len() > MOST_DIMENSIONS {
+        return Err(wrong(format!("expected one or two dimensions, found {}", shape.len())));
+    }
+    let (mut lengths, mut steps) = ([1; MOST_DIMENSIONS], [bytes as isize; MOST_DIMENSIONS]);
+    let mut packed = bytes as isize;
+    for k in (0..shape.len()).rev() {
+        let length = shape[k];
+        lengths[k] = usize::try_from(length)
+            .map_err(|_| wrong(format!("a negative length of {length} in dimension {k}")))?;
+        steps[k] = strides.map_or(packed, |s| s[k]);
+        packed = packed.saturating_mul(length.max(1));
+    }
+    Ok((shape.len(), lengths, steps))
+}

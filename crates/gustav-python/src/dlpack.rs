@@ -1,0 +1,136 @@
+//! Tensors of DLPack: capsules, and objects with `__dlpack__`.
+
+use std::ffi::{CStr, c_void};
+
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::array::{Array, dimensions, on_device};
+use crate::element::Element;
+
+const PLAIN: &CStr = c"dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+// Of DLDeviceType: host memory, and host memory that a GPU reaches.
+const CPU: i32 = 1;
+const CUDA_HOST: i32 = 3;
+const ROCM_HOST: i32 = 11;
+// The bit of `flags` for memory that may not be written.
+const READ_ONLY: u64 = 1;
+
+#[repr(C)]
+struct Tensor {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    dimensions: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *const i64,
+    /// In elements; null for a packed tensor.
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+/// The head of `DLManagedTensorVersioned`.
+#[repr(C)]
+struct Versioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: *mut c_void,
+    flags: u64,
+    tensor: Tensor,
+}
+
+/// The tensor that `object` is or exports, if it is a capsule or has `__dlpack__`.
+pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    if let Ok(capsule) = object.cast::<PyCapsule>() {
+        return read(name, capsule).map(Some);
+    }
+    let py = object.py();
+    if !object.hasattr(intern!(py, "__dlpack__"))? {
+        return Ok(None);
+    }
+    let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
+    let device: (i32, i32) = device.extract()?;
+    host(name, device)?;
+    let export = || -> PyResult<Bound<'_, PyAny>> {
+        let options = PyDict::new(py);
+        options.set_item(intern!(py, "max_version"), (1, 0))?;
+        match object.call_method(intern!(py, "__dlpack__"), (), Some(&options)) {
+            // Libraries of before DLPack 1.0 know no versions.
+            Err(e) if e.is_instance_of::<PyTypeError>(py) => {
+                object.call_method0(intern!(py, "__dlpack__"))
+            }
+            other => other,
+        }
+    };
+    let capsule = match export() {
+        Ok(capsule) => capsule,
+        // What the exporter cannot say may be said by `__array_interface__`.
+        Err(e) if e.is_instance_of::<PyBufferError>(py) => {
+            return match crate::interface::array(name, object) {
+                Ok(Some(array)) => Ok(Some(array)),
+                _ => Err(e),
+            };
+        }
+        Err(e) => return Err(e),
+    };
+    read(name, capsule.cast::<PyCapsule>()?).map(Some)
+}
+
+/// Refuses the memory of a device.
+fn host(name: &str, (kind, id): (i32, i32)) -> PyResult<()> {
+    match kind {
+        CPU | CUDA_HOST | ROCM_HOST => Ok(()),
+        2 => Err(on_device(name, &format!("cuda:{id}"))),
+        other => Err(on_device(name, &format!("device {id} of DLPack's kind {other}"))),
+    }
+}
+
+/// Reads the tensor of a capsule, which stays the owner of the memory.
+fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
+    let wrong = |why: &str| PyValueError::new_err(format!("{name}: {why}"));
+    let (tensor, readonly): (&Tensor, bool) = if capsule.is_valid_checked(Some(PLAIN)) {
+        // SAFETY: a capsule of this name points to a DLManagedTensor, which begins with its tensor and
+        // lives as long as the capsule.
+        (unsafe { capsule.pointer_checked(Some(PLAIN))?.cast().as_ref() }, false)
+    } else if capsule.is_valid_checked(Some(VERSIONED)) {
+        // SAFETY: as above, of a DLManagedTensorVersioned; its head is the same in every version.
+        let tensor: &Versioned =
+            unsafe { capsule.pointer_checked(Some(VERSIONED))?.cast().as_ref() };
+        if tensor.major != 1 {
+            return Err(wrong(&format!("version {} of DLPack is not known, 1 is", tensor.major)));
+        }
+        (&tensor.tensor, tensor.flags & READ_ONLY != 0)
+    } else {
+        return Err(wrong("the capsule holds no tensor, or one that was taken from it before"));
+    };
+    host(name, (tensor.device_type, tensor.device_id))?;
+    let element = match (tensor.code, tensor.bits, tensor.lanes) {
+        (0, bits, 1) => Element::of_kind('i', usize::from(bits) / 8),
+        (1, bits, 1) => Element::of_kind('u', usize::from(bits) / 8),
+        (2, bits, 1) => Element::of_kind('f', usize::from(bits) / 8),
+        (4, 16, 1) => Element::named("bfloat16"),
+        (5, bits, 1) => Element::of_kind('c', usize::from(bits) / 8),
+        (6, ..) => Element::Other("bool".into()),
+        (code, bits, lanes) => {
+            Element::Other(format!("code {code} of DLPack with {bits} bits in {lanes} lanes"))
+        }
+    };
+    let count = usize::try_from(tensor.dimensions).unwrap_or(0);
+    let list = |at: *const i64, factor: isize| -> Vec<isize> {
+        // SAFETY: as many numbers as there are dimensions, see DLPack.
+        (0..count).map(|k| unsafe { *at.add(k) } as isize * factor).collect()
+    };
+    let bytes = element.bytes();
+    let shape = list(tensor.shape, 1);
+    let strides = (!tensor.strides.is_null()).then(|| list(tensor.strides, bytes as isize));
+    let (dimensions, shape, strides) = dimensions(name, &shape, strides.as_deref(), bytes)?;
+    let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
+    let owner = capsule.clone().into_any().unbind();
+    Ok(Array { name, element, data, dimensions, shape, strides, readonly, _owner: owner })
+}

@@ -1,0 +1,78 @@
+//! Errors of the library as exceptions of Python, and panics as errors.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use gustav::Error;
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyNotImplementedError, PyOSError, PyRuntimeError,
+    PyValueError,
+};
+use pyo3::prelude::*;
+
+/// The exception for an error of the library, with its text.
+pub fn to_python(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error.kind() {
+        Error::Unsupported { .. } => PyNotImplementedError::new_err(text),
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        Error::NoDevice { .. } | Error::Device { .. } => PyRuntimeError::new_err(text),
+        Error::Cancelled { .. } => PyKeyboardInterrupt::new_err(text),
+        Error::Io { source, .. } => match source.raw_os_error() {
+            // Python chooses FileNotFoundError and the like by the number.
+            Some(number) => PyOSError::new_err((number, text)),
+            None => PyOSError::new_err(text),
+        },
+        _ => PyValueError::new_err(text),
+    }
+}
+
+/// Runs `work` detached from the interpreter, so that other threads of Python run meanwhile.
+///
+/// # Errors
+/// What `work` returns, and `RuntimeError` in place of a panic.
+pub fn detached<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<R, Fault> + Send,
+) -> PyResult<R> {
+    py.detach(|| catch(work)).map_err(PyErr::from)
+}
+
+/// Runs `work`, and returns a panic in it as an error.
+pub fn catch<R>(work: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(Fault::Panic(text.unwrap_or("unknown").to_owned()))
+    })
+}
+
+/// What can go wrong while detached.
+pub enum Fault {
+    Library(Error),
+    Python(PyErr),
+    Panic(String),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault::Library(error)
+    }
+}
+
+impl From<PyErr> for Fault {
+    fn from(error: PyErr) -> Self {
+        Fault::Python(error)
+    }
+}
+
+impl From<Fault> for PyErr {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Library(error) => to_python(error),
+            Fault::Python(error) => error,
+            Fault::Panic(text) => PyRuntimeError::new_err(format!(
+                "internal error in gustav, which is a defect of it: {text}"
+            )),
+        }
+    }
+}

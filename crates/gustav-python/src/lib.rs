@@ -1,0 +1,40 @@
+//! The module behind the Python package `gustav`: products on arrays of Python, in place.
+//!
+//! Types are dispatched once, at the entry of a call; behind it are the library's own functions. The
+//! package in `python/gustav` says what its functions take, and documents them.
+
+mod array;
+mod block;
+mod dlpack;
+mod element;
+mod error;
+mod files;
+mod interface;
+mod numpy;
+mod pattern;
+mod scale;
+mod sddmm;
+mod spgemm;
+mod spmm;
+mod threads;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<block::Block>()?;
+    module.add_class::<pattern::Pattern>()?;
+    module.add_class::<spmm::SpmmPlan>()?;
+    module.add_class::<sddmm::SddmmPlan>()?;
+    module.add_class::<spgemm::SpgemmPlan>()?;
+    module.add_function(wrap_pyfunction!(spmm::spmm, module)?)?;
+    module.add_function(wrap_pyfunction!(spmm::spmv, module)?)?;
+    module.add_function(wrap_pyfunction!(sddmm::sddmm, module)?)?;
+    module.add_function(wrap_pyfunction!(spgemm::spgemm, module)?)?;
+    module.add_function(wrap_pyfunction!(files::read, module)?)?;
+    module.add_function(wrap_pyfunction!(files::write, module)?)?;
+    module.add_function(wrap_pyfunction!(files::devices, module)?)?;
+    module.add_function(wrap_pyfunction!(threads::set_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(threads::get_num_threads, module)?)
+}

@@ -1,0 +1,401 @@
+//! Patterns: of arrays of Python in place, and owned ones.
+
+use gustav::{Error, Index, Pattern as Owned, PatternRef, PatternView};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::array::Array;
+use crate::block::Block;
+use crate::element::Element;
+use crate::error::{Fault, catch, detached};
+use crate::threads;
+
+/// Runs `$body` with `$p` as the pattern behind one of the enums of this module.
+macro_rules! with_indices {
+    ($kind:ident, $any:expr, |$p:ident| $body:expr) => {
+        match $any {
+            crate::pattern::$kind::Small($p) => $body,
+            crate::pattern::$kind::Long($p) => $body,
+            crate::pattern::$kind::Large($p) => $body,
+        }
+    };
+}
+pub(crate) use with_indices;
+
+/// A pattern of the library, by the widths of its indices.
+#[derive(Clone)]
+pub enum AnyOwned {
+    /// 32 bits each.
+    Small(Owned<u32, u32>),
+    /// Column indices of 32 bits, row offsets of 64.
+    Long(Owned<u32, u64>),
+    /// 64 bits each.
+    Large(Owned<u64, u64>),
+}
+
+/// A pattern that is owned, or borrowed from arrays for the time of a call.
+pub enum AnyRef<'a> {
+    Small(PatternRef<'a, u32, u32>),
+    Long(PatternRef<'a, u32, u64>),
+    Large(PatternRef<'a, u64, u64>),
+}
+
+/// Arrays of a sparse matrix in CSR as a call was given them; not validated.
+pub struct Arrays {
+    offsets: Array,
+    indices: Array,
+    shape: (usize, usize),
+    /// Row offsets of 32 bits beside column indices of 64, widened.
+    widened: Option<Vec<u64>>,
+}
+
+/// Which widths arrays have.
+#[derive(Clone, Copy, PartialEq)]
+enum Width {
+    Narrow,
+    Wide,
+}
+
+impl Width {
+    fn of(array: &Array) -> PyResult<(Self, bool)> {
+        match &array.element {
+            Element::Value(gustav::DType::I32) => Ok((Width::Narrow, true)),
+            Element::Value(gustav::DType::I64) => Ok((Width::Wide, true)),
+            Element::U32 => Ok((Width::Narrow, false)),
+            Element::U64 => Ok((Width::Wide, false)),
+            other => Err(PyTypeError::new_err(format!(
+                "{}: indices of type {other} are not taken; int32, int64, uint32 and uint64 are",
+                array.name
+            ))),
+        }
+    }
+}
+
+impl Arrays {
+    /// The arrays of `indptr`, `indices` and `shape`.
+    ///
+    /// # Errors
+    /// `TypeError` for other types than integers of 32 and 64 bits, `ValueError` for shapes that are none.
+    pub fn new(
+        indptr: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        shape: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let offsets = Array::packed_vector("indptr", indptr)?;
+        let indices = Array::packed_vector("indices", indices)?;
+        let shape: (i64, i64) = shape.extract()?;
+        let length = |n: i64| {
+            usize::try_from(n).map_err(|_| {
+                PyValueError::new_err(format!("shape: {n} is negative, expected two sizes"))
+            })
+        };
+        let shape = (length(shape.0)?, length(shape.1)?);
+        let (of_offsets, of_indices) = (Width::of(&offsets)?, Width::of(&indices)?);
+        if of_indices == (Width::Narrow, true) && shape.1 > i32::MAX as usize {
+            return Err(PyValueError::new_err(format!(
+                "indices: int32 does not count {} columns, int64 does",
+                shape.1
+            )));
+        }
+        let widened = match (of_offsets.0, of_indices.0) {
+            (Width::Narrow, Width::Wide) => {
+                let narrow = offsets.raw_slice::<u32>()?;
+                Some(narrow.iter().map(|offset| u64::from(*offset)).collect())
+            }
+            _ => None,
+        };
+        Ok(Arrays { offsets, indices, shape, widened })
+    }
+
+    /// The arrays as a pattern, validated.
+    ///
+    /// # Errors
+    /// What is wrong in them, with its place.
+    pub fn view(&self) -> Result<AnyRef<'_>, Fault> {
+        let ((rows, columns), indices) = (self.shape, &self.indices);
+        let ((of_offsets, signed), (of_indices, also)) =
+            (Width::of(&self.offsets)?, Width::of(indices)?);
+        let signed = signed || also;
+        Ok(match (of_offsets, of_indices) {
+            (Width::Narrow, Width::Narrow) => {
+                AnyRef::Small(self.checked(signed, rows, columns, self.offsets.raw_slice()?)?)
+            }
+            (Width::Wide, Width::Narrow) => {
+                AnyRef::Long(self.checked(signed, rows, columns, self.offsets.raw_slice()?)?)
+            }
+            (_, Width::Wide) => match &self.widened {
+                Some(offsets) => AnyRef::Large(self.checked(signed, rows, columns, offsets)?),
+                None => {
+                    AnyRef::Large(self.checked(signed, rows, columns, self.offsets.raw_slice()?)?)
+                }
+            },
+        })
+    }
+
+    fn checked<'a, I: Index, O: Index>(
+        &'a self,
+        signed: bool,
+        rows: usize,
+        columns: usize,
+        offsets: &'a [O],
+    ) -> Result<PatternRef<'a, I, O>, Fault> {
+        let view = PatternView::new(rows, columns, offsets, self.indices.raw_slice()?);
+        let view = view.map_err(|e| match signed {
+            true => negative(e, offsets, size_of::<I>()),
+            false => e.into(),
+        })?;
+        Ok(view.into())
+    }
+}
+
+/// Says of an index or offset that it is negative, where it is as a signed integer.
+fn negative<O: Index>(error: Error, offsets: &[O], bytes_of_index: usize) -> Fault {
+    let as_signed = |value: u64, bytes: usize| match bytes {
+        4 => i64::from(value as u32 as i32),
+        _ => value as i64,
+    };
+    let text = match &error {
+        Error::Index { row, position, value, .. } => {
+            let value = as_signed(*value, bytes_of_index);
+            (value < 0).then(|| format!("row {row}, entry {position}: index {value} is negative"))
+        }
+        Error::Offsets { .. } => {
+            let mut signed = offsets.iter().map(|o| as_signed(o.to_usize() as u64, size_of::<O>()));
+            let row = signed.clone().position(|offset| offset < 0);
+            row.and_then(|row| Some((row, signed.nth(row)?)))
+                .map(|(row, value)| format!("row offsets at row {row}: {value} is negative"))
+        }
+        _ => None,
+    };
+    text.map_or_else(|| error.into(), |text| PyValueError::new_err(text).into())
+}
+
+impl AnyRef<'_> {
+    /// A pattern of the library with a copy of the arrays.
+    fn to_owned(&self) -> Result<AnyOwned, Fault> {
+        Ok(match self {
+            AnyRef::Small(p) => AnyOwned::Small(p.view().to_owned()?),
+            AnyRef::Long(p) => AnyOwned::Long(p.view().to_owned()?),
+            AnyRef::Large(p) => AnyOwned::Large(p.view().to_owned()?),
+        })
+    }
+}
+
+impl AnyOwned {
+    /// What products take.
+    pub fn to_ref(&self) -> AnyRef<'static> {
+        match self {
+            AnyOwned::Small(p) => AnyRef::Small(p.into()),
+            AnyOwned::Long(p) => AnyRef::Long(p.into()),
+            AnyOwned::Large(p) => AnyRef::Large(p.into()),
+        }
+    }
+}
+
+/// What a product takes as a pattern: a [`Pattern`], or a tuple of arrays and a shape.
+pub enum Source {
+    Owned(AnyOwned),
+    Arrays(Box<Arrays>),
+}
+
+impl Source {
+    /// The pattern of `object`.
+    ///
+    /// # Errors
+    /// As [`Arrays::new`].
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(pattern) = object.cast::<Pattern>() {
+            return Ok(Source::Owned(pattern.get().inner.clone()));
+        }
+        let arrays = object.cast::<PyTuple>()?;
+        let (indptr, indices, shape) =
+            (arrays.get_item(0)?, arrays.get_item(1)?, arrays.get_item(2)?);
+        Arrays::new(&indptr, &indices, &shape).map(|arrays| Source::Arrays(Box::new(arrays)))
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        match self {
+            Source::Owned(p) => with_indices!(AnyOwned, p, |p| (p.nrows(), p.ncols())),
+            Source::Arrays(arrays) => arrays.shape,
+        }
+    }
+
+    /// The pattern, validated where it was not.
+    ///
+    /// # Errors
+    /// As [`Arrays::view`].
+    pub fn pattern(&self) -> Result<AnyRef<'_>, Fault> {
+        match self {
+            Source::Owned(pattern) => Ok(pattern.to_ref()),
+            Source::Arrays(arrays) => arrays.view(),
+        }
+    }
+
+    /// Arrays that a result must not overlap.
+    pub fn arrays(&self) -> impl Iterator<Item = &Array> {
+        let arrays = match self {
+            Source::Owned(_) => None,
+            Source::Arrays(arrays) => Some([&arrays.offsets, &arrays.indices]),
+        };
+        arrays.into_iter().flatten()
+    }
+}
+
+/// Where the nonzeros of a sparse matrix are: validated once, and never written.
+#[pyclass(frozen, module = "gustav._gustav")]
+pub struct Pattern {
+    pub inner: AnyOwned,
+}
+
+/// Arrays that another owner keeps, by the caller's promise not to write to them.
+struct Kept(Array);
+
+impl AsRef<[u32]> for Kept {
+    fn as_ref(&self) -> &[u32] {
+        self.0.raw_slice().unwrap_or_default()
+    }
+}
+
+impl AsRef<[u64]> for Kept {
+    fn as_ref(&self) -> &[u64] {
+        self.0.raw_slice().unwrap_or_default()
+    }
+}
+
+#[pymethods]
+impl Pattern {
+    #[new]
+    #[pyo3(signature = (indptr, indices, shape, copy=true))]
+    fn new(
+        py: Python<'_>,
+        indptr: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        shape: &Bound<'_, PyAny>,
+        copy: bool,
+    ) -> PyResult<Self> {
+        let arrays = Arrays::new(indptr, indices, shape)?;
+        let device = threads::device(None)?;
+        let inner = detached(py, move || {
+            device.threads().run(|| match copy {
+                true => arrays.view()?.to_owned(),
+                false => arrays.keep(),
+            })
+        })?;
+        Ok(Pattern { inner })
+    }
+
+    /// Rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        with_indices!(AnyOwned, &self.inner, |p| (p.nrows(), p.ncols()))
+    }
+
+    /// Number of nonzeros.
+    #[getter]
+    fn nnz(&self) -> usize {
+        with_indices!(AnyOwned, &self.inner, |p| p.nnz())
+    }
+
+    /// Row offsets, read-only.
+    #[getter]
+    fn indptr(&self) -> Block {
+        // SAFETY: the clone keeps the arrays, which are never written.
+        with_indices!(AnyOwned, &self.inner, |p| unsafe {
+            Block::indices(p.offsets(), true, p.clone())
+        })
+    }
+
+    /// Column indices, read-only.
+    #[getter]
+    fn indices(&self) -> Block {
+        // SAFETY: as above.
+        with_indices!(AnyOwned, &self.inner, |p| unsafe {
+            Block::indices(p.indices(), true, p.clone())
+        })
+    }
+
+    /// The pattern of the transpose, and for each of its nonzeros the position of the same nonzero in
+    /// this pattern. Made once.
+    fn transposed(&self, py: Python<'_>) -> PyResult<(Pattern, Block)> {
+        let device = threads::device(None)?;
+        macro_rules! transposed {
+            ($pattern:expr, $kind:ident) => {{
+                let made = detached(py, || {
+                    device.threads().run(|| $pattern.transposed().map_err(Into::into))
+                })?;
+                let inner = AnyOwned::$kind(made.pattern().clone());
+                // SAFETY: the clone keeps the permutation, which is never written.
+                let permutation = unsafe { Block::indices(made.permutation(), true, made.clone()) };
+                Ok((Pattern { inner }, permutation))
+            }};
+        }
+        match &self.inner {
+            AnyOwned::Small(p) => transposed!(p, Small),
+            AnyOwned::Long(p) => transposed!(p, Long),
+            AnyOwned::Large(p) => transposed!(p, Large),
+        }
+    }
+
+    /// Whether the columns of every row increase, none twice.
+    fn is_canonical(&self, py: Python<'_>) -> PyResult<bool> {
+        detached(py, || Ok(with_indices!(AnyOwned, &self.inner, |p| p.view().is_canonical())))
+    }
+
+    /// Whether the arrays hold the same numbers as the pattern.
+    fn matches(
+        &self,
+        py: Python<'_>,
+        indptr: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let offsets = Array::packed_vector("indptr", indptr)?;
+        let indices = Array::packed_vector("indices", indices)?;
+        let same = |p: &[u8], of: &Array| -> bool {
+            // SAFETY: as many bytes as the vector has, in memory that its owner keeps.
+            let bytes = unsafe {
+                std::slice::from_raw_parts(of.data.cast_const(), of.len() * of.element.bytes())
+            };
+            p.len() == bytes.len() && (p.is_empty() || p == bytes)
+        };
+        detached(py, || {
+            catch(|| {
+                Ok(with_indices!(AnyOwned, &self.inner, |p| {
+                    same(bytes(p.offsets()), &offsets) && same(bytes(p.indices()), &indices)
+                }))
+            })
+        })
+    }
+}
+
+/// The bytes of an array.
+fn bytes<I: Index>(array: &[I]) -> &[u8] {
+    // SAFETY: indices are plain integers, without padding.
+    unsafe { std::slice::from_raw_parts(array.as_ptr().cast(), size_of_val(array)) }
+}
+
+impl Arrays {
+    /// A pattern over the arrays where they are.
+    fn keep(self) -> Result<AnyOwned, Fault> {
+        // Says what is wrong in signed numbers.
+        self.view()?;
+        let Arrays { offsets, indices, shape: (rows, columns), widened } = self;
+        let widths = (Width::of(&offsets)?.0, Width::of(&indices)?.0);
+        let (offsets, indices) = (Kept(offsets), Kept(indices));
+        Ok(match (widths, widened) {
+            ((Width::Narrow, Width::Narrow), _) => {
+                AnyOwned::Small(Owned::from_owners(rows, columns, offsets, indices)?)
+            }
+            ((Width::Wide, Width::Narrow), _) => {
+                AnyOwned::Long(Owned::from_owners(rows, columns, offsets, indices)?)
+            }
+            ((_, Width::Wide), Some(offsets)) => {
+                AnyOwned::Large(Owned::from_owners(rows, columns, offsets, indices)?)
+            }
+            ((_, Width::Wide), None) => {
+                AnyOwned::Large(Owned::from_owners(rows, columns, offsets, indices)?)
+            }
+        })
+    }
+}

@@ -1,0 +1,150 @@
+"""Libraries that arrays belong to: where results are made, and of which type."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+#: Types that the library multiplies, by the names of NumPy.
+TAKEN = ("float16", "bfloat16", "float32", "float64", "int32", "int64")
+
+
+def torch_of(*arrays: Any) -> Any:
+    """The module ``torch``, if one of `arrays` is a tensor of it, else ``None``."""
+    torch = sys.modules.get("torch")
+    if torch is not None and any(isinstance(array, torch.Tensor) for array in arrays):
+        return torch
+    return None
+
+
+def dtype_name(array: Any) -> str:
+    """The name of the type of an array's elements, as NumPy writes it.
+
+    Parameters
+    ----------
+    array
+        An array or a dtype of any library, or a name.
+    """
+    if isinstance(array, type):
+        return np.dtype(array).name
+    dtype = getattr(array, "dtype", array)
+    if isinstance(dtype, str):
+        return dtype
+    name = getattr(dtype, "name", None)
+    return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The dtype of NumPy with this name; bfloat16 is that of ``ml_dtypes``."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return dtype
+    return np.dtype(name)
+
+
+def empty(like: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of the type and, for NumPy and PyTorch, the library of `like`."""
+    if type(like) is np.ndarray:
+        return np.empty(shape, like.dtype)
+    torch = torch_of(like)
+    if torch is not None:
+        return torch.empty(shape, dtype=like.dtype, device=like.device)
+    return np.empty(shape, numpy_dtype(dtype_name(like)))
+
+
+def give_back(like: Any, result: Any) -> Any:
+    """`result`, made by :func:`empty`, as an array of the library of `like`, without a copy."""
+    if isinstance(like, np.ndarray) or torch_of(like) is not None:
+        return result
+    namespace = getattr(like, "__array_namespace__", None)
+    if namespace is not None:
+        return namespace().from_dlpack(result)
+    return result
+
+
+def of_block(block: Any, like: Any = None) -> Any:
+    """A vector of the library as an array: of PyTorch, if `like` is, else of NumPy."""
+    array = np.asarray(block)
+    torch = torch_of(like)
+    if torch is not None:
+        if block.dtype == "bfloat16":
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(array)
+    return array.view(numpy_dtype("bfloat16")) if block.dtype == "bfloat16" else array
+
+
+def checked(name: str, array: Any) -> Any:
+    """`array`, if its elements are all that there is to it, or NumPy's view of what describes an array.
+
+    Raises
+    ------
+    TypeError
+        For masked arrays, whose mask would be lost, for what tracks gradients, and for lists.
+    """
+    if type(array) is np.ndarray:
+        return array
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name}: a masked array is not taken; its method filled() gives one that is")
+    if isinstance(array, (list, tuple)) or np.isscalar(array):
+        raise TypeError(f"{name}: {type(array).__name__} is not taken; numpy.asarray of it is")
+    if torch_of(array) is not None and array.requires_grad and _tracks_gradients():
+        raise TypeError(
+            f"{name}: the tensor requires gradients, which this function does not compute; "
+            "gustav.torch does, or give its detach()"
+        )
+    if hasattr(array, "shape") and hasattr(array, "dtype"):
+        return array
+    if hasattr(array, "__dlpack__"):
+        return np.from_dlpack(array)
+    if hasattr(array, "__array_interface__"):
+        return np.asarray(array)
+    raise TypeError(
+        f"{name}: {type(array).__name__} is not taken; a NumPy array is, and what has __dlpack__ or "
+        "__array_interface__"
+    )
+
+
+def _tracks_gradients() -> bool:
+    return bool(sys.modules["torch"].is_grad_enabled())
+
+
+def common_type(first: Any, second: Any) -> tuple[Any, Any]:
+    """Both arrays in one type: that to which their libraries promote them.
+
+    Arrays of one type are returned as they are; otherwise the one of the other type is copied.
+
+    Raises
+    ------
+    TypeError
+        When that type is not one of those that are multiplied.
+    """
+    if first.dtype == second.dtype:
+        return first, second
+    torch = torch_of(first, second)
+    if torch is not None:
+        if not (isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)):
+            if dtype_name(first) == dtype_name(second):
+                return first, second
+            raise TypeError(
+                f"types differ: {dtype_name(first)} and {dtype_name(second)} of two libraries; "
+                "give both in one type"
+            )
+        dtype = torch.promote_types(first.dtype, second.dtype)
+        return first.to(dtype), second.to(dtype)
+    if dtype_name(first) == dtype_name(second):
+        return first, second
+    if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
+        raise TypeError(
+            f"types differ: {dtype_name(first)} and {dtype_name(second)}; give both in one type"
+        )
+    dtype = np.result_type(first.dtype, second.dtype)
+    if dtype.name not in TAKEN:
+        raise TypeError(
+            f"values of {first.dtype} and {second.dtype} make {dtype}, which is not taken; "
+            f"{', '.join(TAKEN)} are"
+        )
+    return np.asarray(first, dtype), np.asarray(second, dtype)

@@ -1,0 +1,85 @@
+"""What calls without a plan learn of a matrix: its pattern from the second call on, and plans for it.
+
+An entry belongs to an object of the caller's, and goes with it. The pattern is a copy, compared with the
+arrays in every call: comparing costs less than validating, and a matrix that was written to is learnt anew.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from . import _gustav
+from ._operands import Operand
+
+# Matrices of which a copy of the indices is kept, the oldest dropped first.
+_MOST = 16
+# Calls by which a plan has been executed before the next one is expected to be executed as often as the second
+# number says: analysis has to pay for itself.
+_EXPECTED = {1: 8, 8: 1000}
+
+
+class _Learnt:
+    __slots__ = ("calls", "pattern", "plans", "refers")
+
+    def __init__(self, owner: Any, forget: Any) -> None:
+        self.refers = weakref.ref(owner, forget)
+        self.pattern: _gustav.Pattern | None = None
+        self.calls: dict[Any, int] = {}
+        self.plans: dict[Any, _gustav.SpmmPlan] = {}
+
+
+_learnt: dict[int, _Learnt] = {}
+
+
+def spmm_plan(
+    operand: Operand,
+    columns: int,
+    dtype: str,
+    transpose: bool,
+    semiring: str,
+    deterministic: bool,
+    threads: int | None,
+) -> _gustav.SpmmPlan | None:
+    """The plan of this product, if the matrix has been multiplied before; values in its own order."""
+    if operand.order is not None or isinstance(operand.like, tuple):
+        return None
+    # Transposes and matrices of other values share their index arrays with those they were made from.
+    owner = operand.indices if isinstance(operand.indices, np.ndarray) else operand.like
+    key = id(owner)
+    learnt = _learnt.get(key)
+    if learnt is None or learnt.refers() is not owner:
+        _remember(key, owner)
+        return None
+    pattern = learnt.pattern
+    if (
+        pattern is None
+        or pattern.shape != operand.shape
+        or not pattern.matches(operand.indptr, operand.indices)
+    ):
+        pattern = _gustav.Pattern(*operand.pattern)
+        learnt.pattern = pattern
+        learnt.calls.clear()
+        learnt.plans.clear()
+    count = _gustav.get_num_threads() if threads is None else threads
+    of_call = (columns, dtype, transpose, semiring, deterministic, count)
+    calls = learnt.calls.get(of_call, 0) + 1
+    learnt.calls[of_call] = calls
+    if calls in _EXPECTED:
+        learnt.plans[of_call] = _gustav.SpmmPlan(
+            pattern, columns, dtype, _EXPECTED[calls], transpose, semiring, deterministic, threads
+        )
+    return learnt.plans.get(of_call)
+
+
+def _remember(key: int, owner: Any) -> None:
+    def forget(reference: Any) -> None:
+        learnt = _learnt.get(key)
+        if learnt is not None and learnt.refers is reference:
+            del _learnt[key]
+
+    while len(_learnt) >= _MOST:
+        _learnt.pop(next(iter(_learnt)), None)
+    _learnt[key] = _Learnt(owner, forget)

@@ -1,0 +1,146 @@
+"""Plans: a pattern is analysed once, a product executed any number of times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _families, _gustav, _operands
+
+
+class SpmmPlan:
+    """A sparse × dense product that is planned for one pattern; :func:`plan_spmm` makes it.
+
+    Attributes
+    ----------
+    algorithm : str
+        The algorithm that was chosen.
+    workspace_bytes : int
+        Bytes that the plan holds besides the operands.
+    shape : tuple of int
+        Rows and columns of the result.
+
+    Notes
+    -----
+    The plan has a copy of the pattern. Threads may share it; their executions follow one another.
+    """
+
+    __slots__ = ("_execute", "_native", "_order", "_values", "shape")
+
+    def __init__(self, native: _gustav.SpmmPlan, values: Any, order: Any) -> None:
+        self._native = native
+        self._execute = native.execute_into
+        self._values, self._order = values, order
+        self.shape = (native.output_rows, native.columns)
+
+    def execute(
+        self,
+        values: Any,
+        b: Any,
+        out: Any = None,
+        alpha: float | None = None,
+        beta: float | None = None,
+    ) -> Any:
+        """``alpha * op(A) @ b + beta * out`` with `values` in the order of A's entries.
+
+        Parameters
+        ----------
+        values : array, nnz
+            ``None`` stands for those of the matrix that the plan was made of.
+        b : array, k × columns, or k where columns is 1
+            In any layout that :func:`spmm` reads in place.
+        out : array, optional
+            Where the result is written.
+        alpha, beta : number, optional
+            The one and the zero of the semiring where not given.
+
+        Returns
+        -------
+        array
+            `out`, or a new one of the library of `b`.
+
+        Examples
+        --------
+        >>> import numpy as np, scipy.sparse as sp, gustav
+        >>> a = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+        >>> plan = gustav.plan_spmm(a, 1)
+        >>> plan.execute(10 * a.data, np.ones(3))
+        array([30., 30.])
+        """
+        if values is None:
+            values = self._values
+        if self._order is not None:
+            values = values[self._order]
+        if out is None:
+            if beta is not None:
+                raise ValueError("beta: there is nothing that it multiplies; give out")
+            shape = self.shape if len(b.shape) == 2 else self.shape[:1]
+            result = _families.empty(b, shape)
+            self._execute(values, b, result, alpha, beta)
+            return _families.give_back(b, result)
+        self._execute(values, b, out, alpha, beta)
+        return out
+
+    def prepare(self) -> None:
+        """Compiles what an execution needs, before it is captured or timed: on the CPU nothing."""
+
+    def explain(self) -> str:
+        """Algorithm, configuration, facts about the pattern, reason and workspace, as text."""
+        return self._native.explain()
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm that was chosen."""
+        return self._native.algorithm
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes that the plan holds besides the operands."""
+        return self._native.workspace_bytes
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"<SpmmPlan of a {rows} x {columns} result in {self._native.dtype} by {self.algorithm}>"
+
+
+def plan_spmm(
+    a: Any,
+    columns: int,
+    *,
+    dtype: Any = None,
+    calls: int = 1000,
+    transpose: bool = False,
+    semiring: str = "plus_times",
+    deterministic: bool = False,
+) -> SpmmPlan:
+    """Plans products of the pattern of `a` with dense matrices.
+
+    Parameters
+    ----------
+    a : sparse matrix, m × k
+        See :func:`spmm`. Its indices are copied.
+    columns : int
+        Columns of the dense operand.
+    dtype : dtype, optional
+        Type of the values, else that of `a`.
+    calls : int
+        How often the plan will be executed, as far as known: what analysis pays for itself.
+    transpose, semiring, deterministic
+        See :func:`spmm`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp, gustav
+    >>> a = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> plan = gustav.plan_spmm(a, 2)
+    >>> plan.execute(None, np.ones((3, 2)))
+    array([[3., 3.],
+           [3., 3.]])
+    >>> print(plan.explain().splitlines()[0])
+    problem    spmm of A, A 2 x 3 with 3 nonzeros, 2 columns, f64, u32/u32 indices, B row-major, C row-major
+    """
+    operand = _operands.of("a", a)
+    name = _families.dtype_name(operand.data if dtype is None else dtype)
+    pattern = _gustav.Pattern(*operand.pattern)
+    transpose = bool(transpose) != operand.transposed
+    native = _gustav.SpmmPlan(pattern, columns, name, calls, transpose, semiring, deterministic)
+    return SpmmPlan(native, operand.data if operand.order is None else operand.like.data, operand.order)

@@ -1,0 +1,397 @@
+"""Products in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _families, _gustav, _memory, _operands
+from ._operands import Operand
+
+REDUCTIONS = ("sum", "mean", "max", "min")
+
+
+def spmm(
+    a: Any,
+    b: Any,
+    *,
+    out: Any = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    transpose: bool = False,
+    semiring: str = "plus_times",
+    reduce: str = "sum",
+    threads: int | None = None,
+    deterministic: bool = False,
+    stream: Any = None,
+) -> Any:
+    """Sparse × dense: ``alpha * op(a) @ b + beta * out``.
+
+    Parameters
+    ----------
+    a : sparse matrix, m × k
+        SciPy's csr, csc and coo arrays and matrices, torch.sparse_csr, sparse_csc and sparse_coo
+        tensors, or ``(indptr, indices, data, shape)``. CSR is read in place, CSC as the CSR of the
+        transpose; COO is sorted by rows, which copies. Duplicate entries add up.
+    b : array, k × n or k
+        NumPy's, PyTorch's, or any with ``__dlpack__`` or ``__array_interface__``. Row- and column-major
+        arrays with a leading dimension are read in place; other strides are copied.
+    out : array, m × n or m, optional
+        Where the result is written; must not overlap an operand.
+    alpha, beta : number, optional
+        Factors; the one and the zero of the semiring where not given. A `beta` that is not given leaves
+        `out` unread.
+    transpose : bool
+        Multiplies the transpose of `a`.
+    semiring : str
+        ``plus_times``, ``min_plus``, ``max_times``, ``or_and``, ``plus_first`` or ``plus_second``.
+    reduce : str
+        ``sum``, or ``mean``, which divides every row of the product by the number of its stored
+        entries.
+    threads : int, optional
+        Instead of what :func:`set_num_threads` says.
+    deterministic : bool
+        Asks for results that are the same to the bit from run to run, for any number of threads.
+    stream
+        For operands on a GPU only.
+
+    Returns
+    -------
+    array, m × n or m
+        Of the library of `b`, or `out`.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, indices out of range, row offsets that go back.
+    TypeError
+        For types that are not taken; the text says which are.
+    NotImplementedError
+        With the nearest thing that works.
+
+    Notes
+    -----
+    From the second product of a SciPy matrix or a tensor on, its indices are kept in a copy, which lives as
+    long as they do, and plans are made for it. Where they have been written to since, that is noticed.
+
+    Operands of two types are promoted as NumPy or PyTorch does, which copies one of them. Other
+    threads of Python run during the product; they must not write to the operands.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp, gustav
+    >>> a = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> gustav.spmm(a, np.ones((3, 2)))
+    array([[3., 3.],
+           [3., 3.]])
+    >>> gustav.spmm(a, np.ones((2, 1)), transpose=True).ravel()
+    array([1., 3., 2.])
+    """
+    operand = _operands.of("a", a)
+    b = _families.checked("b", b)
+    _host_only(stream)
+    dimensions = len(b.shape)
+    if dimensions not in (1, 2):
+        raise ValueError(f"b: expected one or two dimensions, found {dimensions}")
+    data, dense = _families.common_type(operand.data, b)
+    transpose = bool(transpose) != operand.transposed
+    rows = operand.shape[1] if transpose else operand.shape[0]
+    scale = _reduction(reduce, semiring, alpha, beta, dense)
+    result = _result(out, beta, dense, (rows, *b.shape[1:]))
+    columns = b.shape[1] if dimensions == 2 else 1
+    options = (transpose, semiring, bool(deterministic), threads)
+    plan = _memory.spmm_plan(operand, columns, _families.dtype_name(dense), *options)
+    if plan is not None:
+        plan.execute_into(data, dense, result, alpha, beta)
+    else:
+        product = _gustav.spmv if dimensions == 1 and _is_contiguous(result) else _gustav.spmm
+        product(operand.pattern, data, dense, result, alpha, beta, *options)
+    if scale:
+        _divide_by_row_lengths(result, operand, transpose)
+    return out if out is not None else _families.give_back(b, result)
+
+
+def spmv(
+    a: Any,
+    x: Any,
+    *,
+    out: Any = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    transpose: bool = False,
+    semiring: str = "plus_times",
+    reduce: str = "sum",
+    threads: int | None = None,
+    deterministic: bool = False,
+    stream: Any = None,
+) -> Any:
+    """Sparse × vector: ``alpha * op(a) @ x + beta * out``; see :func:`spmm`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp, gustav
+    >>> a = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> gustav.spmv(a, np.array([1.0, 10.0, 100.0]), alpha=2.0)
+    array([402.,  60.])
+    """
+    x = _families.checked("x", x)
+    if len(x.shape) != 1:
+        raise ValueError(f"x: expected one dimension, found {len(x.shape)}; spmm takes matrices")
+    return spmm(
+        a,
+        x,
+        out=out,
+        alpha=alpha,
+        beta=beta,
+        transpose=transpose,
+        semiring=semiring,
+        reduce=reduce,
+        threads=threads,
+        deterministic=deterministic,
+        stream=stream,
+    )
+
+
+def spgemm(
+    a: Any,
+    b: Any,
+    *,
+    mask: Any = None,
+    alpha: float | None = None,
+    semiring: str = "plus_times",
+    sorted: bool = True,
+    deterministic: bool = False,
+    threads: int | None = None,
+    stream: Any = None,
+) -> Any:
+    """Sparse × sparse: ``alpha * a @ b``, all of it or at the entries of a mask.
+
+    Parameters
+    ----------
+    a, b : sparse matrix, m × k and k × n
+        As in :func:`spmm`. Two matrices in CSC are multiplied as they are; one in CSC beside one in
+        CSR is converted where the product needs it, which copies.
+    mask : sparse matrix, m × n, optional
+        Entries of the result outside its pattern are not computed. Its entries must be unique.
+    alpha : number, optional
+        A factor.
+    semiring : str
+        See :func:`spmm`.
+    sorted : bool
+        Whether the columns of every row must increase; unsorted can be faster.
+    deterministic, threads, stream
+        See :func:`spmm`.
+
+    Returns
+    -------
+    sparse matrix, m × n
+        Of the library of `a`: in CSC if both operands are, else in CSR. Entries that come out as zero
+        are stored.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp, gustav
+    >>> a = sp.csr_array([[0.0, 1.0], [1.0, 0.0]])
+    >>> gustav.spgemm(a, a).toarray()
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    _host_only(stream)
+    first, second = _operands.of("a", a), _operands.of("b", b)
+    of_mask = None if mask is None else _operands.of("mask", mask)
+    like = first.like
+    csc = first.transposed and second.transposed
+    if csc:
+        # The arrays are those of the transposes, and so are those of the result.
+        first, second = second, first
+        transpose = False
+        if of_mask is not None:
+            of_mask = of_mask if of_mask.transposed else _flipped(of_mask)
+    else:
+        transpose = first.transposed
+        second = second.in_csr()
+        of_mask = None if of_mask is None else of_mask.in_csr()
+    of_first, of_second = _families.common_type(first.data, second.data)
+    patterns = _one_width(first, second, of_mask)
+    blocks = _gustav.spgemm(
+        patterns[0],
+        of_first,
+        patterns[1],
+        of_second,
+        patterns[2],
+        alpha,
+        transpose,
+        semiring,
+        sorted,
+        deterministic,
+        threads,
+    )
+    rows = first.shape[1] if transpose else first.shape[0]
+    shape = (rows, second.shape[1])
+    return _operands.result(like, *blocks, shape[::-1] if csc else shape, csc)
+
+
+def sddmm(
+    p: Any,
+    x: Any,
+    y: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    values: Any = None,
+    out: Any = None,
+    threads: int | None = None,
+    stream: Any = None,
+) -> Any:
+    """Dense × dense at the places of a pattern: values of ``alpha * (x @ y.T) + beta * values``.
+
+    Parameters
+    ----------
+    p : sparse matrix, m × n
+        Its pattern says which elements are computed; its values are not read. See :func:`spmm`.
+    x, y : array, m × d and n × d
+        As `b` of :func:`spmm`.
+    alpha, beta : number
+        Factors.
+    values : array, nnz, optional
+        What `beta` multiplies; `out` itself where not given.
+    out : array, nnz, optional
+        Where the result is written.
+    threads, stream
+        See :func:`spmm`.
+
+    Returns
+    -------
+    array, nnz
+        In the order of the entries of `p`, of the library of `x`, or `out`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp, gustav
+    >>> p = sp.csr_array([[1.0, 0.0], [0.0, 1.0]])
+    >>> gustav.sddmm(p, np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]))
+    array([3., 8.])
+    """
+    _host_only(stream)
+    operand = _operands.of("p", p)
+    x, y = _families.checked("x", x), _families.checked("y", y)
+    first, second = _families.common_type(x, y)
+    if operand.transposed:
+        first, second = second, first
+    nnz = len(operand.indices)
+    if values is None and beta and out is None:
+        raise ValueError("beta: there is nothing that it multiplies; give values or out")
+    factors = (_integral(alpha, first), _integral(beta, first))
+    if operand.order is not None:
+        return _sddmm_in_order(operand, first, second, factors, values, out, threads)
+    if values is not None and beta:
+        if len(values) != nnz:
+            raise ValueError(f"values: expected {nnz} elements, found {len(values)}")
+        if out is None:
+            out = _families.empty(first, (nnz,))
+        out[:] = values
+    result = _families.empty(first, (nnz,)) if out is None else out
+    _gustav.sddmm(operand.pattern, first, second, result, *factors, threads)
+    return out if out is not None else _families.give_back(x, result)
+
+
+def _sddmm_in_order(
+    operand: Operand, x: Any, y: Any, factors: tuple[Any, Any], values: Any, out: Any, threads: int | None
+) -> Any:
+    """The same for entries that were sorted by rows, back in the order of the operand."""
+    alpha, beta = factors
+    result = _families.empty(x, (len(operand.indices),))
+    before = out if values is None else values
+    if beta:
+        result[:] = before[operand.order]
+    _gustav.sddmm(operand.pattern, x, y, result, alpha, beta, threads)
+    if out is None:
+        out = _families.empty(x, (len(operand.indices),))
+    out[operand.order] = result
+    return out
+
+
+def _integral(factor: Any, like: Any) -> Any:
+    """A factor for values of `like`: 1.0 stands for 1 beside integers."""
+    is_integer = _families.dtype_name(like).startswith("int")
+    return int(factor) if is_integer and float(factor).is_integer() else factor
+
+
+def _host_only(stream: Any) -> None:
+    if stream is not None:
+        raise ValueError("stream: operands in host memory have none; leave it out")
+
+
+def _result(out: Any, beta: Any, dense: Any, shape: tuple[int, ...]) -> Any:
+    if out is None:
+        if beta is not None:
+            raise ValueError("beta: there is nothing that it multiplies; give out")
+        return _families.empty(dense, shape)
+    return _families.checked("out", out)
+
+
+def _is_contiguous(out: Any) -> bool:
+    """Whether the elements of a vector are neighbours, as SpMV writes them."""
+    strides = getattr(out, "strides", None)
+    if strides is not None and not callable(strides):
+        return bool(strides == (out.itemsize,))
+    stride = getattr(out, "stride", None)
+    return bool(stride is not None and stride() == (1,))
+
+
+def _reduction(reduce: str, semiring: str, alpha: Any, beta: Any, dense: Any) -> bool:
+    """Whether the product is to be divided by the number of entries of its rows."""
+    if reduce == "sum":
+        return False
+    if reduce not in REDUCTIONS:
+        raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(REDUCTIONS)} are")
+    if semiring != "plus_times":
+        raise ValueError(f"reduce: {reduce!r} needs the semiring plus_times, not {semiring!r}")
+    if reduce != "mean":
+        raise NotImplementedError(
+            f"reduce={reduce!r} is not implemented; nearest that works: sum and mean"
+        )
+    if beta is not None:
+        raise NotImplementedError(
+            "reduce='mean' with beta is not implemented; nearest that works: the mean, then a sum"
+        )
+    if _families.dtype_name(dense).startswith("int"):
+        raise TypeError("reduce='mean' is for floating-point values")
+    return True
+
+
+def _divide_by_row_lengths(result: Any, operand: Operand, transpose: bool) -> None:
+    indptr, indices = np.asarray(operand.indptr), np.asarray(operand.indices)
+    counts = np.bincount(indices, minlength=operand.shape[1]) if transpose else np.diff(indptr)
+    counts = np.maximum(counts, 1).astype(np.float32 if len(indices) < 1 << 24 else np.float64)
+    counts = counts.reshape(-1, *[1] * (len(result.shape) - 1))
+    torch = _families.torch_of(result)
+    if torch is not None:
+        result /= torch.from_numpy(counts)
+    else:
+        np.divide(result, counts, out=result, casting="unsafe")
+
+
+def _flipped(operand: Operand) -> Operand:
+    """The same matrix as CSR arrays of its transpose."""
+    rows, columns = operand.shape
+    arrays = operand.indptr, operand.indices, operand.data
+    other = Operand(operand.like, *arrays, (rows, columns), transposed=True).in_csr()
+    return Operand(operand.like, other.indptr, other.indices, other.data, other.shape, transposed=True)
+
+
+def _one_width(*operands: Operand | None) -> list[Any]:
+    """The patterns of operands with index arrays of one type."""
+    present = [operand for operand in operands if operand is not None]
+    names = {_families.dtype_name(a) for o in present for a in (o.indptr, o.indices)}
+    if len(names) <= 1:
+        return [None if operand is None else operand.pattern for operand in operands]
+
+    def wide(array: Any) -> Any:
+        torch = _families.torch_of(array)
+        return array.to(torch.int64) if torch is not None else np.asarray(array, np.int64)
+
+    return [
+        None if o is None else (wide(o.indptr), wide(o.indices), o.shape) for o in operands
+    ]

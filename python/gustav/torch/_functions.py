@@ -1,0 +1,181 @@
+"""The functions of the package: checks, and calls of operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _operators, _spgemm
+from ._pattern import Pattern
+
+_REDUCTIONS = ("sum", "mean", "max", "min")
+_ops: Any = torch.ops.gustav
+# What the operators are registered by.
+_registered = _operators
+
+
+def spmm(
+    pattern: Pattern,
+    values: Tensor | None,
+    x: Tensor,
+    *,
+    reduce: str = "sum",
+    transpose: bool = False,
+) -> Tensor:
+    """``op(A) @ x``, with gradients with respect to `values` and `x`.
+
+    Parameters
+    ----------
+    pattern : Pattern, m × k
+        Where A has nonzeros.
+    values : tensor, nnz or batch × nnz, or None
+        Values of A; ``None`` stands for ones.
+    x : tensor, k × n or batch × k × n, or k
+        The dense operand, of the type of `values`.
+    reduce : str
+        ``sum``, or ``mean``, which divides by the number of entries of the row.
+    transpose : bool
+        Multiplies Aᵀ; `x` then has m rows. The transpose is planned once for a pattern.
+
+    Returns
+    -------
+    tensor, m × n or batch × m × n, or m
+
+    Examples
+    --------
+    >>> import torch, gustav.torch as gt
+    >>> P = gt.Pattern(torch.tensor([0, 2, 3]), torch.tensor([0, 2, 1]), (2, 3))
+    >>> values = torch.tensor([1.0, 2.0, 3.0])
+    >>> gt.spmm(P, values, torch.tensor([1.0, 10.0, 100.0]))
+    tensor([201.,  30.])
+    >>> gt.spmm(P, None, torch.tensor([1.0, 10.0, 100.0]), reduce="mean")
+    tensor([50.5000, 10.0000])
+    >>> gt.spmm(P, values, torch.tensor([1.0, 10.0]), transpose=True)
+    tensor([ 1., 30.,  2.])
+    """
+    if reduce not in ("sum", "mean"):
+        if reduce not in _REDUCTIONS:
+            raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
+        raise NotImplementedError(
+            f"reduce={reduce!r} is not implemented; nearest that works: sum and mean"
+        )
+    if values is not None:
+        values, x = _one_type("values", values, "x", x)
+        _expect("values", values, pattern.nnz, -1)
+    else:
+        (x,) = _cast(x)
+    rows, inner = pattern.shape[::-1] if transpose else pattern.shape
+    is_vector = x.ndim == 1
+    if is_vector:
+        x = x.unsqueeze(1)
+    _expect("x", x, inner, -2)
+    y: Tensor = _ops.spmm(pattern._handle, rows, values, x, transpose)
+    if reduce == "mean":
+        y = y * _ops.inverse_lengths(pattern._handle, rows, x, transpose).unsqueeze(1)
+    return y.squeeze(-1) if is_vector else y
+
+
+def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
+    """⟨row i of `q`, row j of `k`⟩ at every nonzero (i, j), with gradients with respect to both.
+
+    Parameters
+    ----------
+    pattern : Pattern, m × n
+        Where the inner products are computed.
+    q, k : tensor, m × d and n × d, either with a leading batch
+        The dense operands.
+
+    Returns
+    -------
+    tensor, nnz or batch × nnz
+        Values of the pattern.
+
+    Examples
+    --------
+    >>> import torch, gustav.torch as gt
+    >>> P = gt.Pattern(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), (2, 2))
+    >>> gt.sddmm(P, torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]]))
+    tensor([4., 6.])
+    """
+    q, k = _one_type("q", q, "k", k)
+    _expect("q", q, pattern.shape[0], -2)
+    _expect("k", k, pattern.shape[1], -2)
+    _expect("k", k, q.shape[-1], -1)
+    values: Tensor = _ops.sddmm(pattern._handle, pattern.nnz, q, k)
+    return values
+
+
+def spgemm(
+    pattern_a: Pattern, values_a: Tensor, pattern_b: Pattern, values_b: Tensor
+) -> tuple[Pattern, Tensor]:
+    """A·B as a pattern and values, with gradients with respect to the values of A and of B.
+
+    Parameters
+    ----------
+    pattern_a, values_a : Pattern, m × k, and tensor
+        A. For gradients its entries must be unique.
+    pattern_b, values_b : Pattern, k × n, and tensor
+        B, likewise.
+
+    Returns
+    -------
+    Pattern, tensor
+        Of A·B. The pattern is made once for both operands; where they meet in later calls, it is the
+        same object.
+
+    Examples
+    --------
+    >>> import torch, gustav.torch as gt
+    >>> P = gt.Pattern(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), (2, 2))
+    >>> gt.spgemm(P, torch.tensor([2.0, 3.0]), P, torch.tensor([5.0, 7.0]))
+    (Pattern(2 x 2, 2 nonzeros), tensor([14., 15.]))
+    """
+    values_a, values_b = _one_type("values_a", values_a, "values_b", values_b)
+    _expect("values_a", values_a, pattern_a.nnz, -1)
+    _expect("values_b", values_b, pattern_b.nnz, -1)
+    for name, operand, pattern in (("a", values_a, pattern_a), ("b", values_b, pattern_b)):
+        if operand.requires_grad and torch.is_grad_enabled() and not pattern.is_unique():
+            raise ValueError(f"pattern_{name}: two entries are in one position; gradients need one")
+    product = _spgemm.pattern_of(pattern_a, pattern_b)
+    values: Tensor = _ops.spgemm_at(
+        product._handle,
+        product.nnz,
+        pattern_a._handle,
+        values_a,
+        False,
+        pattern_b._handle,
+        values_b,
+        False,
+    )
+    return product, values
+
+
+def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Floating-point tensors in the type of autocast, where it is on."""
+    device = tensors[0].device.type
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+        return tuple(t.to(dtype) if t.is_floating_point() else t for t in tensors)
+    return tensors
+
+
+def _one_type(first_name: str, first: Tensor, second_name: str, second: Tensor) -> tuple[Tensor, ...]:
+    if first.device != second.device:
+        raise ValueError(
+            f"{first_name} is on {first.device} and {second_name} on {second.device}; give both on one"
+        )
+    first, second = _cast(first, second)
+    if first.dtype != second.dtype:
+        raise TypeError(
+            f"{first_name} is of {first.dtype} and {second_name} of {second.dtype}; give both in one type"
+        )
+    return first, second
+
+
+def _expect(name: str, t: Tensor, length: int, dimension: int) -> None:
+    if t.ndim < -dimension or t.shape[dimension] != length:
+        raise ValueError(
+            f"{name}: expected {length} in dimension {dimension}, found the shape {tuple(t.shape)}"
+        )

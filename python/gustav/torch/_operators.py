@@ -1,0 +1,229 @@
+"""The operators that PyTorch knows: kernels for the CPU, shapes, and gradients.
+
+Both products are linear in each operand, and their gradients are these products again: that of ``spmm`` in
+its values is an ``sddmm``, those of ``sddmm`` are ``spmm``, and those of ``spgemm_at`` are ``spgemm_at``. So
+gradients of gradients need nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _spgemm
+from ._pattern import Pattern, of_handle
+
+_library: Any = torch.library.Library("gustav", "DEF")  # type: ignore[no-untyped-call]
+_library.define(
+    "spmm(SymInt handle, SymInt rows, Tensor? values, Tensor x, bool transpose) -> Tensor"
+)
+_library.define("sddmm(SymInt handle, SymInt nnz, Tensor q, Tensor k) -> Tensor")
+_library.define(
+    "spgemm_at(SymInt handle, SymInt nnz, SymInt a, Tensor of_a, bool transpose_a, "
+    "SymInt b, Tensor of_b, bool transpose_b) -> Tensor"
+)
+_library.define("inverse_lengths(SymInt handle, SymInt rows, Tensor like, bool transpose) -> Tensor")
+
+_ops: Any = torch.ops.gustav
+
+
+def _batches(*operands: tuple[Tensor | None, int]) -> tuple[int, ...]:
+    """The leading dimension of operands of which each has it or not, given their dimensions without it."""
+    for operand, dimensions in operands:
+        if operand is not None and operand.ndim > dimensions:
+            return (operand.shape[0],)
+    return ()
+
+
+def _slice(of: tuple[Tensor | None, int], k: int) -> Tensor | None:
+    operand, dimensions = of
+    return operand if operand is None or operand.ndim == dimensions else operand[k]
+
+
+def _over_batches(
+    product: Callable[[Any, Any], Tensor],
+    batches: tuple[int, ...],
+    first: tuple[Tensor | None, int],
+    second: tuple[Tensor | None, int],
+    empty: Callable[[], Tensor],
+) -> Tensor:
+    """`product` of two operands, given with their dimensions, for each batch."""
+    if not batches:
+        return product(first[0], second[0])
+    results = [product(_slice(first, k), _slice(second, k)) for k in range(batches[0])]
+    return torch.stack(results) if results else empty()
+
+
+# Sparse × dense: values nnz or batch × nnz, x k × n or batch × k × n.
+
+
+def _spmm(handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
+    pattern = of_handle(handle)
+    if x.ndim == 2 and (values is None or values.ndim == 1):
+        return pattern.spmm(values, x, transpose)
+    return _over_batches(
+        lambda values, x: pattern.spmm(values, x, transpose),
+        _batches((values, 1), (x, 2)),
+        (values, 1),
+        (x, 2),
+        lambda: x.new_empty((0, rows, x.shape[-1])),
+    )
+
+
+def _spmm_fake(handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
+    return x.new_empty((*_batches((values, 1), (x, 2)), rows, x.shape[-1]))
+
+
+def _spmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    handle, _, values, x, transpose = inputs
+    ctx.handle, ctx.transpose = handle, transpose
+    ctx.kept = _kept(handle)
+    ctx.save_for_backward(values, x)
+
+
+def _spmm_backward(ctx: Any, g: Tensor) -> Any:
+    values, x = ctx.saved_tensors
+    of_values = of_x = None
+    if ctx.needs_input_grad[2]:
+        nnz = values.shape[-1]
+        first, second = (x, g) if ctx.transpose else (g, x)
+        if values.ndim == 1 and g.ndim == 3:
+            # The sum over batches is an inner product over batches and columns.
+            first, second = (_unbatched(t, g.shape[0]) for t in (first, second))
+        of_values = _ops.sddmm(ctx.handle, nnz, first, second)
+    if ctx.needs_input_grad[3]:
+        of_x = _ops.spmm(ctx.handle, x.shape[-2], values, g, not ctx.transpose)
+        if of_x.ndim > x.ndim:
+            of_x = of_x.sum(0)
+    return None, None, of_values, of_x, None
+
+
+def _unbatched(t: Tensor, batches: int) -> Tensor:
+    """batch × rows × n as rows × (batch · n)."""
+    if t.ndim == 2:
+        t = t.unsqueeze(0).expand(batches, -1, -1)
+    return t.transpose(0, 1).reshape(t.shape[1], -1)
+
+
+# Dense × dense at the nonzeros: q m × d, k n × d, either with a leading batch.
+
+
+def _sddmm(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
+    pattern = of_handle(handle)
+    return _over_batches(
+        pattern.sddmm, _batches((q, 2), (k, 2)), (q, 2), (k, 2), lambda: q.new_empty((0, nnz))
+    )
+
+
+def _sddmm_fake(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
+    return q.new_empty((*_batches((q, 2), (k, 2)), nnz))
+
+
+def _sddmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.handle = inputs[0]
+    ctx.kept = _kept(ctx.handle)
+    ctx.save_for_backward(inputs[2], inputs[3])
+
+
+def _sddmm_backward(ctx: Any, g: Tensor) -> Any:
+    q, k = ctx.saved_tensors
+    of_q = of_k = None
+    if ctx.needs_input_grad[2]:
+        of_q = _ops.spmm(ctx.handle, q.shape[-2], g, k, False)
+        of_q = of_q.sum(0) if of_q.ndim > q.ndim else of_q
+    if ctx.needs_input_grad[3]:
+        of_k = _ops.spmm(ctx.handle, k.shape[-2], g, q, True)
+        of_k = of_k.sum(0) if of_k.ndim > k.ndim else of_k
+    return None, None, of_q, of_k
+
+
+# Sparse × sparse at the nonzeros of a pattern: values of op(A)·op(B).
+
+
+def _spgemm_at(
+    handle: int, nnz: int, a: int, of_a: Tensor, transpose_a: bool, b: int, of_b: Tensor, transpose_b: bool
+) -> Tensor:
+    patterns = (of_handle(handle), of_handle(a), of_handle(b))
+    return _spgemm.at(*patterns, of_a, transpose_a, of_b, transpose_b)
+
+
+def _spgemm_at_fake(
+    handle: int, nnz: int, a: int, of_a: Tensor, transpose_a: bool, b: int, of_b: Tensor, transpose_b: bool
+) -> Tensor:
+    return of_a.new_empty((nnz,))
+
+
+def _spgemm_at_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    c, _, a, of_a, transpose_a, b, of_b, transpose_b = inputs
+    ctx.handles, ctx.transposes = (a, b, c), (transpose_a, transpose_b)
+    ctx.kept = [_kept(handle) for handle in ctx.handles]
+    ctx.save_for_backward(of_a, of_b)
+
+
+def _spgemm_at_backward(ctx: Any, g: Tensor) -> Any:
+    of_a, of_b = ctx.saved_tensors
+    (a, b, c), (ta, tb) = ctx.handles, ctx.transposes
+    grad_a = grad_b = None
+    if ctx.needs_input_grad[3]:
+        # G·op(B)ᵀ, or its transpose.
+        operands = (b, of_b, tb, c, g, True) if ta else (c, g, False, b, of_b, not tb)
+        grad_a = _ops.spgemm_at(a, of_a.shape[0], *operands)
+    if ctx.needs_input_grad[6]:
+        # op(A)ᵀ·G, or its transpose.
+        operands = (c, g, True, a, of_a, ta) if tb else (a, of_a, not ta, c, g, False)
+        grad_b = _ops.spgemm_at(b, of_b.shape[0], *operands)
+    return None, None, None, grad_a, None, None, grad_b, None
+
+
+# One over the number of nonzeros of each row, of each column for the transpose; 1 where there are none.
+
+
+def _inverse_lengths(handle: int, rows: int, like: Tensor, transpose: bool) -> Tensor:
+    pattern = of_handle(handle)
+
+    def make() -> Tensor:
+        counts = torch.bincount(pattern.col, minlength=rows) if transpose else pattern.crow.diff()
+        return 1.0 / counts.clamp(min=1).to(torch.float64)
+
+    kept: Tensor = pattern.keep(("inverse lengths", transpose), make)
+    # The caller may write to what an operator returns.
+    return kept.to(like.dtype, copy=True)
+
+
+def _inverse_lengths_fake(handle: int, rows: int, like: Tensor, transpose: bool) -> Tensor:
+    return like.new_empty((rows,))
+
+
+def _kept(handle: Any) -> Pattern | None:
+    """The pattern, for a backward pass to find; a traced function has a symbol in place of its number."""
+    return of_handle(handle) if isinstance(handle, int) else None
+
+
+def _constant_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    """Nothing: the output depends on no tensor's elements."""
+
+
+def _constant_backward(ctx: Any, g: Tensor) -> Any:
+    return None, None, None, None
+
+
+for _name, _kernel, _fake, _context, _backward in (
+    ("spmm", _spmm, _spmm_fake, _spmm_context, _spmm_backward),
+    ("sddmm", _sddmm, _sddmm_fake, _sddmm_context, _sddmm_backward),
+    ("spgemm_at", _spgemm_at, _spgemm_at_fake, _spgemm_at_context, _spgemm_at_backward),
+    (
+        "inverse_lengths",
+        _inverse_lengths,
+        _inverse_lengths_fake,
+        _constant_context,
+        _constant_backward,
+    ),
+):
+    _library.impl(_name, _kernel, "CPU")
+    torch.library.register_fake(f"gustav::{_name}", _fake, lib=_library)
+    torch.library.register_autograd(
+        f"gustav::{_name}", _backward, setup_context=_context, lib=_library
+    )

@@ -1,0 +1,296 @@
+"""Patterns of PyTorch's programs."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import _families, _gustav
+
+# The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
+# above them.
+_to_dlpack: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
+
+# Plans that one pattern keeps, the oldest dropped first.
+_MOST_PLANS = 64
+
+# Operators take tensors and numbers; a pattern reaches them by its number, which no other ever has.
+_numbers = itertools.count(1)
+_patterns: weakref.WeakValueDictionary[int, Pattern] = weakref.WeakValueDictionary()
+
+
+def of_handle(handle: int) -> Pattern:
+    """The pattern with this number.
+
+    Raises
+    ------
+    RuntimeError
+        When the program has dropped it, as only a compiled function can find it.
+    """
+    pattern = _patterns.get(handle)
+    if pattern is None:
+        raise RuntimeError(
+            "the Pattern of this product is gone; keep it until the backward pass of a compiled "
+            "function has run"
+        )
+    return pattern
+
+
+class Pattern:
+    """Where the nonzeros of a sparse matrix are; keeps the plans of its products.
+
+    Parameters
+    ----------
+    crow : tensor of int32 or int64, rows + 1
+        Row offsets.
+    col : tensor of the same type, nnz
+        Column indices. They may repeat, except in :func:`spgemm`.
+    size : tuple of int
+        Rows and columns.
+    copy : bool
+        ``False`` reads the tensors where they are, by the promise that nobody writes to them.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    nnz : int
+        Number of nonzeros.
+    permutation : tensor or None
+        For each nonzero the position of its value in the order that the pattern was made from, where that is
+        another: ``values = weights[P.permutation]``.
+
+    Notes
+    -----
+    A pattern never changes; a deep copy is the pattern itself. It can be pickled, and used in forked
+    processes.
+
+    Examples
+    --------
+    >>> import torch, gustav.torch as gt
+    >>> P = gt.Pattern(torch.tensor([0, 2, 3]), torch.tensor([0, 2, 1]), (2, 3))
+    >>> P
+    Pattern(2 x 3, 3 nonzeros)
+    """
+
+    def __init__(
+        self, crow: Tensor, col: Tensor, size: tuple[int, int], *, copy: bool = True
+    ) -> None:
+        if isinstance(crow, Tensor) and crow.device.type != "cpu":
+            raise NotImplementedError(
+                f"a pattern on {crow.device} is not implemented; nearest that works: crow.cpu(), col.cpu()"
+            )
+        rows, columns = size
+        crow, col = crow.detach(), col.detach()
+        self._adopt(_gustav.Pattern(crow, col, (int(rows), int(columns)), copy))
+
+    def _adopt(self, native: _gustav.Pattern) -> None:
+        self._native = native
+        self.shape = native.shape
+        self.nnz = native.nnz
+        self.permutation: Tensor | None = None
+        self._plans: dict[Any, Any] = {}
+        self._ones: dict[torch.dtype, Tensor] = {}
+        self._transpose: tuple[Pattern, Tensor] | None = None
+        # By the other operand, and by mask and other operand, of SpGEMM.
+        self._products: weakref.WeakKeyDictionary[Pattern, Any] = weakref.WeakKeyDictionary()
+        self._masked: weakref.WeakKeyDictionary[Pattern, Any] = weakref.WeakKeyDictionary()
+        self._handle = next(_numbers)
+        _patterns[self._handle] = self
+
+    @classmethod
+    def _of(cls, native: _gustav.Pattern) -> Pattern:
+        pattern = cls.__new__(cls)
+        pattern._adopt(native)
+        return pattern
+
+    @classmethod
+    def from_sparse(cls, t: Tensor) -> Pattern:
+        """The pattern of a sparse tensor.
+
+        Parameters
+        ----------
+        t : tensor in torch.sparse_csr, sparse_csc or sparse_coo
+            A COO tensor is coalesced. The values of the pattern are ``t.values()`` for CSR and
+            ``t.coalesce().values()`` for COO; for CSC they are ``t.values()[P.permutation]``.
+
+        Examples
+        --------
+        >>> import torch, gustav.torch as gt
+        >>> gt.Pattern.from_sparse(torch.eye(3).to_sparse())
+        Pattern(3 x 3, 3 nonzeros)
+        """
+        t = t.detach()
+        if t.layout == torch.sparse_coo:
+            t = t.coalesce()
+            row, col = t.indices()
+            return cls(_offsets(row, t.shape[0]), col, (t.shape[0], t.shape[1]))
+        if t.layout == torch.sparse_csr:
+            return cls(t.crow_indices(), t.col_indices(), (t.shape[0], t.shape[1]))
+        if t.layout == torch.sparse_csc:
+            of_transpose = cls(t.ccol_indices(), t.row_indices(), (t.shape[1], t.shape[0]))
+            pattern, permutation = of_transpose.transposed()
+            pattern.permutation = permutation
+            return pattern
+        raise TypeError(f"a tensor of layout {t.layout} is not taken; sparse CSR, CSC and COO are")
+
+    @classmethod
+    def from_edge_index(
+        cls, edge_index: Tensor, size: tuple[int, int] | None = None
+    ) -> Pattern:
+        """The pattern that gathers at targets what comes from sources, of edges (source, target).
+
+        Parameters
+        ----------
+        edge_index : tensor of int64, 2 × edges
+            Sources and targets, in any order; edges may repeat.
+        size : tuple of int, optional
+            Number of targets and of sources, else one more than the largest index of both.
+
+        Returns
+        -------
+        Pattern
+            ``spmm(P, weights[P.permutation], x)`` sums the weighted x of the sources at each target.
+
+        Examples
+        --------
+        >>> import torch, gustav.torch as gt
+        >>> P = gt.Pattern.from_edge_index(torch.tensor([[1, 2, 0], [0, 0, 2]]))
+        >>> gt.spmm(P, None, torch.tensor([[1.0], [10.0], [100.0]])).ravel()
+        tensor([110.,   0.,   1.])
+        """
+        if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+            raise ValueError(f"edge_index: expected 2 x edges, found {tuple(edge_index.shape)}")
+        source, target = edge_index.detach()
+        if size is None:
+            n = int(edge_index.max()) + 1 if edge_index.numel() else 0
+            size = (n, n)
+        if target.numel() and (int(target.min()) < 0 or int(target.max()) >= size[0]):
+            raise ValueError(
+                f"edge_index: targets from {int(target.min())} to {int(target.max())}, expected 0 to "
+                f"{size[0] - 1}"
+            )
+        permutation = torch.argsort(target, stable=True)
+        pattern = cls(_offsets(target, size[0]), source[permutation], size)
+        pattern.permutation = permutation
+        return pattern
+
+    @property
+    def crow(self) -> Tensor:
+        """Row offsets, a copy."""
+        return torch.from_numpy(np.array(self._native.indptr))
+
+    @property
+    def col(self) -> Tensor:
+        """Column indices, a copy."""
+        return torch.from_numpy(np.array(self._native.indices))
+
+    def transposed(self) -> tuple[Pattern, Tensor]:
+        """The pattern of the transpose, and for each of its nonzeros the position of the same nonzero here.
+
+        Made once. Products of the transpose need it not: they take ``transpose=True``.
+        """
+        if self._transpose is None:
+            native, permutation = self._native.transposed()
+            index = torch.from_numpy(np.array(permutation)).to(torch.int64)
+            self._transpose = (Pattern._of(native), index)
+        return self._transpose
+
+    def is_unique(self) -> bool:
+        """Whether no two nonzeros are in one position."""
+        unique: bool = self.keep("unique", self._count_positions)
+        return unique
+
+    def _count_positions(self) -> bool:
+        return self._native.is_canonical() or self._native.transposed()[0].is_canonical()
+
+    def ones(self, dtype: torch.dtype) -> Tensor:
+        """As many ones as there are nonzeros. They are kept, and must not be written."""
+        ones = self._ones.get(dtype)
+        if ones is None:
+            ones = self._ones[dtype] = torch.ones(self.nnz, dtype=dtype)
+        return ones
+
+    def keep(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The plan that is kept under `key`, made if it is not."""
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = make()
+            while len(self._plans) >= _MOST_PLANS:
+                self._plans.pop(next(iter(self._plans)))
+            self._plans[key] = plan
+        return plan
+
+    def spmm(self, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
+        """op(A) @ x of tensors with no batch, without gradients."""
+        columns, dtype = x.shape[1], x.dtype
+        plan = self._plans.get((columns, dtype, transpose))
+        if plan is None:
+            native, name = self._native, _families.dtype_name(dtype)
+
+            def make() -> _gustav.SpmmPlan:
+                return _gustav.SpmmPlan(native, columns, name, 1000, transpose, "plus_times", False)
+
+            plan = self.keep((columns, dtype, transpose), make)
+        out = x.new_empty((plan.output_rows, columns))
+        if values is None:
+            values = self.ones(dtype)
+        plan.execute_into(exported(values), exported(x), _to_dlpack(out), None, None)
+        return out
+
+    def sddmm(self, q: Tensor, k: Tensor) -> Tensor:
+        """⟨q of the row, k of the column⟩ at every nonzero, without batches and gradients."""
+        out = q.new_empty((self.nnz,))
+        depth, dtype = q.shape[1], q.dtype
+        plan = self._plans.get((depth, dtype))
+        if plan is None:
+            native, name = self._native, _families.dtype_name(dtype)
+            plan = self.keep((depth, dtype), lambda: _gustav.SddmmPlan(native, depth, name, 1000))
+        plan.execute_into(exported(q), exported(k), _to_dlpack(out), None, None)
+        return out
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.crow, self.col, self.shape, self.permutation)
+
+    def __copy__(self) -> Pattern:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Pattern:
+        return self
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"Pattern({rows} x {columns}, {self.nnz} nonzeros)"
+
+
+def _restored(crow: Tensor, col: Tensor, size: tuple[int, int], permutation: Tensor | None) -> Pattern:
+    pattern = Pattern(crow, col, size)
+    pattern.permutation = permutation
+    return pattern
+
+
+def _offsets(row: Tensor, rows: int) -> Tensor:
+    """Row offsets of entries in these rows."""
+    crow = torch.zeros(rows + 1, dtype=row.dtype)
+    torch.cumsum(torch.bincount(row, minlength=rows), 0, out=crow[1:])
+    return crow
+
+
+def exported(t: Tensor) -> Any:
+    """A tensor as the module takes it, copied where no layout with a leading dimension expresses it."""
+    if not t.is_contiguous() and not _has_layout(t):
+        t = t.contiguous()
+    return _to_dlpack(t)
+
+
+def _has_layout(t: Tensor) -> bool:
+    if t.ndim != 2:
+        return False
+    (rows, columns), (of_row, of_column) = t.shape, t.stride()
+    return (of_column == 1 and of_row >= columns) or (of_row == 1 and of_column >= rows)

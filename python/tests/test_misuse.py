@@ -1,0 +1,169 @@
+"""What is wrong is an error of Python's that says what, where, and what would work."""
+
+import gustav
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+B = np.ones((3, 2))
+
+
+def parts(**changed):
+    given = dict(
+        indptr=np.array([0, 2, 3], np.int32),
+        indices=np.array([0, 2, 1], np.int32),
+        data=np.array([1.0, 2.0, 3.0]),
+        shape=(2, 3),
+    )
+    given.update(changed)
+    return tuple(given.values())
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        (dict(indices=np.array([0, -1, 1], np.int32)), "row 0, entry 1: index -1 is negative"),
+        (dict(indices=np.array([0, -1, 1], np.int64)), "row 0, entry 1: index -1 is negative"),
+        (dict(indices=np.array([0, 7, 1], np.int32)), "row 0, entry 1: index 7 is out of range"),
+        (dict(indices=np.array([0, 7, 1], np.uint64)), "row 0, entry 1: index 7 is out of range"),
+        (dict(indptr=np.array([0, 4, 3], np.int32)), "row offsets at row 1"),
+        (dict(indptr=np.array([0, -2, 3], np.int64)), "row offsets at row 1: -2 is negative"),
+        (dict(indptr=np.array([0, 2, 4], np.int32)), "the last offset must equal"),
+        (dict(indptr=np.array([0, 3], np.int32)), "row offsets: expected 3 elements, found 2"),
+        (dict(data=np.ones(2)), "expected 3 elements, found 2"),
+        (dict(shape=(2, -3)), "-3 is negative"),
+        (dict(indices=np.zeros((3, 1), np.int32)), "indices: expected one dimension, found 2"),
+    ],
+)
+def test_arrays_that_are_no_matrix(changed, text):
+    for product in (lambda a: gustav.spmm(a, B), lambda a: gustav.plan_spmm(a, 2).execute(None, B)):
+        with pytest.raises(ValueError, match=text.replace("(", r"\(")):
+            product(parts(**changed))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: gustav.spmm(A, np.ones((4, 2))), "spmm: expected"),
+        (lambda: gustav.spmm(A, np.ones((3, 2, 1))), "one or two dimensions, found 3"),
+        (lambda: gustav.spmm(A, B, out=np.ones((3, 2))), "spmm: expected"),
+        (lambda: gustav.spmm(A, B, out=np.ones(2)), "out: expected 2 dimensions"),
+        (lambda: gustav.spmm(A, B, beta=1.0), "give out"),
+        (lambda: gustav.spmm(A, B, semiring="plus"), "min_plus"),
+        (lambda: gustav.spmm(A, B, reduce="product"), "sum, mean, max, min are"),
+        (lambda: gustav.spmm(A, B, reduce="mean", semiring="min_plus"), "plus_times"),
+        (lambda: gustav.spmm(A, B, threads=0), "at least 1"),
+        (lambda: gustav.spmm(A, B, stream=0), "have none"),
+        (lambda: gustav.set_num_threads(0), "at least 1"),
+        (lambda: gustav.spgemm(A, A), "spgemm: expected"),
+        (lambda: gustav.spgemm(A, A.T, mask=A), "mask of 2 x 2"),
+        (lambda: gustav.sddmm(A, B, B), "sddmm: expected"),
+        (lambda: gustav.sddmm(A, np.ones((2, 4)), np.ones((3, 4)), beta=1.0), "give values or out"),
+        (
+            lambda: gustav.sddmm(A, np.ones((2, 4)), np.ones((3, 4)), beta=1.0, values=np.ones(2)),
+            "expected 3 elements, found 2",
+        ),
+        (lambda: gustav.spmm(A.astype(np.int32), np.ones((3, 1), np.int32), alpha=2**40), "alpha: "),
+        (lambda: gustav.plan_spmm(A, 2).execute(np.ones(2), B), "expected 3 elements, found 2"),
+        (lambda: gustav.plan_spmm(A, 3).execute(None, B), "expected"),
+    ],
+)
+def test_values_that_do_not_fit(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: gustav.spmm(A.astype(complex), B.astype(complex)), "complex128"),
+        (lambda: gustav.spmm(A.astype(np.float32), B.astype(complex)), "complex128"),
+        (lambda: gustav.spmm(A.astype(np.int8), B.astype(np.int8)), "int8.* float16, bfloat16"),
+        (lambda: gustav.spmm(A.todense(), B), "csr, csc and coo"),
+        (lambda: gustav.spmm(A.tobsr(), B), "tocsr"),
+        (lambda: gustav.spmm(A, B.tolist()), "numpy.asarray"),
+        (lambda: gustav.spmm(A, np.ma.masked_equal(B, 1.0)), "filled"),
+        (lambda: gustav.spmm(A, object()), "object"),
+        (lambda: gustav.spmm(A, B.astype(">f8")), "byte order"),
+        (lambda: gustav.spmm(parts(indptr=np.array([0.0, 2.0, 3.0])), B), "float64.*int32, int64"),
+        (lambda: gustav.spmm(A, B, alpha="2"), "str"),
+        (lambda: gustav.spmm(A.astype(np.int64), B.astype(np.int64), alpha=0.5), "float"),
+        (lambda: gustav.spmm(A, B, out=np.ones((2, 2), np.float32)), "float32"),
+        (lambda: gustav.plan_spmm(A, 2).execute(np.ones(3, np.float32), B), "float32"),
+        (lambda: gustav.plan_spmm(A, 2, dtype=complex), "complex128"),
+        (lambda: gustav.spmm((1, 2, 3), B), "tuple of 3"),
+    ],
+)
+def test_types_that_are_not_taken(call, text):
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_what_is_not_implemented_names_what_works(reduce):
+    with pytest.raises(NotImplementedError, match="nearest that works"):
+        gustav.spmm(A, B, reduce=reduce)
+
+
+def test_results_that_cannot_be_written():
+    frozen = np.ones((2, 2))
+    frozen.flags.writeable = False
+    for out in (frozen, np.ones((2, 4))[:, ::2], np.broadcast_to(np.ones(2), (2, 2)), np.ones((2, 2))[::-1]):
+        with pytest.raises(ValueError, match="out cannot be written"):
+            gustav.spmm(A, B, out=out)
+
+
+def test_results_that_overlap_an_operand():
+    square = sp.csr_array(np.eye(3))
+    memory = np.zeros((3, 8))
+    for out, b in [
+        (memory[:, :2], memory[:, :2]),
+        (memory[:, :3], memory[:, 1:4]),
+        (memory[:, :2].T[:, :3].T, memory[:, 1:3]),
+    ]:
+        with pytest.raises(ValueError, match="overlaps b"):
+            gustav.spmm(square, b, out=out)
+    with pytest.raises(ValueError, match="overlaps values"):
+        gustav.spmm(square, np.ones(3), out=square.data)
+    # Neighbouring blocks of one array do not overlap.
+    memory[:, 4:6] = 7.0
+    gustav.spmm(square, memory[:, 4:6], out=memory[:, 0:2])
+    assert (memory[:, 0:2] == 7.0).all() and (memory[:, 2:4] == 0.0).all()
+
+
+def test_an_unaligned_operand_is_copied_and_an_unaligned_result_refused():
+    memory = np.zeros(6 * 8 + 1, np.uint8)[1:].view(np.float64).reshape(3, 2)
+    memory[:] = B
+    np.testing.assert_array_equal(gustav.spmm(A, memory), A @ B)
+    with pytest.raises(ValueError, match="not aligned"):
+        gustav.spmm(A, B, out=memory[:2])
+
+
+def test_arrays_that_describe_what_they_do_not_have():
+    class Lies:
+        dtype, shape = np.dtype(np.float64), (3, 2)
+
+        def __init__(self, **changed):
+            self.__array_interface__ = {**B.__array_interface__, **changed}
+
+    for changed in ({"shape": (3, -2)}, {"strides": (8,)}):
+        with pytest.raises(ValueError):
+            gustav.spmm(A, Lies(**changed))
+    with pytest.raises(TypeError):
+        gustav.spmm(A, Lies(typestr="<c16"))
+
+
+def test_files(tmp_path):
+    for name in ("a.mtx", "a.mtx.gz", "a.npz"):
+        gustav.write(tmp_path / name, A.tocsc())
+        back = gustav.read(tmp_path / name)
+        assert isinstance(back, gustav.csr_array) and (back != A).nnz == 0
+    assert gustav.read(tmp_path / "a.mtx", dtype=np.float32).dtype == np.float32
+    with pytest.raises(FileNotFoundError, match=r"b\.mtx"):
+        gustav.read(tmp_path / "b.mtx")
+    with pytest.raises(ValueError, match="name"):
+        gustav.write(tmp_path / "a.unknown", A)
+    (tmp_path / "c.mtx").write_text("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 x 1\n")
+    with pytest.raises(ValueError, match="line 3, column 3"):
+        gustav.read(tmp_path / "c.mtx")

@@ -1,0 +1,182 @@
+"""Threads, forked children, other processes, and memory that changes hands."""
+
+import gc
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import weakref
+
+import gustav
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+A = sp.random_array((3000, 3000), density=0.01, format="csr", rng=0)
+B = np.random.default_rng(1).standard_normal((3000, 8))
+EXPECTED = A @ B
+
+
+def product_and_plan(plan):
+    """Whether a product and a plan of the parent work here, and on how many threads."""
+    right = np.allclose(gustav.spmm(A, B), EXPECTED) and np.allclose(plan.execute(None, B), EXPECTED)
+    c = gustav.spgemm(A[:50], A)
+    return right and np.allclose(c.toarray(), (A[:50] @ A).toarray()), gustav.get_num_threads()
+
+
+def in_child(work):
+    """The exit status of `work` in a forked child that has a minute."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if work() else 3)
+        finally:
+            os._exit(4)
+    ended = threading.Event()
+
+    def wait():
+        status.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        ended.set()
+
+    status = []
+    threading.Thread(target=wait, daemon=True).start()
+    if not ended.wait(60):
+        os.kill(child, 9)
+        ended.wait(60)
+    return status[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_after_the_threads_have_started():
+    gustav.set_num_threads(2)
+    plan = gustav.plan_spmm(A, 8)
+    assert product_and_plan(plan) == (True, 2)
+    assert in_child(lambda: product_and_plan(plan) == (True, 1)) == 0
+
+    def with_threads():
+        gustav.set_num_threads(2)
+        return product_and_plan(plan) == (True, 2)
+
+    assert in_child(with_threads) == 0
+    # The child took nothing from the parent.
+    assert product_and_plan(plan) == (True, 2)
+
+
+def worker(_):
+    return bool(np.allclose(gustav.spmm(A, B, threads=2), EXPECTED))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_pools_of_processes(method):
+    assert gustav.spmm(A, B).shape == EXPECTED.shape
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert all(pool.map_async(worker, range(4)).get(timeout=120))
+
+
+def test_threads_share_a_plan_and_other_threads_run_meanwhile():
+    plan = gustav.plan_spmm(A, 8)
+    wrong = []
+
+    def work(factor):
+        for _ in range(20):
+            if not np.allclose(plan.execute(factor * A.data, B), factor * EXPECTED):
+                wrong.append(factor)
+            if not np.allclose(gustav.spmm(A, B, alpha=factor), factor * EXPECTED):
+                wrong.append(-factor)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in (1.0, 2.0, 3.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_an_array_that_another_thread_resizes():
+    b = np.ones((3000, 64))
+    expected = A @ b
+    stop = threading.Event()
+
+    def resize():
+        rows = 3000
+        while not stop.is_set():
+            try:
+                b.resize((9000 - rows, 64))
+                rows = 9000 - rows
+                b[:] = 1.0
+            except ValueError:
+                # NumPy refuses what somebody holds, as a product does.
+                pass
+
+    thread = threading.Thread(target=resize)
+    thread.start()
+    for _ in range(100):
+        try:
+            gustav.spmm(A, b)
+        except ValueError as error:
+            # Of the other size between two products, never within one.
+            assert "found B 6000 x 64" in str(error)
+    stop.set()
+    thread.join()
+    b.resize((3000, 64), refcheck=False)
+    b[:] = 1.0
+    np.testing.assert_allclose(gustav.spmm(A, b), expected)
+
+
+def test_results_keep_their_memory_and_give_it_back():
+    c = gustav.spgemm(A, A)
+    data = c.data
+    expected = data.copy()
+    base = data
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    del c, base
+    gc.collect()
+    churn = [gustav.spgemm(A, A).data for _ in range(3)]
+    np.testing.assert_array_equal(data, expected)
+    gone = weakref.ref(churn[0])
+    del churn
+    gc.collect()
+    assert gone() is None
+
+
+def run(code, **environment):
+    """What a new interpreter prints."""
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.strip()
+
+
+def test_the_environment_says_how_many_threads():
+    code = "import gustav; print(gustav.get_num_threads())"
+    plain = {"GUSTAV_NUM_THREADS": "", "OMP_NUM_THREADS": ""}
+    assert run(code, **{**plain, "OMP_NUM_THREADS": "3"}) == "3"
+    assert run(code, **{**plain, "OMP_NUM_THREADS": "2,4"}) == "2"
+    assert run(code, GUSTAV_NUM_THREADS="1", OMP_NUM_THREADS="3") == "1"
+
+
+def test_numpy_is_all_that_is_imported():
+    code = """
+import sys, numpy as np, gustav
+found = gustav.spmm((np.array([0, 1]), np.array([1]), np.array([2.0]), (1, 2)), np.ones((2, 1)))
+assert found == 2.0
+print(sorted({"scipy", "torch", "cupy", "jax", "ml_dtypes", "torch_geometric"} & set(sys.modules)))
+"""
+    assert run(code) == "[]"
+
+
+def test_the_version_is_that_of_the_workspace():
+    import re
+    from pathlib import Path
+
+    cargo = (Path(__file__).parents[2] / "Cargo.toml").read_text()
+    assert f'version = "{gustav.__version__}"' in re.findall(r'version = "[^"]*"', cargo)

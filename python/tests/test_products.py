@@ -1,0 +1,228 @@
+"""Products against SciPy, in double precision and with integers, which are exact."""
+
+import gustav
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import dense, sparse
+
+SIZES = st.integers(0, 12)
+COLUMNS = st.integers(0, 9)
+DTYPES = st.sampled_from([np.float64, np.int64, np.int32])
+
+
+def exact(a):
+    """A dense copy that adds entries of one position up."""
+    result = np.zeros(a.shape, a.dtype)
+    coo = a.tocoo()
+    np.add.at(result, (coo.row, coo.col), coo.data)
+    return result
+
+
+def same(found, expected):
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@given(st.data())
+def test_spmm(data):
+    dtype = data.draw(DTYPES)
+    a = data.draw(sparse(dtype=dtype))
+    transpose = data.draw(st.booleans())
+    op = exact(a).T if transpose else exact(a)
+    b = data.draw(dense(op.shape[1], data.draw(COLUMNS), dtype))
+    found = gustav.spmm(a, b, transpose=transpose, threads=data.draw(st.sampled_from([None, 1, 2])))
+    assert type(found) is np.ndarray and found.dtype == dtype
+    same(found, op @ b)
+
+
+@given(st.data())
+def test_spmm_scaled_into_an_array(data):
+    a = data.draw(sparse())
+    b = data.draw(dense(a.shape[1], data.draw(COLUMNS)))
+    shape = (a.shape[0], b.shape[1])
+    big = np.full((shape[0] + 1, shape[1] + 2), 3.0, order=data.draw(st.sampled_from("CF")))
+    out = big[1:, 1 : shape[1] + 1]
+    returned = gustav.spmm(a, b, out=out, alpha=2.0, beta=-0.5)
+    assert returned is out
+    same(out, 2.0 * exact(a) @ b - 1.5)
+    border = big.copy()
+    border[1:, 1 : shape[1] + 1] = 3.0
+    assert (border == 3.0).all()
+
+
+@given(st.data())
+def test_spmv(data):
+    dtype = data.draw(DTYPES)
+    a = data.draw(sparse(dtype=dtype))
+    transpose = data.draw(st.booleans())
+    op = exact(a).T if transpose else exact(a)
+    x = data.draw(dense(op.shape[1], 3, dtype))[:, data.draw(st.integers(0, 2))]
+    same(gustav.spmv(a, x, transpose=transpose), op @ x)
+    same(gustav.spmm(a, x, transpose=transpose), op @ x)
+    out = np.ones(2 * op.shape[0], dtype)[::2]
+    gustav.spmv(a, x, transpose=transpose, out=out, alpha=2, beta=3)
+    same(out, 2 * (op @ x) + 3)
+
+
+@given(st.data())
+def test_spgemm(data):
+    dtype = data.draw(DTYPES)
+    a = data.draw(sparse(dtype=dtype))
+    b = data.draw(sparse(rows=a.shape[1], dtype=dtype))
+    c = gustav.spgemm(a, b, alpha=2, sorted=data.draw(st.booleans()))
+    csc = a.format == "csc" and b.format == "csc"
+    assert c.format == ("csc" if csc else "csr") and c.dtype == dtype
+    assert isinstance(c, sp.sparray) == isinstance(a, sp.sparray)
+    same(c.toarray(), 2 * exact(a) @ exact(b))
+
+
+@given(st.data())
+def test_spgemm_under_a_mask(data):
+    a = data.draw(sparse())
+    b = data.draw(sparse(rows=a.shape[1]))
+    mask = data.draw(sparse(a.shape[0], b.shape[1], unique=True))
+    c = gustav.spgemm(a, b, mask=mask)
+    inside = np.zeros(mask.shape, bool)
+    inside[mask.tocoo().coords] = True
+    same(c.toarray(), exact(a) @ exact(b) * inside)
+
+
+@given(st.data())
+def test_sddmm(data):
+    p = data.draw(sparse())
+    depth = data.draw(COLUMNS)
+    x, y = data.draw(dense(p.shape[0], depth)), data.draw(dense(p.shape[1], depth))
+    coo = p.tocoo()
+    order = (coo.row, coo.col)
+    if p.format == "csc":
+        order = (p.indices, np.repeat(np.arange(p.shape[1]), np.diff(p.indptr)))
+    expected = np.einsum("nd,nd->n", x[order[0]], y[order[1]])
+    same(gustav.sddmm(p, x, y), expected)
+    values = np.arange(float(p.nnz))
+    same(gustav.sddmm(p, x, y, alpha=3.0, beta=2.0, values=values), 3 * expected + 2 * values)
+    out = np.arange(float(p.nnz))
+    assert gustav.sddmm(p, x, y, beta=1.0, out=out) is out
+    same(out, expected + values)
+
+
+@given(st.data())
+def test_mean(data):
+    a = data.draw(sparse())
+    transpose = data.draw(st.booleans())
+    op = exact(a).T if transpose else exact(a)
+    b = data.draw(dense(op.shape[1], 3))
+    coo = a.tocoo()
+    counts = np.bincount(coo.col if transpose else coo.row, minlength=op.shape[0])
+    expected = op @ b / np.maximum(counts, 1)[:, None]
+    same(gustav.spmm(a, b, reduce="mean", transpose=transpose), expected)
+
+
+@given(st.data())
+def test_plan(data):
+    a = data.draw(sparse())
+    transpose = data.draw(st.booleans())
+    op = exact(a).T if transpose else exact(a)
+    n = data.draw(st.integers(0, 5))
+    plan = gustav.plan_spmm(a, n, transpose=transpose)
+    assert plan.shape == (op.shape[0], n)
+    for factor in (1.0, -2.0):
+        b = data.draw(dense(op.shape[1], n))
+        same(plan.execute(factor * a.data, b), factor * op @ b)
+    same(plan.execute(None, b), op @ b)
+    out = np.ones((n, op.shape[0])).T
+    same(plan.execute(None, b, out, alpha=2.0, beta=5.0), 2 * op @ b + 5)
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times", "or_and", "plus_first", "plus_second"])
+@given(data=st.data())
+def test_semirings(semiring, data):
+    a = data.draw(sparse(dtype=np.int64))
+    b = data.draw(dense(a.shape[1], 3, np.int64))
+    ends = np.iinfo(np.int64)
+    add, mul, zero = {
+        "min_plus": (min, lambda x, y: x + y, ends.max),
+        "max_times": (max, lambda x, y: x * y, ends.min),
+        "or_and": (lambda x, y: int(x or y), lambda x, y: int(bool(x and y)), 0),
+        "plus_first": (lambda x, y: x + y, lambda x, y: x, 0),
+        "plus_second": (lambda x, y: x + y, lambda x, y: y, 0),
+    }[semiring]
+    expected = np.full((a.shape[0], 3), zero)
+    coo = a.tocoo()
+    for i, j, value in zip(coo.row, coo.col, coo.data, strict=True):
+        for k in range(3):
+            expected[i, k] = add(int(expected[i, k]), mul(int(value), int(b[j, k])))
+    np.testing.assert_array_equal(gustav.spmm(a, b, semiring=semiring), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_narrow_types_sum_in_single_precision(dtype):
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        dtype = ml_dtypes.bfloat16
+    rng = np.random.default_rng(0)
+    a = sp.random_array((50, 40), density=0.2, format="csr", rng=rng, dtype=np.float32)
+    values, b = a.data.astype(dtype), rng.standard_normal((40, 5)).astype(dtype)
+    found = gustav.spmm((a.indptr, a.indices, values, a.shape), b)
+    assert found.dtype == np.dtype(dtype)
+    rounded = sp.csr_array((values.astype(np.float64), a.indices, a.indptr), shape=a.shape)
+    expected = rounded @ b.astype(np.float64)
+    bound = np.abs(expected).max() * float(np.asarray(found.dtype.type(2) ** -7, np.float64))
+    np.testing.assert_allclose(found.astype(np.float64), expected, atol=bound, rtol=0)
+    c = gustav.spgemm((a.indptr, a.indices, values, a.shape), _transposed(a, values))
+    assert isinstance(c, gustav.Csr) and c.data.dtype == np.dtype(dtype)
+
+
+def _transposed(a, values):
+    t = sp.csr_array((np.arange(a.nnz), a.indices, a.indptr), shape=a.shape).T.tocsr()
+    return (t.indptr, t.indices, values[t.data], t.shape)
+
+
+def test_types_are_promoted_as_numpy_does():
+    a = sp.csr_array(np.eye(3, dtype=np.int8))
+    assert gustav.spmm(a, np.ones((3, 1), np.float32)).dtype == np.float32
+    assert gustav.spmm(a.astype(bool), np.ones((3, 1))).dtype == np.float64
+    assert gustav.spmm(a.astype(np.int64), np.ones(3, np.float32)).dtype == np.float64
+
+
+def test_widths_of_indices_mix():
+    a = sp.random_array((20, 20), density=0.2, format="csr", rng=1)
+    for offsets in (np.int32, np.int64, np.uint32, np.uint64):
+        for indices in (np.int32, np.int64, np.uint32, np.uint64):
+            parts = (a.indptr.astype(offsets), a.indices.astype(indices), a.data, a.shape)
+            same(gustav.spmm(parts, np.ones((20, 2))), a @ np.ones((20, 2)))
+            c = gustav.spgemm(parts, a)
+            same(sp.csr_array((c.data, c.indices, c.indptr), shape=c.shape).toarray(), (a @ a).toarray())
+
+
+def test_other_libraries_by_dlpack_and_array_interface():
+    class Exports:
+        """Has DLPack alone."""
+
+        def __init__(self, array):
+            self.array, self.dtype, self.shape = array, array.dtype, array.shape
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    class Describes:
+        """Has `__array_interface__` alone."""
+
+        def __init__(self, array):
+            self.array, self.dtype, self.shape = array, array.dtype, array.shape
+
+        @property
+        def __array_interface__(self):
+            return self.array.__array_interface__
+
+    a = sp.random_array((6, 5), density=0.5, format="csr", rng=0)
+    for order in "CF":
+        b = np.asarray(np.random.default_rng(0).standard_normal((5, 3)), order=order)
+        for kind in (Exports, Describes):
+            same(gustav.spmm(a, kind(b)), a @ b)

@@ -1,0 +1,115 @@
+"""SciPy's classes whose products are gustav's, and SciPy itself within a block."""
+
+import threading
+
+import gustav
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import dense, sparse
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often each product of gustav was called."""
+    from gustav import _products
+
+    calls = []
+    for name in ("spmm", "spgemm"):
+        product = getattr(_products, name)
+
+        def call(*args, _product=product, _name=name, **options):
+            calls.append(_name)
+            return _product(*args, **options)
+
+        monkeypatch.setattr(_products, name, call)
+    return calls
+
+
+A = sp.random_array((6, 5), density=0.5, format="csr", rng=0)
+B = np.random.default_rng(1).standard_normal((5, 3))
+
+
+def test_every_product_of_a_subclass_is_ours(counted):
+    a = gustav.csr_array(A)
+    products = [
+        (lambda a: a @ B, "spmm"),
+        (lambda a: a @ B[:, 0], "spmm"),
+        (lambda a: a.dot(B), "spmm"),
+        (lambda a: B.T @ a.T, "spmm"),
+        (lambda a: np.ones(6) @ a, "spmm"),
+        (lambda a: a.T @ np.ones((6, 2)), "spmm"),
+        (lambda a: a.T.T @ B, "spmm"),
+        (lambda a: a.tocsc() @ B, "spmm"),
+        (lambda a: (2 * a) @ B, "spmm"),
+        (lambda a: (a + a) @ B, "spmm"),
+        (lambda a: a[1:4] @ B, "spmm"),
+        (lambda a: a.copy() @ B, "spmm"),
+        (lambda a: a.T @ a, "spgemm"),
+        (lambda a: a @ a.T, "spgemm"),
+        (lambda a: a @ sp.coo_array(A.T), "spgemm"),
+        (lambda a: (a @ a.T) @ a, "spgemm"),
+    ]
+    for product, name in products:
+        counted.clear()
+        found, expected = product(a), product(A)
+        assert name in counted
+        if sp.issparse(expected):
+            assert found.format == expected.format
+            found, expected = found.toarray(), expected.toarray()
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_classes_stay_ours():
+    a = gustav.csr_array(A)
+    assert type(a.T) is gustav.csc_array and type(a.T.T) is gustav.csr_array
+    assert type(a @ a.T) is gustav.csr_array and type(a.T.tocsr()) is gustav.csr_array
+    assert type(a + a) is gustav.csr_array and type(-a[:2]) is gustav.csr_array
+    assert np.shares_memory(a.T.data, a.data)
+
+
+def test_types_that_are_not_ours_are_scipys():
+    a = gustav.csr_array(A)
+    found = a.astype(complex) @ B
+    np.testing.assert_allclose(found, A @ B)
+    assert found.dtype == complex
+    small = gustav.csr_array(A.astype(np.int8)) @ np.ones(5, np.int8)
+    assert small.dtype == np.int8
+
+
+def test_shapes_that_do_not_fit_are_errors():
+    with pytest.raises(ValueError):
+        gustav.csr_array(A) @ np.ones((4, 2))
+
+
+@given(st.data())
+def test_patched_scipy_computes_the_same(data):
+    a = data.draw(sparse(formats=("csr", "csc")))
+    b = data.draw(dense(a.shape[1], 3))
+    other = data.draw(sparse(rows=a.shape[1]))
+    a.sum_duplicates()
+    expected = a @ b, a @ b[:, 0], (a @ other).toarray()
+    with gustav.patched():
+        found = a @ b, a @ b[:, 0], (a @ other).toarray()
+    for one, two in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-13)
+
+
+def test_patches_nest_and_are_undone(counted):
+    before = sp.csr_array._matmul_multivector
+    with pytest.raises(ZeroDivisionError), gustav.patched():
+        with gustav.patched():
+            sp.csr_matrix(A) @ B
+        assert counted == ["spmm"]
+        A @ B
+        assert counted == ["spmm"] * 2
+        thread = threading.Thread(target=lambda: A.tocsc() @ B)
+        thread.start()
+        thread.join()
+        assert counted == ["spmm"] * 3
+        raise ZeroDivisionError
+    assert sp.csr_array._matmul_multivector is before
+    A @ B
+    assert counted == ["spmm"] * 3

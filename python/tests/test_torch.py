@@ -1,0 +1,356 @@
+"""Products of PyTorch's tensors: values, gradients and their gradients, compilation, autocast."""
+
+import copy
+import io
+import pickle
+
+import gustav
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import sparse
+from torch.autograd import gradcheck, gradgradcheck
+from torch.library import opcheck
+
+import gustav.torch as gt
+from gustav.torch import pyg
+
+F64 = torch.float64
+
+
+def made(rows, columns, density=0.4, dtype=F64):
+    """A pattern, its values with gradients, and the matrix."""
+    generator = torch.Generator().manual_seed(rows * 100 + columns)
+    full = torch.randn(rows, columns, generator=generator, dtype=dtype)
+    full *= torch.rand(rows, columns, generator=generator) < density
+    t = full.to_sparse_csr()
+    return gt.Pattern.from_sparse(t), t.values().clone().requires_grad_(), full
+
+
+def random(*shape, dtype=F64):
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(*shape, generator=generator, dtype=dtype, requires_grad=True)
+
+
+def checked(f, *inputs):
+    return gradcheck(f, inputs) and gradgradcheck(f, inputs)
+
+
+P, V, FULL = made(7, 5)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_spmm_and_gradients(reduce, transpose):
+    x = random(7 if transpose else 5, 3)
+    op = FULL.T if transpose else FULL
+    counts = (op != 0).sum(1, keepdim=True).clamp(min=1) if reduce == "mean" else 1
+    torch.testing.assert_close(gt.spmm(P, V, x, reduce=reduce, transpose=transpose), op @ x / counts)
+
+    def product(v, x):
+        return gt.spmm(P, v, x, reduce=reduce, transpose=transpose)
+
+    assert checked(product, V, x)
+    assert checked(lambda x: product(None, x), x)
+    assert checked(product, V, x[:, 0].detach().clone().requires_grad_())
+
+
+@pytest.mark.parametrize("of_values", [(), (2,)])
+@pytest.mark.parametrize("of_x", [(), (2,)])
+def test_batches(of_values, of_x):
+    v, x, q = random(*of_values, P.nnz), random(*of_x, 5, 3), random(*of_values, 7, 3)
+    y = gt.spmm(P, v, x)
+    for k in range(2):
+        one = gt.spmm(P, v[k] if of_values else v, x[k] if of_x else x)
+        torch.testing.assert_close(y[k] if of_values or of_x else y, one)
+    assert checked(lambda v, x: gt.spmm(P, v, x), v, x)
+    assert checked(lambda q, x: gt.sddmm(P, q, x), q, x)
+
+
+def test_empty_batches_and_operands():
+    assert gt.spmm(P, torch.empty(0, P.nnz, dtype=F64), random(5, 3)).shape == (0, 7, 3)
+    assert gt.sddmm(P, torch.empty(0, 7, 3, dtype=F64), random(5, 3)).shape == (0, P.nnz)
+    assert gt.spmm(P, V, torch.empty(5, 0, dtype=F64)).shape == (7, 0)
+    none = gt.Pattern(torch.zeros(1, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), (0, 5))
+    assert gt.spmm(none, torch.empty(0, dtype=F64), random(5, 3)).shape == (0, 3)
+
+
+def test_sddmm_and_gradients():
+    q, k = random(7, 4), random(5, 4)
+    row, column = FULL.to_sparse().indices()
+    torch.testing.assert_close(gt.sddmm(P, q, k), (q @ k.T)[row, column])
+    assert checked(lambda q, k: gt.sddmm(P, q, k), q, k)
+
+
+def test_spgemm_and_gradients():
+    q, w, other = made(5, 6)
+    product, values = gt.spgemm(P, V, q, w)
+    full = torch.sparse_csr_tensor(product.crow, product.col, values.detach(), product.shape)
+    torch.testing.assert_close(full.to_dense(), FULL @ other)
+    assert gt.spgemm(P, V, q, w)[0] is product
+    assert checked(lambda v, w: gt.spgemm(P, v, q, w)[1], V, w)
+    square, u, _ = made(6, 6)
+    assert checked(lambda u: gt.spgemm(square, u, square, u)[1], u)
+
+
+def test_spgemm_of_unsorted_rows_and_its_gradients():
+    unsorted = gt.Pattern(torch.tensor([0, 3, 4]), torch.tensor([2, 0, 1, 1]), (2, 3))
+    empty_row = gt.Pattern(torch.tensor([0, 2, 2, 3]), torch.tensor([3, 1, 0]), (3, 4))
+    v, w = random(4), random(3)
+    assert checked(lambda v, w: gt.spgemm(unsorted, v, empty_row, w)[1], v, w)
+    twice = gt.Pattern(torch.tensor([0, 2]), torch.tensor([1, 1]), (1, 2))
+    with pytest.raises(ValueError, match="two entries are in one position"):
+        gt.spgemm(twice, random(2), gt.Pattern(torch.tensor([0, 1, 1]), torch.tensor([0]), (2, 1)), random(1))
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_gradients_of_any_matrix(data):
+    a = data.draw(sparse(formats=("csr",)))
+    pattern = gt.Pattern(torch.from_numpy(a.indptr), torch.from_numpy(a.indices), a.shape)
+    v = torch.from_numpy(a.data).requires_grad_()
+    x = torch.randn(a.shape[1], 3, dtype=F64, requires_grad=True)
+    y = gt.spmm(pattern, v, x)
+    row = torch.from_numpy(np.repeat(np.arange(a.shape[0]), np.diff(a.indptr)))
+    column = torch.from_numpy(a.indices).long()
+    reference = torch.zeros(a.shape[0], 3, dtype=F64).index_add(0, row, v[:, None] * x[column])
+    torch.testing.assert_close(y, reference)
+    for one, two in zip(
+        torch.autograd.grad(y.square().sum(), (v, x)),
+        torch.autograd.grad(reference.square().sum(), (v, x)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, two)
+
+
+def test_gradients_are_values():
+    """No gradient has rows × columns elements, and that of a large matrix can be had."""
+    n = 1 << 20
+    index = torch.arange(n)
+    pattern = gt.Pattern(torch.arange(n + 1), index, (n, n))
+    v = torch.ones(n, requires_grad=True)
+    gt.spmm(pattern, v, torch.ones(n, 1)).sum().backward()
+    assert v.grad.shape == (n,) and v.grad.layout == torch.strided and bool((v.grad == 1).all())
+
+
+# What opcheck itself does.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+def test_operators_are_registered_as_pytorch_wants_them():
+    q, w, _ = made(5, 6)
+    product, _ = gt.spgemm(P, V, q, w)
+    ops, x, z = torch.ops.gustav, random(5, 3), random(7, 3)
+    for op, arguments in [
+        (ops.spmm, (P._handle, 7, V, x, False)),
+        (ops.spmm, (P._handle, 5, V, z, True)),
+        (ops.spmm, (P._handle, 7, None, x, False)),
+        (ops.spmm, (P._handle, 7, random(2, P.nnz), x, False)),
+        (ops.sddmm, (P._handle, P.nnz, z, x)),
+        (ops.spgemm_at, (product._handle, product.nnz, P._handle, V, False, q._handle, w, False)),
+        (ops.inverse_lengths, (P._handle, 7, x, False)),
+    ]:
+        assert set(opcheck(op.default, arguments).values()) == {"SUCCESS"}
+
+
+def network(pattern, v, x):
+    h = torch.relu(gt.spmm(pattern, v, x, reduce="mean"))
+    scores = gt.sddmm(pattern, h, x)
+    return gt.spmm(pattern, scores, h, transpose=True).square().sum()
+
+
+def test_compiled_in_one_graph_for_any_shape_and_pattern():
+    torch.compiler.reset()
+    compiled = torch.compile(network, fullgraph=True)
+    cases = [made(rows, 5 + rows % 4) for rows in range(4, 16)]
+    for pattern, v, _ in cases:
+        for n in (3, 4):
+            x = random(pattern.shape[1], n)
+            for one, two in zip(
+                torch.autograd.grad(compiled(pattern, v, x), (v, x)),
+                torch.autograd.grad(network(pattern, v, x), (v, x)),
+                strict=True,
+            ):
+                torch.testing.assert_close(one, two)
+
+
+def test_spgemm_compiled():
+    torch.compiler.reset()
+    q, w, _ = made(5, 6)
+
+    def product(v, w):
+        pattern, values = gt.spgemm(P, v, q, w)
+        return gt.spmm(pattern, values, torch.ones(6, 2, dtype=F64)).sum()
+
+    expected = torch.autograd.grad(product(V, w), (V, w))
+    found = torch.autograd.grad(torch.compile(product, fullgraph=True)(V, w), (V, w))
+    for one, two in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast(dtype):
+    v, x = V.detach().float().requires_grad_(), random(5, 3, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=dtype):
+        y = gt.spmm(P, v, x)
+        s = gt.sddmm(P, y, x)
+    assert y.dtype == s.dtype == dtype
+    y.sum().backward()
+    assert v.grad.dtype == x.grad.dtype == torch.float32
+    torch.testing.assert_close(y.double(), FULL @ x.double(), rtol=0.05, atol=0.05)
+
+
+def test_saved_tensors_that_change_are_an_error():
+    v, x = V.detach().clone().requires_grad_(), random(5, 3)
+    y = gt.spmm(P, v, x).sum()
+    with torch.no_grad():
+        x.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_a_pattern_that_the_program_drops_lives_until_the_backward_pass():
+    pattern, v, full = made(6, 5)
+    x = random(5, 2)
+    y = gt.spmm(pattern, v, x).sum()
+    del pattern
+    y.backward()
+    torch.testing.assert_close(x.grad, full.T @ torch.ones(6, 2, dtype=F64))
+
+
+def test_layouts_of_tensors():
+    x = random(5, 8).detach()
+    for view in (x.T.contiguous().T, x[:, 2:5], x[:, ::2], x[:, :1].expand(5, 4), x.flip(0)):
+        torch.testing.assert_close(gt.spmm(P, V.detach(), view), FULL @ view)
+
+
+def test_patterns_are_the_same_from_every_format():
+    full = FULL.detach()
+    x = random(5, 3).detach()
+    for t in (full.to_sparse_csr(), full.to_sparse_csc(), full.to_sparse()):
+        pattern = gt.Pattern.from_sparse(t)
+        values = t.coalesce().values() if t.layout == torch.sparse_coo else t.values()
+        if pattern.permutation is not None:
+            values = values[pattern.permutation]
+        torch.testing.assert_close(gt.spmm(pattern, values, x), full @ x)
+    for index in (torch.int32, torch.int64):
+        pattern = gt.Pattern(P.crow.to(index), P.col.to(index), P.shape)
+        assert pattern.col.dtype == index
+        torch.testing.assert_close(gt.spmm(pattern, V, x), FULL @ x)
+
+
+def test_patterns_are_copied_pickled_and_saved():
+    x = random(5, 3).detach()
+    expected = gt.spmm(P, V, x)
+    assert copy.deepcopy(P) is P and copy.copy(P) is P
+    back = pickle.loads(pickle.dumps(P))
+    assert back is not P and back.shape == P.shape
+    torch.testing.assert_close(gt.spmm(back, V, x), expected)
+    file = io.BytesIO()
+    torch.save({"pattern": P}, file)
+    file.seek(0)
+    back = torch.load(file, weights_only=False)["pattern"]
+    torch.testing.assert_close(gt.spmm(back, V, x), expected)
+
+
+def test_a_pattern_that_borrows_its_indices():
+    crow, col = P.crow, P.col
+    pattern = gt.Pattern(crow, col, P.shape, copy=False)
+    x = random(5, 3).detach()
+    del crow, col
+    torch.testing.assert_close(gt.spmm(pattern, V, x), FULL @ x)
+
+
+class Columns(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, k):
+        return gt.spmm(P, V.detach(), torch.full((5, 2), float(k), dtype=F64))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_workers_of_a_data_loader():
+    loader = torch.utils.data.DataLoader(Columns(), batch_size=2, num_workers=2, timeout=60)
+    found = torch.cat(list(loader))
+    ones = FULL.detach() @ torch.ones(5, 2, dtype=F64)
+    torch.testing.assert_close(found, torch.stack([k * ones for k in range(6)]))
+
+
+def test_functions_without_gradients_take_tensors():
+    x = random(5, 3).detach()
+    for t in (FULL.to_sparse_csr(), FULL.to_sparse_csc(), FULL.to_sparse()):
+        y = gustav.spmm(t, x)
+        assert isinstance(y, torch.Tensor)
+        torch.testing.assert_close(y, FULL @ x)
+        c = gustav.spgemm(t, FULL.T.to_sparse_csr())
+        torch.testing.assert_close(c.to_dense(), FULL @ FULL.T)
+    s = gustav.sddmm(FULL.to_sparse_csr(), random(7, 3).detach(), x)
+    torch.testing.assert_close(s, gt.sddmm(P, random(7, 3), x).detach())
+    half = FULL.to(torch.bfloat16).to_sparse_csr()
+    assert gustav.spmm(half, x.to(torch.bfloat16)).dtype == torch.bfloat16
+    assert gustav.spgemm(half, half.to_dense().T.to_sparse_csr()).values().dtype == torch.bfloat16
+    with pytest.raises(TypeError, match=r"gustav\.torch does"):
+        gustav.spmm(FULL.to_sparse_csr(), random(5, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: gt.spmm(P, V, random(4, 3)), ValueError, "x: expected 5 in dimension -2"),
+        (lambda: gt.spmm(P, V[1:], random(5, 3)), ValueError, "values: expected"),
+        (lambda: gt.spmm(P, V, random(5, 3, dtype=torch.float32)), TypeError, "give both in one type"),
+        (lambda: gt.spmm(P, V, random(5, 3), reduce="max"), NotImplementedError, "sum and mean"),
+        (lambda: gt.spmm(P, V, random(5, 3), reduce="product"), ValueError, "sum, mean, max, min"),
+        (lambda: gt.sddmm(P, random(7, 3), random(5, 4)), ValueError, "k: expected 3 in dimension -1"),
+        (lambda: gt.spmm(P, V.to("meta"), random(5, 3)), ValueError, "give both on one"),
+        (lambda: gt.Pattern(torch.tensor([0, 1]), torch.tensor([3]), (1, 3)), ValueError, "index 3"),
+        (lambda: gt.Pattern(torch.tensor([0, 1]), torch.tensor([-1]), (1, 3)), ValueError, "-1 is negative"),
+        (lambda: gt.Pattern.from_sparse(FULL), TypeError, "sparse CSR, CSC and COO"),
+        (lambda: gt.Pattern.from_edge_index(torch.zeros(3, 2)), ValueError, "2 x edges"),
+        (
+            lambda: gt.Pattern.from_edge_index(torch.tensor([[0], [4]]), (2, 2)),
+            ValueError,
+            "expected 0 to 1",
+        ),
+        (lambda: gt.softmax(P, V), NotImplementedError, "nearest that works"),
+        (lambda: gt.attention(P, V, V, V), NotImplementedError, "nearest that works"),
+        (lambda: torch.ops.gustav.spmm(10**9, 7, V, random(5, 3), False), RuntimeError, "is gone"),
+    ],
+)
+def test_misuse(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_message_passing():
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, 20, (2, 90), generator=generator)
+    weight, x = random(90), random(20, 4)
+    summed = torch.zeros(20, 4, dtype=F64).index_add(0, edges[1], weight[:, None] * x[edges[0]])
+    counts = torch.bincount(edges[1], minlength=20).clamp(min=1)[:, None]
+    for reduce, expected in (("sum", summed), ("add", summed), ("mean", summed / counts)):
+        y = pyg.spmm(edges, x, reduce, edge_weight=weight)
+        torch.testing.assert_close(y, expected)
+        for one, two in zip(
+            torch.autograd.grad(y.square().sum(), (weight, x)),
+            torch.autograd.grad(expected.square().sum(), (weight, x), retain_graph=True),
+            strict=True,
+        ):
+            torch.testing.assert_close(one, two)
+    adjacency = torch.sparse_coo_tensor(edges.flip(0), weight.detach(), (20, 20))
+    for t in (adjacency, adjacency.to_sparse_csr(), adjacency.to_sparse_csc()):
+        torch.testing.assert_close(pyg.spmm(t, x), summed)
+
+
+def test_an_edge_index_that_changes_is_learnt_anew():
+    edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    x = torch.eye(3)
+    torch.testing.assert_close(pyg.spmm(edges, x), x[[2, 0, 1]])
+    kept = len(pyg._learnt)
+    pyg.spmm(edges, x)
+    assert len(pyg._learnt) == kept
+    edges[0, 0] = 2
+    torch.testing.assert_close(pyg.spmm(edges, x), x[[2, 2, 1]])
+    del edges
+    assert len(pyg._learnt) == kept - 1
