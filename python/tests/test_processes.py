@@ -174,6 +174,24 @@ print(sorted({"scipy", "torch", "cupy", "jax", "ml_dtypes", "torch_geometric"} &
     assert run(code) == "[]"
 
 
+def test_the_command():
+    def command(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "gustav._command", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    said = command("--version")
+    assert (said.returncode, said.stdout) == (0, f"gustav {gustav.__version__}\n")
+    said = command("spmm", "gen:grid5:20x20", "--columns", "4", "--verify")
+    assert said.returncode == 0, said.stderr
+    said = command("info", "nowhere.mtx")
+    assert said.returncode == 2 and said.stderr.startswith("gustav: cannot read nowhere.mtx")
+
+
 def test_the_version_is_that_of_the_workspace():
     import re
     from pathlib import Path

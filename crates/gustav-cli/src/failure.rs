@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
-use std::process::ExitCode;
 
 use gustav::{Error, IndexType};
 
+const FAILED: u8 = 1;
+/// The exit status of an error.
+pub const ERROR: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 /// How a command ended when nothing went wrong.
@@ -89,16 +91,16 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// The exit status of a command, after printing why on standard error.
-pub fn finish(result: Result) -> ExitCode {
+pub fn finish(result: Result) -> u8 {
     match result {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Failed) => ExitCode::from(1),
+        Ok(Outcome::Done) => 0,
+        Ok(Outcome::Failed) => FAILED,
         Err(failure) => {
             if let Some(message) = failure.message() {
                 // Nothing is left to be told when standard error is gone too.
                 let _ = writeln!(std::io::stderr(), "gustav: {}", printable(&message));
             }
-            ExitCode::from(failure.status())
+            failure.status()
         }
     }
 }

@@ -1,39 +1,7 @@
-//! The `gustav` command: one verb per file in `verbs/`.
-
-mod args;
-mod cuda;
-mod failure;
-mod interrupt;
-mod limits;
-mod measure;
-mod output;
-mod picture;
-mod product;
-mod random;
-mod source;
-mod table;
-mod types;
-mod verbs;
+//! The program `gustav`.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A file that may not grow is an error of the write, not the end of the process.
-    #[cfg(unix)]
-    // SAFETY: ignoring a signal runs no code of ours.
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
-    };
-    // A command has the machine for itself while it runs.
-    gustav::buffer::reuse_blocks(gustav::buffer::total_memory().map_or(0, |bytes| bytes / 2));
-    match verbs::parse() {
-        Ok(cli) => failure::finish(verbs::run(cli)),
-        Err(e) if e.use_stderr() => {
-            // Nothing is left to be told when standard error is gone too.
-            let _ = e.print();
-            ExitCode::from(2)
-        }
-        // Help and version are what was asked for.
-        Err(e) => failure::finish(e.print().map(|()| failure::Outcome::Done).map_err(Into::into)),
-    }
+    gustav_cli::run(std::env::args_os()).into()
 }

@@ -18,7 +18,16 @@ mod spgemm;
 mod spmm;
 mod threads;
 
+use std::ffi::OsString;
+
 use pyo3::prelude::*;
+
+/// Runs the command `gustav` with these arguments, the first of which is its name, and returns its exit
+/// status.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
+    error::detached(py, || Ok(gustav_cli::run(arguments)))
+}
 
 #[pymodule]
 fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -36,5 +45,6 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::write, module)?)?;
     module.add_function(wrap_pyfunction!(files::devices, module)?)?;
     module.add_function(wrap_pyfunction!(threads::set_num_threads, module)?)?;
-    module.add_function(wrap_pyfunction!(threads::get_num_threads, module)?)
+    module.add_function(wrap_pyfunction!(threads::get_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(command, module)?)
 }

@@ -28,7 +28,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "gustav-testkit",
         ],
     ),
-    ("gustav-python", &["gustav"]),
+    ("gustav-python", &["gustav", "gustav-cli"]),
     ("gustav-cli", &["gustav", "gustav-bench", "gustav-core", "gustav-report", "gustav-testkit"]),
 ];
 

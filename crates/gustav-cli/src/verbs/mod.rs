@@ -17,6 +17,8 @@ mod spmm;
 mod spmv;
 mod tune;
 
+use std::ffi::OsString;
+
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use gustav::Operation;
 
@@ -64,12 +66,12 @@ pub fn command() -> Command {
     })
 }
 
-/// What the command line asks for.
+/// What a command line asks for, given with the name of the program.
 ///
 /// # Errors
 /// Help, version, and what the program does not take.
-pub fn parse() -> clap::error::Result<Cli> {
-    let mut matches = command().try_get_matches()?;
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> clap::error::Result<Cli> {
+    let mut matches = command().try_get_matches_from(arguments)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))
 }
 
