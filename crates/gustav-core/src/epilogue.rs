@@ -68,9 +68,15 @@ impl Problem {
     /// # Errors
     /// [`Error::Unsupported`] when it is not.
     pub fn check_epilogue(&self, backend: &str) -> Result<()> {
-        if self.semiring == Semiring::PlusTimes && !self.dtype.is_integer() {
+        let floating = self.semiring == Semiring::PlusTimes && !self.dtype.is_integer();
+        if floating || self.epilogue.is_none() {
             return Ok(());
         }
-        self.without_epilogue(&format!("{backend} in {} over {}", self.dtype, self.semiring))
+        Err(Error::Unsupported {
+            problem: self.to_string(),
+            backend: format!("{backend} in {} over {}", self.dtype, self.semiring),
+            reason: format!("{} is of sums of products in floating point", self.epilogue),
+            nearest: "plus-times in f32 or f64, or the product without it".into(),
+        })
     }
 }

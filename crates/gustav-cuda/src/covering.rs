@@ -68,6 +68,7 @@ fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 6] {
         types: types(IndexType::U64),
         offset: index(bit(1)),
         lanes,
+        batched: number % 4 == 2,
     };
     let stationary = sddmm::b_stationary::Variant {
         config: sddmm::b_stationary::Config { tile_kib: 128, chunk, block: 640 },

@@ -131,13 +131,14 @@ mod product;
 
 pub use device::{Device, DeviceInfo};
 pub use explain::{Config, Considered, Explanation, OrderFacts};
-pub use gradient::SpmmGradients;
+pub use gradient::{SddmmGradients, SpgemmGradients, SpmmGradients};
 pub use gustav_core::{
-    Arith, Buffer, Coo, CooView, Csc, CscView, Csr, CsrView, DType, Dcsr, DcsrView, Dense,
-    DenseView, DenseViewMut, Epilogue, Error, Extremum, Index, IndexSlice, IndexType, Layout,
-    Operation, Pattern, PatternId, PatternRef, PatternView, Permutation, Plans, Problem, Reduce,
-    Result, Scalar, Scale, SddmmRequest, Semiring, SpgemmRequest, SpmmRequest, SpmvRequest,
-    TransposedPattern, Values, WinnersMut, bf16, buffer, f16, index, parallel,
+    Arith, AttentionGradientsRequest, AttentionRequest, Batch, Buffer, Coo, CooView, Csc, CscView,
+    Csr, CsrView, DType, Dcsr, DcsrView, Dense, DenseView, DenseViewMut, Epilogue, Error, Extremum,
+    HeadValues, Index, IndexSlice, IndexType, Layout, Operation, Pattern, PatternId, PatternRef,
+    PatternView, Permutation, Plans, Problem, Reduce, Result, Scalar, Scale, SddmmRequest,
+    Semiring, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values,
+    WinnersMut, bf16, buffer, f16, index, parallel,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
 pub use gustav_cpu::{CpuScalar, Threads};

@@ -1,8 +1,8 @@
 //! Gradients against finite differences in f64, on the CPU, and on a GPU against the CPU.
 
 use gustav::{
-    Csr, Dense, Device, Epilogue, Error, Layout, Reduce, Scale, SddmmCall, Semiring, SpmmGradients,
-    SpmmPlan, cuda::DeviceBuffer,
+    Csr, Dense, Device, Epilogue, Error, Layout, Reduce, Scale, SddmmCall, SddmmGradients,
+    Semiring, SpgemmGradients, SpmmGradients, SpmmPlan, cuda::DeviceBuffer,
 };
 use gustav_testkit::battery::matrices::{random_rows, unsorted};
 use gustav_testkit::battery::values::values;
@@ -372,4 +372,93 @@ fn gradients_on_a_gpu_are_those_on_the_cpu() {
     resident.of_values(&on_g, &on_b, &mut values, ()).expect("a gradient");
     let host = values.to_host().expect("values");
     host.iter().zip(&of_values).for_each(|(f, e)| close(*f, *e));
+}
+
+#[test]
+fn gradients_of_an_sddmm_are_those_of_finite_differences() {
+    use Layout::{ColumnMajor, RowMajor};
+    let pattern = random_rows::<f64, u32, u32>(23, 17, 5, |r| r % 6);
+    let pattern = pattern.pattern();
+    let g = values::<f64>(pattern.nnz(), 6);
+    for layouts in [(RowMajor, ColumnMajor), (ColumnMajor, RowMajor)] {
+        let (x, y) = (dense(23, layouts.0, 7), dense(17, layouts.1, 8));
+        let loss = |x: &Dense<f64>, y: &Dense<f64>| -> f64 {
+            let nonzeros = (0..23).flat_map(|i| pattern.view().row(i).iter().map(move |j| (i, *j)));
+            let product = |(i, j): (usize, u32)| {
+                (0..N).map(|k| x.get(i, k) * y.get(j as usize, k)).sum::<f64>()
+            };
+            nonzeros.zip(&g).map(|(at, g)| -1.5 * g * product(at)).sum()
+        };
+        let request = pattern.sddmm(N).layouts(layouts.0, layouts.1);
+        let mut gradients = SddmmGradients::plan(&request, &Device::cpu()).expect("plans");
+        let scale = Scale::new().alpha(-1.5);
+        let mut of_x = Dense::zeros(23, N, layouts.0).expect("zeros");
+        gradients.of_x(&g, &y, &mut of_x, scale).expect("a gradient");
+        let mut of_y = Dense::zeros(17, N, layouts.1).expect("zeros");
+        gradients.of_y(&g, &x, &mut of_y, scale).expect("a gradient");
+        for k in 0..N {
+            for i in 0..23 {
+                close(of_x.get(i, k), quotient(|step| loss(&moved(&x, i, k, step), &y)));
+            }
+            for j in 0..17 {
+                close(of_y.get(j, k), quotient(|step| loss(&x, &moved(&y, j, k, step))));
+            }
+        }
+    }
+}
+
+/// The matrix with `step` added to an element.
+fn moved(m: &Dense<f64>, i: usize, j: usize, step: f64) -> Dense<f64> {
+    let mut moved = m.clone();
+    moved.view_mut().set(i, j, m.get(i, j) + step);
+    moved
+}
+
+#[test]
+fn gradients_of_an_spgemm_are_those_of_finite_differences() {
+    let a = random_rows::<f64, u32, u32>(23, 17, 9, |r| r % 5);
+    let b = random_rows::<f64, u32, u32>(17, 19, 10, |r| r % 4);
+    let c = gustav::spgemm(&a, &b).expect("a product");
+    // All of the product, part of it and more than it.
+    let wider = random_rows::<f64, u32, u32>(23, 19, 11, |r| r % 13);
+    for pattern in [c.pattern(), wider.pattern()] {
+        let g = values::<f64>(pattern.nnz(), 12);
+        let loss = |a: &Csr<f64>, b: &Csr<f64>| -> f64 {
+            let at = |i: usize, j: u32| {
+                let (columns, values) = a.view().row(i);
+                let of_b = |k: u32| {
+                    let (columns, values) = b.view().row(k as usize);
+                    columns.iter().position(|c| *c == j).map_or(0.0, |p| values[p])
+                };
+                columns.iter().zip(values).map(|(k, v)| v * of_b(*k)).sum::<f64>()
+            };
+            let nonzeros = (0..23).flat_map(|i| pattern.view().row(i).iter().map(move |j| (i, *j)));
+            nonzeros.zip(&g).map(|((i, j), g)| 0.5 * g * at(i, j)).sum()
+        };
+        let mut gradients =
+            SpgemmGradients::plan(a.pattern(), b.pattern(), pattern, &Device::cpu())
+                .expect("plans");
+        let (mut of_a, mut of_b) = (vec![f64::NAN; a.nnz()], vec![f64::NAN; b.nnz()]);
+        gradients.of_a(&g, &b, &mut of_a, 0.5).expect("a gradient");
+        gradients.of_b(&a, &g, &mut of_b, 0.5).expect("a gradient");
+        let changed = |m: &Csr<f64>, p: usize, step: f64| {
+            let mut values = m.values().to_vec();
+            values[p] += step;
+            Csr::from_pattern(m.pattern(), values).expect("a matrix")
+        };
+        for p in 0..a.nnz() {
+            close(of_a[p], quotient(|step| loss(&changed(&a, p, step), &b)));
+        }
+        for p in 0..b.nnz() {
+            close(of_b[p], quotient(|step| loss(&a, &changed(&b, p, step))));
+        }
+        let refused = gradients.of_a(&g[1..], &b, &mut of_a, 1.0);
+        assert!(matches!(refused, Err(Error::Length { .. })), "{refused:?}");
+    }
+    let other = SpgemmGradients::<f64>::plan(a.pattern(), b.pattern(), b.pattern(), &Device::cpu());
+    assert!(matches!(other.err(), Some(Error::Shape { .. })));
+    let twice = unsorted::<f64, u32, u32>(17, 19, 2);
+    let refused =
+        SpgemmGradients::<f64>::plan(a.pattern(), twice.pattern(), c.pattern(), &Device::cpu());
+    assert!(matches!(refused.err(), Some(Error::Unsupported { .. })));
 }

@@ -1,8 +1,9 @@
 //! One-shot products, builders and plans, each held to the oracle.
 
 use gustav::{
-    Algorithm, Chooser, Csr, Dense, Device, Error, Layout, Operation, PatternView, Scale, Semiring,
-    Spgemm, SpgemmCall, Spmm, SpmmPlan, SpmmRequest, Spmv, SpmvPlan,
+    Algorithm, Chooser, Csr, Dense, Device, Epilogue, Error, Extremum, Layout, Operation,
+    PatternView, Reduce, Scale, Semiring, Spgemm, SpgemmCall, Spmm, SpmmPlan, SpmmRequest, Spmv,
+    SpmvPlan,
 };
 use gustav_testkit::oracle;
 
@@ -33,6 +34,46 @@ fn one_shot_products_are_right() {
     let c = gustav::spgemm(&a, &a).expect("shapes fit");
     let verdict = oracle::Spgemm::new(a.view(), a.view()).verify(c.view()).expect("shapes fit");
     assert!(verdict.ok, "{verdict}");
+}
+
+#[test]
+fn reductions_are_asked_for_alike() {
+    let a = matrix("uniform:150x150,6");
+    let b = operand(150, 9, Layout::RowMajor);
+    let max = oracle::SpmmExtremum {
+        extremum: Extremum::Max,
+        a: a.view(),
+        transpose_a: false,
+        b: b.view(),
+        alpha: -2.0,
+        empty: 0.0,
+    };
+    let once = Spmm::new(&a, &b).reduce(Reduce::Max).alpha(-2.0).run().expect("a product");
+    assert!(max.verify(once.view(), None).expect("shapes fit").ok);
+
+    // The mean stays where an epilogue is set as well.
+    let epilogue = Epilogue::default();
+    let request = a.pattern().spmm(9).reduce(Reduce::Mean).epilogue(epilogue);
+    assert_eq!(request.problem.reduction(), Reduce::Mean);
+    let mut c = Dense::zeros(150, 9, Layout::RowMajor).expect("zeros");
+    for chooser in [Chooser::Auto, Chooser::Autotune] {
+        let device = Device::cpu().choose(chooser);
+        let mut plan = request.clone().plan(&device).expect("a plan");
+        plan.execute(&a, &b, &mut c, ()).expect("means");
+        let means = oracle::Spmm { mean: true, ..oracle::Spmm::new(a.view(), b.view()) };
+        assert!(means.verify(c.view()).expect("shapes fit").ok);
+
+        let request = request.clone().reduce(Reduce::Min);
+        let mut plan: SpmmPlan<'_, f64> = request.plan(&device).expect("a plan");
+        let text = plan.explain().to_string();
+        assert!(text.contains("min") && plan.algorithm() == Algorithm::RowSplit, "{text}");
+        let mut winners = vec![7u64; 150 * 9];
+        plan.execute_with_winners(&a, &b, &mut c, &mut winners, ()).expect("minima");
+        let min = oracle::SpmmExtremum { extremum: Extremum::Min, alpha: 1.0, ..max };
+        let winners = gustav::IndexSlice::new(&winners);
+        let verdict = min.verify(c.view(), Some(winners)).expect("shapes fit");
+        assert!(verdict.ok, "{verdict}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use gustav_core::parallel::Shared;
-use gustav_core::{Arith, Extremum, Index, Ops, Scalar, Semiring, WinnersMut};
+use gustav_core::{Arith, Extremum, Index, IndexSlice, Ops, Scalar, Semiring, WinnersMut};
 
 use super::kernel::{Panel, Panels, for_each_panel};
 use super::operands::Operands;
@@ -23,8 +23,8 @@ use crate::types::CpuScalar;
 const PIECE: usize = 1 << 12;
 // Columns of a strip, where columns are cut.
 const STRIP: usize = 64;
-// Most vectors of a panel: two registers each.
-const WIDTH: usize = 4;
+// Registers of 64 bytes are 32, others 16.
+const WIDE: usize = 64;
 // Rows that one panel of columns is done for before the next: their part of A stays in L1.
 const ROWS: usize = 16;
 // Most lanes of a vector.
@@ -67,14 +67,14 @@ impl Split {
 
     /// The extrema of the columns of `op`, which are those from `first` on of the `columns` that
     /// `output` has.
-    pub(super) fn execute<T: CpuScalar, I: Index, O: Index>(
+    pub(super) fn execute<T: CpuScalar, I: Index>(
         &mut self,
         threads: &Threads,
         isa: Isa,
         (op, extremum): (&Operands<'_, T, I>, Extremum),
         output: &mut Output<'_, T::Accum>,
         (first, columns): (usize, usize),
-        permutation: Option<&[O]>,
+        permutation: Option<IndexSlice<'_>>,
     ) {
         let winners = output.winners.as_mut().map(|winners| {
             let to = match winners {
@@ -97,11 +97,11 @@ impl Split {
             unsafe {
                 match extremum {
                     Extremum::Max => {
-                        let rows = Rows::<T, I, O, true> { op, rows, empty, first, winners };
+                        let rows = Rows::<T, I, true> { op, rows, empty, first, winners };
                         T::vectorize(isa, Semiring::PlusTimes, rows)
                     }
                     Extremum::Min => {
-                        let rows = Rows::<T, I, O, false> { op, rows, empty, first, winners };
+                        let rows = Rows::<T, I, false> { op, rows, empty, first, winners };
                         T::vectorize(isa, Semiring::PlusTimes, rows)
                     }
                 }
@@ -111,10 +111,10 @@ impl Split {
 }
 
 /// Where winners go: `columns` a row, each as the permutation has it.
-struct Winners<'a, O> {
+struct Winners<'a> {
     to: To<'a>,
     columns: usize,
-    permutation: Option<&'a [O]>,
+    permutation: Option<IndexSlice<'a>>,
 }
 
 /// Winners of either type.
@@ -123,7 +123,7 @@ enum To<'a> {
     U64(Shared<'a, u64>),
 }
 
-impl<O: Index> Winners<'_, O> {
+impl Winners<'_> {
     /// Writes position `winner` of op(A), or that there is none, for an element of C.
     ///
     /// # Safety
@@ -132,7 +132,7 @@ impl<O: Index> Winners<'_, O> {
     unsafe fn put(&self, row: usize, column: usize, winner: Option<usize>) {
         let at = row * self.columns + column;
         let winner = match (winner, self.permutation) {
-            (Some(winner), Some(permutation)) => permutation[winner].to_usize(),
+            (Some(winner), Some(permutation)) => permutation.get(winner),
             (Some(winner), None) => winner,
             // Cut to 32 bits, the largest number of those as well.
             (None, _) => usize::MAX,
@@ -148,16 +148,16 @@ impl<O: Index> Winners<'_, O> {
 }
 
 /// Whole rows of C, one after another.
-struct Rows<'a, T: Scalar, I, O, const MAX: bool> {
+struct Rows<'a, T: Scalar, I, const MAX: bool> {
     op: &'a Operands<'a, T, I>,
     rows: Range<usize>,
     empty: T::Accum,
     /// Column of the winners that the first column of C belongs to.
     first: usize,
-    winners: Option<&'a Winners<'a, O>>,
+    winners: Option<&'a Winners<'a>>,
 }
 
-impl<T: Scalar, I: Index, O: Index, const MAX: bool> Rows<'_, T, I, O, MAX> {
+impl<T: Scalar, I: Index, const MAX: bool> Rows<'_, T, I, MAX> {
     /// The extrema of the nonzeros in `piece`, and their winners counted from its start.
     ///
     /// # Safety
@@ -175,6 +175,9 @@ impl<T: Scalar, I: Index, O: Index, const MAX: bool> Rows<'_, T, I, O, MAX> {
             // What nothing beats was won by the first.
             let (mut best, mut winner) = ([V::splat(worst); W], [V::splat(T::Accum::zero()); W]);
             for (k, p) in piece.enumerate() {
+                if op.ahead > 0 {
+                    panel.fetch(op, p.saturating_add(op.ahead));
+                }
                 let a = V::splat(op.values.get_unchecked(p).to_accum());
                 let at = V::splat(T::Accum::from_i64(k as i64));
                 let row = op.b.add(op.indices.get_unchecked(p).to_usize() * op.ldb);
@@ -188,7 +191,7 @@ impl<T: Scalar, I: Index, O: Index, const MAX: bool> Rows<'_, T, I, O, MAX> {
     }
 }
 
-impl<T: Scalar, I: Index, O: Index, const MAX: bool> Panels<T> for Rows<'_, T, I, O, MAX> {
+impl<T: Scalar, I: Index, const MAX: bool> Panels<T> for Rows<'_, T, I, MAX> {
     #[inline(always)]
     unsafe fn panel<V: Vector<T>, const W: usize, const U: usize, const TAIL: bool>(
         &self,
@@ -235,6 +238,12 @@ impl<T: Scalar, I: Index, O: Index, const MAX: bool> Panels<T> for Rows<'_, T, I
             }
         }
     }
+}
+
+/// Most vectors of a panel, which take two registers each.
+const fn width<T: Scalar, V: Vector<T>>() -> usize {
+    let most = if V::LANES * size_of::<T::Accum>() >= WIDE { 8 } else { 4 };
+    if V::WIDTH < most { V::WIDTH } else { most }
 }
 
 /// Adds positions that are counted as numbers of the type of sums.
@@ -294,17 +303,21 @@ unsafe fn lanes<T: Scalar, V: Vector<T>>(v: V::V) -> [T::Accum; LANES] {
     lanes
 }
 
-impl<T: Scalar, I: Index, O: Index, const MAX: bool> Work<T> for Rows<'_, T, I, O, MAX> {
+impl<T: Scalar, I: Index, const MAX: bool> Work<T> for Rows<'_, T, I, MAX> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
         let columns = self.op.columns;
-        let step = if columns <= V::LANES * WIDTH { self.rows.len().max(1) } else { ROWS };
+        let step = if columns <= V::LANES * const { width::<T, V>() } {
+            self.rows.len().max(1)
+        } else {
+            ROWS
+        };
         for start in self.rows.clone().step_by(step) {
             let rows = start..self.rows.end.min(start + step);
             let Rows { op, empty, first, winners, .. } = self;
-            let block = Rows::<T, I, O, MAX> { op, rows, empty, first, winners };
+            let block = Rows::<T, I, MAX> { op, rows, empty, first, winners };
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, I, V, columns, WIDTH, block) }
+            unsafe { for_each_panel!(T, I, V, columns, width::<T, V>(), block) }
         }
     }
 }

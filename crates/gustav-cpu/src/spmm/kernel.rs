@@ -74,7 +74,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
     /// # Safety
     /// The instruction set is available.
     #[inline(always)]
-    unsafe fn fetch<I: Index>(&self, op: &Operands<'_, T, I>, k: usize) {
+    pub(super) unsafe fn fetch<I: Index>(&self, op: &Operands<'_, T, I>, k: usize) {
         let k = k.min(op.indices.len() - 1);
         let lines = (W * V::LANES * size_of::<T>()).div_ceil(LINE);
         // SAFETY: `k` is a nonzero; nothing is read through the pointers.

@@ -1,8 +1,8 @@
 //! The SpMM plan: made once for a pattern, executed any number of times with any values.
 
 use gustav_core::{
-    AnyPattern, DenseView, DenseViewMut, Error, Extremum, Index, Layout, PatternId, PatternRef,
-    Problem, Reduce, Result, Scalar, Scale, Values, WinnersMut, with_pattern,
+    AnyPattern, DenseView, DenseViewMut, Error, Extremum, Index, IndexSlice, Layout, PatternId,
+    PatternRef, Problem, Reduce, Result, Scalar, Scale, Values, WinnersMut, with_pattern,
 };
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats, heuristics};
 
@@ -296,7 +296,7 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
             Some(t) => {
                 t.gather(&self.threads, values);
                 let a = t.view();
-                (a.pattern(), a.values().as_slice(), Some(t.permutation()))
+                (a.pattern(), a.values().as_slice(), Some(IndexSlice::new(t.permutation())))
             }
         };
         let (semiring, mean) = (self.problem.semiring, self.problem.epilogue.mean);

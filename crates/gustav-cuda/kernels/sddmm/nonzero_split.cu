@@ -5,6 +5,7 @@
 // nonzeros share a row: its row of X stays in registers.
 //
 //   grid.x -> BATCHES batches for each of the BLOCK / LANES groups of a CTA (sddmm/nonzeros.cuh)
+//   grid.y -> products
 //
 // Invariants: as sddmm/nonzeros.cuh.
 constexpr bool ORDERED = false;
@@ -13,12 +14,25 @@ constexpr bool ORDERED = false;
 using Offset = GUSTAV_OFFSET;
 
 constexpr int BATCHES = GUSTAV_BATCHES;
+constexpr bool BATCHED = GUSTAV_BATCHED;  // whether there are several products
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     nonzero_split(const __grid_constant__ List args) {
     ptx::wait_for_prerequisites();
     const u64 begin = blockIdx.x * (STEP * BATCHES), left = args.nonzeros - begin;
-    compute(args, begin, left < STEP * BATCHES ? args.nonzeros : begin + STEP * BATCHES);
+    const u64 end = left < STEP * BATCHES ? args.nonzeros : begin + STEP * BATCHES;
+    if constexpr (!BATCHED) {
+        compute(args, begin, end);
+    } else {
+        for (u64 product = blockIdx.y; product < args.batch; product += gridDim.y) {
+            List one = args;
+            one.x += product * args.next_x;
+            one.y += product * args.next_y;
+            one.values += product * args.nonzeros;
+            if (args.factors) one.factors += product * args.next_factors;
+            compute(one, begin, end);
+        }
+    }
 }
 
 #include "gustav_cuda::sddmm::nonzero_split::RowArguments"

@@ -42,11 +42,13 @@ pub(crate) fn batch(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let refuse = |reason: &str, nearest: &str| Err(unsupported(problem, &backend, reason, nearest));
     match (problem.operation, algorithm) {
         _ if problem.batch == 1 => Ok(()),
-        (Operation::Spmm, Algorithm::Segmented) => match (problem.layout_b, problem.layout_c) {
-            (Layout::RowMajor, Layout::RowMajor) => Ok(()),
-            _ => refuse("its batches are of row-major matrices", "row-major operands"),
-        },
-        _ => refuse("it computes one product at a time", "SpMM by segmented, or the CPU"),
+        (Operation::Spmm, Algorithm::Segmented) | (Operation::Sddmm, Algorithm::NonzeroSplit) => {
+            match (problem.layout_b, problem.layout_c) {
+                (Layout::RowMajor, Layout::RowMajor) => Ok(()),
+                _ => refuse("its batches are of row-major matrices", "row-major operands"),
+            }
+        }
+        _ => refuse("it computes one product at a time", "segmented (SpMM), nonzero-split (SDDMM)"),
     }
 }
 

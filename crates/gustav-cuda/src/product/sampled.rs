@@ -2,6 +2,7 @@
 
 use gustav_core::{DType, IndexType, Operation, Problem, Result, Semiring};
 
+use super::operands::Batch;
 use super::unsupported;
 use crate::device::{Device, Stream};
 use crate::matrix::HeldPattern;
@@ -23,6 +24,8 @@ pub(crate) struct Operands {
     pub ldy: usize,
     /// Columns of X and Y.
     pub depth: usize,
+    /// Products at once: `b` is the distance of Y, `c` that of X, `values` that of factors.
+    pub batch: Batch,
     pub values: u64,
     /// A factor of every nonzero, or 0.
     pub factors: u64,
@@ -48,6 +51,13 @@ impl Operands {
             y: 0,
             ldy: problem.columns,
             depth: problem.columns,
+            // One above the other.
+            batch: Batch {
+                count: problem.batch,
+                values: 0,
+                b: pattern.ncols.saturating_mul(problem.columns),
+                c: pattern.nrows.saturating_mul(problem.columns),
+            },
             values: 0,
             factors: 0,
             alpha: 0,

@@ -10,6 +10,10 @@ use crate::schedule::pattern::Pattern;
 
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    if problem.batch > 1 {
+        let config = Config::NonzeroSplit(nonzero_split::Config::new(problem));
+        return Ok((config, "batches are nonzero-split's".into()));
+    }
     let profile = pattern.device().planner_profile();
     let tensor = dense_tiles::has_tensor_cores(pattern.device(), problem.dtype);
     let (rows, similarity) = (|| pattern.lengths(), || pattern.similarity());

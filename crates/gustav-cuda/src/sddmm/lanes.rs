@@ -64,5 +64,13 @@ pub(super) fn vector(o: &Operands) -> u32 {
         let addressed = (address & address.wrapping_neg()) / o.dtype.bytes() as u64;
         if address == 0 { values } else { values.min(addressed.min(16) as u32) }
     };
-    widest(o.dtype, o.depth as u64).min(aligned(o.x, o.ldx)).min(aligned(o.y, o.ldy))
+    let next = |distance: usize| match o.batch.count {
+        1 => 16,
+        _ => widest(o.dtype, distance as u64),
+    };
+    widest(o.dtype, o.depth as u64)
+        .min(aligned(o.x, o.ldx))
+        .min(aligned(o.y, o.ldy))
+        .min(next(o.batch.b))
+        .min(next(o.batch.c))
 }

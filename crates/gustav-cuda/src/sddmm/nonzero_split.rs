@@ -68,13 +68,16 @@ pub(crate) struct Variant {
     pub(crate) types: Types,
     pub(crate) offset: IndexType,
     pub(crate) lanes: Lanes,
+    /// Whether there are several products.
+    pub(crate) batched: bool,
 }
 
 impl Variant {
     fn new(config: Config, o: &Operands, row: IndexType) -> Self {
         let (dtype, index, offset) = (o.dtype, o.index_type, o.offset_type);
         let types = Types { dtype, index, row, position: IndexType::U64 };
-        Variant { config, types, offset, lanes: Lanes::new(o, MOST_TILES) }
+        let (lanes, batched) = (Lanes::new(o, MOST_TILES), o.batch.count > 1);
+        Variant { config, types, offset, lanes, batched }
     }
 
     /// Nonzeros of a batch.
@@ -96,6 +99,7 @@ impl Variant {
             .with("BATCHES", batches)
             .with("BLOCK", block)
             .with("RESIDENT", resident)
+            .with("BATCHED", self.batched)
     }
 }
 
@@ -108,6 +112,8 @@ parameter_block! {
     }
 }
 
+// Products of a grid; CTAs go on to others.
+const MOST_PRODUCTS: u64 = 65_535;
 // Threads of a CTA that looks for rows of nonzeros.
 const SEARCH_BLOCK: u32 = 256;
 
@@ -177,8 +183,9 @@ impl Method for Prepared {
         let groups = u64::from(block / variant.lanes.lanes);
         let of_cta = u64::from(batches) * u64::from(variant.batch()) * groups;
         let ctas = arguments.nonzeros.div_ceil(of_cta);
+        let grid = (ctas, arguments.batch.min(MOST_PRODUCTS));
         // SAFETY: the operands are the caller's promise; there is a row for every nonzero, which the
         // device's stream wrote before this plan's first execution.
-        unsafe { kernel.launch_dependent(stream, (ctas, 1), block, 0, &arguments) }
+        unsafe { kernel.launch_dependent(stream, grid, block, 0, &arguments) }
     }
 }

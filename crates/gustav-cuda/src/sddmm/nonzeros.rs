@@ -49,6 +49,11 @@ parameter_block! {
         ldy: u64,
         alpha: u64,
         beta: u64,
+        /// Products, and values from the arrays of one to those of the next.
+        pub batch: u64,
+        next_x: u64,
+        next_y: u64,
+        next_factors: u64,
     }
 }
 
@@ -69,6 +74,10 @@ impl List {
             ldy: o.ldy as u64,
             alpha: o.alpha,
             beta: o.beta,
+            batch: o.batch.count as u64,
+            next_x: o.batch.c as u64,
+            next_y: o.batch.b as u64,
+            next_factors: o.batch.values as u64,
         }
     }
 }

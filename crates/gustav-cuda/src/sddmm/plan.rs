@@ -1,6 +1,6 @@
 //! A plan: one algorithm prepared for one pattern.
 
-use gustav_core::{Error, Index, Layout, Problem, Result, Scalar, Semiring, validate};
+use gustav_core::{Index, Layout, Problem, Result, Scalar, Semiring, validate};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::auto;
@@ -10,8 +10,9 @@ use crate::device::order::{Access, PlanOrder, Uses};
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::source::bits;
 use crate::matrix::layout::{Move, Transpose};
-use crate::matrix::{DeviceDense, DevicePattern, HeldPattern};
+use crate::matrix::{DeviceDense, DevicePattern, DeviceValues, HeldPattern};
 use crate::product::op_a::typed;
+use crate::product::operands::Batch;
 use crate::product::sampled::{Method, Operands};
 use crate::product::{SddmmCall, catalog, checks};
 use crate::schedule::pattern::Pattern;
@@ -123,10 +124,13 @@ impl<T: Scalar> SddmmPlan<T> {
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
         let pattern = &core.method.pattern;
-        check("X", p, (p.rows, p.layout_c), x)?;
-        check("Y", p, (p.cols, p.layout_b), y)?;
-        validate::length("values", p.nnz, values.len())?;
-        let factors = call.factors.map(|f| f.fit("factors", pattern.id, p.nnz)).transpose()?;
+        let c = checks::distance(&p.batch_c("X"), x)?;
+        let b = checks::distance(&p.batch_b("Y"), y)?;
+        validate::length("values", p.nnz.saturating_mul(p.batch), values.len())?;
+        let fit = |f: DeviceValues<'v, T>| f.fit_batch("factors", pattern.id, p.nnz, p.batch);
+        let factors = call.factors.map(fit).transpose()?;
+        let each = factors.map_or(0, |f| if f.len() == p.nnz { 0 } else { p.nnz });
+        let batch = Batch { count: p.batch, values: each, b, c };
         checks::apart(device, pattern, ("values", values), &[("X", x.data()), ("Y", y.data())])?;
         if let Some(factors) = factors {
             checks::apart(device, pattern, ("values", values), &[("the factors", factors)])?;
@@ -164,6 +168,7 @@ impl<T: Scalar> SddmmPlan<T> {
                 y,
                 ldy,
                 depth: p.columns,
+                batch,
                 values: values.address(),
                 factors: factors.map_or(0, DeviceBuffer::address),
                 alpha: bits(call.common.alpha(Semiring::PlusTimes)),
@@ -172,22 +177,6 @@ impl<T: Scalar> SddmmPlan<T> {
             method.launch(device, stream, &operands)
         }
     }
-}
-
-fn check<T: Scalar>(
-    name: &str,
-    problem: &Problem,
-    (rows, layout): (usize, Layout),
-    m: &DeviceDense<T>,
-) -> Result<()> {
-    if (m.nrows(), m.ncols(), m.layout()) == (rows, problem.columns, layout) {
-        return m.check_length();
-    }
-    Err(Error::Shape {
-        op: "sddmm",
-        expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
-        found: format!("{} x {}, {}", m.nrows(), m.ncols(), m.layout()),
-    })
 }
 
 /// Where a column-major operand is brought to.

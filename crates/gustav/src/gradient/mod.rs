@@ -2,12 +2,17 @@
 
 mod mean;
 mod reduction;
+mod sddmm;
+mod spgemm;
 mod winners;
 
 use gustav_core::{
     Epilogue, Error, Operation, Plans, Problem, Reduce, Result, SddmmRequest, Semiring, SpmmRequest,
 };
 use gustav_cpu::CpuScalar;
+
+pub use sddmm::SddmmGradients;
+pub use spgemm::SpgemmGradients;
 
 use crate::cuda::Call;
 use crate::operands::{

@@ -1,7 +1,7 @@
 //! The plan of α·(X·Yᵀ) + β·values at the nonzeros of a pattern.
 
 use gustav_core::{
-    Dense, DenseView, Error, Index, Layout, PatternRef, Plans, Problem, Result, Scalar, Scale,
+    Batch, Dense, DenseView, Index, PatternRef, Plans, Problem, Result, Scalar, Scale,
     SddmmRequest, validate,
 };
 use gustav_cpu::CpuScalar;
@@ -171,7 +171,8 @@ impl<T: CpuScalar> SddmmPlan<'_, T> {
                 V::Host(values),
                 Some(F::Host(factors)),
             ) => {
-                let factors = factors.fit("factors", staged.pattern, staged.nnz)?;
+                let batch = self.explanation.problem.batch;
+                let factors = factors.fit_batch("factors", staged.pattern, staged.nnz, batch)?;
                 let call = queued(scale, stream);
                 staged.execute(x, y, values, Some(factors), call, &self.explanation.problem)
             }
@@ -210,9 +211,9 @@ impl<T: CpuScalar> Staged<T> {
         call: gustav_cuda::SddmmCall<'_, T>,
         problem: &Problem,
     ) -> Result<()> {
-        check(problem, "X", (problem.rows, problem.layout_c), &x)?;
-        check(problem, "Y", (problem.cols, problem.layout_b), &y)?;
-        validate::length("values", problem.nnz, values.len())?;
+        check(problem.batch_c("X"), &x)?;
+        check(problem.batch_b("Y"), &y)?;
+        validate::length("values", problem.nnz.saturating_mul(problem.batch), values.len())?;
         let device = &self.device;
         let on = |values: &[T], what| DeviceBuffer::from_slice(device, values, what);
         let factors = factors.map(|f| on(f, "factors on the device")).transpose()?;
@@ -236,20 +237,8 @@ impl<T: CpuScalar> Staged<T> {
 }
 
 /// Refuses a dense operand that does not fit, before it is moved.
-fn check<T: CpuScalar>(
-    problem: &Problem,
-    name: &str,
-    (rows, layout): (usize, Layout),
-    found: &DenseView<'_, T>,
-) -> Result<()> {
-    if (found.nrows(), found.ncols(), found.layout()) == (rows, problem.columns, layout) {
-        return Ok(());
-    }
-    Err(Error::Shape {
-        op: "sddmm",
-        expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
-        found: format!("{} x {}, {}", found.nrows(), found.ncols(), found.layout()),
-    })
+fn check<T: CpuScalar>(batch: Batch, m: &DenseView<'_, T>) -> Result<()> {
+    batch.distance((m.nrows(), m.ncols()), m.layout(), m.leading_dimension()).map(drop)
 }
 
 impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SddmmRequest<PatternRef<'a, I, O>>, T> for Device {
@@ -294,9 +283,9 @@ fn tune<T: CpuScalar, I: Index, O: Index>(
     pattern: &PatternRef<'_, I, O>,
     problem: &Problem,
 ) -> Result<(gustav_cpu::Options, Report)> {
-    let x = Dense::<T>::zeros(problem.rows, problem.columns, problem.layout_c)?;
-    let y = Dense::<T>::zeros(problem.cols, problem.columns, problem.layout_b)?;
-    let mut values = vec![T::zero(); problem.nnz];
+    let x = Dense::<T>::zeros(problem.rows * problem.batch, problem.columns, problem.layout_c)?;
+    let y = Dense::<T>::zeros(problem.cols * problem.batch, problem.columns, problem.layout_b)?;
+    let mut values = vec![T::zero(); problem.nnz.saturating_mul(problem.batch)];
     autotuned(problem.operation, device.options(), |options| {
         let mut plan = gustav_cpu::SddmmPlan::new(pattern.view(), problem, options)?;
         median_seconds(|| plan.execute(&x, &y, &mut values, ()))

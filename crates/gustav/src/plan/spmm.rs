@@ -141,7 +141,8 @@ impl<T: CpuScalar> SpmmPlan<'_, T> {
                 C::Host(c),
                 winners @ (None | Some(W::Host(_))),
             ) => {
-                let values = values.fit("A", staged.pattern, staged.nnz)?;
+                let batch = self.explanation.problem.batch;
+                let values = values.fit_batch("A", staged.pattern, staged.nnz, batch)?;
                 staged.execute(values, b, c, on_host(winners), call, problem)
             }
             _ => mixed(&self.explanation.device),
@@ -181,6 +182,9 @@ impl<T: CpuScalar> Staged<T> {
             return Ok(());
         };
         let device = &self.device;
+        // Of one A, or of one after another.
+        let held = self.values.take().filter(|on| on.len() == values.len());
+        self.values = held;
         let on_values = match &mut self.values {
             Some(on) => {
                 on.write(values)?;
@@ -265,8 +269,8 @@ fn tune<T: CpuScalar, I: Index, O: Index>(
     let n = problem.columns;
     let values = vec![T::one(); problem.nnz];
     let a: CsrView<'_, T, I, O> = pattern.view().with_values(&values)?;
-    let b = Dense::<T>::zeros(problem.inner(), n, problem.layout_b)?;
-    let mut c = Dense::<T>::zeros(problem.output_rows(), n, problem.layout_c)?;
+    let b = Dense::<T>::zeros(problem.inner() * problem.batch, n, problem.layout_b)?;
+    let mut c = Dense::<T>::zeros(problem.output_rows() * problem.batch, n, problem.layout_c)?;
     autotuned(problem.operation, device.options(), |options| {
         let mut plan = gustav_cpu::SpmmPlan::new(a, problem, options)?;
         median_seconds(|| plan.execute(a, &b, &mut c, ()))

@@ -140,7 +140,8 @@ impl Choice {
         outside: T,
         element: impl Fn(usize, usize, usize) -> T,
     ) -> Operand<T> {
-        let below = self.placed == Heads::Below || self.placed == Heads::Mixed && turn % 2 == 0;
+        let below =
+            self.placed == Heads::Below || self.placed == Heads::Mixed && turn.is_multiple_of(2);
         let shape = match below {
             true => (rows * self.heads, columns),
             false => (rows, columns * self.heads),
