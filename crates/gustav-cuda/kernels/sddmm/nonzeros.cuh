@@ -56,6 +56,13 @@ template <class T>
 struct alignas(sizeof(T) * CHUNK < 16 ? sizeof(T) * CHUNK : 16) Chunk {
     T at[CHUNK];
 };
+// Whether all of a chunk are of one row. Rows of the stored order never come back; those of another order may.
+__device__ __forceinline__ bool is_of_one_row(const Chunk<Row> &row) {
+    bool same = row.at[0] == row.at[CHUNK - 1];
+#pragma unroll
+    for (int u = 1; ORDERED && u < CHUNK - 1; ++u) same &= row.at[u] == row.at[0];
+    return same;
+}
 template <class T>
 __device__ __forceinline__ Chunk<T> chunk_of(const T (&batch)[BATCH], int first) {
     return *reinterpret_cast<const Chunk<T> *>(batch + first);
@@ -108,7 +115,7 @@ __device__ __forceinline__ void compute(const List &args, u64 begin, u64 end) {
                 for (int u = 0; u < CHUNK; ++u) of_y.load(column.at[u], span, y[u]);
                 // Of the row in x, if it is there.
                 const auto is_held = [&](Row of) { return ONE_PANEL && holds && of == held; };
-                if (row.at[0] == row.at[CHUNK - 1]) {
+                if (is_of_one_row(row)) {
                     if (!is_held(row.at[0])) of_x.load(row.at[0], span, x);
 #pragma unroll
                     for (int u = 0; u < CHUNK; ++u) sddmm::add_products(x, y[u], span, sum[u]);
