@@ -187,3 +187,63 @@ fn distinct(similarity: &RowSimilarity, height: u32) -> f64 {
 fn positions(problem: &Problem) -> f64 {
     (problem.rows as f64 * problem.cols as f64).max(1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::{DType, Operation};
+
+    use super::*;
+    use crate::facts::row_lengths::COUNTS;
+
+    const H200: DeviceProfile = DeviceProfile {
+        name: String::new(),
+        units: 132,
+        lanes: 32,
+        l2_bytes: 50 << 20,
+        llc_bytes: 50 << 20,
+    };
+
+    /// What is chosen for rows of `length` nonzeros, one of them of `longest`, and blocks and tiles that share so much.
+    fn chosen(
+        (rows, cols): (usize, usize),
+        (length, longest): (usize, usize),
+        (distinct, per_segment): (f64, f64),
+        (dtype, depth): (DType, usize),
+    ) -> Algorithm {
+        let nnz = rows * length;
+        let problem =
+            Problem::of_pattern(Operation::Sddmm, rows, cols, nnz).columns(depth).calls(1000);
+        let problem = Problem { dtype, ..problem };
+        let mut counts = vec![0; COUNTS];
+        counts[RowLengths::bin(length as u64)] = rows as u64;
+        counts[COUNTS - 1] = longest as u64;
+        let lengths = RowLengths::new(rows, nnz, counts).expect("as many counts as there are");
+        let tensor = matches!(dtype, DType::F16 | DType::Bf16);
+        let similarity = || Ok(RowSimilarity { distinct: [distinct; 4] });
+        let reuse = || Ok(TileReuse { per_segment, tiles: 20 });
+        choose(&problem, &H200, tensor, || Ok(&lengths), similarity, reuse)
+            .expect("a choice")
+            .algorithm
+    }
+
+    #[test]
+    fn patterns_of_each_class_have_their_algorithm() {
+        use Algorithm::{BStationary, DenseTiles, NonzeroSplit, RowBlock};
+        let (alone, f32s, f16s) = ((1.0, 1.0), (DType::F32, 128), (DType::F16, 128));
+        let pruned = |part: usize, of| chosen((2048, 1024), (1024 / part, 1024 / part), alone, of);
+        assert_eq!(pruned(2, f32s), DenseTiles);
+        assert_eq!((pruned(5, f32s), pruned(5, f16s)), (NonzeroSplit, DenseTiles));
+        assert_eq!((pruned(20, f32s), pruned(20, f16s)), (NonzeroSplit, NonzeroSplit));
+        assert_eq!(pruned(2, (DType::I32, 128)), NonzeroSplit);
+        assert_eq!(pruned(5, (DType::F32, 256)), BStationary);
+        let mesh = |distinct, of| chosen((50_000, 50_000), (27, 30), (distinct, 1.0), of);
+        assert_eq!((mesh(0.35, f32s), mesh(0.35, f16s)), (RowBlock, RowBlock));
+        assert_eq!((mesh(0.7, f32s), mesh(0.7, f16s)), (RowBlock, NonzeroSplit));
+        assert_eq!(mesh(0.95, (DType::F32, 256)), NonzeroSplit);
+        let skewed = |per_segment, depth| {
+            chosen((10_000, 10_000), (65, 4000), (0.95, per_segment), (DType::F32, depth))
+        };
+        assert_eq!((skewed(3.0, 256), skewed(1.2, 256)), (BStationary, NonzeroSplit));
+        assert_eq!(skewed(3.0, 128), NonzeroSplit);
+    }
+}
