@@ -33,10 +33,10 @@ constexpr int RESIDENT = GUSTAV_RESIDENT;
 
 constexpr int GROUPS = BLOCK / LANES;
 constexpr int BATCH = GUSTAV_BATCH;
-constexpr int EACH = BATCH / LANES;  // nonzeros of a batch that a lane loads
+constexpr int EACH = (BATCH + LANES - 1) / LANES;  // nonzeros of a batch that a lane loads
 constexpr int HALF = CHUNK < 4 ? CHUNK : 4;        // rows of X that are loaded together
 constexpr u64 STEP = GROUPS * BATCH;               // nonzeros of a batch of every group
-static_assert(BATCH % CHUNK == 0 && BATCH % LANES == 0, "whole chunks, the same number for every lane");
+static_assert(BATCH % CHUNK == 0, "whole chunks");
 
 using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 using Part = tile::Pack<Value, VECTOR>;
@@ -74,6 +74,7 @@ __device__ __forceinline__ void bring(const List &args, u64 at, u64 end, Stage &
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
         const int k = i * LANES + lane;
+        if (k >= BATCH) continue;
         const u64 n = at + k < end ? at + k : end - 1;
         sddmm::bring(&stage.column[to][k], args.columns + n);
         sddmm::bring(&stage.row[to][k], args.rows + n);
@@ -151,7 +152,7 @@ __device__ __forceinline__ void compute(const List &args, u64 begin, u64 end) {
 #pragma unroll
         for (int i = 0; i < EACH; ++i) {
             const int k = i * LANES + lane;
-            if (at + k >= end) continue;
+            if (k >= BATCH || at + k >= end) continue;
             u64 p = at + k;
             if constexpr (ORDERED) p = stage.position[now][k];
             sddmm::finish<Value>(args, p, stage.sum[k], alpha, beta);
