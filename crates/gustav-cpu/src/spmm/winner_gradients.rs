@@ -123,6 +123,7 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
         let problem = problem.bound::<T>(&pattern)?;
         let backend = "gradients of max and min on the CPU";
         problem.check_extremum(backend)?;
+        problem.check_batch(backend)?;
         if problem.extremum.is_none() {
             return Err(Error::Unsupported {
                 problem: problem.to_string(),
