@@ -60,14 +60,14 @@ pub struct SpmmGradients<'a, T: CpuScalar> {
 
 enum Inner<'a, T: CpuScalar> {
     Sums(Box<Sums<'a, T>>),
-    Winners(Winners<'a, T>),
+    Winners(Box<Winners<'a, T>>),
 }
 
 struct Sums<'a, T: CpuScalar> {
     of_b: SpmmPlan<'a, T>,
     of_values: SddmmPlan<'a, T>,
     transposed: bool,
-    mean: Option<Mean<T>>,
+    mean: Option<Box<Mean<T>>>,
 }
 
 impl<'a, T: CpuScalar> SpmmGradients<'a, T> {
