@@ -57,13 +57,19 @@ def empty(like: Any, shape: tuple[int, ...]) -> Any:
 
 
 def give_back(like: Any, result: Any) -> Any:
-    """`result`, made by :func:`empty`, as an array of the library of `like`, without a copy."""
+    """`result`, made by :func:`empty`, as an array of the library of `like`, in place.
+
+    bfloat16, which NumPy does not export, is copied.
+    """
     if isinstance(like, np.ndarray) or torch_of(like) is not None:
         return result
     namespace = getattr(like, "__array_namespace__", None)
-    if namespace is not None:
+    if namespace is None:
+        return result
+    try:
         return namespace().from_dlpack(result)
-    return result
+    except BufferError:
+        return namespace().asarray(result)
 
 
 def of_block(block: Any, like: Any = None) -> Any:
@@ -71,6 +77,8 @@ def of_block(block: Any, like: Any = None) -> Any:
     array = np.asarray(block)
     torch = torch_of(like)
     if torch is not None:
+        # A tensor may be written, which the arrays of a pattern may not.
+        array = array if array.flags.writeable else array.copy()
         if block.dtype == "bfloat16":
             return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(array)

@@ -36,9 +36,10 @@ class SpmmPlan:
         semiring_name: str,
         deterministic: bool,
         threads: int | None = None,
+        reduce: str = "sum",
     ) -> SpmmPlan: ...
     def execute_into(
-        self, values: Any, b: Any, out: Any, alpha: Any, beta: Any
+        self, values: Any, b: Any, out: Any, alpha: Any, beta: Any, winners: Any = None
     ) -> None: ...
     @property
     def dtype(self) -> str: ...
@@ -73,6 +74,7 @@ def spmm(
     beta: Any,
     transpose: bool,
     semiring_name: str,
+    reduce: str,
     deterministic: bool,
     threads: int | None,
 ) -> None: ...

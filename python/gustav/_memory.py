@@ -40,6 +40,7 @@ def spmm_plan(
     dtype: str,
     transpose: bool,
     semiring: str,
+    reduce: str,
     deterministic: bool,
     threads: int | None,
 ) -> _gustav.SpmmPlan | None:
@@ -64,12 +65,20 @@ def spmm_plan(
         learnt.calls.clear()
         learnt.plans.clear()
     count = _gustav.get_num_threads() if threads is None else threads
-    of_call = (columns, dtype, transpose, semiring, deterministic, count)
+    of_call = (columns, dtype, transpose, semiring, reduce, deterministic, count)
     calls = learnt.calls.get(of_call, 0) + 1
     learnt.calls[of_call] = calls
     if calls in _EXPECTED:
         learnt.plans[of_call] = _gustav.SpmmPlan(
-            pattern, columns, dtype, _EXPECTED[calls], transpose, semiring, deterministic, threads
+            pattern,
+            columns,
+            dtype,
+            _EXPECTED[calls],
+            transpose,
+            semiring,
+            deterministic,
+            threads,
+            reduce,
         )
     return learnt.plans.get(of_call)
 

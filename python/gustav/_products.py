@@ -47,8 +47,9 @@ def spmm(
     semiring : str
         ``plus_times``, ``min_plus``, ``max_times``, ``or_and``, ``plus_first`` or ``plus_second``.
     reduce : str
-        ``sum``, or ``mean``, which divides every row of the product by the number of its stored
-        entries.
+        What is made of the products of a row: their ``sum``, their ``mean`` over the number of stored
+        entries, the largest (``max``) or the smallest (``min``). Rows without entries give 0. NaN wins
+        over numbers.
     threads : int, optional
         Instead of what :func:`set_num_threads` says.
     deterministic : bool
@@ -97,18 +98,20 @@ def spmm(
     data, dense = _families.common_type(operand.data, b)
     transpose = bool(transpose) != operand.transposed
     rows = operand.shape[1] if transpose else operand.shape[0]
-    scale = _reduction(reduce, semiring, alpha, beta, dense)
+    _check_reduction(reduce, semiring)
     result = _result(out, beta, dense, (rows, *b.shape[1:]))
     columns = b.shape[1] if dimensions == 2 else 1
-    options = (transpose, semiring, bool(deterministic), threads)
-    plan = _memory.spmm_plan(operand, columns, _families.dtype_name(dense), *options)
+    operands = (operand.pattern, data, dense, result, alpha, beta, transpose, semiring)
+    name = _families.dtype_name(dense)
+    plan = _memory.spmm_plan(
+        operand, columns, name, transpose, semiring, reduce, bool(deterministic), threads
+    )
     if plan is not None:
         plan.execute_into(data, dense, result, alpha, beta)
+    elif dimensions == 1 and reduce == "sum" and _is_contiguous(result):
+        _gustav.spmv(*operands, deterministic, threads)
     else:
-        product = _gustav.spmv if dimensions == 1 and _is_contiguous(result) else _gustav.spmm
-        product(operand.pattern, data, dense, result, alpha, beta, *options)
-    if scale:
-        _divide_by_row_lengths(result, operand, transpose)
+        _gustav.spmm(*operands, reduce, deterministic, threads)
     return out if out is not None else _families.give_back(b, result)
 
 
@@ -340,37 +343,11 @@ def _is_contiguous(out: Any) -> bool:
     return bool(stride is not None and stride() == (1,))
 
 
-def _reduction(reduce: str, semiring: str, alpha: Any, beta: Any, dense: Any) -> bool:
-    """Whether the product is to be divided by the number of entries of its rows."""
-    if reduce == "sum":
-        return False
+def _check_reduction(reduce: str, semiring: str) -> None:
     if reduce not in REDUCTIONS:
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(REDUCTIONS)} are")
-    if semiring != "plus_times":
+    if reduce != "sum" and semiring != "plus_times":
         raise ValueError(f"reduce: {reduce!r} needs the semiring plus_times, not {semiring!r}")
-    if reduce != "mean":
-        raise NotImplementedError(
-            f"reduce={reduce!r} is not implemented; nearest that works: sum and mean"
-        )
-    if beta is not None:
-        raise NotImplementedError(
-            "reduce='mean' with beta is not implemented; nearest that works: the mean, then a sum"
-        )
-    if _families.dtype_name(dense).startswith("int"):
-        raise TypeError("reduce='mean' is for floating-point values")
-    return True
-
-
-def _divide_by_row_lengths(result: Any, operand: Operand, transpose: bool) -> None:
-    indptr, indices = np.asarray(operand.indptr), np.asarray(operand.indices)
-    counts = np.bincount(indices, minlength=operand.shape[1]) if transpose else np.diff(indptr)
-    counts = np.maximum(counts, 1).astype(np.float32 if len(indices) < 1 << 24 else np.float64)
-    counts = counts.reshape(-1, *[1] * (len(result.shape) - 1))
-    torch = _families.torch_of(result)
-    if torch is not None:
-        result /= torch.from_numpy(counts)
-    else:
-        np.divide(result, counts, out=result, casting="unsafe")
 
 
 def _flipped(operand: Operand) -> Operand:

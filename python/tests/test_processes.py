@@ -117,7 +117,7 @@ def test_an_array_that_another_thread_resizes():
             gustav.spmm(A, b)
         except ValueError as error:
             # Of the other size between two products, never within one.
-            assert "found B 6000 x 64" in str(error)
+            assert "found 6000 x 64" in str(error)
     stop.set()
     thread.join()
     b.resize((3000, 64), refcheck=False)

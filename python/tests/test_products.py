@@ -108,16 +108,23 @@ def test_sddmm(data):
     same(out, expected + values)
 
 
-@given(st.data())
-def test_mean(data):
+@pytest.mark.parametrize("reduce", ["mean", "max", "min"])
+@given(data=st.data())
+def test_reductions(reduce, data):
     a = data.draw(sparse())
     transpose = data.draw(st.booleans())
-    op = exact(a).T if transpose else exact(a)
-    b = data.draw(dense(op.shape[1], 3))
     coo = a.tocoo()
-    counts = np.bincount(coo.col if transpose else coo.row, minlength=op.shape[0])
-    expected = op @ b / np.maximum(counts, 1)[:, None]
-    same(gustav.spmm(a, b, reduce="mean", transpose=transpose), expected)
+    rows, columns = (coo.col, coo.row) if transpose else (coo.row, coo.col)
+    shape = a.shape[::-1] if transpose else a.shape
+    b = data.draw(dense(shape[1], 3))
+    expected = np.zeros((shape[0], 3))
+    take = {"mean": np.mean, "max": np.max, "min": np.min}[reduce]
+    for row in set(rows.tolist()):
+        of_row = rows == row
+        expected[row] = take(coo.data[of_row, None] * b[columns[of_row]], axis=0)
+    for _ in range(2):
+        same(gustav.spmm(a, b, reduce=reduce, transpose=transpose), expected)
+        same(gustav.spmm(a, b[:, 0], reduce=reduce, transpose=transpose), expected[:, 0])
 
 
 @given(st.data())
@@ -226,3 +233,38 @@ def test_other_libraries_by_dlpack_and_array_interface():
         b = np.asarray(np.random.default_rng(0).standard_normal((5, 3)), order=order)
         for kind in (Exports, Describes):
             same(gustav.spmm(a, kind(b)), a @ b)
+
+
+@pytest.mark.parametrize("exports", [True, False])
+def test_results_are_of_the_library_of_the_dense_operand(exports):
+    class Ours:
+        """An array of a library by the standard of array libraries."""
+
+        def __init__(self, array):
+            self.array, self.dtype, self.shape = array, array.dtype, array.shape
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+        def __array_namespace__(self):
+            return Namespace
+
+    class Namespace:
+        asarray = Ours
+
+        @staticmethod
+        def from_dlpack(array):
+            if not exports:
+                raise BufferError("no such type")
+            return Ours(np.from_dlpack(array))
+
+    a = sp.random_array((6, 5), density=0.5, format="csr", rng=0)
+    b = np.random.default_rng(0).standard_normal((5, 3))
+    for found in (gustav.spmm(a, Ours(b)), gustav.plan_spmm(a, 3).execute(a.data, Ours(b))):
+        assert isinstance(found, Ours)
+        same(found.array, a @ b)
+    values = gustav.sddmm(a, Ours(np.ones((6, 2))), Ours(np.ones((5, 2))))
+    assert isinstance(values, Ours) and (values.array == 2.0).all()

@@ -57,6 +57,49 @@ def test_spmm_and_gradients(reduce, transpose):
     assert checked(product, V, x[:, 0].detach().clone().requires_grad_())
 
 
+@pytest.mark.parametrize("reduce", ["max", "min"])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_extrema_and_gradients(reduce, transpose):
+    x = random(7 if transpose else 5, 3)
+    op = FULL.T if transpose else FULL
+    products = op[:, :, None] * x
+    worst = -torch.inf if reduce == "max" else torch.inf
+    products = torch.where(op[:, :, None] != 0, products, worst)
+    expected = products.amax(1) if reduce == "max" else products.amin(1)
+    expected = torch.where(expected.isinf(), 0.0, expected)
+
+    def product(v, x):
+        return gt.spmm(P, v, x, reduce=reduce, transpose=transpose)
+
+    torch.testing.assert_close(product(V, x), expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(product(V, x).sum(), x), torch.autograd.grad(expected.sum(), x)
+    )
+    assert checked(product, V, x)
+    assert checked(lambda x: product(None, x), x)
+    assert checked(product, random(2, P.nnz), x)
+    compiled = torch.compile(product, fullgraph=True, backend="aot_eager")
+    for one, two in zip(
+        torch.autograd.grad(compiled(V, x).sum(), (V, x)),
+        torch.autograd.grad(product(V, x).sum(), (V, x)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, two)
+
+
+def test_extrema_take_the_first_of_equals_and_nan():
+    ones = gt.Pattern(torch.tensor([0, 3, 3]), torch.tensor([2, 0, 1]), (2, 3))
+    x = torch.tensor([[1.0], [1.0], [1.0]], requires_grad=True)
+    gt.spmm(ones, None, x, reduce="max").sum().backward()
+    assert x.grad.ravel().tolist() == [0.0, 0.0, 1.0]
+    y = gt.spmm(ones, None, torch.tensor([[1.0], [torch.nan], [2.0]]), reduce="min")
+    assert y[0].isnan() and y[1] == 0.0
+    empty = gt.Pattern(torch.zeros(3, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), (2, 3))
+    v = torch.zeros(0, requires_grad=True)
+    gt.spmm(empty, v, x, reduce="max").sum().backward()
+    assert v.grad.shape == (0,)
+
+
 @pytest.mark.parametrize("of_values", [(), (2,)])
 @pytest.mark.parametrize("of_x", [(), (2,)])
 def test_batches(of_values, of_x):
@@ -149,6 +192,9 @@ def test_operators_are_registered_as_pytorch_wants_them():
         (ops.sddmm, (P._handle, P.nnz, z, x)),
         (ops.spgemm_at, (product._handle, product.nnz, P._handle, V, False, q._handle, w, False)),
         (ops.inverse_lengths, (P._handle, 7, x, False)),
+        (ops.inner_indices, (P._handle, P.nnz, x, False)),
+        (ops.spmm_extremum, (P._handle, 7, P.nnz, V, x, False, "max")),
+        (ops.spmm_extremum, (P._handle, 5, P.nnz, None, z, True, "min")),
     ]:
         assert set(opcheck(op.default, arguments).values()) == {"SUCCESS"}
 
@@ -283,8 +329,9 @@ def test_functions_without_gradients_take_tensors():
         y = gustav.spmm(t, x)
         assert isinstance(y, torch.Tensor)
         torch.testing.assert_close(y, FULL @ x)
-        c = gustav.spgemm(t, FULL.T.to_sparse_csr())
-        torch.testing.assert_close(c.to_dense(), FULL @ FULL.T)
+        for other in (FULL.T.to_sparse_csr(), FULL.T.to_sparse_csc()):
+            c = gustav.spgemm(t, other)
+            torch.testing.assert_close(c.to_dense(), FULL @ FULL.T)
     s = gustav.sddmm(FULL.to_sparse_csr(), random(7, 3).detach(), x)
     torch.testing.assert_close(s, gt.sddmm(P, random(7, 3), x).detach())
     half = FULL.to(torch.bfloat16).to_sparse_csr()
@@ -300,7 +347,6 @@ def test_functions_without_gradients_take_tensors():
         (lambda: gt.spmm(P, V, random(4, 3)), ValueError, "x: expected 5 in dimension -2"),
         (lambda: gt.spmm(P, V[1:], random(5, 3)), ValueError, "values: expected"),
         (lambda: gt.spmm(P, V, random(5, 3, dtype=torch.float32)), TypeError, "give both in one type"),
-        (lambda: gt.spmm(P, V, random(5, 3), reduce="max"), NotImplementedError, "sum and mean"),
         (lambda: gt.spmm(P, V, random(5, 3), reduce="product"), ValueError, "sum, mean, max, min"),
         (lambda: gt.sddmm(P, random(7, 3), random(5, 4)), ValueError, "k: expected 3 in dimension -1"),
         (lambda: gt.spmm(P, V.to("meta"), random(5, 3)), ValueError, "give both on one"),
@@ -329,7 +375,15 @@ def test_message_passing():
     weight, x = random(90), random(20, 4)
     summed = torch.zeros(20, 4, dtype=F64).index_add(0, edges[1], weight[:, None] * x[edges[0]])
     counts = torch.bincount(edges[1], minlength=20).clamp(min=1)[:, None]
-    for reduce, expected in (("sum", summed), ("add", summed), ("mean", summed / counts)):
+    index = edges[1][:, None].expand(-1, 4)
+    products = weight[:, None] * x[edges[0]]
+    largest = torch.zeros(20, 4, dtype=F64).scatter_reduce(0, index, products, "amax", include_self=False)
+    for reduce, expected in (
+        ("sum", summed),
+        ("add", summed),
+        ("mean", summed / counts),
+        ("max", largest),
+    ):
         y = pyg.spmm(edges, x, reduce, edge_weight=weight)
         torch.testing.assert_close(y, expected)
         for one, two in zip(

@@ -231,6 +231,26 @@ impl Array {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.shape[0]) })
     }
 
+    /// The elements of packed rows as indices of 64 bits, to be written.
+    ///
+    /// # Errors
+    /// `TypeError` for another type than int64, `ValueError` for an array that is not packed or is read-only.
+    pub fn indices_mut(&mut self) -> PyResult<&mut [u64]> {
+        if self.element != Element::Value(gustav::DType::I64) {
+            return Err(self.wrong_type::<i64>());
+        }
+        let packed = self.layout() == Some((Layout::RowMajor, self.matrix()[1])) || self.len() == 0;
+        if self.readonly || !packed || !self.is_aligned() {
+            return Err(PyValueError::new_err(format!(
+                "{}: expected a packed array that may be written",
+                self.name
+            )));
+        }
+        // SAFETY: the rows follow one another in memory that the owner keeps; integers of 64 bits may hold
+        // any number without a sign; operands that overlap were refused.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len()) })
+    }
+
     /// The matrix, or a vector as one column.
     ///
     /// # Errors

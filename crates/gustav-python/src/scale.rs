@@ -1,6 +1,6 @@
 //! Factors of a product as Python gives them.
 
-use gustav::{Arith, DType, Scalar, Scale, Semiring};
+use gustav::{Arith, DType, Reduce, Scalar, Scale, Semiring};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
@@ -71,5 +71,16 @@ pub fn semiring(name: &str) -> PyResult<Semiring> {
     Semiring::ALL.into_iter().find(|s| spelled(s) == name || s.name() == name).ok_or_else(|| {
         let names = Semiring::ALL.iter().map(spelled).collect::<Vec<_>>().join(", ");
         PyValueError::new_err(format!("semiring: {name:?} is not known; {names} are"))
+    })
+}
+
+/// The reduction with this name.
+///
+/// # Errors
+/// `ValueError` naming all.
+pub fn reduction(name: &str) -> PyResult<Reduce> {
+    Reduce::ALL.into_iter().find(|reduce| reduce.name() == name).ok_or_else(|| {
+        let names = Reduce::ALL.map(Reduce::name).join(", ");
+        PyValueError::new_err(format!("reduce: {name:?} is not known; {names} are"))
     })
 }

@@ -13,7 +13,7 @@ use crate::array::Array;
 use crate::element::{Element, with_scalar};
 use crate::error::{Fault, catch, detached};
 use crate::pattern::{AnyRef, Source, with_indices};
-use crate::scale::{Factors, semiring};
+use crate::scale::{Factors, reduction, semiring};
 use crate::threads;
 
 /// What a plan is made for, but for its layouts.
@@ -23,6 +23,7 @@ struct Wanted {
     calls: u64,
     transpose: bool,
     semiring: gustav::Semiring,
+    reduce: gustav::Reduce,
     deterministic: bool,
 }
 
@@ -34,7 +35,7 @@ impl Wanted {
         device: &Device,
     ) -> gustav::Result<gustav::SpmmPlan<'a, T>> {
         with_indices!(AnyRef, pattern, |p| {
-            let mut problem = p.view().spmm(self.columns).problem;
+            let mut problem = p.view().spmm(self.columns).reduce(self.reduce).problem;
             problem.calls = self.calls;
             problem.transpose_a = self.transpose;
             problem.semiring = self.semiring;
@@ -60,6 +61,7 @@ pub fn spmm(
     beta: Option<&Bound<'_, PyAny>>,
     transpose: bool,
     semiring_name: &str,
+    reduce: &str,
     deterministic: bool,
     threads: Option<usize>,
 ) -> PyResult<()> {
@@ -70,10 +72,10 @@ pub fn spmm(
     }
     let dtype = operands.values.element.value("values")?;
     let factors = Factors::new(alpha, beta, dtype)?;
-    let semiring = semiring(semiring_name)?;
+    let (semiring, reduce) = (semiring(semiring_name)?, reduction(reduce)?);
     let device = threads::device(threads)?;
     with_scalar!(dtype, |T| detached(py, move || device.clone().threads().run(|| {
-        let Operands { values, b, mut out } = operands;
+        let Operands { values, b, mut out, .. } = operands;
         let Scale { alpha, beta } = factors.scale::<<T as Scalar>::Accum>();
         with_indices!(AnyRef, source.pattern()?, |p| {
             let a = p.view().with_values(values.slice::<T>()?)?;
@@ -81,6 +83,7 @@ pub fn spmm(
                 .device(device)
                 .transpose(transpose)
                 .semiring(semiring)
+                .reduce(reduce)
                 .deterministic(deterministic);
             if let Some(alpha) = alpha {
                 product = product.alpha(alpha);
@@ -95,6 +98,8 @@ struct Operands {
     values: Array,
     b: Array,
     out: Array,
+    /// Positions of the nonzeros that won, as many as `out` has elements.
+    winners: Option<Array>,
 }
 
 impl Operands {
@@ -114,7 +119,7 @@ impl Operands {
                 out.shape().len()
             )));
         }
-        Ok(Operands { values, b, out })
+        Ok(Operands { values, b, out, winners: None })
     }
 
     fn layouts(&self) -> (Layout, Layout) {
@@ -126,9 +131,17 @@ impl Operands {
         plan: &mut gustav::SpmmPlan<'_, T>,
         factors: Factors,
     ) -> Result<(), Fault> {
-        let Operands { values, b, out } = self;
-        let (values, b) = (values.slice::<T>()?, b.dense::<T>()?);
-        Ok(plan.execute(values, b, out.dense_mut::<T>()?, factors.scale::<T::Accum>())?)
+        let Operands { values, b, out, winners } = self;
+        let (values, b, scale) =
+            (values.slice::<T>()?, b.dense::<T>()?, factors.scale::<T::Accum>());
+        let out = out.dense_mut::<T>()?;
+        match winners {
+            Some(winners) => {
+                plan.execute_with_winners(values, b, out, winners.indices_mut()?, scale)?;
+            }
+            None => plan.execute(values, b, out, scale)?,
+        }
+        Ok(())
     }
 }
 
@@ -188,7 +201,7 @@ pub struct SpmmPlan {
 #[pymethods]
 impl SpmmPlan {
     #[new]
-    #[pyo3(signature = (pattern, columns, dtype, calls, transpose, semiring_name, deterministic, threads=None))]
+    #[pyo3(signature = (pattern, columns, dtype, calls, transpose, semiring_name, deterministic, threads=None, reduce="sum"))]
     fn new(
         py: Python<'_>,
         pattern: &Bound<'_, crate::pattern::Pattern>,
@@ -199,10 +212,12 @@ impl SpmmPlan {
         semiring_name: &str,
         deterministic: bool,
         threads: Option<usize>,
+        reduce: &str,
     ) -> PyResult<Self> {
         let dtype = Element::named(dtype).value("dtype")?;
         let semiring = semiring(semiring_name)?;
-        let wanted = Wanted { columns, calls, transpose, semiring, deterministic };
+        let reduce = reduction(reduce)?;
+        let wanted = Wanted { columns, calls, transpose, semiring, reduce, deterministic };
         let pattern = pattern.get().inner.clone();
         let (rows, cols) = Source::Owned(pattern.clone()).shape();
         let (output_rows, inner_rows) = if transpose { (cols, rows) } else { (rows, cols) };
@@ -221,7 +236,9 @@ impl SpmmPlan {
         Ok(SpmmPlan { plan, dtype, output_rows, inner_rows, columns, explanation })
     }
 
-    /// `out = scale(alpha, op(A) @ b) + scale(beta, out)` with these values of A.
+    /// `out = scale(alpha, op(A) @ b) + scale(beta, out)` with these values of A; with max and min, to
+    /// `winners` the position of the nonzero that won each element, −1 where there is none.
+    #[pyo3(signature = (values, b, out, alpha, beta, winners=None))]
     fn execute_into(
         &self,
         py: Python<'_>,
@@ -230,8 +247,16 @@ impl SpmmPlan {
         out: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
         beta: Option<&Bound<'_, PyAny>>,
+        winners: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let operands = Operands::new(values, b, out)?;
+        let mut operands = Operands::new(values, b, out)?;
+        if let Some(winners) = winners {
+            let winners = Array::to_write("winners", winners)?;
+            for other in [&operands.values, &operands.b, &operands.out] {
+                winners.refuse_overlap(other)?;
+            }
+            operands.winners = Some(winners);
+        }
         let factors = Factors::new(alpha, beta, self.dtype)?;
         detached(py, || {
             // A panic leaves a plan whose workspace may hold anything, which an execution overwrites.

@@ -35,7 +35,8 @@ def spmm(
     x : tensor, k × n or batch × k × n, or k
         The dense operand, of the type of `values`.
     reduce : str
-        ``sum``, or ``mean``, which divides by the number of entries of the row.
+        ``sum``; ``mean``, over the number of entries of the row; ``max`` or ``min``, where NaN wins, of equal
+        products the first, and the gradient goes to the one that won. Rows without entries give 0.
     transpose : bool
         Multiplies Aᵀ; `x` then has m rows. The transpose is planned once for a pattern.
 
@@ -55,12 +56,8 @@ def spmm(
     >>> gt.spmm(P, values, torch.tensor([1.0, 10.0]), transpose=True)
     tensor([ 1., 30.,  2.])
     """
-    if reduce not in ("sum", "mean"):
-        if reduce not in _REDUCTIONS:
-            raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
-        raise NotImplementedError(
-            f"reduce={reduce!r} is not implemented; nearest that works: sum and mean"
-        )
+    if reduce not in _REDUCTIONS:
+        raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
     if values is not None:
         values, x = _one_type("values", values, "x", x)
         _expect("values", values, pattern.nnz, -1)
@@ -71,10 +68,40 @@ def spmm(
     if is_vector:
         x = x.unsqueeze(1)
     _expect("x", x, inner, -2)
-    y: Tensor = _ops.spmm(pattern._handle, rows, values, x, transpose)
+    if reduce in ("max", "min"):
+        y = _extremum(pattern, rows, values, x, transpose, reduce)
+    else:
+        y = _ops.spmm(pattern._handle, rows, values, x, transpose)
     if reduce == "mean":
         y = y * _ops.inverse_lengths(pattern._handle, rows, x, transpose).unsqueeze(1)
     return y.squeeze(-1) if is_vector else y
+
+
+def _extremum(
+    pattern: Pattern, rows: int, values: Tensor | None, x: Tensor, transpose: bool, reduce: str
+) -> Tensor:
+    batch = x if x.ndim == 3 else values if values is not None and values.ndim == 2 else None
+    if batch is None:
+        y, _ = _ops.spmm_extremum(
+            pattern._handle, rows, pattern.nnz, values, x, transpose, reduce
+        )
+        taken: Tensor = y
+        return taken
+    if batch.shape[0] == 0:
+        return x.new_empty((0, rows, x.shape[-1]))
+    return torch.stack(
+        [
+            _extremum(
+                pattern,
+                rows,
+                values[k] if values is not None and values.ndim == 2 else values,
+                x[k] if x.ndim == 3 else x,
+                transpose,
+                reduce,
+            )
+            for k in range(batch.shape[0])
+        ]
+    )
 
 
 def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:

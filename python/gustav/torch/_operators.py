@@ -25,6 +25,11 @@ _library.define(
     "spgemm_at(SymInt handle, SymInt nnz, SymInt a, Tensor of_a, bool transpose_a, "
     "SymInt b, Tensor of_b, bool transpose_b) -> Tensor"
 )
+_library.define(
+    "spmm_extremum(SymInt handle, SymInt rows, SymInt nnz, Tensor? values, Tensor x, bool transpose, "
+    "str reduce) -> (Tensor, Tensor)"
+)
+_library.define("inner_indices(SymInt handle, SymInt nnz, Tensor like, bool transpose) -> Tensor")
 _library.define("inverse_lengths(SymInt handle, SymInt rows, Tensor like, bool transpose) -> Tensor")
 
 _ops: Any = torch.ops.gustav
@@ -178,6 +183,71 @@ def _spgemm_at_backward(ctx: Any, g: Tensor) -> Any:
     return None, None, None, grad_a, None, None, grad_b, None
 
 
+# The largest or smallest products of rows, and which nonzeros won: values nnz, x k × n.
+
+
+def _spmm_extremum(
+    handle: int,
+    rows: int,
+    nnz: int,
+    values: Tensor | None,
+    x: Tensor,
+    transpose: bool,
+    reduce: str,
+) -> tuple[Tensor, Tensor]:
+    return of_handle(handle).spmm_extremum(values, x, transpose, reduce)
+
+
+def _spmm_extremum_fake(
+    handle: int,
+    rows: int,
+    nnz: int,
+    values: Tensor | None,
+    x: Tensor,
+    transpose: bool,
+    reduce: str,
+) -> tuple[Tensor, Tensor]:
+    shape = (rows, x.shape[-1])
+    return x.new_empty(shape), x.new_empty(shape, dtype=torch.int64)
+
+
+def _spmm_extremum_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.handle, _, ctx.nnz, values, x, ctx.transpose, _ = inputs
+    ctx.kept = _kept(ctx.handle)
+    ctx.save_for_backward(values, x, output[1])
+
+
+def _spmm_extremum_backward(ctx: Any, g: Tensor, _: Any) -> Any:
+    """An element of the result is one product; its gradient goes to the two factors."""
+    values, x, winners = ctx.saved_tensors
+    # Where nothing won, any position will do.
+    g = g * (winners >= 0)
+    winners = winners.clamp(min=0)
+    of_values = of_x = None
+    if ctx.nnz == 0:
+        return None, None, None, values, torch.zeros_like(x), None, None
+    inner = _ops.inner_indices(ctx.handle, ctx.nnz, x, ctx.transpose)[winners]
+    if ctx.needs_input_grad[3]:
+        products = (g * x.gather(0, inner)).reshape(-1)
+        of_values = torch.zeros_like(values).index_add(0, winners.reshape(-1), products)
+    if ctx.needs_input_grad[4]:
+        products = g if values is None else g * values[winners]
+        of_x = torch.zeros_like(x).scatter_add(0, inner, products)
+    return None, None, None, of_values, of_x, None, None
+
+
+# For each nonzero the row of x that it is multiplied by.
+
+
+def _inner_indices(handle: int, nnz: int, like: Tensor, transpose: bool) -> Tensor:
+    # The caller may write to what an operator returns.
+    return of_handle(handle).inner_indices(transpose).clone()
+
+
+def _inner_indices_fake(handle: int, nnz: int, like: Tensor, transpose: bool) -> Tensor:
+    return like.new_empty((nnz,), dtype=torch.int64)
+
+
 # One over the number of nonzeros of each row, of each column for the transpose; 1 where there are none.
 
 
@@ -214,6 +284,20 @@ for _name, _kernel, _fake, _context, _backward in (
     ("spmm", _spmm, _spmm_fake, _spmm_context, _spmm_backward),
     ("sddmm", _sddmm, _sddmm_fake, _sddmm_context, _sddmm_backward),
     ("spgemm_at", _spgemm_at, _spgemm_at_fake, _spgemm_at_context, _spgemm_at_backward),
+    (
+        "spmm_extremum",
+        _spmm_extremum,
+        _spmm_extremum_fake,
+        _spmm_extremum_context,
+        _spmm_extremum_backward,
+    ),
+    (
+        "inner_indices",
+        _inner_indices,
+        _inner_indices_fake,
+        _constant_context,
+        _constant_backward,
+    ),
     (
         "inverse_lengths",
         _inverse_lengths,

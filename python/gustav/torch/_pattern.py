@@ -227,17 +227,48 @@ class Pattern:
             self._plans[key] = plan
         return plan
 
+    def _spmm_plan(self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str) -> Any:
+        plan = self._plans.get((columns, dtype, transpose, reduce))
+        if plan is not None:
+            return plan
+        name = _families.dtype_name(dtype)
+
+        def make() -> _gustav.SpmmPlan:
+            return _gustav.SpmmPlan(
+                self._native, columns, name, 1000, transpose, "plus_times", False, None, reduce
+            )
+
+        return self.keep((columns, dtype, transpose, reduce), make)
+
+    def spmm_extremum(
+        self, values: Tensor | None, x: Tensor, transpose: bool, reduce: str
+    ) -> tuple[Tensor, Tensor]:
+        """The largest or smallest products of rows, and the positions of the values that they have."""
+        plan = self._spmm_plan(x.shape[1], x.dtype, transpose, reduce)
+        out = x.new_empty((plan.output_rows, x.shape[1]))
+        winners = torch.empty(out.shape, dtype=torch.int64)
+        if values is None:
+            values = self.ones(x.dtype)
+        operands = (exported(values), exported(x), _to_dlpack(out))
+        plan.execute_into(*operands, None, None, _to_dlpack(winners))
+        return out, winners
+
+    def inner_indices(self, transpose: bool) -> Tensor:
+        """For each nonzero the row of x that it is multiplied by."""
+
+        def make() -> Tensor:
+            if not transpose:
+                return self.col.to(torch.int64)
+            rows = torch.arange(self.shape[0])
+            return rows.repeat_interleave(self.crow.diff())
+
+        indices: Tensor = self.keep(("inner indices", transpose), make)
+        return indices
+
     def spmm(self, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
         """op(A) @ x of tensors with no batch, without gradients."""
         columns, dtype = x.shape[1], x.dtype
-        plan = self._plans.get((columns, dtype, transpose))
-        if plan is None:
-            native, name = self._native, _families.dtype_name(dtype)
-
-            def make() -> _gustav.SpmmPlan:
-                return _gustav.SpmmPlan(native, columns, name, 1000, transpose, "plus_times", False)
-
-            plan = self.keep((columns, dtype, transpose), make)
+        plan = self._spmm_plan(columns, dtype, transpose, "sum")
         out = x.new_empty((plan.output_rows, columns))
         if values is None:
             values = self.ones(dtype)

@@ -55,7 +55,7 @@ def spmm(
     other : tensor, sources × features
         Features.
     reduce : str
-        ``sum``, ``add`` or ``mean``.
+        ``sum``, ``add``, ``mean``, ``max`` or ``min``.
     edge_weight : tensor, edges, optional
         Weights in the order of the edges, beside an ``edge_index`` or a pattern.
     size : tuple of int, optional
@@ -68,8 +68,8 @@ def spmm(
     Raises
     ------
     NotImplementedError
-        For ``max`` and ``min``, and for gradients with respect to the values of a sparse tensor, for which
-        an ``edge_index`` with weights is the nearest thing that works.
+        For gradients with respect to the values of a sparse tensor, for which an ``edge_index`` with weights
+        is the nearest thing that works.
 
     Examples
     --------

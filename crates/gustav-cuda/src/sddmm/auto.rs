@@ -11,7 +11,8 @@ use crate::schedule::pattern::Pattern;
 /// What the rules of `gustav-plan` say of a pattern, and why.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     if problem.batch > 1 {
-        let config = Config::NonzeroSplit(nonzero_split::Config::new(problem));
+        let multiprocessors = pattern.device().profile().multiprocessors;
+        let config = Config::NonzeroSplit(nonzero_split::Config::new(problem, multiprocessors));
         return Ok((config, "batches are nonzero-split's".into()));
     }
     let profile = pattern.device().planner_profile();
