@@ -1,7 +1,8 @@
-//! Sparse products on the CPU: SpMM, SpMV, SpGEMM and SDDMM from CSR, with plans, semirings and
+//! Sparse products on the CPU: SpMM, SpMV, SpGEMM, SDDMM, softmax and attention from CSR, with plans, semirings and
 //! run-time dispatch to AVX-512, AVX2, NEON or portable code.
 
 pub mod arch;
+pub mod attention;
 pub mod catalog;
 pub mod config;
 pub mod csb;
@@ -11,6 +12,7 @@ mod papers;
 pub mod profile;
 pub mod schedule;
 pub mod sddmm;
+pub mod softmax;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -20,9 +22,14 @@ pub mod threads;
 mod transposed;
 mod types;
 
+pub use attention::{
+    AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsPlan,
+    AttentionInputs, AttentionPlan,
+};
 pub use catalog::Entry;
 pub use config::{Config, Options};
 pub use sddmm::{SddmmCall, SddmmPlan};
+pub use softmax::SoftmaxPlan;
 pub use spgemm::SpgemmPlan;
 pub use spmm::{SpmmCall, SpmmPlan, WinnerGradients};
 pub use spmv::SpmvPlan;

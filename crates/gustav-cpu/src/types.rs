@@ -5,12 +5,16 @@ use gustav_core::{AnyPattern, Problem, Result};
 use gustav_core::{bf16, f16};
 
 use crate::arch::vector::Dispatch;
+use crate::attention::compiled::AttentionKernels;
 use crate::spgemm::compiled::SpgemmKernels;
-use crate::{Options, SddmmPlan, SpmmPlan, SpmvPlan, WinnerGradients};
+use crate::{
+    AttentionGradientsPlan, AttentionPlan, Options, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan,
+    WinnerGradients,
+};
 
 /// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The functions
 /// that make plans belong to the types, so that programs link kernels and do not compile them.
-pub trait CpuScalar: Dispatch + SpgemmKernels {
+pub trait CpuScalar: Dispatch + SpgemmKernels + AttentionKernels {
     #[doc(hidden)]
     fn plan_spmm<'a>(
         pattern: AnyPattern<'a>,
@@ -38,6 +42,27 @@ pub trait CpuScalar: Dispatch + SpgemmKernels {
         problem: &Problem,
         options: &Options,
     ) -> Result<WinnerGradients<'a, Self>>;
+
+    #[doc(hidden)]
+    fn plan_attention<'a>(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<AttentionPlan<'a, Self>>;
+
+    #[doc(hidden)]
+    fn plan_attention_gradients<'a>(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<AttentionGradientsPlan<'a, Self>>;
+
+    #[doc(hidden)]
+    fn plan_softmax<'a>(
+        pattern: AnyPattern<'a>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<SoftmaxPlan<'a, Self>>;
 }
 
 macro_rules! compiled {
@@ -73,6 +98,30 @@ macro_rules! compiled {
                 options: &Options,
             ) -> Result<WinnerGradients<'a, Self>> {
                 WinnerGradients::of_any(pattern, problem, options)
+            }
+
+            fn plan_attention<'a>(
+                pattern: AnyPattern<'a>,
+                problem: &Problem,
+                options: &Options,
+            ) -> Result<AttentionPlan<'a, Self>> {
+                AttentionPlan::of_any(pattern, problem, options)
+            }
+
+            fn plan_attention_gradients<'a>(
+                pattern: AnyPattern<'a>,
+                problem: &Problem,
+                options: &Options,
+            ) -> Result<AttentionGradientsPlan<'a, Self>> {
+                AttentionGradientsPlan::of_any(pattern, problem, options)
+            }
+
+            fn plan_softmax<'a>(
+                pattern: AnyPattern<'a>,
+                problem: &Problem,
+                options: &Options,
+            ) -> Result<SoftmaxPlan<'a, Self>> {
+                SoftmaxPlan::of_any(pattern, problem, options)
             }
         }
     )*};

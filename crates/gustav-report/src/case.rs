@@ -78,7 +78,7 @@ impl Display for Case {
             "spmm" if !is_row_major(&self.layout) => {
                 write!(f, " n={} {}", self.columns, self.layout)
             }
-            "spmm" => write!(f, " n={}", self.columns),
+            "spmm" | "sddmm" => write!(f, " n={}", self.columns),
             "spgemm" => {
                 f.write_str(if self.sorted { " sorted" } else { " unsorted" })?;
                 if self.mask.is_empty() { Ok(()) } else { write!(f, " mask={}", self.mask) }
@@ -115,13 +115,15 @@ const KEYS: [(&str, Key); 6] = [
 ];
 
 impl Filter {
-    /// Whether `case` is part of the choice. `n` is compared for SpMM only, `order` for SpGEMM,
+    /// Whether `case` is part of the choice. `n` is compared for SpMM and SDDMM only, `order` for SpGEMM,
     /// `layout` for SpMM.
     pub fn matches(&self, case: &Case) -> bool {
         self.rules.iter().all(|(key, any)| {
             let found = match key {
                 Key::Operation => case.operation.clone(),
-                Key::Columns if case.operation == "spmm" => case.columns.to_string(),
+                Key::Columns if ["spmm", "sddmm"].contains(&case.operation.as_str()) => {
+                    case.columns.to_string()
+                }
                 Key::DType => case.dtype.clone(),
                 Key::Matrix => case.matrix.clone(),
                 Key::Order if case.operation == "spgemm" => {
@@ -134,7 +136,7 @@ impl Filter {
         })
     }
 
-    /// Whether any SpMM with so many columns may be part of the choice.
+    /// Whether any product with so many columns may be part of the choice.
     pub fn admits_columns(&self, columns: usize) -> bool {
         let text = columns.to_string();
         let named = self.rules.iter().filter(|(key, _)| *key == Key::Columns);
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_must_match_and_n_is_for_spmm_alone() {
+    fn every_key_must_match_and_n_is_for_dense_factors() {
         let filter: Filter = "op=spmm|spmv, n=8|32, dtype=f32".parse().unwrap();
         let case = |op, n, dtype| Case::new("m", op, n, dtype);
         assert!(filter.matches(&case(Operation::Spmm, 32, DType::F32)));
@@ -202,6 +204,9 @@ mod tests {
         assert!(!filter.matches(&case(Operation::Spmm, 32, DType::F64)));
         assert!(filter.matches(&case(Operation::Spmv, 1, DType::F32)));
         assert!(!filter.matches(&case(Operation::Spgemm, 0, DType::F32)));
+        let sampled: Filter = "op=sddmm,n=8".parse().unwrap();
+        let matches = |n| sampled.matches(&case(Operation::Sddmm, n, DType::F32));
+        assert!(matches(8) && !matches(32));
     }
 
     #[test]

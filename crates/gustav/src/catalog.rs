@@ -11,7 +11,8 @@ fn cpu(operation: Operation) -> Vec<Algorithm> {
         Operation::Spmv => gustav_cpu::spmv::catalog(),
         Operation::Spgemm => gustav_cpu::spgemm::catalog(),
         Operation::Sddmm => gustav_cpu::sddmm::catalog(),
-        Operation::Softmax | Operation::Attention => &[],
+        Operation::Softmax => gustav_cpu::softmax::catalog(),
+        Operation::Attention => gustav_cpu::attention::catalog(),
     };
     entries.iter().map(|e| e.algorithm).collect()
 }

@@ -20,6 +20,10 @@ pub enum Config {
     CudaSpmv(gustav_cuda::spmv::Config),
     /// Of a dense product at the nonzeros of a pattern on an NVIDIA GPU.
     CudaSddmm(gustav_cuda::sddmm::Config),
+    /// Of a softmax over the rows of a pattern on an NVIDIA GPU.
+    CudaSoftmax(gustav_cuda::softmax::Config),
+    /// Of an attention on an NVIDIA GPU.
+    CudaAttention(gustav_cuda::attention::Config),
     /// Of a product of two sparse matrices on an NVIDIA GPU.
     CudaSpgemm(gustav_cuda::spgemm::Config),
     /// Of a product in tiles, which follow from the memory of the NVIDIA GPU.
@@ -35,6 +39,8 @@ impl Display for Config {
             Config::Cuda(c) => write!(f, "{c:?}"),
             Config::CudaSpmv(c) => write!(f, "{c:?}"),
             Config::CudaSddmm(c) => write!(f, "{c:?}"),
+            Config::CudaSoftmax(c) => write!(f, "{c:?}"),
+            Config::CudaAttention(c) => write!(f, "{c:?}"),
             Config::CudaSpgemm(c) => write!(f, "{c:?}"),
             Config::Masked => f.write_str("the mask's places in hash tables"),
             Config::CudaTiled => f.write_str("tiles as the free memory asks for"),

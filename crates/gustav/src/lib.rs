@@ -151,5 +151,9 @@ pub use operands::{
     DenseOperand, DenseResult, IntoOperand, SparseValues, VectorOperand, VectorResult,
     WinnersOperand, WinnersResult,
 };
-pub use plan::{SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan, SpmvPlan, intermediate_products};
+pub use plan::{
+    AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsPlan,
+    AttentionInputs, AttentionPlan, SddmmCall, SddmmPlan, SoftmaxCall, SoftmaxPlan, SpgemmPlan,
+    SpmmPlan, SpmvPlan, intermediate_products,
+};
 pub use product::{Spgemm, Spmm, Spmv, sddmm, spgemm, spmm, spmv};

@@ -266,6 +266,8 @@ fn what_has_no_gradient_here_is_refused() {
     refused(a.pattern().spmm(N).semiring(Semiring::MinPlus));
     refused(a.pattern().spmm(N).epilogue(Epilogue { relu: true, ..Epilogue::default() }));
     refused(a.pattern().spmm(N).reduce(Reduce::Max).semiring(Semiring::MinPlus));
+    refused(a.pattern().spmm(N).reduce(Reduce::Max).batch(2));
+    refused(a.pattern().spmm(N).reduce(Reduce::Mean).batch(2));
     let integers = random_rows::<i64, u32, u32>(5, 5, 1, |_| 2);
     let request = integers.pattern().spmm(N).reduce(Reduce::Mean);
     let error = SpmmGradients::<i64>::plan(&request, &Device::cpu()).err().expect("a refusal");

@@ -123,6 +123,7 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
         let problem = problem.bound::<T>(&pattern)?;
         let backend = "gradients of max and min on the CPU";
         problem.check_extremum(backend)?;
+        problem.check_batch(backend)?;
         if problem.extremum.is_none() {
             return Err(Error::Unsupported {
                 problem: problem.to_string(),
@@ -134,7 +135,7 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
         problem.check_dense()?;
         let id = pattern.id();
         let method: Box<dyn Gradients<T> + 'a> = with_pattern!(pattern, |p| {
-            Box::new(Typed::new::<T>(p, &problem, options.threads.clone())?)
+            Box::new(Typed::<T::Accum, _, _>::new(p, &problem, options.threads.clone())?)
         });
         Ok(WinnerGradients { problem, pattern: id, method })
     }
@@ -265,11 +266,7 @@ impl Side<'_> {
 }
 
 impl<'a, A: Arith, I: Index, O: Index> Typed<'a, A, I, O> {
-    fn new<T: Scalar<Accum = A>>(
-        pattern: PatternRef<'a, I, O>,
-        problem: &Problem,
-        threads: Threads,
-    ) -> Result<Self> {
+    fn new(pattern: PatternRef<'a, I, O>, problem: &Problem, threads: Threads) -> Result<Self> {
         let transposed = pattern.transposed()?;
         let (of_a, of_at) = (pattern.view(), transposed.pattern().view());
         let (c, b) = if problem.transpose_a { (of_at, of_a) } else { (of_a, of_at) };

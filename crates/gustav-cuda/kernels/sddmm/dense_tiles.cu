@@ -36,13 +36,14 @@ constexpr int STEP = STEP_BYTES / sizeof(Value);
 constexpr int STAGE = (ROWS + COLUMNS) * PITCH;
 constexpr int SUM_PITCH = COLUMNS + 8;
 constexpr int WARPS = BLOCK / 32;
+constexpr int AT_ONCE = 4;  // nonzeros of a thread whose places are loaded together
 
 #include "gustav_cuda::sddmm::dense_tiles::Arguments"
 
 // Begins to bring the part of the tile's rows from element `from` of the depth on; zeros past the end.
 __device__ __forceinline__ void bring(const Arguments &args, u64 row, u64 column, u64 from, u8 *stage) {
     constexpr int VECTORS = STEP / VECTOR, BYTES = VECTOR * sizeof(Value);
-#pragma unroll 8
+#pragma unroll 4
     for (int i = threadIdx.x; i < (ROWS + COLUMNS) * VECTORS; i += BLOCK) {
         const int line = i / VECTORS, v = i % VECTORS;
         const bool of_x = line < ROWS;
@@ -169,22 +170,28 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const u64 begin = __ldg(args.begins + blockIdx.x), end = __ldg(args.begins + blockIdx.x + 1);
     if (begin == end) return;
     const u64 row = (u64)(blockIdx.x / args.across) * ROWS, column = (u64)(blockIdx.x % args.across) * COLUMNS;
-    const u64 steps = (args.depth + STEP - 1) / STEP;
+    const u32 steps = (u32)((args.depth + STEP - 1) / STEP);
+    // The lists are read last: they come to L2 meanwhile.
+    if (threadIdx.x < 32) {
+        const int lane = threadIdx.x;
+        ptx::prefetch(args.positions + begin, (end - begin) * sizeof(Position), lane, 32);
+        ptx::prefetch(args.places + begin, (end - begin) * sizeof(u16), lane, 32);
+    }
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s)
         if (s < steps)
-            bring(args, row, column, s * STEP, shared + s * STAGE);
+            bring(args, row, column, (u64)s * STEP, shared + s * STAGE);
         else
             ptx::close_copies();
     Tile<Value, TENSOR> tile;
 #pragma unroll 1
-    for (u64 s = 0; s < steps; ++s) {
+    for (u32 s = 0; s < steps; ++s) {
         // Later parts may be on their way; the part that all threads have left makes room for one more.
         ptx::wait_copies<STAGES - 2>();
         __syncthreads();
-        const u64 next = s + STAGES - 1;
+        const u32 next = s + STAGES - 1;
         if (next < steps)
-            bring(args, row, column, next * STEP, shared + next % STAGES * STAGE);
+            bring(args, row, column, (u64)next * STEP, shared + next % STAGES * STAGE);
         else
             ptx::close_copies();
         const u8 *x = shared + s % STAGES * STAGE;
@@ -196,9 +203,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     tile.store(sums);
     __syncthreads();
     const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
-    for (u64 n = begin + threadIdx.x; n < end; n += BLOCK) {
-        const int place = __ldg(args.places + n);
-        const Accum sum = sums[place / COLUMNS * SUM_PITCH + place % COLUMNS];
-        sddmm::finish<Value>(args, __ldg(args.positions + n), sum, alpha, beta);
+    for (u64 first = begin + threadIdx.x; first < end; first += AT_ONCE * BLOCK) {
+        Position position[AT_ONCE];
+        u32 place[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+            const u64 n = first + i * BLOCK < end ? first + i * BLOCK : first;
+            position[i] = __ldg(args.positions + n), place[i] = __ldg(args.places + n);
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+            if (first + i * BLOCK >= end) continue;
+            const Accum sum = sums[place[i] / COLUMNS * SUM_PITCH + place[i] % COLUMNS];
+            sddmm::finish<Value>(args, position[i], sum, alpha, beta);
+        }
     }
 }

@@ -33,10 +33,10 @@ constexpr int RESIDENT = GUSTAV_RESIDENT;
 
 constexpr int GROUPS = BLOCK / LANES;
 constexpr int BATCH = GUSTAV_BATCH;
-constexpr int EACH = BATCH / LANES;  // nonzeros of a batch that a lane loads
+constexpr int EACH = (BATCH + LANES - 1) / LANES;  // nonzeros of a batch that a lane loads
 constexpr int HALF = CHUNK < 4 ? CHUNK : 4;        // rows of X that are loaded together
 constexpr u64 STEP = GROUPS * BATCH;               // nonzeros of a batch of every group
-static_assert(BATCH % CHUNK == 0 && BATCH % LANES == 0, "whole chunks, the same number for every lane");
+static_assert(BATCH % CHUNK == 0, "whole chunks");
 
 using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 using Part = tile::Pack<Value, VECTOR>;
@@ -56,6 +56,13 @@ template <class T>
 struct alignas(sizeof(T) * CHUNK < 16 ? sizeof(T) * CHUNK : 16) Chunk {
     T at[CHUNK];
 };
+// Whether all of a chunk are of one row. Rows of the stored order never come back; those of another order may.
+__device__ __forceinline__ bool is_of_one_row(const Chunk<Row> &row) {
+    bool same = row.at[0] == row.at[CHUNK - 1];
+#pragma unroll
+    for (int u = 1; ORDERED && u < CHUNK - 1; ++u) same &= row.at[u] == row.at[0];
+    return same;
+}
 template <class T>
 __device__ __forceinline__ Chunk<T> chunk_of(const T (&batch)[BATCH], int first) {
     return *reinterpret_cast<const Chunk<T> *>(batch + first);
@@ -67,6 +74,7 @@ __device__ __forceinline__ void bring(const List &args, u64 at, u64 end, Stage &
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
         const int k = i * LANES + lane;
+        if (k >= BATCH) continue;
         const u64 n = at + k < end ? at + k : end - 1;
         sddmm::bring(&stage.column[to][k], args.columns + n);
         sddmm::bring(&stage.row[to][k], args.rows + n);
@@ -108,7 +116,7 @@ __device__ __forceinline__ void compute(const List &args, u64 begin, u64 end) {
                 for (int u = 0; u < CHUNK; ++u) of_y.load(column.at[u], span, y[u]);
                 // Of the row in x, if it is there.
                 const auto is_held = [&](Row of) { return ONE_PANEL && holds && of == held; };
-                if (row.at[0] == row.at[CHUNK - 1]) {
+                if (is_of_one_row(row)) {
                     if (!is_held(row.at[0])) of_x.load(row.at[0], span, x);
 #pragma unroll
                     for (int u = 0; u < CHUNK; ++u) sddmm::add_products(x, y[u], span, sum[u]);
@@ -144,7 +152,7 @@ __device__ __forceinline__ void compute(const List &args, u64 begin, u64 end) {
 #pragma unroll
         for (int i = 0; i < EACH; ++i) {
             const int k = i * LANES + lane;
-            if (at + k >= end) continue;
+            if (k >= BATCH || at + k >= end) continue;
             u64 p = at + k;
             if constexpr (ORDERED) p = stage.position[now][k];
             sddmm::finish<Value>(args, p, stage.sum[k], alpha, beta);

@@ -57,7 +57,7 @@ __device__ __forceinline__ void add_products(const tile::Pack<Value, VECTOR> (&x
 template <class Accum, int ALL, int LANES>
 struct Totals {
     // Steps that halve the sums of a lane.
-    static constexpr int halvings() {
+    static __device__ constexpr int halvings() {
         int count = 0;
         for (int all = ALL, lanes = LANES; all % 2 == 0 && lanes > 1; all /= 2, lanes /= 2) ++count;
         return count;

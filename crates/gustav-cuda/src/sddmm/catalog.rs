@@ -28,7 +28,9 @@ impl Config {
         match algorithm {
             Algorithm::NonzeroSplit => {
                 let reason = "nonzeros do not depend on each other".into();
-                Ok((Config::NonzeroSplit(nonzero_split::Config::new(problem)), reason))
+                let multiprocessors = pattern.device().profile().multiprocessors;
+                let config = nonzero_split::Config::new(problem, multiprocessors);
+                Ok((Config::NonzeroSplit(config), reason))
             }
             Algorithm::RowBlock => auto::row_block(pattern, problem),
             Algorithm::BStationary => {

@@ -39,7 +39,8 @@ impl Lanes {
             vector,
             lanes,
             tiles,
-            whole: Tile { lanes, tiles }.whole(vector, o.depth),
+            // Rows without elements have no address.
+            whole: if o.depth == 0 { 0 } else { Tile { lanes, tiles }.whole(vector, o.depth) },
             one_panel: vectors <= u64::from(lanes * tiles),
             stride: source::narrowest(bytes.saturating_add(1)),
         }

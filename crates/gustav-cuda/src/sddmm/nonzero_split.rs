@@ -11,13 +11,16 @@ use crate::launch::Kernel;
 use crate::matrix::HeldPattern;
 use crate::product::check_config;
 use crate::product::sampled::{Method, Operands, only_sddmm};
+use crate::product::tile::widest;
 
 /// How nonzeros are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Nonzeros of a group whose rows of Y are loaded at once: a power of two up to 8.
     pub chunk: u32,
-    /// Batches of nonzeros that a group takes one after another; each has 32 or, of few lanes, 4 a lane.
+    /// Nonzeros of a batch, whose indices and values move together: 8, 16 or 32. Groups of few lanes have 4 for each.
+    pub batch: u32,
+    /// Batches that a group takes one after another.
     pub batches: u32,
     /// Threads of a CTA: 32, 64 or 128.
     pub block: u32,
@@ -32,22 +35,37 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 /// Every configuration that is worth timing.
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
-    let shapes = [(4, 1, 1024), (8, 1, 768), (8, 2, 768), (4, 1, 640), (4, 2, 512)];
-    shapes.map(|(chunk, batches, resident)| Config { chunk, batches, block: 128, resident }).into()
+    let shapes = [
+        (4, 32, 1, 1024),
+        (8, 32, 1, 768),
+        (8, 16, 1, 768),
+        (8, 32, 2, 768),
+        (4, 32, 1, 640),
+        (4, 16, 1, 640),
+    ];
+    let config =
+        |(chunk, batch, batches, resident)| Config { chunk, batch, batches, block: 128, resident };
+    shapes.map(config).into()
 }
 
 impl Config {
-    /// For rows of Y of so many columns: rows of more than 512 bytes are two vectors of every lane, which leave
-    /// registers for fewer rows at once.
-    pub(super) fn new(problem: &Problem) -> Self {
+    /// For rows of Y of so many columns, on so many multiprocessors: rows of more than 512 bytes are two vectors of
+    /// every lane, which leave registers for fewer rows at once. Smaller batches are more groups where there are
+    /// few nonzeros.
+    pub(super) fn new(problem: &Problem, multiprocessors: usize) -> Self {
         let long = problem.columns * problem.dtype.bytes() > 512;
         let (chunk, resident) = if long { (4, 640) } else { (8, 768) };
-        Config { chunk, batches: 1, block: 128, resident }
+        let vectors = problem.columns / widest(problem.dtype, problem.columns as u64) as usize;
+        let lanes = vectors.max(1).next_power_of_two().min(32);
+        let groups = multiprocessors * resident as usize / lanes;
+        let batch = [8, 16].into_iter().find(|batch| groups * batch >= problem.nnz).unwrap_or(32);
+        Config { chunk, batch: batch as u32, batches: 1, block: 128, resident }
     }
 
     fn check(&self) -> Result<()> {
         let fits = self.chunk.is_power_of_two()
             && self.chunk <= 8
+            && [8, 16, 32].contains(&self.batch)
             && (1..=1024).contains(&self.batches)
             && [32, 64, 128].contains(&self.block)
             && (self.block..=2048).contains(&self.resident);
@@ -55,7 +73,7 @@ impl Config {
             "config of nonzero-split",
             self,
             fits,
-            "chunks of 1, 2, 4 or 8 nonzeros, 1 to 1024 batches, CTAs of 32, 64 or 128 threads, and as many \
+            "chunks of 1, 2, 4 or 8 nonzeros, 1 to 1024 batches of 8, 16 or 32, CTAs of 32, 64 or 128 threads, and as many \
              resident threads at least, 2048 at most",
         )
     }
@@ -82,12 +100,12 @@ impl Variant {
 
     /// Nonzeros of a batch.
     fn batch(&self) -> u32 {
-        (4 * self.lanes.lanes).clamp(self.config.chunk, 32)
+        (4 * self.lanes.lanes).clamp(self.config.chunk, self.config.batch)
     }
 
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
-        let Config { chunk, batches, block, resident } = self.config;
+        let Config { chunk, batches, block, resident, .. } = self.config;
         let request = request!("sddmm/nonzero_split.cu")
             .with_block::<List>()
             .with_block::<RowArguments>()

@@ -88,6 +88,7 @@ impl<T: Scalar> WinnerGradients<T> {
         let (device, problem) = (pattern.device().clone(), problem.typed::<T, I, O>());
         let backend = "gradients of max and min on CUDA";
         problem.check_extremum(backend)?;
+        problem.check_batch(backend)?;
         if problem.extremum.is_none() {
             let nearest = "an SpMM and an SDDMM, which are the gradients of sums";
             return Err(unsupported(&problem, backend, "nothing wins in a sum", nearest));

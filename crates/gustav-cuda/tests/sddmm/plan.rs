@@ -1,13 +1,14 @@
 //! What a plan promises.
 
 use gustav_core::{Error, Layout, Result, Semiring};
-use gustav_cuda::sddmm::Options;
+use gustav_cuda::sddmm::{Options, catalog};
 use gustav_cuda::{
     DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern, Graph, SddmmCall, SddmmPlan,
 };
+use gustav_plan::Algorithm;
 use gustav_testkit::battery::matrices::random_rows;
 
-use crate::{device, operands};
+use crate::{device, named, operands};
 
 fn pattern(seed: u64) -> gustav_core::Pattern {
     let rows = random_rows::<f32, u32, u32>(900, 700, seed, |r| if r == 7 { 690 } else { r % 9 });
@@ -24,9 +25,11 @@ fn plan(pattern: &DevicePattern, depth: usize) -> SddmmPlan<f32> {
 fn every_execution_gives_the_same_bits() {
     let (device, host) = (device(), pattern(1));
     let on = DevicePattern::upload(&device, host.view()).expect("a pattern");
-    for depth in [1, 33, 64, 200, 1000] {
+    let own = catalog().iter().map(|e| e.algorithm).filter(|a| *a != Algorithm::Vendor);
+    for (algorithm, depth) in own.flat_map(|a| [1, 33, 64, 200, 1000].map(|d| (a, d))) {
         let [x, y] = operands(&device, &host, depth);
-        let mut plan = plan(&on, depth);
+        let options = named(algorithm, None);
+        let mut plan = SddmmPlan::new(&on, &on.sddmm(depth).problem, &options).expect("a plan");
         let mut values = DeviceBuffer::zeros(&device, host.nnz(), "values").expect("memory");
         let mut results = Vec::new();
         for _ in 0..3 {
@@ -34,7 +37,7 @@ fn every_execution_gives_the_same_bits() {
             results.push(values.to_host().expect("values").to_vec());
         }
         assert!(results[0].iter().any(|v| *v != 0.0));
-        assert!(results.iter().all(|r| *r == results[0]), "depth {depth}");
+        assert!(results.iter().all(|r| *r == results[0]), "{algorithm}, depth {depth}");
     }
 }
 

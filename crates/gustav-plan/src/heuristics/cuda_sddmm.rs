@@ -1,36 +1,53 @@
 //! Which SDDMM algorithm on a GPU, and its tuning.
 //!
-//! A cost model, in picoseconds on a full device: what gathering a row of Y costs for every nonzero, what a position
-//! of a dense tile costs, and what part of the gathers blocks of rows leave. Its parameters were fitted to sweeps on
-//! an H200 over the real matrices of corpus and corpus-fit.
+//! Gathering a row of Y for every nonzero is compared with computing every position of dense tiles, in picoseconds on
+//! a full device; blocks of rows and tiles of Y pay by what part of the gathers they leave. The parameters were fitted
+//! to real matrices of corpus and corpus-fit on an H200, in f32 and f16.
 
 use gustav_core::{Problem, Result};
 
 use super::cuda_spmm::{height, inspects};
-use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
+use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity, TileReuse};
 
 /// Fixed cost of a nonzero and cost of a byte of its row of Y, gathered.
-const GATHER: Line = Line { fixed: 1.0, of_byte: 0.085 };
+const GATHER: Line = Line { fixed: 1.0, of_byte: 0.08 };
 /// The same in 16 bits.
-const GATHER_16_BIT: Line = Line { fixed: 3.0, of_byte: 0.105 };
+const GATHER_16_BIT: Line = Line { fixed: 3.0, of_byte: 0.084 };
 /// Fixed cost of a position of a dense tile and cost of a byte of its row of Y, by scalar products.
-const DENSE: Line = Line { fixed: 0.5, of_byte: 0.015 };
+const DENSE: Line = Line { fixed: 1.0, of_byte: 0.0155 };
 /// The same on tensor cores.
-const DENSE_TENSOR: Line = Line { fixed: 1.6, of_byte: 0.006 };
+const DENSE_TENSOR: Line = Line { fixed: 0.75, of_byte: 0.006 };
 /// Positions of a dense tile.
 const TILE: f64 = 64.0 * 64.0;
-/// What another algorithm has to gain before it is taken.
-const GAIN: f64 = 1.1;
-/// Distinct columns per nonzero up to which blocks of rows pay, ...
-const SHARED: f64 = 0.6;
-/// ... largest ratio of the longest row to the mean, ...
-const ALIKE: f64 = 5.3;
+/// What dense tiles have to gain before they are taken.
+const GAIN: f64 = 1.25;
+/// Bytes of a row of Y up to which it is short, and from which on it is long: two vectors of every lane.
+const SHORT: f64 = 256.0;
+const LONG: f64 = 512.0;
+/// Distinct columns per nonzero up to which blocks of rows pay: of short rows of Y and of 16 bits, ...
+const SHARED_SHORT: f64 = 0.5;
+/// ... of longer ones, ...
+const SHARED: f64 = 0.75;
+/// ... and of long ones.
+const SHARED_LONG: f64 = 0.88;
+/// Parts of a multiprocessor's nonzeros that the longest row has at most, or its block would end last, ...
+const TAIL: f64 = 1.0 / 8.0;
 /// ... and least mean nonzeros of a row.
-const ALIKE_MEAN: f64 = 12.4;
-/// Threads of a multiprocessor with which a device counts as full.
+const BLOCKS_MEAN: f64 = 12.4;
+/// Threads of a multiprocessor with which blocks fill it, ...
 const THREADS: f64 = 768.0;
+/// ... and with long rows of Y.
+const THREADS_LONG: f64 = 384.0;
+/// Largest ratio of the longest row to the mean in which lengths are similar.
+const ALIKE: f64 = 5.3;
 /// Parts of a block at most.
 const MOST_PARTS: f64 = 8.0;
+/// Nonzeros of a multiprocessor from which tiles of Y in its L1 cache pay, for long rows of Y, ...
+const RESIDENT_NONZEROS: f64 = 1500.0;
+/// ... in patterns of so many of all positions, ...
+const RESIDENT_DENSITY: f64 = 0.02;
+/// ... or with so many nonzeros of a row in a tile.
+const RESIDENT_SEGMENT: f64 = 2.0;
 
 /// A cost that grows with the bytes of a row.
 struct Line {
@@ -47,7 +64,7 @@ impl Line {
 /// A tuning configuration of one algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuning {
-    /// `nonzero-split`, `row-block` or `dense-tiles`.
+    /// `nonzero-split`, `row-block`, `b-stationary` or `dense-tiles`.
     pub algorithm: Algorithm,
     /// Rows of a block, for `row-block`, ...
     pub height: u32,
@@ -57,71 +74,110 @@ pub struct Tuning {
     pub reason: String,
 }
 
+impl Tuning {
+    fn of(algorithm: Algorithm, reason: String) -> Self {
+        Tuning { algorithm, height: 1, parts: 1, reason }
+    }
+}
+
 /// The tuning for `problem` on a device with `profile`.
 ///
 /// # Errors
-/// Those of `rows` and `similarity`, which are called where sharing loads could pay.
+/// Those of `rows`, `similarity` and `reuse`, which are called where sharing loads could pay.
 pub fn choose<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
     has_tensor_cores: bool,
     rows: impl FnOnce() -> Result<&'r RowLengths>,
     similarity: impl FnOnce() -> Result<RowSimilarity>,
+    reuse: impl FnOnce() -> Result<TileReuse>,
 ) -> Result<Tuning> {
-    let split =
-        |reason: String| Tuning { algorithm: Algorithm::NonzeroSplit, height: 1, parts: 1, reason };
     if !inspects(problem, profile) {
-        return Ok(split(format!("not inspected for {} calls", problem.calls)));
+        let reason =
+            format!("equal numbers of nonzeros, not inspected for {} calls", problem.calls);
+        return Ok(Tuning::of(Algorithm::NonzeroSplit, reason));
     }
-    let bytes = (problem.columns * problem.dtype.bytes()) as f64;
-    let gather = if problem.dtype.bytes() == 2 { GATHER_16_BIT } else { GATHER }.at(bytes);
-    let density = density(problem);
-    if !problem.dtype.is_integer() {
-        let idle = (profile.units as f64 * TILE / positions(problem)).max(1.0);
-        let dense = if has_tensor_cores { DENSE_TENSOR } else { DENSE }.at(bytes) * idle;
-        if density * gather > GAIN * dense {
-            let reason = format!(
-                "{:.0} % of all positions are nonzeros: whole tiles cost less than gathering rows of Y",
-                100.0 * density
-            );
-            return Ok(Tuning { algorithm: Algorithm::DenseTiles, ..split(reason) });
-        }
+    let density = problem.nnz as f64 / positions(problem);
+    if dense_pays(problem, profile, has_tensor_cores) {
+        let reason = format!(
+            "{:.0} % of all positions are nonzeros: whole tiles cost less than gathering rows of Y",
+            100.0 * density
+        );
+        return Ok(Tuning::of(Algorithm::DenseTiles, reason));
     }
     let rows = rows()?;
-    let mean = rows.mean_filled();
-    if mean >= ALIKE_MEAN && rows.max() as f64 <= ALIKE * mean {
+    let (mean, longest) = (rows.mean_filled(), rows.max());
+    let of_unit = problem.nnz as f64 / profile.units as f64;
+    if mean >= BLOCKS_MEAN && longest as f64 <= TAIL * of_unit {
         let similarity = similarity()?;
         let tuning = row_block(problem, profile, &similarity);
-        let distinct = distinct(&similarity, tuning.height);
-        if distinct <= SHARED {
+        if distinct(&similarity, tuning.height) <= shared(problem) {
             return Ok(tuning);
         }
-        return Ok(split(format!(
-            "{} neighbouring rows have {distinct:.2} distinct columns per nonzero: they share few rows of Y",
-            tuning.height
-        )));
     }
-    Ok(split(format!(
-        "rows of {mean:.1} nonzeros on average but for empty ones, {} at most: equal numbers of nonzeros",
-        rows.max()
-    )))
+    let resident =
+        problem.dtype.bytes() > 2 && bytes(problem) > LONG && of_unit >= RESIDENT_NONZEROS;
+    if resident && mean >= RESIDENT_SEGMENT {
+        let TileReuse { per_segment, tiles } = reuse()?;
+        if density >= RESIDENT_DENSITY || per_segment >= RESIDENT_SEGMENT && !alike(rows) {
+            let reason = format!(
+                "{tiles} tiles of Y, {per_segment:.1} nonzeros of a row in each on average: tiles stay in L1"
+            );
+            return Ok(Tuning::of(Algorithm::BStationary, reason));
+        }
+    }
+    let reason = format!(
+        "rows of {mean:.1} nonzeros on average but for empty ones, {longest} at most, sharing few rows of Y: equal \
+         numbers of nonzeros"
+    );
+    Ok(Tuning::of(Algorithm::NonzeroSplit, reason))
 }
 
 /// The tuning of `row-block`: the height that shares most, in as many parts as fill the device.
 pub fn row_block(problem: &Problem, profile: &DeviceProfile, similarity: &RowSimilarity) -> Tuning {
     let height = height(similarity, problem.dtype.bytes());
-    let lanes = ((problem.columns * problem.dtype.bytes()) as f64 / 16.0).clamp(1.0, 32.0);
+    let lanes = (bytes(problem) / 16.0).clamp(1.0, 32.0);
     let threads = problem.rows as f64 / f64::from(height) * lanes;
-    let wanted = (profile.units as f64 * THREADS / threads.max(1.0)).clamp(1.0, MOST_PARTS);
-    Tuning {
-        algorithm: Algorithm::RowBlock,
-        height,
-        parts: wanted.ceil() as u32,
-        reason: format!(
-            "{height} neighbouring rows have {:.2} distinct columns per nonzero: they share loads of Y",
-            distinct(similarity, height)
-        ),
+    let full = if bytes(problem) > LONG { THREADS_LONG } else { THREADS };
+    let wanted = profile.units as f64 * full / threads.max(1.0);
+    let reason = format!(
+        "{height} neighbouring rows have {:.2} distinct columns per nonzero: they share loads of Y",
+        distinct(similarity, height)
+    );
+    let parts = wanted.round().clamp(1.0, MOST_PARTS) as u32;
+    Tuning { height, parts, ..Tuning::of(Algorithm::RowBlock, reason) }
+}
+
+/// Whether computing all positions costs less than gathering a row of Y for every nonzero.
+fn dense_pays(problem: &Problem, profile: &DeviceProfile, has_tensor_cores: bool) -> bool {
+    if problem.dtype.is_integer() {
+        return false;
     }
+    let gather = if problem.dtype.bytes() == 2 { GATHER_16_BIT } else { GATHER };
+    let dense = if has_tensor_cores { DENSE_TENSOR } else { DENSE };
+    // Fewer tiles than multiprocessors leave some of them idle.
+    let idle = (profile.units as f64 * TILE / positions(problem)).max(1.0);
+    let (gathers, tiles) = (gather.at(bytes(problem)), dense.at(bytes(problem)) * idle);
+    problem.nnz as f64 * gathers > GAIN * positions(problem) * tiles
+}
+
+/// Distinct columns per nonzero up to which blocks of rows pay.
+fn shared(problem: &Problem) -> f64 {
+    match bytes(problem) {
+        bytes if problem.dtype.bytes() == 2 || bytes <= SHORT => SHARED_SHORT,
+        bytes if bytes <= LONG => SHARED,
+        _ => SHARED_LONG,
+    }
+}
+
+/// Whether rows have similar lengths, as those of meshes, which are near each other in any order of nonzeros.
+fn alike(rows: &RowLengths) -> bool {
+    rows.max() as f64 <= ALIKE * rows.mean_filled()
+}
+
+/// Bytes of a row of Y.
+fn bytes(problem: &Problem) -> f64 {
+    (problem.columns * problem.dtype.bytes()) as f64
 }
 
 fn distinct(similarity: &RowSimilarity, height: u32) -> f64 {
@@ -132,6 +188,62 @@ fn positions(problem: &Problem) -> f64 {
     (problem.rows as f64 * problem.cols as f64).max(1.0)
 }
 
-fn density(problem: &Problem) -> f64 {
-    problem.nnz as f64 / positions(problem)
+#[cfg(test)]
+mod tests {
+    use gustav_core::{DType, Operation};
+
+    use super::*;
+    use crate::facts::row_lengths::COUNTS;
+
+    const H200: DeviceProfile = DeviceProfile {
+        name: String::new(),
+        units: 132,
+        lanes: 32,
+        l2_bytes: 50 << 20,
+        llc_bytes: 50 << 20,
+    };
+
+    /// What is chosen for rows of `length` nonzeros, one of them of `longest`, and blocks and tiles that share so much.
+    fn chosen(
+        (rows, cols): (usize, usize),
+        (length, longest): (usize, usize),
+        (distinct, per_segment): (f64, f64),
+        (dtype, depth): (DType, usize),
+    ) -> Algorithm {
+        let nnz = rows * length;
+        let problem =
+            Problem::of_pattern(Operation::Sddmm, rows, cols, nnz).columns(depth).calls(1000);
+        let problem = Problem { dtype, ..problem };
+        let mut counts = vec![0; COUNTS];
+        counts[RowLengths::bin(length as u64)] = rows as u64;
+        counts[COUNTS - 1] = longest as u64;
+        let lengths = RowLengths::new(rows, nnz, counts).expect("as many counts as there are");
+        let tensor = matches!(dtype, DType::F16 | DType::Bf16);
+        let similarity = || Ok(RowSimilarity { distinct: [distinct; 4] });
+        let reuse = || Ok(TileReuse { per_segment, tiles: 20 });
+        choose(&problem, &H200, tensor, || Ok(&lengths), similarity, reuse)
+            .expect("a choice")
+            .algorithm
+    }
+
+    #[test]
+    fn patterns_of_each_class_have_their_algorithm() {
+        use Algorithm::{BStationary, DenseTiles, NonzeroSplit, RowBlock};
+        let (alone, f32s, f16s) = ((1.0, 1.0), (DType::F32, 128), (DType::F16, 128));
+        let pruned = |part: usize, of| chosen((2048, 1024), (1024 / part, 1024 / part), alone, of);
+        assert_eq!(pruned(2, f32s), DenseTiles);
+        assert_eq!((pruned(5, f32s), pruned(5, f16s)), (NonzeroSplit, DenseTiles));
+        assert_eq!((pruned(20, f32s), pruned(20, f16s)), (NonzeroSplit, NonzeroSplit));
+        assert_eq!(pruned(2, (DType::I32, 128)), NonzeroSplit);
+        assert_eq!(pruned(5, (DType::F32, 256)), BStationary);
+        let mesh = |distinct, of| chosen((50_000, 50_000), (27, 30), (distinct, 1.0), of);
+        assert_eq!((mesh(0.35, f32s), mesh(0.35, f16s)), (RowBlock, RowBlock));
+        assert_eq!((mesh(0.7, f32s), mesh(0.7, f16s)), (RowBlock, NonzeroSplit));
+        assert_eq!(mesh(0.95, (DType::F32, 256)), NonzeroSplit);
+        let skewed = |per_segment, depth| {
+            chosen((10_000, 10_000), (65, 4000), (0.95, per_segment), (DType::F32, depth))
+        };
+        assert_eq!((skewed(3.0, 256), skewed(1.2, 256)), (BStationary, NonzeroSplit));
+        assert_eq!(skewed(3.0, 128), NonzeroSplit);
+    }
 }

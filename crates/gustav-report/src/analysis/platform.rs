@@ -14,7 +14,7 @@ pub(crate) struct Product {
     pub operation: String,
     /// Name of the type of the values.
     pub dtype: String,
-    /// Columns of B; 0 for as many as A has.
+    /// Columns of B, or of X and Y; 0 for as many as A has.
     pub columns: usize,
     /// Whether rows come out sorted.
     pub sorted: bool,
@@ -23,7 +23,8 @@ pub(crate) struct Product {
 }
 
 /// Operations in the order of tables, with their names in prose.
-const OPERATIONS: [(&str, &str); 3] = [("spmm", "SpMM"), ("spmv", "SpMV"), ("spgemm", "SpGEMM")];
+const OPERATIONS: [(&str, &str); 4] =
+    [("spmm", "SpMM"), ("spmv", "SpMV"), ("spgemm", "SpGEMM"), ("sddmm", "SDDMM")];
 
 impl Product {
     /// What is computed in `case`.
@@ -59,6 +60,7 @@ impl Product {
         match self.operation.as_str() {
             "spmm" if self.layout == Layouts::default().name() => format!("n = {columns}"),
             "spmm" => format!("n = {columns}, {}", self.layout),
+            "sddmm" => format!("d = {columns}"),
             "spgemm" if self.sorted => "sorted".into(),
             "spgemm" => "unsorted".into(),
             _ => String::new(),

@@ -41,6 +41,9 @@ const NEVER_BELOW: f64 = 0.8;
 
 /// On a GPU the least geomean, with a plan where B is dense, and the least ratio on any matrix.
 fn on_gpu(product: &Product) -> (f64, f64) {
+    if product.operation == "sddmm" {
+        return (4.0, 1.5);
+    }
     let geomean = match (product.dtype.as_str(), product.columns) {
         (_, 0) => return (4.5, 1.4),
         (_, 1) => 1.15,

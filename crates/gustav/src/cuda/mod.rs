@@ -36,9 +36,11 @@ pub use gustav_cuda::{
     DeviceWinners, DeviceWinnersMut, Entries, Event, Graph, PinnedBuffer, Probe, Profile,
     SddmmCall, SpgemmCall, Stream,
 };
-pub use gustav_cuda::{sddmm, spgemm, spmm, spmv};
+pub use gustav_cuda::{attention, sddmm, softmax, spgemm, spmm, spmv};
 pub use pipeline::PipelinePlan;
-pub(crate) use plan::{plan_sddmm, plan_spmm, plan_spmv};
+pub(crate) use plan::{
+    plan_attention, plan_attention_gradients, plan_sddmm, plan_softmax, plan_spmm, plan_spmv,
+};
 pub use spgemm_plan::SpgemmPlan;
 pub use upload::Upload;
 

@@ -1,7 +1,7 @@
 //! Plans of a GPU, chosen as the device says, and what they say of themselves.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
-use gustav_cuda::{sddmm, spmm, spmv};
+use gustav_cuda::{attention, sddmm, softmax, spmm, spmv};
 use gustav_plan::Chooser;
 
 use super::{DevicePattern, order, predict, tune};
@@ -85,6 +85,38 @@ pub(crate) fn plan_sddmm<T: Scalar, I: Index, O: Index>(
     let explanation = Explanation::new(problem, device, None, choice, bytes).reported(report);
     Ok((plan, explanation))
 }
+
+/// The same for plans whose options are the chooser alone: `$plan` with the explanation `$config`.
+macro_rules! plain {
+    ($(#[$doc:meta])* $name:ident, $module:ident::$plan:ident, $config:ident) => {
+        $(#[$doc])*
+        pub(crate) fn $name<T: Scalar, I: Index, O: Index>(
+            device: &Device,
+            pattern: &DevicePattern<I, O>,
+            problem: &Problem,
+        ) -> Result<($module::$plan<T>, Explanation)> {
+            let problem = &check::<T, I, O>(device, pattern, problem)?;
+            let options = $module::Options { chooser: device.chooser(), config: None };
+            let plan = $module::$plan::new(pattern, problem, &options)?;
+            let choice = plan.choice().clone().map(Config::$config);
+            let bytes = plan.workspace_bytes();
+            Ok((plan, Explanation::new(problem, device, None, choice, bytes)))
+        }
+    };
+}
+
+plain!(
+    /// The same for an attention.
+    plan_attention, attention::AttentionPlan, CudaAttention
+);
+plain!(
+    /// The same for the gradients of an attention.
+    plan_attention_gradients, attention::AttentionGradientsPlan, CudaAttention
+);
+plain!(
+    /// The same for a softmax.
+    plan_softmax, softmax::SoftmaxPlan, CudaSoftmax
+);
 
 /// `problem` with the types of the pattern and of `T`, if the pattern is on `device` and that offers
 /// what was named.

@@ -20,7 +20,7 @@ pub struct Mean<T: CpuScalar> {
 
 impl<T: CpuScalar> Mean<T> {
     /// For rows of op(A) with these inverse lengths.
-    pub(super) fn plan(device: &Device, inverse: &[T], problem: &Problem) -> Result<Self> {
+    pub(super) fn plan(device: &Device, inverse: Vec<T>, problem: &Problem) -> Result<Self> {
         let (rows, columns, layout) = (inverse.len(), problem.columns, problem.layout_c);
         let offsets: Buffer<u64> = (0..=rows as u64).collect::<Vec<_>>().into();
         let indices: Buffer<u64> = (0..rows as u64).collect::<Vec<_>>().into();
@@ -31,7 +31,7 @@ impl<T: CpuScalar> Mean<T> {
         Ok(Mean {
             device: device.clone(),
             plan: request.plan(&plain)?,
-            inverse: inverse.to_vec(),
+            inverse,
             shape: (rows, columns, layout),
             host: None,
             on_gpu: None,

@@ -65,22 +65,22 @@ pub struct SpmmGradients<'a, T: CpuScalar> {
 
 enum Inner<'a, T: CpuScalar> {
     Sums(Box<Sums<'a, T>>),
-    Winners(Winners<'a, T>),
+    Winners(Box<Winners<'a, T>>),
 }
 
 struct Sums<'a, T: CpuScalar> {
     of_b: SpmmPlan<'a, T>,
     of_values: SddmmPlan<'a, T>,
     transposed: bool,
-    mean: Option<Mean<T>>,
+    mean: Option<Box<Mean<T>>>,
 }
 
 impl<'a, T: CpuScalar> SpmmGradients<'a, T> {
     /// Plans both gradients of the product that `request` describes, on `device`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for other semirings than plus-times, for an epilogue other than a mean, and for a mean of
-    /// integers; what the plans of the two products return.
+    /// [`Error::Unsupported`] for other semirings than plus-times, for an epilogue other than a mean, for a mean of
+    /// integers, and for a batch of other reductions than sums; what the plans of the two products return.
     pub fn plan<P: Clone>(request: &SpmmRequest<P>, device: &Device) -> Result<Self>
     where
         Device: Plans<SpmmRequest<P>, T, Plan = SpmmPlan<'a, T>>
@@ -247,6 +247,12 @@ fn check<T: CpuScalar>(problem: &Problem) -> Result<()> {
     };
     if problem.semiring != Semiring::PlusTimes {
         return refuse("they are those of sums of products", "plus-times");
+    }
+    if problem.batch > 1 && problem.reduction() != Reduce::Sum {
+        return refuse(
+            "those of means, max and min are of one matrix",
+            "one product after another",
+        );
     }
     if problem.epilogue.mean && T::DTYPE.is_integer() {
         return refuse("a mean of integers has none", "f64");

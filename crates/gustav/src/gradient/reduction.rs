@@ -17,8 +17,8 @@ pub struct ReductionGradient<P> {
 /// What it takes.
 pub enum ReductionPlan<'a, T: CpuScalar> {
     Sum,
-    Mean(Mean<T>),
-    Winners(Winners<'a, T>),
+    Mean(Box<Mean<T>>),
+    Winners(Box<Winners<'a, T>>),
 }
 
 impl<'a, T: CpuScalar, I: Index, O: Index> Plans<ReductionGradient<PatternRef<'a, I, O>>, T>
@@ -30,13 +30,12 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Plans<ReductionGradient<PatternRef<'a
         let ReductionGradient { pattern, problem } = request;
         Ok(match problem.reduction() {
             Reduce::Sum => ReductionPlan::Sum,
-            Reduce::Mean => ReductionPlan::Mean(Mean::plan(
-                self,
-                &inverse_lengths(&pattern.view(), &problem),
-                &problem,
-            )?),
+            Reduce::Mean => {
+                let inverse = inverse_lengths(&pattern.view(), &problem);
+                ReductionPlan::Mean(Box::new(Mean::plan(self, inverse, &problem)?))
+            }
             Reduce::Max | Reduce::Min => {
-                ReductionPlan::Winners(Winners::of_host(self, pattern, &problem)?)
+                ReductionPlan::Winners(Box::new(Winners::of_host(self, pattern, &problem)?))
             }
         })
     }
@@ -50,15 +49,11 @@ impl<T: CpuScalar, I: Index, O: Index> Plans<ReductionGradient<DevicePattern<I, 
         Ok(match problem.reduction() {
             Reduce::Sum => ReductionPlan::Sum,
             Reduce::Mean => {
-                let host = pattern.download()?;
-                ReductionPlan::Mean(Mean::plan(
-                    self,
-                    &inverse_lengths(&host.view(), &problem),
-                    &problem,
-                )?)
+                let inverse = inverse_lengths(&pattern.download()?.view(), &problem);
+                ReductionPlan::Mean(Box::new(Mean::plan(self, inverse, &problem)?))
             }
             Reduce::Max | Reduce::Min => {
-                ReductionPlan::Winners(Winners::on_gpu(self, &pattern, &problem)?)
+                ReductionPlan::Winners(Box::new(Winners::on_gpu(self, &pattern, &problem)?))
             }
         })
     }

@@ -1,12 +1,21 @@
 //! Plans: the pattern is analysed once, the product is executed any number of times.
 
+mod attention;
+mod attention_gradients;
+mod heads;
 mod sddmm;
+mod softmax;
 mod spgemm;
 mod spmm;
 mod spmv;
 
+pub use attention::{AttentionCall, AttentionPlan};
+pub use attention_gradients::{
+    AttentionGradients, AttentionGradientsCall, AttentionGradientsPlan, AttentionInputs,
+};
 pub(crate) use sddmm::queued;
 pub use sddmm::{SddmmCall, SddmmPlan};
+pub use softmax::{SoftmaxCall, SoftmaxPlan};
 pub use spgemm::{SpgemmPlan, intermediate_products};
 pub(crate) use spgemm::{no_sum, tune as tune_spgemm};
 pub use spmm::SpmmPlan;

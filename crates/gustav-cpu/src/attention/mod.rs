@@ -1,0 +1,78 @@
+//! Attention: O = softmax(scale·Q·Kᵀ + bias)·V over the nonzeros of every row of a pattern, and its gradients.
+//!
+//! `schedule` cuts the nonzeros into parts of about the same work, `segmented` has the kernels.
+
+pub(crate) mod compiled;
+pub(crate) mod exponential;
+mod gradients;
+pub(crate) mod operands;
+mod plan;
+pub(crate) mod schedule;
+pub(crate) mod segmented;
+
+pub use gradients::AttentionGradientsPlan;
+pub use operands::{AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionInputs};
+pub use plan::AttentionPlan;
+
+use gustav_core::{Error, Operation, Problem, Result, Semiring};
+use gustav_plan::{Algorithm, Choice, Chooser};
+
+use crate::catalog::{Entry, autotune_elsewhere};
+use crate::{Config, Options};
+
+/// The attention algorithms of this backend.
+pub fn catalog() -> &'static [Entry] {
+    &CATALOG
+}
+
+static CATALOG: [Entry; 1] = [Entry { algorithm: Algorithm::Segmented, supports }];
+
+fn supports(problem: &Problem) -> Result<()> {
+    check(problem, Operation::Attention, "Pattern::attention")
+}
+
+/// `problem` is of `operation`, as a request describes it.
+pub(crate) fn check(problem: &Problem, operation: Operation, request: &str) -> Result<()> {
+    let backend = format!("the CPU's {operation}");
+    let refuse = |reason: &str, nearest: &str| {
+        Err(Error::Unsupported {
+            problem: problem.to_string(),
+            backend: backend.clone(),
+            reason: reason.into(),
+            nearest: nearest.into(),
+        })
+    };
+    if problem.operation != operation {
+        return refuse("it is another product", request);
+    }
+    if problem.transpose_a {
+        return refuse("it takes no transposed pattern", "the transposed pattern itself");
+    }
+    if problem.semiring != Semiring::PlusTimes {
+        return refuse("its sums are of products", "plus-times");
+    }
+    problem.check_heads(&backend)?;
+    problem.without_output(&backend)?;
+    problem.without_epilogue(&backend)
+}
+
+/// The one algorithm, where `options` allow it.
+pub(crate) fn choose(problem: &Problem, options: &Options, ahead: usize) -> Result<Choice<Config>> {
+    let algorithm = Algorithm::Segmented;
+    match options.chooser {
+        Chooser::Named(Algorithm::Segmented) | Chooser::Auto => {}
+        Chooser::Named(_) | Chooser::MeanRowLength => {
+            return Err(Error::Unsupported {
+                problem: problem.to_string(),
+                backend: format!("the CPU's {}", problem.operation),
+                reason: "it has one algorithm".into(),
+                nearest: algorithm.name().into(),
+            });
+        }
+        _ => return Err(autotune_elsewhere(problem)),
+    }
+    let (isa, threads) = (options.isa()?, options.threads.count());
+    let config = Config { isa, threads, tile: None, streaming: false, ahead };
+    let reason = "parts of about as many nonzeros, long rows cut, where the pattern says".into();
+    Ok(Choice { algorithm, config, reason })
+}
