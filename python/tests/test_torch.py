@@ -57,6 +57,47 @@ def test_spmm_and_gradients(reduce, transpose):
     assert checked(product, V, x[:, 0].detach().clone().requires_grad_())
 
 
+def full_attention(q, k, v, scale, bias):
+    """The same with the full matrix of scores, for one head."""
+    scores = q @ k.T * scale
+    if bias is not None:
+        row, column = FULL.to_sparse().indices()
+        scores = scores.index_put((row, column), scores[row, column] + bias)
+    scores = torch.where(FULL != 0, scores, -torch.inf)
+    return torch.where(FULL.any(1, keepdim=True), scores.softmax(1), 0.0).nan_to_num() @ v
+
+
+def test_softmax_and_gradients():
+    for s in (random(P.nnz), random(3, P.nnz)):
+        assert checked(lambda s: gt.softmax(P, s), s)
+        row = torch.repeat_interleave(torch.arange(7), P.crow.diff())
+        sums = torch.zeros(*s.shape[:-1], 7, dtype=F64).index_add(-1, row, gt.softmax(P, s))
+        torch.testing.assert_close(sums, (P.crow.diff() > 0).to(F64).expand_as(sums))
+    large = torch.tensor([1e4, 1e4 + 1.0], dtype=F64)
+    two = gt.Pattern(torch.tensor([0, 2]), torch.tensor([0, 1]), (1, 2))
+    torch.testing.assert_close(gt.softmax(two, large), torch.tensor([0.0, 1.0], dtype=F64).softmax(0))
+    none = gt.Pattern(torch.zeros(3, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), (2, 3))
+    assert gt.softmax(none, torch.zeros(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("heads", [None, 2])
+@pytest.mark.parametrize("with_bias", [None, "shared", "of each head"])
+def test_attention_and_gradients(heads, with_bias):
+    of_heads = () if heads is None else (heads,)
+    q, k, v = random(7, *of_heads, 3), random(5, *of_heads, 3), random(5, *of_heads, 4)
+    bias = None
+    if with_bias:
+        bias = random(P.nnz, *(of_heads if with_bias == "of each head" else ()))
+    found = gt.attention(P, q, k, v, scale=0.7, bias=bias)
+    assert found.shape == (7, *of_heads, 4)
+    for head in range(heads or 1):
+        of = (slice(None), head) if heads else slice(None)
+        bias_of = bias[of] if bias is not None and bias.ndim == 2 else bias
+        torch.testing.assert_close(found[of], full_attention(q[of], k[of], v[of], 0.7, bias_of))
+    operands = (q, k, v) if bias is None else (q, k, v, bias)
+    assert checked(lambda q, k, v, bias=None: gt.attention(P, q, k, v, bias=bias), *operands)
+
+
 @pytest.mark.parametrize("reduce", ["max", "min"])
 @pytest.mark.parametrize("transpose", [False, True])
 def test_extrema_and_gradients(reduce, transpose):
@@ -193,6 +234,8 @@ def test_operators_are_registered_as_pytorch_wants_them():
         (ops.spgemm_at, (product._handle, product.nnz, P._handle, V, False, q._handle, w, False)),
         (ops.inverse_lengths, (P._handle, 7, x, False)),
         (ops.inner_indices, (P._handle, P.nnz, x, False)),
+        (ops.softmax, (P._handle, random(2, P.nnz))),
+        (ops.softmax_gradient, (P._handle, V, V)),
         (ops.spmm_extremum, (P._handle, 7, P.nnz, V, x, False, "max")),
         (ops.spmm_extremum, (P._handle, 5, P.nnz, None, z, True, "min")),
     ]:
@@ -359,8 +402,19 @@ def test_functions_without_gradients_take_tensors():
             ValueError,
             "expected 0 to 1",
         ),
-        (lambda: gt.softmax(P, V), NotImplementedError, "nearest that works"),
-        (lambda: gt.attention(P, V, V, V), NotImplementedError, "nearest that works"),
+        (lambda: gt.softmax(P, V[1:]), ValueError, "values: expected"),
+        (lambda: gt.softmax(P, torch.ones(P.nnz, dtype=torch.int64)), TypeError, "floating-point"),
+        (lambda: gt.attention(P, V, V, V), ValueError, "two dimensions, or three"),
+        (
+            lambda: gt.attention(P, random(7, 2, 3), random(5, 3, 3), random(5, 2, 3)),
+            ValueError,
+            "k: expected 2 in dimension -2",
+        ),
+        (
+            lambda: gt.attention(P, random(7, 3), random(5, 3), random(5, 3), bias=random(P.nnz, 2)),
+            ValueError,
+            "there are no heads",
+        ),
         (lambda: torch.ops.gustav.spmm(10**9, 7, V, random(5, 3), False), RuntimeError, "is gone"),
     ],
 )

@@ -14,6 +14,7 @@ mod numpy;
 mod pattern;
 mod scale;
 mod sddmm;
+mod softmax;
 mod spgemm;
 mod spmm;
 mod threads;
@@ -36,6 +37,7 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pattern::Pattern>()?;
     module.add_class::<spmm::SpmmPlan>()?;
     module.add_class::<sddmm::SddmmPlan>()?;
+    module.add_class::<softmax::SoftmaxPlan>()?;
     module.add_class::<spgemm::SpgemmPlan>()?;
     module.add_function(wrap_pyfunction!(spmm::spmm, module)?)?;
     module.add_function(wrap_pyfunction!(spmm::spmv, module)?)?;

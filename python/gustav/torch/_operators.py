@@ -29,6 +29,8 @@ _library.define(
     "spmm_extremum(SymInt handle, SymInt rows, SymInt nnz, Tensor? values, Tensor x, bool transpose, "
     "str reduce) -> (Tensor, Tensor)"
 )
+_library.define("softmax(SymInt handle, Tensor scores) -> Tensor")
+_library.define("softmax_gradient(SymInt handle, Tensor weights, Tensor g) -> Tensor")
 _library.define("inner_indices(SymInt handle, SymInt nnz, Tensor like, bool transpose) -> Tensor")
 _library.define("inverse_lengths(SymInt handle, SymInt rows, Tensor like, bool transpose) -> Tensor")
 
@@ -236,6 +238,56 @@ def _spmm_extremum_backward(ctx: Any, g: Tensor, _: Any) -> Any:
     return None, None, None, of_values, of_x, None, None
 
 
+# Softmax over rows: scores nnz or heads × nnz.
+
+
+def _softmax(handle: int, scores: Tensor) -> Tensor:
+    return of_handle(handle).softmax(scores)
+
+
+def _softmax_fake(handle: int, scores: Tensor) -> Tensor:
+    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
+def _softmax_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.handle = inputs[0]
+    ctx.kept = _kept(ctx.handle)
+    ctx.save_for_backward(output)
+
+
+def _softmax_backward(ctx: Any, g: Tensor) -> Any:
+    (weights,) = ctx.saved_tensors
+    return None, _ops.softmax_gradient(ctx.handle, weights, g)
+
+
+def _softmax_gradient(handle: int, weights: Tensor, g: Tensor) -> Tensor:
+    return of_handle(handle).softmax_gradient(weights, g)
+
+
+def _softmax_gradient_fake(handle: int, weights: Tensor, g: Tensor) -> Tensor:
+    return torch.empty_like(weights, memory_format=torch.contiguous_format)
+
+
+def _softmax_gradient_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.handle, weights, g = inputs
+    ctx.kept = _kept(ctx.handle)
+    ctx.save_for_backward(weights, g)
+
+
+def _softmax_gradient_backward(ctx: Any, h: Tensor) -> Any:
+    """Of w·(g − Σ w·g), the sum over the row: h·(g − Σ w·g) − g·Σ w·h for w, w·(h − Σ w·h) for g."""
+    weights, g = ctx.saved_tensors
+    row = _ops.inner_indices(ctx.handle, weights.shape[-1], weights, True)
+
+    def summed(t: Tensor) -> Tensor:
+        # At the first nonzero of the row, as the operator is not told how many rows there are.
+        starts = torch.searchsorted(row, row)
+        return torch.zeros_like(t).index_add(-1, starts, t).index_select(-1, starts)
+
+    of_weights = h * (g - summed(weights * g)) - g * summed(weights * h)
+    return None, of_weights, _ops.softmax_gradient(ctx.handle, weights, h)
+
+
 # For each nonzero the row of x that it is multiplied by.
 
 
@@ -290,6 +342,14 @@ for _name, _kernel, _fake, _context, _backward in (
         _spmm_extremum_fake,
         _spmm_extremum_context,
         _spmm_extremum_backward,
+    ),
+    ("softmax", _softmax, _softmax_fake, _softmax_context, _softmax_backward),
+    (
+        "softmax_gradient",
+        _softmax_gradient,
+        _softmax_gradient_fake,
+        _softmax_gradient_context,
+        _softmax_gradient_backward,
     ),
     (
         "inner_indices",

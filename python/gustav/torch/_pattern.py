@@ -287,6 +287,28 @@ class Pattern:
         plan.execute_into(exported(q), exported(k), _to_dlpack(out), None, None)
         return out
 
+    def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:
+        name = _families.dtype_name(dtype)
+        return self.keep(
+            ("softmax", heads, dtype), lambda: _gustav.SoftmaxPlan(self._native, heads, name)
+        )
+
+    def softmax(self, scores: Tensor) -> Tensor:
+        """The softmax of scores, nnz or heads × nnz, over every row, without gradients."""
+        weights = torch.empty_like(scores, memory_format=torch.contiguous_format)
+        if scores.numel():
+            plan = self._softmax_plan(scores.numel() // self.nnz, scores.dtype)
+            plan.execute_into(*(exported(t.reshape(-1)) for t in (scores, weights)))
+        return weights
+
+    def softmax_gradient(self, weights: Tensor, g: Tensor) -> Tensor:
+        """The gradient with respect to the scores, given that with respect to the weights."""
+        of_scores = torch.empty_like(weights, memory_format=torch.contiguous_format)
+        if weights.numel():
+            plan = self._softmax_plan(weights.numel() // self.nnz, weights.dtype)
+            plan.gradient_into(*(exported(t.reshape(-1)) for t in (weights, g, of_scores)))
+        return of_scores
+
     def __reduce__(self) -> Any:
         return _restored, (self.crow, self.col, self.shape, self.permutation)
 
