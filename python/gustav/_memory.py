@@ -89,6 +89,7 @@ def _remember(key: int, owner: Any) -> None:
         if learnt is not None and learnt.refers is reference:
             del _learnt[key]
 
-    while len(_learnt) >= _MOST:
-        _learnt.pop(next(iter(_learnt)), None)
+    # A copy of the keys, as other threads may change the dictionary.
+    for oldest in list(_learnt)[: max(0, len(_learnt) - _MOST + 1)]:
+        _learnt.pop(oldest, None)
     _learnt[key] = _Learnt(owner, forget)

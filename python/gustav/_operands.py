@@ -105,6 +105,10 @@ def of(name: str, a: Any) -> Operand:
     scipy_format = getattr(a, "format", None)
     if scipy_format is not None and _is_scipy(a):
         return _of_scipy(name, a, scipy_format)
+    if type(a).__module__.partition(".")[0] == "cupyx":
+        raise NotImplementedError(
+            f"{name}: matrices in the memory of a GPU are not taken yet; nearest that works: its method get()"
+        )
     if isinstance(a, tuple):
         if len(a) != 4:
             raise TypeError(f"{name}: a tuple of {len(a)} is not taken; (indptr, indices, data, shape) is")

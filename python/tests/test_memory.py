@@ -1,6 +1,7 @@
 """What products without a plan learn of a matrix."""
 
 import gc
+import threading
 
 import gustav
 import numpy as np
@@ -97,3 +98,26 @@ def test_tensors_are_learnt_by_themselves():
     for _ in range(3):
         torch.testing.assert_close(gustav.spmm(a, b), expected)
     assert len(_memory._learnt) == 1 and next(iter(_memory._learnt.values())).plans
+
+
+def test_threads_learn_at_once():
+    held = [matrix() for _ in range(24)]
+    expected = held[0] @ B
+    wrong = []
+
+    def work(offset):
+        for k in range(200):
+            try:
+                found = gustav.spmm(held[(7 * k + offset) % 24], B)
+            except Exception as error:
+                wrong.append(error)
+                raise
+            if not np.allclose(found, expected):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

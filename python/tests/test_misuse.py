@@ -106,6 +106,23 @@ def test_what_is_not_implemented_names_what_works(tmp_path):
         gustav.write(tmp_path / "a.smtx", A)
 
 
+def test_what_is_on_a_gpu_is_refused_by_its_name():
+    class OnDevice:
+        dtype, shape = B.dtype, B.shape
+
+        def __dlpack_device__(self):
+            return (2, 1)
+
+        def __dlpack__(self, **options):
+            raise AssertionError("the memory of a device was asked for")
+
+    with pytest.raises(NotImplementedError, match="cuda:1.*host memory"):
+        gustav.spmm(A, OnDevice())
+    matrix = type("csr_matrix", (), {"__module__": "cupyx.scipy.sparse._csr", "format": "csr"})()
+    with pytest.raises(NotImplementedError, match="get()"):
+        gustav.spmm(matrix, B)
+
+
 def test_results_that_cannot_be_written():
     frozen = np.ones((2, 2))
     frozen.flags.writeable = False

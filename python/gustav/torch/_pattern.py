@@ -222,8 +222,9 @@ class Pattern:
         plan = self._plans.get(key)
         if plan is None:
             plan = make()
-            while len(self._plans) >= _MOST_PLANS:
-                self._plans.pop(next(iter(self._plans)))
+            # A copy of the keys, as other threads may change the dictionary.
+            for oldest in list(self._plans)[: max(0, len(self._plans) - _MOST_PLANS + 1)]:
+                self._plans.pop(oldest, None)
             self._plans[key] = plan
         return plan
 
