@@ -37,8 +37,8 @@ impl Batch {
         // A batch of one is both.
         Ok(match (beside, layout) {
             (true, Layout::RowMajor) => columns,
-            (true, Layout::ColumnMajor) => columns * ld,
-            (false, Layout::RowMajor) => rows * ld,
+            (true, Layout::ColumnMajor) => columns.saturating_mul(ld),
+            (false, Layout::RowMajor) => rows.saturating_mul(ld),
             (false, Layout::ColumnMajor) => rows,
         })
     }

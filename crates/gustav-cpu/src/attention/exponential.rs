@@ -27,7 +27,7 @@ fn exponential(x: f32) -> f32 {
     // The sum with it rounds to an integer.
     const ROUND: f32 = 12_582_912.0;
     // ln 2 in two parts; products of the first with the integers at hand are exact.
-    const HIGH: f32 = 0.693_359_375;
+    const HIGH: f32 = 355.0 / 512.0;
     const LOW: f32 = -2.121_944_4e-4;
     // Beyond these, 0 and infinity. Comparisons leave NaN as it is.
     let x = if x < -105.0 { -105.0 } else { x };

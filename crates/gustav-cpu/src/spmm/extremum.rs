@@ -206,7 +206,7 @@ impl<T: Scalar, I: Index, const MAX: bool> Panels<T> for Rows<'_, T, I, MAX> {
             unsafe {
                 let c = op.c.add(row * op.ldc);
                 if range.is_empty() {
-                    panel.store(c, &[V::splat(empty); W]);
+                    panel.write(op, c, &[V::splat(empty); W]);
                     if let Some(to) = winners {
                         (0..lanes).for_each(|k| to.put(row, first + panel.start + k, None));
                     }
@@ -234,7 +234,7 @@ impl<T: Scalar, I: Index, const MAX: bool> Panels<T> for Rows<'_, T, I, MAX> {
                         best[w] = V::scale(times, V::splat(op.alpha), best[w]);
                     }
                 }
-                panel.store(c, &best);
+                panel.write(op, c, &best);
             }
         }
     }

@@ -159,7 +159,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
     /// # Safety
     /// As [`Panel::finish`].
     #[inline(always)]
-    unsafe fn write<I>(&self, op: &Operands<'_, T, I>, c: *mut T, values: &[V::V; W]) {
+    pub(super) unsafe fn write<I>(&self, op: &Operands<'_, T, I>, c: *mut T, values: &[V::V; W]) {
         // SAFETY: promised by the caller; rows that are streamed are made of whole vectors.
         unsafe {
             match op.streaming {
@@ -183,7 +183,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
     /// # Safety
     /// As [`Panel::finish`].
     #[inline(always)]
-    pub(super) unsafe fn store(&self, c: *mut T, values: &[V::V; W]) {
+    unsafe fn store(&self, c: *mut T, values: &[V::V; W]) {
         for w in 0..W {
             // SAFETY: promised by the caller.
             unsafe {

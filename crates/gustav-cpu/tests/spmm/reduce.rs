@@ -30,7 +30,9 @@ fn extrema_pass_the_battery() {
     for (k, isa) in available().enumerate() {
         let options = |next: usize| {
             let threads = pools()[(k + next) % 3].clone();
-            Options { isa: Some(isa), threads, ..Options::default() }
+            // What only large matrices would turn on by themselves.
+            let (streaming, ahead) = (Some(next.is_multiple_of(2)), Some(next % 4));
+            Options { isa: Some(isa), threads, streaming, ahead, ..Options::default() }
         };
         let extremum = |next: usize| Extremum::ALL[(k + next) % 2];
         check::<f32, u32, u32>(extremum(0), &options(0));

@@ -98,7 +98,10 @@ struct Group {
 // Stores the sums of a whole row.
 __device__ __forceinline__ void finish(const Arguments &args, u64 row, u64 head, Group &group, Accum total) {
     if constexpr (PASS == FORWARD) {
-        scale(group.right_sum, total == 0 ? Accum(0) : Accum(1) / total);
+        if (total == 0)
+            Group::clear(group.right_sum);
+        else
+            scale(group.right_sum, Accum(1) / total);
         if (args.lse && threadIdx.x % LANES == 0)
             args.lse[head * args.rows + row] = total == 0 ? none() : group.largest + logarithm(total);
     }

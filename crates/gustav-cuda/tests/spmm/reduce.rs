@@ -136,7 +136,7 @@ fn whole_rows_copies_of_b_and_several_segments() {
     configured::<f16>(Extremum::Max, Config { stages: 1, chunk: 2, ..config(8, 8, 1, 1) });
     let several = Config { segments_per_group: 4, window: 32, ..config(4, 16, 1, 1) };
     configured::<f32>(Extremum::Min, several);
-    configured::<f64>(Extremum::Max, Config { chunk: 3, prefetch_b: true, ..several });
+    configured::<f64>(Extremum::Max, Config { vector: 2, chunk: 3, prefetch_b: true, ..several });
 }
 
 #[test]

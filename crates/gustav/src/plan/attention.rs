@@ -2,7 +2,7 @@
 
 use gustav_core::{
     AttentionRequest, DenseView, DenseViewMut, HeadValues, Index, PatternRef, Plans, Problem,
-    Result, Scalar, Values,
+    Result, Scalar,
 };
 use gustav_cpu::CpuScalar;
 

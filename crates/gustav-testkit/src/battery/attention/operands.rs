@@ -223,8 +223,8 @@ impl Choice {
             for (k, at) in pattern.row_range(row).enumerate() {
                 let special = match (row % 7, k) {
                     (2, _) | (4, 1..) => -infinity,
-                    (5, 2) if row % 3 == 0 => infinity,
-                    (6, 1) if row % 3 == 0 => f64::NAN,
+                    (5, 2) if row.is_multiple_of(3) => infinity,
+                    (6, 1) if row.is_multiple_of(3) => f64::NAN,
                     _ => continue,
                 };
                 bias[head * of_head + at * of_nonzero] = T::from_f64(special);
