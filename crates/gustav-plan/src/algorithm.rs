@@ -61,7 +61,7 @@ algorithms! {
     /// A tile of B's rows in every multiprocessor, segments of A's rows streaming past.
     BStationary = "b-stationary", "ours", [Spmm, Sddmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
-    Segmented = "segmented", "ours", [Spmm, Spmv];
+    Segmented = "segmented", "ours", [Spmm, Spmv, Softmax, Attention];
     /// Equal partitions of row starts and nonzeros, found by a search during the product: nothing is planned.
     EvenShares = "even-shares", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.

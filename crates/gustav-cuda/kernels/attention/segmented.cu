@@ -27,7 +27,7 @@
 // CHUNK <= LANES; results overlap nothing.
 #include "attention/rows.cuh"
 #include "ptx/dependents.cuh"
-#include "tile/lane_sums.cuh"
+#include "tile/totals.cuh"
 
 constexpr int CHUNK = GUSTAV_CHUNK;
 static_assert(CHUNK <= LANES && LANES <= 32 && (CHUNK & (CHUNK - 1)) == 0, "a lane for every nonzero of a chunk");
@@ -64,7 +64,7 @@ __device__ __forceinline__ Accum over_nonzeros(Accum mine) {
 // One segment in one head.
 __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, u64 head) {
     Group group(args);
-    // Which of a chunk's nonzeros is this lane's, as `lane_sums` has it.
+    // Which of a chunk's nonzeros is this lane's, as `Totals` has it.
     const int mine = threadIdx.x % LANES / (LANES / CHUNK);
     const int group_lane = threadIdx.x % 32 / LANES * LANES;
     const Position length = s.last - s.first;
@@ -87,7 +87,7 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
         Row<RIGHT> result;
         load_row(args.result.address + head * args.result.head + own * args.result.row, group.right, result);
         Accum delta[1] = {product(own_right, result, group.right)};
-        tile::lane_sums<LANES>(delta);
+        tile::Totals<Accum, 1, LANES>::add(delta);
         own_delta = delta[0];
         own_lse = args.lse[head * args.rows + own];
         // Of a cut row, its first part.
@@ -136,7 +136,7 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
             score[u] = u < count ? product(own_left, lefts[u], group.left) : Accum(0);
             if constexpr (GRADIENT) change[u] = u < count ? product(own_right, rights[u], group.right) : Accum(0);
         }
-        tile::lane_sums<LANES>(score);
+        tile::Totals<Accum, CHUNK, LANES>::add(score);
         const Accum s_mine = has ? times_plus(factor, score[0], bias) : none();
         Accum weight, slope = 0;
         if constexpr (PASS == FORWARD) {
@@ -153,7 +153,7 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
             weight = exponential(s_mine - base_of(group.largest));
             group.total = plus(group.total, weight);
         } else {
-            tile::lane_sums<LANES>(change);
+            tile::Totals<Accum, CHUNK, LANES>::add(change);
             weight = lse == none() ? Accum(0) : exponential(s_mine - lse);
             slope = times(weight, change[0] - delta);
             if (!has) weight = slope = 0;

@@ -40,7 +40,7 @@ static_assert(BATCH % CHUNK == 0, "whole chunks");
 
 using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 using Part = tile::Pack<Value, VECTOR>;
-using Total = sddmm::Totals<Accum, CHUNK, LANES>;
+using Total = tile::Totals<Accum, CHUNK, LANES>;
 
 #include "gustav_cuda::sddmm::nonzeros::List"
 

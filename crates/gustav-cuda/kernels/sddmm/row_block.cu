@@ -45,7 +45,7 @@ static_assert(LANES % UNROLL == 0, "a chunk is unrolled whole");
 using Span = tile::Span<VECTOR, LANES, TILES, WHOLE>;
 using Part = tile::Pack<Value, VECTOR>;
 using Union = schedule::BlockEntry<Word, ROWS>;
-using Total = sddmm::Totals<Accum, SUMS, LANES>;
+using Total = tile::Totals<Accum, SUMS, LANES>;
 
 #include "gustav_cuda::sddmm::row_block::Arguments"
 

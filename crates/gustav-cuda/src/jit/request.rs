@@ -176,9 +176,9 @@ const HEADERS: &[(&str, &str)] = headers![
     "spmm/sums.cuh",
     "papers/spmm/stationary.cuh",
     "papers/spmv/flattened.cuh",
-    "tile/lane_sums.cuh",
     "tile/pack.cuh",
     "tile/span.cuh",
+    "tile/totals.cuh",
 ];
 
 #[cfg(test)]

@@ -50,10 +50,10 @@ impl<T: Scalar> SddmmPlan<T> {
     /// Prepares the product at `pattern`. The plan sets the types of `problem`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when `problem` is not an SDDMM over plus-times or the algorithm named in
-    /// `options` cannot compute it, [`Error::Pattern`] when `problem` was made for another shape or
-    /// number of nonzeros, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is
-    /// missing, [`Error::Device`].
+    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) when `problem` is not an SDDMM over plus-times or the algorithm named in
+    /// `options` cannot compute it, [`Error::Pattern`](gustav_core::Error::Pattern) when `problem` was made for another shape or
+    /// number of nonzeros, [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory), [`Error::NoDevice`](gustav_core::Error::NoDevice) when the run-time compiler is
+    /// missing, [`Error::Device`](gustav_core::Error::Device).
     pub fn new<I: Index, O: Index>(
         pattern: &DevicePattern<I, O>,
         problem: &Problem,
@@ -109,10 +109,10 @@ impl<T: Scalar> SddmmPlan<T> {
     /// executions of this plan.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `x` or `y` does not fit, [`Error::Length`] when values, factors or elements
-    /// are missing, [`Error::Pattern`] for factors of another pattern, [`Error::Argument`] when the
-    /// values overlap an operand or an operand is on another device, [`Error::Unsupported`] for factors
-    /// in `vendor`, [`Error::Device`].
+    /// [`Error::Shape`](gustav_core::Error::Shape) when `x` or `y` does not fit, [`Error::Length`](gustav_core::Error::Length) when values, factors or elements
+    /// are missing, [`Error::Pattern`](gustav_core::Error::Pattern) for factors of another pattern, [`Error::Argument`](gustav_core::Error::Argument) when the
+    /// values overlap an operand or an operand is on another device, [`Error::Unsupported`](gustav_core::Error::Unsupported) for factors
+    /// in `vendor`, [`Error::Device`](gustav_core::Error::Device).
     pub fn execute<'v>(
         &mut self,
         x: &DeviceDense<T>,
