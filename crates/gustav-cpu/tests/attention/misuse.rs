@@ -33,7 +33,7 @@ fn operands_that_do_not_fit_are_refused() {
     let mut o = Dense::from_row_major(m, heads * 33, vec![5.0; m * heads * 33]).expect("O");
     let refused = shape(plan.execute(&e.k, &e.k, &e.v, &mut o, ()));
     assert!(
-        refused.contains("Q of 1400 x 40 or 2800 x 20") && refused.contains("2 heads"),
+        refused.contains("Q of 1400 x 40 or 2800 x 20") && refused.contains("batch of 2"),
         "{refused}"
     );
     shape(plan.execute(&e.q, &e.q, &e.v, &mut o, ()));
