@@ -21,14 +21,23 @@ _MOST = 16
 _EXPECTED = {1: 8, 8: 1000}
 
 
+class _Planned:
+    """A pattern, and what belongs to it alone: never changed for another pattern, but replaced."""
+
+    __slots__ = ("calls", "pattern", "plans")
+
+    def __init__(self, pattern: _gustav.Pattern) -> None:
+        self.pattern = pattern
+        self.calls: dict[Any, int] = {}
+        self.plans: dict[Any, _gustav.SpmmPlan] = {}
+
+
 class _Learnt:
-    __slots__ = ("calls", "pattern", "plans", "refers")
+    __slots__ = ("planned", "refers")
 
     def __init__(self, owner: Any, forget: Any) -> None:
         self.refers = weakref.ref(owner, forget)
-        self.pattern: _gustav.Pattern | None = None
-        self.calls: dict[Any, int] = {}
-        self.plans: dict[Any, _gustav.SpmmPlan] = {}
+        self.planned: _Planned | None = None
 
 
 _learnt: dict[int, _Learnt] = {}
@@ -54,23 +63,21 @@ def spmm_plan(
     if learnt is None or learnt.refers() is not owner:
         _remember(key, owner)
         return None
-    pattern = learnt.pattern
+    # Other threads may replace it meanwhile, for a matrix with the same indices.
+    planned = learnt.planned
     if (
-        pattern is None
-        or pattern.shape != operand.shape
-        or not pattern.matches(operand.indptr, operand.indices)
+        planned is None
+        or planned.pattern.shape != operand.shape
+        or not planned.pattern.matches(operand.indptr, operand.indices)
     ):
-        pattern = _gustav.Pattern(*operand.pattern)
-        learnt.pattern = pattern
-        learnt.calls.clear()
-        learnt.plans.clear()
+        planned = learnt.planned = _Planned(_gustav.Pattern(*operand.pattern))
     count = _gustav.get_num_threads() if threads is None else threads
     of_call = (columns, dtype, transpose, semiring, reduce, deterministic, count)
-    calls = learnt.calls.get(of_call, 0) + 1
-    learnt.calls[of_call] = calls
+    calls = planned.calls.get(of_call, 0) + 1
+    planned.calls[of_call] = calls
     if calls in _EXPECTED:
-        learnt.plans[of_call] = _gustav.SpmmPlan(
-            pattern,
+        planned.plans[of_call] = _gustav.SpmmPlan(
+            planned.pattern,
             columns,
             dtype,
             _EXPECTED[calls],
@@ -80,7 +87,7 @@ def spmm_plan(
             threads,
             reduce,
         )
-    return learnt.plans.get(of_call)
+    return planned.plans.get(of_call)
 
 
 def _remember(key: int, owner: Any) -> None:

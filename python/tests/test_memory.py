@@ -101,18 +101,24 @@ def test_tensors_are_learnt_by_themselves():
 
 
 def test_threads_learn_at_once():
-    held = [matrix() for _ in range(24)]
-    expected = held[0] @ B
+    held = []
+    for seed in range(12):
+        a = sp.random_array((30, 30), density=0.2, format="csr", rng=seed)
+        # Another matrix of as many entries, with the same array of indices.
+        indptr = np.concatenate([[0], np.cumsum(np.diff(a.indptr)[::-1])])
+        held += [a, sp.csr_array((a.data, a.indices, indptr.astype(a.indptr.dtype)), shape=a.shape)]
+    expected = [a @ B for a in held]
     wrong = []
 
     def work(offset):
         for k in range(200):
             try:
-                found = gustav.spmm(held[(7 * k + offset) % 24], B)
+                which = (7 * k + offset) % 24
+                found = gustav.spmm(held[which], B)
             except Exception as error:
                 wrong.append(error)
                 raise
-            if not np.allclose(found, expected):
+            if not np.allclose(found, expected[which]):
                 wrong.append(k)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]

@@ -423,6 +423,38 @@ def test_misuse(call, error, text):
         call()
 
 
+def test_batches_of_other_sizes_are_refused():
+    x, values = random(5, 5, 3), random(1, P.nnz)
+    for call in (
+        lambda: gt.spmm(P, values, x),
+        lambda: gt.spmm(P, random(4, P.nnz), x),
+        lambda: gt.spmm(P, V, x[None]),
+        lambda: gt.spmm(P, values, x, reduce="max"),
+        lambda: gt.sddmm(P, random(2, 7, 3), random(3, 5, 3)),
+    ):
+        with pytest.raises(ValueError, match="batch"):
+            call()
+
+
+def test_attention_wants_a_column():
+    with pytest.raises(ValueError, match="a column at least"):
+        gt.attention(P, random(7, 0), random(5, 0), random(5, 2))
+
+
+def test_message_passing_in_inference_mode():
+    with torch.inference_mode():
+        edges = torch.tensor([[0, 1], [1, 0]])
+        x = torch.tensor([[1.0], [2.0]])
+        for _ in range(3):
+            assert pyg.spmm(edges, x).tolist() == [[2.0], [1.0]]
+
+
+def test_empty_tensors_are_learnt():
+    empty = torch.zeros(3, 4).to_sparse_csr()
+    for _ in range(4):
+        assert gustav.spmm(empty, torch.ones(4, 2)).tolist() == [[0.0, 0.0]] * 3
+
+
 def test_message_passing():
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(0, 20, (2, 90), generator=generator)

@@ -1,7 +1,7 @@
 //! Attention and softmax over the rows of a pattern, described.
 
 use crate::{
-    Error, Index, Operation, Pattern, PatternRef, PatternView, Plans, Problem, Result,
+    Error, Index, Operation, Pattern, PatternRef, PatternView, Plans, Problem, Result, Semiring,
     request::request,
 };
 
@@ -12,7 +12,7 @@ pub const WIDEST_HEAD: usize = 256;
 ///
 /// Q has as many rows as the pattern, K and V as the pattern has columns. Heads lie side by side in the
 /// columns of a matrix, or one above the other in its rows, see [`Batch`](crate::Batch); all matrices are
-/// row-major. A row without nonzeros, or with scores of −∞ alone, is zero, and so are its gradients; NaN
+/// row-major. A row without nonzeros, or with scores of −∞ alone, is zero, and so are its gradients for finite operands; NaN
 /// or +∞ among the scores makes a row NaN.
 #[derive(Clone, Debug)]
 pub struct AttentionRequest<P> {
@@ -105,11 +105,12 @@ impl HeadValues {
 }
 
 impl Problem {
-    /// Heads, widths and types are those of an attention or a softmax.
+    /// The problem is of `operation`, attention or softmax, as a request describes it: with heads, widths and a type
+    /// that it takes.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when they are not, and the nearest thing that works.
-    pub fn check_heads(&self, backend: &str) -> Result<()> {
+    pub fn check_heads(&self, backend: &str, operation: Operation) -> Result<()> {
         let refuse = |reason: String, nearest: &str| {
             Err(Error::Unsupported {
                 problem: self.to_string(),
@@ -118,9 +119,18 @@ impl Problem {
                 nearest: nearest.into(),
             })
         };
-        if !matches!(self.operation, Operation::Attention | Operation::Softmax) {
-            return refuse("it has no scores".into(), "Pattern::attention or Pattern::softmax");
+        if self.operation != operation {
+            return refuse("it is another product".into(), &format!("Pattern::{operation}"));
         }
+        if self.transpose_a {
+            let reason = "it takes no transposed pattern";
+            return refuse(reason.into(), "a plan for the transposed pattern itself");
+        }
+        if self.semiring != Semiring::PlusTimes {
+            return refuse("its sums are of products".into(), "plus-times");
+        }
+        self.without_epilogue(backend)?;
+        self.without_output(backend)?;
         if self.batch == 0 {
             return refuse("there is no head".into(), "one head");
         }
@@ -174,5 +184,42 @@ impl Problem {
     #[must_use]
     pub fn attention(self, columns: usize) -> Self {
         Problem { columns, value_columns: columns, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, Layout};
+
+    #[test]
+    fn what_no_request_describes_is_refused() {
+        let pattern = Pattern::<u32, u32>::new(2, 3, vec![0, 1, 2], vec![2, 0]).expect("a pattern");
+        let attention = pattern.attention(4).heads(2).value_columns(3).problem;
+        let softmax = pattern.softmax().heads(2).problem;
+        let check = |problem: &Problem, operation| problem.check_heads("a backend", operation);
+        assert!(check(&attention, Operation::Attention).is_ok());
+        assert!(check(&softmax, Operation::Softmax).is_ok());
+        let of =
+            |change: fn(Problem) -> Problem| [change(attention.clone()), change(softmax.clone())];
+        let changes: [fn(Problem) -> Problem; 4] = [
+            |p| p.transpose_a(true),
+            |p| p.semiring(Semiring::MinPlus),
+            |p| Problem { batch: 0, ..p },
+            |p| Problem { dtype: DType::I32, output: DType::I32, ..p },
+        ];
+        for [attention, softmax] in changes.map(of) {
+            assert!(check(&attention, Operation::Attention).is_err(), "{attention}");
+            assert!(check(&softmax, Operation::Softmax).is_err(), "{softmax}");
+        }
+        assert!(check(&attention, Operation::Softmax).is_err());
+        assert!(check(&softmax, Operation::Attention).is_err());
+        assert!(
+            check(
+                &attention.layouts(Layout::RowMajor, Layout::RowMajor).columns(0),
+                Operation::Attention
+            )
+            .is_err()
+        );
     }
 }

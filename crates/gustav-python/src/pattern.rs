@@ -353,11 +353,13 @@ impl Pattern {
         let offsets = Array::packed_vector("indptr", indptr)?;
         let indices = Array::packed_vector("indices", indices)?;
         let same = |p: &[u8], of: &Array| -> bool {
+            let len = of.len() * of.element.bytes();
+            // An empty array may be at no address.
+            if len == 0 || p.len() != len {
+                return p.len() == len;
+            }
             // SAFETY: as many bytes as the vector has, in memory that its owner keeps.
-            let bytes = unsafe {
-                std::slice::from_raw_parts(of.data.cast_const(), of.len() * of.element.bytes())
-            };
-            p.len() == bytes.len() && (p.is_empty() || p == bytes)
+            p == unsafe { std::slice::from_raw_parts(of.data.cast_const(), len) }
         };
         detached(py, || {
             catch(|| {

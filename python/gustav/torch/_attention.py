@@ -100,6 +100,8 @@ def attention(
                 raise ValueError("bias: expected one dimension, as there are no heads, found two")
             _expect("bias", bias, q.shape[0], 1)
             bias = bias.transpose(0, 1)
+    if q.shape[-1] == 0:
+        raise ValueError("q: expected a column at least, found none")
     scores = sddmm(pattern, q, k) * (1.0 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if bias is not None:
         scores = scores + bias

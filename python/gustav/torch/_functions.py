@@ -68,6 +68,7 @@ def spmm(
     if is_vector:
         x = x.unsqueeze(1)
     _expect("x", x, inner, -2)
+    _expect_batches(("x", x, 2), *([] if values is None else [("values", values, 1)]))
     if reduce in ("max", "min"):
         y = _extremum(pattern, rows, values, x, transpose, reduce)
     else:
@@ -130,6 +131,7 @@ def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
     _expect("q", q, pattern.shape[0], -2)
     _expect("k", k, pattern.shape[1], -2)
     _expect("k", k, q.shape[-1], -1)
+    _expect_batches(("q", q, 2), ("k", k, 2))
     values: Tensor = _ops.sddmm(pattern._handle, pattern.nnz, q, k)
     return values
 
@@ -199,6 +201,24 @@ def _one_type(first_name: str, first: Tensor, second_name: str, second: Tensor) 
             f"{first_name} is of {first.dtype} and {second_name} of {second.dtype}; give both in one type"
         )
     return first, second
+
+
+def _expect_batches(*operands: tuple[str, Tensor, int]) -> None:
+    """Operands, given with their dimensions without a batch, have one batch dimension of one size, or none."""
+    of: tuple[str, int] | None = None
+    for name, t, dimensions in operands:
+        if t.ndim not in (dimensions, dimensions + 1):
+            raise ValueError(
+                f"{name}: expected {dimensions} dimensions, or {dimensions + 1} with a batch first; found the "
+                f"shape {tuple(t.shape)}"
+            )
+        if t.ndim == dimensions:
+            continue
+        if of is not None and of[1] != t.shape[0]:
+            raise ValueError(
+                f"{name}: expected a batch of {of[1]}, as {of[0]} has, or none; found {t.shape[0]}"
+            )
+        of = (name, t.shape[0])
 
 
 def _expect(name: str, t: Tensor, length: int, dimension: int) -> None:

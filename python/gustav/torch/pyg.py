@@ -107,12 +107,20 @@ def spmm(
 def _pattern(tensor: Tensor, size: tuple[int, int] | None) -> Pattern:
     key = (id(tensor), size)
     known = _learnt.get(key)
-    if known is not None and known.tensor() is tensor and known.version == tensor._version:
+    if (
+        known is not None
+        and not tensor.is_inference()
+        and known.tensor() is tensor
+        and known.version == tensor._version
+    ):
         return known.pattern
     if size is None:
         pattern = Pattern.from_sparse(tensor)
     else:
         pattern = Pattern.from_edge_index(tensor.as_subclass(Tensor), size)
+    if tensor.is_inference():
+        # It does not say when it was written to.
+        return pattern
     _learnt[key] = _Learnt(tensor, pattern)
     weakref.finalize(tensor, _forget, key)
     return pattern

@@ -14,7 +14,7 @@ pub use gradients::AttentionGradientsPlan;
 pub use operands::{AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionInputs};
 pub use plan::AttentionPlan;
 
-use gustav_core::{Error, Operation, Problem, Result, Semiring};
+use gustav_core::{Error, Operation, Problem, Result};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use crate::catalog::{Entry, autotune_elsewhere};
@@ -28,32 +28,12 @@ pub fn catalog() -> &'static [Entry] {
 static CATALOG: [Entry; 1] = [Entry { algorithm: Algorithm::Segmented, supports }];
 
 fn supports(problem: &Problem) -> Result<()> {
-    check(problem, Operation::Attention, "Pattern::attention")
+    check(problem, Operation::Attention)
 }
 
 /// `problem` is of `operation`, as a request describes it.
-pub(crate) fn check(problem: &Problem, operation: Operation, request: &str) -> Result<()> {
-    let backend = format!("the CPU's {operation}");
-    let refuse = |reason: &str, nearest: &str| {
-        Err(Error::Unsupported {
-            problem: problem.to_string(),
-            backend: backend.clone(),
-            reason: reason.into(),
-            nearest: nearest.into(),
-        })
-    };
-    if problem.operation != operation {
-        return refuse("it is another product", request);
-    }
-    if problem.transpose_a {
-        return refuse("it takes no transposed pattern", "the transposed pattern itself");
-    }
-    if problem.semiring != Semiring::PlusTimes {
-        return refuse("its sums are of products", "plus-times");
-    }
-    problem.check_heads(&backend)?;
-    problem.without_output(&backend)?;
-    problem.without_epilogue(&backend)
+pub(crate) fn check(problem: &Problem, operation: Operation) -> Result<()> {
+    problem.check_heads(&format!("the CPU's {operation}"), operation)
 }
 
 /// The one algorithm, where `options` allow it.

@@ -27,7 +27,7 @@ pub fn catalog() -> &'static [Entry] {
 static CATALOG: [Entry; 1] = [Entry { algorithm: Algorithm::Segmented, supports }];
 
 fn supports(problem: &Problem) -> Result<()> {
-    check(problem, Operation::Softmax, "Pattern::softmax")
+    check(problem, Operation::Softmax)
 }
 
 /// A plan for the softmax of values over every row of one pattern, which it holds or borrows, for every head, and for its

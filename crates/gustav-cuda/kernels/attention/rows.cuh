@@ -202,6 +202,8 @@ __device__ __forceinline__ void merge(const Arguments &args, const Segment &s, u
                 add_aside(from + (SUMS_LEFT ? args.depth : 0), group.right, weight, group.right_sum);
         }
         if (brought <= FAN) break;
+        // The states of the children were read by all lanes.
+        __syncwarp(lanes);
     }
     finish(args, row, head, group, total);
 }

@@ -1,7 +1,7 @@
 //! `segmented`: rows cut into segments, one group of lanes a segment, two gathered rows for every nonzero. See
 //! `kernels/attention/segmented.cu`.
 
-use gustav_core::{DType, IndexType, Problem, Result};
+use gustav_core::{DType, IndexType, Operation, Problem, Result};
 
 use crate::device::{Counters, Device, DeviceBuffer, Stream};
 use crate::jit::Request;
@@ -26,7 +26,7 @@ pub struct Config {
 
 /// Any attention in floating point.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    problem.check_heads("segmented on CUDA")
+    problem.check_heads("segmented on CUDA", Operation::Attention)
 }
 
 /// Every configuration that is worth timing.
@@ -297,7 +297,7 @@ impl Prepared {
         let profile = device.profile();
         // Groups that are resident at once: about 640 threads of a multiprocessor, 8 lanes each.
         let groups = (profile.multiprocessors * 80).max(1);
-        Config::new(problem, (problem.nnz * problem.batch / groups) as u64)
+        Config::new(problem, (problem.nnz.saturating_mul(problem.batch) / groups) as u64)
     }
 
     /// Cuts the rows of `pattern`: A's, or those of Aᵀ for [`Pass::Columns`], as `problem` says.

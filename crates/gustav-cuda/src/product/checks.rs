@@ -126,8 +126,8 @@ pub(crate) fn apart<T: Scalar>(
     (name_out, out): (&'static str, &DeviceBuffer<T>),
     inputs: &[(&'static str, &DeviceBuffer<T>)],
 ) -> Result<()> {
-    for (_, buffer) in inputs.iter().chain([&(name_out, out)]) {
-        on(device, "operand", buffer)?;
+    for (name, buffer) in inputs.iter().chain([&(name_out, out)]) {
+        on(device, name, buffer)?;
     }
     apart_from(a, (name_out, out), inputs)
 }

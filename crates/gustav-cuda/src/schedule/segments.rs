@@ -135,6 +135,12 @@ impl Segments {
         let lengths = p.lengths()?;
         let (device, rows) = (p.device(), problem.output_rows());
         Self::check_rows(rows)?;
+        if rows != p.rows {
+            return Err(Error::Pattern {
+                expected: format!("{rows} rows"),
+                found: format!("{} rows", p.rows),
+            });
+        }
         let Listing { longest, first, window } = listing;
         let longest_bits = longest.ilog2();
         // Whole rows in their order are not in the head.

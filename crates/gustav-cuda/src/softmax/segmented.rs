@@ -1,6 +1,6 @@
 //! `segmented`: a group of lanes for a row, or for a part of a long one. See `kernels/softmax/segmented.cu`.
 
-use gustav_core::{DType, IndexType, Problem, Result};
+use gustav_core::{DType, IndexType, Operation, Problem, Result};
 
 use crate::device::{Counters, Device, DeviceBuffer, Stream};
 use crate::jit::Request;
@@ -23,7 +23,7 @@ pub struct Config {
 
 /// Any softmax in floating point.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
-    problem.check_heads("segmented on CUDA")
+    problem.check_heads("segmented on CUDA", Operation::Softmax)
 }
 
 /// Every configuration that is worth timing.
@@ -153,7 +153,7 @@ impl Prepared {
         let segments = Segments::new(pattern, problem, listing, Target::Slot)?;
         let (slots, cuts) = (segments.slot_rows.len(), segments.cut_rows.len() / 3);
         let words = |states: usize| {
-            let values = states.saturating_mul(2 * problem.batch);
+            let values = states.saturating_mul(2).saturating_mul(problem.batch);
             values.saturating_mul(accumulator(problem.dtype).bytes()).div_ceil(8)
         };
         Ok(Prepared {

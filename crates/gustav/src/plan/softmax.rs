@@ -1,6 +1,8 @@
 //! The plan of a softmax over the rows of a pattern, and of its gradient.
 
-use gustav_core::{HeadValues, Index, PatternRef, Plans, Problem, Result, SoftmaxRequest};
+use gustav_core::{
+    HeadValues, Index, PatternId, PatternRef, Plans, Problem, Result, SoftmaxRequest,
+};
 use gustav_cpu::CpuScalar;
 
 use super::heads::host_only;
@@ -43,6 +45,7 @@ enum Inner<'a, T: CpuScalar> {
 struct Staged<T: CpuScalar> {
     device: gustav_cuda::Device,
     plan: gustav_cuda::softmax::SoftmaxPlan<T>,
+    pattern: PatternId,
 }
 
 /// Options of one execution of a [`SoftmaxPlan`]; `()` is taken in its place.
@@ -113,8 +116,10 @@ impl<T: CpuScalar> SoftmaxPlan<'_, T> {
                 plan.execute(scores, weights, call.order)
             }
             (Inner::Cuda(staged), S::Host(scores), V::Host(weights)) => {
-                let Staged { device, plan } = &mut **staged;
-                let scores = DeviceBuffer::from_slice(device, scores.as_slice(), "scores")?;
+                let Staged { device, plan, pattern } = &mut **staged;
+                let expected = call.order.len(problem.batch, problem.nnz);
+                let scores = scores.fit("the scores", *pattern, expected)?;
+                let scores = DeviceBuffer::from_slice(device, scores, "scores")?;
                 let mut on = DeviceBuffer::zeros(device, weights.len(), "weights")?;
                 plan.execute(&scores, &mut on, call.on_device())?;
                 on.read(weights)
@@ -146,10 +151,14 @@ impl<T: CpuScalar> SoftmaxPlan<'_, T> {
                 plan.gradient(weights, of_weights, to, call.order)
             }
             (Inner::Cuda(staged), S::Host(weights), S::Host(of_weights), V::Host(to)) => {
-                let Staged { device, plan } = &mut **staged;
-                let weights = DeviceBuffer::from_slice(device, weights.as_slice(), "weights")?;
+                let Staged { device, plan, pattern } = &mut **staged;
+                let expected = call.order.len(problem.batch, problem.nnz);
+                let weights = weights.fit("the weights", *pattern, expected)?;
                 let of_weights =
-                    DeviceBuffer::from_slice(device, of_weights.as_slice(), "gradient of weights")?;
+                    of_weights.fit("the gradient of the weights", *pattern, expected)?;
+                let weights = DeviceBuffer::from_slice(device, weights, "weights")?;
+                let of_weights =
+                    DeviceBuffer::from_slice(device, of_weights, "gradient of weights")?;
                 let mut on = DeviceBuffer::zeros(device, to.len(), "gradient of scores")?;
                 plan.gradient(&weights, &of_weights, &mut on, call.on_device())?;
                 on.read(to)
@@ -196,7 +205,8 @@ impl<T: CpuScalar, I: Index, O: Index> Plans<SoftmaxRequest<DevicePattern<I, O>>
     ) -> Result<SoftmaxPlan<'static, T>> {
         let SoftmaxRequest { pattern, problem } = request;
         let (plan, explanation) = plan_softmax::<T, I, O>(self, &pattern, &problem)?;
-        let staged = Staged { device: pattern.device().clone(), plan };
+        let (device, pattern) = (pattern.device().clone(), pattern.id());
+        let staged = Staged { device, plan, pattern };
         Ok(SoftmaxPlan { inner: Inner::Cuda(Box::new(staged)), explanation })
     }
 }
