@@ -97,7 +97,7 @@ def test_tensors_are_learnt_by_themselves():
     expected = a.to_dense() @ b
     for _ in range(3):
         torch.testing.assert_close(gustav.spmm(a, b), expected)
-    assert len(_memory._learnt) == 1 and next(iter(_memory._learnt.values())).plans
+    assert len(_memory._learnt) == 1 and next(iter(_memory._learnt.values())).planned.plans
 
 
 def test_threads_learn_at_once():
