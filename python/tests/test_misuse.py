@@ -4,6 +4,7 @@ import gustav
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gustav import _gustav
 
 A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
 B = np.ones((3, 2))
@@ -184,3 +185,34 @@ def test_files(tmp_path):
     (tmp_path / "c.mtx").write_text("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 x 1\n")
     with pytest.raises(ValueError, match="line 3, column 3"):
         gustav.read(tmp_path / "c.mtx")
+
+
+def test_results_over_the_indices_of_a_borrowed_pattern_are_refused():
+    indptr, indices = np.array([0, 2, 3], np.int64), np.array([0, 1, 1], np.int64)
+    pattern = _gustav.Pattern(indptr, indices, (2, 2), copy=False)
+    before = indices.copy()
+    x = np.ones((2, 1))
+    sddmm = _gustav.SddmmPlan(pattern, 1, "float64", 1)
+    with pytest.raises(ValueError, match="indices of the pattern"):
+        sddmm.execute_into(x, x, indices.view(np.float64), None, None)
+    softmax = _gustav.SoftmaxPlan(pattern, 1, "float64")
+    with pytest.raises(ValueError, match="indptr of the pattern"):
+        softmax.execute_into(np.ones(3), indptr.view(np.float64))
+    spmm = _gustav.SpmmPlan(pattern, 1, "float64", 1, False, "plus_times", False)
+    with pytest.raises(ValueError, match="indices of the pattern"):
+        spmm.execute_into(np.ones(3), x, indices[:2].view(np.float64).reshape(2, 1), None, None)
+    assert (indices == before).all()
+
+
+def test_a_capsule_gives_its_tensor_once():
+    torch = pytest.importorskip("torch")
+    indptr, indices = torch.tensor([0, 1, 2]), torch.tensor([1, 0])
+    capsules = [torch.utils.dlpack.to_dlpack(t) for t in (indptr, indices)]
+    pattern = _gustav.Pattern(*capsules, (2, 2), copy=False)
+    with pytest.raises(ValueError, match="taken from it before"):
+        _gustav.Pattern(*capsules, (2, 2))
+    with pytest.raises(RuntimeError):
+        torch.from_dlpack(capsules[1])
+    # The tensors' memory lives with the pattern.
+    del indptr, indices, capsules
+    assert np.asarray(pattern.indices).tolist() == [1, 0]

@@ -307,7 +307,7 @@ impl Array {
     }
 
     /// Addresses from the first byte to behind the last.
-    fn extent(&self) -> std::ops::Range<usize> {
+    pub(crate) fn extent(&self) -> std::ops::Range<usize> {
         let start = self.data as usize;
         if self.len() == 0 {
             return start..start;

@@ -12,6 +12,11 @@ use crate::element::Element;
 
 const PLAIN: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
+// Of capsules whose tensor was taken.
+const USED_PLAIN: &CStr = c"used_dltensor";
+const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+// Of the owner of a tensor that was taken.
+const OWNER: &CStr = c"gustav.taken";
 // Of DLDeviceType: host memory, and host memory that a GPU reaches.
 const CPU: i32 = 1;
 const CUDA_HOST: i32 = 3;
@@ -34,15 +39,41 @@ struct Tensor {
     byte_offset: u64,
 }
 
+/// `DLManagedTensor`.
+#[repr(C)]
+struct Plain {
+    tensor: Tensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
 /// The head of `DLManagedTensorVersioned`.
 #[repr(C)]
 struct Versioned {
     major: u32,
     minor: u32,
     context: *mut c_void,
-    deleter: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
     flags: u64,
     tensor: Tensor,
+}
+
+/// A tensor that was taken out of its capsule, which nobody else can take it from any more.
+struct Taken {
+    managed: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+// SAFETY: it is used once, to give the tensor back, by whichever thread drops it last.
+unsafe impl Send for Taken {}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(deleter) = self.deleter {
+            // SAFETY: the tensor was taken from its capsule, which leaves giving it back to the taker.
+            unsafe { deleter(self.managed) }
+        }
+    }
 }
 
 /// The tensor that `object` is or exports, if it is a capsule or has `__dlpack__`.
@@ -91,24 +122,29 @@ fn host(name: &str, (kind, id): (i32, i32)) -> PyResult<()> {
     }
 }
 
-/// Reads the tensor of a capsule, which stays the owner of the memory.
+/// Takes the tensor out of a capsule.
 fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
     let wrong = |why: &str| PyValueError::new_err(format!("{name}: {why}"));
-    let (tensor, readonly): (&Tensor, bool) = if capsule.is_valid_checked(Some(PLAIN)) {
-        // SAFETY: a capsule of this name points to a DLManagedTensor, which begins with its tensor and
-        // lives as long as the capsule.
-        (unsafe { capsule.pointer_checked(Some(PLAIN))?.cast().as_ref() }, false)
-    } else if capsule.is_valid_checked(Some(VERSIONED)) {
-        // SAFETY: as above, of a DLManagedTensorVersioned; its head is the same in every version.
-        let tensor: &Versioned =
-            unsafe { capsule.pointer_checked(Some(VERSIONED))?.cast().as_ref() };
-        if tensor.major != 1 {
-            return Err(wrong(&format!("version {} of DLPack is not known, 1 is", tensor.major)));
-        }
-        (&tensor.tensor, tensor.flags & READ_ONLY != 0)
-    } else {
-        return Err(wrong("the capsule holds no tensor, or one that was taken from it before"));
-    };
+    let (tensor, readonly, deleter, name_of_capsule, used): (&Tensor, _, _, &CStr, &CStr) =
+        if capsule.is_valid_checked(Some(PLAIN)) {
+            // SAFETY: a capsule of this name points to a DLManagedTensor, which lives as long as the capsule.
+            let plain: &Plain = unsafe { capsule.pointer_checked(Some(PLAIN))?.cast().as_ref() };
+            (&plain.tensor, false, plain.deleter, PLAIN, USED_PLAIN)
+        } else if capsule.is_valid_checked(Some(VERSIONED)) {
+            // SAFETY: as above, of a DLManagedTensorVersioned; its head is the same in every version.
+            let tensor: &Versioned =
+                unsafe { capsule.pointer_checked(Some(VERSIONED))?.cast().as_ref() };
+            if tensor.major != 1 {
+                return Err(wrong(&format!(
+                    "version {} of DLPack is not known, 1 is",
+                    tensor.major
+                )));
+            }
+            let readonly = tensor.flags & READ_ONLY != 0;
+            (&tensor.tensor, readonly, tensor.deleter, VERSIONED, USED_VERSIONED)
+        } else {
+            return Err(wrong("the capsule holds no tensor, or one that was taken from it before"));
+        };
     host(name, (tensor.device_type, tensor.device_id))?;
     let element = match (tensor.code, tensor.bits, tensor.lanes) {
         (0, bits, 1) => Element::of_kind('i', usize::from(bits) / 8),
@@ -131,6 +167,12 @@ fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
     let strides = (!tensor.strides.is_null()).then(|| list(tensor.strides, bytes as isize));
     let (dimensions, shape, strides) = dimensions(name, &shape, strides.as_deref(), bytes)?;
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
-    let owner = capsule.clone().into_any().unbind();
+    let managed = capsule.pointer_checked(Some(name_of_capsule))?.as_ptr();
+    // SAFETY: the interpreter is held, and names of DLPack's capsules are said to be changed so.
+    if unsafe { pyo3::ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
+        return Err(PyErr::fetch(capsule.py()));
+    }
+    let taken = Taken { managed, deleter };
+    let owner = PyCapsule::new_with_value(capsule.py(), taken, OWNER)?.into_any().unbind();
     Ok(Array { name, element, data, dimensions, shape, strides, readonly, _owner: owner })
 }

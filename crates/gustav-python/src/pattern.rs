@@ -1,5 +1,7 @@
 //! Patterns: of arrays of Python in place, and owned ones.
 
+use std::ops::Range;
+
 use gustav::{Error, Index, Pattern as Owned, PatternRef, PatternView};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -182,7 +184,43 @@ impl AnyRef<'_> {
     }
 }
 
+/// Addresses of the arrays of a pattern, which may be the caller's and are read unchecked: no result may
+/// overlap them.
+#[derive(Clone)]
+pub struct Extents([(&'static str, Range<usize>); 2]);
+
+impl Extents {
+    /// Refuses to write `out` over the arrays.
+    ///
+    /// # Errors
+    /// `ValueError`.
+    pub fn refuse_overlap(&self, out: &Array) -> PyResult<()> {
+        let written = out.extent();
+        for (name, array) in &self.0 {
+            if written.start < array.end && array.start < written.end {
+                return Err(PyValueError::new_err(format!(
+                    "{} overlaps {name} of the pattern in memory; give another array",
+                    out.name
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl AnyOwned {
+    /// Where the arrays are.
+    pub fn extents(&self) -> Extents {
+        let of = |array: &[u8]| {
+            let start = array.as_ptr() as usize;
+            start..start + array.len()
+        };
+        with_indices!(AnyOwned, self, |p| Extents([
+            ("indptr", of(bytes(p.offsets()))),
+            ("indices", of(bytes(p.indices()))),
+        ]))
+    }
+
     /// What products take.
     pub fn to_ref(&self) -> AnyRef<'static> {
         match self {
@@ -233,13 +271,18 @@ impl Source {
         }
     }
 
-    /// Arrays that a result must not overlap.
-    pub fn arrays(&self) -> impl Iterator<Item = &Array> {
-        let arrays = match self {
-            Source::Owned(_) => None,
-            Source::Arrays(arrays) => Some([&arrays.offsets, &arrays.indices]),
-        };
-        arrays.into_iter().flatten()
+    /// Refuses to write `out` over the arrays.
+    ///
+    /// # Errors
+    /// `ValueError`.
+    pub fn refuse_overlap(&self, out: &Array) -> PyResult<()> {
+        match self {
+            Source::Owned(pattern) => pattern.extents().refuse_overlap(out),
+            Source::Arrays(arrays) => {
+                out.refuse_overlap(&arrays.offsets)?;
+                out.refuse_overlap(&arrays.indices)
+            }
+        }
     }
 }
 

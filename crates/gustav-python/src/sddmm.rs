@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::array::Array;
 use crate::element::{Element, with_scalar};
 use crate::error::{Fault, catch, detached};
-use crate::pattern::{AnyOwned, AnyRef, Pattern, Source, with_indices};
+use crate::pattern::{AnyOwned, AnyRef, Extents, Pattern, Source, with_indices};
 use crate::scale::Factors;
 use crate::threads;
 
@@ -82,9 +82,7 @@ pub fn sddmm(
 ) -> PyResult<()> {
     let source = Source::of(pattern)?;
     let mut operands = Operands::new(x, y, out)?;
-    for array in source.arrays() {
-        operands.out.refuse_overlap(array)?;
-    }
+    source.refuse_overlap(&operands.out)?;
     let depth = operands.depth()?;
     let dtype = operands.x.element.value("x")?;
     let factors = Factors::new(alpha, beta, dtype)?;
@@ -127,6 +125,7 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct SddmmPlan {
     plan: Mutex<Box<dyn AnyPlan>>,
+    arrays: Extents,
     dtype: gustav::DType,
 }
 
@@ -136,6 +135,7 @@ impl SddmmPlan {
     fn new(pattern: &Bound<'_, Pattern>, depth: usize, dtype: &str, calls: u64) -> PyResult<Self> {
         let dtype = Element::named(dtype).value("dtype")?;
         let pattern = pattern.get().inner.clone();
+        let arrays = pattern.extents();
         let device = threads::device(None)?;
         let plan: Box<dyn AnyPlan> = with_scalar!(dtype, |T| Box::new(Typed::<T> {
             pattern,
@@ -144,7 +144,7 @@ impl SddmmPlan {
             device,
             plans: [const { None }; 4],
         }));
-        Ok(SddmmPlan { plan: Mutex::new(plan), dtype })
+        Ok(SddmmPlan { plan: Mutex::new(plan), arrays, dtype })
     }
 
     /// `out = alpha * (x @ y.T) + beta * out` at the nonzeros.
@@ -158,6 +158,7 @@ impl SddmmPlan {
         beta: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let operands = Operands::new(x, y, out)?;
+        self.arrays.refuse_overlap(&operands.out)?;
         let factors = Factors::new(alpha, beta, self.dtype)?;
         detached(py, || {
             let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);

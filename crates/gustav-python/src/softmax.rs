@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::array::Array;
 use crate::element::{Element, with_scalar};
 use crate::error::{Fault, catch, detached};
-use crate::pattern::{AnyOwned, Pattern, with_indices};
+use crate::pattern::{AnyOwned, Extents, Pattern, with_indices};
 use crate::threads;
 
 /// What a [`SoftmaxPlan`] does, whatever its type of values.
@@ -57,6 +57,7 @@ fn planned<T: CpuScalar>(
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct SoftmaxPlan {
     plan: Mutex<Box<dyn AnyPlan>>,
+    arrays: Extents,
 }
 
 #[pymethods]
@@ -70,13 +71,14 @@ impl SoftmaxPlan {
     ) -> PyResult<Self> {
         let dtype = Element::named(dtype).value("dtype")?;
         let pattern = pattern.get().inner.clone();
+        let arrays = pattern.extents();
         let device = threads::device(None)?;
         let plan: Box<dyn AnyPlan> = with_scalar!(dtype, |T| {
             Box::new(detached(py, || {
                 device.threads().run(|| Ok(planned::<T>(&pattern, heads, &device)?))
             })?)
         });
-        Ok(SoftmaxPlan { plan: Mutex::new(plan) })
+        Ok(SoftmaxPlan { plan: Mutex::new(plan), arrays })
     }
 
     /// `out = exp(scores) / Σ exp(scores)` over every row.
@@ -89,6 +91,7 @@ impl SoftmaxPlan {
         let scores = Array::vector("scores", scores)?;
         let mut out = Array::to_write("out", out)?;
         out.refuse_overlap(&scores)?;
+        self.arrays.refuse_overlap(&out)?;
         detached(py, || {
             let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
             catch(|| plan.execute(&scores, &mut out))
@@ -108,6 +111,7 @@ impl SoftmaxPlan {
         let mut out = Array::to_write("out", out)?;
         out.refuse_overlap(&weights)?;
         out.refuse_overlap(&of_weights)?;
+        self.arrays.refuse_overlap(&out)?;
         detached(py, || {
             let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
             catch(|| plan.gradient(&weights, &of_weights, &mut out))

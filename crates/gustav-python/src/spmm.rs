@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::array::Array;
 use crate::element::{Element, with_scalar};
 use crate::error::{Fault, catch, detached};
-use crate::pattern::{AnyRef, Source, with_indices};
+use crate::pattern::{AnyRef, Extents, Source, with_indices};
 use crate::scale::{Factors, reduction, semiring};
 use crate::threads;
 
@@ -67,9 +67,7 @@ pub fn spmm(
 ) -> PyResult<()> {
     let source = Source::of(pattern)?;
     let operands = Operands::new(values, b, out)?;
-    for array in source.arrays() {
-        operands.out.refuse_overlap(array)?;
-    }
+    source.refuse_overlap(&operands.out)?;
     let dtype = operands.values.element.value("values")?;
     let factors = Factors::new(alpha, beta, dtype)?;
     let (semiring, reduce) = (semiring(semiring_name)?, reduction(reduce)?);
@@ -190,6 +188,7 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct SpmmPlan {
     plan: Mutex<Box<dyn AnyPlan>>,
+    arrays: Extents,
     dtype: gustav::DType,
     output_rows: usize,
     inner_rows: usize,
@@ -219,6 +218,7 @@ impl SpmmPlan {
         let reduce = reduction(reduce)?;
         let wanted = Wanted { columns, calls, transpose, semiring, reduce, deterministic };
         let pattern = pattern.get().inner.clone();
+        let arrays = pattern.extents();
         let (rows, cols) = Source::Owned(pattern.clone()).shape();
         let (output_rows, inner_rows) = if transpose { (cols, rows) } else { (rows, cols) };
         let device = threads::device(threads)?;
@@ -233,7 +233,7 @@ impl SpmmPlan {
             Ok((plan, explanation))
         })?;
         let plan = Mutex::new(plan);
-        Ok(SpmmPlan { plan, dtype, output_rows, inner_rows, columns, explanation })
+        Ok(SpmmPlan { plan, arrays, dtype, output_rows, inner_rows, columns, explanation })
     }
 
     /// `out = scale(alpha, op(A) @ b) + scale(beta, out)` with these values of A; with max and min, to
@@ -250,8 +250,10 @@ impl SpmmPlan {
         winners: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut operands = Operands::new(values, b, out)?;
+        self.arrays.refuse_overlap(&operands.out)?;
         if let Some(winners) = winners {
             let winners = Array::to_write("winners", winners)?;
+            self.arrays.refuse_overlap(&winners)?;
             for other in [&operands.values, &operands.b, &operands.out] {
                 winners.refuse_overlap(other)?;
             }
@@ -319,9 +321,9 @@ pub fn spmv(
     let source = Source::of(pattern)?;
     let (values, x) = (Array::vector("values", values)?, Array::vector("x", x)?);
     let mut out = Array::to_write("out", out)?;
-    for operand in source.arrays().chain([&values, &x]) {
-        out.refuse_overlap(operand)?;
-    }
+    source.refuse_overlap(&out)?;
+    out.refuse_overlap(&values)?;
+    out.refuse_overlap(&x)?;
     let dtype = values.element.value("values")?;
     let factors = Factors::new(alpha, beta, dtype)?;
     let semiring = semiring(semiring_name)?;
