@@ -30,6 +30,13 @@ __device__ __forceinline__ T sum_up_to(T mine) {
     return mine;
 }
 
+// Bits of the lanes of this lane's thread group, where groups of `GROUP` lanes share a warp.
+template <int GROUP>
+__device__ __forceinline__ u32 lanes_of_group() {
+    static_assert(GROUP <= 32 && 32 % GROUP == 0, "a group lies in one warp");
+    return (GROUP == 32 ? ALL : (1u << GROUP % 32) - 1) << threadIdx.x % 32 / GROUP * GROUP;
+}
+
 // Bits of the lanes before this one.
 __device__ __forceinline__ u32 lanes_before() { return (1u << threadIdx.x % 32) - 1; }
 

@@ -139,7 +139,7 @@ __device__ __forceinline__ void store(const Arguments &args, const RowSegment &s
     if (TARGET != SLOT || !segment.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[segment.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    fix_up(operands, parts, (u32)(segment.target() - cut[1]), span, 0, panel);
+    add_parts(operands, parts, (u32)(segment.target() - cut[1]), span, 0, panel);
 }
 
 // Adds AT_ONCE nonzeros of a batch of `count`, from number u on; ALL of them are there.

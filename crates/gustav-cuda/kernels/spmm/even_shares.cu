@@ -35,7 +35,7 @@ __device__ __forceinline__ void fix_up_row(const Operands &args, u64 partition, 
     const u64 begin = ((u64)__ldg(args.offsets + row) + row) >> WORK_BITS;
     const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) >> WORK_BITS;
     const Parts parts = {row, 2 * begin + 1, 2 * begin, 2, (u32)(end - begin + 1)};
-    fix_up(args, parts, (u32)(partition - begin), span, 0, panel);
+    add_parts(args, parts, (u32)(partition - begin), span, 0, panel);
 }
 
 // One partition in one panel; `first` is its first row.
@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const u64 partition = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
     if (partition >= args.partitions) return;
     const int lane = threadIdx.x % LANES;
-    const u32 group = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+    const u32 group = warp::lanes_of_group<LANES>();
     const Operands &operands = args.operands;
     const Position first = schedule::row_of_item<LANES, Position>(
         operands.offsets, args.rows, operands.nonzeros, (Position)partition << WORK_BITS, lane, group);

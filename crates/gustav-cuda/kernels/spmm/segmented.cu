@@ -179,7 +179,7 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Operands &
     if (!LIST || GUSTAV_REDUCE || !s.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    fix_up(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
+    add_parts(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
 }
 
 // Panels of the products of a batch follow one another.

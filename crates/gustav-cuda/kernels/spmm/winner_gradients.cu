@@ -9,6 +9,7 @@
 //
 // Every sum is made in the same order: the same bits in every run.
 #include "common/semiring.cuh"
+#include "common/warp.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -28,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) winner_gradients(const Argum
     if (first >= args.nonzeros) return;
     const u64 last = first + NONZEROS < args.nonzeros ? first + NONZEROS : args.nonzeros;
     const int lane = threadIdx.x % LANES;
-    const u32 group = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+    const u32 group = warp::lanes_of_group<LANES>();
     const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
     // The last row that begins at the nonzero or before it.
     u64 row = 0;

@@ -144,6 +144,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "ptx/warp.cuh",
     "schedule/arrival.cuh",
     "schedule/even_shares.cuh",
+    "schedule/fix_up.cuh",
     "schedule/lengths.cuh",
     "schedule/look_back.cuh",
     "schedule/row_blocks.cuh",

@@ -6,9 +6,7 @@ use crate::device::{Counters, Device, DeviceBuffer, Stream};
 use crate::jit::{Request, source};
 use crate::product::operands;
 use crate::product::tile::{Tile, accumulator};
-
-// Levels of the tree in which the parts of a cut row are added.
-const LEVELS: usize = 6;
+use crate::schedule::LEVELS;
 
 /// What a group's kernel is compiled for beyond its tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,6 +66,7 @@ impl Types {
             .with("WHOLE", self.whole)
             .with("WIDE_A", self.wide_a)
             .with("STEPS", self.steps)
+            .with("LEVELS", LEVELS)
     }
 }
 
@@ -110,7 +109,8 @@ parameter_block! {
     }
 }
 
-/// Partial sums of cut rows, of max and min with room for the positions of winners, and counters of the parts that have arrived.
+/// Partial sums of cut rows, of max and min with the positions of their winners, and counters of the parts that
+/// have arrived.
 pub(super) struct CarryOutWorkspace {
     arrivals: Counters,
     partials: DeviceBuffer<u64>,
