@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._functions import _cast, _expect, sddmm, spmm
+from ._functions import _cast, _expect, _expect_on, sddmm, spmm
 from ._pattern import Pattern
 
 _ops: Any = torch.ops.gustav
@@ -36,6 +36,7 @@ def softmax(pattern: Pattern, values: Tensor) -> Tensor:
     >>> gt.softmax(P, torch.tensor([0.0, 0.0, 7.0]))
     tensor([0.5000, 0.5000, 1.0000])
     """
+    _expect_on(pattern, "values", values)
     (values,) = _cast(values)
     _expect("values", values, pattern.nnz, -1)
     if not values.is_floating_point():
