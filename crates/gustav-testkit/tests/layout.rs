@@ -29,6 +29,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
         ],
     ),
     ("gustav-python", &["gustav", "gustav-cli"]),
+    ("gustav-capi", &["gustav"]),
     ("gustav-cli", &["gustav", "gustav-bench", "gustav-core", "gustav-report", "gustav-testkit"]),
 ];
 
