@@ -4,9 +4,7 @@ use std::ffi::{CString, c_char};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use gustav::interop::dlpack::{
-    DLDataType, DLManagedTensorVersioned, DLTensor, Tensor, TensorMut,
-};
+use gustav::interop::dlpack::{DLDataType, DLManagedTensorVersioned, DLTensor, Tensor, TensorMut};
 use gustav::{
     CpuScalar, DType, Device, Error, Index, Layout, Pattern, PatternRef, Plans, Result, SddmmPlan,
     SddmmRequest, SpgemmCall, SpgemmPlan, SpmmPlan, SpmmRequest, SpmvPlan,
@@ -137,13 +135,7 @@ impl<T: CpuScalar> DensePlan for SpmvPlan<'static, T> {
         factors: Factors,
     ) -> Result<()> {
         let scale = factors.scale::<T::Accum>();
-        SpmvPlan::execute(
-            self,
-            values.slice::<T>()?,
-            x.slice::<T>()?,
-            y.into_slice::<T>()?,
-            scale,
-        )
+        SpmvPlan::execute(self, values.slice::<T>()?, x.slice::<T>()?, y.into_slice::<T>()?, scale)
     }
 
     fn explain(&mut self) -> Result<String> {

@@ -64,9 +64,8 @@ pub unsafe extern "C" fn gustav_spmm(
         let indices = indices.ok_or_else(|| null("column indices"))?;
         let dtype = values.value()?;
         // SAFETY: promised by the caller.
-        let (arrays, factors) = unsafe {
-            (Arrays::new(offsets, indices, columns)?, Factors::new(alpha, beta, dtype)?)
-        };
+        let (arrays, factors) =
+            unsafe { (Arrays::new(offsets, indices, columns)?, Factors::new(alpha, beta, dtype)?) };
         arrays.refuse_overlap(&c)?;
         c.refuse_overlap(&values)?;
         c.refuse_overlap(&b)?;

@@ -15,5 +15,9 @@ fn the_header_is_made_of_the_source() {
         std::fs::write(&path, &made).expect("a folder that can be written");
     }
     let found = std::fs::read_to_string(&path).expect("the header");
-    assert!(found == made, "{} is old: run this test with GUSTAV_UPDATE_SNAPSHOT=1", path.display());
+    assert!(
+        found == made,
+        "{} is old: run this test with GUSTAV_UPDATE_SNAPSHOT=1",
+        path.display()
+    );
 }

@@ -80,7 +80,12 @@ fn what_a_program_gets_wrong_is_an_error() {
 fn what_a_program_gets_wrong_touches_no_foreign_memory() {
     let program = Program::compiled("tests/misuse.c");
     let output = Command::new("valgrind")
-        .args(["--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"])
+        .args([
+            "--quiet",
+            "--error-exitcode=9",
+            "--leak-check=full",
+            "--errors-for-leak-kinds=definite",
+        ])
         .arg(program.path())
         .env("RAYON_NUM_THREADS", "2")
         .output()
