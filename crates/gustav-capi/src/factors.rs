@@ -2,6 +2,8 @@
 
 use gustav::{Arith, DType, Error, Result, Scalar, Scale};
 
+use crate::pointer::pointee;
+
 /// α and β where a call says them.
 #[derive(Clone, Copy)]
 pub(crate) struct Factors {
@@ -21,8 +23,12 @@ impl Factors {
     /// # Errors
     /// [`Error::Argument`] for a factor that the integers of `dtype` lack.
     pub(crate) unsafe fn new(alpha: *const f64, beta: *const f64, dtype: DType) -> Result<Self> {
-        // SAFETY: promised by the caller.
-        let (alpha, beta) = unsafe { (alpha.as_ref().copied(), beta.as_ref().copied()) };
+        let given = |name, at: *const f64| match at.is_null() {
+            true => Ok(None),
+            // SAFETY: promised by the caller.
+            false => unsafe { pointee(name, at) }.copied().map(Some),
+        };
+        let (alpha, beta) = (given("alpha", alpha)?, given("beta", beta)?);
         for (name, factor) in [("alpha", alpha), ("beta", beta)] {
             let limit = if dtype == DType::I32 { f64::from(i32::MAX) } else { EXACT };
             let fits = |factor: f64| factor.fract() == 0.0 && factor.abs() <= limit;

@@ -12,6 +12,7 @@ mod handle;
 mod options;
 mod pattern;
 mod plan;
+mod pointer;
 mod product;
 mod status;
 

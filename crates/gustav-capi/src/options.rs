@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use gustav::{Algorithm, Chooser, Device, Error, Result, Semiring, Threads};
 
-use crate::status::null;
+use crate::pointer::pointee;
 
 /// Options of a product. Begin with `gustav_options options = GUSTAV_OPTIONS;`, in which everything but the
 /// size is 0, and set what differs; NULL in place of options is the same.
@@ -55,7 +55,7 @@ impl Options {
     /// [`Error::Argument`] for names and bits that are not known, and what
     /// [`Device::cuda`](gustav::Device::cuda) lacks.
     pub(crate) unsafe fn read(options: *const gustav_options) -> Result<Self> {
-        let Some(options) = std::ptr::NonNull::new(options.cast_mut()) else {
+        if options.is_null() {
             return Ok(Options {
                 device: Device::cpu(),
                 calls: 1,
@@ -65,7 +65,7 @@ impl Options {
             });
         };
         // SAFETY: promised by the caller; every version of the struct begins with its size.
-        let size = unsafe { options.cast::<usize>().read() };
+        let size = unsafe { *pointee("options", options.cast::<usize>())? };
         if size != size_of::<gustav_options>() {
             return Err(Error::Argument {
                 name: "size of options",
@@ -73,8 +73,8 @@ impl Options {
                 expected: format!("sizeof(gustav_options), {}", size_of::<gustav_options>()),
             });
         }
-        // SAFETY: promised by the caller.
-        let given = unsafe { options.read() };
+        // SAFETY: promised by the caller; the struct is of this size.
+        let given = unsafe { *pointee("options", options)? };
         // SAFETY: promised by the caller.
         let (device, semiring, algorithm) = unsafe {
             (
@@ -161,16 +161,4 @@ fn threads(count: usize) -> Result<Threads> {
     let made = Threads::new(count, false)?;
     pools.insert(count, made.clone());
     Ok(made)
-}
-
-/// Where a call writes a result.
-///
-/// # Safety
-/// `at` is NULL or can be written.
-///
-/// # Errors
-/// [`Error::Argument`] for NULL.
-pub(crate) unsafe fn written<'a, T>(name: &'static str, at: *mut T) -> Result<&'a mut T> {
-    // SAFETY: promised by the caller.
-    unsafe { at.as_mut() }.ok_or_else(|| null(name))
 }

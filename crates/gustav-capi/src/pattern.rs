@@ -10,8 +10,8 @@ use gustav::{Error, Index, IndexType, Pattern, PatternView, Result, index};
 use crate::dispatch::with_indices;
 use crate::export::{Exported, export};
 use crate::handle::Table;
-use crate::options::written;
-use crate::status::{check_version, guard, gustav_status, null};
+use crate::pointer::{managed_tensor, optional, tensor, written};
+use crate::status::{guard, gustav_status};
 
 /// Where the nonzeros of a sparse matrix are: row offsets and column indices of CSR, validated once and
 /// never written. Threads may share one.
@@ -70,20 +70,19 @@ pub(crate) struct Arrays<'a> {
 
 impl<'a> Arrays<'a> {
     /// # Safety
-    /// As for [`Tensor::new`] for `'a`.
+    /// As for [`tensor`], for `'a`.
     ///
     /// # Errors
     /// As there, [`Error::Argument`] for what are no indices, and [`Error::Unsupported`] for row offsets of
     /// 32 bits beside column indices of 64.
     pub(crate) unsafe fn new(
-        offsets: &DLTensor,
-        indices: &DLTensor,
+        offsets: *const DLTensor,
+        indices: *const DLTensor,
         columns: usize,
     ) -> Result<Self> {
         // SAFETY: promised by the caller.
-        let (offsets, indices) = unsafe {
-            (Tensor::new("row offsets", offsets)?, Tensor::new("column indices", indices)?)
-        };
+        let (offsets, indices) =
+            unsafe { (tensor("row offsets", offsets)?, tensor("column indices", indices)?) };
         let width = |tensor: &Tensor<'_>| {
             tensor.dtype().index().ok_or_else(|| Error::Argument {
                 name: tensor.name(),
@@ -259,10 +258,6 @@ pub unsafe extern "C" fn gustav_pattern_new(
 ) -> gustav_status {
     guard(|| {
         // SAFETY: promised by the caller.
-        let (offsets, indices) = unsafe { (offsets.as_ref(), indices.as_ref()) };
-        let offsets = offsets.ok_or_else(|| null("row offsets"))?;
-        let indices = indices.ok_or_else(|| null("column indices"))?;
-        // SAFETY: promised by the caller.
         let (pattern, arrays) =
             unsafe { (written("pattern", pattern)?, Arrays::new(offsets, indices, columns)?) };
         let made = match arrays.view()? {
@@ -298,18 +293,16 @@ pub unsafe extern "C" fn gustav_pattern_take(
             });
         }
         // SAFETY: promised by the caller.
-        let (of_offsets, of_indices) = unsafe { (offsets.as_ref(), indices.as_ref()) };
-        let of_offsets = of_offsets.ok_or_else(|| null("row offsets"))?;
-        let of_indices = of_indices.ok_or_else(|| null("column indices"))?;
-        check_version(of_offsets)?;
-        check_version(of_indices)?;
-        // SAFETY: promised by the caller.
-        let pattern = unsafe { written("pattern", pattern)? };
-        // SAFETY: promised by the caller.
-        let made = unsafe {
-            Arrays::new(&of_offsets.dl_tensor, &of_indices.dl_tensor, columns)?
-                .keep([offsets, indices])?
+        let (of_offsets, of_indices, pattern) = unsafe {
+            (
+                &managed_tensor("row offsets", offsets)?.dl_tensor,
+                &managed_tensor("column indices", indices)?.dl_tensor,
+                written("pattern", pattern)?,
+            )
         };
+        // SAFETY: promised by the caller.
+        let made =
+            unsafe { Arrays::new(of_offsets, of_indices, columns)?.keep([offsets, indices])? };
         *pattern = made.into_handle();
         Ok(())
     })
@@ -328,10 +321,11 @@ pub unsafe extern "C" fn gustav_pattern_shape(
 ) -> gustav_status {
     guard(|| {
         let found = with_indices!(&*Indices::of(pattern)?, |p| [p.nrows(), p.ncols(), p.nnz()]);
-        for (to, number) in [rows, columns, nonzeros].into_iter().zip(found) {
+        let names = ["rows", "columns", "nonzeros"];
+        for (k, to) in [rows, columns, nonzeros].into_iter().enumerate() {
             // SAFETY: promised by the caller.
-            if let Some(to) = unsafe { to.as_mut() } {
-                *to = number;
+            if let Some(to) = unsafe { optional(names[k], to)? } {
+                *to = found[k];
             }
         }
         Ok(())
@@ -352,11 +346,13 @@ pub unsafe extern "C" fn gustav_pattern_arrays(
     guard(|| {
         with_indices!(&*Indices::of(pattern)?, |p| {
             // SAFETY: promised by the caller.
-            if let Some(to) = unsafe { offsets.as_mut() } {
+            let (offsets, indices) = unsafe {
+                (optional("row offsets", offsets)?, optional("column indices", indices)?)
+            };
+            if let Some(to) = offsets {
                 *to = export(Exported::indices(p.offsets(), p.clone()));
             }
-            // SAFETY: promised by the caller.
-            if let Some(to) = unsafe { indices.as_mut() } {
+            if let Some(to) = indices {
                 *to = export(Exported::indices(p.indices(), p.clone()));
             }
         });

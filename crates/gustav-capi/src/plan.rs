@@ -14,9 +14,9 @@ use crate::dispatch::{with_indices, with_scalar};
 use crate::export::{Exported, export};
 use crate::factors::Factors;
 use crate::handle::Table;
-use crate::options::{Options, gustav_options, written};
+use crate::options::{Options, gustav_options};
 use crate::pattern::{Indices, gustav_pattern};
-use crate::product::{read, write};
+use crate::pointer::{optional, tensor, tensor_mut, written};
 use crate::status::{guard, gustav_status};
 
 /// A product that was planned for patterns and a type of values, which it keeps. Threads may share one;
@@ -189,10 +189,10 @@ impl Plan {
     /// The operands of a call, which are of the plan's type.
     ///
     /// # Safety
-    /// As for [`read`].
+    /// As for [`tensor`].
     unsafe fn operands<'a>(&self, at: [*const DLTensor; 2]) -> Result<[Tensor<'a>; 2]> {
         // SAFETY: promised by the caller.
-        unsafe { Ok([read(self.names[0], at[0])?, read(self.names[1], at[1])?]) }
+        unsafe { Ok([tensor(self.names[0], at[0])?, tensor(self.names[1], at[1])?]) }
     }
 
     fn other_product(&self, function: &str) -> Error {
@@ -407,7 +407,7 @@ pub unsafe extern "C" fn gustav_execute(
         let (operands, result, factors) = unsafe {
             (
                 plan.operands([first, second])?,
-                write(plan.names[2], result)?,
+                tensor_mut(plan.names[2], result)?,
                 Factors::new(alpha, beta, plan.dtype)?,
             )
         };
@@ -446,7 +446,7 @@ pub unsafe extern "C" fn gustav_execute_spgemm(
             (
                 plan.operands([values_of_a, values_of_b])?,
                 Factors::new(alpha, std::ptr::null(), plan.dtype)?,
-                pattern.as_mut(),
+                optional("pattern", pattern)?,
                 written("values", values)?,
             )
         };

@@ -1,34 +1,14 @@
 //! Products in one call.
 
-use gustav::interop::dlpack::{DLTensor, Tensor, TensorMut};
-use gustav::{Result, Scalar, Scale, Spmm};
+use gustav::interop::dlpack::DLTensor;
+use gustav::{Scalar, Scale, Spmm};
 
 use crate::dispatch::{with_indices, with_scalar};
 use crate::factors::Factors;
 use crate::options::{Options, gustav_options};
 use crate::pattern::Arrays;
-use crate::status::{guard, gustav_status, null};
-
-/// A tensor that is read.
-///
-/// # Safety
-/// As for [`Tensor::new`], or NULL.
-pub(crate) unsafe fn read<'a>(name: &'static str, tensor: *const DLTensor) -> Result<Tensor<'a>> {
-    // SAFETY: promised by the caller.
-    unsafe { Tensor::new(name, tensor.as_ref().ok_or_else(|| null(name))?) }
-}
-
-/// A tensor that is written.
-///
-/// # Safety
-/// As for [`TensorMut::new`], or NULL.
-pub(crate) unsafe fn write<'a>(
-    name: &'static str,
-    tensor: *const DLTensor,
-) -> Result<TensorMut<'a>> {
-    // SAFETY: promised by the caller.
-    unsafe { TensorMut::new(name, tensor.as_ref().ok_or_else(|| null(name))?) }
-}
+use crate::pointer::{tensor, tensor_mut};
+use crate::status::{guard, gustav_status};
 
 /// C = α·op(A)·B + β·C in one call, A in CSR with as many columns as the product needs, `b` and `c` dense.
 ///
@@ -55,13 +35,14 @@ pub unsafe extern "C" fn gustav_spmm(
     guard(|| {
         // SAFETY: promised by the caller.
         let (options, values, b, c) = unsafe {
-            (Options::read(options)?, read("values", values)?, read("b", b)?, write("c", c)?)
+            (
+                Options::read(options)?,
+                tensor("values", values)?,
+                tensor("b", b)?,
+                tensor_mut("c", c)?,
+            )
         };
         let columns = if options.transpose { c.tensor().matrix()[0] } else { b.matrix()[0] };
-        // SAFETY: promised by the caller.
-        let (offsets, indices) = unsafe { (offsets.as_ref(), indices.as_ref()) };
-        let offsets = offsets.ok_or_else(|| null("row offsets"))?;
-        let indices = indices.ok_or_else(|| null("column indices"))?;
         let dtype = values.value()?;
         // SAFETY: promised by the caller.
         let (arrays, factors) =

@@ -7,6 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gustav::Error;
 use gustav::interop::dlpack::{DLManagedTensorVersioned, DLTensor};
 
+use crate::pointer::{self, managed_tensor};
+
 /// What a call did. The text of an error is that of `gustav_last_error`.
 #[allow(non_camel_case_types)]
 #[repr(C)]
@@ -26,11 +28,6 @@ pub enum gustav_status {
     GUSTAV_DEVICE = 5,
     /// A defect of gustav.
     GUSTAV_INTERNAL = 6,
-}
-
-/// The error for a pointer that is NULL.
-pub(crate) fn null(name: &'static str) -> Error {
-    Error::Argument { name, found: "NULL".into(), expected: "a pointer".into() }
 }
 
 thread_local! {
@@ -99,10 +96,7 @@ pub unsafe extern "C" fn gustav_tensor(
     guard(|| {
         // SAFETY: promised by the caller.
         let (managed, tensor) =
-            unsafe { (managed.as_ref().ok_or(null("managed")), tensor.as_mut()) };
-        let (managed, tensor) = (managed?, tensor.ok_or(null("tensor"))?);
-        // Structs of all versions begin with the version.
-        check_version(managed)?;
+            unsafe { (managed_tensor("managed", managed)?, pointer::written("tensor", tensor)?) };
         if written != 0 && managed.flags & DLManagedTensorVersioned::READ_ONLY != 0 {
             return Err(Error::Argument {
                 name: "managed",
@@ -112,18 +106,6 @@ pub unsafe extern "C" fn gustav_tensor(
         }
         *tensor = &managed.dl_tensor;
         Ok(())
-    })
-}
-
-/// Refuses structs of another layout.
-pub(crate) fn check_version(managed: &DLManagedTensorVersioned) -> gustav::Result<()> {
-    if managed.version.major == 1 {
-        return Ok(());
-    }
-    Err(Error::Argument {
-        name: "version of DLPack",
-        found: managed.version.major.to_string(),
-        expected: "1".into(),
     })
 }
 
@@ -145,8 +127,9 @@ mod tests {
 
     #[test]
     fn an_error_is_a_status_and_a_text_of_its_thread() {
-        assert_eq!(guard(|| Err(null("values"))), gustav_status::GUSTAV_INVALID);
-        assert_eq!(last(), "values: NULL is not valid, expected a pointer");
+        let error = || Error::Argument { name: "x", found: "a\0b".into(), expected: "c".into() };
+        assert_eq!(guard(|| Err(error())), gustav_status::GUSTAV_INVALID);
+        assert_eq!(last(), "x: ab is not valid, expected c");
         std::thread::spawn(|| assert_eq!(last(), "")).join().expect("the other thread");
     }
 }

@@ -183,6 +183,12 @@ static void pointers(void) {
   INVALID(gustav_execute(NULL, &t_values, &t_b, &t_c, NULL, NULL), "plan: NULL");
   INVALID(gustav_plan_explain(NULL, NULL), "text: NULL");
   INVALID(gustav_tensor(NULL, 0, NULL), "managed: NULL");
+  // Addresses that no such struct has.
+  const DLTensor *odd = (const DLTensor *)((const char *)&t_b + 1);
+  INVALID(gustav_spmm(&t_offsets, &t_indices, &t_values, odd, &t_c, NULL, NULL, NULL), "not aligned");
+  INVALID(gustav_spmm(&t_offsets, &t_indices, &t_values, &t_b, &t_c, (double *)((char *)b + 4), NULL,
+                      NULL),
+          "alpha: ");
   // Handles that were freed, of another kind, and none.
   OK(gustav_plan_spmm(pattern, 2, f64, NULL, &plan));
   INVALID(gustav_pattern_free((gustav_pattern *)plan), "of another kind");

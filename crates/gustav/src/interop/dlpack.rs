@@ -217,10 +217,11 @@ impl<'a> Tensor<'a> {
         if tensor.shape.is_null() {
             return wrong("a shape of NULL".into(), "a shape");
         }
+        // SAFETY: promised by the caller, of shape and strides.
+        let number = |at: *const i64, k: usize| unsafe { at.add(k).read_unaligned() };
         let mut shape = [1; MOST_DIMENSIONS];
         for (k, length) in shape.iter_mut().enumerate().take(dimensions) {
-            // SAFETY: promised by the caller.
-            let found = unsafe { *tensor.shape.add(k) };
+            let found = number(tensor.shape, k);
             match usize::try_from(found) {
                 Ok(found) => *length = found,
                 Err(_) => return wrong(format!("a length of {found}"), "lengths of at least 0"),
@@ -233,9 +234,8 @@ impl<'a> Tensor<'a> {
         let packed = [if dimensions == 1 { 1 } else { shape[1] as isize }, 1];
         let strides = match tensor.strides.is_null() {
             true => packed,
-            // SAFETY: promised by the caller.
             false => std::array::from_fn(|k| match k < dimensions {
-                true => unsafe { *tensor.strides.add(k) as isize },
+                true => number(tensor.strides, k) as isize,
                 false => 1,
             }),
         };
