@@ -29,8 +29,8 @@ use pool::keep_freed_memory;
 pub use profile::Profile;
 pub use stream::{Event, Stream};
 
-// The oldest driver whose entry points this crate is bound to.
-const OLDEST_DRIVER: i32 = 12_000;
+// The oldest driver that has every function this crate calls; the newest of them is `cuEventElapsedTime_v2`.
+const OLDEST_DRIVER: i32 = 12_080;
 
 /// A CUDA device. Clones are the same device.
 #[derive(Clone)]
@@ -95,9 +95,11 @@ impl Device {
         let status = unsafe { sys::cuDriverGetVersion(&mut version) };
         if status.result().is_err() || version < OLDEST_DRIVER {
             return Err(missing(format!(
-                "the NVIDIA driver supports CUDA {}.{}, 12.0 is needed; update the driver",
+                "the NVIDIA driver supports CUDA {}.{}, {}.{} is needed; update the driver",
                 version / 1000,
-                version % 1000 / 10
+                version % 1000 / 10,
+                OLDEST_DRIVER / 1000,
+                OLDEST_DRIVER % 1000 / 10
             )));
         }
         let count = CudaContext::device_count()
