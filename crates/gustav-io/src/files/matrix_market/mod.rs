@@ -5,6 +5,6 @@ pub(crate) mod array;
 pub(crate) mod coordinate;
 pub(crate) mod half;
 mod line;
-mod place;
+mod counting_sort;
 pub(crate) mod prologue;
 pub(crate) mod write;
