@@ -462,7 +462,7 @@ pub(crate) mod ledger {
     }
 
     /// Runs `work` as on a device with only `bytes` bytes of free memory.
-    pub(crate) fn with_room<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn with_free_memory<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
         with(|l| l.most = Some(l.bytes() + bytes));
         let result = work();
         with(|l| l.most = None);

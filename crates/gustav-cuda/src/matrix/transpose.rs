@@ -177,8 +177,8 @@ impl<T: Scalar> Transposed<T> {
     ) -> Result<Self> {
         let TransposedPattern { offsets, indices, source } = pattern;
         let nnz = indices.len();
-        let room = nnz.saturating_mul(batch);
-        let values = DeviceBuffer::<T>::queued(device, room, "values of the transpose")?;
+        let count = nnz.saturating_mul(batch);
+        let values = DeviceBuffer::<T>::queued(device, count, "values of the transpose")?;
         let bytes = offsets.bytes() + indices.bytes() + source.bytes() + values.bytes();
         let [offsets, source] = [offsets, source].map(|array| array.memory().clone());
         let indices = indices.memory().clone();

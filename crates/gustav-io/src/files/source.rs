@@ -134,9 +134,9 @@ pub(crate) fn read_all(from: &mut impl Read, to: &mut Vec<u8>, limit: u64) -> Re
         if to.len() == to.capacity() {
             reserve(to).map_err(Stop::Memory)?;
         }
-        let room = ((to.capacity() - to.len()) as u64).min(left);
-        match from.by_ref().take(room).read_to_end(to) {
-            Ok(n) if (n as u64) < room => return Ok(()),
+        let free = ((to.capacity() - to.len()) as u64).min(left);
+        match from.by_ref().take(free).read_to_end(to) {
+            Ok(n) if (n as u64) < free => return Ok(()),
             Ok(_) => {}
             Err(error) => return Err(Stop::Io(error)),
         }

@@ -135,6 +135,6 @@ fn target(path: &Path, options: &WriteOptions) -> Result<(Format, Compression)> 
         (None, Ok((format, _))) => *format,
         (None, Err(_)) => return by_name,
     };
-    let told = by_name.map(|(_, compression)| compression).unwrap_or_default();
-    Ok((format, options.compression.unwrap_or(told)))
+    let compression = by_name.map(|(_, compression)| compression).unwrap_or_default();
+    Ok((format, options.compression.unwrap_or(compression)))
 }

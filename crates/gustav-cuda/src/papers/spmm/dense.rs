@@ -113,8 +113,8 @@ impl Prepared {
         let stream = device.stream();
         // Rounded up to whole words, for the bits of the check.
         let bytes = rows.saturating_mul(inner).saturating_mul(problem.dtype.bytes());
-        let room = bytes.checked_next_multiple_of(8).unwrap_or(usize::MAX);
-        let mut matrix = DeviceBuffer::<u8>::uninit(device, room, "A with its zeros")?;
+        let padded = bytes.checked_next_multiple_of(8).unwrap_or(usize::MAX);
+        let mut matrix = DeviceBuffer::<u8>::uninit(device, padded, "A with its zeros")?;
         let mut found = DeviceBuffer::<u32>::uninit(device, 1, "repeated columns")?;
         matrix.fill(0, stream)?;
         found.fill(0, stream)?;
@@ -143,8 +143,8 @@ impl Prepared {
         let sums = (problem.dtype.bytes() == 2)
             .then(|| {
                 let count = rows.saturating_mul(problem.columns);
-                let room = DeviceBuffer::uninit(device, count, "sums of a dense product")?;
-                Ok::<_, Error>((room, module.kernel(c"dense_finish")?))
+                let sums = DeviceBuffer::uninit(device, count, "sums of a dense product")?;
+                Ok::<_, Error>((sums, module.kernel(c"dense_finish")?))
             })
             .transpose()?;
         Ok(Prepared {
@@ -164,7 +164,7 @@ fn grid(rows: u64, lanes: u64) -> (u64, u64) {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        let sums = self.sums.as_ref().map_or(0, |(room, _)| room.bytes());
+        let sums = self.sums.as_ref().map_or(0, |(sums, _)| sums.bytes());
         self.matrix.bytes() + sums + self.handle.bytes()
     }
 
