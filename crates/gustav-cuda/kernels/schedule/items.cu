@@ -1,5 +1,5 @@
-// items: writes down the row that each item of a matrix is found in, for the test that equal partitions
-// hold every row start and every nonzero exactly once.
+// items: records the row found for each item of a matrix, for the test that equal partitions hold
+// every row start and every nonzero exactly once.
 //
 //   LANES lanes -> one item, searched for together
 #include "common/warp.cuh"

@@ -23,9 +23,9 @@ pub(crate) struct Allocation {
 
 /// `len` values on a device.
 ///
-/// Owned memory is allocated on the device's own stream and freed there in order, after the work
-/// of every stream that used it. Borrowed memory is somebody else's and stays theirs. Work that
-/// uses a buffer waits for earlier work on other streams that it depends on, see [`Stream`].
+/// Owned memory is allocated on the device's own stream and freed there in stream order, after the
+/// work of every stream that used it. Borrowed memory is never freed. Work that uses a buffer waits
+/// for earlier work on other streams that it depends on, see [`Stream`].
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     memory: Arc<Memory>,
@@ -81,9 +81,9 @@ impl Drop for Memory {
         #[cfg(test)]
         ledger::free(self.address);
         let stream = self.device.stream();
-        // Memory whose users cannot be waited for is left to the end of the process.
+        // If its users cannot be waited for, memory is leaked until the process ends.
         if self.device.bind().is_ok() && self.users.end_on(stream).is_ok() {
-            // SAFETY: allocated on this stream by us, freed once, after all work on it.
+            // SAFETY: allocated here on this stream, freed once, after all work on it.
             let _ = unsafe { result::free_async(self.address, stream.raw().cu_stream()) };
         }
     }
@@ -115,20 +115,20 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     /// `len` values whose bytes are all zero.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] naming `what`, with what is free; the device stays usable.
+    /// [`Error::OutOfMemory`] naming `what`, with the free memory; the device stays usable.
     pub fn zeros(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let mut buffer = Self::queued(device, len, what)?;
         buffer.fill(0, device.stream())?;
         Ok(buffer)
     }
 
-    /// Memory for `len` values that are written before they are read.
+    /// Uninitialised memory for `len` values.
     ///
     /// # Errors
     /// As [`DeviceBuffer::zeros`].
     pub(crate) fn uninit(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let mut buffer = Self::queued(device, len, what)?;
-        // From here on the memory may be used on any stream.
+        // Afterwards the memory may be used on any stream.
         if buffer.address() != 0 {
             device.stream().synchronize()?;
             buffer.forget_users();
@@ -136,7 +136,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// Memory as [`DeviceBuffer::uninit`] makes it, that the host has not waited for.
+    /// As [`DeviceBuffer::uninit`], without waiting for the allocation on the host.
     pub(crate) fn queued(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let needed = len as u128 * size_of::<T>() as u128;
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
@@ -175,13 +175,12 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// Memory that somebody else holds on `device`.
+    /// A buffer over memory on `device` that somebody else owns.
     ///
     /// # Safety
-    /// `address` is `len` values of `T`, aligned for `T`, on this device, and lives (unfreed)
-    /// until the last work that uses the buffer is done. Work of other libraries on it is
-    /// ordered with ours by the caller. Once it is part of a [`DevicePattern`](crate::DevicePattern),
-    /// nobody writes it.
+    /// `address` is `len` values of `T`, aligned for `T`, on this device, and is not freed before
+    /// the last work that uses the buffer is done. The caller orders work of other libraries on it.
+    /// Once it is part of a [`DevicePattern`](crate::DevicePattern), nobody writes it.
     pub unsafe fn borrowed(device: &Device, address: u64, len: usize) -> Self {
         Self::at(device, address, len, false, Users::default())
     }
@@ -203,7 +202,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
     }
 
-    /// Memory that [`DeviceBuffer::give_away`] gave.
+    /// A buffer that owns memory released by [`DeviceBuffer::give_away`].
     ///
     /// # Safety
     /// `address` is what it returned, with at least `len` values, and nobody else owns it.
@@ -216,7 +215,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
     }
 
-    /// Overwrites all values, and waits until that is done.
+    /// Overwrites all values, and waits for the copy.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::Device`].
@@ -236,7 +235,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         Ok(())
     }
 
-    /// Queues setting all bytes to `byte` on `stream`.
+    /// Queues a fill of all bytes with `byte` on `stream`.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -252,7 +251,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
             .during("filling memory")
     }
 
-    /// Queues copying all values of `from`, on the same device, on `stream`.
+    /// Queues a copy of all values of `from`, which is on the same device, on `stream`.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::Argument`] for a buffer on another device, [`Error::Device`].
@@ -278,7 +277,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
             .during("copying on the device")
     }
 
-    /// Copies all values into `values`, after the work that was queued on them.
+    /// Copies all values to `values`, after the work queued on them.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::Device`].
@@ -287,10 +286,10 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         self.read_at(0, values)
     }
 
-    /// Copies the values from `first` on into `values`, after the work that was queued on them.
+    /// Copies the values from `first` on to `values`, after the work queued on them.
     ///
     /// # Errors
-    /// [`Error::Length`] when there are not so many, [`Error::Device`].
+    /// [`Error::Length`] when there are too few, [`Error::Device`].
     pub fn read_at(&self, first: usize, values: &mut [T]) -> Result<()> {
         if first.checked_add(values.len()).is_none_or(|end| end > self.len) {
             let (expected, found) = (self.len, first.saturating_add(values.len()));
@@ -307,7 +306,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         stream.synchronize()
     }
 
-    /// All values, after the work that was queued on them.
+    /// All values, after the work queued on them.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] on the host, [`Error::Device`].
@@ -352,8 +351,8 @@ impl<T> DeviceBuffer<T> {
         &self.memory
     }
 
-    /// Owned memory that nobody else uses, which is the caller's from here on. The device's stream waits for all work
-    /// on it.
+    /// Releases the ownership of memory that nobody else uses to the caller. The device's stream
+    /// waits for all work on it.
     pub(crate) fn give_away(&mut self) -> Option<Allocation> {
         let memory = Arc::get_mut(&mut self.memory)?;
         if !memory.owned || memory.address == 0 || graph::refuse("giving memory away").is_err() {
@@ -365,12 +364,12 @@ impl<T> DeviceBuffer<T> {
         Some(Allocation { address: memory.address, len: self.len })
     }
 
-    /// Remembers that `stream` has work on the buffer, whose owner orders its uses.
+    /// Records that `stream` has work on the buffer; its owner orders its uses.
     pub(crate) fn used_on(&self, stream: &Stream) {
         order::note(&self.memory, stream);
     }
 
-    /// The device's stream, which reads the buffer from here on.
+    /// The device's stream, ordered after earlier writes of the buffer.
     pub(crate) fn join(&self) -> Result<&Stream> {
         let stream = self.device().stream();
         stream.bind()?;
@@ -378,13 +377,13 @@ impl<T> DeviceBuffer<T> {
         Ok(stream)
     }
 
-    /// Lets `stream`, on the same GPU, read the buffer.
+    /// Orders `stream`, on the same GPU, after earlier writes of the buffer.
     pub(crate) fn join_on(&self, stream: &Stream) -> Result<()> {
         stream.bind()?;
         Uses::on(stream).read(self)
     }
 
-    /// Whether nobody else holds the memory: no plan, no graph.
+    /// Whether nothing else refers to the memory: no plan, no graph.
     pub(crate) fn is_alone(&self) -> bool {
         Arc::strong_count(&self.memory) == 1
     }
@@ -396,16 +395,16 @@ impl<T> DeviceBuffer<T> {
 
     /// Forgets the streams that used the buffer, all of whose work is done.
     fn forget_users(&mut self) {
-        // A graph that holds the memory may be launched at any time.
+        // Otherwise a graph may refer to the memory and be launched at any time.
         if let Some(memory) = Arc::get_mut(&mut self.memory) {
             memory.users.clear();
         }
     }
 }
 
-/// The values of a matrix, to be changed in place: their number and their memory stay as they are.
+/// The values of a matrix, mutable in place: their number and their memory do not change.
 ///
-/// They are not swapped for others:
+/// They cannot be swapped for another buffer:
 /// ```compile_fail,E0596
 /// fn swap(c: &mut gustav_cuda::DeviceDense<f32>, other: &mut gustav_cuda::DeviceBuffer<f32>) {
 ///     std::mem::swap(&mut *c.data_mut(), other);
@@ -462,7 +461,7 @@ impl<T> Deref for DeviceSliceMut<'_, T> {
     }
 }
 
-/// The memory of the buffers that a test's thread allocates, with a bound that stands for a full device.
+/// For tests: tracks the memory that a thread allocates, with a limit that simulates a full device.
 #[cfg(test)]
 pub(crate) mod ledger {
     use std::cell::RefCell;
@@ -476,7 +475,7 @@ pub(crate) mod ledger {
         most: Option<usize>,
         peak: usize,
         allocations: usize,
-        /// How often page-locked memory was refused.
+        /// How often an allocation of page-locked memory was refused.
         refused: Option<usize>,
     }
 
@@ -523,15 +522,16 @@ pub(crate) mod ledger {
         with(|l| l.held.remove(&address));
     }
 
-    /// Does `work` on a device that has only so many bytes left.
-    pub(crate) fn with_room<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+    /// Runs `work` as on a device with only `bytes` bytes of free memory.
+    pub(crate) fn with_free_memory<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
         with(|l| l.most = Some(l.bytes() + bytes));
         let result = work();
         with(|l| l.most = None);
         result
     }
 
-    /// Runs `work` as on a host that locks no memory; returns how often it was refused as well.
+    /// Runs `work` as on a host without page-locked memory; also returns how often it was
+    /// requested.
     pub(crate) fn without_locked<R>(work: impl FnOnce() -> R) -> (R, usize) {
         with(|l| l.refused = Some(0));
         let result = work();
@@ -543,7 +543,8 @@ pub(crate) mod ledger {
         with(|l| l.bytes())
     }
 
-    /// What `work` returns, how many buffers it took, and the bytes of all buffers at once at most.
+    /// The result of `work`, the number of buffers that it allocated, and the peak of the bytes of
+    /// all buffers.
     pub(crate) fn watched<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
         with(|l| (l.allocations, l.peak) = (0, l.bytes()));
         let result = work();

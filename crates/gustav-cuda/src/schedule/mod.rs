@@ -1,4 +1,4 @@
-//! Which nonzeros belong together: host side of `kernels/schedule/`.
+//! Schedules: host side of `kernels/schedule/`.
 
 #[cfg(test)]
 pub(crate) mod items;
