@@ -2,7 +2,7 @@
 
 use gustav_core::{Csr, Dense, DenseView, Layout, Problem, Result, Scalar};
 use gustav_cpu::Threads;
-use gustav_cpu::dense::{Room, compress};
+use gustav_cpu::dense::{CsrRowsMut, compress};
 use gustav_cuda::spgemm::pipeline::{Block, Config, Pipeline};
 use gustav_cuda::spgemm::{self, DensePlan, Options, SpgemmPlan};
 use gustav_cuda::{Call, DeviceCsr, DeviceDense, PinnedBuffer, SpgemmCall};
@@ -237,7 +237,7 @@ fn convert<'a, T: Scalar>(
 ) -> impl FnMut(Block<'_, T>) -> Result<usize> + 'a {
     move |block| {
         let Block { rows, first, offsets, indices, values } = block;
-        compress(threads, dense, rows, first, Room { offsets, indices, values })
+        compress(threads, dense, rows, first, CsrRowsMut { offsets, indices, values })
     }
 }
 

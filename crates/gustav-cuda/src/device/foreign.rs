@@ -5,13 +5,10 @@ use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys;
-use gustav_core::{Error, Result};
+use gustav_core::Result;
 
 use super::driver::Checked;
 use super::stream::Stream;
-
-// The oldest driver that tells which graph a stream is captured in.
-const OLDEST_DRIVER: i32 = 12_030;
 
 /// The context that is current for this thread, which is so again when this is dropped. For functions that other
 /// libraries of the process, which count on it, call.
@@ -86,17 +83,6 @@ impl Stream {
 
     /// The graph that the stream is being captured in.
     fn captured_graph(&self) -> Result<sys::CUgraph> {
-        let mut version = 0;
-        // SAFETY: writes one integer.
-        let asked = unsafe { sys::cuDriverGetVersion(&mut version) };
-        if asked.result().is_err() || version < OLDEST_DRIVER {
-            return Err(Error::Unsupported {
-                problem: "work in a graph that another library captures".into(),
-                backend: format!("a driver for CUDA {}.{}", version / 1000, version % 1000 / 10),
-                reason: "it does not tell the graph, which has to hold what the work uses".into(),
-                nearest: "a driver for CUDA 12.3 or newer".into(),
-            });
-        }
         let mut graph = std::ptr::null_mut();
         let mut status = sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: the stream is alive; the driver writes the two words whose addresses are not null.
