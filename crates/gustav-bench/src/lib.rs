@@ -17,6 +17,7 @@ mod allocator;
 mod args;
 mod check;
 mod cold;
+mod composed;
 mod cuda;
 mod derived;
 mod engine;

@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gustav_core::buffer::available_memory;
 use gustav_core::{Error, Operation, Result};
 use gustav_cpu::Threads;
-use gustav_report::{CUBLAS, Record, Status, WHOLE};
+use gustav_report::{CUBLAS, Record, Status, UNFUSED, WHOLE};
 
 use crate::Bandwidth;
 use crate::check::{check, note, rows_to_check};
 use crate::cold::{self, Cold, Copies, Sweep};
-use crate::cuda::{Operands, PROCESSES, Started, TRYING, gather_ms};
+use crate::cuda::{self, Operands, PROCESSES, Started, TRYING, gather_ms};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
@@ -88,7 +88,8 @@ pub(crate) fn measure<T: Value>(
         entries.push(Entry::new(&blank, "gustav", algorithm, engine));
     }
     if let Some((gpu, on)) = there {
-        for name in gpu.peers(task.operation).filter(|name| setting.asks_for(name)) {
+        let peers = gpu.peers(task.operation).filter(|_| !task.gradients);
+        for name in peers.filter(|name| setting.asks_for(name)) {
             let engine = on.vendor(gpu, task, name);
             entries.push(Entry::new(&blank, name, "default", engine));
         }
@@ -96,8 +97,9 @@ pub(crate) fn measure<T: Value>(
     for (name, engine) in peers.prepare(setting.peers, task, copy, b_is_a, one_result) {
         entries.push(Entry::new(&blank, &name, "default", engine));
     }
-    let full = rows_to_check(task.a, work, OURS_IN_FULL);
-    let part = rows_to_check(task.a, work, PEERS_IN_FULL);
+    // Gradients are sums over rows and over columns: those of some rows alone are no result.
+    let rows = |full| if task.gradients { None } else { rows_to_check(task.a, work, full) };
+    let (full, part) = (rows(OURS_IN_FULL), rows(PEERS_IN_FULL));
     for entry in &mut entries {
         let rows = if entry.record.engine == "gustav" { &full } else { &part };
         // One engine computes all of C beside those under a mask.
@@ -172,13 +174,14 @@ impl<'a, T: Value> Entry<'a, T> {
     fn verify(&mut self, task: &Task<'_, T>, rows: Option<&[usize]>, one_result: bool) {
         let Some(engine) = &mut self.engine else { return };
         let record = &mut self.record;
+        let composed = record.engine != "gustav" || record.algorithm == UNFUSED;
         let checked = engine.result(rows).and_then(|outcome| {
             if let (Outcome::Sparse(c), None) = (&outcome, rows) {
                 record.nnz_c = Some(c.nnz() as u64);
             }
-            let verdict = check(task, rows, &outcome)?;
+            let verdict = check(task, rows, &outcome, composed)?;
             match engine.last_result(rows)? {
-                Some(last) if verdict.ok => check(task, rows, &last),
+                Some(last) if verdict.ok => check(task, rows, &last, composed),
                 _ => Ok(verdict),
             }
         });
@@ -207,10 +210,11 @@ impl<'a, T: Value> Entry<'a, T> {
                 None => Bandwidth::floor_ms,
             };
             record.floor_ms = floor_bytes(task).map(|bytes| limit(setting.bandwidth, bytes));
-            let row = task.columns * size_of::<T>();
+            let row = task.gathers() * task.width() * size_of::<T>();
             let gather = |gpu: &Started| gather_ms(task.a.nnz(), row, gpu.about.l2_bandwidth);
             // The rows of a sparse B are not alike.
             record.gather_ms = setting.gpu.filter(|_| task.b.is_none()).map(gather);
+            record.miss_ms = setting.gpu.and_then(|gpu| cuda::miss_ms(task, &gpu.about));
         }
         if let Some(engine) = &mut self.engine {
             // Only some algorithms keep symbolic work; the others have no such time.
@@ -295,12 +299,25 @@ fn result_bytes<T: Value>(task: &Task<'_, T>) -> u64 {
     entries as u64 * (8 + size_of::<T>()) as u64
 }
 
-/// Bytes of A, B and C, each once; `None` for an SpGEMM, whose B is read many times over.
+/// Bytes of A, B and C, each once, or of the operands and results of gradients; `None` for an SpGEMM, whose B is
+/// read many times over.
 fn floor_bytes<T: Value>(task: &Task<'_, T>) -> Option<f64> {
     if task.b.is_some() {
         return None;
     }
-    let value = size_of::<T>();
-    let a = task.a.nnz() * (value + 4) + task.a.nrows() * 4;
-    Some((a + (task.a.nrows() + task.a.ncols()) * task.columns * value) as f64)
+    let (m, n, nnz) = (task.a.nrows(), task.a.ncols(), task.a.nnz());
+    let (value, row) = (size_of::<T>(), task.width() * size_of::<T>());
+    let pattern = nnz * 4 + m * 4;
+    let bytes = match (task.operation, task.gradients) {
+        // Q and O; K and V.
+        (Operation::Attention, false) => pattern + 2 * (m + n) * row,
+        // Q, O and their gradients, K and V and theirs; lse; the pattern and its transpose.
+        (Operation::Attention, true) => {
+            2 * pattern + 4 * (m + n) * row + m * task.heads * size_of::<T::Accum>()
+        }
+        // The gradient of C, B and its own; A's values and theirs.
+        (_, true) => pattern + 2 * nnz * value + (m + 2 * n) * row,
+        (_, false) => pattern + nnz * value + (m + n) * row,
+    };
+    Some(bytes as f64)
 }

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::args::End;
 use crate::cold::Sweep;
 use crate::cuda::{self, PROCESSES, Started};
-use crate::engine::Task;
+use crate::engine::{Task, pool_rows};
 use crate::listing;
 use crate::mask::mask_of;
 use crate::measure::{Setting, measure};
@@ -21,6 +21,8 @@ use crate::value::Value;
 use crate::workload::{Workload, products, random, with_fresh_values};
 use crate::{Bandwidth, BenchArgs, Outcome, Suite, allocator, programs, study};
 
+// Nonzeros times columns of gradients that the oracle compares in full.
+const GRADIENTS: usize = 1 << 30;
 // Bins of the picture of a matrix that its first record keeps.
 const SPY: usize = 32;
 
@@ -197,11 +199,10 @@ impl Session<'_> {
         let b = (sparse && !square).then(|| a.view().transpose()).transpose()?;
         let factor = b.as_ref().unwrap_or(&a);
         let products = if sparse { products(&a, factor) } else { 0 };
-        let columns = cases.iter().map(|c| c.case.columns).max().unwrap_or(0);
+        let columns = cases.iter().map(|c| c.case.columns * c.case.heads).max().unwrap_or(0);
         let columns = columns.min(self.columns_that_fit(&a));
-        // Of an SDDMM there are two dense factors.
-        let sampled = cases.iter().any(|c| c.operation == Operation::Sddmm);
-        let lines = a.ncols() + if sampled { a.nrows() } else { 0 };
+        let rows = |c: &&Typed| pool_rows(c.operation, c.gradients, a.nrows(), a.ncols());
+        let lines = cases.iter().map(rows).max().unwrap_or(0);
         let pool = random::<T>(lines * columns, seed.wrapping_mul(5) + 2)?;
         self.peers.give(a.view(), b.as_ref().map(|b| b.view()), &pool)?;
         for typed in cases {
@@ -213,8 +214,13 @@ impl Session<'_> {
             let spgemm = typed.operation == Operation::Spgemm;
             let too_large = if spgemm && products > self.suite.products.max_products {
                 Some(format!("{products} intermediate products, more than the suite asks for"))
-            } else if case.columns > columns {
-                Some(format!("B and C of {} columns do not fit in memory", case.columns))
+            } else if case.columns * case.heads > columns {
+                Some(format!(
+                    "dense operands of {} columns do not fit in memory",
+                    case.columns * case.heads
+                ))
+            } else if typed.gradients && a.nnz() * case.columns * case.heads > GRADIENTS {
+                Some("more multiplications than the oracle has time for".into())
             } else {
                 None
             };
@@ -246,12 +252,15 @@ impl Session<'_> {
                 a: a.view(),
                 b: spgemm.then(|| factor.view()),
                 columns: case.columns,
+                heads: case.heads,
+                gradients: typed.gradients,
                 sorted: case.sorted,
                 mask: mask.as_ref().map(|mask| mask.view()),
                 layouts: typed.layouts,
                 pool: &pool,
             };
-            let work = if spgemm { products } else { (a.nnz() * case.columns) as u64 };
+            let dense = a.nnz() * case.columns * case.heads;
+            let work = if spgemm { products } else { dense as u64 };
             let products = spgemm.then_some(products);
             let nnz_mask = mask.as_ref().map(|mask| mask.nnz() as u64);
             let blank = Record { products, nnz_mask, ..blank };

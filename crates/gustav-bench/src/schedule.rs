@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use gustav_core::{DType, Error, Operation, Result};
 use gustav_plan::{Algorithm, Chooser};
-use gustav_report::{Case, Layouts, Mask, MeasurementId, RecordIndex, WHOLE, read_records};
+use gustav_report::{
+    Case, Layouts, Mask, MeasurementId, RecordIndex, UNFUSED, WHOLE, read_records,
+};
 
 use crate::listing;
 use crate::workload::Workload;
@@ -59,7 +61,7 @@ fn known(names: &[String]) -> Result<()> {
     // `NAME#K` is a configuration, `NAME@ORDER` a row order.
     let plain = |name: &String| name.split(['#', '@']).next().unwrap_or_default().to_owned();
     for name in names.iter().map(plain) {
-        if !["once", WHOLE, "all"].contains(&name.as_str()) {
+        if !["once", WHOLE, UNFUSED, "all"].contains(&name.as_str()) {
             name.parse::<Chooser>()?;
         }
     }
@@ -74,6 +76,8 @@ pub(crate) struct Typed {
     pub operation: Operation,
     pub dtype: DType,
     pub mask: Option<Mask>,
+    /// Whether its gradients are computed.
+    pub gradients: bool,
     /// Our algorithms.
     pub ours: Vec<String>,
     /// The peers that were asked for, whether they are there or not.
@@ -194,7 +198,9 @@ fn algorithms(named: &[String], on_gpu: bool, operation: Operation) -> Vec<Strin
     // `NAME#K` is configuration K of an algorithm.
     let fits = |name: &String| {
         let algorithm = name.split('#').next().unwrap_or_default().parse::<Algorithm>();
-        algorithm.map_or(true, |a| a.operations().contains(&operation))
+        // Three products in place of an attention.
+        let has = name != UNFUSED || operation == Operation::Attention;
+        has && algorithm.map_or(true, |a| a.operations().contains(&operation))
     };
     names.retain(fits);
     names
@@ -213,7 +219,8 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
             let ours = algorithms(named, suite.device.is_some(), operation);
             let mut add = |case: Case, layouts, mask| {
                 let (case, ours, peers) = (case.layout(layouts), ours.clone(), peers.clone());
-                found.push(Typed { case, layouts, operation, dtype, mask, ours, peers });
+                let gradients = false;
+                found.push(Typed { case, layouts, operation, dtype, mask, gradients, ours, peers });
             };
             match operation {
                 Operation::Spmm => {
@@ -228,7 +235,12 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
                     }
                 }
                 Operation::Spmv => add(shape(1), Layouts::RowMajor, None),
-                Operation::Sddmm | Operation::Softmax | Operation::Attention => {
+                Operation::Attention => {
+                    for case in widths(suite, &shape) {
+                        add(case, Layouts::RowMajor, None);
+                    }
+                }
+                Operation::Sddmm | Operation::Softmax => {
                     for &depth in &suite.products.columns {
                         add(shape(depth), Layouts::RowMajor, None);
                     }
@@ -246,8 +258,36 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
                 }
             }
         }
+        let takes = |o: &&Operation| workload.operations.contains(o);
+        for &operation in suite.products.gradients.iter().filter(takes) {
+            let shape = |columns| Case::new(&workload.name, operation, columns, dtype);
+            let cases = match operation {
+                Operation::Attention => widths(suite, &shape),
+                _ => suite.products.columns.iter().map(|n| shape(*n)).collect(),
+            };
+            found.extend(cases.into_iter().map(|case| Typed {
+                case: case.gradients(),
+                layouts: Layouts::RowMajor,
+                operation,
+                dtype,
+                mask: None,
+                gradients: true,
+                ours: vec!["auto".into()],
+                peers: peers.clone(),
+            }));
+        }
     }
     found
+}
+
+/// An attention of every number of heads and every width of a head.
+fn widths(suite: &Suite, shape: &impl Fn(usize) -> Case) -> Vec<Case> {
+    let heads = suite.products.heads.iter();
+    let cases = |heads: &usize| {
+        let heads = *heads;
+        suite.products.columns.iter().map(move |d| shape(*d).heads(heads)).collect::<Vec<_>>()
+    };
+    heads.flat_map(cases).collect()
 }
 
 #[cfg(test)]

@@ -17,11 +17,13 @@ const SHIPPED: &[(&str, &str)] = &[
     ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),
+    ("gpu-attention", include_str!("../../../bench/suites/gpu-attention.toml")),
     ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
     ("gpu-masks", include_str!("../../../bench/suites/gpu-masks.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-sddmm", include_str!("../../../bench/suites/gpu-sddmm.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
+    ("gpu-training-step", include_str!("../../../bench/suites/gpu-training-step.toml")),
     ("n8192", include_str!("../../../bench/suites/n8192.toml")),
     ("order-searches", include_str!("../../../bench/suites/order-searches.toml")),
     ("paper-a", include_str!("../../../bench/suites/paper-a.toml")),
@@ -124,9 +126,16 @@ fn one_or_many<'de, D: Deserializer<'de>>(
 pub struct Products {
     /// The operations.
     pub operations: Vec<Operation>,
-    /// Columns of B, for SpMM, or of X and Y, for SDDMM.
+    /// Operations whose gradients are computed, on a GPU: `spmm` for those of B and of A's values, `attention`
+    /// for those of Q, K and V.
+    #[serde(default)]
+    pub gradients: Vec<Operation>,
+    /// Columns of B, for SpMM, of X and Y, for SDDMM, or of a head, for attention.
     #[serde(default)]
     pub columns: Vec<usize>,
+    /// Heads of an attention.
+    #[serde(default = "one_head")]
+    pub heads: Vec<usize>,
     /// SpMM of matrices with at most so many columns is also measured with as many columns of B.
     #[serde(default)]
     pub as_many_columns_up_to: usize,
@@ -144,6 +153,10 @@ pub struct Products {
     /// SpGEMM with more intermediate products than this is passed over.
     #[serde(default = "default_products")]
     pub max_products: u64,
+}
+
+fn one_head() -> Vec<usize> {
+    vec![1]
 }
 
 fn row_major() -> Vec<Layouts> {
@@ -187,6 +200,20 @@ impl Suite {
         }
         if suite.device.is_none() && !suite.products.masks.is_empty() {
             return Err(refuse("products under a mask are measured on a GPU only".into()));
+        }
+        let of = |operation| suite.products.operations.contains(&operation);
+        let fused = of(Operation::Attention) || !suite.products.gradients.is_empty();
+        if suite.device.is_none() && fused {
+            return Err(refuse("attention and gradients are measured on a GPU only".into()));
+        }
+        let known = [Operation::Spmm, Operation::Attention];
+        if let Some(other) = suite.products.gradients.iter().find(|o| !known.contains(o)) {
+            let words =
+                format!("gradients of {other} are not measured: those of spmm and attention are");
+            return Err(refuse(words));
+        }
+        if suite.products.heads.contains(&0) {
+            return Err(refuse("an attention has at least one head".into()));
         }
         for source in &suite.matrices {
             if source.generate.is_empty() == source.path.is_none() {

@@ -14,9 +14,10 @@ use crate::{Layouts, Mask};
 pub struct Case {
     /// Name of the matrix.
     pub matrix: String,
-    /// Name of the operation: `spmm`, `spmv` or `spgemm`.
+    /// Name of the operation: `spmm`, `spmv`, `spgemm`, `sddmm` or `attention`; followed by `-gradients` for the
+    /// gradients of one.
     pub operation: String,
-    /// Columns of B and C (SpMM), 1 for SpMV, 0 for SpGEMM.
+    /// Columns of B and C (SpMM), of X and Y (SDDMM), of a head (attention); 1 for SpMV, 0 for SpGEMM.
     pub columns: usize,
     /// Name of the type of the values.
     pub dtype: String,
@@ -28,7 +29,21 @@ pub struct Case {
     /// Name of the mask under which C is computed (SpGEMM); empty for all of C.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mask: String,
+    /// Heads of an attention.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub heads: usize,
 }
+
+fn one() -> usize {
+    1
+}
+
+fn is_one(count: &usize) -> bool {
+    *count == 1
+}
+
+/// What follows the name of an operation in the name of its gradients.
+const GRADIENTS: &str = "-gradients";
 
 fn row_major() -> String {
     Layouts::RowMajor.name().into()
@@ -49,7 +64,25 @@ impl Case {
             sorted: false,
             layout: row_major(),
             mask: String::new(),
+            heads: 1,
         }
+    }
+
+    /// The gradients of the same.
+    #[must_use]
+    pub fn gradients(self) -> Self {
+        Case { operation: self.operation + GRADIENTS, ..self }
+    }
+
+    /// The operation, where a case of gradients stands for what they are of.
+    pub(crate) fn product(&self) -> &str {
+        self.operation.strip_suffix(GRADIENTS).unwrap_or(&self.operation)
+    }
+
+    /// The same of so many heads.
+    #[must_use]
+    pub fn heads(self, heads: usize) -> Self {
+        Case { heads, ..self }
     }
 
     /// The same with rows sorted, or not.
@@ -74,11 +107,12 @@ impl Case {
 impl Display for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.matrix, self.operation, self.dtype)?;
-        match self.operation.as_str() {
+        match self.product() {
             "spmm" if !is_row_major(&self.layout) => {
                 write!(f, " n={} {}", self.columns, self.layout)
             }
             "spmm" | "sddmm" => write!(f, " n={}", self.columns),
+            "attention" => write!(f, " n={}, heads={}", self.columns, self.heads),
             "spgemm" => {
                 f.write_str(if self.sorted { " sorted" } else { " unsorted" })?;
                 if self.mask.is_empty() { Ok(()) } else { write!(f, " mask={}", self.mask) }
@@ -103,25 +137,27 @@ enum Key {
     Matrix,
     Order,
     Layout,
+    Heads,
 }
 
-const KEYS: [(&str, Key); 6] = [
+const KEYS: [(&str, Key); 7] = [
     ("op", Key::Operation),
     ("n", Key::Columns),
     ("dtype", Key::DType),
     ("matrix", Key::Matrix),
     ("order", Key::Order),
     ("layout", Key::Layout),
+    ("heads", Key::Heads),
 ];
 
 impl Filter {
-    /// Whether `case` is part of the choice. `n` is compared for SpMM and SDDMM only, `order` for SpGEMM,
-    /// `layout` for SpMM.
+    /// Whether `case` is part of the choice. `n` is compared for SpMM, SDDMM and attention only, `order` for SpGEMM,
+    /// `layout` for SpMM, `heads` for attention.
     pub fn matches(&self, case: &Case) -> bool {
         self.rules.iter().all(|(key, any)| {
             let found = match key {
                 Key::Operation => case.operation.clone(),
-                Key::Columns if ["spmm", "sddmm"].contains(&case.operation.as_str()) => {
+                Key::Columns if ["spmm", "sddmm", "attention"].contains(&case.product()) => {
                     case.columns.to_string()
                 }
                 Key::DType => case.dtype.clone(),
@@ -130,7 +166,8 @@ impl Filter {
                     (if case.sorted { "sorted" } else { "unsorted" }).into()
                 }
                 Key::Layout if case.operation == "spmm" => case.layout.clone(),
-                Key::Columns | Key::Order | Key::Layout => return true,
+                Key::Heads if case.product() == "attention" => case.heads.to_string(),
+                Key::Columns | Key::Order | Key::Layout | Key::Heads => return true,
             };
             any.iter().any(|pattern| glob(pattern, &found))
         })
@@ -161,7 +198,9 @@ impl FromStr for Filter {
             found.ok_or_else(|| Error::Argument {
                 name: "only",
                 found: part.into(),
-                expected: "op=, n=, dtype=, matrix=, order= or layout=, separated by commas".into(),
+                expected:
+                    "op=, n=, dtype=, matrix=, order=, layout= or heads=, separated by commas"
+                        .into(),
             })
         };
         let parts = text.split(',').filter(|p| !p.trim().is_empty());

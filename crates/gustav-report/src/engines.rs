@@ -13,5 +13,8 @@ pub const CUBLAS: &str = "cublas";
 /// What is asked of gustav where it chooses the algorithm itself.
 pub const CHOOSERS: [&str; 3] = ["auto", "once", "predictor"];
 
+/// Three products in place of an attention: SDDMM, softmax, SpMM.
+pub const UNFUSED: &str = "unfused";
+
 /// `auto` without the mask of the others.
 pub const WHOLE: &str = "whole";

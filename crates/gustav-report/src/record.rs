@@ -119,8 +119,12 @@ pub struct Record {
     pub break_even_calls: Option<f64>,
     /// Time that moving A, B and C once takes at the copy bandwidth measured for their size.
     pub floor_ms: Option<f64>,
-    /// Time that reading B once for every nonzero takes at the bandwidth of a GPU's L2.
+    /// Time that reading a row of B once for every nonzero takes at the bandwidth of a GPU's L2; of K and of V, for an
+    /// attention.
     pub gather_ms: Option<f64>,
+    /// Time that the memory of a GPU takes for what its L2 misses of an attention, by a model of L2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub miss_ms: Option<f64>,
     /// What ran when, of an engine that overlaps its stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Stage>,
@@ -203,7 +207,7 @@ impl Record {
 
     /// Whether it is of a whole program, not of one product.
     pub(crate) fn is_program(&self) -> bool {
-        !["spmm", "spmv", "spgemm", "sddmm"].contains(&self.case.operation.as_str())
+        !["spmm", "spmv", "spgemm", "sddmm", "attention"].contains(&self.case.product())
     }
 
     /// Time of one execution for comparisons: infinite where there is none.

@@ -1,27 +1,33 @@
 //! Engines on a GPU.
 
+mod attention;
 mod engine;
+mod gradients;
+mod misses;
 mod resident;
 mod sddmm;
 mod spgemm;
 
+use attention::{Attended, AttentionEngine};
 use engine::CudaEngine;
+use gradients::{SpmmGradientsEngine, Stepped};
+pub(crate) use misses::miss_ms;
 use resident::Resident;
 use sddmm::{Sampled, SddmmEngine};
 use spgemm::{Pair, SpgemmEngine};
 
-use gustav_core::{CsrView, Error, Operation, Problem, Result};
+use gustav_core::{CsrView, Error, Operation, Problem, Result, Scalar};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::{Device, Probe};
 use gustav_plan::Algorithm;
 use gustav_report::{CUBLAS, CUSPARSE, Gpu};
 
 use crate::Bandwidth;
-use crate::engine::{Engine, Task};
+use crate::engine::{Engine, Task, lacks};
 use crate::value::Value;
 
 /// Names of libraries that multiply on a GPU in a process of their own.
-pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
+pub(crate) const PROCESSES: [&str; 3] = ["cupy", "torch-cuda", "pyg"];
 
 /// Choosers that try several plans on the operands: on several sets they might choose several.
 pub(crate) const TRYING: [&str; 2] = ["autotune", "predictor"];
@@ -137,13 +143,17 @@ fn takes(peer: &str, operation: Operation) -> bool {
 }
 
 /// The operands of a case in a GPU's memory, which all engines share.
-pub(crate) enum Operands<T> {
+pub(crate) enum Operands<T: Scalar> {
     /// B and C dense.
     Dense(Resident<T>),
     /// All sparse.
     Sparse(Box<Pair<T>>),
     /// A pattern and dense factors.
     Sampled(Box<Sampled<T>>),
+    /// Those of an attention, or of its gradients.
+    Attended(Box<Attended<T>>),
+    /// Those of the gradients of an SpMM.
+    Stepped(Box<Stepped<T>>),
 }
 
 impl<T: Value> Operands<T> {
@@ -154,6 +164,8 @@ impl<T: Value> Operands<T> {
     /// [`Error::OutOfMemory`], [`Error::Device`].
     pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: Option<usize>) -> Result<Self> {
         Ok(match task.operation {
+            Operation::Attention => Operands::Attended(Box::new(Attended::new(gpu, task)?)),
+            _ if task.gradients => Operands::Stepped(Box::new(Stepped::new(gpu, task)?)),
             Operation::Spgemm => Operands::Sparse(Box::new(Pair::new(gpu, task)?)),
             Operation::Sddmm => Operands::Sampled(Box::new(Sampled::new(gpu, task)?)),
             _ => Operands::Dense(Resident::new(gpu, task, rotate)?),
@@ -166,6 +178,8 @@ impl<T: Value> Operands<T> {
             Operands::Dense(on) => on.transfer_ms,
             Operands::Sparse(on) => on.transfer_ms,
             Operands::Sampled(on) => on.transfer_ms,
+            Operands::Attended(on) => on.transfer_ms,
+            Operands::Stepped(on) => on.transfer_ms,
         }
     }
 
@@ -173,7 +187,7 @@ impl<T: Value> Operands<T> {
     pub fn sets(&self) -> Option<usize> {
         match self {
             Operands::Dense(on) => Some(on.sets.len()).filter(|sets| *sets > 1),
-            Operands::Sparse(_) | Operands::Sampled(_) => None,
+            _ => None,
         }
     }
 
@@ -191,6 +205,8 @@ impl<T: Value> Operands<T> {
             Operands::Dense(on) => Box::new(CudaEngine::ours(gpu, on, task, name)?),
             Operands::Sparse(on) => Box::new(SpgemmEngine::ours(gpu, on, task, name)?),
             Operands::Sampled(on) => Box::new(SddmmEngine::ours(gpu, on, task, name)?),
+            Operands::Attended(on) => Box::new(AttentionEngine::ours(gpu, on, task, name)?),
+            Operands::Stepped(on) => Box::new(SpmmGradientsEngine::ours(gpu, on, task)?),
         })
     }
 
@@ -209,6 +225,9 @@ impl<T: Value> Operands<T> {
             Operands::Dense(on) => Box::new(CudaEngine::vendor(gpu, on, task, name)?),
             Operands::Sparse(on) => Box::new(SpgemmEngine::vendor(gpu, on, task, name)?),
             Operands::Sampled(on) => Box::new(SddmmEngine::vendor(gpu, on, task)?),
+            Operands::Attended(_) | Operands::Stepped(_) => {
+                return Err(lacks(name, "it has no gradients and no attention".into()));
+            }
         })
     }
 }

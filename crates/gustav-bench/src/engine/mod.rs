@@ -26,32 +26,73 @@ pub(crate) struct Task<'a, T: Scalar> {
     pub a: CsrView<'a, T>,
     /// The second factor of an SpGEMM.
     pub b: Option<CsrView<'a, T>>,
-    /// Columns of B and C, or of X and Y; 1 for SpMV.
+    /// Columns of B and C, of X and Y, or of a head; 1 for SpMV.
     pub columns: usize,
+    /// Heads of an attention, whose columns are those of one; else 1.
+    pub heads: usize,
+    /// Whether the gradients of the operation are computed: those of B and of A's values, or of Q, K and V.
+    pub gradients: bool,
     pub sorted: bool,
     /// The entries of a sparse C that are computed; all when there is none.
     pub mask: Option<CsrView<'a, T>>,
     /// Layouts of B and C on a GPU.
     pub layouts: Layouts,
-    /// Values of B, row-major, of x, or of Y: the first `a.ncols() * columns` of the pool; of an SDDMM those of X
-    /// follow, `a.nrows() * columns`.
+    /// Values of dense operands, row-major, one after another: [`dense_b`](Task::dense_b), [`dense_x`](Task::dense_x),
+    /// [`dense_v`](Task::dense_v), [`dense_g`](Task::dense_g).
     pub pool: &'a [T],
 }
 
 impl<'a, T: Scalar> Task<'a, T> {
-    /// Values of B or x.
-    pub fn dense_b(&self) -> &'a [T] {
-        &self.pool[..self.a.ncols() * self.columns]
+    /// Columns of a dense operand.
+    pub fn width(&self) -> usize {
+        self.columns * self.heads
     }
 
-    /// Values of X, row-major, of an SDDMM.
+    /// Values of B, x, Y or K.
+    pub fn dense_b(&self) -> &'a [T] {
+        &self.pool[..self.a.ncols() * self.width()]
+    }
+
+    /// Values of X or Q, or of the gradient of C.
     pub fn dense_x(&self) -> &'a [T] {
-        &self.pool[self.a.ncols() * self.columns..][..self.a.nrows() * self.columns]
+        &self.pool[self.a.ncols() * self.width()..][..self.a.nrows() * self.width()]
+    }
+
+    /// Values of V.
+    pub fn dense_v(&self) -> &'a [T] {
+        let before = (self.a.ncols() + self.a.nrows()) * self.width();
+        &self.pool[before..][..self.a.ncols() * self.width()]
+    }
+
+    /// Values of the gradient of O.
+    pub fn dense_g(&self) -> &'a [T] {
+        let before = (2 * self.a.ncols() + self.a.nrows()) * self.width();
+        &self.pool[before..][..self.a.nrows() * self.width()]
     }
 
     /// Elements of a dense C.
     pub fn dense_c_len(&self) -> usize {
-        self.a.nrows() * self.columns
+        self.a.nrows() * self.width()
+    }
+
+    /// Rows of dense operands that are read for every nonzero, wherever they are.
+    pub fn gathers(&self) -> usize {
+        match self.operation {
+            Operation::Attention if self.gradients => 4,
+            Operation::Attention => 2,
+            _ if self.gradients => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Rows of the pool, each of a dense operand's width, that the operands of `operation` take.
+pub(crate) fn pool_rows(operation: Operation, gradients: bool, rows: usize, cols: usize) -> usize {
+    match operation {
+        Operation::Attention => 2 * (rows + cols),
+        Operation::Sddmm => rows + cols,
+        _ if gradients => rows + cols,
+        _ => cols,
     }
 }
 
@@ -62,6 +103,22 @@ pub(crate) enum Outcome<T: Scalar> {
     /// Of the nonzeros of an SDDMM.
     Values(Vec<T>),
     Sparse(Csr<T, u64, u64>),
+    /// The gradients of A's values and of B.
+    OfSpmm {
+        values: Vec<T>,
+        b: Vec<T>,
+    },
+    /// The gradients of Q, K and V, beside O and the logarithms of the sums of exponentials that they were given.
+    OfAttention(Box<AttentionOutcome<T>>),
+}
+
+/// Gradients of an attention, and what they were computed from.
+pub(crate) struct AttentionOutcome<T: Scalar> {
+    pub o: Vec<T>,
+    pub lse: Vec<T::Accum>,
+    pub of_q: Vec<T>,
+    pub of_k: Vec<T>,
+    pub of_v: Vec<T>,
 }
 
 /// Versions of an engine and what it stands on, by name.

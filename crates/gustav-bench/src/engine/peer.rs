@@ -41,6 +41,7 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         let answer = process.ask(&json!({
             "do": "prepare", "operation": task.operation.name(), "a": "a", "b": b,
             "columns": task.columns, "sorted": task.sorted, "copy": copy,
+            "heads": task.heads, "gradients": task.gradients,
         }))?;
         // A peer that knows nothing of copies says nothing of one.
         let has_copy = answer.get("copy").and_then(Value::as_bool).unwrap_or(false);
@@ -99,6 +100,11 @@ impl<T: Scalar> Engine<T> for PeerEngine<'_, T> {
         let rows_file = rows.map(|_| &list);
         self.process.ask(&json!({ "do": "result", "folder": folder, "rows": rows_file }))?;
         let values = read::<T>(&folder.join("values"))?;
+        if self.task.gradients {
+            let mut values = values;
+            let b = values.split_off(self.task.a.nnz().min(values.len()));
+            return Ok(Outcome::OfSpmm { values, b });
+        }
         if self.task.operation != Operation::Spgemm {
             return Ok(Outcome::Dense(values));
         }

@@ -14,8 +14,10 @@ pub(crate) struct Product {
     pub operation: String,
     /// Name of the type of the values.
     pub dtype: String,
-    /// Columns of B, or of X and Y; 0 for as many as A has.
+    /// Columns of B, of X and Y, or of a head; 0 for as many as A has.
     pub columns: usize,
+    /// Heads.
+    pub heads: usize,
     /// Whether rows come out sorted.
     pub sorted: bool,
     /// Name of the layouts of B and C.
@@ -23,8 +25,15 @@ pub(crate) struct Product {
 }
 
 /// Operations in the order of tables, with their names in prose.
-const OPERATIONS: [(&str, &str); 4] =
-    [("spmm", "SpMM"), ("spmv", "SpMV"), ("spgemm", "SpGEMM"), ("sddmm", "SDDMM")];
+const OPERATIONS: [(&str, &str); 7] = [
+    ("spmm", "SpMM"),
+    ("spmv", "SpMV"),
+    ("spgemm", "SpGEMM"),
+    ("sddmm", "SDDMM"),
+    ("attention", "attention"),
+    ("spmm-gradients", "gradients of SpMM"),
+    ("attention-gradients", "gradients of attention"),
+];
 
 impl Product {
     /// What is computed in `case`.
@@ -35,6 +44,7 @@ impl Product {
             operation: case.operation.clone(),
             dtype: case.dtype.clone(),
             columns: case.columns,
+            heads: case.heads,
             sorted: case.sorted,
             layout: case.layout.clone(),
         }
@@ -60,7 +70,12 @@ impl Product {
         match self.operation.as_str() {
             "spmm" if self.layout == Layouts::default().name() => format!("n = {columns}"),
             "spmm" => format!("n = {columns}, {}", self.layout),
+            "spmm-gradients" => format!("n = {columns}"),
             "sddmm" => format!("d = {columns}"),
+            "attention" | "attention-gradients" if self.heads == 1 => format!("d = {columns}"),
+            "attention" | "attention-gradients" => {
+                format!("{} heads, d = {columns}", self.heads)
+            }
             "spgemm" if self.sorted => "sorted".into(),
             "spgemm" => "unsorted".into(),
             _ => String::new(),

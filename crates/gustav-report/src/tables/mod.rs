@@ -7,6 +7,7 @@ mod orders;
 mod papers;
 mod peers;
 mod ratios;
+mod relations;
 mod targets;
 
 use super::table::Table;
@@ -23,6 +24,7 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
         algorithms::algorithms,
         algorithms::choice,
         costs::limits,
+        relations::relations,
         costs::plans,
         costs::one_call,
         costs::reuse,
