@@ -110,7 +110,9 @@ pub(crate) fn measure<T: Value>(
     if let Some(sweep) = sweep {
         time_cold(&mut entries, &setting.timing, sweep);
     }
-    let mut records: Vec<_> = entries.into_iter().map(|e| e.finish(&task, setting)).collect();
+    let miss_ms = setting.gpu.and_then(|gpu| cuda::miss_ms(&task, &gpu.about));
+    let finish = |e: Entry<'_, T>| e.finish(&task, setting, miss_ms);
+    let mut records: Vec<_> = entries.into_iter().map(finish).collect();
     compare(&mut records);
     records
 }
@@ -200,7 +202,7 @@ impl<'a, T: Value> Entry<'a, T> {
         }
     }
 
-    fn finish(mut self, task: &Task<'_, T>, setting: &Setting<'_>) -> Record {
+    fn finish(mut self, task: &Task<'_, T>, setting: &Setting<'_>, miss_ms: Option<f64>) -> Record {
         let record = &mut self.record;
         if let Some(samples) = &self.samples {
             let timed = self.cold.as_ref().unwrap_or(samples);
@@ -214,7 +216,7 @@ impl<'a, T: Value> Entry<'a, T> {
             let gather = |gpu: &Started| gather_ms(task.a.nnz(), row, gpu.about.l2_bandwidth);
             // The rows of a sparse B are not alike.
             record.gather_ms = setting.gpu.filter(|_| task.b.is_none()).map(gather);
-            record.miss_ms = setting.gpu.and_then(|gpu| cuda::miss_ms(task, &gpu.about));
+            record.miss_ms = miss_ms;
         }
         if let Some(engine) = &mut self.engine {
             // Only some algorithms keep symbolic work; the others have no such time.

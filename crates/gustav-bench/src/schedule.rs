@@ -261,9 +261,10 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
         let takes = |o: &&Operation| workload.operations.contains(o);
         for &operation in suite.products.gradients.iter().filter(takes) {
             let shape = |columns| Case::new(&workload.name, operation, columns, dtype);
-            let cases = match operation {
-                Operation::Attention => widths(suite, &shape),
-                _ => suite.products.columns.iter().map(|n| shape(*n)).collect(),
+            let (cases, peers) = match operation {
+                // No peer has its gradients without the product.
+                Operation::Attention => (widths(suite, &shape), Vec::new()),
+                _ => (suite.products.columns.iter().map(|n| shape(*n)).collect(), peers.clone()),
             };
             found.extend(cases.into_iter().map(|case| Typed {
                 case: case.gradients(),

@@ -46,6 +46,44 @@ fn a_loss_is_listed_with_its_best_peer_and_the_target_is_not_met() {
 }
 
 #[test]
+fn products_are_held_to_what_others_of_the_same_matrix_take() {
+    let of = |engine, algorithm, operation: &str, dtype: &str, ms| {
+        let change = |case: &mut Case| {
+            (case.operation, case.dtype, case.columns) = (operation.into(), dtype.into(), 128);
+        };
+        let record = Record { nnz: 500_000, miss_ms: Some(0.5), ..on_gpu(engine, algorithm, ms) };
+        with_case(record, change)
+    };
+    let records = [
+        of("gustav", "auto", "attention", "f16", 1.0),
+        of("gustav", "unfused", "attention", "f16", 0.5),
+        of("gustav", "auto", "attention-gradients", "f16", 2.0),
+        of("gustav", "auto", "sddmm", "f32", 1.0),
+        of("gustav", "auto", "sddmm", "f16", 0.5),
+        of("cusparse-default", "default", "sddmm", "f32", 3.0),
+        Record { sets: Some(2), single_ms: Some(0.8), ..of("gustav", "auto", "spmm", "f32", 0.5) },
+        of("gustav", "auto", "spmm-gradients", "f32", 1.0),
+    ];
+    let found: Vec<_> = rows(&records, "relations")
+        .into_iter()
+        .map(|row| [&row[0], &row[3], &row[5], &row[9]].map(String::as_str).join("; "))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "attention; time / longer limit, from 500,000 nonzeros; 2.00; NOT MET",
+            "attention; three products / time; 0.50; NOT MET",
+            "SpMM; with gradients / time; 3.00; met",
+            "attention; with gradients / time; 3.00; met",
+            // The single execution of the SpMM.
+            "SDDMM; time / SpMM of the same width; 1.25; NOT MET",
+            "SDDMM; time in f32 / time; 2.00; met",
+            "SDDMM; fastest peer / longer limit; 12.00; ",
+        ]
+    );
+}
+
+#[test]
 fn a_wrong_peer_is_named_and_cannot_win() {
     let mut records = beside_vendors("a", 1, 1.0, 0.5, 2.0);
     records[1].status = Status::Wrong;
