@@ -37,6 +37,7 @@ class SpmmPlan:
         deterministic: bool,
         threads: int | None = None,
         reduce: str = "sum",
+        batch: int = 1,
     ) -> SpmmPlan: ...
     def execute_into(
         self, values: Any, b: Any, out: Any, alpha: Any, beta: Any, winners: Any = None
@@ -56,13 +57,45 @@ class SpmmPlan:
     def explain(self) -> str: ...
 
 class SddmmPlan:
-    def __new__(cls, pattern: Pattern, depth: int, dtype: str, calls: int) -> SddmmPlan: ...
+    def __new__(
+        cls, pattern: Pattern, depth: int, dtype: str, calls: int, batch: int = 1
+    ) -> SddmmPlan: ...
     def execute_into(self, x: Any, y: Any, out: Any, alpha: Any, beta: Any) -> None: ...
 
 class SoftmaxPlan:
     def __new__(cls, pattern: Pattern, heads: int, dtype: str) -> SoftmaxPlan: ...
     def execute_into(self, scores: Any, out: Any) -> None: ...
     def gradient_into(self, weights: Any, of_weights: Any, out: Any) -> None: ...
+
+class AttentionPlan:
+    def __new__(
+        cls, pattern: Pattern, heads: int, columns: int, value_columns: int, dtype: str
+    ) -> AttentionPlan: ...
+    def execute_into(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        o: Any,
+        lse: Any,
+        scale: float | None,
+        bias: tuple[Any, str] | None = None,
+    ) -> None: ...
+    def gradients_into(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        o: Any,
+        lse: Any,
+        of_o: Any,
+        of_q: Any,
+        of_k: Any,
+        of_v: Any,
+        scale: float | None,
+        bias: tuple[Any, str] | None = None,
+        of_bias: tuple[Any, str] | None = None,
+    ) -> None: ...
 
 class SpgemmPlan:
     def __new__(

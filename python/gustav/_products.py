@@ -77,7 +77,7 @@ def spmm(
     long as they do, and plans are made for it. Where they have been written to since, that is noticed.
 
     Operands of two types are promoted as NumPy or PyTorch does, which copies one of them. Other
-    threads of Python run during the product; they must not write to the operands.
+    threads of Python run during the product; they must not write to or resize the operands.
 
     Examples
     --------

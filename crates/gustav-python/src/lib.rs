@@ -4,6 +4,7 @@
 //! package in `python/gustav` says what its functions take, and documents them.
 
 mod array;
+mod attention;
 mod block;
 mod dlpack;
 mod element;
@@ -38,6 +39,7 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<spmm::SpmmPlan>()?;
     module.add_class::<sddmm::SddmmPlan>()?;
     module.add_class::<softmax::SoftmaxPlan>()?;
+    module.add_class::<attention::AttentionPlan>()?;
     module.add_class::<spgemm::SpgemmPlan>()?;
     module.add_function(wrap_pyfunction!(spmm::spmm, module)?)?;
     module.add_function(wrap_pyfunction!(spmm::spmv, module)?)?;

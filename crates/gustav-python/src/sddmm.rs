@@ -54,13 +54,14 @@ impl Operands {
 fn planned<'a, T: CpuScalar>(
     pattern: AnyRef<'a>,
     depth: usize,
+    batch: usize,
     calls: u64,
     layouts: (Layout, Layout),
     device: &Device,
 ) -> gustav::Result<gustav::SddmmPlan<'a, T>> {
     with_indices!(AnyRef, pattern, |p| {
-        let request = p.view().sddmm(depth).calls(calls).layouts(layouts.0, layouts.1);
-        let problem = request.problem;
+        let request = p.view().sddmm(depth).batch(batch).calls(calls);
+        let problem = request.layouts(layouts.0, layouts.1).problem;
         Plans::<SddmmRequest<PatternRef<'a, _, _>>, T>::plan(
             device,
             SddmmRequest { pattern: p, problem },
@@ -89,7 +90,7 @@ pub fn sddmm(
     let device = threads::device(threads)?;
     with_scalar!(dtype, |T| detached(py, move || device.threads().run(|| {
         let layouts = operands.layouts();
-        let mut plan = planned::<T>(source.pattern()?, depth, 1, layouts, &device)?;
+        let mut plan = planned::<T>(source.pattern()?, depth, 1, 1, layouts, &device)?;
         operands.execute(&mut plan, factors)
     })))
 }
@@ -103,6 +104,7 @@ trait AnyPlan: Send {
 struct Typed<T: CpuScalar> {
     pattern: AnyOwned,
     depth: usize,
+    batch: usize,
     calls: u64,
     device: Device,
     plans: [Option<gustav::SddmmPlan<'static, T>>; 4],
@@ -110,12 +112,14 @@ struct Typed<T: CpuScalar> {
 
 impl<T: CpuScalar> AnyPlan for Typed<T> {
     fn execute(&mut self, mut operands: Operands, factors: Factors) -> Result<(), Fault> {
-        let Typed { pattern, depth, calls, device, plans } = self;
+        let Typed { pattern, depth, batch, calls, device, plans } = self;
         let layouts = operands.layouts();
         let bit = |layout| usize::from(layout == Layout::ColumnMajor);
         let plan = match &mut plans[2 * bit(layouts.0) + bit(layouts.1)] {
             Some(plan) => plan,
-            none => none.insert(planned(pattern.to_ref(), *depth, *calls, layouts, device)?),
+            none => {
+                none.insert(planned(pattern.to_ref(), *depth, *batch, *calls, layouts, device)?)
+            }
         };
         operands.execute(plan, factors)
     }
@@ -132,7 +136,14 @@ pub struct SddmmPlan {
 #[pymethods]
 impl SddmmPlan {
     #[new]
-    fn new(pattern: &Bound<'_, Pattern>, depth: usize, dtype: &str, calls: u64) -> PyResult<Self> {
+    #[pyo3(signature = (pattern, depth, dtype, calls, batch=1))]
+    fn new(
+        pattern: &Bound<'_, Pattern>,
+        depth: usize,
+        dtype: &str,
+        calls: u64,
+        batch: usize,
+    ) -> PyResult<Self> {
         let dtype = Element::named(dtype).value("dtype")?;
         let pattern = pattern.get().inner.clone();
         let arrays = pattern.extents();
@@ -140,6 +151,7 @@ impl SddmmPlan {
         let plan: Box<dyn AnyPlan> = with_scalar!(dtype, |T| Box::new(Typed::<T> {
             pattern,
             depth,
+            batch,
             calls,
             device,
             plans: [const { None }; 4],

@@ -25,6 +25,7 @@ struct Wanted {
     semiring: gustav::Semiring,
     reduce: gustav::Reduce,
     deterministic: bool,
+    batch: usize,
 }
 
 impl Wanted {
@@ -35,7 +36,8 @@ impl Wanted {
         device: &Device,
     ) -> gustav::Result<gustav::SpmmPlan<'a, T>> {
         with_indices!(AnyRef, pattern, |p| {
-            let mut problem = p.view().spmm(self.columns).reduce(self.reduce).problem;
+            let request = p.view().spmm(self.columns).batch(self.batch);
+            let mut problem = request.reduce(self.reduce).problem;
             problem.calls = self.calls;
             problem.transpose_a = self.transpose;
             problem.semiring = self.semiring;
@@ -200,7 +202,7 @@ pub struct SpmmPlan {
 #[pymethods]
 impl SpmmPlan {
     #[new]
-    #[pyo3(signature = (pattern, columns, dtype, calls, transpose, semiring_name, deterministic, threads=None, reduce="sum"))]
+    #[pyo3(signature = (pattern, columns, dtype, calls, transpose, semiring_name, deterministic, threads=None, reduce="sum", batch=1))]
     fn new(
         py: Python<'_>,
         pattern: &Bound<'_, crate::pattern::Pattern>,
@@ -212,11 +214,12 @@ impl SpmmPlan {
         deterministic: bool,
         threads: Option<usize>,
         reduce: &str,
+        batch: usize,
     ) -> PyResult<Self> {
         let dtype = Element::named(dtype).value("dtype")?;
         let semiring = semiring(semiring_name)?;
         let reduce = reduction(reduce)?;
-        let wanted = Wanted { columns, calls, transpose, semiring, reduce, deterministic };
+        let wanted = Wanted { columns, calls, transpose, semiring, reduce, deterministic, batch };
         let pattern = pattern.get().inner.clone();
         let arrays = pattern.extents();
         let (rows, cols) = Source::Owned(pattern.clone()).shape();

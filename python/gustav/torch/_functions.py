@@ -59,7 +59,7 @@ def spmm(
     if reduce not in _REDUCTIONS:
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
     if values is not None:
-        values, x = _one_type("values", values, "x", x)
+        values, x = _one_type(values=values, x=x)
         _expect("values", values, pattern.nnz, -1)
     else:
         (x,) = _cast(x)
@@ -127,7 +127,7 @@ def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
     >>> gt.sddmm(P, torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]]))
     tensor([4., 6.])
     """
-    q, k = _one_type("q", q, "k", k)
+    q, k = _one_type(q=q, k=k)
     _expect("q", q, pattern.shape[0], -2)
     _expect("k", k, pattern.shape[1], -2)
     _expect("k", k, q.shape[-1], -1)
@@ -161,7 +161,7 @@ def spgemm(
     >>> gt.spgemm(P, torch.tensor([2.0, 3.0]), P, torch.tensor([5.0, 7.0]))
     (Pattern(2 x 2, 2 nonzeros), tensor([14., 15.]))
     """
-    values_a, values_b = _one_type("values_a", values_a, "values_b", values_b)
+    values_a, values_b = _one_type(values_a=values_a, values_b=values_b)
     _expect("values_a", values_a, pattern_a.nnz, -1)
     _expect("values_b", values_b, pattern_b.nnz, -1)
     for name, operand, pattern in (("a", values_a, pattern_a), ("b", values_b, pattern_b)):
@@ -190,17 +190,19 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tensors
 
 
-def _one_type(first_name: str, first: Tensor, second_name: str, second: Tensor) -> tuple[Tensor, ...]:
-    if first.device != second.device:
-        raise ValueError(
-            f"{first_name} is on {first.device} and {second_name} on {second.device}; give both on one"
-        )
-    first, second = _cast(first, second)
-    if first.dtype != second.dtype:
-        raise TypeError(
-            f"{first_name} is of {first.dtype} and {second_name} of {second.dtype}; give both in one type"
-        )
-    return first, second
+def _one_type(**named: Tensor) -> tuple[Tensor, ...]:
+    """The tensors, in the type of autocast where it is on; of one type on one device."""
+    name, first = next(iter(named.items()))
+    for other, t in named.items():
+        if t.device != first.device:
+            raise ValueError(f"{name} is on {first.device} and {other} on {t.device}; give all on one")
+    tensors = _cast(*named.values())
+    for other, t in zip(named, tensors, strict=True):
+        if t.dtype != tensors[0].dtype:
+            raise TypeError(
+                f"{name} is of {tensors[0].dtype} and {other} of {t.dtype}; give all in one type"
+            )
+    return tensors
 
 
 def _expect_batches(*operands: tuple[str, Tensor, int]) -> None:

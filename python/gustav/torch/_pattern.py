@@ -42,6 +42,11 @@ def of_handle(handle: int) -> Pattern:
     return pattern
 
 
+def kept(handle: Any) -> Pattern | None:
+    """The pattern, for a backward pass to find; a traced function has a symbol in place of its number."""
+    return of_handle(handle) if isinstance(handle, int) else None
+
+
 class Pattern:
     """Where the nonzeros of a sparse matrix are; keeps the plans of its products.
 
@@ -54,7 +59,7 @@ class Pattern:
     size : tuple of int
         Rows and columns.
     copy : bool
-        ``False`` reads the tensors where they are, by the promise that nobody writes to them.
+        ``False`` reads the tensors where they are, by the promise that nobody writes to or resizes them.
 
     Attributes
     ----------
@@ -228,18 +233,21 @@ class Pattern:
             self._plans[key] = plan
         return plan
 
-    def _spmm_plan(self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str) -> Any:
-        plan = self._plans.get((columns, dtype, transpose, reduce))
+    def _spmm_plan(
+        self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str, batch: int = 1
+    ) -> Any:
+        key = (columns, dtype, transpose, reduce, batch, _gustav.get_num_threads())
+        plan = self._plans.get(key)
         if plan is not None:
             return plan
         name = _families.dtype_name(dtype)
 
         def make() -> _gustav.SpmmPlan:
             return _gustav.SpmmPlan(
-                self._native, columns, name, 1000, transpose, "plus_times", False, None, reduce
+                self._native, columns, name, 1000, transpose, "plus_times", False, None, reduce, batch
             )
 
-        return self.keep((columns, dtype, transpose, reduce), make)
+        return self.keep(key, make)
 
     def spmm_extremum(
         self, values: Tensor | None, x: Tensor, transpose: bool, reduce: str
@@ -266,31 +274,43 @@ class Pattern:
         indices: Tensor = self.keep(("inner indices", transpose), make)
         return indices
 
-    def spmm(self, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
-        """op(A) @ x of tensors with no batch, without gradients."""
-        columns, dtype = x.shape[1], x.dtype
-        plan = self._spmm_plan(columns, dtype, transpose, "sum")
-        out = x.new_empty((plan.output_rows, columns))
+    def spmm(
+        self, values: Tensor | None, x: Tensor, transpose: bool, batches: tuple[int, ...]
+    ) -> Tensor:
+        """op(A) @ x, of `batches` at once if there are such, without gradients."""
+        columns, dtype = x.shape[-1], x.dtype
+        out = x.new_empty((*batches, self.shape[1 if transpose else 0], columns))
+        if 0 in batches:
+            return out
+        plan = self._spmm_plan(columns, dtype, transpose, "sum", *batches)
         if values is None:
             values = self.ones(dtype)
-        plan.execute_into(exported(values), exported(x), _to_dlpack(out), None, None)
+        operands = exported(_flat(values)), exported(_as_one(x, batches)), _to_dlpack(_as_one(out))
+        plan.execute_into(*operands, None, None)
         return out
 
-    def sddmm(self, q: Tensor, k: Tensor) -> Tensor:
-        """⟨q of the row, k of the column⟩ at every nonzero, without batches and gradients."""
-        out = q.new_empty((self.nnz,))
-        depth, dtype = q.shape[1], q.dtype
-        plan = self._plans.get((depth, dtype))
+    def sddmm(self, q: Tensor, k: Tensor, batches: tuple[int, ...]) -> Tensor:
+        """⟨q of the row, k of the column⟩ at every nonzero, of `batches` at once, without gradients."""
+        out = q.new_empty((*batches, self.nnz))
+        if 0 in batches:
+            return out
+        depth, dtype = q.shape[-1], q.dtype
+        key = ("sddmm", depth, dtype, batches, _gustav.get_num_threads())
+        plan = self._plans.get(key)
         if plan is None:
-            native, name = self._native, _families.dtype_name(dtype)
-            plan = self.keep((depth, dtype), lambda: _gustav.SddmmPlan(native, depth, name, 1000))
-        plan.execute_into(exported(q), exported(k), _to_dlpack(out), None, None)
+            name = _families.dtype_name(dtype)
+            plan = self.keep(
+                key, lambda: _gustav.SddmmPlan(self._native, depth, name, 1000, *batches)
+            )
+        operands = exported(_as_one(q, batches)), exported(_as_one(k, batches))
+        plan.execute_into(*operands, _to_dlpack(_flat(out)), None, None)
         return out
 
     def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:
         name = _families.dtype_name(dtype)
         return self.keep(
-            ("softmax", heads, dtype), lambda: _gustav.SoftmaxPlan(self._native, heads, name)
+            ("softmax", heads, dtype, _gustav.get_num_threads()),
+            lambda: _gustav.SoftmaxPlan(self._native, heads, name),
         )
 
     def softmax(self, scores: Tensor) -> Tensor:
@@ -308,6 +328,46 @@ class Pattern:
             plan = self._softmax_plan(weights.numel() // self.nnz, weights.dtype)
             plan.gradient_into(*(exported(t.reshape(-1)) for t in (weights, g, of_scores)))
         return of_scores
+
+    def _attention_plan(self, q: Tensor, v: Tensor) -> Any:
+        heads = q.shape[1] if q.ndim == 3 else 1
+        widths, name = (q.shape[-1], v.shape[-1]), _families.dtype_name(q.dtype)
+        return self.keep(
+            ("attention", heads, *widths, q.dtype, _gustav.get_num_threads()),
+            lambda: _gustav.AttentionPlan(self._native, heads, *widths, name),
+        )
+
+    def attention(
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float | None
+    ) -> tuple[Tensor, Tensor]:
+        """Attention, and what its gradients need: the logarithms of sums of exponentials, heads × rows."""
+        o, lse = attention_results(q, v)
+        operands = (_rows(t) for t in (q, k, v, o))
+        plan = self._attention_plan(q, v)
+        plan.execute_into(*operands, _to_dlpack(_flat(lse)), scale, _of_nonzeros(bias))
+        return o, lse
+
+    def attention_gradients(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        bias: Tensor | None,
+        o: Tensor,
+        lse: Tensor,
+        of_o: Tensor,
+        scale: float | None,
+        with_bias: bool,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The gradients of attention with respect to q, k, v and, if `with_bias`, the bias."""
+        gradients = attention_gradients_results(q, k, v, bias, with_bias)
+        of_bias = _of_nonzeros(gradients[3]) if with_bias else None
+        operands = (_rows(t) for t in (q, k, v, o))
+        results = (_rows(t) for t in (of_o, *gradients[:3]))
+        self._attention_plan(q, v).gradients_into(
+            *operands, exported(_flat(lse)), *results, scale, _of_nonzeros(bias), of_bias
+        )
+        return gradients
 
     def __reduce__(self) -> Any:
         return _restored, (self.crow, self.col, self.shape, self.permutation)
@@ -334,6 +394,60 @@ def _offsets(row: Tensor, rows: int) -> Tensor:
     crow = torch.zeros(rows + 1, dtype=row.dtype)
     torch.cumsum(torch.bincount(row, minlength=rows), 0, out=crow[1:])
     return crow
+
+
+def attention_results(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Where attention goes, and the logarithms of its sums, in their type."""
+    heads = q.shape[1] if q.ndim == 3 else 1
+    sums = torch.float64 if q.dtype == torch.float64 else torch.float32
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty((heads, q.shape[0]), dtype=sums)
+
+
+def attention_gradients_results(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, with_bias: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Where the gradients of attention go; the last is empty unless `with_bias`."""
+    of_bias = q.new_empty(bias.shape if bias is not None and with_bias else (0,))
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), of_bias
+
+
+def _rows(t: Tensor) -> Any:
+    """Rows × columns, or rows × heads × columns, as a row-major matrix of all heads."""
+    if t.ndim == 3:
+        t = _as_one(t.transpose(0, 1))
+    if t.stride(1) != 1 or t.stride(0) < t.shape[1]:
+        t = t.contiguous()
+    return _to_dlpack(t)
+
+
+def _of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:
+    """Values of nonzeros, or of nonzeros × heads, and their order."""
+    if bias is None:
+        return None
+    if bias.ndim == 1:
+        return exported(bias), "shared"
+    if bias.T.is_contiguous():
+        return _to_dlpack(_flat(bias.T)), "head_major"
+    return _to_dlpack(_flat(bias)), "nonzero_major"
+
+
+def _flat(t: Tensor) -> Tensor:
+    return t if t.ndim == 1 else t.reshape(-1)
+
+
+def _as_one(t: Tensor, batches: tuple[int, ...] = ()) -> Tensor:
+    """A batch of matrices as one matrix, side by side in its columns or one above the other in its rows.
+
+    A matrix without a batch is repeated for each of `batches`, as the module takes as many as there are.
+    """
+    if t.ndim == 2:
+        if not batches:
+            return t
+        t = t.expand(*batches, -1, -1)
+    _, columns = t.shape[1:]
+    if t.stride(0) == columns * t.stride(2):
+        return t.transpose(0, 1).flatten(1)
+    return t.flatten(0, 1)
 
 
 def exported(t: Tensor) -> Any:

@@ -57,8 +57,9 @@ def at(
 
 def _plan(c: Pattern, a: Pattern, b: Pattern, dtype: torch.dtype) -> _Masked:
     by_b: Any = c._masked.setdefault(a, weakref.WeakKeyDictionary())
-    by_dtype: dict[torch.dtype, _Masked] = by_b.setdefault(b, {})
-    masked = by_dtype.get(dtype)
+    plans: dict[Any, _Masked] = by_b.setdefault(b, {})
+    key = (dtype, _gustav.get_num_threads())
+    masked = plans.get(key)
     if masked is None:
         name = _families.dtype_name(dtype)
         mask = None if a._products.get(b) is c else c._native
@@ -67,7 +68,7 @@ def _plan(c: Pattern, a: Pattern, b: Pattern, dtype: torch.dtype) -> _Masked:
         if mask is not None:
             ones = (exported(p.ones(dtype)) for p in (a, b))
             positions = _positions(plan.execute(*ones)[0], c)
-        masked = by_dtype[dtype] = _Masked(plan, positions)
+        masked = plans[key] = _Masked(plan, positions)
     return masked
 
 
