@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _families, _gustav, _operands
+from ._products import expect_out, vector
 
 
 class SpmmPlan:
@@ -68,16 +69,20 @@ class SpmmPlan:
         """
         if values is None:
             values = self._values
+        elif self._order is None:
+            values = _families.checked("values", values)
+        else:
+            values = vector("values", values, len(self._order))
         if self._order is not None:
             values = values[self._order]
+        b = _families.checked("b", b)
         if out is None:
-            if beta is not None:
-                raise ValueError("beta: there is nothing that it multiplies; give out")
+            expect_out("out", beta, out)
             shape = self.shape if len(b.shape) == 2 else self.shape[:1]
             result = _families.empty(b, shape)
             self._execute(values, b, result, alpha, beta)
             return _families.give_back(b, result)
-        self._execute(values, b, out, alpha, beta)
+        self._execute(values, b, _families.writable("out", out), alpha, beta)
         return out
 
     def prepare(self) -> None:
