@@ -88,6 +88,12 @@ def attention(
     >>> gt.attention(P, q, k, torch.tensor([[1.0, 0.0], [3.0, 8.0]]))
     tensor([[2., 4.],
             [3., 8.]])
+
+    Four heads, as a linear layer leaves them, and a bias for each:
+
+    >>> qkv = torch.zeros(2, 3, 4, 8)
+    >>> gt.attention(P, *qkv.unbind(1), bias=torch.zeros(3, 4)).shape
+    torch.Size([2, 4, 8])
     """
     _expect_heads(q, k, v)
     if bias is None:

@@ -33,7 +33,8 @@ def spmm(
     values : tensor, nnz or batch × nnz, or None
         Values of A; ``None`` stands for ones.
     x : tensor, k × n or batch × k × n, or k
-        The dense operand, of the type of `values`.
+        The dense operand, of the type of `values`. A batch is read in place where its matrices lie one above
+        the other or side by side; an operand without one is taken for each.
     reduce : str
         ``sum``; ``mean``, over the number of entries of the row; ``max`` or ``min``, where NaN wins, of equal
         products the first, and the gradient goes to the one that won. Rows without entries give 0.
@@ -55,6 +56,12 @@ def spmm(
     tensor([50.5000, 10.0000])
     >>> gt.spmm(P, values, torch.tensor([1.0, 10.0]), transpose=True)
     tensor([ 1., 30.,  2.])
+
+    Two matrices of one pattern at once:
+
+    >>> gt.spmm(P, torch.stack([values, 10 * values]), torch.ones(3, 1)).squeeze(-1)
+    tensor([[ 3.,  3.],
+            [30., 30.]])
     """
     if reduce not in _REDUCTIONS:
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
