@@ -150,7 +150,7 @@ def test_what_is_not_implemented_names_what_works(tmp_path):
         gustav.write(tmp_path / "a.smtx", A)
 
 
-def test_what_is_on_a_gpu_is_refused_by_its_name():
+def test_an_operand_on_a_gpu_beside_those_of_the_host_is_refused_by_its_place():
     class OnDevice:
         dtype, shape = B.dtype, B.shape
 
@@ -160,11 +160,16 @@ def test_what_is_on_a_gpu_is_refused_by_its_name():
         def __dlpack__(self, **options):
             raise AssertionError("the memory of a device was asked for")
 
-    with pytest.raises(NotImplementedError, match="cuda:1.*host memory"):
-        gustav.spmm(A, OnDevice())
-    matrix = type("csr_matrix", (), {"__module__": "cupyx.scipy.sparse._csr", "format": "csr"})()
-    with pytest.raises(NotImplementedError, match="get()"):
-        gustav.spmm(matrix, B)
+    for call in (
+        lambda: gustav.spmm(A, OnDevice()),
+        lambda: gustav.spmm(A, B, out=OnDevice()),
+        lambda: gustav.sddmm(A, OnDevice(), B),
+        lambda: gustav.plan_spmm(A, 2).execute(None, B, OnDevice()),
+    ):
+        with pytest.raises(ValueError, match=r"(cuda:1.*host memory|host memory.*cuda:1)"):
+            call()
+    with pytest.raises(ValueError, match="stream: operands in host memory have none"):
+        gustav.spmm(A, B, stream=0)
 
 
 def test_results_that_cannot_be_written():

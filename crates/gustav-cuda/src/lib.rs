@@ -26,8 +26,8 @@ mod vendor;
 mod covering;
 
 pub use device::{
-    Device, DeviceBuffer, DeviceSliceMut, Event, Graph, PinnedBuffer, Profile, Stream, memory,
-    pinned, profile, stream,
+    Device, DeviceBuffer, DeviceSliceMut, Event, Graph, PinnedBuffer, Profile, Stream, foreign,
+    memory, pinned, profile, stream,
 };
 pub use launch::{Probe, probe};
 pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues, Entries};

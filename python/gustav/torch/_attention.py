@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ._attention_operators import heads_first
-from ._functions import _cast, _expect, _one_type, sddmm, spmm
+from ._functions import _cast, _expect, _expect_on, _one_type, sddmm, spmm
 from ._pattern import Pattern
 
 _ops: Any = torch.ops.gustav
@@ -39,6 +39,7 @@ def softmax(pattern: Pattern, values: Tensor) -> Tensor:
     >>> gt.softmax(P, torch.tensor([0.0, 0.0, 7.0]))
     tensor([0.5000, 0.5000, 1.0000])
     """
+    _expect_on(pattern, "values", values)
     (values,) = _cast(values)
     _expect("values", values, pattern.nnz, -1)
     if not values.is_floating_point():
@@ -96,6 +97,7 @@ def attention(
     torch.Size([2, 4, 8])
     """
     _expect_heads(q, k, v)
+    _expect_on(pattern, "q", q)
     if bias is None:
         q, k, v = _one_type(q=q, k=k, v=v)
     else:

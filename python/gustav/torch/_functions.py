@@ -65,6 +65,7 @@ def spmm(
     """
     if reduce not in _REDUCTIONS:
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
+    _expect_on(pattern, "x", x)
     if values is not None:
         values, x = _one_type(values=values, x=x)
         _expect("values", values, pattern.nnz, -1)
@@ -134,6 +135,7 @@ def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
     >>> gt.sddmm(P, torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]]))
     tensor([4., 6.])
     """
+    _expect_on(pattern, "q", q)
     q, k = _one_type(q=q, k=k)
     _expect("q", q, pattern.shape[0], -2)
     _expect("k", k, pattern.shape[1], -2)
@@ -168,6 +170,8 @@ def spgemm(
     >>> gt.spgemm(P, torch.tensor([2.0, 3.0]), P, torch.tensor([5.0, 7.0]))
     (Pattern(2 x 2, 2 nonzeros), tensor([14., 15.]))
     """
+    _expect_on(pattern_a, "values_a", values_a)
+    _expect_on(pattern_b, "values_b", values_b)
     values_a, values_b = _one_type(values_a=values_a, values_b=values_b)
     _expect("values_a", values_a, pattern_a.nnz, -1)
     _expect("values_b", values_b, pattern_b.nnz, -1)
@@ -210,6 +214,14 @@ def _one_type(**named: Tensor) -> tuple[Tensor, ...]:
                 f"{name} is of {tensors[0].dtype} and {other} of {t.dtype}; give all in one type"
             )
     return tensors
+
+
+def _expect_on(pattern: Pattern, name: str, t: Tensor) -> None:
+    """A tensor is where the pattern is."""
+    if t.device != pattern.device:
+        raise ValueError(
+            f"{name} is on {t.device} and the pattern on {pattern.device}; P.to({str(t.device)!r}) is there"
+        )
 
 
 def _expect_batches(*operands: tuple[str, Tensor, int]) -> None:

@@ -1,4 +1,4 @@
-"""The operators that PyTorch knows: kernels for the CPU, shapes, and gradients.
+"""The operators that PyTorch knows: kernels, which are the same for the CPU and for CUDA, shapes, and gradients.
 
 Both products are linear in each operand, and their gradients are these products again: that of ``spmm`` in
 its values is an ``sddmm``, those of ``sddmm`` are ``spmm``, and those of ``spgemm_at`` are ``spgemm_at``. So
@@ -272,7 +272,8 @@ for _name, _kernel, _fake, _context, _backward in (
     ),
     *_attention_operators.OPERATORS,
 ):
-    _library.impl(_name, _kernel, "CPU")
+    for _key in ("CPU", "CUDA"):
+        _library.impl(_name, _kernel, _key)
     torch.library.register_fake(f"gustav::{_name}", _fake, lib=_library)
     torch.library.register_autograd(
         f"gustav::{_name}", _backward, setup_context=_context, lib=_library

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import _families, _gustav
+from .. import _device, _families, _gustav, _operands
 
 # The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
 # above them.
@@ -67,6 +67,8 @@ class Pattern:
         Rows and columns.
     nnz : int
         Number of nonzeros.
+    device : torch.device
+        Where the pattern is, and the tensors of its products.
     permutation : tensor or None
         For each nonzero the position of its value in the order that the pattern was made from, where that is
         another: ``values = weights[P.permutation]``.
@@ -74,7 +76,11 @@ class Pattern:
     Notes
     -----
     A pattern never changes; a deep copy is the pattern itself. It can be pickled, and used in forked
-    processes.
+    processes, on the CPU.
+
+    On a GPU work goes to PyTorch's current stream. Making a pattern or a plan, as the first product of a kind
+    does, waits for the device; later ones do not, and can be captured by ``torch.cuda.graph``. A graph keeps what its
+    products need. While it is replayed on one stream, other products of the pattern must not run on another one.
 
     Examples
     --------
@@ -87,21 +93,23 @@ class Pattern:
     def __init__(
         self, crow: Tensor, col: Tensor, size: tuple[int, int], *, copy: bool = True
     ) -> None:
-        if isinstance(crow, Tensor) and crow.device.type != "cpu":
-            raise NotImplementedError(
-                f"a pattern on {crow.device} is not implemented; nearest that works: crow.cpu(), col.cpu()"
-            )
         rows, columns = size
         crow, col = crow.detach(), col.detach()
-        self._adopt(_gustav.Pattern(crow, col, (int(rows), int(columns)), copy))
+        if crow.device != col.device:
+            raise ValueError(f"crow is on {crow.device} and col on {col.device}; give both on one")
+        place = place_of(crow.device)
+        if place is not None and crow.dtype == torch.int32 and col.dtype == torch.int64:
+            crow = crow.to(torch.int64)
+        crow, col = (_device.exported(t, place) for t in (crow, col))
+        self._adopt(_gustav.Pattern(crow, col, (int(rows), int(columns)), copy, place))
 
     def _adopt(self, native: _gustav.Pattern) -> None:
         self._native = native
         self.shape = native.shape
         self.nnz = native.nnz
+        self.device = torch.device("cpu") if native.gpu is None else torch.device("cuda", native.gpu)
         self.permutation: Tensor | None = None
         self._plans: dict[Any, Any] = {}
-        self._ones: dict[torch.dtype, Tensor] = {}
         self._transpose: tuple[Pattern, Tensor] | None = None
         # By the other operand, and by mask and other operand, of SpGEMM.
         self._products: weakref.WeakKeyDictionary[Pattern, Any] = weakref.WeakKeyDictionary()
@@ -189,12 +197,47 @@ class Pattern:
     @property
     def crow(self) -> Tensor:
         """Row offsets, a copy."""
-        return torch.from_numpy(np.array(self._native.indptr))
+        return self._arrays()[0]
 
     @property
     def col(self) -> Tensor:
         """Column indices, a copy."""
-        return torch.from_numpy(np.array(self._native.indices))
+        return self._arrays()[1]
+
+    def _arrays(self) -> tuple[Tensor, Tensor]:
+        return arrays_of(self._native, self.device)
+
+    def to(self, device: torch.device | str | int) -> Pattern:
+        """The pattern on a device: itself if it is there, else a new one.
+
+        Examples
+        --------
+        >>> import torch, gustav.torch as gt
+        >>> P = gt.Pattern(torch.tensor([0, 2, 3]), torch.tensor([0, 2, 1]), (2, 3))
+        >>> P.to("cpu") is P
+        True
+        """
+        where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+        if where.type == "cuda" and where.index is None:
+            where = torch.device("cuda", torch.cuda.current_device())
+        if where == self.device:
+            return self
+        crow, col = (t.to(where) for t in self._arrays())
+        moved = Pattern(crow, col, self.shape)
+        moved.permutation = None if self.permutation is None else self.permutation.to(where)
+        return moved
+
+    def cuda(self, device: int | None = None) -> Pattern:
+        """The pattern on a GPU, the current one where none is named; see :meth:`to`."""
+        return self.to("cuda" if device is None else device)
+
+    def cpu(self) -> Pattern:
+        """The pattern in host memory; see :meth:`to`."""
+        return self.to("cpu")
+
+    def place(self) -> _device.Place:
+        """Where products are queued: on a GPU, in the order of PyTorch's current stream."""
+        return place_of(self.device)
 
     def transposed(self) -> tuple[Pattern, Tensor]:
         """The pattern of the transpose, and for each of its nonzeros the position of the same nonzero here.
@@ -202,9 +245,13 @@ class Pattern:
         Made once. Products of the transpose need it not: they take ``transpose=True``.
         """
         if self._transpose is None:
-            native, permutation = self._native.transposed()
-            index = torch.from_numpy(np.array(permutation)).to(torch.int64)
-            self._transpose = (Pattern._of(native), index)
+            if self.device.type == "cuda":
+                crow, col, index = _operands.transposed_on_gpu(*self._arrays(), self.shape)
+                self._transpose = (Pattern(crow, col, self.shape[::-1]), index)
+            else:
+                native, permutation = self._native.transposed()
+                index = torch.from_numpy(np.array(permutation)).to(torch.int64)
+                self._transpose = (Pattern._of(native), index)
         return self._transpose
 
     def is_unique(self) -> bool:
@@ -213,30 +260,48 @@ class Pattern:
         return unique
 
     def _count_positions(self) -> bool:
+        if self.device.type == "cuda":
+            return int(torch.unique(self.positions()).numel()) == self.nnz
         return self._native.is_canonical() or self._native.transposed()[0].is_canonical()
+
+    def kept_permutation(self) -> Any:
+        """The permutation, which a graph that is being captured keeps."""
+        return self.keep("permutation", lambda: self.permutation)
+
+    def positions(self) -> Tensor:
+        """A number for the position of every nonzero, in the order of rows and columns."""
+        row = self.inner_indices(True)
+        return row * self.shape[1] + self.inner_indices(False)
 
     def ones(self, dtype: torch.dtype) -> Tensor:
         """As many ones as there are nonzeros. They are kept, and must not be written."""
-        ones = self._ones.get(dtype)
-        if ones is None:
-            ones = self._ones[dtype] = torch.ones(self.nnz, dtype=dtype)
+        ones: Tensor = self.keep(("ones", dtype), lambda: torch.ones(self.nnz, dtype=dtype, device=self.device))
         return ones
 
     def keep(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The plan that is kept under `key`, made if it is not."""
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = make()
+        """The plan or tensor that is kept under `key`, made if it is not."""
+        kept = self._plans.get(key)
+        if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            if kept is None:
+                # What a graph makes is the graph's.
+                return make()
+            _gustav.keep_for_capture(self.place(), kept)
+        if kept is None:
+            kept = make()
             # A copy of the keys, as other threads may change the dictionary.
             for oldest in list(self._plans)[: max(0, len(self._plans) - _MOST_PLANS + 1)]:
                 self._plans.pop(oldest, None)
-            self._plans[key] = plan
-        return plan
+            self._plans[key] = kept
+        return kept
+
+    def threads(self) -> int:
+        """The number of threads that plans on the CPU are made for."""
+        return _gustav.get_num_threads() if self._native.gpu is None else 0
 
     def _spmm_plan(
         self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str, batch: int = 1
     ) -> Any:
-        key = (columns, dtype, transpose, reduce, batch, _gustav.get_num_threads())
+        key = (columns, dtype, transpose, reduce, batch, self.threads())
         plan = self._plans.get(key)
         if plan is not None:
             return plan
@@ -244,7 +309,17 @@ class Pattern:
 
         def make() -> _gustav.SpmmPlan:
             return _gustav.SpmmPlan(
-                self._native, columns, name, 1000, transpose, "plus_times", False, None, reduce, batch
+                self._native,
+                columns,
+                name,
+                1000,
+                transpose,
+                "plus_times",
+                False,
+                None,
+                reduce,
+                self.place(),
+                batch,
             )
 
         return self.keep(key, make)
@@ -255,11 +330,11 @@ class Pattern:
         """The largest or smallest products of rows, and the positions of the values that they have."""
         plan = self._spmm_plan(x.shape[1], x.dtype, transpose, reduce)
         out = x.new_empty((plan.output_rows, x.shape[1]))
-        winners = torch.empty(out.shape, dtype=torch.int64)
+        winners = torch.empty(out.shape, dtype=torch.int64, device=x.device)
         if values is None:
             values = self.ones(x.dtype)
         operands = (exported(values), exported(x), _to_dlpack(out))
-        plan.execute_into(*operands, None, None, _to_dlpack(winners))
+        plan.execute_into(*operands, None, None, _to_dlpack(winners), self.place())
         return out, winners
 
     def inner_indices(self, transpose: bool) -> Tensor:
@@ -268,8 +343,8 @@ class Pattern:
         def make() -> Tensor:
             if not transpose:
                 return self.col.to(torch.int64)
-            rows = torch.arange(self.shape[0])
-            return rows.repeat_interleave(self.crow.diff())
+            rows = torch.arange(self.shape[0], device=self.device)
+            return rows.repeat_interleave(self.crow.diff(), output_size=self.nnz)
 
         indices: Tensor = self.keep(("inner indices", transpose), make)
         return indices
@@ -286,7 +361,7 @@ class Pattern:
         if values is None:
             values = self.ones(dtype)
         operands = exported(_flat(values)), exported(_as_one(x, batches)), _to_dlpack(_as_one(out))
-        plan.execute_into(*operands, None, None)
+        plan.execute_into(*operands, None, None, None, self.place())
         return out
 
     def sddmm(self, q: Tensor, k: Tensor, batches: tuple[int, ...]) -> Tensor:
@@ -295,22 +370,22 @@ class Pattern:
         if 0 in batches:
             return out
         depth, dtype = q.shape[-1], q.dtype
-        key = ("sddmm", depth, dtype, batches, _gustav.get_num_threads())
+        key = ("sddmm", depth, dtype, batches, self.threads())
         plan = self._plans.get(key)
         if plan is None:
-            name = _families.dtype_name(dtype)
+            name, place = _families.dtype_name(dtype), self.place()
             plan = self.keep(
-                key, lambda: _gustav.SddmmPlan(self._native, depth, name, 1000, *batches)
+                key, lambda: _gustav.SddmmPlan(self._native, depth, name, 1000, place, *batches)
             )
         operands = exported(_as_one(q, batches)), exported(_as_one(k, batches))
-        plan.execute_into(*operands, _to_dlpack(_flat(out)), None, None)
+        plan.execute_into(*operands, _to_dlpack(_flat(out)), None, None, self.place())
         return out
 
     def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:
         name = _families.dtype_name(dtype)
         return self.keep(
-            ("softmax", heads, dtype, _gustav.get_num_threads()),
-            lambda: _gustav.SoftmaxPlan(self._native, heads, name),
+            ("softmax", heads, dtype, self.threads()),
+            lambda: _gustav.SoftmaxPlan(self._native, heads, name, self.place()),
         )
 
     def softmax(self, scores: Tensor) -> Tensor:
@@ -318,7 +393,7 @@ class Pattern:
         weights = torch.empty_like(scores, memory_format=torch.contiguous_format)
         if scores.numel():
             plan = self._softmax_plan(scores.numel() // self.nnz, scores.dtype)
-            plan.execute_into(*(exported(t.reshape(-1)) for t in (scores, weights)))
+            plan.execute_into(*(exported(t.reshape(-1)) for t in (scores, weights)), self.place())
         return weights
 
     def softmax_gradient(self, weights: Tensor, g: Tensor) -> Tensor:
@@ -326,15 +401,16 @@ class Pattern:
         of_scores = torch.empty_like(weights, memory_format=torch.contiguous_format)
         if weights.numel():
             plan = self._softmax_plan(weights.numel() // self.nnz, weights.dtype)
-            plan.gradient_into(*(exported(t.reshape(-1)) for t in (weights, g, of_scores)))
+            tensors = (exported(t.reshape(-1)) for t in (weights, g, of_scores))
+            plan.gradient_into(*tensors, self.place())
         return of_scores
 
     def _attention_plan(self, q: Tensor, v: Tensor) -> Any:
         heads = q.shape[1] if q.ndim == 3 else 1
         widths, name = (q.shape[-1], v.shape[-1]), _families.dtype_name(q.dtype)
         return self.keep(
-            ("attention", heads, *widths, q.dtype, _gustav.get_num_threads()),
-            lambda: _gustav.AttentionPlan(self._native, heads, *widths, name),
+            ("attention", heads, *widths, q.dtype, self.threads()),
+            lambda: _gustav.AttentionPlan(self._native, heads, *widths, name, self.place()),
         )
 
     def attention(
@@ -344,7 +420,7 @@ class Pattern:
         o, lse = attention_results(q, v)
         operands = (_rows(t) for t in (q, k, v, o))
         plan = self._attention_plan(q, v)
-        plan.execute_into(*operands, _to_dlpack(_flat(lse)), scale, _of_nonzeros(bias))
+        plan.execute_into(*operands, _to_dlpack(_flat(lse)), scale, _of_nonzeros(bias), self.place())
         return o, lse
 
     def attention_gradients(
@@ -361,16 +437,29 @@ class Pattern:
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The gradients of attention with respect to q, k, v and, if `with_bias`, the bias."""
         gradients = attention_gradients_results(q, k, v, bias, with_bias)
-        of_bias = _of_nonzeros(gradients[3]) if with_bias else None
+        of_bias = gradients[3]
+        heads = q.shape[1] if q.ndim == 3 else 1
+        # On a GPU sums over heads would be in 16 bits.
+        by_head = with_bias and bias is not None and bias.ndim == 1 and heads > 1 and bias.itemsize == 2
+        if by_head:
+            of_bias = q.new_empty((heads, self.nnz)).T
         operands = (_rows(t) for t in (q, k, v, o))
         results = (_rows(t) for t in (of_o, *gradients[:3]))
         self._attention_plan(q, v).gradients_into(
-            *operands, exported(_flat(lse)), *results, scale, _of_nonzeros(bias), of_bias
+            *operands,
+            exported(_flat(lse)),
+            *results,
+            scale,
+            _of_nonzeros(bias),
+            _of_nonzeros(of_bias) if with_bias else None,
+            self.place(),
         )
+        if by_head:
+            gradients[3].copy_(of_bias.sum(1))
         return gradients
 
     def __reduce__(self) -> Any:
-        return _restored, (self.crow, self.col, self.shape, self.permutation)
+        return _restored, (*self._arrays(), self.shape, self.permutation)
 
     def __copy__(self) -> Pattern:
         return self
@@ -380,7 +469,8 @@ class Pattern:
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        return f"Pattern({rows} x {columns}, {self.nnz} nonzeros)"
+        where = "" if self.device.type == "cpu" else f", {self.device}"
+        return f"Pattern({rows} x {columns}, {self.nnz} nonzeros{where})"
 
 
 def _restored(crow: Tensor, col: Tensor, size: tuple[int, int], permutation: Tensor | None) -> Pattern:
@@ -391,8 +481,8 @@ def _restored(crow: Tensor, col: Tensor, size: tuple[int, int], permutation: Ten
 
 def _offsets(row: Tensor, rows: int) -> Tensor:
     """Row offsets of entries in these rows."""
-    crow = torch.zeros(rows + 1, dtype=row.dtype)
-    torch.cumsum(torch.bincount(row, minlength=rows), 0, out=crow[1:])
+    crow = torch.zeros(rows + 1, dtype=row.dtype, device=row.device)
+    crow[1:] = torch.bincount(row, minlength=rows).cumsum(0)
     return crow
 
 
@@ -448,6 +538,30 @@ def _as_one(t: Tensor, batches: tuple[int, ...] = ()) -> Tensor:
     if t.stride(0) == columns * t.stride(2):
         return t.transpose(0, 1).flatten(1)
     return t.flatten(0, 1)
+
+
+def place_of(device: torch.device) -> _device.Place:
+    """Where work on tensors of a device goes: on a GPU, to the current stream."""
+    if device.type == "cpu":
+        return None
+    if device.type != "cuda":
+        raise NotImplementedError(
+            f"tensors on {device} are not taken; nearest that works: on the CPU or on cuda"
+        )
+    # The stream is one of a pool that PyTorch never destroys.
+    return (device.index, _device.torch_stream(torch, device.index), None)
+
+
+def arrays_of(native: _gustav.Pattern, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Row offsets and column indices of a pattern of the module, copies."""
+    place = place_of(device)
+    if place is None:
+        return torch.from_numpy(np.array(native.indptr)), torch.from_numpy(np.array(native.indices))
+    of_offsets, of_indices = (getattr(torch, name) for name in native.index_types)
+    crow = torch.empty(native.shape[0] + 1, dtype=of_offsets, device=device)
+    col = torch.empty(native.nnz, dtype=of_indices, device=device)
+    native.copy_into(_to_dlpack(crow), _to_dlpack(col), place)
+    return crow, col
 
 
 def exported(t: Tensor) -> Any:

@@ -1,5 +1,6 @@
 //! Memory of a device, owned or borrowed.
 
+use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use gustav_core::{Buffer, Error, Result};
 
 use super::driver::{Checked, describe};
 use super::order::{self, Users, Uses};
-use super::stream::Stream;
+use super::stream::{Stream, relaxed};
 use super::{Device, graph};
 
 /// Device memory that no buffer owns.
@@ -38,6 +39,8 @@ pub(crate) struct Memory {
     device: Device,
     address: u64,
     owned: bool,
+    /// What keeps memory that is not owned, until the work on it is done.
+    holder: Option<Box<dyn Any + Send + Sync>>,
     users: Users,
 }
 
@@ -51,8 +54,27 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// Waits until the work on the memory is done, and drops what keeps it.
+    fn let_go(&mut self, holder: Box<dyn Any + Send + Sync>) {
+        let stream = self.device.stream();
+        let done = self.device.bind().and_then(|()| {
+            self.users.end_on(stream)?;
+            // This thread may be capturing a stream.
+            relaxed(|| stream.synchronize())
+        });
+        if done.is_err() {
+            // Work that cannot be waited for may still read the memory.
+            std::mem::forget(holder);
+        }
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
+        if let Some(holder) = self.holder.take() {
+            return self.let_go(holder);
+        }
         if !self.owned || self.address == 0 {
             return;
         }
@@ -64,6 +86,28 @@ impl Drop for Memory {
             // SAFETY: allocated on this stream by us, freed once, after all work on it.
             let _ = unsafe { result::free_async(self.address, stream.raw().cu_stream()) };
         }
+    }
+}
+
+/// The number of the device that memory is on, of any library's.
+///
+/// # Errors
+/// [`Error::NoDevice`] without a driver, [`Error::Argument`] for an address of no device's memory.
+pub fn ordinal_of(address: u64) -> Result<usize> {
+    Device::count()?;
+    let mut ordinal = 0i32;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+    // SAFETY: any address may be asked about; the attribute is one integer.
+    let status = unsafe {
+        sys::cuPointerGetAttribute(std::ptr::from_mut(&mut ordinal).cast(), attribute, address)
+    };
+    match (status.result(), usize::try_from(ordinal)) {
+        (Ok(()), Ok(ordinal)) => Ok(ordinal),
+        _ => Err(Error::Argument {
+            name: "address",
+            found: format!("{address:#x}, which is in no device's memory"),
+            expected: "memory of a device".into(),
+        }),
     }
 }
 
@@ -142,6 +186,23 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         Self::at(device, address, len, false, Users::default())
     }
 
+    /// As [`DeviceBuffer::borrowed`], of memory that `holder` keeps: that is dropped with the last use of the
+    /// buffer, after waiting for the work on it.
+    ///
+    /// # Safety
+    /// As there, and the memory lives as long as `holder` is there.
+    pub unsafe fn held(
+        device: &Device,
+        address: u64,
+        len: usize,
+        holder: impl Any + Send + Sync,
+    ) -> Self {
+        let (holder, users) =
+            (Some(Box::new(holder) as Box<dyn Any + Send + Sync>), Users::default());
+        let memory = Memory { device: device.clone(), address, owned: false, holder, users };
+        DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
+    }
+
     /// Memory that [`DeviceBuffer::give_away`] gave.
     ///
     /// # Safety
@@ -151,7 +212,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     }
 
     fn at(device: &Device, address: u64, len: usize, owned: bool, users: Users) -> Self {
-        let memory = Memory { device: device.clone(), address, owned, users };
+        let memory = Memory { device: device.clone(), address, owned, holder: None, users };
         DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
     }
 

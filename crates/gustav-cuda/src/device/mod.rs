@@ -2,6 +2,7 @@
 
 mod counters;
 pub(crate) mod driver;
+pub mod foreign;
 pub(crate) mod graph;
 pub mod memory;
 pub(crate) mod order;

@@ -1,5 +1,6 @@
 //! Streams and events.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -36,6 +37,8 @@ pub(crate) struct Inner {
     event: OnceLock<Event>,
     /// Destroys the stream; none for a stream that another library owns.
     owner: Option<Arc<CudaStream>>,
+    /// What keeps a stream that another library owns.
+    _holder: Option<Box<dyn Any + Send + Sync>>,
     /// Whether it is the own stream of a device.
     of_device: bool,
 }
@@ -57,14 +60,8 @@ impl Stream {
         let (context, handle) = (owner.context().clone(), owner.cu_stream());
         let (key, event) = (handle as u64, OnceLock::new());
         let owner = Some(owner);
-        let inner = Inner { context, handle, key, thread: None, event, owner, of_device };
-        Stream { inner: Arc::new(inner) }
-    }
-
-    fn adopted(device: &Device, handle: usize, key: u64, thread: Option<u64>) -> Self {
-        let context = device.context().clone();
-        let (handle, event) = (handle as sys::CUstream, OnceLock::new());
-        let inner = Inner { context, handle, key, thread, event, owner: None, of_device: false };
+        let (thread, _holder) = (None, None);
+        let inner = Inner { context, handle, key, thread, event, owner, _holder, of_device };
         Stream { inner: Arc::new(inner) }
     }
 
@@ -77,14 +74,36 @@ impl Stream {
     /// clones until they are dropped or written on another stream. The stream of handle 2 is used
     /// on the calling thread alone; buffers that it used may be used and dropped on any.
     pub unsafe fn from_raw(device: &Device, handle: *mut std::ffi::c_void) -> Self {
-        match handle as usize {
-            0 | LEGACY => Self::adopted(device, LEGACY, LEGACY as u64, None),
+        Self::adopted(device, handle as usize, None)
+    }
+
+    /// As [`Stream::from_raw`], of a stream that `holder` keeps: that is dropped with the last clone.
+    ///
+    /// # Safety
+    /// As there, and the stream stays valid as long as `holder` is there.
+    pub unsafe fn held(
+        device: &Device,
+        handle: *mut std::ffi::c_void,
+        holder: impl Any + Send + Sync,
+    ) -> Self {
+        Self::adopted(device, handle as usize, Some(Box::new(holder)))
+    }
+
+    fn adopted(device: &Device, handle: usize, holder: Option<Box<dyn Any + Send + Sync>>) -> Self {
+        let (handle, key, thread) = match handle {
+            0 | LEGACY => (LEGACY, LEGACY as u64, None),
             PER_THREAD => {
                 let thread = this_thread();
-                Self::adopted(device, PER_THREAD, OF_A_THREAD | thread, Some(thread))
+                (PER_THREAD, OF_A_THREAD | thread, Some(thread))
             }
-            handle => Self::adopted(device, handle, handle as u64, None),
-        }
+            handle => (handle, handle as u64, None),
+        };
+        let context = device.context().clone();
+        let (handle, event) = (handle as sys::CUstream, OnceLock::new());
+        let (owner, of_device) = (None, false);
+        let inner =
+            Inner { context, handle, key, thread, event, owner, _holder: holder, of_device };
+        Stream { inner: Arc::new(inner) }
     }
 
     pub(crate) fn raw(&self) -> &Inner {
@@ -220,7 +239,7 @@ impl Stream {
     }
 
     /// Whether the stream is being captured in a graph.
-    pub(crate) fn is_capturing(&self) -> bool {
+    pub fn is_capturing(&self) -> bool {
         use sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE as NONE;
         if self.inner.thread.is_some_and(|thread| thread != this_thread()) {
             return false;
@@ -234,7 +253,7 @@ impl Stream {
 }
 
 /// Does `work`, which waits for streams outside of a capture, although this thread captures one.
-fn relaxed<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(super) fn relaxed<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: the driver exchanges the mode of this thread with the word.
     unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use gustav_core::Result;
 
 pub use cache::Cache;
-pub use nvrtc::Nvrtc;
+pub use nvrtc::{Nvrtc, search_in};
 pub use request::{Key, Request};
 
 /// Turns CUDA C++ into what a driver loads.

@@ -10,6 +10,7 @@ use gustav_core::{Error, Result};
 
 use super::{Compiler, Request};
 use library::{Functions, RawProgram, Status, functions};
+pub use search::search_in;
 
 /// NVRTC 12 or newer, as found on this machine.
 ///
@@ -17,8 +18,9 @@ use library::{Functions, RawProgram, Status, functions};
 /// library that can be loaded is used:
 ///
 /// 1. by name, on the library path and among what the process has loaded;
-/// 2. in the CUDA toolkits `$CUDA_HOME`, `$CUDA_PATH` and `/usr/local/cuda`;
-/// 3. in the Python environments `$VIRTUAL_ENV` and `$CONDA_PREFIX`, and in the ones that the program
+/// 2. in the folders of [`search_in`](super::search_in);
+/// 3. in the CUDA toolkits `$CUDA_HOME`, `$CUDA_PATH` and `/usr/local/cuda`;
+/// 4. in the Python environments `$VIRTUAL_ENV` and `$CONDA_PREFIX`, and in the ones that the program
 ///    and the file with this code lie in, as installed by `pip install nvidia-cuda-nvrtc` or by Conda.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nvrtc;

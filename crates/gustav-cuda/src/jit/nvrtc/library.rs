@@ -90,7 +90,8 @@ fn load() -> std::result::Result<Functions, String> {
     }
     // Names before folders: the system's loader knows what the process has loaded already.
     let names = search::NAMES.iter().map(Into::into);
-    let files = search::folders(&variable).into_iter().filter_map(|f| search::in_folder(&f));
+    let folders = search::named().into_iter().chain(search::folders(&variable));
+    let files = folders.filter_map(|folder| search::in_folder(&folder));
     let mut unusable = String::new();
     for (is_path, file) in names.map(|n| (false, n)).chain(files.map(|f| (true, f))) {
         match open(&file) {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Names a folder that has NVRTC, or the library file; then nothing else is searched.
 pub const VARIABLE: &str = "GUSTAV_NVRTC";
@@ -21,6 +22,19 @@ const LIBRARIES: [&str; 4] = ["lib64", "lib", "bin/x86_64", "bin"];
 
 /// Folders below `nvidia` of the wheels for CUDA 13 and 12.
 const WHEELS: [&str; 2] = ["cu13", "cuda_nvrtc"];
+
+/// Folders that the program named, see [`search_in`].
+static NAMED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Looks for NVRTC in these folders, too, before toolkits and environments, where it is not loaded yet.
+pub fn search_in(folders: Vec<PathBuf>) {
+    *NAMED.lock().unwrap_or_else(PoisonError::into_inner) = folders;
+}
+
+/// The folders of [`search_in`].
+pub fn named() -> Vec<PathBuf> {
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 /// The library in a folder.
 pub fn in_folder(folder: &Path) -> Option<PathBuf> {
