@@ -1,19 +1,29 @@
 """Attention over a pattern, beside PyTorch's dense attention with a mask."""
 
+import numpy as np
 import pytest
 import torch
-from tensors import F64, checked, made, random
+from gustav import _gustav
+from tensors import DEVICES, F64, checked, made, random
 from torch.library import opcheck
 from torch.nn.functional import scaled_dot_product_attention
 
 import gustav.torch as gt
 
-P, _, FULL = made(7, 5)
-# A row that attends to nothing, and a key that nothing attends to.
-MASK = FULL != 0
-MASK[3] = MASK[:, 2] = False
-P = gt.Pattern.from_sparse(MASK.to(F64).to_sparse_csr())
-ROW, COLUMN = MASK.nonzero().T
+
+
+@pytest.fixture(autouse=True, params=DEVICES)
+def device(request):
+    """Each test on each device."""
+    global P, MASK, ROW, COLUMN
+    with torch.device(request.param):
+        _, _, full = made(7, 5, density=0.6)
+        MASK = full != 0
+        # A row that attends to nothing, and a key that nothing attends to.
+        MASK[3] = MASK[:, 2] = False
+        P = gt.Pattern.from_sparse(MASK.to(F64).to_sparse_csr())
+        ROW, COLUMN = MASK.nonzero().T
+        yield request.param
 
 
 def operands(heads=None, bias=None, dtype=F64, width=3, value_width=4):
@@ -196,36 +206,65 @@ def test_compiled_in_one_graph_for_any_shape_and_pattern():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_autocast(dtype):
+def test_autocast(dtype, device):
     inputs = operands(2, "head", torch.float32)
     q, k, v, bias = inputs
-    with torch.autocast("cpu", dtype=dtype):
+    with torch.autocast(device, dtype=dtype):
         found = gt.attention(P, q, k, v, bias=bias)
     assert found.dtype == dtype
     torch.testing.assert_close(found.float(), dense(*inputs), rtol=0.04, atol=0.04)
     assert {g.dtype for g in torch.autograd.grad(found.sum(), inputs)} == {torch.float32}
 
 
+def test_a_step_that_a_graph_replays(device):
+    if device == "cpu":
+        pytest.skip("graphs are of a GPU")
+    inputs = operands(2, "shared", torch.float32)
+    q, k, v, bias = inputs
+
+    def step():
+        o = gt.attention(P, q, k, v, bias=bias)
+        return o.detach(), *torch.autograd.grad(o.square().sum(), inputs)
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = step()
+    for factor in (2.0, 0.5):
+        with torch.no_grad():
+            for t in inputs:
+                t.mul_(factor)
+        graph.replay()
+        torch.cuda.synchronize()
+        for one, two in zip(found, step(), strict=True):
+            torch.testing.assert_close(one, two, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
-        (dict(q=random(4)), ValueError, "q: expected two dimensions, or three"),
-        (dict(k=random(5, 3)), ValueError, "k: expected two dimensions, or three"),
-        (dict(q=random(6, 2, 3)), ValueError, "q: expected 7 in dimension 0"),
-        (dict(k=random(4, 2, 3)), ValueError, "k: expected 5 in dimension 0"),
-        (dict(v=random(4, 2, 4)), ValueError, "v: expected 5 in dimension 0"),
-        (dict(k=random(5, 2, 4)), ValueError, "k: expected 3 in dimension -1"),
-        (dict(k=random(5, 3, 3)), ValueError, "k: expected 2 in dimension -2"),
-        (dict(q=random(7, 2, 0), k=random(5, 2, 0)), ValueError, "a column at least"),
-        (dict(bias=random(3)), ValueError, "bias: expected"),
-        (dict(bias=random(P.nnz, 3)), ValueError, "bias: expected 2 in dimension 1"),
-        (dict(bias=random(P.nnz, 2, 1)), ValueError, "nonzeros x heads"),
-        (dict(v=random(5, 2, 4, dtype=torch.float32)), TypeError, "give all in one type"),
-        (dict(v=random(5, 2, 4).to("meta")), ValueError, "give all on one"),
+        (dict(q=lambda: random(4)), ValueError, "q: expected two dimensions, or three"),
+        (dict(k=lambda: random(5, 3)), ValueError, "k: expected two dimensions, or three"),
+        (dict(q=lambda: random(6, 2, 3)), ValueError, "q: expected 7 in dimension 0"),
+        (dict(k=lambda: random(4, 2, 3)), ValueError, "k: expected 5 in dimension 0"),
+        (dict(v=lambda: random(4, 2, 4)), ValueError, "v: expected 5 in dimension 0"),
+        (dict(k=lambda: random(5, 2, 4)), ValueError, "k: expected 3 in dimension -1"),
+        (dict(k=lambda: random(5, 3, 3)), ValueError, "k: expected 2 in dimension -2"),
+        (dict(q=lambda: random(7, 2, 0), k=lambda: random(5, 2, 0)), ValueError, "a column at least"),
+        (dict(bias=lambda: random(3)), ValueError, "bias: expected"),
+        (dict(bias=lambda: random(P.nnz, 3)), ValueError, "bias: expected 2 in dimension 1"),
+        (dict(bias=lambda: random(P.nnz, 2, 1)), ValueError, "nonzeros x heads"),
+        (dict(v=lambda: random(5, 2, 4, dtype=torch.float32)), TypeError, "give all in one type"),
+        (dict(v=lambda: random(5, 2, 4).to("meta")), ValueError, "give all on one"),
     ],
 )
 def test_misuse(change, error, text):
     q, k, v = operands(2)
+    change = {name: make() for name, make in change.items()}
     with pytest.raises(error, match=text):
         gt.attention(P, **{"q": q, "k": k, "v": v, **change})
 
@@ -239,10 +278,8 @@ def test_misuse_without_heads():
 
 
 def test_plans_of_the_module_refuse_what_does_not_fit():
-    import numpy as np
-    from gustav import _gustav
-
-    plan = _gustav.AttentionPlan(P._native, 1, 3, 3, "float64")
+    pattern = P.cpu()
+    plan = _gustav.AttentionPlan(pattern._native, 1, 3, 3, "float64")
     q, k = np.ones((7, 3)), np.ones((5, 3))
     o, lse = np.zeros((7, 3)), np.zeros(7)
     with pytest.raises(ValueError, match="o overlaps q"):
@@ -254,7 +291,7 @@ def test_plans_of_the_module_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="bias"):
         plan.execute_into(q, k, k, o, lse, None, (np.ones(3), "shared"))
     with pytest.raises(ValueError, match="head_major"):
-        plan.execute_into(q, k, k, o, lse, None, (np.ones(P.nnz), "column_major"))
+        plan.execute_into(q, k, k, o, lse, None, (np.ones(pattern.nnz), "column_major"))
     with pytest.raises(ValueError, match="row-major"):
         plan.execute_into(np.asfortranarray(q), k, k, o, lse, None)
     with pytest.raises(TypeError, match="float32"):
@@ -264,4 +301,4 @@ def test_plans_of_the_module_refuse_what_does_not_fit():
         to = np.zeros((5, 3))
         plan.gradients_into(q, k, k, o, lse, q, np.zeros((7, 3)), to, to, None)
     with pytest.raises(NotImplementedError, match="256 columns"):
-        _gustav.AttentionPlan(P._native, 1, 257, 3, "float64")
+        _gustav.AttentionPlan(pattern._native, 1, 257, 3, "float64")
