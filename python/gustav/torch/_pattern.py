@@ -503,11 +503,12 @@ def attention_gradients_results(
 
 def _rows(t: Tensor) -> Any:
     """Rows × columns, or rows × heads × columns, as a row-major matrix of all heads."""
-    if t.ndim == 3:
-        t = _as_one(t.transpose(0, 1))
-    if t.stride(1) != 1 or t.stride(0) < t.shape[1]:
-        t = t.contiguous()
-    return _to_dlpack(t)
+    return _to_dlpack(_row_major(_as_one(t.transpose(0, 1)) if t.ndim == 3 else t))
+
+
+def _row_major(t: Tensor) -> Tensor:
+    """A matrix whose rows are packed, copied where they are not."""
+    return t if t.stride(1) == 1 and t.stride(0) >= t.shape[1] else t.contiguous()
 
 
 def _of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:
@@ -534,10 +535,10 @@ def _as_one(t: Tensor, batches: tuple[int, ...] = ()) -> Tensor:
         if not batches:
             return t
         t = t.expand(*batches, -1, -1)
-    _, columns = t.shape[1:]
-    if t.stride(0) == columns * t.stride(2):
-        return t.transpose(0, 1).flatten(1)
-    return t.flatten(0, 1)
+    beside = t.stride(0) == t.shape[2] * t.stride(2)
+    one = t.transpose(0, 1).flatten(1) if beside else t.flatten(0, 1)
+    # On a GPU batches are of row-major matrices.
+    return _row_major(one) if t.is_cuda else one
 
 
 def place_of(device: torch.device) -> _device.Place:
