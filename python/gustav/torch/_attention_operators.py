@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._pattern import attention_gradients_results, attention_results, kept, of_handle
+from .. import _families, _gustav
+from ._layouts import exported, flat, of_nonzeros, rows, to_dlpack
+from ._pattern import Pattern, kept, of_handle
 
 SCHEMAS = (
     "softmax(SymInt handle, Tensor scores) -> Tensor",
@@ -80,16 +82,32 @@ def _of_softmax_gradient(handle: int, weights: Tensor, g: Tensor, h: Tensor) -> 
 # between; bias nnz or nnz × heads.
 
 
+def _plan(pattern: Pattern, q: Tensor, v: Tensor) -> Any:
+    heads = q.shape[1] if q.ndim == 3 else 1
+    widths, name = (q.shape[-1], v.shape[-1]), _families.dtype_name(q.dtype)
+    return pattern.keep(
+        ("attention", heads, *widths, name, pattern.threads()),
+        lambda: _gustav.AttentionPlan(pattern._native, heads, *widths, name, pattern.place()),
+    )
+
+
 def _attention(
     handle: int, nnz: int, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float | None
 ) -> tuple[Tensor, Tensor]:
-    return of_handle(handle).attention(q, k, v, bias, scale)
+    pattern = of_handle(handle)
+    o, lse = _attention_fake(handle, nnz, q, k, v, bias, scale)
+    matrices = (rows(t) for t in (q, k, v, o))
+    of_rows = to_dlpack(flat(lse))
+    _plan(pattern, q, v).execute_into(*matrices, of_rows, scale, of_nonzeros(bias), pattern.place())
+    return o, lse
 
 
 def _attention_fake(
     handle: int, nnz: int, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float | None
 ) -> tuple[Tensor, Tensor]:
-    return attention_results(q, v)
+    heads = q.shape[1] if q.ndim == 3 else 1
+    sums = torch.float64 if q.dtype == torch.float64 else torch.float32
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty((heads, q.shape[0]), dtype=sums)
 
 
 def _attention_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -120,7 +138,26 @@ def _attention_gradients(
     scale: float | None,
     with_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return of_handle(handle).attention_gradients(q, k, v, bias, o, lse, g, scale, with_bias)
+    pattern = of_handle(handle)
+    results = _attention_gradients_fake(handle, nnz, q, k, v, bias, o, lse, g, scale, with_bias)
+    of_bias = results[3]
+    heads = q.shape[1] if q.ndim == 3 else 1
+    # On a GPU sums over heads would be in 16 bits.
+    by_head = with_bias and bias is not None and bias.ndim == 1 and heads > 1 and bias.itemsize == 2
+    if by_head:
+        of_bias = q.new_empty((heads, nnz)).T
+    _plan(pattern, q, v).gradients_into(
+        *(rows(t) for t in (q, k, v, o)),
+        exported(flat(lse)),
+        *(rows(t) for t in (g, *results[:3])),
+        scale,
+        of_nonzeros(bias),
+        of_nonzeros(of_bias) if with_bias else None,
+        pattern.place(),
+    )
+    if by_head:
+        results[3].copy_(of_bias.sum(1))
+    return results
 
 
 def _attention_gradients_fake(
@@ -136,7 +173,8 @@ def _attention_gradients_fake(
     scale: float | None,
     with_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return attention_gradients_results(q, k, v, bias, with_bias)
+    of_bias = q.new_empty(bias.shape if bias is not None and with_bias else (0,))
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), of_bias
 
 
 def _attention_gradients_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -12,10 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _device, _families, _gustav, _operands
-
-# The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
-# above them.
-_to_dlpack: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
+from ._layouts import as_one, exported, flat, to_dlpack
 
 # Plans that one pattern keeps, the oldest dropped first.
 _MOST_PLANS = 64
@@ -333,8 +330,8 @@ class Pattern:
         winners = torch.empty(out.shape, dtype=torch.int64, device=x.device)
         if values is None:
             values = self.ones(x.dtype)
-        operands = (exported(values), exported(x), _to_dlpack(out))
-        plan.execute_into(*operands, None, None, _to_dlpack(winners), self.place())
+        operands = (exported(values), exported(x), to_dlpack(out))
+        plan.execute_into(*operands, None, None, to_dlpack(winners), self.place())
         return out, winners
 
     def inner_indices(self, transpose: bool) -> Tensor:
@@ -360,7 +357,7 @@ class Pattern:
         plan = self._spmm_plan(columns, dtype, transpose, "sum", *batches)
         if values is None:
             values = self.ones(dtype)
-        operands = exported(_flat(values)), exported(_as_one(x, batches)), _to_dlpack(_as_one(out))
+        operands = exported(flat(values)), exported(as_one(x, batches)), to_dlpack(as_one(out))
         plan.execute_into(*operands, None, None, None, self.place())
         return out
 
@@ -377,8 +374,8 @@ class Pattern:
             plan = self.keep(
                 key, lambda: _gustav.SddmmPlan(self._native, depth, name, 1000, place, *batches)
             )
-        operands = exported(_as_one(q, batches)), exported(_as_one(k, batches))
-        plan.execute_into(*operands, _to_dlpack(_flat(out)), None, None, self.place())
+        operands = exported(as_one(q, batches)), exported(as_one(k, batches))
+        plan.execute_into(*operands, to_dlpack(flat(out)), None, None, self.place())
         return out
 
     def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:
@@ -404,59 +401,6 @@ class Pattern:
             tensors = (exported(t.reshape(-1)) for t in (weights, g, of_scores))
             plan.gradient_into(*tensors, self.place())
         return of_scores
-
-    def _attention_plan(self, q: Tensor, v: Tensor) -> Any:
-        heads = q.shape[1] if q.ndim == 3 else 1
-        widths, name = (q.shape[-1], v.shape[-1]), _families.dtype_name(q.dtype)
-        return self.keep(
-            ("attention", heads, *widths, q.dtype, self.threads()),
-            lambda: _gustav.AttentionPlan(self._native, heads, *widths, name, self.place()),
-        )
-
-    def attention(
-        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float | None
-    ) -> tuple[Tensor, Tensor]:
-        """Attention, and what its gradients need: the logarithms of sums of exponentials, heads × rows."""
-        o, lse = attention_results(q, v)
-        operands = (_rows(t) for t in (q, k, v, o))
-        plan = self._attention_plan(q, v)
-        plan.execute_into(*operands, _to_dlpack(_flat(lse)), scale, _of_nonzeros(bias), self.place())
-        return o, lse
-
-    def attention_gradients(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        bias: Tensor | None,
-        o: Tensor,
-        lse: Tensor,
-        of_o: Tensor,
-        scale: float | None,
-        with_bias: bool,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The gradients of attention with respect to q, k, v and, if `with_bias`, the bias."""
-        gradients = attention_gradients_results(q, k, v, bias, with_bias)
-        of_bias = gradients[3]
-        heads = q.shape[1] if q.ndim == 3 else 1
-        # On a GPU sums over heads would be in 16 bits.
-        by_head = with_bias and bias is not None and bias.ndim == 1 and heads > 1 and bias.itemsize == 2
-        if by_head:
-            of_bias = q.new_empty((heads, self.nnz)).T
-        operands = (_rows(t) for t in (q, k, v, o))
-        results = (_rows(t) for t in (of_o, *gradients[:3]))
-        self._attention_plan(q, v).gradients_into(
-            *operands,
-            exported(_flat(lse)),
-            *results,
-            scale,
-            _of_nonzeros(bias),
-            _of_nonzeros(of_bias) if with_bias else None,
-            self.place(),
-        )
-        if by_head:
-            gradients[3].copy_(of_bias.sum(1))
-        return gradients
 
     def __reduce__(self) -> Any:
         return _restored, (*self._arrays(), self.shape, self.permutation)
@@ -486,61 +430,6 @@ def _offsets(row: Tensor, rows: int) -> Tensor:
     return crow
 
 
-def attention_results(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Where attention goes, and the logarithms of its sums, in their type."""
-    heads = q.shape[1] if q.ndim == 3 else 1
-    sums = torch.float64 if q.dtype == torch.float64 else torch.float32
-    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty((heads, q.shape[0]), dtype=sums)
-
-
-def attention_gradients_results(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, with_bias: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Where the gradients of attention go; the last is empty unless `with_bias`."""
-    of_bias = q.new_empty(bias.shape if bias is not None and with_bias else (0,))
-    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), of_bias
-
-
-def _rows(t: Tensor) -> Any:
-    """Rows × columns, or rows × heads × columns, as a row-major matrix of all heads."""
-    return _to_dlpack(_row_major(_as_one(t.transpose(0, 1)) if t.ndim == 3 else t))
-
-
-def _row_major(t: Tensor) -> Tensor:
-    """A matrix whose rows are packed, copied where they are not."""
-    return t if t.stride(1) == 1 and t.stride(0) >= t.shape[1] else t.contiguous()
-
-
-def _of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:
-    """Values of nonzeros, or of nonzeros × heads, and their order."""
-    if bias is None:
-        return None
-    if bias.ndim == 1:
-        return exported(bias), "shared"
-    if bias.T.is_contiguous():
-        return _to_dlpack(_flat(bias.T)), "head_major"
-    return _to_dlpack(_flat(bias)), "nonzero_major"
-
-
-def _flat(t: Tensor) -> Tensor:
-    return t if t.ndim == 1 else t.reshape(-1)
-
-
-def _as_one(t: Tensor, batches: tuple[int, ...] = ()) -> Tensor:
-    """A batch of matrices as one matrix, side by side in its columns or one above the other in its rows.
-
-    A matrix without a batch is repeated for each of `batches`, as the module takes as many as there are.
-    """
-    if t.ndim == 2:
-        if not batches:
-            return t
-        t = t.expand(*batches, -1, -1)
-    beside = t.stride(0) == t.shape[2] * t.stride(2)
-    one = t.transpose(0, 1).flatten(1) if beside else t.flatten(0, 1)
-    # On a GPU batches are of row-major matrices.
-    return _row_major(one) if t.is_cuda else one
-
-
 def place_of(device: torch.device) -> _device.Place:
     """Where work on tensors of a device goes: on a GPU, to the current stream."""
     if device.type == "cpu":
@@ -561,19 +450,5 @@ def arrays_of(native: _gustav.Pattern, device: torch.device) -> tuple[Tensor, Te
     of_offsets, of_indices = (getattr(torch, name) for name in native.index_types)
     crow = torch.empty(native.shape[0] + 1, dtype=of_offsets, device=device)
     col = torch.empty(native.nnz, dtype=of_indices, device=device)
-    native.copy_into(_to_dlpack(crow), _to_dlpack(col), place)
+    native.copy_into(to_dlpack(crow), to_dlpack(col), place)
     return crow, col
-
-
-def exported(t: Tensor) -> Any:
-    """A tensor as the module takes it, copied where no layout with a leading dimension expresses it."""
-    if not t.is_contiguous() and not _has_layout(t):
-        t = t.contiguous()
-    return _to_dlpack(t)
-
-
-def _has_layout(t: Tensor) -> bool:
-    if t.ndim != 2:
-        return False
-    (rows, columns), (of_row, of_column) = t.shape, t.stride()
-    return (of_column == 1 and of_row >= columns) or (of_row == 1 and of_column >= rows)

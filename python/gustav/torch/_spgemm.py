@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from .. import _families, _gustav
-from ._pattern import Pattern, arrays_of, exported
+from ._layouts import exported
+from ._pattern import Pattern, arrays_of
 
 
 class _Plan:
