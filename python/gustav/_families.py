@@ -163,6 +163,19 @@ def checked(name: str, array: Any) -> Any:
     )
 
 
+def writable(name: str, array: Any) -> Any:
+    """As :func:`checked`, for an array that is written.
+
+    Raises
+    ------
+    TypeError
+        For arrays of JAX also, which are never written.
+    """
+    if type(array).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        raise TypeError(f"{name}: arrays of JAX cannot be written; leave it out for a new one, or give a NumPy array")
+    return checked(name, array)
+
+
 def _tracks_gradients() -> bool:
     return bool(sys.modules["torch"].is_grad_enabled())
 

@@ -51,6 +51,7 @@ class SpmmPlan:
         threads: int | None = None,
         reduce: str = "sum",
         place: _Place = None,
+        batch: int = 1,
     ) -> SpmmPlan: ...
     def execute_into(
         self,
@@ -81,7 +82,13 @@ class SpmmPlan:
 
 class SddmmPlan:
     def __new__(
-        cls, pattern: Pattern, depth: int, dtype: str, calls: int, place: _Place = None
+        cls,
+        pattern: Pattern,
+        depth: int,
+        dtype: str,
+        calls: int,
+        place: _Place = None,
+        batch: int = 1,
     ) -> SddmmPlan: ...
     def execute_into(
         self, x: Any, y: Any, out: Any, alpha: Any, beta: Any, place: _Place = None
@@ -94,6 +101,44 @@ class SoftmaxPlan:
     def execute_into(self, scores: Any, out: Any, place: _Place = None) -> None: ...
     def gradient_into(
         self, weights: Any, of_weights: Any, out: Any, place: _Place = None
+    ) -> None: ...
+
+class AttentionPlan:
+    def __new__(
+        cls,
+        pattern: Pattern,
+        heads: int,
+        columns: int,
+        value_columns: int,
+        dtype: str,
+        place: _Place = None,
+    ) -> AttentionPlan: ...
+    def execute_into(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        o: Any,
+        lse: Any,
+        scale: float | None,
+        bias: tuple[Any, str] | None = None,
+        place: _Place = None,
+    ) -> None: ...
+    def gradients_into(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        o: Any,
+        lse: Any,
+        of_o: Any,
+        of_q: Any,
+        of_k: Any,
+        of_v: Any,
+        scale: float | None,
+        bias: tuple[Any, str] | None = None,
+        of_bias: tuple[Any, str] | None = None,
+        place: _Place = None,
     ) -> None: ...
 
 class SpgemmPlan:

@@ -123,6 +123,8 @@ def of(name: str, a: Any) -> Operand:
         if len(a) != 4:
             raise TypeError(f"{name}: a tuple of {len(a)} is not taken; (indptr, indices, data, shape) is")
         indptr, indices, data, shape = a
+        # Its own mask or gradients would be lost; SDDMM reads no values.
+        data = data if data is None else _families.checked("data", data)
         return Operand(a, indptr, indices, data, (int(shape[0]), int(shape[1])))
     if _families.torch_of(a) is not None:
         return _of_torch(name, a)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _device, _families, _gustav, _operands
+from ._products import expect_out, vector
 
 
 class SpmmPlan:
@@ -74,28 +75,31 @@ class SpmmPlan:
         """
         if values is None:
             values = self._values
+        elif self._order is None:
+            values = _families.checked("values", values)
+        else:
+            values = vector("values", values, len(self._order))
         if self._order is not None:
             values = values[self._order]
+        b = _families.checked("b", b)
         if self._gpu is not None or stream is not None:
             return self._execute_on_gpu(values, b, out, alpha, beta, stream)
         if out is None:
-            if beta is not None:
-                raise ValueError("beta: there is nothing that it multiplies; give out")
+            expect_out("out", beta, out)
             shape = self.shape if len(b.shape) == 2 else self.shape[:1]
             result = _families.empty(b, shape)
             self._execute(values, b, result, alpha, beta)
             return _families.give_back(b, result)
-        self._execute(values, b, out, alpha, beta)
+        self._execute(values, b, _families.writable("out", out), alpha, beta)
         return out
 
     def _execute_on_gpu(
         self, values: Any, b: Any, out: Any, alpha: float | None, beta: float | None, stream: Any
     ) -> Any:
         place = _device.place_of(stream, ("b", b), ("values", values))
-        if out is None and beta is not None:
-            raise ValueError("beta: there is nothing that it multiplies; give out")
+        expect_out("out", beta, out)
         shape = self.shape if len(b.shape) == 2 else self.shape[:1]
-        result = _families.empty(b, shape) if out is None else out
+        result = _families.empty(b, shape) if out is None else _families.writable("out", out)
         of_values, of_b = _device.exported(values, place), _device.exported(b, place)
         written = _device.written("out", result, place)
         self._execute(of_values, of_b, written, alpha, beta, None, place)

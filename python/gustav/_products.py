@@ -79,7 +79,7 @@ def spmm(
     long as they do, and plans are made for it. Where they have been written to since, that is noticed.
 
     Operands of two types are promoted as NumPy or PyTorch does, which copies one of them. Other
-    threads of Python run during the product; they must not write to the operands.
+    threads of Python run during the product; they must not write to or resize the operands.
 
     On a GPU the result is complete in the order of the stream. This function may wait for the device: its
     first call validates the indices there. :func:`plan_spmm` is for loops and for captures in a graph.
@@ -317,57 +317,33 @@ def sddmm(
     if place is not None:
         _no_threads(threads)
     first, second = _families.common_type(x, y)
+    nnz, like = len(operand.indices), first
     if operand.transposed:
         first, second = second, first
-    nnz = len(operand.indices)
-    if values is None and beta and out is None:
-        raise ValueError("beta: there is nothing that it multiplies; give values or out")
-    factors = (_integral(alpha, first), _integral(beta, first))
-    if operand.order is not None:
-        return _sddmm_in_order(operand, first, second, factors, values, out, threads, place)
-    if values is not None and beta:
-        if len(values) != nnz:
-            raise ValueError(f"values: expected {nnz} elements, found {len(values)}")
-        if out is None:
-            out = _families.empty(first, (nnz,))
-        out[:] = values
-    result = _families.empty(first, (nnz,)) if out is None else out
-    _sddmm(operand, first, second, result, factors, threads, place)
-    return out if out is not None else _families.give_back(x, result)
-
-
-def _sddmm(
-    operand: Operand, x: Any, y: Any, out: Any, factors: tuple[Any, Any], threads: int | None, place: Any
-) -> None:
-    pattern = operand.pattern_at(place)
-    arrays = x, y, out
-    if place is not None:
-        arrays = _device.exported(x, place), _device.exported(y, place), _device.written("out", out, place)
-    _gustav.sddmm(pattern, *arrays, *factors, threads, place)
-    _device.settle(place, operand.indptr, operand.indices, *pattern[:2], x, y, out, *arrays)
-
-
-def _sddmm_in_order(
-    operand: Operand,
-    x: Any,
-    y: Any,
-    factors: tuple[Any, Any],
-    values: Any,
-    out: Any,
-    threads: int | None,
-    place: Any,
-) -> Any:
-    """The same for entries that were sorted by rows, back in the order of the operand."""
-    result = _families.empty(x, (len(operand.indices),))
+    if values is not None:
+        values = vector("values", values, nnz)
+    if out is not None:
+        out = vector("out", _families.writable("out", out), nnz)
+    if beta:
+        expect_out("values or out", beta, out if values is None else values)
+    # Where entries were sorted by rows, values are brought into their order and back.
+    order = operand.order
+    result = out if out is not None and order is None else _families.empty(like if out is None else out, (nnz,))
     before = out if values is None else values
-    if factors[1]:
-        result[:] = before[operand.order]
-    _sddmm(operand, x, y, result, factors, threads, place)
-    _device.rejoin(place, result)
-    if out is None:
-        out = _families.empty(x, (len(operand.indices),))
-    out[operand.order] = result
-    return out
+    if beta and before is not result:
+        result[:] = before if order is None else before[order]
+    factors = (_integral(alpha, first), _integral(beta, first))
+    pattern, arrays = operand.pattern_at(place), (first, second, result)
+    if place is not None:
+        arrays = (*(_device.exported(a, place) for a in (first, second)), _device.written("out", result, place))
+    _gustav.sddmm(pattern, *arrays, *factors, threads, place)
+    _device.settle(place, operand.indptr, operand.indices, *pattern[:2], first, second, result, *arrays)
+    if order is not None:
+        _device.rejoin(place, result)
+        sorted_values = result
+        result = _families.empty(like, (nnz,)) if out is None else out
+        result[order] = sorted_values
+    return out if out is not None else _families.give_back(x, result)
 
 
 def _integral(factor: Any, like: Any) -> Any:
@@ -382,11 +358,29 @@ def _no_threads(threads: int | None) -> None:
 
 
 def _result(out: Any, beta: Any, dense: Any, shape: tuple[int, ...]) -> Any:
-    if out is None:
-        if beta is not None:
-            raise ValueError("beta: there is nothing that it multiplies; give out")
-        return _families.empty(dense, shape)
-    return _families.checked("out", out)
+    expect_out("out", beta, out)
+    return _families.empty(dense, shape) if out is None else _families.writable("out", out)
+
+
+def expect_out(what: str, beta: Any, before: Any) -> None:
+    """Refuses a `beta` with nothing `before` that it multiplies; `what` would be that."""
+    if beta is not None and before is None:
+        raise ValueError(f"beta: there is nothing that it multiplies; give {what}")
+
+
+def vector(name: str, array: Any, length: int) -> Any:
+    """`array`, checked as :func:`_families.checked` does, if it is a vector of `length` elements.
+
+    Raises
+    ------
+    ValueError
+        With both sizes.
+    """
+    array = _families.checked(name, array)
+    if tuple(array.shape) != (length,):
+        found = " x ".join(map(str, array.shape))
+        raise ValueError(f"{name}: expected {length} elements, found {found}")
+    return array
 
 
 def _is_contiguous(out: Any) -> bool:

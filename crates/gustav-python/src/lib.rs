@@ -4,6 +4,7 @@
 //! package in `python/gustav` says what its functions take, and documents them.
 
 mod array;
+mod attention;
 mod block;
 mod device_pattern;
 mod device_spgemm;
@@ -41,6 +42,7 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<spmm::SpmmPlan>()?;
     module.add_class::<sddmm::SddmmPlan>()?;
     module.add_class::<softmax::SoftmaxPlan>()?;
+    module.add_class::<attention::AttentionPlan>()?;
     module.add_class::<spgemm::SpgemmPlan>()?;
     module.add_class::<device_spgemm::DeviceBlock>()?;
     module.add_class::<device_spgemm::DeviceSpgemmPlan>()?;

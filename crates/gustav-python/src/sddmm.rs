@@ -66,14 +66,14 @@ impl Operands {
 
 fn planned<'a, T: CpuScalar>(
     pattern: AnyRef<'a>,
-    depth: usize,
+    (depth, batch): (usize, usize),
     calls: u64,
     layouts: (Layout, Layout),
     device: &Device,
 ) -> gustav::Result<gustav::SddmmPlan<'a, T>> {
     with_indices!(AnyRef, pattern, |p| {
-        let request = p.view().sddmm(depth).calls(calls).layouts(layouts.0, layouts.1);
-        let problem = request.problem;
+        let request = p.view().sddmm(depth).batch(batch).calls(calls);
+        let problem = request.layouts(layouts.0, layouts.1).problem;
         Plans::<SddmmRequest<PatternRef<'a, _, _>>, T>::plan(
             device,
             SddmmRequest { pattern: p, problem },
@@ -83,13 +83,13 @@ fn planned<'a, T: CpuScalar>(
 
 fn planned_on_gpu<T: CpuScalar>(
     pattern: &AnyDevice,
-    depth: usize,
+    (depth, batch): (usize, usize),
     calls: u64,
     layouts: (Layout, Layout),
     device: &Device,
 ) -> gustav::Result<gustav::SddmmPlan<'static, T>> {
     with_indices!(Kind, pattern.kind(), |p| {
-        p.sddmm(depth).calls(calls).layouts(layouts.0, layouts.1).plan(device)
+        p.sddmm(depth).batch(batch).calls(calls).layouts(layouts.0, layouts.1).plan(device)
     })
 }
 
@@ -119,12 +119,12 @@ pub fn sddmm(
         gpu.refuse_capture("a product without a plan", UNPLANNED)?;
         return with_scalar!(dtype, |T| place.run(py, &device, || gpu.between(|| {
             let pattern = source.on_gpu(gpu)?;
-            let mut plan = planned_on_gpu::<T>(&pattern, depth, 1, layouts, &device)?;
+            let mut plan = planned_on_gpu::<T>(&pattern, (depth, 1), 1, layouts, &device)?;
             operands.execute(&mut plan, factors)
         })));
     }
     with_scalar!(dtype, |T| place.run(py, &device, || {
-        let mut plan = planned::<T>(source.pattern()?, depth, 1, layouts, &device)?;
+        let mut plan = planned::<T>(source.pattern()?, (depth, 1), 1, layouts, &device)?;
         operands.execute(&mut plan, factors)
     }))
 }
@@ -138,6 +138,7 @@ trait AnyPlan: Send {
 struct Typed<T: CpuScalar> {
     pattern: AnyPattern,
     depth: usize,
+    batch: usize,
     calls: u64,
     device: Device,
     plans: [Option<gustav::SddmmPlan<'static, T>>; 4],
@@ -145,16 +146,18 @@ struct Typed<T: CpuScalar> {
 
 impl<T: CpuScalar> AnyPlan for Typed<T> {
     fn execute(&mut self, mut operands: Operands, factors: Factors) -> Result<(), Fault> {
-        let Typed { pattern, depth, calls, device, plans } = self;
+        let Typed { pattern, depth, batch, calls, device, plans } = self;
         let layouts = operands.layouts();
         let bit = |layout| usize::from(layout == Layout::ColumnMajor);
         let plan = match &mut plans[2 * bit(layouts.0) + bit(layouts.1)] {
             Some(plan) => plan,
             none => none.insert(match pattern {
-                AnyPattern::Host(p) => planned(p.to_ref(), *depth, *calls, layouts, device)?,
+                AnyPattern::Host(p) => {
+                    planned(p.to_ref(), (*depth, *batch), *calls, layouts, device)?
+                }
                 AnyPattern::Gpu(p) => {
                     operands.place.to_plan("the pattern", Some(p.ordinal()))?;
-                    planned_on_gpu(p, *depth, *calls, layouts, device)?
+                    planned_on_gpu(p, (*depth, *batch), *calls, layouts, device)?
                 }
             }),
         };
@@ -174,7 +177,7 @@ pub struct SddmmPlan {
 #[pymethods]
 impl SddmmPlan {
     #[new]
-    #[pyo3(signature = (pattern, depth, dtype, calls, place=None))]
+    #[pyo3(signature = (pattern, depth, dtype, calls, place=None, batch=1))]
     fn new(
         py: Python<'_>,
         pattern: &Bound<'_, Pattern>,
@@ -182,6 +185,7 @@ impl SddmmPlan {
         dtype: &str,
         calls: u64,
         place: Given,
+        batch: usize,
     ) -> PyResult<Self> {
         let dtype = Element::named(dtype).value("dtype")?;
         let pattern = pattern.get().inner.clone();
@@ -193,6 +197,7 @@ impl SddmmPlan {
         let plan: Box<dyn AnyPlan> = with_scalar!(dtype, |T| Box::new(Typed::<T> {
             pattern,
             depth,
+            batch,
             calls,
             device: of_plan,
             plans: [const { None }; 4],

@@ -27,6 +27,7 @@ struct Wanted {
     semiring: gustav::Semiring,
     reduce: gustav::Reduce,
     deterministic: bool,
+    batch: usize,
 }
 
 impl Wanted {
@@ -60,6 +61,7 @@ impl Wanted {
 
     fn problem(&self, of_pattern: Problem, layouts: (Layout, Layout)) -> Problem {
         let mut problem = of_pattern.reduce(self.reduce);
+        problem.batch = self.batch;
         problem.calls = self.calls;
         problem.transpose_a = self.transpose;
         problem.semiring = self.semiring;
@@ -97,7 +99,8 @@ pub fn spmm(
     if let Place::Gpu(gpu) = &place {
         gpu.refuse_capture("a product without a plan", UNPLANNED)?;
         let columns = operands.columns();
-        let wanted = Wanted { columns, calls: 1, transpose, semiring, reduce, deterministic };
+        let wanted =
+            Wanted { columns, calls: 1, transpose, semiring, reduce, deterministic, batch: 1 };
         return with_scalar!(dtype, |T| place.run(py, &device, || gpu.between(|| {
             let mut operands = operands;
             let pattern = source.on_gpu(gpu)?;
@@ -269,7 +272,7 @@ pub struct SpmmPlan {
 #[pymethods]
 impl SpmmPlan {
     #[new]
-    #[pyo3(signature = (pattern, columns, dtype, calls, transpose, semiring_name, deterministic, threads=None, reduce="sum", place=None))]
+    #[pyo3(signature = (pattern, columns, dtype, calls, transpose, semiring_name, deterministic, threads=None, reduce="sum", place=None, batch=1))]
     fn new(
         py: Python<'_>,
         pattern: &Bound<'_, Pattern>,
@@ -282,11 +285,12 @@ impl SpmmPlan {
         threads: Option<usize>,
         reduce: &str,
         place: Given,
+        batch: usize,
     ) -> PyResult<Self> {
         let dtype = Element::named(dtype).value("dtype")?;
         let semiring = semiring(semiring_name)?;
         let reduce = reduction(reduce)?;
-        let wanted = Wanted { columns, calls, transpose, semiring, reduce, deterministic };
+        let wanted = Wanted { columns, calls, transpose, semiring, reduce, deterministic, batch };
         let pattern = pattern.get().inner.clone();
         let (arrays, gpu) = (pattern.extents(), pattern.gpu());
         let (rows, cols) = pattern.shape();

@@ -12,10 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _device, _families, _gustav, _operands
-
-# The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
-# above them.
-_to_dlpack: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
+from ._layouts import as_one, exported, flat, to_dlpack
 
 # Plans that one pattern keeps, the oldest dropped first.
 _MOST_PLANS = 64
@@ -42,6 +39,11 @@ def of_handle(handle: int) -> Pattern:
     return pattern
 
 
+def kept(handle: Any) -> Pattern | None:
+    """The pattern, for a backward pass to find; a traced function has a symbol in place of its number."""
+    return of_handle(handle) if isinstance(handle, int) else None
+
+
 class Pattern:
     """Where the nonzeros of a sparse matrix are; keeps the plans of its products.
 
@@ -54,7 +56,7 @@ class Pattern:
     size : tuple of int
         Rows and columns.
     copy : bool
-        ``False`` reads the tensors where they are, by the promise that nobody writes to them.
+        ``False`` reads the tensors where they are, by the promise that nobody writes to or resizes them.
 
     Attributes
     ----------
@@ -289,8 +291,15 @@ class Pattern:
             self._plans[key] = kept
         return kept
 
-    def _spmm_plan(self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str) -> Any:
-        plan = self._plans.get((columns, dtype, transpose, reduce))
+    def threads(self) -> int:
+        """The number of threads that plans on the CPU are made for."""
+        return _gustav.get_num_threads() if self._native.gpu is None else 0
+
+    def _spmm_plan(
+        self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str, batch: int = 1
+    ) -> Any:
+        key = (columns, dtype, transpose, reduce, batch, self.threads())
+        plan = self._plans.get(key)
         if plan is not None:
             return plan
         name = _families.dtype_name(dtype)
@@ -307,9 +316,10 @@ class Pattern:
                 None,
                 reduce,
                 self.place(),
+                batch,
             )
 
-        return self.keep((columns, dtype, transpose, reduce), make)
+        return self.keep(key, make)
 
     def spmm_extremum(
         self, values: Tensor | None, x: Tensor, transpose: bool, reduce: str
@@ -320,8 +330,8 @@ class Pattern:
         winners = torch.empty(out.shape, dtype=torch.int64, device=x.device)
         if values is None:
             values = self.ones(x.dtype)
-        operands = (exported(values), exported(x), _to_dlpack(out))
-        plan.execute_into(*operands, None, None, _to_dlpack(winners), self.place())
+        operands = (exported(values), exported(x), to_dlpack(out))
+        plan.execute_into(*operands, None, None, to_dlpack(winners), self.place())
         return out, winners
 
     def inner_indices(self, transpose: bool) -> Tensor:
@@ -336,32 +346,42 @@ class Pattern:
         indices: Tensor = self.keep(("inner indices", transpose), make)
         return indices
 
-    def spmm(self, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
-        """op(A) @ x of tensors with no batch, without gradients."""
-        columns, dtype = x.shape[1], x.dtype
-        plan = self._spmm_plan(columns, dtype, transpose, "sum")
-        out = x.new_empty((plan.output_rows, columns))
+    def spmm(
+        self, values: Tensor | None, x: Tensor, transpose: bool, batches: tuple[int, ...]
+    ) -> Tensor:
+        """op(A) @ x, of `batches` at once if there are such, without gradients."""
+        columns, dtype = x.shape[-1], x.dtype
+        out = x.new_empty((*batches, self.shape[1 if transpose else 0], columns))
+        if 0 in batches:
+            return out
+        plan = self._spmm_plan(columns, dtype, transpose, "sum", *batches)
         if values is None:
             values = self.ones(dtype)
-        plan.execute_into(exported(values), exported(x), _to_dlpack(out), None, None, None, self.place())
+        operands = exported(flat(values)), exported(as_one(x, batches)), to_dlpack(as_one(out))
+        plan.execute_into(*operands, None, None, None, self.place())
         return out
 
-    def sddmm(self, q: Tensor, k: Tensor) -> Tensor:
-        """⟨q of the row, k of the column⟩ at every nonzero, without batches and gradients."""
-        out = q.new_empty((self.nnz,))
-        depth, dtype = q.shape[1], q.dtype
-        plan = self._plans.get((depth, dtype))
+    def sddmm(self, q: Tensor, k: Tensor, batches: tuple[int, ...]) -> Tensor:
+        """⟨q of the row, k of the column⟩ at every nonzero, of `batches` at once, without gradients."""
+        out = q.new_empty((*batches, self.nnz))
+        if 0 in batches:
+            return out
+        depth, dtype = q.shape[-1], q.dtype
+        key = ("sddmm", depth, dtype, batches, self.threads())
+        plan = self._plans.get(key)
         if plan is None:
-            native, name = self._native, _families.dtype_name(dtype)
-            place = self.place()
-            plan = self.keep((depth, dtype), lambda: _gustav.SddmmPlan(native, depth, name, 1000, place))
-        plan.execute_into(exported(q), exported(k), _to_dlpack(out), None, None, self.place())
+            name, place = _families.dtype_name(dtype), self.place()
+            plan = self.keep(
+                key, lambda: _gustav.SddmmPlan(self._native, depth, name, 1000, place, *batches)
+            )
+        operands = exported(as_one(q, batches)), exported(as_one(k, batches))
+        plan.execute_into(*operands, to_dlpack(flat(out)), None, None, self.place())
         return out
 
     def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:
         name = _families.dtype_name(dtype)
         return self.keep(
-            ("softmax", heads, dtype),
+            ("softmax", heads, dtype, self.threads()),
             lambda: _gustav.SoftmaxPlan(self._native, heads, name, self.place()),
         )
 
@@ -430,19 +450,5 @@ def arrays_of(native: _gustav.Pattern, device: torch.device) -> tuple[Tensor, Te
     of_offsets, of_indices = (getattr(torch, name) for name in native.index_types)
     crow = torch.empty(native.shape[0] + 1, dtype=of_offsets, device=device)
     col = torch.empty(native.nnz, dtype=of_indices, device=device)
-    native.copy_into(_to_dlpack(crow), _to_dlpack(col), place)
+    native.copy_into(to_dlpack(crow), to_dlpack(col), place)
     return crow, col
-
-
-def exported(t: Tensor) -> Any:
-    """A tensor as the module takes it, copied where no layout with a leading dimension expresses it."""
-    if not t.is_contiguous() and not _has_layout(t):
-        t = t.contiguous()
-    return _to_dlpack(t)
-
-
-def _has_layout(t: Tensor) -> bool:
-    if t.ndim != 2:
-        return False
-    (rows, columns), (of_row, of_column) = t.shape, t.stride()
-    return (of_column == 1 and of_row >= columns) or (of_row == 1 and of_column >= rows)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from .. import _families, _gustav
-from ._pattern import Pattern, arrays_of, exported
+from ._layouts import exported
+from ._pattern import Pattern, arrays_of
 
 
 class _Plan:
@@ -83,15 +84,16 @@ def at(
 
 def _plan(c: Pattern, a: Pattern, b: Pattern, dtype: torch.dtype) -> _Masked:
     by_b: Any = c._masked.setdefault(a, weakref.WeakKeyDictionary())
-    by_dtype: dict[torch.dtype, _Masked] = by_b.setdefault(b, {})
-    masked = by_dtype.get(dtype)
+    plans: dict[Any, _Masked] = by_b.setdefault(b, {})
+    key = (dtype, a.threads())
+    masked = plans.get(key)
     if masked is None:
         mask = None if a._products.get(b) is c else c
         plan = _Plan(a, b, mask, dtype, 1000)
         positions = None
         if mask is not None:
             positions = _positions(plan.execute(a.ones(dtype), b.ones(dtype))[0], c)
-        masked = by_dtype[dtype] = _Masked(plan, positions)
+        masked = plans[key] = _Masked(plan, positions)
     return masked
 
 
