@@ -119,6 +119,12 @@ def torch_stream(torch: Any, device: int) -> int:
     return int(torch.cuda.current_stream(device).cuda_stream)
 
 
+def _stream_of_torch(torch: Any, device: int, handle: int) -> Any:
+    if _same(handle, 0):
+        return torch.cuda.default_stream(device)
+    return torch.cuda.ExternalStream(handle, device=device)
+
+
 def _same(one: int, other: int) -> bool:
     """Whether two handles name one stream: 0 and 1 are the legacy default one."""
     return max(one, 1) == max(other, 1)
@@ -131,18 +137,28 @@ def exported(array: Any, place: Place) -> Any:
         return array
     torch = _families.torch_of(array)
     if torch is not None:
-        array = array.detach()
-        if not array.is_contiguous() and not _has_layout(array.shape, array.stride()):
-            array = array.contiguous()
         if _same(torch_stream(torch, place[0]), place[1]):
-            return torch.utils.dlpack.to_dlpack(array)
-        return array
+            return capsule(torch, array)
+        return _in_layout(array)
     cupy = _families.cupy_of(array)
     if cupy is not None and not array.flags.c_contiguous:
         strides = tuple(stride // array.itemsize for stride in array.strides)
         if not _has_layout(array.shape, strides):
             return cupy.ascontiguousarray(array)
     return array
+
+
+def capsule(torch: Any, tensor: Any) -> Any:
+    """A tensor as the module takes it in the order of PyTorch's current stream."""
+    return torch.utils.dlpack.to_dlpack(_in_layout(tensor))
+
+
+def _in_layout(tensor: Any) -> Any:
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if not tensor.is_contiguous() and not _has_layout(tensor.shape, tensor.stride()):
+        tensor = tensor.contiguous()
+    return tensor
 
 
 def _has_layout(shape: Any, strides: Any) -> bool:
@@ -173,7 +189,7 @@ def settle(place: Place, *arrays: Any) -> None:
             if of_torch is None:
                 of_torch = _same(torch_stream(torch, device), handle)
             if not of_torch and array.is_cuda:
-                array.record_stream(torch.cuda.ExternalStream(handle, device=device))
+                array.record_stream(_stream_of_torch(torch, device, handle))
         elif cupy is not None:
             if of_cupy is None:
                 current = cupy.cuda.get_current_stream(device)
@@ -227,4 +243,4 @@ def rejoin(place: Place, array: Any) -> None:
         # CuPy's waits already.
         settle(place, array)
     elif not _same(torch_stream(torch, device), handle):
-        torch.cuda.current_stream(device).wait_stream(torch.cuda.ExternalStream(handle, device=device))
+        torch.cuda.current_stream(device).wait_stream(_stream_of_torch(torch, device, handle))

@@ -96,10 +96,25 @@ class SpmmPlan:
     def _execute_on_gpu(
         self, values: Any, b: Any, out: Any, alpha: float | None, beta: float | None, stream: Any
     ) -> Any:
-        place = _device.place_of(stream, ("b", b), ("values", values))
         expect_out("out", beta, out)
         shape = self.shape if len(b.shape) == 2 else self.shape[:1]
         result = _families.empty(b, shape) if out is None else _families.writable("out", out)
+        torch = _families.torch_of(b)
+        if (
+            stream is None
+            and torch is not None
+            and b.is_cuda
+            and isinstance(values, torch.Tensor)
+            and isinstance(result, torch.Tensor)
+        ):
+            # Nothing but the current stream of one library uses the memory.
+            device = b.get_device()
+            current = (device, _device.torch_stream(torch, device), None)
+            written = _device.written("out", result, current)
+            of_values, of_b = _device.capsule(torch, values), _device.capsule(torch, b)
+            self._execute(of_values, of_b, written, alpha, beta, None, current)
+            return result
+        place = _device.place_of(stream, ("b", b), ("values", values))
         of_values, of_b = _device.exported(values, place), _device.exported(b, place)
         written = _device.written("out", result, place)
         self._execute(of_values, of_b, written, alpha, beta, None, place)

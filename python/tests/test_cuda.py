@@ -1,6 +1,7 @@
 """Products on a GPU: of PyTorch's and CuPy's arrays, in the order of their streams; and what is said without one."""
 
 import copy
+import ctypes
 import gc
 import io
 import os
@@ -8,6 +9,7 @@ import pathlib
 import pickle
 import subprocess
 import sys
+import threading
 import weakref
 
 import gustav
@@ -435,7 +437,7 @@ def slow(x):
 
 
 @needs_gpu
-@pytest.mark.parametrize("which", ["side", "default", "handle", "legacy"])
+@pytest.mark.parametrize("which", ["side", "default", "handle", "legacy", "legacy beside another"])
 def test_work_is_in_the_order_of_the_stream(which):
     a, b = full().to_sparse_csr(), dense(30, 5)
     plan = gustav.plan_spmm(a, 5)
@@ -453,8 +455,9 @@ def test_work_is_in_the_order_of_the_stream(which):
             other = torch.cuda.Stream()
             found = plan.execute(None, late, stream=other.cuda_stream)
             current.wait_stream(other)
-        elif which == "legacy":
+        elif which.startswith("legacy"):
             found = plan.execute(None, late, stream=0)
+            current.wait_stream(torch.cuda.default_stream())
         else:
             found = plan.execute(None, late)
         again = gt.spmm(pattern, a.values(), late)
@@ -551,16 +554,19 @@ def test_capture_in_a_graph(way):
 def test_what_cannot_be_captured_is_refused():
     a, b = full().to_sparse_csr(), dense(30, 5)
     plan = gustav.plan_spmm(a, 5)
-    columns = dense(5, 30).T
+    dense_on_gpu = dense(40, 2), dense(30, 2)
+    columns, triple, square = dense(5, 30).T, arrays(full()), arrays(full(40, 40))
     graph = torch.cuda.CUDAGraph()
     torch.cuda.synchronize()
     with torch.cuda.graph(graph):
         c = torch.ones(3, device="cuda") + 1
         for call in (
-            lambda: gustav.spmm((a.crow_indices(), a.col_indices(), a.values(), (40, 30)), b),
-            lambda: gustav.spgemm((a.crow_indices(), a.col_indices(), a.values(), (40, 30)), full(30, 4).to_sparse_csr())
-            if False
-            else gustav.plan_spmm((a.crow_indices(), a.col_indices(), a.values(), (40, 30)), 5),
+            lambda: gustav.spmm(triple, b),
+            lambda: gustav.spmv(triple, b[:, 0].contiguous()),
+            lambda: gustav.sddmm(triple, dense_on_gpu[0], dense_on_gpu[1]),
+            lambda: gustav.spgemm(square, triple),
+            lambda: gustav.plan_spmm(triple, 5),
+            lambda: gt.Pattern(*triple[:2], (40, 30)),
             lambda: plan.execute(None, columns),
         ):
             with pytest.raises(NotImplementedError, match="captur"):
@@ -609,6 +615,20 @@ print(gustav.spmm(m, cupy.ones((3, 2))).sum())
 """
 
 
+@needs_gpu
+def test_a_missing_compiler_is_named_with_the_remedy(tmp_path):
+    code = (
+        "import torch, gustav\n"
+        "try: gustav.spmm(torch.eye(3, device='cuda').to_sparse_csr(), torch.ones(3, 1, device='cuda'))\n"
+        "except RuntimeError as e: print(e)"
+    )
+    environment = {**os.environ, "GUSTAV_NVRTC": str(tmp_path), "GUSTAV_CACHE_BYTES": "0"}
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert "NVRTC" in ended.stdout and "gustav[cuda]" in ended.stdout, ended
+
+
 @needs_cupy
 def test_nvrtc_needs_no_path_and_no_pytorch():
     environment = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "GUSTAV_NVRTC")}
@@ -619,11 +639,32 @@ def test_nvrtc_needs_no_path_and_no_pytorch():
 
 
 @needs_gpu
-def test_the_current_device_of_other_libraries_stays():
+def test_the_current_device_of_a_thread_stays():
+    driver = ctypes.CDLL("libcuda.so.1")
+    pattern = _gustav.Pattern(*arrays(full())[:2], (40, 30), True, (0, 0, None))
+    found = []
+
+    def current():
+        context = ctypes.c_void_p()
+        assert driver.cuCtxGetCurrent(ctypes.byref(context)) == 0
+        return context.value
+
+    def work(held):
+        # A new thread has none, and gustav gives it none.
+        found.append(current())
+        _gustav.synchronize((0, 0, None))
+        held.clear()
+        found.append(current())
+
+    thread = threading.Thread(target=work, args=([pattern],))
+    del pattern
+    thread.start()
+    thread.join()
+    assert found == [None, None]
     a = full().to_sparse_csr()
-    before = torch.cuda.current_device()
+    before = current()
     gustav.spmm(a, dense(30, 2))
-    assert torch.cuda.current_device() == before
+    assert current() == before
 
 
 # PyTorch.

@@ -39,7 +39,7 @@ pub enum Place {
 #[derive(Clone)]
 pub struct Gpu {
     pub ordinal: u32,
-    pub device: Device,
+    pub device: Arc<Device>,
     pub stream: Stream,
     /// The stream's handle.
     handle: usize,
@@ -48,7 +48,7 @@ pub struct Gpu {
 /// GPUs by their number, of the process that asked for them.
 struct Devices {
     process: u32,
-    devices: HashMap<u32, Device>,
+    devices: HashMap<u32, Arc<Device>>,
 }
 
 static DEVICES: Mutex<Option<Devices>> = Mutex::new(None);
@@ -57,7 +57,7 @@ static DEVICES: Mutex<Option<Devices>> = Mutex::new(None);
 ///
 /// # Errors
 /// `RuntimeError` saying what is missing, and in a child that was forked when CUDA had been used.
-pub fn gpu(py: Python<'_>, ordinal: u32) -> PyResult<Device> {
+pub fn gpu(py: Python<'_>, ordinal: u32) -> PyResult<Arc<Device>> {
     let process = std::process::id();
     let known = |held: &Option<Devices>| match held {
         Some(devices) if devices.process != process => Err(forked()),
@@ -76,7 +76,7 @@ pub fn gpu(py: Python<'_>, ordinal: u32) -> PyResult<Device> {
         return Ok(device);
     }
     let devices = held.get_or_insert_with(|| Devices { process, devices: HashMap::new() });
-    Ok(devices.devices.entry(ordinal).or_insert(made).clone())
+    Ok(devices.devices.entry(ordinal).or_insert_with(|| Arc::new(made)).clone())
 }
 
 fn forked() -> PyErr {
@@ -117,7 +117,7 @@ impl Place {
     pub fn device(&self, threads: Option<usize>) -> PyResult<Device> {
         match self {
             Place::Host => threads::device(threads),
-            Place::Gpu(gpu) => Ok(gpu.device.clone()),
+            Place::Gpu(gpu) => Ok(Device::clone(&gpu.device)),
         }
     }
 

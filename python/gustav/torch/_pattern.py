@@ -104,6 +104,7 @@ class Pattern:
         self._native = native
         self.shape = native.shape
         self.nnz = native.nnz
+        self._gpu = native.gpu
         self.device = torch.device("cpu") if native.gpu is None else torch.device("cuda", native.gpu)
         self.permutation: Tensor | None = None
         self._plans: dict[Any, Any] = {}
@@ -234,7 +235,8 @@ class Pattern:
 
     def place(self) -> _device.Place:
         """Where products are queued: on a GPU, in the order of PyTorch's current stream."""
-        return place_of(self.device)
+        gpu = self._gpu
+        return None if gpu is None else (gpu, _device.torch_stream(torch, gpu), None)
 
     def transposed(self) -> tuple[Pattern, Tensor]:
         """The pattern of the transpose, and for each of its nonzeros the position of the same nonzero here.
@@ -242,7 +244,7 @@ class Pattern:
         Made once. Products of the transpose need it not: they take ``transpose=True``.
         """
         if self._transpose is None:
-            if self.device.type == "cuda":
+            if self._gpu is not None:
                 crow, col, index = _operands.transposed_on_gpu(*self._arrays(), self.shape)
                 self._transpose = (Pattern(crow, col, self.shape[::-1]), index)
             else:
@@ -257,7 +259,7 @@ class Pattern:
         return unique
 
     def _count_positions(self) -> bool:
-        if self.device.type == "cuda":
+        if self._gpu is not None:
             return int(torch.unique(self.positions()).numel()) == self.nnz
         return self._native.is_canonical() or self._native.transposed()[0].is_canonical()
 
@@ -278,7 +280,7 @@ class Pattern:
     def keep(self, key: Any, make: Callable[[], Any]) -> Any:
         """The plan or tensor that is kept under `key`, made if it is not."""
         kept = self._plans.get(key)
-        if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        if self._gpu is not None and torch.cuda.is_current_stream_capturing():
             if kept is None:
                 # What a graph makes is the graph's.
                 return make()
@@ -413,7 +415,7 @@ class Pattern:
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        where = "" if self.device.type == "cpu" else f", {self.device}"
+        where = "" if self._gpu is None else f", {self.device}"
         return f"Pattern({rows} x {columns}, {self.nnz} nonzeros{where})"
 
 
