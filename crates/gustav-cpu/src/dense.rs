@@ -132,7 +132,8 @@ mod tests {
         for rows in [0..13, 0..4, 4..13, 5..5] {
             let (mut offsets, mut indices, mut values) =
                 (vec![9; rows.len() + 1], vec![9; 117], vec![9.0; 117]);
-            let to = CsrRowsMut { offsets: &mut offsets, indices: &mut indices, values: &mut values };
+            let to =
+                CsrRowsMut { offsets: &mut offsets, indices: &mut indices, values: &mut values };
             let first = whole.offsets()[rows.start];
             let nnz = compress(&threads, dense.view(), rows.clone(), first, to).unwrap();
             let own = whole.offsets()[rows.start] as usize..whole.offsets()[rows.end] as usize;

@@ -1,17 +1,17 @@
-//! Engines as records name them.
+//! Names of engines in records.
 
-/// The CPU libraries that the project measures itself against.
+/// The vendor libraries on CPUs that the targets of the project refer to.
 pub const VENDORS: [&str; 2] = ["mkl", "graphblas"];
 
 /// Algorithms of cuSPARSE.
 pub const CUSPARSE: [&str; 4] =
     ["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"];
 
-/// cuBLAS: its product of dense matrices, over A with its zeros written out beforehand.
+/// cuBLAS: its product of dense matrices, with A converted to dense beforehand.
 pub const CUBLAS: &str = "cublas";
 
-/// What is asked of gustav where it chooses the algorithm itself.
+/// The requests for which Gustav chooses the algorithm.
 pub const CHOOSERS: [&str; 3] = ["auto", "once", "predictor"];
 
-/// `auto` without the mask of the others.
+/// `auto` for all of C, in suites whose other cases have a mask.
 pub const WHOLE: &str = "whole";

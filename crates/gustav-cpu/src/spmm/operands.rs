@@ -101,7 +101,11 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
         {
             return Streaming::Vectors;
         }
-        if pitch == row && base.is_multiple_of(STREAM_BYTES) { Streaming::Bytes16 } else { Streaming::No }
+        if pitch == row && base.is_multiple_of(STREAM_BYTES) {
+            Streaming::Bytes16
+        } else {
+            Streaming::No
+        }
     }
 }
 

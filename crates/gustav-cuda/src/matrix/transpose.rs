@@ -98,7 +98,8 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
         // Rounds alternate between these arrays and those of the transpose; the last one writes the
         // latter.
         let columns = DeviceBuffer::<I>::queued(device, spare, "columns while they are sorted")?;
-        let positions = DeviceBuffer::<O>::queued(device, spare, "positions while they are sorted")?;
+        let positions =
+            DeviceBuffer::<O>::queued(device, spare, "positions while they are sorted")?;
         let counts = tiles.saturating_mul(BLOCK as usize);
         let counts = DeviceBuffer::<O>::queued(device, counts, "counts of digits")?;
         let totals = DeviceBuffer::<O>::queued(device, BLOCK as usize, "counts of digits")?;

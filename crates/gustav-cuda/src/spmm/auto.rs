@@ -17,7 +17,10 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     }
     if problem.batch > 1 {
         let (config, reason) = segmented::choose(pattern, problem)?;
-        return Ok((Config::Segmented(config), format!("batches, which segmented supports; {reason}")));
+        return Ok((
+            Config::Segmented(config),
+            format!("batches, which segmented supports; {reason}"),
+        ));
     }
     let profile = pattern.device().planner_profile();
     let similarity = || pattern.similarity();

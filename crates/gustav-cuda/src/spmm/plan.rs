@@ -408,7 +408,8 @@ impl<T: Scalar> Layouts<T> {
             .transpose()?;
         let c = needs(p.layout_c)
             .then(|| {
-                let workspace = DeviceBuffer::uninit(device, elements(p.output_rows()), "row-major C")?;
+                let workspace =
+                    DeviceBuffer::uninit(device, elements(p.output_rows()), "row-major C")?;
                 let (sums, values) = (T::Accum::DTYPE, T::DTYPE);
                 let transpose = Transpose::new(device, sums, values, p.semiring, steps(p, true).1)?;
                 Ok::<_, Error>((workspace, transpose))

@@ -152,7 +152,8 @@ fn what_does_not_fit_is_refused() {
     let device = device();
     let a = random_rows::<f32, u32, u32>(20, 20, 1, |_| 3);
     let narrow = random_rows::<f32, u32, u32>(20, 7, 1, |_| 1);
-    let [a, narrow] = [a, narrow].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
+    let [a, narrow] =
+        [a, narrow].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (options, stream) = (Options::default(), device.stream());
     let mut plan = SpgemmPlan::new(
         a.pattern(),
@@ -163,7 +164,8 @@ fn what_does_not_fit_is_refused() {
     .expect("a plan");
     let refused = plan.execute(&a, &a, SpgemmCall::new().add(1.0, &narrow).on(stream));
     assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
-    let mut other = DeviceCsr::upload(&device, &a.download().expect("A").view()).expect("an upload");
+    let mut other =
+        DeviceCsr::upload(&device, &a.download().expect("A").view()).expect("an upload");
     let early = plan.execute_into(&a, &a, &mut other, SpgemmCall::new().add(1.0, &a).on(stream));
     assert!(matches!(early, Err(Error::Pattern { .. })), "{early:?}");
     let mut c = plan.execute(&a, &a, SpgemmCall::new().add(1.0, &a).on(stream)).expect("C");
@@ -178,7 +180,8 @@ fn repeated_entries_of_d_are_refused_where_their_sum_is_not_exact() {
     fn refused<T: Scalar>(device: &Device, deterministic: bool, one: T::Accum) -> Option<Error> {
         let a = random_rows::<T, u32, u32>(300, 300, 1, |_| 3);
         let repeated = unsorted::<T, u32, u32>(300, 300, 2);
-        let [a, d] = [&a, &repeated].map(|m| DeviceCsr::upload(device, &m.view()).expect("an upload"));
+        let [a, d] =
+            [&a, &repeated].map(|m| DeviceCsr::upload(device, &m.view()).expect("an upload"));
         let problem = a.pattern().spgemm(a.pattern()).problem.deterministic(deterministic);
         let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &Options::default())
             .expect("a plan");

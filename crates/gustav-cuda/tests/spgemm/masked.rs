@@ -144,7 +144,8 @@ fn rows_of_many_places_are_taken_in_parts() {
     .expect("C");
     assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
     // Aᵀ under a mask.
-    let at = DeviceCsr::upload(&device, &a.view().transpose().expect("Aᵀ").view()).expect("an upload");
+    let at =
+        DeviceCsr::upload(&device, &a.view().transpose().expect("Aᵀ").view()).expect("an upload");
     let problem = at.pattern().spgemm(on_b.pattern()).problem.transpose_a(true).deterministic(true);
     for (options, _) in ways() {
         let c = masked::multiply(

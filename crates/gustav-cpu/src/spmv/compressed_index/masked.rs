@@ -59,7 +59,11 @@ pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
 
 /// The sums of a vector of rows of `len` values.
 #[inline(always)]
-unsafe fn transposed<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(usize) -> V) -> V {
+unsafe fn transposed<V: MaskLanes>(
+    values: *const V::Elem,
+    len: usize,
+    x: impl Fn(usize) -> V,
+) -> V {
     // SAFETY: the caller checked that these reads lie in the values.
     unsafe {
         let whole = len / V::COLUMNS * V::COLUMNS;

@@ -164,7 +164,8 @@ fn slices<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> O
     let Limits { width, masks } = limits;
     let lengths = slice_lengths(a, &rows, width);
     let vectors: usize = lengths.clone().sum();
-    let cost = vectors * (Cost::gather(width) + Cost::transpose(width)) + lengths.len() * Cost::SLICE;
+    let cost =
+        vectors * (Cost::gather(width) + Cost::transpose(width)) + lengths.len() * Cost::SLICE;
     (masks && !a.entries(&rows).is_empty()).then_some(Slices { codes: vectors * width, cost })
 }
 

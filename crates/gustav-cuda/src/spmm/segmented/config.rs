@@ -421,7 +421,9 @@ mod tests {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(128);
         let mut candidates = Config::candidates(&problem).into_iter();
-        let several = candidates.find(|c| c.segments_per_group > 1).expect("a candidate with several segments");
+        let several = candidates
+            .find(|c| c.segments_per_group > 1)
+            .expect("a candidate with several segments");
         for chunk in 1..=8 {
             assert!(Config { chunk, ..several }.check(&problem).is_ok(), "{chunk} in flight");
         }
@@ -529,7 +531,8 @@ mod tests {
         for problem in refused {
             let (config, atomic) = of(&problem);
             assert!(config.check(&problem).is_ok(), "{problem}");
-            let error = atomic.check(&problem).expect_err("sums would be wrong or not deterministic");
+            let error =
+                atomic.check(&problem).expect_err("sums would be wrong or not deterministic");
             assert!(error.to_string().contains("by fix-up"), "{problem}: {error}");
         }
     }

@@ -7,8 +7,8 @@ use std::ops::Range;
 use gustav_core::buffer::UninitBuffer;
 use gustav_core::{Buffer, Csr, Error, Index, Result, Scalar, parallel};
 
-use super::line::{Fault, Lines, ValueText, with_value_text};
 use super::counting_sort::{self, Mirror, Triples};
+use super::line::{Fault, Lines, ValueText, with_value_text};
 use super::prologue::Prologue;
 use crate::files::header::{Field, Symmetry};
 use crate::files::options::ReadOptions;
@@ -38,7 +38,8 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(
         Symmetry::Symmetric => Some(Mirror::Same),
         Symmetry::SkewSymmetric => Some(Mirror::Negated),
     };
-    let matrix = counting_sort::csr(prologue.rows as usize, prologue.cols as usize, triples, mirror);
+    let matrix =
+        counting_sort::csr(prologue.rows as usize, prologue.cols as usize, triples, mirror);
     matrix.map_err(|error| match error {
         Error::Overflow { .. } => text::at(text, prologue.size_line, error),
         _ => error,
