@@ -1,4 +1,4 @@
-//! Results against the oracle.
+//! Checks results against the oracle.
 
 use gustav_core::{Csr, CsrView, DenseView, Index, Operation, Result, Scalar, buffer::try_vec};
 use gustav_report::{Record, Status};
@@ -7,25 +7,25 @@ use gustav_testkit::oracle::{self, Verdict};
 use crate::composed;
 use crate::engine::{AttentionOutcome, Outcome, Task, dense_rows};
 
-// Rows that are checked of larger results.
+// Number of checked rows of larger results.
 const SAMPLE: usize = 400;
 
-/// The rows of C to check: all of them (`None`) up to `full` units of work (products of an
-/// SpGEMM, else nonzeros times columns), beyond that a sample spread over the matrix, with the
-/// longest row, the first and the last.
+/// The rows of C to check: all of them (`None`) up to `full` units of work (products of an SpGEMM,
+/// else nonzeros times columns), otherwise a sample spread over the matrix, with the longest row,
+/// the first and the last.
 pub(crate) fn rows_to_check<T: Scalar>(
     a: CsrView<'_, T>,
     work: u64,
     full: u64,
 ) -> Option<Vec<usize>> {
     let m = a.nrows();
-    // Fewer rows where a sample of long ones would be more than `full` as well.
+    // Fewer rows if the sample would exceed `full` as well.
     let share = u128::from(full) * m as u128 / u128::from(work.max(1));
     let sample = (share as usize).clamp(1, SAMPLE);
     if work <= full || m <= sample {
         return None;
     }
-    // A stride with no small common factor keeps the sample off the periods of a grid.
+    // The stride avoids small common factors with the periods of a grid.
     let mut rows: Vec<usize> = (0..sample).map(|k| (k * (m / sample) + k * 7) % m).collect();
     let longest = (0..m).max_by_key(|&r| a.row_len(r)).unwrap_or(0);
     rows.extend([0, longest, m - 1]);

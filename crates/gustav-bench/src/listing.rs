@@ -1,4 +1,4 @@
-//! Which matrices a suite asks for.
+//! The matrices of a suite.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use crate::derived::Derived;
 use crate::suite::Suite;
 use crate::workload::{Origin, Workload};
 
-// Ends of the names of matrix files, longest first.
+// File name extensions of matrices, longest first.
 const ENDINGS: [&str; 6] = [".mtx.zst", ".mtx.gz", ".mtx", ".smtx", ".npz", ".zst"];
 
-/// The matrices of a suite, and notes on those that are not there.
+/// The matrices of a suite, and notes on missing ones.
 ///
 /// # Errors
-/// [`Error::Io`] for a path that is missing and not optional, [`Error::Argument`] for a
-/// description that no generator has.
+/// [`Error::Io`] for a path that is missing and not optional, [`Error::Argument`] for a description
+/// of no generator.
 pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     for source in &suite.matrices {
@@ -68,7 +68,7 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
             }
             Err(_) if source.optional => {
                 notes.push(format!(
-                    "{} is not there: its matrices are not measured",
+                    "{} does not exist: its matrices are not measured",
                     path.display()
                 ));
             }
@@ -99,7 +99,7 @@ fn spelt_out(text: &str, over: &BTreeMap<String, Vec<f64>>) -> Vec<String> {
     texts
 }
 
-/// A matrix, with what its description or the manifest of its folder says.
+/// A matrix with the properties from its description or the manifest of its folder.
 struct Listed {
     name: String,
     source: String,
@@ -118,7 +118,7 @@ fn files(path: &Path) -> std::io::Result<Vec<(Listed, PathBuf)>> {
     if !std::fs::metadata(path)?.is_dir() {
         let name = stem(path).unwrap_or_else(|| path.display().to_string());
         let (source, kind) = (name.clone(), "file".into());
-        // A file that cannot be read says so when it is loaded.
+        // An unreadable file is reported when it is loaded.
         let header = gustav_io::read_header(path).ok();
         let shape = header.map(|h| (h.rows as usize, h.cols as usize));
         return Ok(vec![(Listed { name, source, kind, shape, nnz: None }, path.into())]);
@@ -178,7 +178,7 @@ mod tests {
             suite("[[matrices]]\ngenerate = ['diagonal:{k}', 'grid5:2x2']\nover.k = [3, 4]");
         let (found, _) = list(&suite).unwrap();
         let names: Vec<_> = found.iter().map(|w| w.name.as_str()).collect();
-        // What has no place in braces is there once.
+        // A description without braces is listed once.
         assert_eq!(names, ["diagonal:3", "diagonal:4", "grid5:2x2"]);
     }
 

@@ -26,16 +26,15 @@ const GRADIENTS: usize = 1 << 30;
 // Bins of the picture of a matrix that its first record keeps.
 const SPY: usize = 32;
 
-/// Measures what `args` asks for, and appends a record per engine and case to its file.
+/// Measures the cases of `args`, and appends a record per engine and case to its file.
 ///
-/// Cases whose records the file holds for every engine at hand are passed over, so that an
-/// interrupted run goes on where it stopped. On a terminal, a bar on standard error shows the
-/// time left unless `args` says quiet.
+/// Cases for which the file has records of every available engine are skipped, so that an
+/// interrupted run resumes. On a terminal, a progress bar on standard error shows the time left,
+/// unless `args.quiet`.
 ///
 /// # Errors
-/// For what stops the whole run: a suite or matrix that cannot be read, a record file that
-/// cannot be written, no memory. An engine that fails is a record, a peer that is missing a
-/// note.
+/// For failures that stop the whole run: a suite or matrix that cannot be read, a record file that
+/// cannot be written, no memory. A failure of an engine becomes a record, a missing peer a note.
 pub fn run(args: &BenchArgs) -> Result<Outcome> {
     allocator::keep_freed_memory();
     let suite = schedule::suite(args)?;
@@ -95,7 +94,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         None => Bandwidth::measure(&threads)?,
     };
     let machine = crate::machine::describe();
-    // Without memory for it there are hot figures alone.
+    // Without memory for it, there are only hot times.
     let sweep = match &gpu {
         Some(_) => None,
         None => Sweep::new(&threads, machine.llc_bytes).ok(),
@@ -150,17 +149,17 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Why there is nothing to measure.
+/// The error for a run without cases.
 fn nothing(args: &BenchArgs) -> Error {
     let (name, expected) = match args.only == Filter::default() {
         true => ("suite", "matrices and products: spmm needs columns, spgemm sorted"),
         false => ("only", "operations, types and matrices of the suite (--dry-run counts them)"),
     };
-    Error::Argument { name, found: "a choice without any case".into(), expected: expected.into() }
+    Error::Argument { name, found: "no case".into(), expected: expected.into() }
 }
 
 fn progress(total: u64, quiet: bool) -> ProgressBar {
-    // Indicatif draws nothing when standard error is no terminal.
+    // Indicatif draws nothing if standard error is not a terminal.
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}, {eta} left");
     ProgressBar::with_draw_target(Some(total), target)
@@ -278,14 +277,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Columns for which every engine's B and C fit in three quarters of the free memory.
+    /// The most columns for which every engine's B and C fit in three quarters of the free memory.
     fn columns_that_fit<T: Scalar>(&self, a: &Csr<T>) -> usize {
         let engines = self.suite.engines.ours.len() + self.peers.processes() + 1;
         let column = (a.nrows() + a.ncols()).max(1) * size_of::<T>() * engines;
         available_memory().map_or(usize::MAX, |free| free as usize / 4 * 3 / column)
     }
 
-    /// The record of a case before anything was measured.
+    /// The record of a case before measurement.
     fn blank<T: Scalar>(&self, workload: &Workload, a: &Csr<T>, typed: &Typed) -> Record {
         Record {
             suite: self.suite.name.clone(),

@@ -1,5 +1,4 @@
-//! What a run is made of: the suite with what the command changes in it, its cases, and how long
-//! they will take.
+//! The suite of a run with the changes by arguments, its cases, and an estimate of their time.
 
 use std::path::PathBuf;
 
@@ -13,8 +12,8 @@ use crate::listing;
 use crate::workload::Workload;
 use crate::{BenchArgs, Forecast, Suite, cuda};
 
-/// The suite of `args` with other engines, device and folder where it names them. Of the suite's
-/// own peers, those of the device stay.
+/// The suite of `args` with the engines, device and folder that `args` sets. Of the suite's own
+/// peers, those for the device stay.
 ///
 /// # Errors
 /// As [`Suite::of_targets`].
@@ -46,7 +45,7 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
     Ok(suite)
 }
 
-/// Refuses names that are no algorithm of ours, before anything is measured.
+/// Rejects unknown algorithm names before anything is measured.
 ///
 /// # Errors
 /// [`Error::Argument`] with the names that exist.
@@ -68,7 +67,7 @@ fn known(names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A case with its types, and who computes it.
+/// A case with its types and engines.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub case: Case,
@@ -80,13 +79,13 @@ pub(crate) struct Typed {
     pub gradients: bool,
     /// Our algorithms.
     pub ours: Vec<String>,
-    /// The peers that were asked for, whether they are there or not.
+    /// Requested peers, available or not.
     pub peers: Vec<String>,
 }
 
 impl Typed {
-    /// What a record file must hold for the case to be done: measured so with `threads` and
-    /// `seed` on `gpu`.
+    /// The id of the measurement of this case with `threads` and `seed` on `gpu`, to look up in a
+    /// record file.
     pub fn asked(
         &self,
         workload: &Workload,
@@ -98,15 +97,15 @@ impl Typed {
         MeasurementId { case, shape, threads, seed, gpu: gpu.map(str::to_owned) }
     }
 
-    /// Names of the engines that take part, as records carry them: ours, and those of `peers` that
-    /// were asked for.
+    /// Names of the engines, as in records: Gustav's algorithms, and those of `peers` that were
+    /// requested.
     pub fn engines(&self, peers: impl Iterator<Item = String>) -> Vec<String> {
         let peers = peers.filter(|peer| self.peers.contains(peer));
         self.ours.iter().map(|a| format!("gustav:{a}")).chain(peers).collect()
     }
 }
 
-/// The cases of the part of the suite that `args` asks for, matrix by matrix.
+/// The cases of the suite that `args` selects, matrix by matrix.
 pub(crate) fn cases<'w>(
     args: &BenchArgs,
     suite: &Suite,
@@ -122,13 +121,14 @@ pub(crate) fn cases<'w>(
     own.map(cases).collect()
 }
 
-// Fractions of its budget that an engine takes on a small and on a large matrix, and seconds that
-// planning, checking and loading take beside it.
+// Estimates: fractions of its budget that an engine uses on a small and on a large matrix, and
+// seconds of planning, checking and loading.
 const QUICK: f64 = 0.1;
 const SLOW: f64 = 1.2;
 const BESIDE_S: f64 = 0.1;
 
-/// What `run` would do with the same arguments, measuring nothing. Every peer counts as there.
+/// Estimates `run` with the same arguments, without measuring. All peers are assumed to be
+/// available.
 ///
 /// # Errors
 /// For a suite, a matrix folder or a record file that cannot be read.
@@ -180,7 +180,7 @@ fn on_cpu(operation: Operation) -> Vec<Algorithm> {
     entries.iter().map(|e| e.algorithm).collect()
 }
 
-/// Our algorithms for an operation, `named` with `all` spelt out.
+/// Gustav's algorithms for an operation: `named`, with `all` expanded.
 fn algorithms(named: &[String], on_gpu: bool, operation: Operation) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in named {
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_forecast_counts_cases_and_engines() {
         let all = forecast(&args()).unwrap();
-        // Two matrices; SpMM of two widths, SpMV, SpGEMM.
+        // Two matrices, each with SpMM of two widths, SpMV and SpGEMM.
         assert_eq!((all.matrices, all.cases, all.held), (2, 8, 0));
         assert!(0.0 < all.least_s && all.least_s < all.most_s);
         let half = forecast(&BenchArgs { part: "2/2".parse().ok(), ..args() }).unwrap();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn no_suite_asks_for_a_case_twice() {
+    fn no_suite_has_a_case_twice() {
         for name in Suite::names() {
             let args = args_of(name);
             let suite = suite(&args).unwrap();
@@ -351,7 +351,7 @@ mod tests {
             for (_, cases) in cases(&args, &suite, &workloads) {
                 for case in cases {
                     let case = case.case;
-                    assert!(asked.insert(case.clone()), "{name} asks for {case} twice");
+                    assert!(asked.insert(case.clone()), "{name} has {case} twice");
                 }
             }
         }

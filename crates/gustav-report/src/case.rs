@@ -1,4 +1,4 @@
-//! One product to be measured, and the choice of some of them.
+//! A case: one product to be measured; and filters of cases.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use gustav_core::{DType, Error, Operation, Result};
 
 use crate::{Layouts, Mask};
 
-/// One product on one matrix: what the engines are timed on.
+/// One product on one matrix, on which engines are timed.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -21,7 +21,7 @@ pub struct Case {
     pub columns: usize,
     /// Name of the type of the values.
     pub dtype: String,
-    /// Whether rows of the product must come out sorted (SpGEMM).
+    /// Whether rows of the product must be sorted (SpGEMM).
     pub sorted: bool,
     /// Name of the layouts of B and C (SpMM).
     #[serde(default = "row_major", skip_serializing_if = "is_row_major")]
@@ -54,7 +54,7 @@ fn is_row_major(layout: &String) -> bool {
 }
 
 impl Case {
-    /// A case of the typed names, row-major and not sorted.
+    /// A case, row-major and not sorted.
     pub fn new(matrix: &str, operation: Operation, columns: usize, dtype: DType) -> Self {
         Case {
             matrix: matrix.into(),
@@ -122,8 +122,8 @@ impl Display for Case {
     }
 }
 
-/// A part of a suite: `op=spmm,n=8|32,dtype=f32,matrix=dlmc*`. Every key that is given must
-/// match; `|` separates alternatives, `*` in one stands for any text.
+/// A part of a suite: `op=spmm,n=8|32,dtype=f32,matrix=dlmc*`. Every given key must match; `|`
+/// separates alternatives, `*` in one stands for any text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     rules: Vec<(Key, Vec<String>)>,
@@ -173,14 +173,14 @@ impl Filter {
         })
     }
 
-    /// Whether any product with so many columns may be part of the choice.
+    /// Whether a product with `columns` columns can match.
     pub fn admits_columns(&self, columns: usize) -> bool {
         let text = columns.to_string();
         let named = self.rules.iter().filter(|(key, _)| *key == Key::Columns);
         named.into_iter().all(|(_, any)| any.iter().any(|pattern| glob(pattern, &text)))
     }
 
-    /// Whether any case of the matrix may be part of the choice.
+    /// Whether a case of the matrix can match.
     pub fn admits_matrix(&self, name: &str) -> bool {
         let named = self.rules.iter().filter(|(key, _)| *key == Key::Matrix);
         named.into_iter().all(|(_, any)| any.iter().any(|pattern| glob(pattern, name)))

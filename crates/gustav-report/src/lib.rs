@@ -1,6 +1,5 @@
-//! What do the measurements say? Records, in files of JSON lines; what they say beside each other;
-//! tables and figures of that, and a page of both. Nothing is measured here, and no engine is known
-//! but by its name in records.
+//! Analyses benchmark results: records in files of JSON lines, comparisons of them, tables and
+//! figures, and an HTML page of both. Nothing is measured here; engines are only names in records.
 //!
 //! ```no_run
 //! use gustav_report::{Report, read_records};

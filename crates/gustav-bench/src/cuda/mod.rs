@@ -29,10 +29,10 @@ use crate::value::Value;
 /// Names of libraries that multiply on a GPU in a process of their own.
 pub(crate) const PROCESSES: [&str; 3] = ["cupy", "torch-cuda", "pyg"];
 
-/// Choosers that try several plans on the operands: on several sets they might choose several.
+/// Choosers that time several plans on the operands: they might choose differently for each set.
 pub(crate) const TRYING: [&str; 2] = ["autotune", "predictor"];
 
-/// Configuration `number` of those `known` for `name`.
+/// Configuration `number` of the `known` ones of `name`.
 ///
 /// # Errors
 /// [`Error::Argument`] where there are fewer.
@@ -53,9 +53,8 @@ pub(crate) fn is_peer(name: &str) -> bool {
     CUSPARSE.contains(&name) || name == CUBLAS || PROCESSES.contains(&name)
 }
 
-/// Milliseconds that reading a row of B, of `row` bytes, takes for each of `nnz` nonzeros at
-/// `l2_bandwidth` bytes per second: the gather limit, which operands that L1 holds or finds again can
-/// beat.
+/// The gather limit: milliseconds to read a row of B, of `row` bytes, for each of `nnz` nonzeros at
+/// `l2_bandwidth` bytes per second. Products that hit in L1 can be faster.
 pub fn gather_ms(nnz: usize, row: usize, l2_bandwidth: f64) -> f64 {
     nnz as f64 * row as f64 / l2_bandwidth * 1e3
 }
@@ -63,19 +62,19 @@ pub fn gather_ms(nnz: usize, row: usize, l2_bandwidth: f64) -> f64 {
 /// A GPU that was started for a run.
 pub(crate) struct Started {
     pub device: Device,
-    /// The same, as the library offers it.
+    /// The device in the API of `gustav`.
     pub whole: gustav::Device,
     pub probe: Probe,
     pub about: Gpu,
-    /// Peers that take part.
+    /// The peers of the run.
     peers: Vec<&'static str>,
 }
 
 impl Started {
-    /// Starts the device that a suite names, `cuda:K`, for the peers that it names.
+    /// Starts the device `cuda:K` of a suite, for its peers.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] saying what is missing, [`Error::Argument`] for other names.
+    /// [`Error::NoDevice`] with what is missing, [`Error::Argument`] for other names.
     pub fn new(name: &str, peers: &[String]) -> Result<Self> {
         let ordinal = name.strip_prefix("cuda:").and_then(|k| k.parse().ok());
         let ordinal = ordinal.ok_or_else(|| Error::Argument {
@@ -130,8 +129,8 @@ impl Started {
     }
 }
 
-/// Whether the peer computes `operation`: cuSPARSE has three algorithms for vectors, and its default
-/// for sparse matrices is the first of them, and one that samples; cuBLAS multiplies by dense matrices.
+/// Whether the peer computes `operation`: cuSPARSE has three algorithms for SpMV, its default for
+/// SpGEMM is the first of three, and it has one for SDDMM; cuBLAS computes SpMM.
 fn takes(peer: &str, operation: Operation) -> bool {
     match operation {
         Operation::Spmm => true,
@@ -157,8 +156,8 @@ pub(crate) enum Operands<T: Scalar> {
 }
 
 impl<T: Value> Operands<T> {
-    /// Copies the operands of `task` to the GPU, dense ones several times when sets of them `rotate`
-    /// among so many engines.
+    /// Copies the operands of `task` to the GPU; with `rotate`, the number of engines, several sets
+    /// of dense ones.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].
@@ -172,7 +171,7 @@ impl<T: Value> Operands<T> {
         })
     }
 
-    /// Milliseconds that they took to get there.
+    /// Milliseconds of the copy.
     pub fn transfer_ms(&self) -> f64 {
         match self {
             Operands::Dense(on) => on.transfer_ms,
@@ -183,7 +182,7 @@ impl<T: Value> Operands<T> {
         }
     }
 
-    /// How many sets of them alternate, where there are several.
+    /// The number of alternating sets, if there are several.
     pub fn sets(&self) -> Option<usize> {
         match self {
             Operands::Dense(on) => Some(on.sets.len()).filter(|sets| *sets > 1),
@@ -191,7 +190,7 @@ impl<T: Value> Operands<T> {
         }
     }
 
-    /// Ours, by the name of an algorithm, a chooser or a configuration.
+    /// Gustav, by the name of an algorithm, a chooser or a configuration.
     ///
     /// # Errors
     /// The library's own.
@@ -232,8 +231,8 @@ impl<T: Value> Operands<T> {
     }
 }
 
-/// Our algorithms for `operation` that take row-major operands: the catalog without the vendor,
-/// who is a peer here.
+/// Gustav's algorithms for `operation` with row-major operands, without the vendor's, which are
+/// peers here.
 pub(crate) fn algorithms(operation: Operation) -> Vec<Algorithm> {
     let entries = match operation {
         Operation::Spmm => gustav_cuda::spmm::catalog(),

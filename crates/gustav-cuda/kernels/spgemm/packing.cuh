@@ -53,13 +53,13 @@ __device__ __forceinline__ void balance(Bank &bank, u32 most) {
 #pragma unroll 4
         for (u32 line = 0; line < DOUBLED; ++line) {
             if (line % LOOK == 0 && !__any_sync(0xffffffffu, bank.load > most)) return;
-            const u32 turn = turn_of(line);
+            const u32 rotation = turn_of(line);
             const bool first = bank.first >> line & 1, second = bank.second >> line & 1;
             const u32 word = bank.load | (u32)first << 16 | (u32)second << 17;
             // Entries with their first place in this bank have the second one in bank `there`;
             // those with their second place here have the first one in bank `behind`.
-            const u32 there = __shfl_sync(0xffffffffu, word, lane + turn);
-            const u32 behind = __shfl_sync(0xffffffffu, word, lane - turn);
+            const u32 there = __shfl_sync(0xffffffffu, word, lane + rotation);
+            const u32 behind = __shfl_sync(0xffffffffu, word, lane - rotation);
             const u32 load_there = there & 0xffff, load_behind = behind & 0xffff;
             const bool leaves = first && gives(bank.load, load_there);
             const bool returns = there >> 17 & 1 && gives(load_there, bank.load);

@@ -1,4 +1,4 @@
-//! Whole programs, what failed, and where it ran.
+//! Whole programs, failures, and machines.
 
 use crate::analysis::{Platform, grouped_twice};
 use crate::table::{Row, Table, number, row};
@@ -28,7 +28,7 @@ pub(super) fn programs(platforms: &[Platform]) -> Table {
     Table::new("programs", "Whole programs", columns, caption, rows)
 }
 
-// Upper over lower quartile above which a time is unsteady.
+// A time is unsteady if the upper quartile over the lower one exceeds this.
 const UNSTEADY: f64 = 2.0;
 
 pub(super) fn faults(platforms: &[Platform]) -> Table {

@@ -1,4 +1,4 @@
-//! The tables of a report, which `gustav bench` prints as well: never an average alone.
+//! The tables of a report, which `gustav bench` prints as well.
 
 mod algorithms;
 mod costs;

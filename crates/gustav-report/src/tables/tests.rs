@@ -1,4 +1,4 @@
-//! Tables of records that were made up for the test.
+//! Tables of synthetic records.
 
 use super::super::table::Row;
 use super::*;
@@ -205,7 +205,8 @@ fn executions_repay_what_the_order_and_the_features_took() {
     assert_eq!(found[0][2..], best);
     let own = ["b", "its own list", "", "1.000", "", "", "", "never", "never", "", ""];
     assert_eq!(found[1][2..], own);
-    // Beside rows as stored, which may be the best, as an order that gains over the list.
+    // With rows as stored, which may be the best: then they count as an order that gains over the
+    // list.
     let records = [
         ordered("c", "segmented", 3.0, 1.0),
         ordered("c", "segmented@lpt", 2.0, 5.0),
