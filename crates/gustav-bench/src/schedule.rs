@@ -9,7 +9,7 @@ use gustav_report::{Case, Layouts, Mask, MeasurementId, RecordIndex, WHOLE, read
 
 use crate::listing;
 use crate::workload::Workload;
-use crate::{BenchArgs, Forecast, Suite, cuda};
+use crate::{BenchArgs, Forecast, Suite, cuda, programs};
 
 /// The suite of `args` with other engines, device and folder where it names them. Of the suite's
 /// own peers, those of the device stay.
@@ -148,10 +148,12 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
             }
         }
     }
-    for solve in suite.programs.iter().filter(|s| args.only.matches(&s.case())) {
-        let engines = solve.engines(suite.device.as_deref(), suite.engines.peers.clone());
+    let (solves, more) = programs::cases(args, &suite)?;
+    all.notes.extend(more);
+    for (solve, workload) in solves {
+        let engines = programs::engines(&suite.engines.peers);
         (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
-        match index.holds(&solve.asked(threads, args.seed, gpu), &engines) {
+        match index.holds(&solve.asked(&workload, threads, args.seed, gpu), &engines) {
             true => all.held += 1,
             false => timings += engines.len(),
         }

@@ -20,6 +20,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
     ("gpu-masks", include_str!("../../../bench/suites/gpu-masks.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
+    ("gpu-programs", include_str!("../../../bench/suites/gpu-programs.toml")),
     ("gpu-sddmm", include_str!("../../../bench/suites/gpu-sddmm.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
     ("n8192", include_str!("../../../bench/suites/n8192.toml")),
@@ -73,6 +74,9 @@ pub struct Source {
     pub generate: Vec<String>,
     /// A file, or a folder of files, relative to the working directory.
     pub path: Option<PathBuf>,
+    /// Names of the folder's files that are taken; all of them when there are none.
+    #[serde(default)]
+    pub names: Vec<String>,
     /// Whether a missing path is noted and passed over.
     #[serde(default)]
     pub optional: bool,
@@ -188,7 +192,8 @@ impl Suite {
         if suite.device.is_none() && !suite.products.masks.is_empty() {
             return Err(refuse("products under a mask are measured on a GPU only".into()));
         }
-        for source in &suite.matrices {
+        let of_programs = suite.programs.iter().flat_map(|solve| &solve.matrices);
+        for source in suite.matrices.iter().chain(of_programs) {
             if source.generate.is_empty() == source.path.is_none() {
                 return Err(refuse("a matrix needs either `generate` or `path`".into()));
             }
@@ -210,7 +215,8 @@ impl Suite {
 
     /// Takes matrix files from `folder` wherever the suite names an optional folder.
     pub fn use_corpus(&mut self, folder: &Path) {
-        for source in self.matrices.iter_mut().filter(|s| s.optional) {
+        let of_programs = self.programs.iter_mut().flat_map(|solve| &mut solve.matrices);
+        for source in self.matrices.iter_mut().chain(of_programs).filter(|s| s.optional) {
             source.path = source.path.as_ref().map(|_| folder.into());
         }
     }
