@@ -186,3 +186,40 @@ impl<A: Algebra> Program for GraphAttention<'_, A> {
         self.loss.values()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gustav::Device;
+
+    use super::super::algebra::Host;
+    use super::super::engine::Plans;
+    use super::super::training::tests::{Network, check_gradients};
+    use super::*;
+
+    impl Network for GraphAttention<'_, Host> {
+        fn parameters(&mut self) -> &mut [Parameter<Host>] {
+            &mut self.parameters
+        }
+
+        fn algebra(&self) -> Rc<Host> {
+            self.algebra.clone()
+        }
+
+        fn first(&mut self) -> Result<()> {
+            self.epoch(0)
+        }
+
+        fn losses(&self) -> Vec<f32> {
+            self.loss.values().unwrap()
+        }
+    }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let graph = "rmat:6,5".parse::<gustav::io::Generator>().unwrap().build(2).unwrap();
+        let a = prepare(&graph.canonicalize().unwrap()).unwrap();
+        let device = Device::cpu();
+        let mut products = Products::new(Host::new(&device), Plans::new(&device));
+        check_gradients(&mut GraphAttention::new(&mut products, &a, 8).unwrap());
+    }
+}

@@ -128,3 +128,53 @@ impl<A: Algebra> Loss<A> {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use super::super::algebra::Host;
+    use super::*;
+
+    /// A network whose gradients can be looked at.
+    pub trait Network {
+        fn parameters(&mut self) -> &mut [Parameter<Host>];
+        fn algebra(&self) -> Rc<Host>;
+        /// The first epoch, from the first parameters.
+        fn first(&mut self) -> Result<()>;
+        fn losses(&self) -> Vec<f32>;
+    }
+
+    /// The slope of the loss along the gradient of every parameter is the gradient's norm.
+    pub fn check_gradients(network: &mut impl Network) {
+        const STEP: f32 = 2e-2;
+        let algebra = network.algebra();
+        let mut loss = |network: &mut _| {
+            restart(&*algebra, Network::parameters(network)).unwrap();
+            Network::first(network).unwrap();
+            f64::from(Network::losses(network)[0])
+        };
+        // Biases begin at 0, where every ReLU of an empty sum is undecided.
+        for p in network.parameters() {
+            p.initial.data_mut().iter_mut().for_each(|x| *x += 1e-2);
+        }
+        loss(network);
+        let count = network.parameters().len();
+        let of =
+            |k: usize, network: &mut _| Network::parameters(network)[k].gradient.data().to_vec();
+        let gradients: Vec<_> = (0..count).map(|k| of(k, network)).collect();
+        for (k, g) in gradients.iter().enumerate() {
+            let norm = g.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
+            assert!(norm > 1e-4, "parameter {k} has a gradient: {norm}");
+            let mut along = |step: f32| {
+                let first = network.parameters()[k].initial.data().to_vec();
+                let moved = first.iter().zip(g).map(|(x, g)| x + step * g / norm as f32);
+                let moved: Vec<f32> = moved.collect();
+                network.parameters()[k].initial.data_mut().copy_from_slice(&moved);
+                let found = loss(network);
+                network.parameters()[k].initial.data_mut().copy_from_slice(&first);
+                found
+            };
+            let slope = (along(STEP) - along(-STEP)) / f64::from(2.0 * STEP);
+            assert!((slope - norm).abs() < 2e-2 * norm, "parameter {k}: {slope}, not {norm}");
+        }
+    }
+}

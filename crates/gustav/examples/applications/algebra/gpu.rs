@@ -40,6 +40,9 @@ macro_rules! kernels {
             $($name: sys::CUfunction,)*
         }
 
+        #[cfg(test)]
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+
         impl Kernels {
             fn load(module: sys::CUmodule) -> Result<Self> {
                 let of = |name: &str| {
@@ -71,7 +74,7 @@ kernels!(
 );
 
 /// What `steps.cu` is compiled from.
-pub(super) fn request() -> Request {
+fn request() -> Request {
     Request::new("applications/steps.cu", include_str!("steps.cu"))
 }
 
@@ -522,5 +525,22 @@ impl Algebra for Gpu {
         let arguments = [of_x.into(), of_y.into(), (&to).into(), Count(to.len)];
         // SAFETY: as above.
         unsafe { self.launch(self.kernels.join_scores, to.len, &arguments) }
+    }
+}
+
+#[cfg(test)]
+mod nvrtc {
+    use gustav_cuda::jit::{Compiler, Nvrtc};
+
+    #[test]
+    #[ignore = "needs NVRTC"]
+    fn the_steps_compile() {
+        for target in ["sm_80", "sm_90", "sm_100"] {
+            let cubin = Nvrtc.compile(&super::request(), target).expect("a cubin");
+            for name in super::NAMES {
+                let found = cubin.windows(name.len()).any(|w| w == name.as_bytes());
+                assert!(found, "{name} for {target}");
+            }
+        }
     }
 }
