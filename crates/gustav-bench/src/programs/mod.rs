@@ -202,7 +202,10 @@ fn measured(
     };
     let engines = [None].into_iter().chain(within.iter().map(|peer| Some(peer.as_str())));
     let mut solvers: Vec<_> =
-        engines.map(|peer| Solver::new(program, &a, columns, device, peer)).collect();
+        engines.map(|peer| Solver::new(program, &a, columns, device, peer, false)).collect();
+    if program.attends() {
+        solvers.push(Solver::new(program, &a, columns, device, None, true));
+    }
     let others = peers.running()?;
     solvers.extend(others.map(|process| Solver::peer(program, &a, columns, device, process)));
     let samples = {

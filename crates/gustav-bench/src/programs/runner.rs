@@ -13,7 +13,7 @@ use super::algebra::{Algebra, Gpu, Host};
 use super::child::Child;
 use super::engine::{Cusparse, Loops, Meter, Plans, Products};
 use super::network::Network;
-use super::program::{Check, Description, Program};
+use super::program::{Check, Description, FUSED, Program};
 use crate::engine::{PeerProcess, Versions, our_version, timed};
 use crate::timing::Runner;
 
@@ -75,23 +75,24 @@ fn here<'a, A: Algebra>(
 }
 
 impl<'a> Solver<'a> {
-    /// Plans; an engine that fails says why in its record. `peer` is gustav itself when absent.
+    /// Plans; an engine that fails says why in its record. `peer` is gustav itself when absent, `fused` where it
+    /// has an attention.
     pub fn new(
         program: &Description,
         a: &Csr<f32>,
         columns: usize,
         device: &Device,
         peer: Option<&str>,
+        fused: bool,
     ) -> Self {
         let host = || Host::new(device);
+        let plans = || if fused { Plans::fused(device) } else { Plans::new(device) };
         let (plan_ms, running) = timed(|| match (peer, device.is_cuda()) {
             (None, true) => {
-                let products = Products::new(Gpu::new(device)?, Plans::new(device));
+                let products = Products::new(Gpu::new(device)?, plans());
                 here(program, products, a, columns, true)
             }
-            (None, false) => {
-                here(program, Products::new(host(), Plans::new(device)), a, columns, false)
-            }
+            (None, false) => here(program, Products::new(host(), plans()), a, columns, false),
             (Some(LOOP), _) => here(program, Products::new(host(), Loops), a, columns, false),
             (Some(_), _) => {
                 let products = Products::new(Gpu::new(device)?, Cusparse::new(device));
@@ -103,7 +104,11 @@ impl<'a> Solver<'a> {
                 .map_or_else(|_| Versions::new(), |v| Versions::from([("cusparse".into(), v)])),
             _ => our_version(),
         };
-        let algorithm = if peer.is_none() { "auto" } else { "default" };
+        let algorithm = match peer {
+            None if fused => FUSED,
+            None => "auto",
+            Some(_) => "default",
+        };
         let name = peer.unwrap_or("gustav").to_owned();
         Self::of(name, algorithm, versions, program, running, plan_ms)
     }

@@ -14,7 +14,8 @@ pub(super) fn programs(platforms: &[Platform]) -> Table {
             let (case, share) = (&r.case, number(r.product_percentage(), 0));
             let [total, products, ratio] =
                 [r.execute_ms, r.product_ms, r.ratio].map(|x| number(x, 3));
-            let names = row![platform.name, case.operation, case.matrix, case.columns, r.engine];
+            let names =
+                row![platform.name, case.operation, case.matrix, case.columns, r.engine_name()];
             let calls = r.products.map_or(String::new(), |n| n.to_string());
             [names, vec![total, products, share, calls, ratio]].concat()
         };
@@ -46,19 +47,20 @@ pub(super) fn ratios(platforms: &[Platform]) -> Table {
             others.map(move |other| {
                 // Descriptions of generators have a colon.
                 let made = if ours.case.matrix.contains(':') { "generated" } else { "files" };
-                let key = (ours.case.operation.clone(), made, other.engine.clone());
+                let key =
+                    (ours.case.operation.clone(), made, ours.engine_name(), other.engine.clone());
                 let ratio = |of: fn(&Record) -> Option<f64>| Some(of(other)? / of(ours)?);
                 (key, (ratio(|r| r.execute_ms), ratio(|r| r.product_ms)))
             })
         });
-        let lines = grouped(pairs).into_iter().map(|((program, made, engine), ratios)| {
+        let lines = grouped(pairs).into_iter().map(|((program, made, ours, engine), ratios)| {
             let (whole, products): (Vec<_>, Vec<_>) = ratios.into_iter().unzip();
             let of = |ratios: Vec<Option<f64>>| {
                 Ratios::of(&ratios.into_iter().flatten().collect::<Vec<_>>())
             };
             let (whole, products) = (of(whole), of(products));
             let count = whole.as_ref().map_or(0, |r| r.count);
-            let mut line = row![platform.name, program, made, engine, count];
+            let mut line = row![platform.name, program, made, ours, engine, count];
             for ratios in [&whole, &products] {
                 line.push(number(ratios.as_ref().map(|r| r.geomean), 2));
                 line.push(number(ratios.as_ref().map(|r| r.worst), 2));
@@ -69,9 +71,9 @@ pub(super) fn ratios(platforms: &[Platform]) -> Table {
     };
     let caption = format!(
         "Time of the other engine over that of gustav: of whole programs, and of their products. {NAMES} Files are \
-         real matrices."
+         real matrices. gustav:fused has the softmax and the weighted sums of an attention in one product."
     );
-    let columns = "platform, program, matrices, engine, cases, geomean, worst, products: geomean, products: worst";
+    let columns = "platform, program, matrices, of, engine, cases, geomean, worst, products: geomean, products: worst";
     let rows = platforms.iter().flat_map(of).collect();
     Table::new("program-ratios", "Whole programs, compared", columns, caption, rows)
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use gustav::{Csr, Result, Semiring};
 
 use super::algebra::{Algebra, Flat, Parameter, Shape, Term};
-use super::engine::{Products, Sddmm, Softmax, Spmm};
+use super::engine::{Attention, Products, Sddmm, Softmax, Spmm};
 use super::graph;
 use super::program::Program;
 use super::training::{CLASSES, Data, EPOCHS, FEATURES, Loss, parameters, restart, zeros};
@@ -24,16 +24,28 @@ pub fn data(a: &Csr<f32>, hidden: usize) -> Data {
     Data::new(a.nrows(), &[layer(FEATURES, hidden), layer(hidden, CLASSES)].concat())
 }
 
+/// The products between the edges' scores and the sums: a softmax, weighted sums, and what their gradients take,
+/// or all in one.
+enum Sums<'e, A: Algebra> {
+    Apart {
+        sum: Spmm<'e, A>,
+        sum_transposed: Spmm<'e, A>,
+        of_weights: Sddmm<'e, A>,
+        softmax: Box<dyn Softmax<A> + 'e>,
+        weights: A::Vector,
+        gradients: A::Vector,
+    },
+    /// With the sums before the bias.
+    Fused { attention: Box<dyn Attention<A> + 'e>, bare: A::Matrix },
+}
+
 /// A layer with its operands.
 struct Layer<'e, A: Algebra> {
     algebra: Rc<A>,
-    sum: Spmm<'e, A>,
-    sum_transposed: Spmm<'e, A>,
-    of_weights: Sddmm<'e, A>,
+    sums: Sums<'e, A>,
     pair: Sddmm<'e, A>,
     of_first: Spmm<'e, A>,
     of_second: Spmm<'e, A>,
-    softmax: Box<dyn Softmax<A> + 'e>,
     relu: bool,
     /// X·W, and its gradient.
     h: A::Matrix,
@@ -42,10 +54,9 @@ struct Layer<'e, A: Algebra> {
     scores: A::Matrix,
     first: A::Matrix,
     second: A::Matrix,
-    /// Values at the nonzeros: sums of pairs, those after the ReLU and then gradients, weights.
-    sums: A::Vector,
+    /// Values at the nonzeros: sums of pairs, before the ReLU and after it, and gradients of them.
+    pairs: A::Vector,
     edges: A::Vector,
-    weights: A::Vector,
     of_edges: A::Vector,
     output: A::Matrix,
 }
@@ -60,29 +71,35 @@ impl<'e, A: Algebra> Layer<'e, A> {
     ) -> Result<Self> {
         let algebra = products.algebra.clone();
         let semiring = Semiring::PlusTimes;
-        let mut spmm =
-            |columns, transpose| products.spmm(pattern, Shape { columns, transpose, semiring });
-        let (sum, sum_transposed) = (spmm(columns, false)?, spmm(columns, true)?);
-        let (of_first, of_second) = (spmm(2, false)?, spmm(2, true)?);
+        let spmm = |products: &mut Products<'e, A>, columns, transpose| {
+            products.spmm(pattern, Shape { columns, transpose, semiring })
+        };
         let tall = |columns| zeros(&*algebra, a.nrows(), columns);
         let long = || algebra.vector(vec![0.0; a.nnz()]);
+        let sums = match products.attention(pattern, columns)? {
+            Some(attention) => Sums::Fused { attention, bare: tall(columns)? },
+            None => Sums::Apart {
+                sum: spmm(products, columns, false)?,
+                sum_transposed: spmm(products, columns, true)?,
+                of_weights: products.sddmm(pattern, columns)?,
+                softmax: products.softmax(pattern)?,
+                weights: long()?,
+                gradients: long()?,
+            },
+        };
         Ok(Layer {
-            sum,
-            sum_transposed,
-            of_weights: products.sddmm(pattern, columns)?,
+            sums,
             pair: products.sddmm(pattern, 2)?,
-            of_first,
-            of_second,
-            softmax: products.softmax(pattern)?,
+            of_first: spmm(products, 2, false)?,
+            of_second: spmm(products, 2, true)?,
             relu,
             h: tall(columns)?,
             of_h: tall(columns)?,
             scores: tall(2)?,
             first: tall(2)?,
             second: tall(2)?,
-            sums: long()?,
+            pairs: long()?,
             edges: long()?,
-            weights: long()?,
             of_edges: long()?,
             output: tall(columns)?,
             algebra,
@@ -90,15 +107,23 @@ impl<'e, A: Algebra> Layer<'e, A> {
     }
 
     fn forward(&mut self, x: &A::Matrix, parameters: &[Parameter<A>]) -> Result<()> {
-        let Self { algebra: on, h, scores, first, second, sums, edges, weights, output, .. } = self;
+        let Self { algebra: on, h, scores, first, second, pairs, edges, output, .. } = self;
         let [w, a, b] = parameters else { return Ok(()) };
         on.multiply((x, false), (&w.value, false), 0.0, h)?;
         on.multiply((h, false), (&a.value, false), 0.0, scores)?;
         on.split_scores(scores.flat(), first.flat_mut(), second.flat_mut())?;
-        (self.pair)(first, second, sums)?;
-        on.leaky_relu(sums.flat(), edges.flat_mut())?;
-        self.softmax.weights(edges, weights)?;
-        (self.sum)(weights, h, output)?;
+        (self.pair)(first, second, pairs)?;
+        on.leaky_relu(pairs.flat(), edges.flat_mut())?;
+        match &mut self.sums {
+            Sums::Apart { sum, softmax, weights, .. } => {
+                softmax.weights(edges, weights)?;
+                sum(weights, h, output)?;
+            }
+            Sums::Fused { attention, bare } => {
+                attention.sums(edges, h, bare)?;
+                on.copy(bare.flat(), output.flat_mut())?;
+            }
+        }
         on.add_bias(output.flat_mut(), b.value.flat(), self.relu)
     }
 
@@ -110,14 +135,20 @@ impl<'e, A: Algebra> Layer<'e, A> {
         parameters: &mut [Parameter<A>],
         of_x: Option<&mut A::Matrix>,
     ) -> Result<()> {
-        let Self { algebra: on, h, of_h, scores, first, second, .. } = self;
-        let Self { sums, edges, weights, of_edges, .. } = self;
+        let Self { algebra: on, h, of_h, scores, first, second, pairs, edges, of_edges, .. } = self;
         let [w, a, b] = parameters else { return Ok(()) };
         on.column_sums(Term::First, g.flat(), g.flat(), b.gradient.flat_mut())?;
-        (self.sum_transposed)(weights, g, of_h)?;
-        (self.of_weights)(g, h, edges)?;
-        self.softmax.gradient(weights, edges, of_edges)?;
-        on.leaky_relu_gradient(of_edges.flat_mut(), sums.flat())?;
+        match &mut self.sums {
+            Sums::Apart { sum_transposed, of_weights, softmax, weights, gradients, .. } => {
+                sum_transposed(weights, g, of_h)?;
+                of_weights(g, h, gradients)?;
+                softmax.gradient(weights, gradients, of_edges)?;
+            }
+            Sums::Fused { attention, bare } => {
+                attention.gradients(edges, (h, bare, g), of_h, of_edges)?;
+            }
+        }
+        on.leaky_relu_gradient(of_edges.flat_mut(), pairs.flat())?;
         // The gradient of (s, 1) is of the rows, that of (1, t) of the columns.
         (self.of_first)(of_edges, second, scores)?;
         (self.of_second)(of_edges, first, second)?;
@@ -219,7 +250,9 @@ mod tests {
         let graph = "rmat:6,5".parse::<gustav::io::Generator>().unwrap().build(2).unwrap();
         let a = prepare(&graph.canonicalize().unwrap()).unwrap();
         let device = Device::cpu();
-        let mut products = Products::new(Host::new(&device), Plans::new(&device));
-        check_gradients(&mut GraphAttention::new(&mut products, &a, 8).unwrap());
+        for plans in [Plans::new(&device), Plans::fused(&device)] {
+            let mut products = Products::new(Host::new(&device), plans);
+            check_gradients(&mut GraphAttention::new(&mut products, &a, 8).unwrap());
+        }
     }
 }

@@ -28,7 +28,7 @@ use gustav::{Csr, Device, Error, Result};
 
 use algebra::{Algebra, Gpu, Host};
 use engine::{Cusparse, Loops, Plans, Products};
-use program::{Check, Description, PROGRAMS, difference};
+use program::{Check, Description, FUSED, PROGRAMS, difference};
 
 fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
@@ -84,8 +84,9 @@ fn run(words: &[String]) -> Result<()> {
         "engine", "total ms", "product ms", "share", "products"
     );
     let plans = Plans::new(&device);
-    let results = match device.is_cuda() {
-        true => [
+    let fused = Plans::fused(&device);
+    let mut results = match device.is_cuda() {
+        true => vec![
             timed(program, "gustav", Products::new(Gpu::new(&device)?, plans), &a, columns)?,
             timed(
                 program,
@@ -95,21 +96,29 @@ fn run(words: &[String]) -> Result<()> {
                 columns,
             )?,
         ],
-        false => [
+        false => vec![
             timed(program, "gustav", Products::new(Host::new(&device), plans), &a, columns)?,
             timed(program, "loop", Products::new(Host::new(&device), Loops), &a, columns)?,
         ],
     };
+    if program.attends() {
+        results.push(match device.is_cuda() {
+            true => timed(program, FUSED, Products::new(Gpu::new(&device)?, fused), &a, columns)?,
+            false => timed(program, FUSED, Products::new(Host::new(&device), fused), &a, columns)?,
+        });
+    }
     match program.check {
         Check::Residual { of, most } => {
-            let found = results.each_ref().map(|x| format!("{:.1e}", of(&a, columns, x)));
+            let found: Vec<_> =
+                results.iter().map(|x| format!("{:.1e}", of(&a, columns, x))).collect();
             println!("what is left over: {}; at most {most:.1e}", found.join(" and "));
         }
         Check::Losses { data, most } => {
             let (first, last) = (results[0][0], results[0][results[0].len() - 1]);
             let features = data(&a, columns).features.columns;
             println!("{features} features a vertex, loss {first:.4} to {last:.4}");
-            let found = difference(&results[0], &results[1]);
+            let found = results.iter().map(|losses| difference(losses, &results[1]));
+            let found = found.fold(0.0, f64::max);
             println!("largest difference of the losses: {found:.1e}; at most {most:.1e}");
         }
     }

@@ -49,6 +49,9 @@ pub struct Description {
     kind: Kind,
 }
 
+/// What is asked of gustav where a program has an attention: softmax and weighted sums in one.
+pub const FUSED: &str = "fused";
+
 impl Description {
     /// The program on the matrix that [`Description::prepare`] made, by the engine of `products`.
     pub fn start<'e, A: Algebra>(
@@ -74,7 +77,12 @@ impl Description {
         }
     }
 
-    /// Whether its columns are as many as the caller likes, and no more than the matrix has.
+    /// Whether it has an attention.
+    pub fn attends(&self) -> bool {
+        matches!(self.kind, Kind::GraphAttention)
+    }
+
+    /// The columns of a run that is asked for so many.
     pub fn columns(&self, asked: usize, a: &Csr<f32>) -> usize {
         match self.kind {
             Kind::PageRank => 1,
@@ -195,6 +203,7 @@ mod tests {
                     let gpu = || Gpu::new(&device).unwrap();
                     let engines = [
                         Products::new(gpu(), Plans::new(&device)),
+                        Products::new(gpu(), Plans::fused(&device)),
                         Products::new(gpu(), Cusparse::new(&device)),
                     ];
                     for mut products in engines {

@@ -147,7 +147,7 @@ pub mod tests {
     pub fn check_gradients(network: &mut impl Network) {
         const STEP: f32 = 2e-2;
         let algebra = network.algebra();
-        let mut loss = |network: &mut _| {
+        let loss = |network: &mut _| {
             restart(&*algebra, Network::parameters(network)).unwrap();
             Network::first(network).unwrap();
             f64::from(Network::losses(network)[0])

@@ -8,12 +8,14 @@ use cudarc::cublas::sys as cublas;
 use cudarc::driver::{CudaContext, result, sys};
 use gustav::cuda::{DeviceBuffer, DeviceDense, DevicePattern, Event};
 use gustav::{
-    DenseView, Device, Error, Pattern, Result, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan,
+    AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionInputs, DenseView, Device,
+    Error, HeadValues, Pattern, Result, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan,
 };
 use gustav_cuda::jit::{Jit, Request};
 
 use super::{
-    Algebra, CALLS, DECAY, EPSILON, Flat, Parameter, SLOPE, Shape, Term, corrected, products,
+    Algebra, CALLS, DECAY, EPSILON, Flat, Parameter, SLOPE, Shape, Term, WeightedSums, corrected,
+    products,
 };
 
 // Threads of a CTA; `BLOCK` in `steps.cu`.

@@ -3,12 +3,14 @@
 use std::time::Instant;
 
 use gustav::{
-    Dense, Device, Layout, Pattern, Result, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan, Threads,
+    AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionInputs, Dense, Device,
+    HeadValues, Layout, Pattern, Result, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan, Threads,
     parallel,
 };
 
 use super::{
-    Algebra, CALLS, DECAY, EPSILON, Flat, Parameter, SLOPE, Shape, Term, corrected, products,
+    Algebra, CALLS, DECAY, EPSILON, Flat, Parameter, SLOPE, Shape, Term, WeightedSums, corrected,
+    products,
 };
 
 // Elements that a task has at least.

@@ -7,7 +7,10 @@ mod host;
 pub use gpu::Gpu;
 pub use host::Host;
 
-use gustav::{Device, Pattern, Result, SddmmPlan, Semiring, SoftmaxPlan, SpmmPlan, SpmvPlan};
+use gustav::{
+    AttentionGradientsPlan, AttentionPlan, Device, Pattern, Result, SddmmPlan, Semiring,
+    SoftmaxPlan, SpmmPlan, SpmvPlan,
+};
 
 /// The SpMM that a program asks for.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +53,17 @@ pub struct Parameter<A: Algebra> {
     pub second: A::Matrix,
 }
 
+/// Plans of softmax(scores)·V and of its gradients: an attention whose Q and K are zero and whose bias are the
+/// scores.
+pub struct WeightedSums<A: Algebra> {
+    product: AttentionPlan<'static, f32>,
+    gradients: AttentionGradientsPlan<'static, f32>,
+    /// Q and K, and what is computed as their gradients.
+    zeros: A::Matrix,
+    of_zeros: [A::Matrix; 2],
+    lse: A::Vector,
+}
+
 /// Vectors, matrices, and what is computed with them. On a GPU everything is queued on the stream of its
 /// device, in the order of the calls.
 pub trait Algebra: Sized + 'static {
@@ -78,6 +92,12 @@ pub trait Algebra: Sized + 'static {
     fn plan_spmv(on: &Device, p: &Self::Pattern) -> Result<SpmvPlan<'static, f32>>;
     fn plan_sddmm(on: &Device, p: &Self::Pattern, depth: usize) -> Result<SddmmPlan<'static, f32>>;
     fn plan_softmax(on: &Device, p: &Self::Pattern) -> Result<SoftmaxPlan<'static, f32>>;
+    fn plan_weighted_sums(
+        &self,
+        on: &Device,
+        p: &Self::Pattern,
+        columns: usize,
+    ) -> Result<WeightedSums<Self>>;
     fn spmm(
         plan: &mut SpmmPlan<'static, f32>,
         values: &Self::Vector,
@@ -106,6 +126,21 @@ pub trait Algebra: Sized + 'static {
         weights: &Self::Vector,
         of_weights: &Self::Vector,
         to: &mut Self::Vector,
+    ) -> Result<()>;
+    /// o = softmax(scores)·v.
+    fn weighted_sums(
+        plan: &mut WeightedSums<Self>,
+        scores: &Self::Vector,
+        v: &Self::Matrix,
+        o: &mut Self::Matrix,
+    ) -> Result<()>;
+    /// The gradients with respect to v and the scores, given v, o and the gradient with respect to o.
+    fn weighted_sums_gradients(
+        plan: &mut WeightedSums<Self>,
+        scores: &Self::Vector,
+        inputs: (&Self::Matrix, &Self::Matrix, &Self::Matrix),
+        of_v: &mut Self::Matrix,
+        of_scores: &mut Self::Vector,
     ) -> Result<()>;
 
     fn copy(&self, from: Self::Slice<'_>, to: Self::SliceMut<'_>) -> Result<()>;
@@ -275,6 +310,49 @@ macro_rules! products {
             to: &mut Self::Vector,
         ) -> Result<()> {
             plan.gradient(weights, of_weights, to, ())
+        }
+
+        fn plan_weighted_sums(
+            &self,
+            on: &Device,
+            p: &Self::Pattern,
+            columns: usize,
+        ) -> Result<WeightedSums<Self>> {
+            let request = p.attention(1).value_columns(columns).calls(CALLS);
+            let rows = p.nrows();
+            let zeros = || self.matrix(rows, 1, vec![0.0; rows]);
+            Ok(WeightedSums {
+                product: request.clone().plan(on)?,
+                gradients: request.gradients().calls(CALLS).plan(on)?,
+                zeros: zeros()?,
+                of_zeros: [zeros()?, zeros()?],
+                lse: self.vector(vec![0.0; rows])?,
+            })
+        }
+
+        fn weighted_sums(
+            plan: &mut WeightedSums<Self>,
+            scores: &Self::Vector,
+            v: &Self::Matrix,
+            o: &mut Self::Matrix,
+        ) -> Result<()> {
+            let WeightedSums { product, zeros, lse, .. } = plan;
+            let call = AttentionCall::new().bias(scores, HeadValues::default()).lse(lse);
+            product.execute(&*zeros, &*zeros, v, o, call)
+        }
+
+        fn weighted_sums_gradients(
+            plan: &mut WeightedSums<Self>,
+            scores: &Self::Vector,
+            (v, o, of_o): (&Self::Matrix, &Self::Matrix, &Self::Matrix),
+            of_v: &mut Self::Matrix,
+            of_scores: &mut Self::Vector,
+        ) -> Result<()> {
+            let WeightedSums { gradients, zeros, of_zeros: [of_q, of_k], lse, .. } = plan;
+            let order = HeadValues::default();
+            let call = AttentionGradientsCall::new().bias(scores, order).of_bias(of_scores, order);
+            let inputs = AttentionInputs::new(&*zeros, &*zeros, v, o, &*lse, of_o);
+            gradients.execute(inputs, AttentionGradients::new(of_q, of_k, of_v), call)
         }
     };
 }

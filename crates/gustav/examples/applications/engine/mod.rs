@@ -56,6 +56,19 @@ pub trait Softmax<A: Algebra> {
     ) -> Result<()>;
 }
 
+/// softmax(scores)·V in one product, and its gradients in another.
+pub trait Attention<A: Algebra> {
+    fn sums(&mut self, scores: &A::Vector, v: &A::Matrix, o: &mut A::Matrix) -> Result<()>;
+    /// The gradients with respect to v and the scores, given o and the gradient with respect to it.
+    fn gradients(
+        &mut self,
+        scores: &A::Vector,
+        inputs: (&A::Matrix, &A::Matrix, &A::Matrix),
+        of_v: &mut A::Matrix,
+        of_scores: &mut A::Vector,
+    ) -> Result<()>;
+}
+
 /// Makes products on patterns.
 pub trait Engine<'e, A: Algebra> {
     fn spmm(&mut self, pattern: &A::Pattern, shape: Shape) -> Result<Spmm<'e, A>>;
@@ -73,6 +86,17 @@ pub trait Engine<'e, A: Algebra> {
     fn softmax(&mut self, pattern: &A::Pattern) -> Result<Box<dyn Softmax<A> + 'e>> {
         let _ = pattern;
         Err(self.lacks("a softmax over rows"))
+    }
+
+    /// Softmax and weighted sums in one, of engines that have that and are asked for it.
+    fn attention(
+        &mut self,
+        algebra: &A,
+        pattern: &A::Pattern,
+        columns: usize,
+    ) -> Result<Option<Box<dyn Attention<A> + 'e>>> {
+        let _ = (algebra, pattern, columns);
+        Ok(None)
     }
 
     /// The algorithms that were chosen for the products so far.
@@ -188,14 +212,40 @@ impl<'e, A: Algebra> Products<'e, A> {
         let (inner, clock) = (self.engine.softmax(pattern)?, self.clock.clone());
         Ok(Box::new(Metered { inner, clock }))
     }
+
+    pub fn attention(
+        &mut self,
+        pattern: &A::Pattern,
+        columns: usize,
+    ) -> Result<Option<Box<dyn Attention<A> + 'e>>> {
+        let (algebra, clock) = (self.algebra.clone(), self.clock.clone());
+        let found = self.engine.attention(&algebra, pattern, columns)?;
+        Ok(found.map(|inner| Box::new(Metered { inner, clock }) as Box<dyn Attention<A> + 'e>))
+    }
 }
 
-struct Metered<'e, A: Algebra> {
-    inner: Box<dyn Softmax<A> + 'e>,
+struct Metered<A: Algebra, P> {
+    inner: P,
     clock: Rc<Clock<A>>,
 }
 
-impl<A: Algebra> Softmax<A> for Metered<'_, A> {
+impl<'e, A: Algebra> Attention<A> for Metered<A, Box<dyn Attention<A> + 'e>> {
+    fn sums(&mut self, scores: &A::Vector, v: &A::Matrix, o: &mut A::Matrix) -> Result<()> {
+        self.clock.around(|| self.inner.sums(scores, v, o))
+    }
+
+    fn gradients(
+        &mut self,
+        scores: &A::Vector,
+        inputs: (&A::Matrix, &A::Matrix, &A::Matrix),
+        of_v: &mut A::Matrix,
+        of_scores: &mut A::Vector,
+    ) -> Result<()> {
+        self.clock.around(|| self.inner.gradients(scores, inputs, of_v, of_scores))
+    }
+}
+
+impl<'e, A: Algebra> Softmax<A> for Metered<A, Box<dyn Softmax<A> + 'e>> {
     fn weights(&mut self, scores: &A::Vector, to: &mut A::Vector) -> Result<()> {
         self.clock.around(|| self.inner.weights(scores, to))
     }

@@ -2,18 +2,24 @@
 
 use gustav::{Device, Result, SoftmaxPlan};
 
-use super::super::algebra::{Algebra, Shape};
-use super::{Engine, Sddmm, Softmax, Spmm, Spmv};
+use super::super::algebra::{Algebra, Shape, WeightedSums};
+use super::{Attention, Engine, Sddmm, Softmax, Spmm, Spmv};
 
 /// Plans of one device, chosen as the device says.
 pub struct Plans {
     device: Device,
+    fused: bool,
     chosen: Vec<String>,
 }
 
 impl Plans {
     pub fn new(device: &Device) -> Self {
-        Plans { device: device.clone(), chosen: Vec::new() }
+        Plans { device: device.clone(), fused: false, chosen: Vec::new() }
+    }
+
+    /// With softmax and weighted sums in one.
+    pub fn fused(device: &Device) -> Self {
+        Plans { fused: true, ..Self::new(device) }
     }
 }
 
@@ -40,12 +46,43 @@ impl<A: Algebra> Engine<'static, A> for Plans {
         Ok(Box::new(Planned(A::plan_softmax(&self.device, pattern)?)))
     }
 
+    fn attention(
+        &mut self,
+        algebra: &A,
+        pattern: &A::Pattern,
+        columns: usize,
+    ) -> Result<Option<Box<dyn Attention<A>>>> {
+        if !self.fused {
+            return Ok(None);
+        }
+        let plans = algebra.plan_weighted_sums(&self.device, pattern, columns)?;
+        Ok(Some(Box::new(Fused(plans))))
+    }
+
     fn chosen(&self) -> Vec<String> {
         self.chosen.clone()
     }
 
     fn name(&self) -> &str {
         "gustav"
+    }
+}
+
+struct Fused<A: Algebra>(WeightedSums<A>);
+
+impl<A: Algebra> Attention<A> for Fused<A> {
+    fn sums(&mut self, scores: &A::Vector, v: &A::Matrix, o: &mut A::Matrix) -> Result<()> {
+        A::weighted_sums(&mut self.0, scores, v, o)
+    }
+
+    fn gradients(
+        &mut self,
+        scores: &A::Vector,
+        inputs: (&A::Matrix, &A::Matrix, &A::Matrix),
+        of_v: &mut A::Matrix,
+        of_scores: &mut A::Vector,
+    ) -> Result<()> {
+        A::weighted_sums_gradients(&mut self.0, scores, inputs, of_v, of_scores)
     }
 }
 
