@@ -151,7 +151,7 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
     let (solves, more) = programs::cases(args, &suite)?;
     all.notes.extend(more);
     for (solve, workload) in solves {
-        let engines = programs::engines(&suite.engines.peers);
+        let engines = programs::engines(solve, &suite.engines.peers);
         (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
         match index.holds(&solve.asked(&workload, threads, args.seed, gpu), &engines) {
             true => all.held += 1,

@@ -46,6 +46,8 @@ use runner::Solver;
 
 /// The peer that is a loop over rows on one thread, in host memory.
 const LOOP: &str = "loop";
+/// Peers that train networks of their own, and do nothing else.
+const NETWORKS: [&str; 2] = ["pyg", "pyg-csr"];
 /// Whose losses others are compared with, the first that is there: those that share no code with the rest.
 const REFERENCES: [&str; 4] = [LOOP, "pyg", "pyg-csr", CUSPARSE_BEST];
 
@@ -85,6 +87,12 @@ impl Solve {
         MeasurementId { case: self.case(workload), shape: None, threads, seed, gpu }
     }
 
+    /// Whether a peer in a process of its own has what the program needs: networks, or one product.
+    fn takes(&self, peer: &str) -> bool {
+        let trains = self.program().is_ok_and(|p| matches!(p.check, Check::Losses { .. }));
+        [LOOP, CUSPARSE_BEST].contains(&peer) || NETWORKS.contains(&peer) == trains
+    }
+
     fn program(&self) -> Result<&'static Description> {
         let found = PROGRAMS.iter().find(|p| p.name == self.program);
         found.ok_or_else(|| Error::Argument {
@@ -115,9 +123,10 @@ pub(crate) fn cases<'s>(
     Ok((all, notes))
 }
 
-/// Engines that are measured, as records name them.
-pub(crate) fn engines(peers: &[String]) -> Vec<String> {
-    ["gustav:auto".to_owned()].into_iter().chain(peers.iter().cloned()).collect()
+/// Engines of `peers` that are measured with a program, as records name them.
+pub(crate) fn engines(solve: &Solve, peers: &[String]) -> Vec<String> {
+    let own = peers.iter().filter(|peer| solve.takes(peer)).cloned();
+    ["gustav:auto".to_owned()].into_iter().chain(own).collect()
 }
 
 /// Runs the programs of `suite` that `args` asks for and the file does not hold.
@@ -152,7 +161,7 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     for (solve, workload) in cases {
         let name = gpu.as_ref().map(|g| g.about.name.as_str());
         let asked = solve.asked(&workload, threads, args.seed, name);
-        let engines = engines(&[within.clone(), peers.process_names()].concat());
+        let engines = engines(solve, &[within.clone(), peers.process_names()].concat());
         if records.holds(&asked, &engines) {
             outcome.resumed += 1;
         } else if !end.is_due() {
@@ -206,7 +215,7 @@ fn measured(
     if program.attends() {
         solvers.push(Solver::new(program, &a, columns, device, None, true));
     }
-    let others = peers.running()?;
+    let others = peers.running()?.filter(|process| solve.takes(process.name()));
     solvers.extend(others.map(|process| Solver::peer(program, &a, columns, device, process)));
     let samples = {
         let mut runners: Vec<&mut dyn Runner> =

@@ -199,6 +199,9 @@ mod tests {
             for program in &PROGRAMS {
                 let a = (program.prepare)(&graph).unwrap();
                 for columns in [1, 8, 33, 300] {
+                    // A wide network tells the vertices of a small graph apart at once, and losses of next to
+                    // nothing differ by much.
+                    let columns = if program.repeats() > 1 { columns.min(64) } else { columns };
                     let columns = program.columns(columns, &a);
                     let gpu = || Gpu::new(&device).unwrap();
                     let engines = [

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use gustav::Result;
+use gustav::{Result, parallel};
 
 use super::algebra::{Algebra, Flat, Parameter, Term};
 
@@ -39,11 +39,14 @@ impl Data {
     /// Features that tell of the label, under noise; `shapes` are those of the parameters, of which those of one
     /// row are biases and begin at 0, and the others uniform as Glorot and Bengio (2010) have them.
     pub fn new(vertices: usize, shapes: &[(usize, usize)]) -> Self {
-        let label = |i: usize| ((noise(1, i) + 1.0) * 0.5 * CLASSES as f32) as usize % CLASSES;
-        let feature = |k: usize| {
+        let label = |i: usize| ((noise(1, i) + 1.0) * 0.5 * CLASSES as f32) as u32 % CLASSES as u32;
+        let labels: Vec<u32> = (0..vertices).map(label).collect();
+        let mut features = vec![0.0; vertices * FEATURES];
+        parallel::each_mut(&mut features, 1 << 14, |k, feature| {
             let (i, j) = (k / FEATURES, k % FEATURES);
-            0.5 * noise(2, k) + if j % CLASSES == label(i) { 0.25 } else { 0.0 }
-        };
+            let own = j % CLASSES == labels[i] as usize;
+            *feature = 0.5 * noise(2, k) + if own { 0.25 } else { 0.0 };
+        });
         let parameter = |(seed, (rows, columns)): (usize, &(usize, usize))| {
             let (rows, columns) = (*rows, *columns);
             let bound = if rows == 1 { 0.0 } else { (6.0 / (rows + columns) as f32).sqrt() };
@@ -51,12 +54,8 @@ impl Data {
             Array { rows, columns, values: (0..rows * columns).map(value).collect() }
         };
         Data {
-            features: Array {
-                rows: vertices,
-                columns: FEATURES,
-                values: (0..vertices * FEATURES).map(feature).collect(),
-            },
-            labels: (0..vertices).map(|i| label(i) as u32).collect(),
+            features: Array { rows: vertices, columns: FEATURES, values: features },
+            labels,
             parameters: shapes.iter().enumerate().map(parameter).collect(),
         }
     }

@@ -1,12 +1,29 @@
 // What programs do between products, on row-major packed matrices of fewer than 2^31 elements. One kernel a
-// step; elements are taken in a stride of the grid. Sums over columns are made in two kernels, without
-// atomics: the same in every run.
+// step; elements are taken in a stride of the grid, several at a time so that enough loads are in flight. Sums
+// over columns are made in two kernels, without atomics: the same in every run.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-#define EACH(i, count) \
-    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < (count); i += gridDim.x * blockDim.x)
+// Elements that a thread loads before it stores the first.
+constexpr u32 AHEAD = 4;
+
+// to[i] = value(i) for every i below `count`; `value` may read to[i].
+template <class Value>
+__device__ void map(float *to, u32 count, Value value) {
+    u32 stride = gridDim.x * blockDim.x;
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += AHEAD * stride) {
+        float found[AHEAD];
+#pragma unroll
+        for (u32 k = 0; k < AHEAD; ++k) {
+            if (i + k * stride < count) found[k] = value(i + k * stride);
+        }
+#pragma unroll
+        for (u32 k = 0; k < AHEAD; ++k) {
+            if (i + k * stride < count) to[i + k * stride] = found[k];
+        }
+    }
+}
 
 // Threads of a CTA that adds up columns; the host has the same number.
 constexpr u32 BLOCK = 256;
@@ -29,6 +46,7 @@ extern "C" __global__ void column_sums(
     u32 column = first + threadIdx.x % width;
     double sum = 0.0;
     if (line < lines) {
+#pragma unroll 4
         for (u32 row = blockIdx.x * lines + line; row < rows; row += gridDim.x * lines) {
             u64 i = u64(row) * columns + column;
             sum += term(kind, x[i], y[i]);
@@ -56,34 +74,34 @@ extern "C" __global__ void finish_sums(const double *partial, u32 parts, u32 col
 }
 
 extern "C" __global__ void ratios(const float *over, const float *under, float *to, u32 count) {
-    EACH(i, count) to[i] = under[i] > 0.0f ? over[i] / under[i] : 0.0f;
+    map(to, count, [=](u32 i) { return under[i] > 0.0f ? over[i] / under[i] : 0.0f; });
 }
 
 extern "C" __global__ void add_columns(
     float *x, float sign, const float *factors, const float *y, u32 count, u32 columns) {
-    EACH(i, count) x[i] += sign * factors[i % columns] * y[i];
+    map(x, count, [=](u32 i) { return x[i] + sign * factors[i % columns] * y[i]; });
 }
 
 extern "C" __global__ void scale_columns(
     float *x, const float *factors, const float *y, u32 count, u32 columns) {
-    EACH(i, count) x[i] = factors[i % columns] * x[i] + y[i];
+    map(x, count, [=](u32 i) { return factors[i % columns] * x[i] + y[i]; });
 }
 
 extern "C" __global__ void add_number(
     float *x, float constant, float factor, const float *number, u32 count) {
     float sum = constant + factor * number[0];
-    EACH(i, count) x[i] += sum;
+    map(x, count, [=](u32 i) { return x[i] + sum; });
 }
 
 extern "C" __global__ void add_bias(float *x, const float *bias, u32 relu, u32 count, u32 columns) {
-    EACH(i, count) {
+    map(x, count, [=](u32 i) {
         float sum = x[i] + bias[i % columns];
-        x[i] = relu ? fmaxf(sum, 0.0f) : sum;
-    }
+        return relu ? fmaxf(sum, 0.0f) : sum;
+    });
 }
 
 extern "C" __global__ void relu_gradient(float *g, const float *x, u32 count) {
-    EACH(i, count) if (!(x[i] > 0.0f)) g[i] = 0.0f;
+    map(g, count, [=](u32 i) { return x[i] > 0.0f ? g[i] : 0.0f; });
 }
 
 // A warp has a row.
@@ -109,29 +127,27 @@ extern "C" __global__ void cross_entropy(
 extern "C" __global__ void adam(
     float *value, const float *gradient, float *first, float *second, float rate, float root,
     float decay_first, float decay_second, float epsilon, u32 count) {
-    EACH(i, count) {
+    map(value, count, [=](u32 i) {
         float g = gradient[i];
         float m = first[i] = decay_first * first[i] + (1.0f - decay_first) * g;
         float v = second[i] = decay_second * second[i] + (1.0f - decay_second) * g * g;
-        value[i] -= rate * m / (sqrtf(v) * root + epsilon);
-    }
+        return value[i] - rate * m / (sqrtf(v) * root + epsilon);
+    });
 }
 
 extern "C" __global__ void leaky_relu(const float *x, float *to, float slope, u32 count) {
-    EACH(i, count) to[i] = x[i] > 0.0f ? x[i] : slope * x[i];
+    map(to, count, [=](u32 i) { return x[i] > 0.0f ? x[i] : slope * x[i]; });
 }
 
 extern "C" __global__ void leaky_relu_gradient(float *g, const float *x, float slope, u32 count) {
-    EACH(i, count) if (!(x[i] > 0.0f)) g[i] *= slope;
+    map(g, count, [=](u32 i) { return x[i] > 0.0f ? g[i] : slope * g[i]; });
 }
 
 extern "C" __global__ void split_scores(const float *scores, float *x, float *y, u32 count) {
-    EACH(i, count) {
-        x[i] = i % 2 == 0 ? scores[i] : 1.0f;
-        y[i] = i % 2 == 0 ? 1.0f : scores[i];
-    }
+    map(x, count, [=](u32 i) { return i % 2 == 0 ? scores[i] : 1.0f; });
+    map(y, count, [=](u32 i) { return i % 2 == 0 ? 1.0f : scores[i]; });
 }
 
 extern "C" __global__ void join_scores(const float *of_x, const float *of_y, float *to, u32 count) {
-    EACH(i, count) to[i] = i % 2 == 0 ? of_x[i] : of_y[i];
+    map(to, count, [=](u32 i) { return i % 2 == 0 ? of_x[i] : of_y[i]; });
 }

@@ -35,8 +35,13 @@ impl Engine<'static, Host> for Loops {
     fn spmv(&mut self, pattern: &Pattern) -> Result<Spmv<'static, Host>> {
         let pattern = pattern.clone();
         Ok(Box::new(move |values: &Vec<f32>, x: &Vec<f32>, y: &mut Vec<f32>| {
-            y.fill(0.0);
-            each(pattern.view(), |i, k, p| y[i] += values[p] * x[k]);
+            let view = pattern.view();
+            for (i, y) in y.iter_mut().enumerate() {
+                // In f64: rows of thousands lose too much in f32, one after another.
+                let terms = view.row_range(i).zip(view.row(i));
+                let sum = terms.map(|(p, k)| f64::from(values[p]) * f64::from(x[*k as usize]));
+                *y = sum.sum::<f64>() as f32;
+            }
             Ok(())
         }))
     }
