@@ -1,8 +1,11 @@
 """CuPy and PyTorch on a GPU behind the benchmark's protocol (bench/PROTOCOL.md).
 
 Times are those of events around one call, with cold caches: a buffer larger than any L2 is filled
-before each.
+before each. PyTorch Geometric trains networks, on a GPU or on the CPU: its time is that of the clock around
+all epochs, after the device has finished.
 """
+
+import time
 
 import numpy as np
 
@@ -224,27 +227,32 @@ class TorchAttention(TorchProduct):
 
 
 class Pyg(TorchCuda):
-    """Attention as PyTorch Geometric's layers compose it: rows gathered for every edge, a softmax by
-    destinations, messages scattered to them."""
+    """Networks of PyTorch Geometric's own layers on edge lists, and attention as those layers compose it: rows
+    gathered for every edge, a softmax by destinations, messages scattered to them."""
+
+    csr = False
 
     def __init__(self):
         super().__init__()
         import torch_geometric
         from torch_geometric.utils import scatter, softmax
 
-        self.version, self.scatter, self.softmax = torch_geometric.__version__, scatter, softmax
+        self.geometric, self.scatter, self.softmax = torch_geometric, scatter, softmax
 
     def versions(self):
-        return super().versions() | {"torch_geometric": self.version}
+        return super().versions() | {"torch_geometric": self.geometric.__version__}
 
     def prepare(self, operation, a, b, pool, columns, order):
-        raise NotImplementedError("it is asked for attention")
+        raise NotImplementedError("it is asked for attention and networks")
 
     def fused(self, operation, a, pool, columns, heads, gradients):
         if operation != "attention" or gradients:
             raise NotImplementedError("it is asked for attention, forward")
         operands = self.operands(a, pool, columns * heads, "kqv")
         return PygAttention(self, a, operands, heads)
+
+    def network(self, message, a, load):
+        return Network(self, message, a, load)
 
 
 class PygAttention(TorchProduct):
@@ -267,4 +275,114 @@ class PygAttention(TorchProduct):
         return self.c.reshape(self.rows, -1).cpu().numpy()
 
 
-PEERS = {"cupy": Cupy, "torch-cuda": TorchCuda, "pyg": Pyg}
+class PygCsr(Pyg):
+    """The same layers on a CSR tensor of PyTorch, which they multiply as a sparse matrix."""
+
+    csr = True
+
+    def fused(self, operation, a, pool, columns, heads, gradients):
+        raise NotImplementedError("it is asked for networks")
+
+
+class Network:
+    """Two layers, as their users write them, trained by Adam from parameters that are given."""
+
+    RATE = 0.01
+
+    def __init__(self, peer, message, a, load):
+        torch, self.peer = peer.torch, peer
+        there = lambda x: torch.from_numpy(np.ascontiguousarray(x)).to("cuda")
+        shaped = lambda p: load(p["values"], np.float32).reshape(p["rows"], p["columns"])
+        self.x = there(load(message["features"], np.float32).reshape(a.rows, message["columns"]))
+        self.y = there(load(message["labels"], np.int32).astype(np.int64))
+        self.first = [there(shaped(p)) for p in message["parameters"]]
+        self.epochs = message["epochs"]
+        rows = np.repeat(np.arange(a.rows, dtype=np.int64), np.diff(a.offsets))
+        columns = a.indices.astype(np.int64)
+        hidden = message["parameters"][0]["columns"]
+        build = {"gcn-training": self.gcn, "gat-training": self.gat}
+        if message["program"] not in build:
+            raise NotImplementedError(f"it has no program {message['program']}")
+        build[message["program"]](there, rows, columns, a, hidden, message["classes"])
+        self.train()
+
+    def gcn(self, there, rows, columns, a, hidden, classes):
+        layer = self.peer.geometric.nn.GCNConv
+        if self.peer.csr:
+            # The weights of edges are given: a layer would fill a tensor of 64-bit indices anew.
+            parts = a.offsets.astype(np.int64), columns, a.values
+            shape = (a.rows, a.cols)
+            self.edges = self.peer.torch.sparse_csr_tensor(*map(there, parts), size=shape)
+            options = {"normalize": False}
+        else:
+            # The layer adds the edges from a vertex to itself, and keeps the weights.
+            other = rows != columns
+            self.edges = there(np.stack([columns[other], rows[other]]))
+            options = {"cached": True}
+        self.layers = [
+            layer(self.x.shape[1], hidden, **options),
+            layer(hidden, classes, **options),
+        ]
+        self.targets = [p for l in self.layers for p in (l.lin.weight, l.bias)]
+        self.values = [w.t() if k % 2 == 0 else w[0] for k, w in enumerate(self.first)]
+        self.ready()
+
+    def gat(self, there, rows, columns, a, hidden, classes):
+        if self.peer.csr:
+            raise NotImplementedError("its attention takes edge lists")
+        layer = self.peer.geometric.nn.GATConv
+        self.edges = there(np.stack([columns, rows]))
+        # The pattern has an edge from every vertex to itself.
+        self.layers = [
+            layer(self.x.shape[1], hidden, add_self_loops=False),
+            layer(hidden, classes, add_self_loops=False),
+        ]
+        self.targets = [
+            p for l in self.layers for p in (l.lin.weight, l.att_dst, l.att_src, l.bias)
+        ]
+        self.values = []
+        for w, scores, bias in (self.first[:3], self.first[3:]):
+            shape = (1, 1, w.shape[1])
+            own, other = scores[:, 0].reshape(shape), scores[:, 1].reshape(shape)
+            self.values += [w.t(), own, other, bias[0]]
+        self.ready()
+
+    def ready(self):
+        for layer in self.layers:
+            layer.to("cuda")
+        self.optimizer = None
+
+    def restart(self):
+        torch = self.peer.torch
+        with torch.no_grad():
+            for target, value in zip(self.targets, self.values):
+                target.copy_(value)
+        self.optimizer = torch.optim.Adam(self.targets, lr=self.RATE, fused=True)
+
+    def wait(self):
+        self.peer.torch.cuda.synchronize()
+
+    def train(self):
+        """Milliseconds of all epochs, and their losses."""
+        functional = self.peer.torch.nn.functional
+        self.restart()
+        losses = []
+        self.wait()
+        start = time.perf_counter()
+        for _ in range(self.epochs):
+            self.optimizer.zero_grad()
+            h = functional.relu(self.layers[0](self.x, self.edges))
+            loss = functional.cross_entropy(self.layers[1](h, self.edges), self.y)
+            loss.backward()
+            self.optimizer.step()
+            losses.append(loss.detach())
+        self.wait()
+        return (time.perf_counter() - start) * 1e3, [float(loss) for loss in losses]
+
+    def release(self):
+        self.x = self.y = self.edges = self.layers = self.targets = self.values = None
+        self.first = self.optimizer = None
+        self.peer.torch.cuda.empty_cache()
+
+
+PEERS = {"cupy": Cupy, "torch-cuda": TorchCuda, "pyg": Pyg, "pyg-csr": PygCsr}

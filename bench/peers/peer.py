@@ -630,6 +630,18 @@ class Session:
         time.sleep(SETTLE_S)
         return {"ms": max(taken - self.overhead, 1e-6)}
 
+    def network(self, message):
+        """A network of the peer's own, for programs that train one."""
+        self.release(message)
+        if not hasattr(self.peer, "network"):
+            raise NotImplementedError("it trains no networks")
+        self.case = self.peer.network(message, self.matrices[message["a"]], load)
+        return {}
+
+    def train(self, _):
+        ms, losses = self.case.train()
+        return {"ms": ms, "losses": losses}
+
     def result(self, message):
         """One more execution, from a poisoned C, and its rows in files."""
         self.case.poison()

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gustav_core::{Error, Result};
+use gustav_core::{Error, Operation, Result};
 use gustav_io::generate::Generator;
 
 use crate::derived::Derived;
-use crate::suite::Suite;
+use crate::suite::{Source, Suite};
 use crate::workload::{Origin, Workload};
 
 // File name extensions of matrices, longest first.
@@ -19,9 +19,20 @@ const ENDINGS: [&str; 6] = [".mtx.zst", ".mtx.gz", ".mtx", ".smtx", ".npz", ".zs
 /// [`Error::Io`] for a path that is missing and not optional, [`Error::Argument`] for a description
 /// of no generator.
 pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
+    of(&suite.matrices, &suite.products.operations)
+}
+
+/// The same for the matrices of `sources`, used for `operations` where they name none.
+///
+/// # Errors
+/// As there.
+pub(crate) fn of(
+    sources: &[Source],
+    operations: &[Operation],
+) -> Result<(Vec<Workload>, Vec<String>)> {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
-    for source in &suite.matrices {
-        let operations = source.operations.as_ref().unwrap_or(&suite.products.operations);
+    for source in sources {
+        let operations = source.operations.as_deref().unwrap_or(operations);
         let mut add = |listed: Listed, origin: Origin| {
             let variants = [None].into_iter().chain(source.derive.iter().copied().map(Some));
             for derived in variants {
@@ -42,7 +53,7 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
                         shape: shape.filter(|_| source.replicate_to.is_none()),
                         derived,
                         replicate_to: source.replicate_to,
-                        operations: operations.clone(),
+                        operations: operations.to_vec(),
                         ours: source.ours.clone(),
                         peers: source.peers.clone(),
                         layouts: source.layouts.clone(),
@@ -60,7 +71,8 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
         match files(path) {
             Ok(files) => {
                 let fits = |f: &Listed| {
-                    f.nnz.is_none_or(|nnz| nnz >= source.min_nnz)
+                    (source.names.is_empty() || source.names.contains(&f.name))
+                        && f.nnz.is_none_or(|nnz| nnz >= source.min_nnz)
                         && f.nnz.zip(source.replicate_to).is_none_or(|(nnz, most)| nnz < most)
                 };
                 let fitting = files.into_iter().filter(|(f, _)| fits(f));
@@ -170,6 +182,20 @@ mod tests {
         suite.matrices[0].optional = true;
         let (found, notes) = list(&suite).unwrap();
         assert!(found.is_empty() && notes[0].contains("/no/such/folder"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_source_may_name_files_of_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["one.mtx", "two.mtx.zst", "three.npz"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let path = folder.path().display();
+        let suite = suite(&format!("[[matrices]]\npath = '{path}'\nnames = ['two', 'three']"));
+        let (found, _) = list(&suite).unwrap();
+        let mut names: Vec<_> = found.iter().map(|w| w.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["three", "two"]);
     }
 
     #[test]

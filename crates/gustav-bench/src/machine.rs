@@ -89,7 +89,7 @@ impl Bandwidth {
                     let chunk = unsafe {
                         std::slice::from_raw_parts_mut((target as *mut u8).add(k * part), part)
                     };
-                    piece.copy_from_slice(black_box(source));
+                    chunk.copy_from_slice(black_box(source));
                 });
                 best = best.min(start.elapsed().as_secs_f64() * 1e3);
             }

@@ -10,7 +10,7 @@ use gustav_report::{
 
 use crate::listing;
 use crate::workload::Workload;
-use crate::{BenchArgs, Forecast, Suite, cuda};
+use crate::{BenchArgs, Forecast, Suite, cuda, programs};
 
 /// The suite of `args` with the engines, device and folder that `args` sets. Of the suite's own
 /// peers, those for the device stay.
@@ -152,10 +152,12 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
             }
         }
     }
-    for solve in suite.programs.iter().filter(|s| args.only.matches(&s.case())) {
-        let engines = solve.engines(suite.device.as_deref(), suite.engines.peers.clone());
+    let (solves, more) = programs::cases(args, &suite)?;
+    all.notes.extend(more);
+    for (solve, workload) in solves {
+        let engines = programs::engines(solve, &suite.engines.peers);
         (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
-        match index.holds(&solve.asked(threads, args.seed, gpu), &engines) {
+        match index.holds(&solve.asked(&workload, threads, args.seed, gpu), &engines) {
             true => all.held += 1,
             false => timings += engines.len(),
         }

@@ -21,6 +21,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
     ("gpu-masks", include_str!("../../../bench/suites/gpu-masks.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
+    ("gpu-programs", include_str!("../../../bench/suites/gpu-programs.toml")),
     ("gpu-sddmm", include_str!("../../../bench/suites/gpu-sddmm.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
     ("gpu-training-step", include_str!("../../../bench/suites/gpu-training-step.toml")),
@@ -75,6 +76,9 @@ pub struct Source {
     pub generate: Vec<String>,
     /// A file, or a folder of files, relative to the working directory.
     pub path: Option<PathBuf>,
+    /// Names of the folder's files that are taken; all of them when there are none.
+    #[serde(default)]
+    pub names: Vec<String>,
     /// Whether a missing path is only noted.
     #[serde(default)]
     pub optional: bool,
@@ -214,7 +218,8 @@ impl Suite {
         if suite.products.heads.contains(&0) {
             return Err(refuse("an attention has at least one head".into()));
         }
-        for source in &suite.matrices {
+        let of_programs = suite.programs.iter().flat_map(|solve| &solve.matrices);
+        for source in suite.matrices.iter().chain(of_programs) {
             if source.generate.is_empty() == source.path.is_none() {
                 return Err(refuse("a matrix needs either `generate` or `path`".into()));
             }
@@ -236,7 +241,8 @@ impl Suite {
 
     /// Replaces the optional folders of the suite by `folder`.
     pub fn use_corpus(&mut self, folder: &Path) {
-        for source in self.matrices.iter_mut().filter(|s| s.optional) {
+        let of_programs = self.programs.iter_mut().flat_map(|solve| &mut solve.matrices);
+        for source in self.matrices.iter_mut().chain(of_programs).filter(|s| s.optional) {
             source.path = source.path.as_ref().map(|_| folder.into());
         }
     }

@@ -65,13 +65,17 @@ impl Owned {
         };
         let place = self.place(k);
         // SAFETY: the element lies in the memory.
-        unsafe { self.memory.as_mut_ptr().cast::<u8>().add(place).copy_from(bytes.as_ptr(), bytes.len()) };
+        unsafe {
+            self.memory.as_mut_ptr().cast::<u8>().add(place).copy_from(bytes.as_ptr(), bytes.len())
+        };
     }
 
     fn numbers(&self) -> Vec<i64> {
         let count = self.shape.iter().product::<i64>() as usize;
         // SAFETY: the memory has these elements.
-        (0..count).map(|k| unsafe { number(self.dtype, self.memory.as_ptr().cast(), self.place(k)) }).collect()
+        (0..count)
+            .map(|k| unsafe { number(self.dtype, self.memory.as_ptr().cast(), self.place(k)) })
+            .collect()
     }
 
     fn tensor(&mut self) -> DLTensor {
@@ -154,7 +158,7 @@ fn spmm_of_every_type_index_and_layout() {
         .collect();
     each(|dtype, pattern, [offsets, indices, values]| {
         let mut plan = null_mut();
-        // SAFETY: as above, here and below.
+        // SAFETY: the pattern is not freed yet.
         ok(unsafe { gustav_plan_spmm(pattern, 2, dtype, null(), &mut plan) });
         for of_b in strides(3, 2) {
             for of_c in strides(4, 2) {
@@ -162,9 +166,11 @@ fn spmm_of_every_type_index_and_layout() {
                 let mut c = Owned::new(dtype, &[4, 2], &of_c, &[7; 8]);
                 let (values, b, t) = (values.tensor(), b.tensor(), c.tensor());
                 let (alpha, beta) = (2.0, -1.0);
+                // SAFETY: the tensors describe their memory.
                 ok(unsafe { gustav_execute(plan, &values, &b, &t, &alpha, &beta) });
                 let expected: Vec<_> = product.iter().map(|p| 2 * p - 7).collect();
                 assert_eq!(c.numbers(), expected, "{dtype} {of_b:?} {of_c:?}");
+                // SAFETY: the tensors describe their memory.
                 ok(unsafe {
                     let (offsets, indices) = (offsets.tensor(), indices.tensor());
                     gustav_spmm(&offsets, &indices, &values, &b, &t, null(), null(), null())
@@ -183,6 +189,7 @@ fn spmv_of_every_type_and_index() {
         let (mut x, mut y) = (Owned::vector(dtype, &[1, 2, -3]), Owned::vector(dtype, &[9; 4]));
         // SAFETY: the tensors describe their memory.
         ok(unsafe { gustav_plan_spmv(pattern, dtype, null(), &mut plan) });
+        // SAFETY: the tensors describe their memory.
         ok(unsafe {
             gustav_execute(plan, &values.tensor(), &x.tensor(), &y.tensor(), null(), null())
         });
@@ -202,6 +209,7 @@ fn sddmm_of_every_type_index_and_layout() {
             let mut y = Owned::new(dtype, &[3, 2], &of_y, &[1, 0, 2, 1, -1, 3]);
             let mut values = Owned::vector(dtype, &[1; 6]);
             let beta = 10.0;
+            // SAFETY: the tensors describe their memory.
             ok(unsafe {
                 gustav_execute(plan, &x.tensor(), &y.tensor(), &values.tensor(), null(), &beta)
             });
@@ -218,9 +226,10 @@ fn spgemm_of_every_type_and_index() {
         // SAFETY: the options are a plain struct of zeros.
         let mut options: gustav_options = unsafe { std::mem::zeroed() };
         (options.size, options.flags) = (size_of::<gustav_options>(), 1);
-        // SAFETY: the tensors describe their memory. Aᵀ·A.
+        // SAFETY: Aᵀ·A, of a pattern that is not freed yet.
         ok(unsafe { gustav_plan_spgemm(pattern, pattern, null(), dtype, &options, &mut plan) });
         let (mut product, mut of_product, mut first) = (null_mut(), null_mut(), null_mut());
+        // SAFETY: the tensors describe their memory.
         ok(unsafe {
             let values = values.tensor();
             let alpha = 3.0;
@@ -228,6 +237,7 @@ fn spgemm_of_every_type_and_index() {
         });
         ok(gustav_plan_free(plan));
         let mut second: *mut DLManagedTensorVersioned = null_mut();
+        // SAFETY: the tensors describe their memory.
         ok(unsafe { gustav_pattern_arrays(product, &mut first, &mut second) });
         ok(gustav_pattern_free(product));
         // SAFETY: managed tensors of the library, which describe their memory.

@@ -7,6 +7,9 @@ pub const VENDORS: [&str; 2] = ["mkl", "graphblas"];
 pub const CUSPARSE: [&str; 4] =
     ["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"];
 
+/// cuSPARSE in whole programs: the fastest of its algorithms for every product, found by a trial.
+pub const CUSPARSE_BEST: &str = "cusparse";
+
 /// cuBLAS: its product of dense matrices, with A converted to dense beforehand.
 pub const CUBLAS: &str = "cublas";
 

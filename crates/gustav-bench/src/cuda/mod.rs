@@ -20,14 +20,14 @@ use gustav_core::{CsrView, Error, Operation, Problem, Result, Scalar};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::{Device, Probe};
 use gustav_plan::Algorithm;
-use gustav_report::{CUBLAS, CUSPARSE, Gpu};
+use gustav_report::{CUBLAS, CUSPARSE, CUSPARSE_BEST, Gpu};
 
 use crate::Bandwidth;
 use crate::engine::{Engine, Task, lacks};
 use crate::value::Value;
 
 /// Names of libraries that multiply on a GPU in a process of their own.
-pub(crate) const PROCESSES: [&str; 3] = ["cupy", "torch-cuda", "pyg"];
+pub(crate) const PROCESSES: [&str; 4] = ["cupy", "torch-cuda", "pyg", "pyg-csr"];
 
 /// Choosers that time several plans on the operands: they might choose differently for each set.
 pub(crate) const TRYING: [&str; 2] = ["autotune", "predictor"];
@@ -50,7 +50,7 @@ fn configuration<C>(
 
 /// Whether the peer of that name multiplies on a GPU.
 pub(crate) fn is_peer(name: &str) -> bool {
-    CUSPARSE.contains(&name) || name == CUBLAS || PROCESSES.contains(&name)
+    CUSPARSE.contains(&name) || [CUBLAS, CUSPARSE_BEST].contains(&name) || PROCESSES.contains(&name)
 }
 
 /// The gather limit: milliseconds to read a row of B, of `row` bytes, for each of `nnz` nonzeros at

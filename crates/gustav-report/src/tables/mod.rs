@@ -6,6 +6,7 @@ mod faults;
 mod orders;
 mod papers;
 mod peers;
+mod programs;
 mod ratios;
 mod relations;
 mod targets;
@@ -30,7 +31,8 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
         costs::reuse,
         costs::masks,
         costs::memory,
-        faults::programs,
+        programs::ratios,
+        programs::programs,
         peers::losses,
         orders::gains,
         orders::break_even,

@@ -251,3 +251,36 @@ fn means_of_implementations_are_those_of_their_lines() {
     let found = rows(&records, "implementations");
     assert_eq!(found, [["shared-row over hash-rows", "95", "4", "10.00", "20.00", "15.00"]]);
 }
+
+#[test]
+fn programs_are_compared_with_every_engine_over_real_and_over_generated_matrices() {
+    let program = |matrix: &str, engine: &str, ms: f64, products: Option<f64>| {
+        let algorithm = if engine == "gustav" { "auto" } else { "default" };
+        let base = with_case(on_gpu(engine, algorithm, ms), |case| {
+            case.operation = "gcn-training".into();
+            case.matrix = matrix.into();
+        });
+        Record { product_ms: products, group: 7, ..base }
+    };
+    let records = [
+        program("a", "gustav", 2.0, Some(1.0)),
+        program("a", "cusparse", 4.0, Some(3.0)),
+        program("a", "pyg", 16.0, None),
+        program("b", "gustav", 2.0, Some(1.0)),
+        program("b", "cusparse", 1.0, Some(0.75)),
+        program("grid5:3x3", "gustav", 2.0, Some(1.0)),
+        program("grid5:3x3", "cusparse", 3.0, Some(2.0)),
+    ];
+    let name = "gcn-training";
+    let found = rows(&records, "program-ratios");
+    assert_eq!(
+        found[0],
+        [name, "files", "gustav:auto", "cusparse", "2", "1.00", "0.50", "1.50", "0.75"]
+    );
+    assert_eq!(found[1], [name, "files", "gustav:auto", "pyg", "1", "8.00", "8.00", "", ""]);
+    assert_eq!(
+        found[2],
+        [name, "generated", "gustav:auto", "cusparse", "1", "1.50", "1.50", "2.00", "2.00"]
+    );
+    assert_eq!(found.len(), 3);
+}
