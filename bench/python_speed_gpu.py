@@ -17,6 +17,7 @@ import time
 import gustav
 import gustav.torch as gt
 import numpy as np
+import python_calls
 import torch
 
 WIDTH = 128
@@ -355,23 +356,7 @@ def gat(case, seconds, write):
 
 def overheads(seconds, write):
     """Microseconds that the host takes for a call on four nonzeros."""
-    crow = torch.arange(5, dtype=torch.int32, device="cuda")
-    col, values = crow[:4].clone(), torch.ones(4, device="cuda")
-    b, out = torch.ones(4, 2, device="cuda"), torch.ones(4, 2, device="cuda")
-    plan, pattern = gustav.plan_spmm((crow, col, values, (4, 4)), 2), gt.Pattern(crow, col, (4, 4))
-    csr = torch.sparse_csr_tensor(crow, col, values, size=(4, 4))
-    library = torch.library.Library("gustav_bench", "FRAGMENT")
-    library.define("empty(SymInt handle, SymInt rows, Tensor? values, Tensor x, bool transpose) -> Tensor")
-    library.impl("empty", lambda handle, rows, values, x, transpose: x.new_empty((rows, x.shape[1])), "CUDA")
-    calls = {
-        "plan.execute(values, b, out)": lambda: plan.execute(values, b, out),
-        "plan.execute(values, b)": lambda: plan.execute(values, b),
-        "gustav.torch.spmm(P, values, b)": lambda: gt.spmm(pattern, values, b),
-        "the registered operator alone": lambda: torch.ops.gustav.spmm(pattern._handle, 4, values, b, False),
-        "an empty registered operator": lambda: torch.ops.gustav_bench.empty(1, 4, values, b, False),
-        "gustav.spmm(a, b)": lambda: gustav.spmm(csr, b),
-        "torch.sparse csr @ b": lambda: csr @ b,
-    }
+    calls = python_calls.of_torch("cuda")
     try:
         import cupy
         from cupyx.scipy import sparse

@@ -30,6 +30,8 @@ _MODES, _TRANSFORMS = _Key.Python, _Key.FuncTorchDynamicLayerFrontMode
 # Excluded in kernels and in inference mode, together with the keys of all devices.
 _BELOW_AUTOGRAD = _Key.AutogradOther
 
+_STRAIGHT, _WITH_GRADIENTS, _BY_DISPATCHER = range(3)
+
 
 def _keys_on(device: Any) -> list[Any]:
     """What the dispatcher knows of tensors on a device that are nothing but their memory."""
@@ -44,8 +46,8 @@ def _keys_on(device: Any) -> list[Any]:
 _plain = {"cpu": _keys_on("cpu")}
 
 
-def _is_plain(arguments: tuple[Any, ...]) -> bool:
-    """Whether an eager call with these arguments concerns nobody but their memory and autograd."""
+def _way(arguments: tuple[Any, ...]) -> int:
+    """How an eager call with these arguments reaches the kernel."""
     if (
         _is_included(_MODES)
         or _is_included(_TRANSFORMS)
@@ -53,19 +55,24 @@ def _is_plain(arguments: tuple[Any, ...]) -> bool:
         or _C._is_torch_function_mode_enabled()
         or _C._autograd._profiler_enabled()
     ):
-        return False
+        return _BY_DISPATCHER
+    requires_grad = False
     for argument in arguments:
         kind = type(argument)
-        if kind in _TENSORS:
-            device = "cpu" if argument.is_cpu else argument.device.type
-            plain = _plain.get(device)
-            if plain is None:
-                plain = _plain[device] = _keys_on(device)
-            if _keys_of(argument) not in plain:
-                return False
-        elif kind not in _NUMBERS:
-            return False
-    return True
+        if kind in _NUMBERS:
+            continue
+        if kind not in _TENSORS:
+            return _BY_DISPATCHER
+        device = "cpu" if argument.is_cpu else argument.device.type
+        plain = _plain.get(device)
+        if plain is None:
+            plain = _plain[device] = _keys_on(device)
+        if _keys_of(argument) not in plain:
+            return _BY_DISPATCHER
+        requires_grad = requires_grad or argument.requires_grad
+    if requires_grad and torch.is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD):
+        return _WITH_GRADIENTS
+    return _STRAIGHT
 
 
 def add(
@@ -88,10 +95,11 @@ def add(
     Direct.__name__ = f"Gustav_{name}"
 
     def call(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling() or not _is_plain(arguments):
-            return registered(*arguments)
-        if torch.is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD) and _C._any_requires_grad(*arguments):
+        way = _BY_DISPATCHER if torch.compiler.is_compiling() else _way(arguments)
+        if way == _STRAIGHT:
+            return kernel(*arguments)
+        if way == _WITH_GRADIENTS:
             return Direct.apply(*arguments)
-        return kernel(*arguments)
+        return registered(*arguments)
 
     setattr(calls, name, call)
