@@ -203,15 +203,18 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def _one_type(names: tuple[str, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors, in the type of autocast where it is on; of one type on one device."""
-    device = tensors[0].device
+    device, dtype = tensors[0].device, tensors[0].dtype
+    is_one = True
     for other, t in zip(names, tensors, strict=True):
         if t.device != device:
             raise ValueError(f"{names[0]} is on {device} and {other} on {t.device}; give all on one")
+        is_one = is_one and t.dtype == dtype
+    if is_one and not torch.is_autocast_enabled(device.type):
+        return tensors
     tensors = _cast(*tensors)
-    dtype = tensors[0].dtype
     for other, t in zip(names, tensors, strict=True):
-        if t.dtype != dtype:
-            raise TypeError(f"{names[0]} is of {dtype} and {other} of {t.dtype}; give all in one type")
+        if t.dtype != tensors[0].dtype:
+            raise TypeError(f"{names[0]} is of {tensors[0].dtype} and {other} of {t.dtype}; give all in one type")
     return tensors
 
 

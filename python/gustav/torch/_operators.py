@@ -92,7 +92,8 @@ def _unbatched(t: Tensor, batches: int) -> Tensor:
 
 
 def _sddmm(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
-    return of_handle(handle).sddmm(q, k, _batches((q, 2), (k, 2)))
+    has_batch = q.ndim > 2 or k.ndim > 2
+    return of_handle(handle).sddmm(q, k, _batches((q, 2), (k, 2)) if has_batch else ())
 
 
 def _sddmm_fake(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
