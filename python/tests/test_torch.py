@@ -351,6 +351,11 @@ def test_functions_without_gradients_take_tensors():
             ValueError,
             "expected 0 to 1",
         ),
+        (
+            lambda: gt.spmm(P, V, torch.frombuffer(bytearray(121), dtype=F64, count=15, offset=1).reshape(5, 3)),
+            ValueError,
+            "x: its elements are not aligned|b: its elements are not aligned",
+        ),
         (lambda: gt.softmax(P, V[1:]), ValueError, "values: expected"),
         (lambda: gt.softmax(P, torch.ones(P.nnz, dtype=torch.int64)), TypeError, "floating-point"),
         (lambda: torch.ops.gustav.spmm(10**9, 7, V, random(5, 3), False), RuntimeError, "is gone"),
