@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import pathlib
 import platform
 import statistics
@@ -285,7 +286,13 @@ def main():
 
     gustav.set_num_threads(options.threads)
     write(
-        part="machine", cpu=processor(), threads=options.threads, gustav=gustav.__version__, versions=versions()
+        part="machine",
+        cpu=processor(),
+        cores=os.cpu_count(),
+        load=os.getloadavg()[0],
+        threads=options.threads,
+        gustav=gustav.__version__,
+        versions=versions(),
     )
     compare(options.seconds, options.threads, write)
     pairs(options.seconds, options.threads, write)

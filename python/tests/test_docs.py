@@ -110,3 +110,14 @@ def test_tables_are_those_of_the_records():
     script = ROOT / "bench/python_tables.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_public_function_has_an_example():
+    """Which pytest runs as a doctest."""
+    for module in (gustav, gt):
+        for name in module.__all__:
+            public = getattr(module, name)
+            is_record = isinstance(public, type) and issubclass(public, tuple)
+            # What only functions make has its example there, and on its methods.
+            if callable(public) and not is_record and public is not gustav.SpmmPlan:
+                assert ">>>" in (public.__doc__ or ""), f"{module.__name__}.{name}"

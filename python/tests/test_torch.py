@@ -281,6 +281,17 @@ def test_a_pattern_that_borrows_its_indices():
     torch.testing.assert_close(gt.spmm(pattern, V, x), FULL @ x)
 
 
+def test_the_transpose_is_planned_once():
+    pattern, v, full = made(6, 5)
+    g, x = random(6, 3), random(5, 3)
+    for _ in range(3):
+        torch.testing.assert_close(gt.spmm(pattern, v, g, transpose=True), full.T @ g)
+        torch.autograd.grad(gt.spmm(pattern, v, x).sum(), (v, x))
+    of_transpose = [key for key in pattern._plans if key[2:4] == (True, "sum")]
+    assert len(of_transpose) == 1
+    assert pattern.transposed() is pattern.transposed()
+
+
 class Columns(torch.utils.data.Dataset):
     def __len__(self):
         return 6
