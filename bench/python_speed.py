@@ -51,11 +51,13 @@ def peers(a, b, threads):
     """What else multiplies these, by name, each as a function of no arguments."""
     yield "scipy", lambda: a @ b
     try:
-        from sparse_dot_mkl import dot_product_mkl
+        from sparse_dot_mkl import dot_product_mkl, mkl_set_num_threads
     except ImportError:
         pass
     else:
-        yield "sparse_dot_mkl", lambda: dot_product_mkl(sp.csr_matrix(a), b)
+        mkl_set_num_threads(threads)
+        matrix = sp.csr_matrix(a)
+        yield "sparse_dot_mkl", lambda: dot_product_mkl(matrix, b)
     try:
         import torch
     except ImportError:

@@ -23,6 +23,10 @@ _Key: Any = _C.DispatchKey
 _keys_of: Callable[[Tensor], Any] = _C._dispatch_keys
 _is_included: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_included
 _is_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
+_is_function_mode: Callable[[], bool] = _C._is_torch_function_mode_enabled
+_is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
+_tracing_state: Callable[[], Any] = _C._get_tracing_state
+_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NUMBERS = (int, bool, float, str, type(None))
@@ -51,9 +55,9 @@ def _way(arguments: tuple[Any, ...]) -> int:
     if (
         _is_included(_MODES)
         or _is_included(_TRANSFORMS)
-        or _C._get_tracing_state() is not None
-        or _C._is_torch_function_mode_enabled()
-        or _C._autograd._profiler_enabled()
+        or _tracing_state() is not None
+        or _is_function_mode()
+        or _is_profiled()
     ):
         return _BY_DISPATCHER
     requires_grad = False
@@ -70,7 +74,7 @@ def _way(arguments: tuple[Any, ...]) -> int:
         if _keys_of(argument) not in plain:
             return _BY_DISPATCHER
         requires_grad = requires_grad or argument.requires_grad
-    if requires_grad and torch.is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD):
+    if requires_grad and _is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD):
         return _WITH_GRADIENTS
     return _STRAIGHT
 
@@ -95,7 +99,7 @@ def add(
     Direct.__name__ = f"Gustav_{name}"
 
     def call(*arguments: Any) -> Any:
-        way = _BY_DISPATCHER if torch.compiler.is_compiling() else _way(arguments)
+        way = _BY_DISPATCHER if _is_compiling() else _way(arguments)
         if way == _STRAIGHT:
             return kernel(*arguments)
         if way == _WITH_GRADIENTS:
