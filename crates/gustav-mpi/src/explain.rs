@@ -1,0 +1,51 @@
+//! What a plan over ranks says of itself.
+
+use std::fmt::Display;
+
+use gustav_core::Problem;
+use gustav_plan::Algorithm;
+
+use crate::{Communication, Volume};
+
+/// What is computed, what ranks send, and how work is balanced. Printed, it is a few lines of text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// What is computed, over all ranks.
+    pub problem: Problem,
+    /// What connects the ranks.
+    pub ranks: String,
+    /// What they send each other.
+    pub communication: Communication,
+    /// How much, counted on the ranks when the plan was made.
+    pub volume: Volume,
+    /// The algorithm of this rank's own block.
+    pub algorithm: Algorithm,
+    /// Bytes that the plan holds on this rank.
+    pub workspace_bytes: usize,
+}
+
+impl Display for Explanation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Explanation { problem, ranks, communication, volume, algorithm, workspace_bytes } =
+            self;
+        writeln!(f, "problem    {problem}")?;
+        writeln!(f, "ranks      {ranks}")?;
+        writeln!(f, "sent       {} bytes in {} messages", volume.bytes(), volume.messages())?;
+        writeln!(
+            f,
+            "           {}; only rows of B: {} bytes, only partial rows of C: {}, all of B to all: {}",
+            communication.name(),
+            volume.rows_of_b_bytes,
+            volume.partial_rows_bytes,
+            volume.oblivious_bytes,
+        )?;
+        writeln!(
+            f,
+            "balance    most nonzeros of a rank {:.3} x the mean, most bytes {:.3} x",
+            volume.imbalance(),
+            volume.communication_imbalance(),
+        )?;
+        writeln!(f, "algorithm  {algorithm} for the block of this rank")?;
+        write!(f, "workspace  {workspace_bytes} bytes on this rank")
+    }
+}

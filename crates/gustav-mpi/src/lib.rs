@@ -1,0 +1,30 @@
+//! Products on sparse patterns whose rows are spread over the ranks of an MPI program.
+
+mod blocks;
+mod communicator;
+mod cover;
+mod device;
+mod exchange;
+mod explain;
+mod in_process;
+mod local;
+mod matrix;
+mod partition;
+mod ranks;
+mod spmm;
+mod spmv;
+mod volume;
+mod words;
+
+pub use communicator::{Communicator, Request, Tag};
+pub use device::Device;
+pub use explain::Explanation;
+pub use gustav_cpu::Options;
+pub use in_process::InProcess;
+pub use local::DistScalar;
+pub use matrix::{DistCsr, DistDense, DistPattern};
+pub use partition::Partition;
+pub use ranks::Ranks;
+pub use spmm::SpmmPlan;
+pub use spmv::SpmvPlan;
+pub use volume::{Communication, ProductShape, RankVolume, Volume};

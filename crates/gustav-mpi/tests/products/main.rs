@@ -1,0 +1,5 @@
+//! Products over ranks that are threads, on the battery and on random matrices, against the oracle.
+
+mod common;
+mod spmm;
+mod spmv;
