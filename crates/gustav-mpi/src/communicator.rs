@@ -78,12 +78,14 @@ pub unsafe trait Communicator: Send + Sync {
     /// As all calls.
     unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request>;
 
-    /// Waits until one of `requests` is done, at least one, and returns its position among them. A request that was
-    /// returned is not passed again.
+    /// Waits until one of `requests` is done, at least one, and returns its position among them.
+    ///
+    /// # Safety
+    /// All were started on this communicator, and none has been returned before.
     ///
     /// # Errors
     /// As all calls.
-    fn wait_any(&self, requests: &[Request]) -> Result<usize>;
+    unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize>;
 
     /// Ends the processes of all ranks, or where that is not possible this one's part, with an exit status.
     fn abort(&self, status: i32);

@@ -206,7 +206,7 @@ unsafe impl Communicator for InProcess {
         Ok(self.request(Some(Receive { bytes, len, peer, tag })))
     }
 
-    fn wait_any(&self, requests: &[Request]) -> Result<usize> {
+    unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
         let mut open = self.requests();
         let mut state = self.state();
         loop {

@@ -9,6 +9,8 @@ mod explain;
 mod in_process;
 mod local;
 mod matrix;
+#[cfg(unix)]
+mod mpi;
 mod partition;
 mod ranks;
 mod spmm;
@@ -23,6 +25,8 @@ pub use gustav_cpu::Options;
 pub use in_process::InProcess;
 pub use local::DistScalar;
 pub use matrix::{DistCsr, DistDense, DistPattern};
+#[cfg(unix)]
+pub use mpi::{Mpi, MpiCommunicator, ThreadLevel};
 pub use partition::Partition;
 pub use ranks::Ranks;
 pub use spmm::SpmmPlan;
