@@ -1,10 +1,13 @@
 //! Where each rank computes its part, and what plans are made with.
 
-use gustav_core::{Error, Index, Operation, Plans, Problem, Result, SpmmRequest, SpmvRequest};
+use gustav_core::{
+    Error, Index, Operation, Plans, Problem, Result, SddmmRequest, SpgemmRequest, SpmmRequest,
+    SpmvRequest,
+};
 use gustav_cpu::Options;
 
 use crate::ranks::Arguments;
-use crate::{Communication, DistPattern, DistScalar, SpmmPlan, SpmvPlan};
+use crate::{Communication, DistPattern, DistScalar, SddmmPlan, SpgemmPlan, SpmmPlan, SpmvPlan};
 
 /// Where a rank computes its part of products: on its CPU. Ranks may differ in it, but not in the communication.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +42,31 @@ impl<T: DistScalar, I: Index, O: Index> Plans<SpmvRequest<DistPattern<I, O>>, T>
 
     fn plan(&self, request: SpmvRequest<DistPattern<I, O>>) -> Result<SpmvPlan<T>> {
         SpmvPlan::new(&request.pattern, &request.problem, self)
+    }
+}
+
+impl<T: DistScalar, I: Index, O: Index> Plans<SddmmRequest<DistPattern<I, O>>, T> for Device {
+    type Plan = SddmmPlan<T>;
+
+    fn plan(&self, request: SddmmRequest<DistPattern<I, O>>) -> Result<SddmmPlan<T>> {
+        SddmmPlan::new(&request.pattern, &request.problem, self)
+    }
+}
+
+impl<T: DistScalar, I: Index, O: Index> Plans<SpgemmRequest<DistPattern<I, O>>, T> for Device {
+    type Plan = SpgemmPlan<T, I, O>;
+
+    fn plan(&self, request: SpgemmRequest<DistPattern<I, O>>) -> Result<SpgemmPlan<T, I, O>> {
+        let SpgemmRequest { a, b, mask, problem } = &request;
+        // A mask is refused by all ranks alike, as every other argument.
+        let masked = mask.is_some().then(|| Error::Unsupported {
+            problem: problem.to_string(),
+            backend: "the SpGEMM over ranks".into(),
+            reason: "it computes all of C".into(),
+            nearest: "the product without a mask, or one rank".into(),
+        });
+        a.ranks().together(masked.map_or(Ok(()), Err))?;
+        SpgemmPlan::new(a, b, problem, self)
     }
 }
 

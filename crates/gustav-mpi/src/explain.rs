@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 
-use gustav_core::Problem;
-use gustav_plan::Algorithm;
+use gustav_core::{Operation, Problem};
+use gustav_cpu::Config;
+use gustav_plan::Choice;
 
 use crate::{Communication, Volume};
 
@@ -18,34 +19,39 @@ pub struct Explanation {
     pub communication: Communication,
     /// How much, counted on the ranks when the plan was made.
     pub volume: Volume,
-    /// The algorithm of this rank's own block.
-    pub algorithm: Algorithm,
+    /// Algorithm, configuration and reason for this rank's own block.
+    pub choice: Choice<Config>,
     /// Bytes that the plan holds on this rank.
     pub workspace_bytes: usize,
 }
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Explanation { problem, ranks, communication, volume, algorithm, workspace_bytes } =
-            self;
+        let Explanation { problem, ranks, communication, volume, choice, workspace_bytes } = self;
         writeln!(f, "problem    {problem}")?;
         writeln!(f, "ranks      {ranks}")?;
         writeln!(f, "sent       {} bytes in {} messages", volume.bytes(), volume.messages())?;
-        writeln!(
-            f,
-            "           {}; only rows of B: {} bytes, only partial rows of C: {}, all of B to all: {}",
-            communication.name(),
-            volume.rows_of_b_bytes,
-            volume.partial_rows_bytes,
-            volume.oblivious_bytes,
-        )?;
+        let (rows, partial) = (volume.rows_of_b_bytes, volume.partial_rows_bytes);
+        match problem.operation {
+            Operation::Spmm | Operation::Spmv => writeln!(
+                f,
+                "           {}; only rows of B: {rows} bytes, only partial rows of C: {partial}, all of B to all: {}",
+                communication.name(),
+                volume.oblivious_bytes,
+            )?,
+            _ => writeln!(f, "           all to all: {} bytes", volume.oblivious_bytes)?,
+        }
         writeln!(
             f,
             "balance    most nonzeros of a rank {:.3} x the mean, most bytes {:.3} x",
             volume.imbalance(),
             volume.communication_imbalance(),
         )?;
-        writeln!(f, "algorithm  {algorithm} for the block of this rank")?;
+        writeln!(
+            f,
+            "algorithm  {} for this rank's own block: {}",
+            choice.algorithm, choice.reason
+        )?;
         write!(f, "workspace  {workspace_bytes} bytes on this rank")
     }
 }

@@ -99,9 +99,9 @@ impl<A: CpuScalar> Product<A> {
         self.plan.workspace_bytes() + self.positions.as_ref().map_or(0, |p| size_of_val(&p[..]))
     }
 
-    /// The algorithm of the product.
-    pub fn algorithm(&self) -> gustav_plan::Algorithm {
-        self.plan.choice().algorithm
+    /// Algorithm, configuration and reason.
+    pub fn choice(&self) -> &gustav_plan::Choice<gustav_cpu::Config> {
+        self.plan.choice()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use gustav_core::{
     Buffer, Csr, Dense, DenseView, DenseViewMut, Error, Index, Layout, Operation, Pattern, Problem,
-    Result, Scalar, SpmmRequest, SpmvRequest, Values,
+    Result, Scalar, SddmmRequest, SpgemmRequest, SpmmRequest, SpmvRequest, Values,
 };
 
 use crate::exchange::all_to_all;
@@ -104,6 +104,19 @@ impl<I: Index, O: Index> DistPattern<I, O> {
     /// Describes the product with a vector.
     pub fn spmv(&self) -> SpmvRequest<DistPattern<I, O>> {
         SpmvRequest { pattern: self.clone(), problem: self.problem(Operation::Spmv) }
+    }
+
+    /// Describes X·Yᵀ at the nonzeros, for X spread as this pattern's rows and Y as its columns, of `depth` columns.
+    pub fn sddmm(&self, depth: usize) -> SddmmRequest<DistPattern<I, O>> {
+        let problem = self.problem(Operation::Sddmm).columns(depth);
+        SddmmRequest { pattern: self.clone(), problem }
+    }
+
+    /// Describes the product with the sparse matrices of pattern `b`, whose rows are spread as this pattern's columns.
+    pub fn spgemm(&self, b: &DistPattern<I, O>) -> SpgemmRequest<DistPattern<I, O>> {
+        let problem = self.problem(Operation::Spgemm);
+        let problem = Problem { columns: b.ncols(), nnz_b: Some(b.nnz()), ..problem };
+        SpgemmRequest { a: self.clone(), b: b.clone(), mask: None, problem }
     }
 }
 
@@ -243,6 +256,56 @@ impl<T: Scalar> DistDense<T> {
             });
         }
         Ok(DistDense { ranks: ranks.clone(), rows: rows.clone(), local })
+    }
+
+    /// Sends rows of `whole`, of `columns` columns, which rank 0 has and others do not, to the ranks, in `layout`.
+    /// Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::Shape`] when it has another shape or is missing on rank 0, [`Error::RanksDiffer`],
+    /// [`Error::OutOfMemory`].
+    pub fn scatter(
+        ranks: &Ranks,
+        whole: Option<&Dense<T>>,
+        (rows, columns): (&Partition, usize),
+        layout: Layout,
+    ) -> Result<Self> {
+        let local = {
+            let _turn = ranks.turn();
+            let expected = (ranks.rank() == 0).then_some((rows.rows(), columns));
+            let found = whole.map(|m| (m.nrows(), m.ncols()));
+            let words = |shape: Option<(usize, usize)>| {
+                shape.map_or("none on this rank".into(), |(r, c)| format!("{r} x {c}"))
+            };
+            let fits = expected == found && rows.ranks() == ranks.size();
+            let checked = fits.then_some(()).ok_or_else(|| Error::Shape {
+                op: "scatter",
+                expected: format!("{} rows of ranks, {}", ranks.size(), words(expected)),
+                found: format!("{} rows of ranks, {}", rows.ranks(), words(found)),
+            });
+            let arguments = vec![
+                ("call", "scatter of a dense matrix".to_owned()),
+                ("partition of rows", rows.description()),
+                ("columns of the dense matrix", columns.to_string()),
+                ("type of values", T::DTYPE.to_string()),
+            ];
+            let packed = checked
+                .and_then(|()| whole.map(|m| m.view().to_layout(Layout::RowMajor)).transpose());
+            let packed = ranks.agree_on(arguments, packed)?;
+            let part = |q: usize| match &packed {
+                Some(m) => &m.data()[rows.range(q).start * columns..rows.range(q).end * columns],
+                None => &[][..],
+            };
+            let parts: Vec<&[T]> = (0..ranks.size()).map(part).collect();
+            let values = first(all_to_all(ranks, &parts)?);
+            let local = Dense::from_row_major(rows.count(ranks.rank()), columns, values);
+            let local = local.and_then(|m| match layout {
+                Layout::RowMajor => Ok(m),
+                layout => m.view().to_layout(layout),
+            });
+            ranks.together(local)?
+        };
+        Self::new(ranks, rows, local)
     }
 
     /// The rows of all ranks on rank 0, and nothing on others. Collective.

@@ -96,7 +96,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             ranks: ranks.communicator().description(),
             communication: self.shape.communication,
             volume: Volume::default(),
-            algorithm: own.algorithm(),
+            choice: own.choice().clone(),
             workspace_bytes: held + exchange.bytes() + workspace.bytes(),
         };
         let plan = SpmmPlan {
